@@ -1,0 +1,285 @@
+//! The named barriers of a thread block (CS §5.5.1), after the functions of the thesis: barInfo
+//! and prepBar check that arrivals agree, updAct and updArrCnt record and count them, endBar
+//! completes the barrier, barAct and reduce give its result, remBar lets the splits go.
+
+use sim_frontend::form::{BarrierKind, Reduction};
+use sim_frontend::program::Pc;
+use sim_memory::vocabulary::LaneMask;
+
+use crate::error::Bottom;
+use crate::reconvergence::SplitId;
+
+/// `BarrierAct`: lanes of one split that reach a barrier together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Barrier index.
+    pub index: u32,
+    /// Thread count written on the instruction.
+    pub count: Option<u32>,
+    /// sync, arrive or red.
+    pub kind: BarrierKind,
+    /// The reduction of `.red`.
+    pub reduction: Option<Reduction>,
+    /// Who arrives.
+    pub split: SplitId,
+    /// Its warp slot.
+    pub warp: usize,
+    /// Its lanes.
+    pub lanes: LaneMask,
+    /// Their predicates (`.red`).
+    pub predicate: LaneMask,
+    /// The instruction.
+    pub pc: Pc,
+    /// Threads that count as arrived: the warp size where whole warps arrive, else the lanes.
+    pub counted: u32,
+}
+
+/// `Barrier`: thread count, arrival count, reduction, actions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Barrier {
+    count: Option<u32>,
+    arrived: u32,
+    reduction: Option<Reduction>,
+    actions: Vec<Arrival>,
+}
+
+/// A barrier that completed: its actions, and the result of its reduction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// The index.
+    pub index: u32,
+    /// Everyone who arrived, in order of arrival.
+    pub actions: Vec<Arrival>,
+    /// Result of the reduction: a Boolean, or the population count.
+    pub result: Option<u32>,
+}
+
+/// `BarrierEnv` χ of a block.
+#[derive(Clone, Debug)]
+pub struct BarrierEnv {
+    barriers: Vec<Option<Barrier>>,
+    /// Counts must be multiples of this (the warp size where whole warps arrive).
+    granularity: u32,
+}
+
+impl BarrierEnv {
+    /// `indices` barriers (NumBarrierIndices), none in use.
+    pub fn new(indices: usize, granularity: u32) -> Self {
+        Self { barriers: vec![None; indices], granularity }
+    }
+
+    /// The arrival as barInfo checks it: the index exists, the count is one a barrier can have
+    /// [bar-info].
+    fn info(&self, arrival: &Arrival) -> Result<(), Bottom> {
+        if arrival.index as usize >= self.barriers.len() {
+            let last = self.barriers.len().saturating_sub(1);
+            return Err(Bottom::new(
+                "bar-info",
+                arrival.lanes,
+                format!("barrier index {} is above the last one, {last}", arrival.index),
+            ));
+        }
+        if let Some(count) = arrival.count
+            && (count == 0 || !count.is_multiple_of(self.granularity))
+        {
+            return Err(Bottom::new(
+                "bar-info",
+                arrival.lanes,
+                format!(
+                    "thread count {count} of barrier {} is not a positive multiple of the warp \
+                     size {}",
+                    arrival.index, self.granularity
+                ),
+            ));
+        }
+        if arrival.kind == BarrierKind::Arrive && arrival.count.is_none() {
+            return Err(Bottom::new(
+                "bar-info",
+                arrival.lanes,
+                format!("an arrive at barrier {} needs a thread count", arrival.index),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The barrier as prepBar finds or makes it; contradictions are `⊥` [bar-prep].
+    fn prepare(&mut self, arrival: &Arrival) -> Result<&mut Barrier, Bottom> {
+        let barrier = self.barriers[arrival.index as usize].get_or_insert_with(|| Barrier {
+            count: arrival.count,
+            arrived: 0,
+            reduction: arrival.reduction,
+            actions: Vec::new(),
+        });
+        if barrier.count != arrival.count {
+            return Err(Bottom::new(
+                "bar-prep",
+                arrival.lanes,
+                format!(
+                    "barrier {} was begun with {} and is now reached with {}",
+                    arrival.index,
+                    count_in_words(barrier.count),
+                    count_in_words(arrival.count)
+                ),
+            ));
+        }
+        if barrier.reduction != arrival.reduction {
+            return Err(Bottom::new(
+                "bar-prep",
+                arrival.lanes,
+                format!(
+                    "barrier {} mixes bar.red with other kinds of arrival, or two reductions",
+                    arrival.index
+                ),
+            ));
+        }
+        Ok(barrier)
+    }
+
+    /// updBar: records the arrival (updAct) [bar-updAct] and counts it (updArrCnt)
+    /// [bar-arrCnt]; `live_threads` is the count of a barrier that names none [bar-upd].
+    ///
+    /// # Errors
+    /// `⊥` where arrivals contradict each other.
+    pub fn arrive(
+        &mut self,
+        arrival: Arrival,
+        live_threads: u32,
+    ) -> Result<Option<Completed>, Bottom> {
+        self.info(&arrival)?;
+        let index = arrival.index;
+        let barrier = self.prepare(&arrival)?;
+        barrier.arrived += arrival.counted;
+        barrier.actions.push(arrival);
+        Ok(self.end(index, live_threads))
+    }
+
+    /// endBar: the barrier completes once enough threads arrived, and is free again [bar-end].
+    fn end(&mut self, index: u32, live_threads: u32) -> Option<Completed> {
+        let slot = &mut self.barriers[index as usize];
+        let barrier = slot.as_ref()?;
+        if barrier.arrived < barrier.count.unwrap_or(live_threads) {
+            return None;
+        }
+        let Barrier { reduction, actions, .. } = slot.take()?;
+        let result = reduction.map(|reduction| reduce(reduction, &actions));
+        Some(Completed { index, actions, result })
+    }
+
+    /// Threads have exited: a barrier without a count waits for those that are left, as
+    /// hardware does (the thesis says its own rule does not).
+    pub fn reevaluate(&mut self, live_threads: u32) -> Vec<Completed> {
+        (0..self.barriers.len() as u32)
+            .filter(|&index| {
+                self.barriers[index as usize].as_ref().is_some_and(|b| b.count.is_none())
+            })
+            .filter_map(|index| self.end(index, live_threads))
+            .collect()
+    }
+
+    /// Barriers begun and not complete: index, arrived, awaited (`None`: all live threads).
+    pub fn open(&self) -> impl Iterator<Item = (u32, u32, Option<u32>)> {
+        self.barriers
+            .iter()
+            .enumerate()
+            .filter_map(|(i, b)| b.as_ref().map(|b| (i as u32, b.arrived, b.count)))
+    }
+}
+
+fn count_in_words(count: Option<u32>) -> String {
+    count.map_or("no thread count".into(), |count| format!("thread count {count}"))
+}
+
+/// `reduce` over the predicates of the threads that arrived [bar-reduce]: its result is what
+/// barAct writes to each of them [bar-barAct].
+fn reduce(reduction: Reduction, actions: &[Arrival]) -> u32 {
+    match reduction {
+        Reduction::And => u32::from(actions.iter().all(|a| a.predicate & a.lanes == a.lanes)),
+        Reduction::Or => u32::from(actions.iter().any(|a| a.predicate & a.lanes != 0)),
+        _ => actions.iter().map(|a| (a.predicate & a.lanes).count_ones()).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(index: u32, count: Option<u32>, warp: usize) -> Arrival {
+        Arrival {
+            index,
+            count,
+            kind: BarrierKind::Sync,
+            reduction: None,
+            split: warp as SplitId,
+            warp,
+            lanes: u32::MAX,
+            predicate: 0,
+            pc: 7,
+            counted: 32,
+        }
+    }
+
+    #[test]
+    fn bar_info_refuses_indices_and_counts_that_no_barrier_has() {
+        let mut env = BarrierEnv::new(16, 32);
+        for (index, count) in [(16, None), (0, Some(33)), (0, Some(0))] {
+            let error = env.arrive(arrival(index, count, 0), 64).expect_err("refused");
+            assert_eq!(error.rule, "bar-info");
+        }
+        let arrive = Arrival { kind: BarrierKind::Arrive, ..arrival(0, None, 0) };
+        assert_eq!(env.arrive(arrive, 64).expect_err("refused").rule, "bar-info");
+    }
+
+    #[test]
+    fn bar_prep_refuses_contradictions() {
+        let mut env = BarrierEnv::new(16, 32);
+        assert_eq!(env.arrive(arrival(1, Some(96), 0), 128), Ok(None));
+        let error = env.arrive(arrival(1, Some(64), 1), 128).expect_err("another count");
+        assert_eq!(error.rule, "bar-prep");
+        let red = Arrival {
+            reduction: Some(Reduction::And),
+            kind: BarrierKind::Red,
+            ..arrival(1, Some(96), 1)
+        };
+        assert_eq!(env.arrive(red, 128).expect_err("a reduction").rule, "bar-prep");
+    }
+
+    #[test]
+    fn bar_upd_updact_arrcnt_count_warps_until_bar_end() {
+        let mut env = BarrierEnv::new(16, 32);
+        assert_eq!(env.arrive(arrival(0, None, 0), 96), Ok(None));
+        assert_eq!(env.arrive(arrival(0, None, 1), 96), Ok(None));
+        assert_eq!(env.open().collect::<Vec<_>>(), vec![(0, 64, None)]);
+        let done = env.arrive(arrival(0, None, 2), 96).expect("no contradiction");
+        let warps: Vec<usize> = done.expect("complete").actions.iter().map(|a| a.warp).collect();
+        assert_eq!(warps, vec![0, 1, 2]);
+        // The index is free again.
+        assert_eq!(env.arrive(arrival(0, Some(64), 0), 96), Ok(None));
+    }
+
+    #[test]
+    fn bar_reduce_baract_and_or_popc() {
+        for (reduction, expected) in
+            [(Reduction::And, 0), (Reduction::Or, 1), (Reduction::Popc, 32 + 3)]
+        {
+            let mut env = BarrierEnv::new(16, 32);
+            let red = |warp, predicate| Arrival {
+                kind: BarrierKind::Red,
+                reduction: Some(reduction),
+                predicate,
+                ..arrival(3, None, warp)
+            };
+            assert_eq!(env.arrive(red(0, u32::MAX), 64), Ok(None));
+            let done = env.arrive(red(1, 0b111), 64).expect("agrees").expect("complete");
+            assert_eq!(done.result, Some(expected), "{reduction:?}");
+        }
+    }
+
+    #[test]
+    fn bar_rem_exits_complete_a_barrier_without_a_count() {
+        let mut env = BarrierEnv::new(16, 32);
+        assert_eq!(env.arrive(arrival(0, None, 0), 64), Ok(None));
+        assert_eq!(env.arrive(arrival(1, Some(64), 0), 64), Ok(None));
+        let done = env.reevaluate(32);
+        assert_eq!(done.iter().map(|c| c.index).collect::<Vec<_>>(), vec![0]);
+    }
+}

@@ -1,0 +1,153 @@
+//! What can go wrong while a program runs. `⊥` of the papers is [`Bottom`]: a typed error that
+//! names its rule; the SM adds who was running and makes a [`Fault`] of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::program::Pc;
+use sim_memory::vocabulary::{Cycle, LaneMask};
+
+/// The papers' `⊥`: a rule whose side condition does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bottom {
+    /// The id of the rule, as in `docs/rules.md` (`crs-ssy`, `bar-prep` …).
+    pub rule: &'static str,
+    /// The lanes concerned; empty where the whole warp is.
+    pub lanes: LaneMask,
+    /// The reason in words.
+    pub reason: String,
+}
+
+impl Bottom {
+    /// A violation of `rule` by `lanes`.
+    pub fn new(rule: &'static str, lanes: LaneMask, reason: impl Into<String>) -> Self {
+        Self { rule, lanes, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Bottom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] {}", self.rule, self.reason)
+    }
+}
+
+/// Who was running what when a run stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The kernel's entry.
+    pub kernel: Arc<str>,
+    /// Block index.
+    pub block: [u32; 3],
+    /// Warp in the block.
+    pub warp: u32,
+    /// First lane concerned.
+    pub lane: u32,
+    /// Program address.
+    pub pc: Pc,
+    /// The PTX file.
+    pub file: Arc<str>,
+    /// Line in the PTX file, from 1.
+    pub line: u32,
+    /// The instruction.
+    pub instruction: Arc<str>,
+    /// The SM.
+    pub sm: u32,
+    /// Core cycle.
+    pub cycle: Cycle,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.block;
+        write!(
+            f,
+            "kernel {}, block ({x}, {y}, {z}), warp {}, lane {}, pc {} ({}:{}: `{}`), SM {}, cycle {}",
+            self.kernel,
+            self.warp,
+            self.lane,
+            self.pc,
+            self.file,
+            self.line,
+            self.instruction,
+            self.sm,
+            self.cycle
+        )
+    }
+}
+
+/// What kind of event stopped the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The program did something undefined: a bad address, `⊥`, a trap.
+    Fault,
+    /// A monitor found that the simulator broke a rule.
+    CheckViolation,
+    /// Nothing can ever run again.
+    Deadlock,
+}
+
+/// A run that stopped at an instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// What kind.
+    pub kind: FaultKind,
+    /// The rule broken.
+    pub rule: String,
+    /// The reason in words.
+    pub message: String,
+    /// Where.
+    pub place: Place,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            FaultKind::Fault => "fault",
+            FaultKind::CheckViolation => "check violation",
+            FaultKind::Deadlock => "deadlock",
+        };
+        write!(f, "{kind} [{}]: {}\n  at {}", self.rule, self.message, self.place)
+    }
+}
+
+/// Why a call of the facade failed.
+#[derive(Clone, Debug)]
+pub enum SimError {
+    /// A simulated fault, a check violation or a proved deadlock.
+    Stopped(Box<Fault>),
+    /// `--max-cycles` was reached; the place is one warp that still ran.
+    MaxCycles {
+        /// The limit in core cycles.
+        limit: Cycle,
+        /// A warp that still ran.
+        place: Option<Box<Place>>,
+    },
+    /// The caller asked to stop.
+    Interrupted,
+    /// Bad input: nothing ran.
+    Input(Vec<Diagnostic>),
+}
+
+impl fmt::Display for SimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped(fault) => write!(f, "{fault}"),
+            Self::MaxCycles { limit, place } => {
+                write!(f, "stopped after {limit} cycles (--max-cycles)")?;
+                place.as_ref().map_or(Ok(()), |place| write!(f, "\n  at {place}"))
+            }
+            Self::Interrupted => write!(f, "interrupted"),
+            Self::Input(diagnostics) => {
+                for (i, diagnostic) in diagnostics.iter().enumerate() {
+                    write!(f, "{}{}", if i > 0 { "\n" } else { "" }, diagnostic.message)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for SimError {}

@@ -1,0 +1,290 @@
+//! The collectives of a warp: `vote` (CS §5.4.2), `shfl`, `match`, `redux`, `activemask`,
+//! `bar.warp.sync`. Lane masks and indices always mean the home warp.
+
+use std::sync::Arc;
+
+use sim_frontend::form::{Reduction, ShflMode, VoteMode};
+use sim_frontend::program::{Extra, Op, OpClass, Pc, Row};
+use sim_memory::vocabulary::LaneMask;
+
+use super::access::{read_element, write_element};
+use super::{Meeting, Resident, Step, guard, read_row, write_pred};
+use crate::error::Bottom;
+use crate::grid::Code;
+use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+
+/// vote for the `.all`, `.any` and `.uni` modes and `.ballot` [vote-all] [vote-any] [vote-uni]
+/// [vote-ballot]; inactive lanes vote false in a ballot.
+pub fn vote(mode: VoteMode, lanes: LaneMask, votes: LaneMask) -> u32 {
+    let votes = votes & lanes;
+    match mode {
+        VoteMode::All => u32::from(votes == lanes),
+        VoteMode::Any => u32::from(votes != 0),
+        VoteMode::Uni => u32::from(votes == 0 || votes == lanes),
+        VoteMode::Ballot => votes,
+    }
+}
+
+/// The lane `shfl` reads from, and whether it lies in range (PTX ISA "shfl").
+pub fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    let b = b & 0x1f;
+    let clamp = c & 0x1f;
+    let segment = c >> 8 & 0x1f;
+    let max = (lane & segment) | (clamp & !segment);
+    let min = lane & segment;
+    let (source, in_range) = match mode {
+        ShflMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= max as i32),
+        ShflMode::Down => (lane + b, lane + b <= max),
+        ShflMode::Bfly => (lane ^ b, lane ^ b <= max),
+        ShflMode::Idx => {
+            let source = min | (b & !segment);
+            (source, source <= max)
+        }
+    };
+    if in_range { (source & 0x1f, true) } else { (lane, false) }
+}
+
+impl<P: Reconvergence> Resident<P> {
+    /// Runs a collective, or parks the split until the other lanes of its mask arrive
+    /// [warp-comm].
+    pub(super) fn collective(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        op: &Op,
+        mask: LaneMask,
+        exec: LaneMask,
+    ) -> Result<Step, Bottom> {
+        if exec == 0 {
+            self.policy.advance(split);
+            return Ok(Step::Done);
+        }
+        let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
+        let Some(mask_row) = sync_mask(op) else {
+            if !P::WHOLE_WARP && !self.world.schedule_dependent {
+                return Err(Bottom::new(
+                    "collective",
+                    exec,
+                    "this instruction sees whichever threads run together, which this policy \
+                     changes; a workload that allows it declares `schedule: dependent`",
+                ));
+            }
+            self.compute(w, op, &code, exec, exec)?;
+            self.policy.advance(split);
+            return Ok(Step::Done);
+        };
+        let masks = read_row(&self.warps[w].rows, &code.consts, mask_row);
+        let lane = exec.trailing_zeros();
+        let wanted = masks[lane as usize];
+        if let Some(other) = Lanes(exec).find(|&l| masks[l as usize] != wanted) {
+            return Err(Bottom::new(
+                "collective",
+                1 << other,
+                "the threads that execute this together name different masks",
+            ));
+        }
+        if exec & !wanted != 0 {
+            return Err(Bottom::new(
+                "collective",
+                exec & !wanted,
+                format!("a thread executes this that the mask {wanted:#010x} does not name"),
+            ));
+        }
+        let live = wanted & self.warps[w].live();
+        if P::WHOLE_WARP && live & !exec != 0 {
+            let absent = live & !exec;
+            return Err(Bottom::new(
+                "collective",
+                absent,
+                format!(
+                    "the mask {wanted:#010x} names threads {absent:#010x} that are not active \
+                     here (active mask {mask:#010x}); below compute capability 7.0 all must be"
+                ),
+            ));
+        }
+        if live & !exec == 0 {
+            self.compute(w, op, &code, live, wanted)?;
+            self.policy.advance(split);
+            return Ok(Step::Done);
+        }
+        match self.meetings.iter_mut().find(|m| m.warp == w && m.pc == pc && m.mask == wanted) {
+            Some(meeting) => {
+                meeting.arrived |= exec;
+                meeting.splits.push(split);
+            }
+            None => self.meetings.push(Meeting {
+                warp: w,
+                pc,
+                mask: wanted,
+                arrived: exec,
+                splits: vec![split],
+            }),
+        }
+        self.policy.advance(split);
+        self.reevaluate_meetings(w)?;
+        let waits = self.meetings.iter().any(|m| m.splits.contains(&split));
+        self.touched.retain(|&other| other != split);
+        Ok(if waits { Step::Parked } else { Step::Done })
+    }
+
+    /// Ends the meetings of a warp whose lanes have all arrived or exited.
+    pub(super) fn reevaluate_meetings(&mut self, w: usize) -> Result<(), Bottom> {
+        let mut i = 0;
+        while i < self.meetings.len() {
+            let live = self.warps[w].live();
+            let meeting = &self.meetings[i];
+            if meeting.warp != w || meeting.mask & live & !meeting.arrived != 0 {
+                i += 1;
+                continue;
+            }
+            let meeting = self.meetings.remove(i);
+            let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
+            let op = &code.program.ops[meeting.pc as usize];
+            self.compute(w, op, &code, meeting.arrived, meeting.mask)?;
+            self.touched.extend(&meeting.splits);
+        }
+        Ok(())
+    }
+
+    /// Computes a collective for `lanes`, which all take part; `named` is the mask it names.
+    fn compute(
+        &mut self,
+        w: usize,
+        op: &Op,
+        code: &Code,
+        lanes: LaneMask,
+        named: LaneMask,
+    ) -> Result<(), Bottom> {
+        let warp = &mut self.warps[w];
+        match (op.class, op.extra) {
+            (OpClass::Vote, Extra::Vote { mode, .. }) => {
+                let result = vote(mode, lanes, guard(op.psrc[0], &warp.preds));
+                if mode == VoteMode::Ballot {
+                    for lane in Lanes(lanes) {
+                        write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
+                    }
+                } else {
+                    let value = if result != 0 { u32::MAX } else { 0 };
+                    write_pred(&mut warp.preds, op.pdst[0], lanes, value);
+                }
+            }
+            (OpClass::Shuffle, Extra::Shuffle { mode, .. }) => {
+                let values = *read_row(&warp.rows, &code.consts, op.src[0]);
+                let b = *read_row(&warp.rows, &code.consts, op.src[1]);
+                let c = *read_row(&warp.rows, &code.consts, op.src[2]);
+                let mut in_range = 0u32;
+                for lane in Lanes(lanes) {
+                    let l = lane as usize;
+                    let (source, inside) = shuffle_source(mode, lane, b[l], c[l]);
+                    if inside && lanes >> source & 1 == 0 {
+                        return Err(Bottom::new(
+                            "collective",
+                            1 << lane,
+                            format!("lane {lane} reads from lane {source}, which does not take part"),
+                        ));
+                    }
+                    in_range |= u32::from(inside) << lane;
+                    write_element(&mut warp.rows, op.dst[0], lane, values[source as usize].into(), 32);
+                }
+                write_pred(&mut warp.preds, op.pdst[0], lanes, in_range);
+            }
+            (OpClass::Redux, Extra::Redux { reduction, signed }) => {
+                let values = *read_row(&warp.rows, &code.consts, op.src[0]);
+                let result = redux(reduction, signed, Lanes(lanes).map(|l| values[l as usize]));
+                for lane in Lanes(lanes) {
+                    write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
+                }
+            }
+            (OpClass::Match, Extra::Match { all, wide }) => {
+                let bits = if wide { 64 } else { 32 };
+                let value =
+                    |lane| read_element(&warp.rows, &code.consts, op.src[0], lane, bits);
+                let values: Vec<(u32, u64)> = Lanes(lanes).map(|l| (l, value(l))).collect();
+                let same = |v: u64| {
+                    values.iter().filter(|(_, o)| *o == v).fold(0u32, |m, (l, _)| m | 1 << l)
+                };
+                let masks: Vec<(u32, u32)> = values.iter().map(|&(l, v)| (l, same(v))).collect();
+                let agree = masks.iter().all(|&(_, m)| m == lanes);
+                for (lane, mask) in masks {
+                    let mask = if all && !agree { 0 } else { mask };
+                    write_element(&mut warp.rows, op.dst[0], lane, mask.into(), 32);
+                }
+                write_pred(&mut warp.preds, op.pdst[0], lanes, if agree { u32::MAX } else { 0 });
+            }
+            (OpClass::ActiveMask, _) => {
+                for lane in Lanes(lanes) {
+                    write_element(&mut warp.rows, op.dst[0], lane, lanes.into(), 32);
+                }
+            }
+            (OpClass::WarpSync, _) => debug_assert_eq!(lanes & !named, 0),
+            _ => return Err(Bottom::new("warp-comm", lanes, "a collective without its facts")),
+        }
+        Ok(())
+    }
+}
+
+/// The row of the member mask of a `.sync` collective.
+fn sync_mask(op: &Op) -> Option<Row> {
+    match (op.class, op.extra) {
+        (OpClass::Vote, Extra::Vote { sync: true, .. }) => Some(op.src[0]),
+        (OpClass::Shuffle, Extra::Shuffle { sync: true, .. }) => Some(op.src[3]),
+        (OpClass::Redux | OpClass::Match, _) => Some(op.src[1]),
+        (OpClass::WarpSync, _) => Some(op.src[0]),
+        _ => None,
+    }
+}
+
+fn redux(reduction: Reduction, signed: bool, values: impl Iterator<Item = u32>) -> u32 {
+    values
+        .reduce(|a, b| match reduction {
+            Reduction::And => a & b,
+            Reduction::Or => a | b,
+            Reduction::Xor => a ^ b,
+            Reduction::Add | Reduction::Popc => a.wrapping_add(b),
+            Reduction::Min if signed => (a as i32).min(b as i32) as u32,
+            Reduction::Max if signed => (a as i32).max(b as i32) as u32,
+            Reduction::Min => a.min(b),
+            Reduction::Max => a.max(b),
+        })
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vote_all_any_uni_ballot_over_the_lanes_that_take_part() {
+        let lanes = 0b1110;
+        let cases = [
+            (0b1110, [1, 1, 1, 0b1110]),
+            (0b0111, [0, 1, 0, 0b0110]),
+            (0b0001, [0, 0, 1, 0]),
+        ];
+        for (votes, expected) in cases {
+            let modes = [VoteMode::All, VoteMode::Any, VoteMode::Uni, VoteMode::Ballot];
+            assert_eq!(modes.map(|mode| vote(mode, lanes, votes)), expected, "{votes:#b}");
+        }
+    }
+
+    #[test]
+    fn shuffle_moves_within_segments() {
+        // c of CUDA's __shfl_down with width 8: clamp 31, segment mask 24.
+        let width8 = (32 - 8) << 8 | 0x1f;
+        assert_eq!(shuffle_source(ShflMode::Down, 3, 4, width8), (7, true));
+        assert_eq!(shuffle_source(ShflMode::Down, 5, 4, width8), (5, false));
+        assert_eq!(shuffle_source(ShflMode::Up, 9, 1, (32 - 8) << 8), (8, true));
+        assert_eq!(shuffle_source(ShflMode::Up, 8, 1, (32 - 8) << 8), (8, false));
+        assert_eq!(shuffle_source(ShflMode::Bfly, 9, 16, 0x1f), (25, true));
+        assert_eq!(shuffle_source(ShflMode::Idx, 20, 2, width8), (18, true));
+    }
+
+    #[test]
+    fn redux_signs() {
+        let values = [5u32, u32::MAX, 7];
+        assert_eq!(redux(Reduction::Min, true, values.into_iter()), u32::MAX);
+        assert_eq!(redux(Reduction::Min, false, values.into_iter()), 5);
+        assert_eq!(redux(Reduction::Add, true, values.into_iter()), 11);
+    }
+}

@@ -1,0 +1,192 @@
+//! Control flow (CS §5.3.2 bra, call, return, exit; §5.4.3 rule bra): lanes say where they want
+//! to go, the policy decides who goes when, the shadow pcs follow each thread.
+
+use sim_frontend::program::{NO_PC, OpClass, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use super::{Resident, Step, read_row};
+use crate::error::Bottom;
+use crate::grid::Code;
+use crate::monitor::Check;
+use crate::reconvergence::{Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
+
+impl<P: Reconvergence> Resident<P> {
+    /// Runs a control-flow instruction of `split`.
+    pub(super) fn control(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        mask: LaneMask,
+        exec: LaneMask,
+        code: &Code,
+    ) -> Result<Step, Bottom> {
+        use OpClass as C;
+        let op = &code.program.ops[pc as usize];
+        let info = &code.program.info[pc as usize];
+        let checked = self.world.check != Check::Off;
+        let mut indirect = [NO_PC; 32];
+        let cost = match op.class {
+            C::Branch | C::Call => {
+                let call = op.class == C::Call;
+                let to = LaneTargets { lanes: exec, targets: Targets::One(op.target), call };
+                if info.uniform_hint && P::WHOLE_WARP && exec != 0 && exec != mask {
+                    return Err(Bottom::new(
+                        "bra-uni",
+                        mask & !exec,
+                        "threads of a warp diverge at a branch marked `.uni`",
+                    ));
+                }
+                if checked && !info.injected {
+                    let base = Targets::One(info.base_target);
+                    self.warps[w].shadow.branch(mask, exec, info.base_pc, &base, call);
+                }
+                self.policy.branched(split, &to, &mut self.touched)?
+            }
+            C::BranchIndirect | C::CallIndirect => {
+                let call = op.class == C::CallIndirect;
+                let values = *read_row(&self.warps[w].rows, &code.consts, op.src[0]);
+                let mut base = [NO_PC; 32];
+                for lane in Lanes(exec) {
+                    let target = self.indirect_target(code, pc, values[lane as usize], lane)?;
+                    indirect[lane as usize] = target;
+                    base[lane as usize] = code.program.info[target as usize].base_pc;
+                }
+                let to = LaneTargets { lanes: exec, targets: Targets::PerLane(&indirect), call };
+                if checked {
+                    self.shadow_indirect(w, mask, exec, info.base_pc, &base, call);
+                }
+                self.policy.branched(split, &to, &mut self.touched)?
+            }
+            C::Return => {
+                if checked && !self.warps[w].shadow.ret(mask, exec, info.base_pc) {
+                    return Err(Bottom::new(
+                        "thr-return",
+                        exec,
+                        "a thread returns from a function it did not call",
+                    ));
+                }
+                self.policy.returned(split, exec, &mut self.touched)?
+            }
+            C::Exit => {
+                if checked {
+                    self.warps[w].shadow.exit(mask, exec, info.base_pc);
+                }
+                let cost = self.policy.exited(split, exec, &mut self.touched)?;
+                self.end_threads(w, exec)?;
+                cost
+            }
+            C::Break => {
+                if checked && !info.injected {
+                    let base = Targets::One(info.base_target);
+                    self.warps[w].shadow.branch(mask, exec, info.base_pc, &base, false);
+                }
+                self.policy.injected(split, exec, Injected::Break, &mut self.touched)?
+            }
+            C::Ssy => self.policy.injected(split, exec, Injected::Ssy(op.target), &mut self.touched)?,
+            C::PreBreak => {
+                self.policy.injected(split, exec, Injected::PreBreak(op.target), &mut self.touched)?
+            }
+            C::PreReturn => {
+                self.policy.injected(split, exec, Injected::PreReturn(op.target), &mut self.touched)?
+            }
+            _ => self.policy.injected(split, exec, Injected::Sync, &mut self.touched)?,
+        };
+        if checked {
+            self.verify[split as usize] = true;
+            for &other in &self.touched {
+                if self.waits[other as usize] == 0 {
+                    self.verify[other as usize] = true;
+                }
+            }
+        }
+        Ok(Step::Control(cost))
+    }
+
+    /// The shadow of an indirect branch under the token stack: only the lanes whose target the
+    /// policy chooses leave; the others issue the branch again (`reset` of CS ch. 6), so each
+    /// lane's shadow waits at the branch until its lane is among those that went.
+    fn shadow_indirect(
+        &mut self,
+        w: usize,
+        mask: LaneMask,
+        exec: LaneMask,
+        pc: Pc,
+        base: &[Pc; 32],
+        call: bool,
+    ) {
+        let shadow = &mut self.warps[w].shadow;
+        if P::WHOLE_WARP {
+            // The most wanted target goes first, ties to the lowest lane ([crs-bratarget]).
+            let mut going = 0u32;
+            let mut left = exec;
+            while left != 0 {
+                let target = base[left.trailing_zeros() as usize];
+                let same = Lanes(left)
+                    .filter(|&lane| base[lane as usize] == target)
+                    .fold(0u32, |m, lane| m | 1 << lane);
+                if same.count_ones() > going.count_ones() {
+                    going = same;
+                }
+                left &= !same;
+            }
+            if going == exec {
+                shadow.branch(mask, exec, pc, &Targets::PerLane(base), call);
+            } else {
+                shadow.set(mask & !going, pc);
+                shadow.branch(going, going, pc, &Targets::PerLane(base), call);
+            }
+        } else {
+            shadow.branch(mask, exec, pc, &Targets::PerLane(base), call);
+        }
+    }
+
+    /// The address an indirect branch or call goes to.
+    fn indirect_target(&self, code: &Code, pc: Pc, value: u32, lane: u32) -> Result<Pc, Bottom> {
+        let op = &code.program.ops[pc as usize];
+        if op.class == OpClass::BranchIndirect && op.imm >= 0 {
+            let table = code.program.tables.get(op.imm as usize);
+            return table.and_then(|table| table.get(value as usize).copied()).ok_or_else(|| {
+                let size = table.map_or(0, Vec::len);
+                Bottom::new(
+                    "thr-bra",
+                    1 << lane,
+                    format!("index {value} lies outside the {size} targets of the branch"),
+                )
+            });
+        }
+        // Functions are named by their position; the papers' dialect names labels' addresses.
+        let known = op.class == OpClass::BranchIndirect
+            || code.program.functions.iter().any(|function| function.entry_pc == value);
+        if known && (value as usize) < code.program.ops.len() {
+            Ok(value)
+        } else {
+            Err(Bottom::new(
+                "thr-call",
+                1 << lane,
+                format!("{value:#x} is not the address of a function"),
+            ))
+        }
+    }
+
+    /// Threads of a warp have ended: barriers and collectives that wait for live threads look
+    /// again.
+    fn end_threads(&mut self, w: usize, lanes: LaneMask) -> Result<(), Bottom> {
+        if lanes == 0 {
+            return Ok(());
+        }
+        let warp = &mut self.warps[w];
+        warp.exited |= lanes;
+        let over = warp.live() == 0;
+        let block_slot = warp.block;
+        if let Some(block) = self.blocks[block_slot].as_mut() {
+            block.live_threads -= lanes.count_ones();
+            block.live_warps -= u32::from(over);
+        }
+        if over {
+            self.ended.push(w);
+        }
+        self.reevaluate_barriers(block_slot);
+        self.reevaluate_meetings(w)
+    }
+}

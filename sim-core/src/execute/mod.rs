@@ -1,0 +1,539 @@
+//! What instructions do, without time: the thread and warp rules of CS §5.3–5.5 on the resident
+//! blocks of one SM. The cycle-level SM and the functional mode both run [`Resident::step`];
+//! what a step leaves to them (global and local accesses) is in its [`Step`].
+
+mod access;
+mod collective;
+mod control;
+mod meet;
+
+use std::sync::Arc;
+
+use sim_frontend::form::BarrierKind;
+use sim_frontend::program::{ClockRegister, Extra, Op, OpClass, Pc, Pred, Row};
+use sim_memory::address_space::Allocations;
+use sim_memory::device_memory::DeviceMemory;
+use sim_memory::vocabulary::{Cycle, LaneMask};
+
+pub use access::{Request, Requests, extend, write_element, write_loaded};
+pub use meet::Meeting;
+
+use crate::barrier::{Arrival, BarrierEnv, Completed};
+use crate::block::Block;
+use crate::error::Bottom;
+use crate::grid::{Hot, Kernel};
+use crate::lanes::file::LaneFile;
+use crate::monitor::Check;
+use crate::reconvergence::{Cost, Reconvergence, SplitId};
+use crate::warp::{Warp, WarpPlace};
+
+/// What one step did, as far as its caller must act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Results of the operation's own latency.
+    Done,
+    /// Results that take `latency` cycles from now and hold the unit for `occupancy`.
+    DoneAfter {
+        /// Cycles until the results can be read.
+        latency: u32,
+        /// Cycles until the unit takes the next operation.
+        occupancy: u32,
+    },
+    /// [`Resident::requests`] holds accesses to global or local memory, in order. Part of a
+    /// generic access may already have happened in shared memory.
+    Access,
+    /// The policy chose the next instruction.
+    Control(Cost),
+    /// The split waits at a barrier or for other lanes of a collective; it is in nobody's hands
+    /// until it appears in [`Resident::touched`].
+    Parked,
+    /// The split sleeps for this many cycles.
+    Sleep(u64),
+}
+
+/// Latencies of accesses that never leave the SM, in core cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalLatency {
+    /// A conflict-free shared access.
+    pub shared: u32,
+    /// A shared atomic without conflicts.
+    pub shared_atomic: u32,
+    /// A constant-cache hit of one address.
+    pub constant: u32,
+    /// Banks of shared memory.
+    pub banks: u32,
+}
+
+/// Facts all SMs share while a device runs.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Device memory.
+    pub memory: Arc<DeviceMemory>,
+    /// What has been allocated in it.
+    pub allocations: Arc<Allocations>,
+    /// Latencies of the SM's own memories.
+    pub latency: LocalLatency,
+    /// Lanes of a warp.
+    pub warp_size: u32,
+    /// Named barriers of a block.
+    pub barriers: usize,
+    /// Number of SMs.
+    pub sms: u32,
+    /// Kilohertz of the core clock, for `%globaltimer`.
+    pub core_khz: u64,
+    /// Compute capability, major * 10 + minor.
+    pub compute_capability: u32,
+    /// What is checked.
+    pub check: Check,
+    /// The workload says its results depend on the schedule.
+    pub schedule_dependent: bool,
+}
+
+/// The resident blocks of one SM and the policy that runs them.
+#[derive(Debug)]
+pub struct Resident<P> {
+    /// The SM.
+    pub sm: u32,
+    /// Shared facts.
+    pub world: Arc<World>,
+    /// Warp slots.
+    pub warps: Vec<Warp>,
+    /// Block slots.
+    pub blocks: Vec<Option<Block>>,
+    /// Kernels with blocks here, by index.
+    pub kernels: Vec<Arc<Kernel>>,
+    /// The policy.
+    pub policy: P,
+    /// log2 of the splits per warp.
+    pub split_shift: u32,
+    /// Splits whose state changed in the last step, besides the one that ran.
+    pub touched: Vec<SplitId>,
+    /// Accesses the last step asks for.
+    pub requests: Requests,
+    /// Per split: the shadow pcs of its lanes are to be compared at its next instruction.
+    pub verify: Vec<bool>,
+    /// Per split: barriers it waits at.
+    pub waits: Vec<u32>,
+    /// Lanes of `.sync` collectives that wait for others.
+    pub meetings: Vec<Meeting>,
+    /// Warps whose last thread ended in this step.
+    pub ended: Vec<usize>,
+    admissions: u64,
+}
+
+impl<P: Reconvergence> Resident<P> {
+    /// No blocks yet, `warp_slots` warps and `block_slots` blocks at most.
+    pub fn new(sm: u32, world: Arc<World>, policy: P, warp_slots: usize, block_slots: usize) -> Self {
+        let splits = warp_slots * policy.splits_per_warp();
+        Self {
+            sm,
+            world,
+            warps: (0..warp_slots).map(|_| Warp::default()).collect(),
+            blocks: (0..block_slots).map(|_| None).collect(),
+            kernels: Vec::new(),
+            split_shift: policy.splits_per_warp().trailing_zeros(),
+            policy,
+            touched: Vec::new(),
+            requests: Requests::default(),
+            verify: vec![false; splits],
+            waits: vec![0; splits],
+            meetings: Vec::new(),
+            ended: Vec::new(),
+            admissions: 0,
+        }
+    }
+
+    /// The home warp of a split.
+    #[inline]
+    pub fn warp_of(&self, split: SplitId) -> usize {
+        (split >> self.split_shift) as usize
+    }
+
+    /// Splits of a warp.
+    pub fn splits_of(&self, warp: usize) -> std::ops::Range<SplitId> {
+        let first = (warp as u32) << self.split_shift;
+        first..first + (1 << self.split_shift)
+    }
+
+    /// A block becomes resident: the first free slots take its warps. The new splits are in
+    /// [`Resident::touched`]. `None` where block or warp slots do not suffice; whoever sent the
+    /// block counts them, so this is a broken rule of the simulator, not of the program.
+    pub fn admit(&mut self, kernel: &Arc<Kernel>, number: u64) -> Option<usize> {
+        let slot = self.blocks.iter().position(Option::is_none)?;
+        let needed = kernel.warps_per_block();
+        let free: Vec<usize> = (0..self.warps.len())
+            .filter(|&w| !self.warps[w].resident)
+            .take(needed as usize)
+            .collect();
+        if free.len() < needed as usize {
+            return None;
+        }
+        let kernel_index = self
+            .kernels
+            .iter()
+            .position(|k| k.grid_id == kernel.grid_id)
+            .unwrap_or_else(|| {
+                // Kernels without blocks here make room.
+                let used = |i: usize| self.blocks.iter().flatten().any(|b| b.kernel == i);
+                match (0..self.kernels.len()).find(|&i| !used(i)) {
+                    Some(index) => {
+                        self.kernels[index] = Arc::clone(kernel);
+                        index
+                    }
+                    None => {
+                        self.kernels.push(Arc::clone(kernel));
+                        self.kernels.len() - 1
+                    }
+                }
+            });
+        let granularity = if P::WHOLE_WARP && self.world.compute_capability < 70 {
+            kernel.warp_size
+        } else {
+            1
+        };
+        let index = kernel.block_index(number);
+        let [x, y, z] = kernel.block;
+        self.touched.clear();
+        for (i, &w) in free.iter().enumerate() {
+            let place = WarpPlace {
+                ctaid: index,
+                index: i as u32,
+                sm: (self.sm, self.world.sms),
+                slot: (w as u32, self.warps.len() as u32),
+            };
+            let warp = &mut self.warps[w];
+            warp.admit(kernel, self.world.warp_size, place);
+            warp.block = slot;
+            warp.kernel = kernel_index;
+            warp.age = self.admissions;
+            self.admissions += 1;
+            let lanes = warp.threads;
+            self.policy.admit(w, lanes, kernel.code.program.entry_pc, &mut self.touched);
+        }
+        for &split in &self.touched {
+            self.verify[split as usize] = true;
+            self.waits[split as usize] = 0;
+        }
+        self.blocks[slot] = Some(Block {
+            number,
+            index,
+            kernel: kernel_index,
+            barriers: BarrierEnv::new(self.world.barriers, granularity),
+            shared: sim_memory::shared::SharedMemory::new(kernel.shared_bytes, self.world.latency.banks),
+            live_threads: x * y * z,
+            live_warps: needed,
+            finished_warps: 0,
+            warps: free,
+        });
+        Some(slot)
+    }
+
+    /// The facts of the split's next instruction.
+    #[inline]
+    pub fn next_hot(&self, split: SplitId) -> Option<&Hot> {
+        let warp = &self.warps[self.warp_of(split)];
+        self.kernels[warp.kernel].code.hot.get(self.policy.pc(split) as usize)
+    }
+
+    /// Runs the next instruction of `split` at `now`.
+    ///
+    /// # Errors
+    /// `⊥`, a fault of the program, or a violated check; the split has not advanced.
+    #[inline]
+    pub fn step(&mut self, split: SplitId, now: Cycle) -> Result<Step, Bottom> {
+        let w = self.warp_of(split);
+        let pc = self.policy.pc(split);
+        let mask = self.policy.mask(split);
+        let warp = &mut self.warps[w];
+        let code = &self.kernels[warp.kernel].code;
+        let Some(hot) = code.hot.get(pc as usize) else {
+            return Err(Bottom::new("cfc-addr", mask, format!("there is no instruction {pc}")));
+        };
+        let exec = mask & guard(hot.guard, &warp.preds);
+        if self.world.check != Check::Off {
+            check_split(warp, &mut self.verify[split as usize], hot, code, pc, mask, self.world.check)?;
+        }
+        if let Some(lane) = hot.lane {
+            let mut file =
+                LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };
+            // SAFETY: `Code::new` resolved the function for an instruction set that
+            // `InstructionSet::detect` (or the caller's choice among `available`) found on this
+            // host.
+            #[allow(unsafe_code, reason = "lane functions carry target features")]
+            unsafe {
+                lane(&mut file, &code.program.ops[pc as usize], exec);
+            }
+            self.policy.advance(split);
+            return Ok(Step::Done);
+        }
+        self.step_rare(split, w, pc, mask, exec, now)
+    }
+
+    /// Everything but data operations.
+    fn step_rare(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        mask: LaneMask,
+        exec: LaneMask,
+        now: Cycle,
+    ) -> Result<Step, Bottom> {
+        self.touched.clear();
+        let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
+        let op = &code.program.ops[pc as usize];
+        use OpClass as C;
+        let step = match op.class {
+            C::Branch
+            | C::BranchIndirect
+            | C::Call
+            | C::CallIndirect
+            | C::Return
+            | C::Exit
+            | C::Ssy
+            | C::Sync
+            | C::PreBreak
+            | C::Break
+            | C::PreReturn => return self.control(split, w, pc, mask, exec, &code),
+            C::Load | C::Store | C::Atomic => self.access(split, w, op, exec)?,
+            C::LoadParam => self.load_param(w, op, exec)?,
+            C::Membar | C::Hint => Step::Done,
+            C::Clock => {
+                self.clock(w, op, exec, now);
+                Step::Done
+            }
+            C::Barrier => return self.barrier(split, w, pc, op, exec),
+            C::Vote | C::Shuffle | C::Match | C::Redux | C::WarpSync | C::ActiveMask => {
+                return self.collective(split, w, pc, op, mask, exec);
+            }
+            C::Sleep => {
+                let nanoseconds = match op.src[0].is_some() {
+                    true => self.lane_u32(w, &code, op.src[0], exec),
+                    false => op.imm as u32,
+                };
+                let cycles = u128::from(nanoseconds) * u128::from(self.world.core_khz) / 1_000_000;
+                self.policy.advance(split);
+                return Ok(Step::Sleep(if exec == 0 { 0 } else { cycles as u64 }));
+            }
+            C::Trap if exec != 0 => {
+                return Err(Bottom::new("trap", exec, "the program executed `trap`"));
+            }
+            C::Unsupported if exec != 0 => {
+                let reason = code.program.info[pc as usize].unsupported.as_deref();
+                return Err(Bottom::new(
+                    "unsupported",
+                    exec,
+                    reason.unwrap_or("this instruction is not executed").to_string(),
+                ));
+            }
+            C::Trap | C::Unsupported | C::Data => Step::Done,
+        };
+        self.policy.advance(split);
+        Ok(step)
+    }
+
+    /// The value of a 32-bit row in the first of `lanes`.
+    fn lane_u32(&self, w: usize, code: &crate::grid::Code, row: Row, lanes: LaneMask) -> u32 {
+        let lane = (lanes.trailing_zeros() & 31) as usize;
+        read_row(&self.warps[w].rows, &code.consts, row)[lane]
+    }
+
+    fn clock(&mut self, w: usize, op: &Op, exec: LaneMask, now: Cycle) {
+        let Extra::Clock(register) = op.extra else { return };
+        let nanoseconds = (u128::from(now) * 1_000_000 / u128::from(self.world.core_khz.max(1))) as u64;
+        let (value, wide) = match register {
+            ClockRegister::Clock => (now, false),
+            ClockRegister::ClockHi => (now >> 32, false),
+            ClockRegister::Clock64 => (now, true),
+            ClockRegister::GlobalTimer => (nanoseconds, true),
+            ClockRegister::GlobalTimerLo => (nanoseconds, false),
+            ClockRegister::GlobalTimerHi => (nanoseconds >> 32, false),
+        };
+        let rows = &mut self.warps[w].rows;
+        for lane in crate::reconvergence::Lanes(exec) {
+            access::write_element(rows, op.dst[0], lane, value, if wide { 64 } else { 32 });
+        }
+    }
+
+    /// `bar` and `barrier` (CS §5.4.2, §5.5): lanes that name different barriers arrive at each.
+    fn barrier(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        op: &Op,
+        exec: LaneMask,
+    ) -> Result<Step, Bottom> {
+        let Extra::Barrier { kind, reduction } = op.extra else {
+            return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
+        };
+        if exec == 0 {
+            self.policy.advance(split);
+            return Ok(Step::Done);
+        }
+        let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
+        let warp = &self.warps[w];
+        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70)
+            .then_some(self.world.warp_size);
+        let predicate = guard(op.psrc[0], &warp.preds);
+        let value = |row: Row, lane: u32| {
+            row.is_some().then(|| read_row(&warp.rows, &code.consts, row)[lane as usize])
+        };
+        let mut groups: Vec<(u32, Option<u32>, LaneMask)> = Vec::new();
+        for lane in crate::reconvergence::Lanes(exec) {
+            let index = value(op.src[0], lane).unwrap_or(op.imm as u32);
+            let count = value(op.src[1], lane);
+            match groups.iter_mut().find(|g| g.0 == index && g.1 == count) {
+                Some(group) => group.2 |= 1 << lane,
+                None => groups.push((index, count, 1 << lane)),
+            }
+        }
+        let waits = matches!(kind, BarrierKind::Sync | BarrierKind::Red);
+        self.policy.advance(split);
+        if waits {
+            self.waits[split as usize] =
+                groups.iter().fold(0, |bits, g| bits | 1u32.checked_shl(g.0).unwrap_or(0));
+        }
+        let block_slot = self.warps[w].block;
+        let mut completed = Vec::new();
+        for (index, count, lanes) in groups {
+            let Some(block) = self.blocks[block_slot].as_mut() else { continue };
+            let arrival = Arrival {
+                index,
+                count,
+                kind,
+                reduction,
+                split,
+                warp: w,
+                lanes,
+                predicate,
+                pc,
+                counted: whole.unwrap_or(lanes.count_ones()),
+            };
+            let default = block.barrier_default(whole);
+            completed.extend(block.barriers.arrive(arrival, default)?);
+        }
+        for barrier in completed {
+            self.complete_barrier(barrier);
+        }
+        if waits && self.waits[split as usize] != 0 { Ok(Step::Parked) } else { Ok(Step::Done) }
+    }
+
+    /// remBar: the splits that waited go on, with the result of the reduction in their
+    /// registers [bar-rem].
+    fn complete_barrier(&mut self, barrier: Completed) {
+        for action in &barrier.actions {
+            if action.kind == BarrierKind::Arrive {
+                continue;
+            }
+            let warp = &mut self.warps[action.warp];
+            if let Some(result) = barrier.result {
+                let code = Arc::clone(&self.kernels[warp.kernel].code);
+                let op = &code.program.ops[action.pc as usize];
+                if op.dst[0].is_some() {
+                    for lane in crate::reconvergence::Lanes(action.lanes) {
+                        access::write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
+                    }
+                } else {
+                    write_pred(&mut warp.preds, op.pdst[0], action.lanes, if result != 0 { u32::MAX } else { 0 });
+                }
+            }
+            let waits = &mut self.waits[action.split as usize];
+            *waits &= !1u32.checked_shl(barrier.index).unwrap_or(0);
+            if *waits == 0 && !self.touched.contains(&action.split) {
+                self.touched.push(action.split);
+            }
+        }
+    }
+
+    /// Threads of a block have ended: barriers that wait for all live threads look again.
+    fn reevaluate_barriers(&mut self, block_slot: usize) {
+        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70)
+            .then_some(self.world.warp_size);
+        let completed = match self.blocks[block_slot].as_mut() {
+            Some(block) => {
+                let default = block.barrier_default(whole);
+                block.barriers.reevaluate(default)
+            }
+            None => Vec::new(),
+        };
+        for barrier in completed {
+            self.complete_barrier(barrier);
+        }
+    }
+}
+
+/// Compares shadow pcs where the check asks for it, and keeps them in straight-line code.
+#[inline]
+fn check_split(
+    warp: &mut Warp,
+    verify: &mut bool,
+    hot: &Hot,
+    code: &crate::grid::Code,
+    pc: Pc,
+    mask: LaneMask,
+    check: Check,
+) -> Result<(), Bottom> {
+    if hot.injected {
+        if !*verify {
+            // The straight line that ended here is the threads' own.
+            let last = code.program.info[(pc as usize).saturating_sub(1)].base_pc;
+            warp.shadow.set(mask, last + 1);
+            *verify = true;
+        }
+        return Ok(());
+    }
+    if *verify || check == Check::Full {
+        let base = code.program.info[pc as usize].base_pc;
+        if let Some((lane, own)) = warp.shadow.disagrees(mask, base) {
+            return Err(violation(mask, lane, own, base));
+        }
+        *verify = false;
+        if check == Check::Full && !hot.control {
+            warp.shadow.set(mask, base + 1);
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn violation(mask: LaneMask, lane: u32, own: Pc, base: Pc) -> Bottom {
+    Bottom::new(
+        "safe-act",
+        1 << lane,
+        format!(
+            "lane {lane} of active mask {mask:#010x} is made to run instruction {base} (before \
+             transformation 6) but its own control flow is at {own}"
+        ),
+    )
+}
+
+/// The lanes for which a predicate operand is true [thr-exec-tt] [thr-exec-ff].
+#[inline]
+pub fn guard(pred: Pred, preds: &[u32]) -> LaneMask {
+    let value = if pred.is_const() { u32::MAX } else { preds.get(pred.index()).copied().unwrap_or(0) };
+    if pred.negated() { !value } else { value }
+}
+
+/// Writes a predicate register in `lanes`; a sink takes nothing.
+pub fn write_pred(preds: &mut [u32], pred: Pred, lanes: LaneMask, value: u32) {
+    if let Some(register) = preds.get_mut(pred.index()) {
+        *register = *register & !lanes | value & lanes;
+    }
+}
+
+/// A row of 32-bit values, of the warp or constant.
+#[inline]
+pub fn read_row<'a>(
+    rows: &'a [crate::lanes::file::LaneRow],
+    consts: &'a [crate::lanes::file::LaneRow],
+    row: Row,
+) -> &'a [u32; 32] {
+    const ZERO: [u32; 32] = [0; 32];
+    let found = if row.0 >= Row::CONST {
+        consts.get(usize::from(row.0 - Row::CONST))
+    } else {
+        rows.get(usize::from(row.0))
+    };
+    found.map_or(&ZERO, |row| &row.0)
+}

@@ -1,0 +1,238 @@
+//! A grid: one launch of a kernel (CS §5.6), with its program made ready for this device.
+
+use std::sync::Arc;
+
+use sim_frontend::form::BarrierKind;
+use sim_frontend::isa_cost::IsaCosts;
+use sim_frontend::program::{Extra, MAX_SLOTS, Op, OpClass, Pred, Program, Row};
+
+use crate::lanes::file::LaneRow;
+use crate::lanes::{InstructionSet, LaneFn, resolve};
+
+/// What an operation waits for besides its registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drain {
+    /// Nothing.
+    None,
+    /// Until its lanes' accesses are performed for their block.
+    Block,
+    /// Until they are performed for the device.
+    Device,
+}
+
+/// What the issue stage needs of an operation, dense.
+#[derive(Clone, Debug)]
+pub struct Hot {
+    /// Lane function of a data operation.
+    pub lane: Option<LaneFn>,
+    /// What the pipeline does.
+    pub class: OpClass,
+    /// Unit, as [`UnitIndex`](crate::sm::units).
+    pub unit: u8,
+    /// Made by transformation 6.
+    pub injected: bool,
+    /// May change control flow.
+    pub control: bool,
+    /// What it waits for.
+    pub drain: Drain,
+    /// Guard.
+    pub guard: Pred,
+    /// Cycles until the result can be read.
+    pub latency: u16,
+    /// Cycles until the unit takes the next operation.
+    pub initiation: u16,
+    /// Machine operations it stands for.
+    pub machine_operations: u16,
+    /// Valid entries of `slots`.
+    pub slots_used: u8,
+    /// Of these, from the front, written ones.
+    pub slots_written: u8,
+    /// Scoreboard slots.
+    pub slots: [u16; MAX_SLOTS],
+    /// Valid entries of `blocking`.
+    pub blocking_used: u8,
+    /// Slots a memory operation blocks until `releaseRegs`: destinations of loads and atomics,
+    /// data of stores.
+    pub blocking: [u16; 4],
+}
+
+impl Hot {
+    /// Slots read or written.
+    #[inline]
+    pub fn slots(&self) -> &[u16] {
+        &self.slots[..usize::from(self.slots_used)]
+    }
+
+    /// Slots written.
+    #[inline]
+    pub fn written(&self) -> &[u16] {
+        &self.slots[..usize::from(self.slots_written)]
+    }
+
+    /// Slots a memory operation blocks.
+    #[inline]
+    pub fn blocking(&self) -> &[u16] {
+        &self.blocking[..usize::from(self.blocking_used)]
+    }
+}
+
+/// The slots `op` blocks while its access is in flight.
+fn blocking_of(op: &Op) -> ([u16; 4], u8) {
+    let mut slots = [0; 4];
+    let mut used = 0;
+    let mut push = |slot: u16| {
+        if let Some(free) = slots.get_mut(used) {
+            *free = slot;
+            used += 1;
+        }
+    };
+    match op.class {
+        OpClass::Load | OpClass::Atomic => {
+            op.slots[..usize::from(op.slots_written)].iter().for_each(|&slot| push(slot));
+        }
+        OpClass::Store => op.src[1..]
+            .iter()
+            .filter(|row| row.is_some() && row.0 < Row::CONST)
+            .map(|row| row.0)
+            .filter(|slot| op.slots[..usize::from(op.slots_used)].contains(slot))
+            .for_each(push),
+        _ => {}
+    }
+    (slots, used as u8)
+}
+
+/// A program with what this host and this chip add to it.
+#[derive(Debug)]
+pub struct Code {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Hot facts, one for each operation.
+    pub hot: Vec<Hot>,
+    /// Constant rows.
+    pub consts: Vec<LaneRow>,
+}
+
+/// Costs of the operations of transformation 6: one issue slot on the control unit.
+const INJECTED_LATENCY: u16 = 1;
+
+impl Code {
+    /// Resolves lane functions for `isa` and costs by `costs`.
+    pub fn new(program: Arc<Program>, costs: &IsaCosts, isa: InstructionSet) -> Self {
+        let cost_of: Vec<_> = program.forms.iter().map(|form| costs.cost(form)).collect();
+        let lane_of: Vec<_> = program.forms.iter().map(|form| resolve(form, isa)).collect();
+        let hot = program
+            .ops
+            .iter()
+            .zip(&program.info)
+            .map(|(op, info)| {
+                let form = usize::from(op.form);
+                let cost = cost_of.get(form);
+                let (blocking, blocking_used) = blocking_of(op);
+                Hot {
+                    lane: lane_of.get(form).copied().flatten().filter(|_| op.class == OpClass::Data),
+                    class: op.class,
+                    unit: cost.map_or(0, |c| c.unit as u8),
+                    injected: info.injected,
+                    control: is_control(op.class),
+                    drain: drain_of(op.class, &op.extra),
+                    guard: op.guard,
+                    latency: if info.injected {
+                        INJECTED_LATENCY
+                    } else {
+                        cost.map_or(1, |c| c.latency.clamp(1, u32::from(u16::MAX)) as u16)
+                    },
+                    initiation: if info.injected {
+                        1
+                    } else {
+                        cost.map_or(1, |c| c.initiation.clamp(1, u32::from(u16::MAX)) as u16)
+                    },
+                    machine_operations: cost
+                        .map_or(1, |c| c.machine_operations.min(u32::from(u16::MAX)) as u16),
+                    slots_used: op.slots_used,
+                    slots_written: op.slots_written,
+                    slots: op.slots,
+                    blocking,
+                    blocking_used,
+                }
+            })
+            .collect();
+        let consts = program.consts.iter().map(|row| LaneRow(*row)).collect();
+        Self { program, hot, consts }
+    }
+}
+
+fn is_control(class: OpClass) -> bool {
+    use OpClass as C;
+    matches!(
+        class,
+        C::Branch
+            | C::BranchIndirect
+            | C::Call
+            | C::CallIndirect
+            | C::Return
+            | C::Exit
+            | C::Ssy
+            | C::Sync
+            | C::PreBreak
+            | C::Break
+            | C::PreReturn
+    )
+}
+
+fn drain_of(class: OpClass, extra: &Extra) -> Drain {
+    use sim_memory::vocabulary::Scope;
+    match (class, extra) {
+        (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => {
+            Drain::Block
+        }
+        (OpClass::WarpSync, _) | (OpClass::Membar, Extra::Membar(Scope::Cta)) => Drain::Block,
+        (OpClass::Membar, _) => Drain::Device,
+        _ => Drain::None,
+    }
+}
+
+/// One launch.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Order of launch, from 0; `%gridid`.
+    pub grid_id: u32,
+    /// The code.
+    pub code: Arc<Code>,
+    /// Grid size in blocks.
+    pub grid: [u32; 3],
+    /// Block size in threads.
+    pub block: [u32; 3],
+    /// Lanes of a warp.
+    pub warp_size: u32,
+    /// Dynamic shared memory in bytes.
+    pub dynamic_shared: u32,
+    /// Static and dynamic shared memory of a block in bytes.
+    pub shared_bytes: u32,
+    /// Local memory of a thread in bytes.
+    pub local_bytes: u32,
+    /// The parameter block.
+    pub params: Vec<u8>,
+    /// The stream.
+    pub stream: u32,
+    /// The entry.
+    pub name: Arc<str>,
+}
+
+impl Kernel {
+    /// Warps of one block.
+    pub fn warps_per_block(&self) -> u32 {
+        let [x, y, z] = self.block;
+        (x * y * z).div_ceil(self.warp_size)
+    }
+
+    /// Blocks of the grid.
+    pub fn blocks(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Index of block `n` in row-major order, x fastest.
+    pub fn block_index(&self, n: u64) -> [u32; 3] {
+        let [gx, gy, _] = self.grid.map(u64::from);
+        [(n % gx) as u32, (n / gx % gy) as u32, (n / gx / gy) as u32]
+    }
+}

@@ -1,0 +1,145 @@
+//! Shadow program counters: each thread's own pc on the control flow before transformation 6,
+//! advanced only from guard values and the targets written in the source, never from the
+//! policy's next pc. The safety property says every active thread's own pc is the split's pc.
+
+use sim_frontend::program::{NO_PC, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use crate::reconvergence::{Lanes, Targets};
+
+/// How much is checked while a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Check {
+    /// Nothing; to measure what checking costs.
+    Off,
+    /// Control flow, changes of mask, merges.
+    #[default]
+    Safety,
+    /// Every issue, and every other invariant there is.
+    Full,
+}
+
+/// The shadow pcs of one warp. A lane's shadow is the address of the next instruction of its own
+/// thread as of the last change of control; in straight-line code it stands at the run's start.
+#[derive(Clone, Debug)]
+pub struct Shadow {
+    pcs: [Pc; 32],
+    returns: Vec<Vec<Pc>>,
+}
+
+impl Default for Shadow {
+    fn default() -> Self {
+        Self { pcs: [NO_PC; 32], returns: Vec::new() }
+    }
+}
+
+impl Shadow {
+    /// All of `lanes` start at `entry`.
+    pub fn start(&mut self, lanes: LaneMask, entry: Pc) {
+        self.pcs = [NO_PC; 32];
+        self.set(lanes, entry);
+        self.returns.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The first of `lanes` whose own pc is not `pc`, with its pc [safe-act].
+    #[inline]
+    pub fn disagrees(&self, lanes: LaneMask, pc: Pc) -> Option<(u32, Pc)> {
+        let mut differ = 0u32;
+        for lane in 0..32 {
+            differ |= u32::from(self.pcs[lane] != pc) << lane;
+        }
+        let wrong = differ & lanes;
+        if wrong == 0 {
+            return None;
+        }
+        let lane = wrong.trailing_zeros();
+        Some((lane, self.pcs[lane as usize]))
+    }
+
+    /// The threads of `lanes` come to `pc`.
+    #[inline]
+    pub fn set(&mut self, lanes: LaneMask, pc: Pc) {
+        for lane in 0..32 {
+            if lanes >> lane & 1 == 1 {
+                self.pcs[lane] = pc;
+            }
+        }
+    }
+
+    /// A branch or call at `pc`: `lanes` take it, the rest of `active` goes on.
+    #[inline]
+    pub fn branch(
+        &mut self,
+        active: LaneMask,
+        lanes: LaneMask,
+        pc: Pc,
+        targets: &Targets<'_>,
+        call: bool,
+    ) {
+        self.set(active & !lanes, pc + 1);
+        match targets {
+            Targets::One(target) => self.set(lanes, *target),
+            Targets::PerLane(targets) => {
+                for lane in Lanes(lanes) {
+                    self.pcs[lane as usize] = targets[lane as usize];
+                }
+            }
+        }
+        if call {
+            self.returns.resize_with(32, Vec::new);
+            for lane in Lanes(lanes) {
+                self.returns[lane as usize].push(pc + 1);
+            }
+        }
+    }
+
+    /// `lanes` return from their function. False where one is in none.
+    pub fn ret(&mut self, active: LaneMask, lanes: LaneMask, pc: Pc) -> bool {
+        self.set(active & !lanes, pc + 1);
+        for lane in Lanes(lanes) {
+            let target = self.returns.get_mut(lane as usize).and_then(Vec::pop);
+            let Some(target) = target else { return false };
+            self.pcs[lane as usize] = target;
+        }
+        true
+    }
+
+    /// `lanes` have ended.
+    pub fn exit(&mut self, active: LaneMask, lanes: LaneMask, pc: Pc) {
+        self.set(active & !lanes, pc + 1);
+        self.set(lanes, NO_PC);
+    }
+
+    /// The thread's own pc.
+    pub fn pc(&self, lane: u32) -> Pc {
+        self.pcs[lane as usize & 31]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn safe_act_each_thread_follows_its_own_branch() {
+        let mut shadow = Shadow::default();
+        shadow.start(0b1111, 0);
+        shadow.branch(0b1111, 0b0011, 4, &Targets::One(20), false);
+        assert_eq!(shadow.disagrees(0b0011, 20), None);
+        assert_eq!(shadow.disagrees(0b1100, 5), None);
+        assert_eq!(shadow.disagrees(0b0111, 20), Some((2, 5)));
+        // A lane outside the mask never matters.
+        assert_eq!(shadow.disagrees(0, 999), None);
+    }
+
+    #[test]
+    fn calls_return_to_their_own_caller() {
+        let mut shadow = Shadow::default();
+        shadow.start(0b11, 0);
+        shadow.branch(0b01, 0b01, 3, &Targets::One(50), true);
+        shadow.branch(0b10, 0b10, 9, &Targets::One(50), true);
+        assert!(shadow.ret(0b11, 0b11, 60));
+        assert_eq!((shadow.pc(0), shadow.pc(1)), (4, 10));
+        assert!(!shadow.ret(0b01, 0b01, 60));
+    }
+}

@@ -1,0 +1,140 @@
+//! Every thread alone: each live lane is a split of its own with its own pc and return stack.
+//! Nothing diverges, so nothing reconverges; what a program computes here is what each thread's
+//! own control flow says. The reference that other policies are compared with.
+
+use sim_frontend::program::{ControlFlow, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use super::registry::PolicyChoice;
+use super::{Cost, Injected, LaneTargets, Lanes, Reconvergence, SplitId};
+use crate::error::Bottom;
+
+const LANES: usize = 32;
+
+/// One thread.
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    pc: Pc,
+    live: bool,
+    returns: Vec<Pc>,
+}
+
+/// Every thread alone.
+#[derive(Debug)]
+pub struct Mimd {
+    threads: Vec<Thread>,
+}
+
+impl Mimd {
+    fn cost(&self, split: SplitId) -> Cost {
+        let entries = self.threads[split as usize].returns.len() as u32;
+        Cost { entries, ..Cost::default() }
+    }
+}
+
+impl Reconvergence for Mimd {
+    const FLOW: ControlFlow = ControlFlow::Plain;
+    const WHOLE_WARP: bool = false;
+
+    fn new(_choice: &PolicyChoice, warps: usize) -> Self {
+        Self { threads: vec![Thread::default(); warps * LANES] }
+    }
+
+    fn splits_per_warp(&self) -> usize {
+        LANES
+    }
+
+    fn admit(&mut self, warp: usize, lanes: LaneMask, entry: Pc, touched: &mut Vec<SplitId>) {
+        for lane in Lanes(lanes) {
+            let split = warp * LANES + lane as usize;
+            let thread = &mut self.threads[split];
+            thread.pc = entry;
+            thread.live = true;
+            thread.returns.clear();
+            touched.push(split as SplitId);
+        }
+    }
+
+    fn pc(&self, split: SplitId) -> Pc {
+        self.threads[split as usize].pc
+    }
+
+    fn mask(&self, split: SplitId) -> LaneMask {
+        if self.threads[split as usize].live { 1 << (split as usize % LANES) } else { 0 }
+    }
+
+    fn advance(&mut self, split: SplitId) {
+        self.threads[split as usize].pc += 1;
+    }
+
+    fn branched(
+        &mut self,
+        split: SplitId,
+        to: &LaneTargets<'_>,
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        let thread = &mut self.threads[split as usize];
+        if to.lanes == 0 {
+            thread.pc += 1;
+        } else {
+            if to.call {
+                thread.returns.push(thread.pc + 1);
+            }
+            thread.pc = to.targets.of((split as usize % LANES) as u32);
+        }
+        Ok(self.cost(split))
+    }
+
+    fn returned(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        let thread = &mut self.threads[split as usize];
+        if lanes == 0 {
+            thread.pc += 1;
+        } else {
+            thread.pc = thread.returns.pop().ok_or_else(|| {
+                Bottom::new("thr-return", lanes, "a return outside every function call")
+            })?;
+        }
+        Ok(self.cost(split))
+    }
+
+    fn exited(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        let thread = &mut self.threads[split as usize];
+        if lanes == 0 {
+            thread.pc += 1;
+        } else {
+            thread.live = false;
+        }
+        Ok(self.cost(split))
+    }
+
+    fn injected(
+        &mut self,
+        _split: SplitId,
+        lanes: LaneMask,
+        instruction: Injected,
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        // Programs for this policy have the untransformed control flow.
+        Err(Bottom::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
+    }
+
+    fn describe(&self, warp: usize) -> String {
+        let threads: Vec<String> = self.threads[warp * LANES..][..LANES]
+            .iter()
+            .enumerate()
+            .filter(|(_, thread)| thread.live)
+            .map(|(lane, thread)| format!("{lane}:{}", thread.pc))
+            .collect();
+        format!("lane:pc {}", threads.join(" "))
+    }
+}

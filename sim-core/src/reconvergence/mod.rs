@@ -1,0 +1,179 @@
+//! Reconvergence is a policy: it decides which threads execute which instruction together.
+//!
+//! The schedulable unit is a *split*: a pc and a lane mask of one home warp. A policy owns the
+//! splits of its SM and is told what happens to them; the SM schedules those that can run. A
+//! warp has [`Reconvergence::splits_per_warp`] split ids, consecutive from
+//! `warp * splits_per_warp`; a split whose mask is empty does not exist.
+
+pub mod crs_stack;
+pub mod mimd;
+pub mod registry;
+
+use sim_frontend::program::{ControlFlow, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use crate::error::Bottom;
+
+/// A split of one SM.
+pub type SplitId = u32;
+
+/// Where the lanes of a control-flow instruction want to go.
+#[derive(Clone, Copy, Debug)]
+pub enum Targets<'a> {
+    /// All to the same address.
+    One(Pc),
+    /// Each lane to its own.
+    PerLane(&'a [Pc; 32]),
+}
+
+impl Targets<'_> {
+    /// The address `lane` goes to.
+    pub fn of(&self, lane: u32) -> Pc {
+        match self {
+            Self::One(pc) => *pc,
+            Self::PerLane(pcs) => pcs[lane as usize & 31],
+        }
+    }
+
+    /// The address all of `lanes` share, if they do.
+    pub fn uniform(&self, lanes: LaneMask) -> Option<Pc> {
+        match self {
+            Self::One(pc) => Some(*pc),
+            Self::PerLane(pcs) => {
+                let first = pcs[lanes.trailing_zeros() as usize & 31];
+                Lanes(lanes).all(|lane| pcs[lane as usize] == first).then_some(first)
+            }
+        }
+    }
+}
+
+/// A branch or call as the lanes of a split execute it.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneTargets<'a> {
+    /// The lanes whose guard is true.
+    pub lanes: LaneMask,
+    /// Where they go.
+    pub targets: Targets<'a>,
+    /// The instruction is a call.
+    pub call: bool,
+}
+
+/// The instructions of transformation 6 (CS §5.1.3 step 6); only `crs_stack` meets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Injected {
+    /// Push a sync token that resumes at the address.
+    Ssy(Pc),
+    /// Push a break token that resumes at the address.
+    PreBreak(Pc),
+    /// Push a call token that resumes at the address.
+    PreReturn(Pc),
+    /// Pop a token.
+    Sync,
+    /// The lanes leave the loop.
+    Break,
+}
+
+/// What a decision of the policy costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Cycles of the core clock before the split can issue again.
+    pub cycles: u32,
+    /// Bytes moved to or from spill memory.
+    pub spilled_bytes: u32,
+    /// Entries the policy's table or stack holds now for this warp.
+    pub entries: u32,
+}
+
+/// Decides which threads execute which instruction together.
+pub trait Reconvergence: Send + Sized + 'static {
+    /// Which control flow its programs have.
+    const FLOW: ControlFlow;
+    /// A split always holds all live threads of its warp that are at its pc *by construction of
+    /// one split per warp*: barriers then count whole warps (CS §5.5.1), and the collectives
+    /// without `.sync` see the warp's active threads.
+    const WHOLE_WARP: bool;
+
+    /// A policy for an SM of `warps` warp slots.
+    fn new(choice: &registry::PolicyChoice, warps: usize) -> Self;
+
+    /// Split ids each warp has; a power of two.
+    fn splits_per_warp(&self) -> usize;
+
+    /// A warp becomes resident with `lanes` at `entry`; `touched` receives its splits.
+    fn admit(&mut self, warp: usize, lanes: LaneMask, entry: Pc, touched: &mut Vec<SplitId>);
+
+    /// The split's program address.
+    fn pc(&self, split: SplitId) -> Pc;
+
+    /// The split's lanes; empty if the split does not exist.
+    fn mask(&self, split: SplitId) -> LaneMask;
+
+    /// The split executed an instruction that is not control flow.
+    fn advance(&mut self, split: SplitId);
+
+    /// The split executed a branch or call; lanes whose guard is false fall through. Other
+    /// splits that changed are pushed to `touched`; the split itself always counts as changed.
+    ///
+    /// # Errors
+    /// `⊥` where the policy's rules have no transition.
+    fn branched(
+        &mut self,
+        split: SplitId,
+        to: &LaneTargets<'_>,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom>;
+
+    /// `lanes` of the split return from a function; the others fall through.
+    ///
+    /// # Errors
+    /// `⊥` where the policy's rules have no transition.
+    fn returned(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom>;
+
+    /// `lanes` of the split have ended; the others fall through.
+    ///
+    /// # Errors
+    /// `⊥` where the policy's rules have no transition.
+    fn exited(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom>;
+
+    /// The split met an instruction of transformation 6; `lanes` are those whose guard is true.
+    ///
+    /// # Errors
+    /// `⊥` where the policy's rules have no transition.
+    fn injected(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        instruction: Injected,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom>;
+
+    /// The state in words, for messages.
+    fn describe(&self, warp: usize) -> String;
+}
+
+/// Iterates over the set lanes of a mask, ascending.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes(pub LaneMask);
+
+impl Iterator for Lanes {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros();
+        self.0 &= self.0 - 1;
+        Some(lane)
+    }
+}

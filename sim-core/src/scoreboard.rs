@@ -1,0 +1,131 @@
+//! The scoreboard: pending state belongs to (home warp, register): the cycle a register becomes
+//! ready and the lanes concerned. A split may issue if none of its lanes meets a pending lane of
+//! a register it reads or writes; splits own no tags, so they can split and merge freely.
+
+use sim_memory::vocabulary::{Cycle, LaneMask};
+
+/// Pending state of one register or predicate of one warp.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    /// Cycle at which results of fixed latency are ready.
+    ready: Cycle,
+    /// Lanes the cycle concerns.
+    lanes: LaneMask,
+    /// Lanes blocked by memory (`block` of CS §4.3); `releaseRegs` clears them.
+    memory: LaneMask,
+}
+
+/// When a split's next instruction can issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// At this cycle, as far as registers are concerned.
+    At(Cycle),
+    /// Not before memory releases a register.
+    Memory,
+}
+
+/// The scoreboard of one warp.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    slots: Vec<Pending>,
+}
+
+impl Scoreboard {
+    /// Clears it for a program with `slots` registers and predicates.
+    pub fn reset(&mut self, slots: usize) {
+        self.slots.clear();
+        self.slots.resize(slots, Pending::default());
+    }
+
+    /// When `lanes` may issue an instruction that touches `slots`, not before `earliest`.
+    #[inline]
+    pub fn readiness(&self, slots: &[u16], lanes: LaneMask, earliest: Cycle) -> Readiness {
+        let mut at = earliest;
+        let mut memory = 0;
+        for &slot in slots {
+            let pending = &self.slots[usize::from(slot)];
+            memory |= pending.memory & lanes;
+            if pending.ready > at && pending.lanes & lanes != 0 {
+                at = pending.ready;
+            }
+        }
+        if memory != 0 { Readiness::Memory } else { Readiness::At(at) }
+    }
+
+    /// A result of fixed latency: `slots` of `lanes` are ready at `ready`. Where an older result
+    /// of other lanes is still pending, both wait for the later of the two.
+    #[inline]
+    pub fn write(&mut self, slots: &[u16], lanes: LaneMask, now: Cycle, ready: Cycle) {
+        for &slot in slots {
+            let pending = &mut self.slots[usize::from(slot)];
+            if pending.ready <= now {
+                pending.ready = ready;
+                pending.lanes = lanes;
+            } else {
+                pending.ready = pending.ready.max(ready);
+                pending.lanes |= lanes;
+            }
+        }
+    }
+
+    /// Registers of a memory operation block at issue [reg-block].
+    #[inline]
+    pub fn block(&mut self, slots: &[u16], lanes: LaneMask) {
+        for &slot in slots {
+            self.slots[usize::from(slot)].memory |= lanes;
+        }
+    }
+
+    /// `releaseRegs`: the registers of these lanes are free [reg-release].
+    #[inline]
+    pub fn release(&mut self, slots: &[u16], lanes: LaneMask) {
+        for &slot in slots {
+            self.slots[usize::from(slot)].memory &= !lanes;
+        }
+    }
+
+    /// True if any of `lanes` of `slots` waits for memory or a result after `now`.
+    pub fn pending(&self, slots: &[u16], lanes: LaneMask, now: Cycle) -> bool {
+        self.readiness(slots, lanes, now) != Readiness::At(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_of_other_splits_do_not_wait() {
+        let mut board = Scoreboard::default();
+        board.reset(4);
+        board.write(&[1], 0x0f, 10, 19);
+        assert_eq!(board.readiness(&[1], 0xf0, 11), Readiness::At(11));
+        assert_eq!(board.readiness(&[1], 0x01, 11), Readiness::At(19));
+        assert_eq!(board.readiness(&[2, 1], 0x01, 19), Readiness::At(19));
+    }
+
+    #[test]
+    fn reg_block_holds_until_reg_release_of_each_lane() {
+        let mut board = Scoreboard::default();
+        board.reset(2);
+        board.block(&[0], 0b11);
+        assert_eq!(board.readiness(&[0], 0b01, 5), Readiness::Memory);
+        board.release(&[0], 0b01);
+        assert_eq!(board.readiness(&[0], 0b01, 5), Readiness::At(5));
+        assert_eq!(board.readiness(&[0], 0b10, 5), Readiness::Memory);
+        board.release(&[0], 0b10);
+        assert!(!board.pending(&[0], 0b11, 5));
+    }
+
+    #[test]
+    fn an_expired_result_does_not_delay_a_new_one_of_other_lanes() {
+        let mut board = Scoreboard::default();
+        board.reset(1);
+        board.write(&[0], 0b01, 0, 9);
+        board.write(&[0], 0b10, 9, 18);
+        assert_eq!(board.readiness(&[0], 0b01, 10), Readiness::At(10));
+        board.write(&[0], 0b01, 10, 12);
+        // Still pending for another lane: the later cycle holds for both.
+        assert_eq!(board.readiness(&[0], 0b01, 11), Readiness::At(18));
+    }
+}

@@ -1,0 +1,203 @@
+//! The warp schedulers: which of the ready splits issues. Sets of splits are bit sets over the
+//! scheduler's own splits, in the order of warp slots.
+
+use sim_frontend::diagnostic::Diagnostic;
+
+/// Scheduling policies by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarpScheduler {
+    /// Loose round-robin: the first ready split after the last one that issued.
+    Lrr,
+    /// Greedy then oldest: the last one that issued, else the oldest.
+    Gto,
+    /// Two-level: round-robin over a small active set; a split that waits for memory leaves it
+    /// to a pending one that is ready.
+    TwoLevel {
+        /// Splits in the active set.
+        active: u32,
+    },
+}
+
+/// Names and one line each, for listings.
+pub const SCHEDULERS: &[(&str, &str)] = &[
+    ("lrr", "loose round-robin"),
+    ("gto", "greedy then oldest"),
+    ("two_level", "round-robin over an active set of 8; long waits leave it (two_level:N)"),
+];
+
+/// Active set of `two_level` where no size is given (Narasiman, MICRO 2011, uses 8 warps).
+const TWO_LEVEL_ACTIVE: u32 = 8;
+
+impl WarpScheduler {
+    /// Parses `lrr`, `gto`, `two_level`, `two_level:N`.
+    ///
+    /// # Errors
+    /// A diagnostic that lists the names.
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        let (name, size) = text.split_once(':').map_or((text, None), |(n, s)| (n, Some(s)));
+        match (name, size) {
+            ("lrr", None) => Ok(Self::Lrr),
+            ("gto", None) => Ok(Self::Gto),
+            ("two_level", None) => Ok(Self::TwoLevel { active: TWO_LEVEL_ACTIVE }),
+            ("two_level", Some(size)) => match size.parse::<u32>() {
+                Ok(active @ 1..=1024) => Ok(Self::TwoLevel { active }),
+                _ => Err(Diagnostic::error(
+                    "scheduler",
+                    format!("the active set of two_level is a number from 1 to 1024, not `{size}`"),
+                )),
+            },
+            _ => {
+                let names: Vec<&str> = SCHEDULERS.iter().map(|(name, _)| *name).collect();
+                Err(Diagnostic::error(
+                    "scheduler",
+                    format!("there is no warp scheduler `{text}`; there are: {}", names.join(", ")),
+                ))
+            }
+        }
+    }
+}
+
+/// The choice one scheduler makes, cycle by cycle.
+#[derive(Clone, Debug)]
+pub struct Picker {
+    kind: WarpScheduler,
+    last: u32,
+    /// Active set of `two_level`.
+    active: Vec<u64>,
+}
+
+impl Picker {
+    /// A picker over `words` words of splits.
+    pub fn new(kind: WarpScheduler, words: usize) -> Self {
+        Self { kind, last: u32::MAX, active: vec![0; words] }
+    }
+
+    /// Picks from `candidates`; `age` gives the order of admission of a split's warp.
+    #[inline]
+    pub fn pick(&mut self, candidates: &[u64], age: impl Fn(u32) -> u64) -> Option<u32> {
+        let chosen = match self.kind {
+            WarpScheduler::Lrr => next_after(candidates, self.last),
+            WarpScheduler::Gto => {
+                if contains(candidates, self.last) {
+                    Some(self.last)
+                } else {
+                    oldest(candidates, age)
+                }
+            }
+            WarpScheduler::TwoLevel { active } => {
+                self.refill(candidates, active);
+                let last = self.last;
+                first_of_both(candidates, &self.active, last)
+            }
+        }?;
+        self.last = chosen;
+        Some(chosen)
+    }
+
+    /// A split began a long wait (memory, barrier) or ended: it leaves the active set.
+    #[inline]
+    pub fn long_wait(&mut self, split: u32) {
+        if let WarpScheduler::TwoLevel { .. } = self.kind
+            && let Some(word) = self.active.get_mut(split as usize / 64)
+        {
+            *word &= !(1 << (split % 64));
+        }
+    }
+
+    fn refill(&mut self, candidates: &[u64], size: u32) {
+        let mut have: u32 = self.active.iter().map(|word| word.count_ones()).sum();
+        while have < size {
+            let mut pending = candidates.iter().zip(&self.active).enumerate();
+            let Some((word, bits)) =
+                pending.find_map(|(i, (c, a))| (c & !a != 0).then_some((i, c & !a)))
+            else {
+                return;
+            };
+            self.active[word] |= bits & bits.wrapping_neg();
+            have += 1;
+        }
+    }
+}
+
+#[inline]
+fn contains(set: &[u64], split: u32) -> bool {
+    set.get(split as usize / 64).is_some_and(|word| word >> (split % 64) & 1 == 1)
+}
+
+/// The first member after `last`, around the end.
+#[inline]
+fn next_after(set: &[u64], last: u32) -> Option<u32> {
+    let start = last.wrapping_add(1);
+    let (word, bit) = (start as usize / 64, start % 64);
+    if let Some(bits) = set.get(word) {
+        let above = bits & (u64::MAX << bit);
+        if above != 0 {
+            return Some(word as u32 * 64 + above.trailing_zeros());
+        }
+    }
+    let order = (word + 1..set.len()).chain(0..=word.min(set.len().saturating_sub(1)));
+    order
+        .filter_map(|i| set.get(i).filter(|bits| **bits != 0).map(|bits| (i, *bits)))
+        .map(|(i, bits)| i as u32 * 64 + bits.trailing_zeros())
+        .next()
+}
+
+fn first_of_both(a: &[u64], b: &[u64], last: u32) -> Option<u32> {
+    if a.len() == 1 {
+        return next_after(&[a[0] & b[0]], last);
+    }
+    let both: Vec<u64> = a.iter().zip(b).map(|(a, b)| a & b).collect();
+    next_after(&both, last)
+}
+
+#[inline]
+fn oldest(set: &[u64], age: impl Fn(u32) -> u64) -> Option<u32> {
+    let mut best: Option<(u64, u32)> = None;
+    for (i, &word) in set.iter().enumerate() {
+        let mut bits = word;
+        while bits != 0 {
+            let split = i as u32 * 64 + bits.trailing_zeros();
+            bits &= bits - 1;
+            let age = age(split);
+            if best.is_none_or(|(least, _)| age < least) {
+                best = Some((age, split));
+            }
+        }
+    }
+    best.map(|(_, split)| split)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lrr_goes_round_over_words() {
+        let mut picker = Picker::new(WarpScheduler::Lrr, 2);
+        let set = [1 << 3 | 1 << 63, 1 << 1];
+        let order: Vec<u32> = (0..5).filter_map(|_| picker.pick(&set, |_| 0)).collect();
+        assert_eq!(order, vec![3, 63, 65, 3, 63]);
+    }
+
+    #[test]
+    fn gto_stays_then_takes_the_oldest() {
+        let ages = [9u64, 4, 7, 1];
+        let mut picker = Picker::new(WarpScheduler::Gto, 1);
+        let age = |s: u32| ages[s as usize];
+        assert_eq!(picker.pick(&[0b0111], age), Some(1));
+        assert_eq!(picker.pick(&[0b1111], age), Some(1));
+        assert_eq!(picker.pick(&[0b1101], age), Some(3));
+        assert_eq!(picker.pick(&[0b0101], age), Some(2));
+        assert_eq!(picker.pick(&[0], age), None);
+    }
+
+    #[test]
+    fn two_level_keeps_to_its_active_set() {
+        let mut picker = Picker::new(WarpScheduler::TwoLevel { active: 2 }, 1);
+        let picks: Vec<u32> = (0..4).filter_map(|_| picker.pick(&[0b1111], |_| 0)).collect();
+        assert_eq!(picks, vec![0, 1, 0, 1]);
+        picker.long_wait(0);
+        let picks: Vec<u32> = (0..3).filter_map(|_| picker.pick(&[0b1110], |_| 0)).collect();
+        assert_eq!(picks, vec![2, 1, 2]);
+    }
+}

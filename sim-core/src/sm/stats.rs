@@ -1,0 +1,94 @@
+//! What an SM counts.
+
+use serde::Serialize;
+use sim_memory::vocabulary::Cycle;
+
+/// Why a scheduler issued nothing in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stall {
+    /// No block is resident.
+    Idle,
+    /// Splits are ready, but the unit they need is busy.
+    Unit,
+    /// Every split waits at least for a result of fixed latency.
+    Dependency,
+    /// Every split waits at least for memory to release a register.
+    Memory,
+    /// Every split waits at least for its accesses to be performed before a barrier or membar.
+    Drain,
+    /// Every split waits at a barrier.
+    Barrier,
+    /// Every split waits for other threads of its warp at a collective.
+    Collective,
+    /// Every split sleeps (`nanosleep`).
+    Sleep,
+    /// The warps have ended; their last accesses are on the way.
+    Finishing,
+}
+
+/// The reasons, in the order of [`Stall`], as the report names them.
+pub const STALLS: [&str; 9] = [
+    "idle",
+    "unit_busy",
+    "dependency",
+    "memory",
+    "drain",
+    "barrier",
+    "collective",
+    "sleep",
+    "finishing",
+];
+
+/// Counts of one kernel on one SM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KernelCounts {
+    /// Issues of source instructions by a split.
+    pub warp_instructions: u64,
+    /// Lanes of these issues whose guard was true or that had none.
+    pub thread_instructions: u64,
+    /// Issues of instructions of transformation 6.
+    pub control_instructions: u64,
+    /// Machine operations the source instructions stand for.
+    pub machine_instructions: u64,
+    /// Active lanes summed over issues of source instructions.
+    pub active_lanes: u64,
+}
+
+impl KernelCounts {
+    /// Adds another SM's counts.
+    pub fn add(&mut self, other: &Self) {
+        self.warp_instructions += other.warp_instructions;
+        self.thread_instructions += other.thread_instructions;
+        self.control_instructions += other.control_instructions;
+        self.machine_instructions += other.machine_instructions;
+        self.active_lanes += other.active_lanes;
+    }
+}
+
+/// What one SM counts while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct SmStats {
+    /// Cycles × schedulers with an issue.
+    pub issued: u64,
+    /// Cycles × schedulers without one, by reason.
+    pub stalls: [u64; STALLS.len()],
+    /// By grid id.
+    pub kernels: Vec<KernelCounts>,
+    /// Accesses to global and local memory.
+    pub accesses: u64,
+    /// Sum of their latencies from issue to performed, in core cycles.
+    pub access_latency: u64,
+    /// Accesses to shared memory.
+    pub shared_accesses: u64,
+    /// Extra cycles for bank conflicts.
+    pub bank_conflict_cycles: u64,
+    /// Spilled bytes of the policy's stack or table.
+    pub spilled_bytes: u64,
+    /// Most entries of the policy's stack or table for one warp.
+    pub most_entries: u32,
+    /// Blocks run.
+    pub blocks: u64,
+    /// Cycle of the last block's end.
+    pub last_block_end: Cycle,
+}

@@ -1,0 +1,190 @@
+//! A *form* is one fully resolved shape of an instruction: root, types, modifiers. The table in
+//! [`isa`](crate::isa) resolves text to forms; lane functions, cost tables and the printer are
+//! selected by them.
+
+use sim_memory::vocabulary::{AtomicOp, CacheOp, Scope, ScalarType, Semantics, StateSpace};
+
+use crate::isa::Root;
+
+/// Rounding of a result (PTX ISA "Rounding Modifiers").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum Rounding {
+    Rn,
+    Rna,
+    Rz,
+    Rm,
+    Rp,
+    Rni,
+    Rzi,
+    Rmi,
+    Rpi,
+}
+
+/// Comparison operators of `setp` and `set`; the `u` forms are true when an operand is NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum CmpOp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Lo,
+    Ls,
+    Hi,
+    Hs,
+    Equ,
+    Neu,
+    Ltu,
+    Leu,
+    Gtu,
+    Geu,
+    Num,
+    Nan,
+}
+
+/// How `setp`/`set` combine the comparison with their predicate operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum BoolOp {
+    And,
+    Or,
+    Xor,
+}
+
+/// Which part of a product `mul`, `mad` and the 24-bit forms keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum Half {
+    Lo,
+    Hi,
+    Wide,
+}
+
+/// `.approx` and `.full` of `div`, `rcp`, `sqrt`, `sin` …
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum Accuracy {
+    Approx,
+    Full,
+}
+
+/// `vote` modes (CS §5.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum VoteMode {
+    All,
+    Any,
+    Uni,
+    Ballot,
+}
+
+/// `shfl` modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum ShflMode {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+/// `prmt` modes; the generic form has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum PrmtMode {
+    F4e,
+    B4e,
+    Rc8,
+    Ecl,
+    Ecr,
+    Rc16,
+}
+
+/// What a `bar`/`barrier` does when it is reached (CS §5.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum BarrierKind {
+    Sync,
+    Arrive,
+    Red,
+    WarpSync,
+}
+
+/// Reductions of `bar.red` (CS §5.5.1 reduce) and of `redux`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum Reduction {
+    And,
+    Or,
+    Xor,
+    Popc,
+    Add,
+    Min,
+    Max,
+}
+
+/// Every modifier an instruction of the table may carry besides its types. A modifier that a
+/// root does not take stays at its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub struct Modifiers {
+    pub rounding: Option<Rounding>,
+    pub ftz: bool,
+    pub sat: bool,
+    pub accuracy: Option<Accuracy>,
+    pub half: Option<Half>,
+    pub cmp: Option<CmpOp>,
+    pub bool_op: Option<BoolOp>,
+    /// `.cc`: writes the carry.
+    pub cc: bool,
+    /// `.uni` of `bra`, `call`, `ret`.
+    pub uni: bool,
+    /// `.sync` of the collectives.
+    pub sync: bool,
+    /// `.wrap` (false: `.clamp`) of `shf`.
+    pub wrap: bool,
+    /// `.l` (false: `.r`) of `shf`.
+    pub left: bool,
+    pub shiftamt: bool,
+    /// Elements per operand: 1, `.v2` or `.v4`.
+    pub vector: u8,
+    pub space: Option<StateSpace>,
+    /// `cvta.to.space`, or `cvta.space` when false.
+    pub to: bool,
+    pub cache: Option<CacheOp>,
+    /// `.nc`: through the read-only data cache.
+    pub non_coherent: bool,
+    pub semantics: Semantics,
+    pub scope: Option<Scope>,
+    pub atomic: Option<AtomicOp>,
+    pub vote: Option<VoteMode>,
+    pub shfl: Option<ShflMode>,
+    pub prmt: Option<PrmtMode>,
+    pub barrier: Option<BarrierKind>,
+    pub reduction: Option<Reduction>,
+    /// `match.any` / `match.all`: true for all.
+    pub match_all: bool,
+}
+
+/// One fully resolved instruction shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Form {
+    /// The opcode root, from the table.
+    pub root: Root,
+    /// The type of the result; equals `ty` for instructions that name one type. For `mul.wide`
+    /// and `mad.wide` it is the double-width type.
+    pub dst: ScalarType,
+    /// The (last written) type: of the operands, and of the source in `cvt`, `set`, `slct`.
+    /// Instructions without a type have [`ScalarType::B32`].
+    pub ty: ScalarType,
+    /// Storage width in bits (16, 32 or 64) of the destination register where it may exceed the
+    /// type (`cvt`, `ld`), else the width of `dst` rounded up to a register.
+    pub dst_reg: u8,
+    /// The same for the (first) source register (`cvt`, `st`).
+    pub src_reg: u8,
+    /// The modifiers.
+    pub mods: Modifiers,
+}

@@ -1,0 +1,95 @@
+//! The instruction set, declared once. Each root has its documentation, its forms in a grammar
+//! close to the PTX manual's, its unit and its minimum target; parser, validator, cost tables,
+//! listings and tests are driven by [`TABLE`].
+//!
+//! A form is `"modifiers -> operands"`. Modifiers: `{a b}` one of these, `[a b]` at most one of
+//! these, in this order. Types are the type names; with two type groups the first is that of
+//! the result. Operands: `d` destination, `q` predicate destination, `a` source of the form's
+//! type, `a:u32` source of that type, `p` predicate source, `m` address, `v` scalar or vector of
+//! the form's type (first operand: destination), `L` label or symbol, `*` anything; `|q` an
+//! optional second destination; `(x)` may be left out.
+
+mod resolve;
+mod table;
+
+pub use resolve::{OperandShape, Resolved, Shape, combinations, register_bits, resolve};
+pub use table::{Root, TABLE};
+
+use serde::Deserialize;
+
+/// The unit that executes an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum UnitClass {
+    /// Integer, logic, comparison, move.
+    Alu,
+    /// Single-precision add, multiply, fused multiply-add.
+    Fma,
+    /// Integer multiplication.
+    Imul,
+    /// Double precision.
+    Fp64,
+    /// Conversions between types of different kind or size.
+    Convert,
+    /// Special functions and what is built from them.
+    Sfu,
+    /// Loads, stores, atomics, fences.
+    LoadStore,
+    /// Branches, barriers, collectives.
+    Control,
+}
+
+impl UnitClass {
+    /// All classes, in the order of their numbers.
+    pub const ALL: [UnitClass; 8] = [
+        UnitClass::Alu,
+        UnitClass::Fma,
+        UnitClass::Imul,
+        UnitClass::Fp64,
+        UnitClass::Convert,
+        UnitClass::Sfu,
+        UnitClass::LoadStore,
+        UnitClass::Control,
+    ];
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The root.
+    pub root: Root,
+    /// Its name in PTX.
+    pub name: &'static str,
+    /// One line of documentation.
+    pub doc: &'static str,
+    /// The unit of its integer or only forms; floating-point forms of arithmetic go to
+    /// [`UnitClass::Fma`] and [`UnitClass::Fp64`].
+    pub unit: UnitClass,
+    /// Least target (major * 10 + minor).
+    pub min_sm: u32,
+    /// Forms; none for instructions that are parsed but not executed.
+    pub forms: &'static [&'static str],
+    /// Exists in the papers' dialect only.
+    pub papers: bool,
+}
+
+impl Entry {
+    /// True if instructions of this root are executed.
+    pub fn executed(&self) -> bool {
+        !self.forms.is_empty()
+    }
+}
+
+/// The row of a root by name.
+pub fn entry(name: &str) -> Option<&'static Entry> {
+    TABLE.iter().find(|entry| entry.name == name)
+}
+
+/// The row of a root.
+pub fn entry_of(root: Root) -> &'static Entry {
+    &TABLE[root as usize]
+}
+
+#[cfg(test)]
+mod tests;

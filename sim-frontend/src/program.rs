@@ -1,0 +1,427 @@
+//! The program environment φ of CS §5.1.2 as the device runs it: dense decoded operations with
+//! physical registers, beside the cold facts (source lines, texts, addresses before
+//! transformation 6) that only reports and monitors read.
+
+use std::sync::Arc;
+
+use sim_memory::vocabulary::{AtomicOp, CacheOp, Scope, Semantics, StateSpace};
+
+use crate::form::{BarrierKind, Form, Reduction, ShflMode, VoteMode};
+
+/// A program address: the index of an operation in [`Program::ops`].
+pub type Pc = u32;
+
+/// A program address that no instruction has.
+pub const NO_PC: Pc = u32::MAX;
+
+/// A row operand: 32 lanes of 32 bits. Values below [`Row::CONST`] are rows of the warp's own
+/// register block (physical registers first, then the special-register rows); from `CONST` on
+/// they index [`Program::consts`]. A 64-bit value takes two consecutive rows, the first even,
+/// read as 32 lanes of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Row(pub u16);
+
+impl Row {
+    /// First constant row.
+    pub const CONST: u16 = 0x8000;
+    /// No operand (`_`, or a position the form does not use).
+    pub const NONE: Row = Row(0x7fff);
+
+    /// True if the operand is used.
+    pub fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+}
+
+/// A predicate operand: a predicate register of the warp, possibly negated, or a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pred(pub u16);
+
+impl Pred {
+    /// Bit that negates the predicate.
+    pub const NOT: u16 = 0x8000;
+    /// The constant true; `TRUE | NOT` is false. An unguarded instruction has it as its guard.
+    pub const TRUE: Pred = Pred(0x7fff);
+    /// No operand.
+    pub const NONE: Pred = Pred(0x7ffe);
+
+    /// Register number without the negation.
+    pub fn index(self) -> usize {
+        usize::from(self.0 & !Self::NOT)
+    }
+
+    /// True if the predicate is negated (`!p`).
+    pub fn negated(self) -> bool {
+        self.0 & Self::NOT != 0
+    }
+
+    /// True for the two constants.
+    pub fn is_const(self) -> bool {
+        self.0 & !Self::NOT == Self::TRUE.0
+    }
+
+    /// True if the operand is used.
+    pub fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+}
+
+/// What the pipeline does with an operation; data operations carry their lane function by form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum OpClass {
+    /// A data operation (dop, mov, setp, cvt, cvta, isspacep …) computed by a lane function.
+    Data,
+    /// Reads a changing special register (`%clock`, `%clock64`, `%globaltimer`).
+    Clock,
+    /// `ld` from parameters of the kernel: address = `imm` + optional register `src[0]`.
+    LoadParam,
+    /// `ld` (see [`Op::memory`]).
+    Load,
+    /// `st`.
+    Store,
+    /// `atom` and `red` (red has no destination).
+    Atomic,
+    /// `membar`, `fence`.
+    Membar,
+    /// `prefetch` and other hints: an issue slot and nothing else.
+    Hint,
+    /// Direct branch to `target`.
+    Branch,
+    /// Indirect branch (`brx.idx`): table `imm` of [`Program::tables`], index in `src[0]`.
+    BranchIndirect,
+    /// Direct call of the function at `target`.
+    Call,
+    /// Indirect call: program address in `src[0]`.
+    CallIndirect,
+    /// Return from a function.
+    Return,
+    /// Ends a thread.
+    Exit,
+    /// Injected: push a sync token for `target`.
+    Ssy,
+    /// Injected: pop (CS →CRS sync).
+    Sync,
+    /// Injected: push a break token for `target`.
+    PreBreak,
+    /// Injected: break.
+    Break,
+    /// Injected: push a call token for `target`.
+    PreReturn,
+    /// `bar`, `barrier`.
+    Barrier,
+    /// `vote`, old and `.sync`.
+    Vote,
+    /// `shfl`, old and `.sync`.
+    Shuffle,
+    /// `match.sync`.
+    Match,
+    /// `redux.sync`.
+    Redux,
+    /// `activemask`.
+    ActiveMask,
+    /// `bar.warp.sync`.
+    WarpSync,
+    /// `nanosleep`.
+    Sleep,
+    /// `trap`: a fault.
+    Trap,
+    /// Parsed but not executed: reaching it is a fault that names it.
+    Unsupported,
+}
+
+/// Memory facts of a load, store or atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MemoryOp {
+    /// The space of the instruction; `Generic` is resolved per lane.
+    pub space: StateSpace,
+    /// Cache operator (the default of the instruction where none is written).
+    pub cache: CacheOp,
+    /// Semantics.
+    pub semantics: Semantics,
+    /// Scope; system where none is written on a strong operation.
+    pub scope: Scope,
+    /// Bytes of one element.
+    pub element_bytes: u8,
+    /// Elements per lane: 1, 2 or 4.
+    pub vector: u8,
+    /// Loads: sign-extend the element into the register.
+    pub signed: bool,
+    /// Register storage width of the data operands in bits: 16, 32 or 64.
+    pub reg_bits: u8,
+    /// The address register `src[0]` holds 64 bits (else 32, zero-extended).
+    pub address_64: bool,
+    /// Atomics: the operation and the type of the element.
+    pub atomic: Option<(AtomicOp, sim_memory::vocabulary::ScalarType)>,
+}
+
+/// Facts of the rarer classes, by which [`Op`] stays small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extra {
+    /// Nothing.
+    None,
+    /// Load, store, atomic.
+    Memory(MemoryOp),
+    /// Barrier: kind, reduction, and whether the thread counts all threads (no count given).
+    /// `src[0]` is the barrier index, `src[1]` the thread count (or `NONE`), `psrc[0]` the
+    /// predicate of `.red`; the result goes to `pdst[0]` (and, or) or `dst[0]` (popc).
+    Barrier {
+        /// sync, arrive, red.
+        kind: BarrierKind,
+        /// Of `.red`.
+        reduction: Option<Reduction>,
+    },
+    /// Vote: `psrc[0]` voted; result `pdst[0]` or, for ballot, `dst[0]`; `.sync` mask `src[0]`.
+    Vote {
+        /// Mode.
+        mode: VoteMode,
+        /// `.sync`.
+        sync: bool,
+    },
+    /// Shuffle: `dst[0]`, optional `pdst[0]`, `src[0]` value, `src[1]` b, `src[2]` c; `.sync`
+    /// mask `src[3]`.
+    Shuffle {
+        /// Mode.
+        mode: ShflMode,
+        /// `.sync`.
+        sync: bool,
+    },
+    /// Redux: `dst[0]`, `src[0]` value, `src[1]` mask.
+    Redux {
+        /// Operation.
+        reduction: Reduction,
+        /// Signed comparison for min and max.
+        signed: bool,
+    },
+    /// Match: `dst[0]`, optional `pdst[0]`, `src[0]` value, `src[1]` mask.
+    Match {
+        /// `.all`.
+        all: bool,
+        /// 64-bit value.
+        wide: bool,
+    },
+    /// Membar level.
+    Membar(Scope),
+    /// Clock: width and which one.
+    Clock(ClockRegister),
+}
+
+/// The special registers that change while a thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClockRegister {
+    /// `%clock`: low 32 bits of the SM's cycle counter.
+    Clock,
+    /// `%clock_hi`.
+    ClockHi,
+    /// `%clock64`.
+    Clock64,
+    /// `%globaltimer` in nanoseconds.
+    GlobalTimer,
+    /// `%globaltimer_lo`.
+    GlobalTimerLo,
+    /// `%globaltimer_hi`.
+    GlobalTimerHi,
+}
+
+/// Most scoreboard slots one operation can touch.
+pub const MAX_SLOTS: usize = 12;
+
+/// One decoded operation: all the issue stage needs, in one or two cache lines.
+#[derive(Clone, Debug)]
+pub struct Op {
+    /// What the pipeline does.
+    pub class: OpClass,
+    /// Unit, as an index the chip's cost table gave (see `Program::costs`).
+    pub cost: u16,
+    /// Index into [`Program::forms`]: selects the lane function.
+    pub form: u16,
+    /// Guard; [`Pred::TRUE`] if none.
+    pub guard: Pred,
+    /// Destination rows (four for vector loads).
+    pub dst: [Row; 4],
+    /// Source rows. Loads, stores, atomics: `src[0]` is the address register (or `NONE`), then
+    /// the data (`st`: up to four; `atom`: b and c).
+    pub src: [Row; 5],
+    /// Predicate destinations (`setp p|q`; the carry of `.cc`).
+    pub pdst: [Pred; 2],
+    /// Predicate sources (`setp … , c`; `selp`; the carry of `addc`).
+    pub psrc: [Pred; 2],
+    /// Address offset of memory operations; immediate of the class.
+    pub imm: i64,
+    /// Target of control flow.
+    pub target: Pc,
+    /// Facts by class.
+    pub extra: Extra,
+    /// Scoreboard slots read or written; the first `slots_used` are valid. The slot of a
+    /// register is its row, that of predicate `p` is `Program::registers + p`.
+    pub slots: [u16; MAX_SLOTS],
+    /// Number of valid slots.
+    pub slots_used: u8,
+    /// How many of the slots, from the front, are written.
+    pub slots_written: u8,
+}
+
+/// Cold facts of an operation.
+#[derive(Clone, Debug)]
+pub struct OpInfo {
+    /// Line of the PTX text, from 1 (0: none, injected).
+    pub line: u32,
+    /// The instruction as printed from the table, physical names not used.
+    pub text: Arc<str>,
+    /// The address of this operation in the program before transformation 6; for an injected
+    /// operation, that of the next one which is not.
+    pub base_pc: Pc,
+    /// Made by transformation 6: counts as a control instruction, invisible to shadow pcs.
+    pub injected: bool,
+    /// The base address its branch or call goes to, for control flow ([`NO_PC`] otherwise).
+    pub base_target: Pc,
+    /// `.uni` was written on it.
+    pub uniform_hint: bool,
+    /// `.loc` of the CUDA source: file index and line.
+    pub loc: Option<(u32, u32)>,
+    /// Index into [`Program::functions`].
+    pub function: u32,
+    /// Minimum compute capability (major * 10 + minor) of the instruction.
+    pub min_sm: u32,
+    /// Why it is not executed, for [`OpClass::Unsupported`].
+    pub unsupported: Option<Arc<str>>,
+}
+
+/// A special register that is constant for a thread: one 32-bit row of the warp's block,
+/// initialised when the warp is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX special registers")]
+pub enum SpecialRegister {
+    TidX,
+    TidY,
+    TidZ,
+    NtidX,
+    NtidY,
+    NtidZ,
+    CtaidX,
+    CtaidY,
+    CtaidZ,
+    NctaidX,
+    NctaidY,
+    NctaidZ,
+    LaneId,
+    WarpId,
+    NwarpId,
+    SmId,
+    NsmId,
+    GridId,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    DynamicSmemSize,
+    TotalSmemSize,
+    /// `%envreg0` … `%envreg31`, zero.
+    Envreg,
+}
+
+/// A function of the module.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Name.
+    pub name: Arc<str>,
+    /// First instruction.
+    pub entry_pc: Pc,
+    /// One past the last.
+    pub end_pc: Pc,
+    /// Bytes of its stack frame in local memory.
+    pub frame_bytes: u32,
+}
+
+/// A kernel parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// Name.
+    pub name: String,
+    /// Byte offset in the parameter block.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub align: u32,
+    /// The scalar type, where it is not an array.
+    pub ty: Option<sim_memory::vocabulary::ScalarType>,
+}
+
+/// Limits a kernel states about its launches, in threads or blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchBounds {
+    /// `.reqntid`.
+    pub required: Option<[u32; 3]>,
+    /// `.maxntid`.
+    pub max: Option<[u32; 3]>,
+    /// `.minnctapersm`.
+    pub min_blocks: Option<u32>,
+    /// `.maxnreg`.
+    pub max_registers: Option<u32>,
+}
+
+/// The control flow a program was loaded with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ControlFlow {
+    /// With the instructions of transformation 6, for the token stack.
+    Injected,
+    /// Untransformed, for every other policy.
+    Plain,
+}
+
+/// A kernel made ready to run: everything reachable from one entry.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Name of the entry.
+    pub entry: Arc<str>,
+    /// Which control flow the operations have.
+    pub control_flow: ControlFlow,
+    /// The operations; the entry starts at [`Program::entry_pc`].
+    pub ops: Vec<Op>,
+    /// Cold facts, one for each operation.
+    pub info: Vec<OpInfo>,
+    /// First instruction of the entry.
+    pub entry_pc: Pc,
+    /// The distinct forms; [`Op::form`] indexes them.
+    pub forms: Vec<Form>,
+    /// Constant rows, each value repeated over 32 lanes (64-bit values: two rows).
+    pub consts: Vec<[u32; 32]>,
+    /// Rows of physical registers (64-bit values take an aligned pair).
+    pub registers: u16,
+    /// Predicate registers, the carry among them.
+    pub predicates: u16,
+    /// 32-bit registers per thread as occupancy counts them, before rounding by the chip.
+    pub registers_per_thread: u32,
+    /// Special registers used: row and which; rows lie at `registers..registers + specials`.
+    pub specials: Vec<(Row, SpecialRegister)>,
+    /// Functions, the entry first.
+    pub functions: Vec<Function>,
+    /// Tables of indirect branches: program addresses.
+    pub tables: Vec<Vec<Pc>>,
+    /// Kernel parameters in order.
+    pub params: Vec<ParamInfo>,
+    /// Bytes of the parameter block.
+    pub param_bytes: u32,
+    /// Static shared memory in bytes; dynamic shared memory starts at this offset, aligned.
+    pub shared_bytes: u32,
+    /// Alignment of dynamic shared memory, at least 16.
+    pub dynamic_shared_align: u32,
+    /// Local memory per thread in bytes: declared depots and the deepest known call chain
+    /// (recursion: the chip's limit).
+    pub local_bytes: u32,
+    /// True if a call chain can recur.
+    pub recursive: bool,
+    /// What the kernel says of its launches.
+    pub bounds: LaunchBounds,
+    /// Notes of the lowering for the report: irreducible regions, selector registers.
+    pub notes: Vec<String>,
+    /// Most tokens one thread's control flow can have on the stack in one call frame.
+    pub max_tokens: u32,
+    /// The same entry with untransformed control flow, by which shadow pcs run
+    /// (`None` where this program is itself plain).
+    pub base: Option<Arc<Program>>,
+    /// The source file name, for messages.
+    pub source_name: Arc<str>,
+}

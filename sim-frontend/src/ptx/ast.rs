@@ -1,0 +1,200 @@
+//! The syntax tree of a PTX module. Names are slices of the text.
+
+use sim_memory::vocabulary::{ScalarType, StateSpace};
+
+use crate::diagnostic::Span;
+
+/// A module.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Module<'a> {
+    /// `.version`, major and minor.
+    pub version: Option<(u32, u32)>,
+    /// `.target` words.
+    pub target: Vec<&'a str>,
+    /// `.address_size`: 32 or 64.
+    pub address_size: Option<u32>,
+    /// The papers' dialect.
+    pub papers: bool,
+    /// Module-scope variables.
+    pub variables: Vec<Variable<'a>>,
+    /// Functions and entries.
+    pub functions: Vec<Function<'a>>,
+}
+
+/// Where a variable or register lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// `.reg`.
+    Register,
+    /// A state space.
+    Space(StateSpace),
+}
+
+/// A variable, register or parameter declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable<'a> {
+    /// Where it lives.
+    pub storage: Storage,
+    /// Element type (untyped in the papers' dialect: `b32`).
+    pub ty: ScalarType,
+    /// Elements of `.v2`, `.v4`; 1 otherwise.
+    pub vector: u32,
+    /// `.align` in bytes.
+    pub align: Option<u32>,
+    /// Name.
+    pub name: &'a str,
+    /// `name<N>` declares `name0` … `nameN-1`.
+    pub count: Option<u32>,
+    /// Array dimensions; `None` for `[]`.
+    pub dims: Vec<Option<u64>>,
+    /// Initialiser.
+    pub init: Option<Init<'a>>,
+    /// `.extern`.
+    pub external: bool,
+    /// Bytes of the declaration.
+    pub span: Span,
+}
+
+impl Variable<'_> {
+    /// Bytes of one element, vectors included.
+    pub fn element_bytes(&self) -> u64 {
+        u64::from(self.ty.bytes()) * u64::from(self.vector)
+    }
+
+    /// Bytes in all; zero for `[]`.
+    pub fn bytes(&self) -> Option<u64> {
+        self.dims.iter().try_fold(self.element_bytes(), |n, dim| n.checked_mul(dim.unwrap_or(0)))
+    }
+
+    /// Alignment in bytes.
+    pub fn alignment(&self) -> u64 {
+        u64::from(self.align.unwrap_or(0)).max(self.element_bytes().clamp(1, 16).next_power_of_two())
+    }
+}
+
+/// An initialiser.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Init<'a> {
+    /// A value.
+    Value(Operand<'a>),
+    /// `{ … }`.
+    List(Vec<Init<'a>>),
+}
+
+/// A function or entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function<'a> {
+    /// `.entry`, else `.func`.
+    pub entry: bool,
+    /// Name.
+    pub name: &'a str,
+    /// Return parameters.
+    pub returns: Vec<Variable<'a>>,
+    /// Parameters.
+    pub params: Vec<Variable<'a>>,
+    /// The body; `None` for a declaration.
+    pub body: Option<Vec<Statement<'a>>>,
+    /// `.reqntid`, `.maxntid`, `.minnctapersm`, `.maxnreg`: name and values.
+    pub bounds: Vec<(&'a str, Vec<u64>)>,
+    /// Bytes of the name.
+    pub span: Span,
+}
+
+/// A statement of a body.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement<'a> {
+    /// A declaration.
+    Declaration(Variable<'a>),
+    /// `name:`.
+    Label(&'a str, Span),
+    /// An instruction.
+    Instruction(Instruction<'a>),
+    /// `{ … }`.
+    Block(Vec<Statement<'a>>),
+    /// `.loc file line column`.
+    Loc(u32, u32),
+    /// `name: .branchtargets a, b;`
+    BranchTargets(&'a str, Vec<(&'a str, Span)>),
+    /// `name: .callprototype …;` or `.calltargets`: the name.
+    Prototype(&'a str),
+}
+
+/// A guard `@p` or `@!p`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard<'a> {
+    /// `!`.
+    pub negated: bool,
+    /// The predicate.
+    pub name: &'a str,
+    /// Its bytes.
+    pub span: Span,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction<'a> {
+    /// Guard.
+    pub guard: Option<Guard<'a>>,
+    /// Opcode root.
+    pub root: &'a str,
+    /// Modifiers without their dots.
+    pub modifiers: Vec<&'a str>,
+    /// Operands.
+    pub operands: Vec<Operand<'a>>,
+    /// Its bytes, guard to last operand.
+    pub span: Span,
+    /// Bytes of root and modifiers.
+    pub opcode: Span,
+    /// A blank stands before a modifier (the papers' dialect).
+    pub spaced: bool,
+}
+
+/// An operand with its bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operand<'a> {
+    /// What it is.
+    pub kind: OperandKind<'a>,
+    /// Its bytes.
+    pub span: Span,
+}
+
+/// Kinds of operands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OperandKind<'a> {
+    /// A register, symbol, label or special register.
+    Name(&'a str),
+    /// `!p`.
+    Not(&'a str),
+    /// `name.x`: a special register's or vector's component.
+    Component(&'a str, &'a str),
+    /// `name + constant`, or `generic(name) + constant`.
+    Offset {
+        /// The symbol.
+        name: &'a str,
+        /// Added bytes.
+        offset: i64,
+        /// `generic(…)` around it.
+        generic: bool,
+    },
+    /// An integer: two's complement.
+    Int(i128),
+    /// A floating-point number; hexadecimal ones keep their bits.
+    Float32(u32),
+    /// A double.
+    Float64(u64),
+    /// `{a, b}`.
+    Vector(Vec<Operand<'a>>),
+    /// `[name + constant]`, `[constant]`.
+    Address {
+        /// Register or symbol.
+        base: Option<&'a str>,
+        /// Added bytes.
+        offset: i64,
+    },
+    /// `p|q`.
+    Pair(Box<Operand<'a>>, Box<Operand<'a>>),
+    /// `(a, b)` of a call.
+    List(Vec<Operand<'a>>),
+    /// `_`.
+    Sink,
+}

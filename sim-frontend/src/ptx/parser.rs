@@ -1,0 +1,489 @@
+//! Recursive-descent parser of PTX. Instructions parse generically, so every valid file parses
+//! whole; what they mean is the table's business. Errors are collected, up to a bound, with
+//! recovery at the next `;` or `}`.
+
+mod body;
+mod constant;
+
+use sim_memory::vocabulary::{ScalarType, StateSpace};
+
+use super::ast::{Function, Init, Module, Operand, OperandKind, Storage, Variable};
+use super::lexer::{Kind, Token, lex};
+use crate::diagnostic::{Diagnostic, Source, Span, nearest};
+
+/// Most errors reported for one file.
+const MAX_ERRORS: usize = 100;
+/// Deepest nesting of blocks, lists and expressions.
+const MAX_DEPTH: u32 = 200;
+/// Longest text, so that spans fit.
+const MAX_BYTES: usize = u32::MAX as usize / 2;
+
+/// The type of a name.
+pub fn scalar_type(name: &str) -> Option<ScalarType> {
+    use ScalarType::*;
+    const ALL: [ScalarType; 26] = [
+        B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, Bf16, Bf16x2,
+        Tf32, F32, F32x2, F64, E4m3, E5m2, E4m3x2, E5m2x2, Pred,
+    ];
+    ALL.into_iter().find(|ty| ty.name() == name)
+}
+
+pub(crate) struct Parser<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) text: &'a str,
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) at: usize,
+    pub(crate) errors: Vec<Diagnostic>,
+    pub(crate) papers: bool,
+    pub(crate) depth: u32,
+}
+
+/// What a parser function gives up with; the diagnostic is already recorded.
+pub(crate) struct Skip;
+pub(crate) type Parsed<T> = Result<T, Skip>;
+
+/// Parses a module. `papers` accepts the papers' dialect; a first line `// dialect: papers`
+/// does too.
+///
+/// # Errors
+/// Every error of the file, up to a hundred.
+pub fn parse(source: &Source, papers: bool) -> Result<Module<'_>, Vec<Diagnostic>> {
+    let text: &str = &source.text;
+    if text.len() > MAX_BYTES {
+        return Err(vec![Diagnostic::error("size", "the file is larger than 2 GiB")]);
+    }
+    let declared = text.lines().next().is_some_and(|line| line.trim() == "// dialect: papers");
+    let mut parser = Parser {
+        source,
+        text,
+        tokens: lex(text),
+        at: 0,
+        errors: Vec::new(),
+        papers: papers || declared,
+        depth: 0,
+    };
+    let module = parser.module();
+    if parser.errors.is_empty() { Ok(module) } else { Err(parser.errors) }
+}
+
+impl<'a> Parser<'a> {
+    pub(crate) fn span(&self) -> Span {
+        let end = self.text.len() as u32;
+        self.tokens.get(self.at).map_or(Span { start: end, end }, |t| t.span)
+    }
+
+    pub(crate) fn last_span(&self) -> Span {
+        self.at.checked_sub(1).and_then(|i| self.tokens.get(i)).map_or(self.span(), |t| t.span)
+    }
+
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        self.tokens.get(self.at).map(|t| t.kind)
+    }
+
+    pub(crate) fn kind_at(&self, ahead: usize) -> Option<Kind> {
+        self.tokens.get(self.at + ahead).map(|t| t.kind)
+    }
+
+    pub(crate) fn word_at(&self, ahead: usize) -> &'a str {
+        self.tokens.get(self.at + ahead).map_or("", |t| self.slice(t.span))
+    }
+
+    pub(crate) fn slice(&self, span: Span) -> &'a str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+
+    pub(crate) fn word(&self) -> &'a str {
+        self.word_at(0)
+    }
+
+    pub(crate) fn error<T>(&mut self, span: Span, message: impl Into<String>, label: &str) -> Parsed<T> {
+        if self.errors.len() < MAX_ERRORS {
+            let diagnostic = Diagnostic::error("syntax", message).at(span, label).in_source(self.source);
+            self.errors.push(diagnostic);
+        }
+        Err(Skip)
+    }
+
+    pub(crate) fn expected<T>(&mut self, what: &str) -> Parsed<T> {
+        let span = self.span();
+        let found = match self.kind() {
+            None => "the end of the file".to_string(),
+            Some(Kind::Unended) => "a comment or string without an end".to_string(),
+            Some(Kind::TooLarge) => "an integer of more than 64 bits".to_string(),
+            _ => format!("`{}`", self.word()),
+        };
+        self.error(span, format!("expected {what}, found {found}"), "")
+    }
+
+    pub(crate) fn eat(&mut self, punct: u8) -> bool {
+        let found = self.kind() == Some(Kind::Punct(punct));
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(crate) fn expect(&mut self, punct: u8) -> Parsed<()> {
+        if self.eat(punct) { Ok(()) } else { self.expected(&format!("`{}`", char::from(punct))) }
+    }
+
+    pub(crate) fn eat_dotted(&mut self, name: &str) -> bool {
+        let found = self.kind() == Some(Kind::Dotted) && &self.word()[1..] == name;
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(crate) fn name(&mut self, what: &str) -> Parsed<&'a str> {
+        if self.kind() == Some(Kind::Name) {
+            let word = self.word();
+            self.at += 1;
+            Ok(word)
+        } else {
+            self.expected(what)
+        }
+    }
+
+    pub(crate) fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= MAX_DEPTH {
+            let span = self.span();
+            return self.error(span, "nested too deeply", "");
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Skips to just after the next `;`, or to a `}` or the end.
+    pub(crate) fn recover(&mut self) {
+        while let Some(kind) = self.kind() {
+            match kind {
+                Kind::Punct(b';') => {
+                    self.at += 1;
+                    return;
+                }
+                Kind::Punct(b'}') => return,
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn module(&mut self) -> Module<'a> {
+        let mut module = Module { papers: self.papers, ..Module::default() };
+        while self.kind().is_some() {
+            let before = self.at;
+            if self.item(&mut module).is_err() {
+                self.recover();
+                self.eat(b'}');
+            }
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        if !self.papers && module.version.is_none() && self.errors.is_empty() {
+            let span = Span::default();
+            let _: Parsed<()> = self.error(span, "the module does not begin with `.version`", "");
+        }
+        module
+    }
+
+    fn item(&mut self, module: &mut Module<'a>) -> Parsed<()> {
+        let start = self.span();
+        if self.kind() != Some(Kind::Dotted) {
+            // `@@DWARF` lines of old compilers are data for debuggers.
+            if self.kind() == Some(Kind::Punct(b'@')) && self.kind_at(1) == Some(Kind::Punct(b'@')) {
+                let line = self.source.position(start.start).0;
+                while self.kind().is_some() && self.source.position(self.span().start).0 == line {
+                    self.at += 1;
+                }
+                return Ok(());
+            }
+            return self.expected("a directive");
+        }
+        match &self.word()[1..] {
+            "version" => {
+                self.at += 1;
+                let text = self.word();
+                let parts = match self.kind() {
+                    Some(Kind::Float(_) | Kind::Int(_)) => text.split_once('.'),
+                    _ => None,
+                };
+                let version = parts.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+                let Some(version) = version else { return self.expected("a version such as 8.0") };
+                self.at += 1;
+                module.version = Some(version);
+            }
+            "target" => {
+                self.at += 1;
+                loop {
+                    let word = self.name("a target such as sm_52")?;
+                    module.target.push(word);
+                    if !self.eat(b',') {
+                        break;
+                    }
+                }
+            }
+            "address_size" => {
+                self.at += 1;
+                match self.kind() {
+                    Some(Kind::Int(size @ (32 | 64))) => module.address_size = Some(size as u32),
+                    _ => return self.expected("32 or 64"),
+                }
+                self.at += 1;
+            }
+            "file" | "loc" => {
+                let line = self.source.position(start.start).0;
+                while self.kind().is_some() && self.source.position(self.span().start).0 == line {
+                    self.at += 1;
+                }
+            }
+            "section" => {
+                while !matches!(self.kind(), None | Some(Kind::Punct(b'{'))) {
+                    self.at += 1;
+                }
+                let mut depth = 0u32;
+                loop {
+                    match self.kind() {
+                        None => return self.expected("`}`"),
+                        Some(Kind::Punct(b'{')) => depth += 1,
+                        Some(Kind::Punct(b'}')) => depth -= 1,
+                        _ => {}
+                    }
+                    self.at += 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+            }
+            "pragma" | "alias" => self.recover(),
+            _ => self.declaration(module)?,
+        }
+        Ok(())
+    }
+
+    /// Linkage, then a variable or a function.
+    fn declaration(&mut self, module: &mut Module<'a>) -> Parsed<()> {
+        let mut external = false;
+        loop {
+            if self.eat_dotted("extern") {
+                external = true;
+            } else if !(self.eat_dotted("visible") || self.eat_dotted("weak") || self.eat_dotted("common")) {
+                break;
+            }
+        }
+        if self.eat_dotted("entry") || self.eat_dotted("func") {
+            let entry = self.text.get(self.last_span().start as usize..).is_some_and(|t| t.starts_with(".entry"));
+            let function = self.function(entry)?;
+            module.functions.push(function);
+            return Ok(());
+        }
+        let list = self.variables(external, b';')?;
+        if self.papers && self.kind() != Some(Kind::Punct(b';')) {
+            module.variables.extend(list);
+            return Ok(());
+        }
+        self.expect(b';')?;
+        module.variables.extend(list);
+        Ok(())
+    }
+
+    fn function(&mut self, entry: bool) -> Parsed<Function<'a>> {
+        let returns = if !entry && self.kind() == Some(Kind::Punct(b'(')) { self.parameters()? } else { Vec::new() };
+        let span = self.span();
+        let name = self.name("the name of the function")?;
+        let params = if self.kind() == Some(Kind::Punct(b'(')) { self.parameters()? } else { Vec::new() };
+        let mut bounds = Vec::new();
+        while self.kind() == Some(Kind::Dotted) {
+            let word = &self.word()[1..];
+            self.at += 1;
+            match word {
+                "maxntid" | "reqntid" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "maxclusterrank"
+                | "reqnctapercluster" => {
+                    let mut values = Vec::new();
+                    while let Some(Kind::Int(value)) = self.kind() {
+                        values.push(value);
+                        self.at += 1;
+                        self.eat(b',');
+                    }
+                    bounds.push((word, values));
+                }
+                "noreturn" | "explicitcluster" | "unique" => {}
+                "pragma" => self.recover(),
+                "attribute" => {
+                    while !matches!(self.kind(), None | Some(Kind::Punct(b')'))) {
+                        self.at += 1;
+                    }
+                    self.expect(b')')?;
+                }
+                _ => {
+                    self.at -= 1;
+                    return self.expected("a performance directive, `{` or `;`");
+                }
+            }
+        }
+        if self.eat(b';') {
+            return Ok(Function { entry, name, returns, params, body: None, bounds, span });
+        }
+        self.expect(b'{')?;
+        let body = self.statements()?;
+        self.expect(b'}')?;
+        Ok(Function { entry, name, returns, params, body: Some(body), bounds, span })
+    }
+
+    fn parameters(&mut self) -> Parsed<Vec<Variable<'a>>> {
+        self.expect(b'(')?;
+        let mut list = Vec::new();
+        while !self.eat(b')') {
+            if !list.is_empty() {
+                self.expect(b',')?;
+            }
+            list.extend(self.variables(false, b')')?);
+        }
+        Ok(list)
+    }
+
+    /// `.space [.align n] [.v4] .type name[, name…]`; the list ends before `end`.
+    pub(crate) fn variables(&mut self, external: bool, end: u8) -> Parsed<Vec<Variable<'a>>> {
+        let start = self.span();
+        let mut storage = None;
+        let (mut align, mut ty, mut vector) = (None, None, 1);
+        while self.kind() == Some(Kind::Dotted) {
+            let word = &self.word()[1..];
+            self.at += 1;
+            match word {
+                "reg" => storage = Some(Storage::Register),
+                "global" => storage = Some(Storage::Space(StateSpace::Global)),
+                "const" => storage = Some(Storage::Space(StateSpace::Const)),
+                "local" => storage = Some(Storage::Space(StateSpace::Local)),
+                "shared" => storage = Some(Storage::Space(StateSpace::Shared)),
+                "param" => storage = Some(Storage::Space(StateSpace::Param)),
+                "sreg" | "tex" => storage = Some(Storage::Space(StateSpace::Global)),
+                "align" => match self.kind() {
+                    Some(Kind::Int(value)) if value.is_power_of_two() && value <= 1 << 20 => {
+                        align = Some(value as u32);
+                        self.at += 1;
+                    }
+                    _ => return self.expected("a power of two"),
+                },
+                // `.ptr .global .align n` of a kernel parameter says where it points.
+                "ptr" => {
+                    for space in ["global", "const", "local", "shared", "generic"] {
+                        self.eat_dotted(space);
+                    }
+                    if self.eat_dotted("align") {
+                        self.at += 1;
+                    }
+                }
+                "v2" => vector = 2,
+                "v4" => vector = 4,
+                "texref" | "samplerref" | "surfref" => ty = Some(ScalarType::B64),
+                "attribute" => {
+                    while !matches!(self.kind(), None | Some(Kind::Punct(b')'))) {
+                        self.at += 1;
+                    }
+                    self.expect(b')')?;
+                }
+                other => match scalar_type(other) {
+                    Some(found) => ty = Some(found),
+                    None => {
+                        self.at -= 1;
+                        let span = self.span();
+                        let known = ["reg", "global", "const", "local", "shared", "param", "align"];
+                        let types = ["u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64", "pred", "u16", "b16", "u8", "b8"];
+                        let near = nearest(other, known.into_iter().chain(types));
+                        let result = self.error(span, format!("`.{other}` does not belong in a declaration"), "");
+                        if let (Some(near), Some(last)) = (near, self.errors.last_mut()) {
+                            last.help = Some(format!("did you mean `.{near}`?"));
+                        }
+                        return result;
+                    }
+                },
+            }
+        }
+        let Some(storage) = storage else { return self.expected("a state space such as `.reg`") };
+        let ty = match ty {
+            Some(ty) => ty,
+            None if self.papers => ScalarType::B32,
+            None => return self.expected("a type such as `.u32`"),
+        };
+        let mut list = Vec::new();
+        loop {
+            let name = self.name("a name")?;
+            let mut variable = Variable {
+                storage,
+                ty,
+                vector,
+                align,
+                name,
+                count: None,
+                dims: Vec::new(),
+                init: None,
+                external,
+                span: start.to(self.last_span()),
+            };
+            if self.eat(b'<') {
+                match self.kind() {
+                    Some(Kind::Int(n)) if n <= 1 << 20 => variable.count = Some(n as u32),
+                    _ => return self.expected("a count of registers below a million"),
+                }
+                self.at += 1;
+                self.expect(b'>')?;
+            }
+            while self.eat(b'[') {
+                if self.eat(b']') {
+                    variable.dims.push(None);
+                    continue;
+                }
+                let value = self.constant()?;
+                match u64::try_from(value) {
+                    Ok(size) if size <= 1 << 40 => variable.dims.push(Some(size)),
+                    _ => {
+                        let span = self.last_span();
+                        return self.error(span, "an array has this size?", "");
+                    }
+                }
+                self.expect(b']')?;
+            }
+            if self.eat(b'=') {
+                variable.init = Some(self.deeper(Self::initialiser)?);
+            }
+            list.push(variable);
+            // In parameter lists a comma begins the next parameter.
+            if end != b';' || !self.eat(b',') {
+                return Ok(list);
+            }
+        }
+    }
+
+    fn initialiser(&mut self) -> Parsed<Init<'a>> {
+        if !self.eat(b'{') {
+            let start = self.span();
+            let kind = self.initial_value()?;
+            return Ok(Init::Value(Operand { kind, span: start.to(self.last_span()) }));
+        }
+        let mut list = Vec::new();
+        while !self.eat(b'}') {
+            if !list.is_empty() {
+                self.expect(b',')?;
+            }
+            list.push(self.deeper(Self::initialiser)?);
+        }
+        Ok(Init::List(list))
+    }
+
+    /// A constant, or an address: `sym`, `sym + 4`, `generic(sym) + 4`.
+    fn initial_value(&mut self) -> Parsed<OperandKind<'a>> {
+        if self.kind() == Some(Kind::Name) && self.word() != "WARP_SZ" {
+            let word = self.name("a name")?;
+            let generic = word == "generic" && self.eat(b'(');
+            let name = if generic { self.name("a symbol")? } else { word };
+            if generic {
+                self.expect(b')')?;
+            }
+            let offset = self.signed_offset()?;
+            return Ok(OperandKind::Offset { name, offset, generic });
+        }
+        self.constant_operand()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! Function bodies: statements, instructions, operands.
+
+use super::{Kind, Operand, OperandKind, Parsed, Parser, Skip};
+use crate::diagnostic::Span;
+use crate::ptx::ast::{Guard, Instruction, Statement};
+
+impl<'a> Parser<'a> {
+    /// Statements up to a `}` or the end; errors are recovered from one by one.
+    pub(crate) fn statements(&mut self) -> Parsed<Vec<Statement<'a>>> {
+        let mut list = Vec::new();
+        while !matches!(self.kind(), None | Some(Kind::Punct(b'}'))) {
+            let before = self.at;
+            match self.statement() {
+                Ok(Some(found)) => list.extend(found),
+                Ok(None) => {}
+                Err(Skip) => {
+                    self.recover();
+                    if self.at == before {
+                        return Err(Skip);
+                    }
+                }
+            }
+        }
+        Ok(list)
+    }
+
+    fn statement(&mut self) -> Parsed<Option<Vec<Statement<'a>>>> {
+        match self.kind() {
+            Some(Kind::Punct(b';')) => {
+                self.at += 1;
+                Ok(None)
+            }
+            Some(Kind::Punct(b'{')) => {
+                self.at += 1;
+                let inner = self.deeper(|p| p.statements())?;
+                self.expect(b'}')?;
+                Ok(Some(vec![Statement::Block(inner)]))
+            }
+            Some(Kind::Dotted) => self.directive(),
+            Some(Kind::Name) if self.kind_at(1) == Some(Kind::Punct(b':')) => self.label().map(Some),
+            Some(Kind::Name | Kind::Punct(b'@')) => {
+                // Labels of the papers hold a hyphen (`PATH-1`).
+                if self.papers && let Some(length) = self.hyphenated() && self.kind_at(length) == Some(Kind::Punct(b':')) {
+                    let (name, span) = self.hyphenated_name(length);
+                    self.at += 1;
+                    return Ok(Some(vec![Statement::Label(name, span)]));
+                }
+                Ok(Some(vec![Statement::Instruction(self.instruction()?)]))
+            }
+            _ => self.expected("a statement"),
+        }
+    }
+
+    fn directive(&mut self) -> Parsed<Option<Vec<Statement<'a>>>> {
+        match &self.word()[1..] {
+            "loc" => {
+                let line = self.source.position(self.span().start).0;
+                self.at += 1;
+                let mut numbers = Vec::new();
+                while self.kind().is_some() && self.source.position(self.span().start).0 == line {
+                    if let Some(Kind::Int(value)) = self.kind() {
+                        numbers.push(value as u32);
+                    }
+                    self.at += 1;
+                }
+                let place = (numbers.first().copied(), numbers.get(1).copied());
+                Ok(match place {
+                    (Some(file), Some(line)) => Some(vec![Statement::Loc(file, line)]),
+                    _ => None,
+                })
+            }
+            "pragma" => {
+                self.recover();
+                Ok(None)
+            }
+            "file" => {
+                let line = self.source.position(self.span().start).0;
+                while self.kind().is_some() && self.source.position(self.span().start).0 == line {
+                    self.at += 1;
+                }
+                Ok(None)
+            }
+            _ => {
+                let list = self.variables(false, b';')?;
+                self.expect(b';')?;
+                Ok(Some(list.into_iter().map(Statement::Declaration).collect()))
+            }
+        }
+    }
+
+    fn label(&mut self) -> Parsed<Vec<Statement<'a>>> {
+        let span = self.span();
+        let name = self.name("a label")?;
+        self.at += 1;
+        if self.kind() != Some(Kind::Dotted) {
+            return Ok(vec![Statement::Label(name, span)]);
+        }
+        match &self.word()[1..] {
+            "branchtargets" => {
+                self.at += 1;
+                let mut targets = Vec::new();
+                loop {
+                    let span = self.span();
+                    targets.push((self.name("a label")?, span));
+                    if !self.eat(b',') {
+                        break;
+                    }
+                }
+                self.expect(b';')?;
+                Ok(vec![Statement::BranchTargets(name, targets)])
+            }
+            "callprototype" | "calltargets" => {
+                self.recover();
+                Ok(vec![Statement::Prototype(name)])
+            }
+            _ => Ok(vec![Statement::Label(name, span)]),
+        }
+    }
+
+    /// Tokens of a name with hyphens such as `PATH-1`; `None` if there is no hyphen.
+    fn hyphenated(&self) -> Option<usize> {
+        let mut length = 1;
+        while self.kind_at(length) == Some(Kind::Punct(b'-'))
+            && matches!(self.kind_at(length + 1), Some(Kind::Int(_) | Kind::Name))
+        {
+            length += 2;
+        }
+        (length > 1).then_some(length)
+    }
+
+    fn hyphenated_name(&mut self, length: usize) -> (&'a str, Span) {
+        let start = self.span();
+        self.at += length;
+        let span = start.to(self.last_span());
+        (self.slice(span), span)
+    }
+
+    fn instruction(&mut self) -> Parsed<Instruction<'a>> {
+        let start = self.span();
+        let guard = if self.eat(b'@') {
+            let negated = self.eat(b'!');
+            let span = self.span();
+            let name = self.name("a predicate")?;
+            Some(Guard { negated, name, span })
+        } else {
+            None
+        };
+        let opcode_start = self.span();
+        let root = self.name("an instruction")?;
+        let mut modifiers = Vec::new();
+        let mut spaced = false;
+        let mut end = self.last_span();
+        while self.kind() == Some(Kind::Dotted) {
+            spaced |= self.span().start != end.end;
+            modifiers.push(&self.word()[1..]);
+            end = self.span();
+            self.at += 1;
+        }
+        let opcode = opcode_start.to(end);
+        let mut operands = Vec::new();
+        while !matches!(self.kind(), None | Some(Kind::Punct(b';' | b'}'))) {
+            if !operands.is_empty() {
+                self.expect(b',')?;
+            } else if self.papers {
+                // The papers write `call function , (var)` and blanks before commas.
+                self.eat(b',');
+            }
+            let operand = self.deeper(|p| p.operand())?;
+            operands.push(operand);
+        }
+        let span = start.to(self.last_span());
+        self.expect(b';')?;
+        Ok(Instruction { guard, root, modifiers, operands, span, opcode, spaced })
+    }
+
+    fn operand(&mut self) -> Parsed<Operand<'a>> {
+        let start = self.span();
+        let first = self.operand_kind()?;
+        let first = Operand { kind: first, span: start.to(self.last_span()) };
+        if !self.eat(b'|') {
+            return Ok(first);
+        }
+        let at = self.span();
+        let second = self.operand_kind()?;
+        let second = Operand { kind: second, span: at.to(self.last_span()) };
+        let span = start.to(self.last_span());
+        Ok(Operand { kind: OperandKind::Pair(Box::new(first), Box::new(second)), span })
+    }
+
+    fn list(&mut self, end: u8) -> Parsed<Vec<Operand<'a>>> {
+        let mut list = Vec::new();
+        while !self.eat(end) {
+            if !list.is_empty() {
+                self.expect(b',')?;
+            }
+            list.push(self.deeper(|p| p.operand())?);
+        }
+        Ok(list)
+    }
+
+    fn operand_kind(&mut self) -> Parsed<OperandKind<'a>> {
+        match self.kind() {
+            Some(Kind::Punct(b'{')) => {
+                self.at += 1;
+                Ok(OperandKind::Vector(self.list(b'}')?))
+            }
+            Some(Kind::Punct(b'(')) if self.is_list() => {
+                self.at += 1;
+                Ok(OperandKind::List(self.list(b')')?))
+            }
+            Some(Kind::Punct(b'[')) => {
+                self.at += 1;
+                let kind = self.address()?;
+                self.expect(b']')?;
+                Ok(kind)
+            }
+            Some(Kind::Punct(b'!')) if self.kind_at(1) == Some(Kind::Name) => {
+                self.at += 1;
+                Ok(OperandKind::Not(self.name("a predicate")?))
+            }
+            Some(Kind::Name) if self.word() == "WARP_SZ" => self.constant_operand(),
+            Some(Kind::Name) => {
+                if self.papers && let Some(length) = self.hyphenated() {
+                    return Ok(OperandKind::Name(self.hyphenated_name(length).0));
+                }
+                let name = self.name("an operand")?;
+                if name == "_" {
+                    return Ok(OperandKind::Sink);
+                }
+                if self.kind() == Some(Kind::Dotted) && self.span().start == self.last_span().end {
+                    let component = &self.word()[1..];
+                    self.at += 1;
+                    return Ok(OperandKind::Component(name, component));
+                }
+                let offset = self.signed_offset()?;
+                Ok(match offset {
+                    0 => OperandKind::Name(name),
+                    offset => OperandKind::Offset { name, offset, generic: false },
+                })
+            }
+            _ => self.constant_operand(),
+        }
+    }
+
+    /// A parenthesis opens the list of a call unless a constant expression stands in it.
+    fn is_list(&self) -> bool {
+        matches!(
+            self.kind_at(1),
+            Some(Kind::Name | Kind::Punct(b')' | b'[' | b'{') | Kind::Bits32(_) | Kind::Bits64(_))
+        ) || matches!(self.kind_at(2), Some(Kind::Punct(b',' | b')')))
+    }
+
+    fn address(&mut self) -> Parsed<OperandKind<'a>> {
+        if self.kind() == Some(Kind::Name) && self.word() != "WARP_SZ" {
+            let base = Some(self.name("an address")?);
+            // Texture coordinates and the like: `[tex, {a, b}]`.
+            while self.eat(b',') {
+                self.deeper(|p| p.operand())?;
+            }
+            let offset = self.signed_offset()?;
+            return Ok(OperandKind::Address { base, offset });
+        }
+        let value = self.constant()?;
+        Ok(OperandKind::Address { base: None, offset: value as i64 })
+    }
+}

@@ -1,0 +1,51 @@
+//! What a warp asks of global or local memory.
+
+use crate::port::AccessId;
+use crate::vocabulary::{
+    AtomicOp, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace,
+};
+
+/// Load, store or atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// `ld`.
+    Load,
+    /// `st`.
+    Store,
+    /// `atom`, or `red` where nothing returns.
+    Atomic {
+        /// The operation.
+        op: AtomicOp,
+        /// The type it works on.
+        ty: ScalarType,
+        /// The old value goes to a register.
+        returns: bool,
+    },
+}
+
+/// One access of the active lanes of a split.
+#[derive(Clone, Copy, Debug)]
+pub struct WarpAccess<'a> {
+    /// Its name.
+    pub id: AccessId,
+    /// What it does.
+    pub kind: AccessKind,
+    /// Global or local.
+    pub space: StateSpace,
+    /// Cache operator.
+    pub cache_op: CacheOp,
+    /// Semantics.
+    pub semantics: Semantics,
+    /// Scope.
+    pub scope: Scope,
+    /// Bytes a lane accesses, 1 to 16, aligned to their size.
+    pub element_bytes: u32,
+    /// Lanes that take part.
+    pub lanes: LaneMask,
+    /// Physical address of each lane.
+    pub addresses: &'a [u64; 32],
+    /// Store data of each lane.
+    pub data: &'a [[u8; 16]; 32],
+    /// Operands b and c of atomics.
+    pub operands: Option<&'a [[u64; 2]; 32]>,
+}

@@ -1,0 +1,148 @@
+//! Where things lie. Global memory is identity-mapped: its physical, virtual and generic
+//! addresses are equal. Shared and local memory have windows in the generic address space, low
+//! enough for 32-bit addresses. Local and constant memory lie in DRAM above the virtual
+//! addresses, so the spaces are disjoint (CS §4.3) [env-spaces].
+
+use std::ops::Range;
+
+/// Generic window of shared memory.
+pub const SHARED_WINDOW: u64 = 0x0100_0000;
+/// Generic window of local memory.
+pub const LOCAL_WINDOW: u64 = 0x0200_0000;
+/// Bytes of each window.
+pub const WINDOW_BYTES: u64 = 0x0100_0000;
+/// First global address.
+pub const GLOBAL_BASE: u64 = 0x1000_0000;
+/// First physical address of local memory.
+pub const LOCAL_PHYSICAL: u64 = 1 << 40;
+/// First physical address of constant memory; a constant address is an offset from it.
+pub const CONST_BASE: u64 = 1 << 41;
+
+/// Alignment of allocations in bytes, as `cudaMalloc` promises.
+const ALIGNMENT: u64 = 256;
+
+/// Most bytes of local memory a thread can have (CUDA C++ Programming Guide, technical
+/// specifications: 512 KB from compute capability 2.x on).
+pub const LOCAL_BYTES: u64 = 512 << 10;
+
+/// Local bytes a warp slot spans in physical memory.
+const WARP_LOCAL: u64 = LOCAL_BYTES * 32;
+
+/// Physical address of byte `offset` of a lane's local memory: interleaved by lane in words, so
+/// that one word offset of a warp is one 128-byte line.
+pub fn local_physical(sm: u32, warp_slot: u32, lane: u32, offset: u64) -> u64 {
+    let warp = u64::from(sm) * 64 + u64::from(warp_slot);
+    LOCAL_PHYSICAL + warp * WARP_LOCAL + (offset / 4) * 128 + u64::from(lane) * 4 + offset % 4
+}
+
+/// A buffer or variable in device memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Its name, for messages.
+    pub name: String,
+    /// Its addresses.
+    pub range: Range<u64>,
+}
+
+/// What is allocated in device memory.
+#[derive(Clone, Debug)]
+pub struct Allocations {
+    list: Vec<Allocation>,
+    next_global: u64,
+    next_const: u64,
+    global_bytes: u64,
+    const_bytes: u64,
+}
+
+impl Allocations {
+    /// Nothing allocated, `global_bytes` and `const_bytes` in all.
+    pub fn new(global_bytes: u64, const_bytes: u64) -> Self {
+        Self {
+            list: Vec::new(),
+            next_global: GLOBAL_BASE,
+            next_const: CONST_BASE,
+            global_bytes,
+            const_bytes,
+        }
+    }
+
+    /// Allocates global memory; `None` where it does not fit.
+    pub fn global(&mut self, name: &str, bytes: u64) -> Option<u64> {
+        let end = GLOBAL_BASE.checked_add(self.global_bytes)?;
+        let at = self.next_global;
+        let after = at.checked_add(bytes.max(1))?;
+        if after > end {
+            return None;
+        }
+        self.next_global = after.next_multiple_of(ALIGNMENT);
+        self.insert(name, at..at + bytes);
+        Some(at)
+    }
+
+    /// Allocates constant memory; gives the offset that is its constant address.
+    pub fn constant(&mut self, name: &str, bytes: u64, align: u64) -> Option<u64> {
+        let at = self.next_const.checked_next_multiple_of(align.max(1))?;
+        if at.checked_add(bytes)? > CONST_BASE + self.const_bytes {
+            return None;
+        }
+        self.next_const = at + bytes;
+        self.insert(name, at..at + bytes);
+        Some(at - CONST_BASE)
+    }
+
+    fn insert(&mut self, name: &str, range: Range<u64>) {
+        let at = self.list.partition_point(|a| a.range.start < range.start);
+        self.list.insert(at, Allocation { name: name.to_string(), range });
+    }
+
+    /// The allocation that holds all of `bytes` bytes from `address`.
+    #[inline]
+    pub fn find(&self, address: u64, bytes: u64) -> Option<&Allocation> {
+        let after = self.list.partition_point(|a| a.range.start <= address);
+        let found = self.list.get(after.checked_sub(1)?)?;
+        (address.checked_add(bytes)? <= found.range.end).then_some(found)
+    }
+
+    /// The allocation nearest to an address.
+    pub fn nearest(&self, address: u64) -> Option<&Allocation> {
+        self.list.iter().min_by_key(|a| {
+            if address < a.range.start { a.range.start - address } else { address - a.range.end.min(address) }
+        })
+    }
+
+    /// All allocations, by address.
+    pub fn iter(&self) -> impl Iterator<Item = &Allocation> {
+        self.list.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn env_spaces_are_disjoint_and_bounded() {
+        let mut a = Allocations::new(4096, 64);
+        let x = a.global("x", 1000).expect("fits");
+        let y = a.global("y", 24).expect("fits");
+        assert_eq!((x, y), (GLOBAL_BASE, GLOBAL_BASE + 1024));
+        assert_eq!(a.global("z", 4096), None);
+        assert_eq!(a.constant("k", 10, 4), Some(0));
+        assert_eq!(a.constant("l", 8, 8), Some(16));
+        assert_eq!(a.constant("m", 64, 4), None);
+        assert_eq!(a.find(x + 996, 4).map(|f| f.name.as_str()), Some("x"));
+        assert_eq!(a.find(x + 998, 4), None);
+        assert_eq!(a.find(x - 1, 1), None);
+        assert_eq!(a.nearest(x + 1010).map(|f| f.name.as_str()), Some("x"));
+        assert_eq!(a.find(CONST_BASE + 16, 8).map(|f| f.name.as_str()), Some("l"));
+    }
+
+    #[test]
+    fn local_words_of_a_warp_share_a_line() {
+        let line = |lane| local_physical(3, 5, lane, 8) / 128;
+        assert!((0..32).all(|lane| line(lane) == line(0)));
+        assert_ne!(local_physical(3, 5, 0, 12) / 128, line(0));
+        assert_eq!(local_physical(0, 0, 1, 6), LOCAL_PHYSICAL + 128 + 4 + 2);
+        assert!(local_physical(1023, 63, 31, LOCAL_BYTES - 1) < CONST_BASE);
+    }
+}

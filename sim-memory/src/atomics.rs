@@ -1,0 +1,77 @@
+//! The abstract function `aop` of CS §4.4.3: what an atomic writes, from the old value and its
+//! operands. Values are the low bits of `u64`.
+
+use crate::vocabulary::{AtomicOp, ScalarType};
+
+/// Canonical NaN of single precision arithmetic (PTX ISA "Floating-Point Instructions").
+pub const NAN_F32: u32 = 0x7fff_ffff;
+/// Canonical NaN of double precision arithmetic.
+pub const NAN_F64: u64 = 0x7fff_ffff_ffff_ffff;
+
+/// The value `op` writes where `old` stands.
+pub fn apply(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
+    let bits = ty.bits().min(64);
+    let mask = u64::MAX >> (64 - bits.max(1));
+    let signed = |v: u64| ((v << (64 - bits)) as i64) >> (64 - bits);
+    let (old, b, c) = (old & mask, b & mask, c & mask);
+    let value = match op {
+        AtomicOp::And => old & b,
+        AtomicOp::Or => old | b,
+        AtomicOp::Xor => old ^ b,
+        AtomicOp::Exch => b,
+        AtomicOp::Cas => if old == b { c } else { old },
+        AtomicOp::Inc => if old >= b { 0 } else { old + 1 },
+        AtomicOp::Dec => if old == 0 || old > b { b } else { old - 1 },
+        AtomicOp::Add => match ty {
+            ScalarType::F32 => {
+                let sum = f32::from_bits(old as u32) + f32::from_bits(b as u32);
+                u64::from(if sum.is_nan() { NAN_F32 } else { sum.to_bits() })
+            }
+            ScalarType::F64 => {
+                let sum = f64::from_bits(old) + f64::from_bits(b);
+                if sum.is_nan() { NAN_F64 } else { sum.to_bits() }
+            }
+            _ => old.wrapping_add(b),
+        },
+        AtomicOp::Min if ty.is_signed() => signed(old).min(signed(b)) as u64,
+        AtomicOp::Max if ty.is_signed() => signed(old).max(signed(b)) as u64,
+        AtomicOp::Min => old.min(b),
+        AtomicOp::Max => old.max(b),
+    };
+    value & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ScalarType::*;
+
+    #[test]
+    fn prog_opexp_aop_of_each_operation() {
+        let m1 = u64::from(u32::MAX);
+        let cases = [
+            (AtomicOp::Add, U32, m1, 2, 0, 1),
+            (AtomicOp::Add, S32, 5, m1, 0, 4),
+            (AtomicOp::Min, S32, 5, m1, 0, m1),
+            (AtomicOp::Min, U32, 5, m1, 0, 5),
+            (AtomicOp::Max, S64, 3, u64::MAX, 0, 3),
+            (AtomicOp::Inc, U32, 7, 7, 0, 0),
+            (AtomicOp::Inc, U32, 6, 7, 0, 7),
+            (AtomicOp::Dec, U32, 0, 7, 0, 7),
+            (AtomicOp::Dec, U32, 9, 7, 0, 7),
+            (AtomicOp::Dec, U32, 3, 7, 0, 2),
+            (AtomicOp::Cas, B32, 3, 3, 8, 8),
+            (AtomicOp::Cas, B32, 4, 3, 8, 4),
+            (AtomicOp::Exch, B64, 1, u64::MAX, 0, u64::MAX),
+            (AtomicOp::Xor, B32, 0b1100, 0b1010, 0, 0b0110),
+        ];
+        for (op, ty, old, b, c, expected) in cases {
+            assert_eq!(apply(op, ty, old, b, c), expected, "{op:?} {ty:?} {old} {b}");
+        }
+        let add = |x: f32, y: f32| {
+            f32::from_bits(apply(AtomicOp::Add, F32, x.to_bits().into(), y.to_bits().into(), 0) as u32)
+        };
+        assert_eq!(add(1.5, 2.25), 3.75);
+        assert_eq!(add(f32::INFINITY, f32::NEG_INFINITY).to_bits(), NAN_F32);
+    }
+}

@@ -1,0 +1,329 @@
+//! The functions on cache lines of CS §4.2.2, for L1 and for an L2 slice. One line has 128
+//! bytes with masks of valid, dirty and filling bytes; what the thesis calls a cache line is a
+//! sector of it.
+
+use crate::spec::{CacheSpec, IndexFunction, LINE_BYTES};
+
+/// A tag no line has.
+const UNUSED: u64 = u64::MAX;
+
+/// State of one line besides its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Line {
+    tag: u64,
+    valid: u128,
+    dirty: u128,
+    filling: u128,
+    pins: u32,
+    first: bool,
+    used: u64,
+}
+
+/// `init` of CS §4.2.1.
+const INIT: Line =
+    Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false, used: 0 };
+
+/// What an operation on a cache came to: done, retry later, or `⊥`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It happened.
+    Done,
+    /// Not now.
+    Defer,
+    /// Never: the operation does not fit the state.
+    Stuck,
+}
+
+/// Counters of one cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct CacheStats {
+    /// Loads and atomics that found their bytes valid.
+    pub hits: u64,
+    /// Those that fetched them.
+    pub misses: u64,
+    /// Those that waited for bytes on their way or for an earlier access to the line.
+    pub merges: u64,
+    /// Reservations that found no way.
+    pub reservation_fails: u64,
+    /// Lines that lost their place to others.
+    pub evictions: u64,
+    /// Dirty lines written back.
+    pub write_backs: u64,
+}
+
+/// A set-associative cache with LRU replacement behind `eligible` and `canEvict`.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    lines: Vec<Line>,
+    data: Vec<[u8; 128]>,
+    ways: usize,
+    sets: u64,
+    index: IndexFunction,
+    clock: u64,
+    /// Counters.
+    pub stats: CacheStats,
+}
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(spec: &CacheSpec) -> Self {
+        let count = (spec.size_bytes / LINE_BYTES) as usize;
+        Self {
+            lines: vec![INIT; count],
+            data: vec![[0; 128]; count],
+            ways: spec.ways as usize,
+            sets: u64::from(spec.sets().max(1)),
+            index: spec.index,
+            clock: 0,
+            stats: CacheStats::default(),
+        }
+    }
+
+    /// `eligible`: the set an address maps to. `number` is the line's number in this cache's
+    /// share of memory [cache-eligible].
+    pub fn set_of(&self, number: u64) -> u64 {
+        match self.index {
+            IndexFunction::Linear => number % self.sets,
+            IndexFunction::Xor => {
+                let (mut folded, mut rest) = (0, number);
+                while rest != 0 {
+                    folded ^= rest % self.sets.next_power_of_two();
+                    rest /= self.sets.next_power_of_two();
+                }
+                folded % self.sets
+            }
+        }
+    }
+
+    fn find(&self, set: u64, line: u64) -> Option<usize> {
+        let first = set as usize * self.ways;
+        (first..first + self.ways).find(|&i| self.lines[i].tag == line)
+    }
+
+    /// `isCached`: every byte asked for is valid or on its way [cache-isCached].
+    #[inline]
+    pub fn is_cached(&self, set: u64, line: u64, mask: u128) -> bool {
+        self.find(set, line)
+            .is_some_and(|i| mask & !(self.lines[i].valid | self.lines[i].filling) == 0)
+    }
+
+    /// `canEvict`: a dirty line is never evictable, nor is a pinned one [cache-canEvict]
+    /// [cache-unused] [cache-allUsed].
+    fn can_evict(&self, i: usize) -> bool {
+        let line = &self.lines[i];
+        line.pins == 0 && line.dirty == 0
+    }
+
+    /// The way a reservation takes: an unused one, else the least recently used evictable one,
+    /// those of class `first` before others.
+    fn victim(&self, set: u64) -> Option<usize> {
+        let first = set as usize * self.ways;
+        let ways = first..first + self.ways;
+        ways.clone().find(|&i| self.lines[i].tag == UNUSED).or_else(|| {
+            ways.filter(|&i| self.can_evict(i))
+                .min_by_key(|&i| (!self.lines[i].first, self.lines[i].used))
+        })
+    }
+
+    /// `reserve`: takes a way for the line, pins it for the operation and marks the missing
+    /// bytes as on their way. Defers where no way is free [cache-reserve] [cache-pin].
+    pub fn reserve(&mut self, set: u64, line: u64, mask: u128, pinned: &mut bool) -> Outcome {
+        let i = match self.find(set, line) {
+            Some(i) if mask & !(self.lines[i].valid | self.lines[i].filling) == 0 => {
+                return Outcome::Stuck;
+            }
+            Some(i) => i,
+            None => {
+                let Some(i) = self.victim(set) else {
+                    self.stats.reservation_fails += 1;
+                    return Outcome::Defer;
+                };
+                self.stats.evictions += u64::from(self.lines[i].tag != UNUSED);
+                self.lines[i] = Line { tag: line, ..INIT };
+                i
+            }
+        };
+        let state = &mut self.lines[i];
+        state.filling |= mask & !state.valid;
+        state.pins += u32::from(!*pinned);
+        *pinned = true;
+        self.touch(i);
+        Outcome::Done
+    }
+
+    fn touch(&mut self, i: usize) {
+        self.clock += 1;
+        self.lines[i].used = self.clock;
+    }
+
+    /// `read`: the bytes of `mask` into `data`, and unpins; pins and defers where some are still
+    /// on their way [cache-read] [cache-unpin].
+    pub fn read(
+        &mut self,
+        set: u64,
+        line: u64,
+        mask: u128,
+        data: &mut [u8; 128],
+        pinned: &mut bool,
+    ) -> Outcome {
+        let Some(i) = self.find(set, line) else { return Outcome::Stuck };
+        if mask & !(self.lines[i].valid | self.lines[i].filling) != 0 {
+            return Outcome::Stuck;
+        }
+        let state = &mut self.lines[i];
+        if mask & !state.valid != 0 {
+            state.pins += u32::from(!*pinned);
+            *pinned = true;
+            return Outcome::Defer;
+        }
+        state.pins -= u32::from(*pinned);
+        *pinned = false;
+        copy(data, &self.data[i], mask);
+        self.touch(i);
+        Outcome::Done
+    }
+
+    /// `write`: the bytes of `mask`, dirty unless they are what stands there already and was
+    /// clean [cache-writeEq]; reserves where the line is absent [cache-write].
+    pub fn write(&mut self, set: u64, line: u64, mask: u128, data: &[u8; 128]) -> Outcome {
+        let i = match self.find(set, line) {
+            Some(i) => i,
+            None => {
+                let Some(i) = self.victim(set) else {
+                    self.stats.reservation_fails += 1;
+                    return Outcome::Defer;
+                };
+                self.stats.evictions += u64::from(self.lines[i].tag != UNUSED);
+                self.lines[i] = Line { tag: line, ..INIT };
+                i
+            }
+        };
+        let old = &self.data[i];
+        let equal = self.lines[i].valid & mask == mask && same(old, data, mask);
+        if !equal {
+            copy(&mut self.data[i], data, mask);
+            self.lines[i].valid |= mask;
+            self.lines[i].dirty |= mask;
+        }
+        self.touch(i);
+        Outcome::Done
+    }
+
+    /// `writeThroughL1`: writes where the line is present; it stays clean.
+    pub fn write_through(&mut self, set: u64, line: u64, mask: u128, data: &[u8; 128]) {
+        if let Some(i) = self.find(set, line) {
+            copy(&mut self.data[i], data, mask);
+            self.lines[i].valid |= mask;
+        }
+    }
+
+    /// `update`: the bytes a miss fetched, where nothing was written meanwhile [cache-update].
+    pub fn update(&mut self, set: u64, line: u64, mask: u128, data: &[u8; 128]) -> Outcome {
+        let Some(i) = self.find(set, line) else { return Outcome::Stuck };
+        let state = &mut self.lines[i];
+        let fresh = mask & !state.valid;
+        copy(&mut self.data[i], data, fresh);
+        state.valid |= fresh;
+        state.filling &= !mask;
+        Outcome::Done
+    }
+
+    /// `evict`: drops the line where it is clean and not pinned, else defers [cache-evict].
+    pub fn evict(&mut self, set: u64, line: u64) -> Outcome {
+        match self.find(set, line) {
+            None => Outcome::Done,
+            Some(i) if self.lines[i].dirty == 0 && self.lines[i].pins == 0 => {
+                self.lines[i] = INIT;
+                Outcome::Done
+            }
+            Some(_) => Outcome::Defer,
+        }
+    }
+
+    /// `discard`: drops the line, dirty or not, where it is not pinned [cache-discard].
+    pub fn discard(&mut self, set: u64, line: u64) -> Outcome {
+        match self.find(set, line) {
+            None => Outcome::Done,
+            Some(i) if self.lines[i].pins == 0 => {
+                self.lines[i] = INIT;
+                Outcome::Done
+            }
+            Some(_) => Outcome::Defer,
+        }
+    }
+
+    /// `classify`: the line's eviction class [cache-classify].
+    pub fn classify(&mut self, set: u64, line: u64, first: bool) {
+        if let Some(i) = self.find(set, line) {
+            self.lines[i].first = first;
+        }
+    }
+
+    /// The least recently used dirty, unpinned line of a set, copied and marked clean
+    /// [mem-wbL1] [mem-wbL2].
+    pub fn write_back_one(&mut self, set: u64) -> Option<(u64, u128, [u8; 128])> {
+        let first = set as usize * self.ways;
+        let i = (first..first + self.ways)
+            .filter(|&i| self.lines[i].dirty != 0 && self.lines[i].pins == 0)
+            .min_by_key(|&i| self.lines[i].used)?;
+        let state = &mut self.lines[i];
+        let dirty = std::mem::take(&mut state.dirty);
+        self.stats.write_backs += 1;
+        Some((state.tag, dirty, self.data[i]))
+    }
+
+    /// Drops every clean line `keep` does not keep, unless it is pinned or still filling; those
+    /// count as not cached from now on once they are idle [mem-flush].
+    pub fn flush(&mut self, keep: impl Fn(u64) -> bool) {
+        for line in &mut self.lines {
+            if line.tag != UNUSED && !keep(line.tag) && line.pins == 0 && line.dirty == 0 {
+                *line = INIT;
+            }
+        }
+    }
+
+    /// Gives every dirty line to `sink` and marks it clean.
+    pub fn clean_all(&mut self, mut sink: impl FnMut(u64, u128, &[u8; 128])) {
+        for (line, data) in self.lines.iter_mut().zip(&self.data) {
+            if line.tag != UNUSED && line.dirty != 0 {
+                sink(line.tag, line.dirty, data);
+                line.dirty = 0;
+            }
+        }
+    }
+
+    /// Lines pinned by some operation.
+    pub fn pinned(&self) -> usize {
+        self.lines.iter().filter(|line| line.pins != 0).count()
+    }
+}
+
+#[inline]
+fn copy(to: &mut [u8; 128], from: &[u8; 128], mask: u128) {
+    if mask == u128::MAX {
+        *to = *from;
+        return;
+    }
+    for word in 0..16 {
+        let some = (mask >> (8 * word)) as u8;
+        if some == 0xff {
+            to[8 * word..8 * word + 8].copy_from_slice(&from[8 * word..8 * word + 8]);
+        } else if some != 0 {
+            for b in 0..8 {
+                if some >> b & 1 == 1 {
+                    to[8 * word + b] = from[8 * word + b];
+                }
+            }
+        }
+    }
+}
+
+fn same(a: &[u8; 128], b: &[u8; 128], mask: u128) -> bool {
+    if mask == u128::MAX {
+        return a == b;
+    }
+    (0..128).all(|i| mask >> i & 1 == 0 || a[i] == b[i])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+use super::*;
+use proptest::prelude::*;
+
+const FULL: u128 = u128::MAX;
+
+fn spec(ways: u32, sets: u32) -> CacheSpec {
+    CacheSpec {
+        size_bytes: 128 * ways * sets,
+        ways,
+        sector_bytes: 128,
+        mshrs: 8,
+        mshr_merges: 8,
+        hit_latency: 1,
+        index: IndexFunction::Linear,
+    }
+}
+
+#[test]
+fn cache_reserve_takes_unused_then_evictable_then_defers() {
+    let mut cache = Cache::new(&spec(2, 1));
+    let (mut a, mut b, mut c) = (false, false, false);
+    assert_eq!(cache.reserve(0, 0, FULL, &mut a), Outcome::Done);
+    assert!(cache.is_cached(0, 0, FULL), "reserved lines count as cached");
+    assert_eq!(cache.reserve(0, 0, FULL, &mut b), Outcome::Stuck, "there already");
+    assert_eq!(cache.reserve(0, 128, FULL, &mut b), Outcome::Done);
+    assert_eq!(cache.reserve(0, 256, FULL, &mut c), Outcome::Defer, "both pinned");
+    assert_eq!(cache.update(0, 0, FULL, &[7; 128]), Outcome::Done);
+    let mut data = [0; 128];
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut a), Outcome::Done);
+    assert_eq!((data[5], a), (7, false));
+    assert_eq!(cache.reserve(0, 256, FULL, &mut c), Outcome::Done, "line 0 was clean");
+    assert!(!cache.is_cached(0, 0, FULL));
+}
+
+#[test]
+fn cache_read_pin_unpin_and_stuck() {
+    let mut cache = Cache::new(&spec(2, 1));
+    let (mut holder, mut reader, mut data) = (false, false, [0; 128]);
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut reader), Outcome::Stuck);
+    assert_eq!(cache.reserve(0, 0, FULL, &mut holder), Outcome::Done);
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut reader), Outcome::Defer);
+    assert!(reader);
+    assert_eq!(cache.discard(0, 0), Outcome::Defer);
+    assert_eq!(cache.update(0, 0, FULL, &[1; 128]), Outcome::Done);
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut reader), Outcome::Done);
+    assert_eq!(cache.evict(0, 0), Outcome::Defer, "the holder still pins it");
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut holder), Outcome::Done);
+    assert_eq!(cache.pinned(), 0);
+    assert_eq!(cache.evict(0, 0), Outcome::Done);
+}
+
+#[test]
+fn cache_update_keeps_what_was_written_meanwhile() {
+    let mut cache = Cache::new(&spec(1, 1));
+    let mut pinned = false;
+    assert_eq!(cache.reserve(0, 0, FULL, &mut pinned), Outcome::Done);
+    assert_eq!(cache.write(0, 0, 0xff, &[9; 128]), Outcome::Done);
+    assert_eq!(cache.update(0, 0, FULL, &[1; 128]), Outcome::Done);
+    let mut data = [0; 128];
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut pinned), Outcome::Done);
+    assert_eq!((data[7], data[8]), (9, 1));
+    assert_eq!(cache.update(0, 128, FULL, &[1; 128]), Outcome::Stuck);
+}
+
+#[test]
+fn cache_writeeq_keeps_the_dirty_flag() {
+    let mut cache = Cache::new(&spec(1, 1));
+    let mut pinned = false;
+    assert_eq!(cache.reserve(0, 0, FULL, &mut pinned), Outcome::Done);
+    assert_eq!(cache.update(0, 0, FULL, &[4; 128]), Outcome::Done);
+    let mut data = [0; 128];
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut pinned), Outcome::Done);
+    assert_eq!(cache.write(0, 0, 0xf, &[4; 128]), Outcome::Done);
+    assert_eq!(cache.write_back_one(0), None, "the same value leaves it clean");
+    assert_eq!(cache.write(0, 0, 0xf, &[5; 128]), Outcome::Done);
+    assert_eq!(cache.write_back_one(0).map(|(line, mask, _)| (line, mask)), Some((0, 0xf)));
+}
+
+#[test]
+fn cache_evict_defers_on_dirty_and_cache_discard_does_not() {
+    let mut cache = Cache::new(&spec(1, 1));
+    assert_eq!(cache.write(0, 0, FULL, &[1; 128]), Outcome::Done);
+    assert_eq!(cache.evict(0, 0), Outcome::Defer);
+    assert_eq!(cache.write(0, 128, FULL, &[1; 128]), Outcome::Defer, "dirty is not evictable");
+    assert_eq!(cache.discard(0, 0), Outcome::Done);
+    assert_eq!(cache.write(0, 128, FULL, &[1; 128]), Outcome::Done);
+}
+
+#[test]
+fn cache_classify_first_goes_first() {
+    let mut cache = Cache::new(&spec(2, 1));
+    let mut pins = [false; 3];
+    let mut data = [0; 128];
+    for (i, pin) in pins.iter_mut().take(2).enumerate() {
+        let line = 128 * i as u64;
+        assert_eq!(cache.reserve(0, line, FULL, pin), Outcome::Done);
+        cache.update(0, line, FULL, &[0; 128]);
+        cache.read(0, line, FULL, &mut data, pin);
+    }
+    cache.classify(0, 128, true);
+    assert_eq!(cache.reserve(0, 256, FULL, &mut pins[2]), Outcome::Done);
+    assert!(cache.is_cached(0, 0, FULL), "normal and older, but `first` goes before it");
+    assert!(!cache.is_cached(0, 128, FULL));
+}
+
+/// The caches of chapter 4 word by word: a list of lines, no sets, no masks.
+#[derive(Clone, Debug, Default)]
+struct Literal {
+    lines: Vec<(Option<u64>, Option<u8>, bool, bool, Vec<u32>)>,
+}
+
+impl Literal {
+    fn position(&self, address: u64) -> Option<usize> {
+        self.lines.iter().position(|l| l.0 == Some(address))
+    }
+
+    fn free_way(&self, choice: impl Fn() -> Option<usize>) -> Option<usize> {
+        self.lines.iter().position(|l| l.0.is_none()).or_else(choice)
+    }
+}
+
+proptest! {
+    /// Full-sector sequences agree with the literal model value by value and deferral by
+    /// deferral; the literal model takes the same victim (`canEvict` injected).
+    #[test]
+    fn cache_canevict_eligible_sequences_agree_with_the_literal_model(
+        operations in prop::collection::vec((0u8..6, 0u64..5, any::<u8>(), 0u32..3), 1..200)
+    ) {
+        let mut cache = Cache::new(&spec(3, 1));
+        let mut literal = Literal { lines: vec![(None, None, false, false, Vec::new()); 3] };
+        let mut pins = [[false; 5]; 3];
+        let mut clock = [0u64; 3];
+        let mut now = 0;
+        for (op, address, value, mid) in operations {
+            now += 1;
+            let line = address * 128;
+            let at = literal.position(address);
+            let lru = literal.free_way(|| {
+                (0..3)
+                    .filter(|&i| !literal.lines[i].2 && literal.lines[i].4.is_empty())
+                    .min_by_key(|&i| clock[i])
+            });
+            let pin = &mut pins[mid as usize][address as usize];
+            match op {
+                0 => {
+                    let expected = match (at, lru) {
+                        (Some(i), _) if literal.lines[i].3 || literal.lines[i].1.is_none() => Outcome::Stuck,
+                        (None, Some(i)) => {
+                            literal.lines[i] = (Some(address), None, false, false, vec![mid]);
+                            clock[i] = now;
+                            Outcome::Done
+                        }
+                        (None, None) => Outcome::Defer,
+                        (Some(_), _) => Outcome::Stuck,
+                    };
+                    prop_assert_eq!(cache.reserve(0, line, FULL, pin), expected);
+                }
+                1 => {
+                    let mut data = [0; 128];
+                    let got = cache.read(0, line, FULL, &mut data, pin);
+                    let expected = match at {
+                        None => Outcome::Stuck,
+                        Some(i) if literal.lines[i].3 => {
+                            literal.lines[i].4.retain(|&m| m != mid);
+                            clock[i] = now;
+                            prop_assert_eq!(Some(data[127]), literal.lines[i].1);
+                            Outcome::Done
+                        }
+                        Some(i) => {
+                            if !literal.lines[i].4.contains(&mid) {
+                                literal.lines[i].4.push(mid);
+                            }
+                            Outcome::Defer
+                        }
+                    };
+                    prop_assert_eq!(got, expected);
+                }
+                2 => {
+                    let expected = match at.or(lru) {
+                        None => Outcome::Defer,
+                        Some(i) => {
+                            if at.is_none() {
+                                literal.lines[i] = (Some(address), None, false, false, Vec::new());
+                            }
+                            if literal.lines[i].1 != Some(value) {
+                                literal.lines[i].1 = Some(value);
+                                literal.lines[i].2 = true;
+                                literal.lines[i].3 = true;
+                            }
+                            clock[i] = now;
+                            Outcome::Done
+                        }
+                    };
+                    prop_assert_eq!(cache.write(0, line, FULL, &[value; 128]), expected);
+                }
+                3 => {
+                    let expected = match at {
+                        None => Outcome::Stuck,
+                        Some(i) => {
+                            if !literal.lines[i].3 {
+                                literal.lines[i].1 = Some(value);
+                                literal.lines[i].3 = true;
+                            }
+                            Outcome::Done
+                        }
+                    };
+                    prop_assert_eq!(cache.update(0, line, FULL, &[value; 128]), expected);
+                }
+                _ => {
+                    let clean_only = op == 4;
+                    let expected = match at {
+                        None => Outcome::Done,
+                        Some(i) if literal.lines[i].4.is_empty() && !(clean_only && literal.lines[i].2) => {
+                            literal.lines[i] = (None, None, false, false, Vec::new());
+                            Outcome::Done
+                        }
+                        Some(_) => Outcome::Defer,
+                    };
+                    let got = if clean_only { cache.evict(0, line) } else { cache.discard(0, line) };
+                    prop_assert_eq!(got, expected);
+                }
+            }
+        }
+    }
+}

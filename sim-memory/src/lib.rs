@@ -1,0 +1,20 @@
+//! The memory environment of CS chapter 4: addresses, bytes, caches, memory programs, DRAM.
+//!
+//! This crate knows no PTX and no warps beyond lane masks; where it must act on registers it
+//! calls [`RegisterPort`](port::RegisterPort), which the device implements.
+
+pub mod access;
+pub mod address_space;
+pub mod atomics;
+pub mod cache;
+pub mod coalesce;
+pub mod device_memory;
+pub mod dram;
+pub mod fault;
+pub mod partition;
+pub mod port;
+pub mod programs;
+pub mod shared;
+pub mod sm_memory;
+pub mod spec;
+pub mod vocabulary;

@@ -1,0 +1,578 @@
+//! A partition: one L2 slice and one DRAM channel, the part of device memory they own, and the
+//! partition's half of the memory programs.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::atomics;
+use crate::cache::{Cache, CacheStats, Outcome};
+use crate::device_memory::DeviceMemory;
+use crate::dram::{DramChannel, DramRequest, DramStats};
+use crate::fault::MemoryFault;
+use crate::programs::{BExp, Instruction, OpExp, ProgramId, ProgramSet, Room};
+use crate::sm_memory::{AtomicLanes, Reply};
+use crate::spec::{Clocks, MemorySpec};
+use crate::vocabulary::Cycle;
+
+/// Which partition owns an address, and where it lies there.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    partitions: u64,
+    interleave: u64,
+}
+
+impl Mapping {
+    /// The mapping of a chip.
+    pub fn new(spec: &MemorySpec) -> Self {
+        Self { partitions: u64::from(spec.partitions), interleave: u64::from(spec.interleave_bytes) }
+    }
+
+    /// Partition and byte address within it. Blocks of `interleave_bytes` go round the
+    /// partitions, each round turned by a hash of its number, so that strides spread.
+    #[inline]
+    pub fn place(&self, address: u64) -> (u32, u64) {
+        let block = address / self.interleave;
+        let (round, position) = (block / self.partitions, block % self.partitions);
+        let turn = round ^ (round >> 7) ^ (round >> 15);
+        let partition = (position + turn % self.partitions) % self.partitions;
+        (partition as u32, round * self.interleave + address % self.interleave)
+    }
+}
+
+/// What an SM sends to a partition.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The instance that waits for a reply; `None` for the write-back of an L1 line.
+    pub slot: Option<u32>,
+    /// Its program.
+    pub program: ProgramId,
+    /// Where the program goes on.
+    pub pc: u16,
+    /// First address of the line.
+    pub line: u64,
+    /// Bytes asked for or written.
+    pub asked: u128,
+    /// The same, rounded to what is fetched.
+    pub mask: u128,
+    /// A load: the reply carries the bytes.
+    pub is_load: bool,
+    /// Data of stores.
+    pub data: [u8; 128],
+    /// Lanes of atomics.
+    pub atomic: Option<Box<AtomicLanes>>,
+}
+
+#[derive(Clone, Debug)]
+struct Instance {
+    request: Request,
+    sm: u32,
+    set: u64,
+    local: u64,
+    pinned: bool,
+    holds: bool,
+    fetched: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// An instance left the pipeline of the slice: its first micro step.
+    Start,
+    /// Its bytes have crossed the DRAM bus.
+    Fetched,
+}
+
+/// Counters of one partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct PartitionStats {
+    /// Requests of all kinds.
+    pub requests: u64,
+    /// Atomics, by lane.
+    pub atomics: u64,
+    /// L2 slice.
+    pub l2: CacheStats,
+    /// DRAM channel.
+    pub dram: DramStats,
+    /// Replies sent.
+    pub replies: u64,
+}
+
+/// One partition.
+#[derive(Debug)]
+pub struct Partition {
+    spec: Arc<MemorySpec>,
+    clocks: Clocks,
+    programs: Arc<ProgramSet>,
+    memory: Arc<DeviceMemory>,
+    mapping: Mapping,
+    l2: Cache,
+    dram: DramChannel,
+    instances: Vec<Option<Instance>>,
+    free: Vec<u32>,
+    held: FxHashMap<u64, VecDeque<u32>>,
+    set_waiters: FxHashMap<u64, VecDeque<u32>>,
+    inbox: VecDeque<(Cycle, u32, Request)>,
+    events: BinaryHeap<Reverse<(Cycle, u64, Event, u32)>>,
+    sequence: u64,
+    port_free: Cycle,
+    egress_free: Cycle,
+    dram_next: Option<Cycle>,
+    outbox: Vec<(Cycle, u32, Reply)>,
+    runnable: Vec<u32>,
+    stats: PartitionStats,
+}
+
+/// Tag bit of no instance.
+const NOBODY: u32 = u32::MAX;
+
+impl Partition {
+    /// An idle partition with an empty L2.
+    pub fn new(
+        spec: Arc<MemorySpec>,
+        clocks: Clocks,
+        programs: Arc<ProgramSet>,
+        memory: Arc<DeviceMemory>,
+    ) -> Self {
+        Self {
+            mapping: Mapping::new(&spec),
+            l2: Cache::new(&spec.l2),
+            dram: DramChannel::new(&spec.dram),
+            clocks,
+            programs,
+            memory,
+            instances: Vec::new(),
+            free: Vec::new(),
+            held: FxHashMap::default(),
+            set_waiters: FxHashMap::default(),
+            inbox: VecDeque::new(),
+            events: BinaryHeap::new(),
+            sequence: 0,
+            port_free: 0,
+            egress_free: 0,
+            dram_next: None,
+            outbox: Vec::new(),
+            runnable: Vec::new(),
+            stats: PartitionStats::default(),
+            spec,
+        }
+    }
+
+    /// A request of `sm` arrives at `at`; requests come in the order of their cycles.
+    pub fn deliver(&mut self, at: Cycle, sm: u32, request: Request) {
+        debug_assert!(self.inbox.back().is_none_or(|(last, ..)| *last <= at));
+        self.inbox.push_back((at, sm, request));
+    }
+
+    /// The next cycle on which something happens here.
+    #[inline]
+    pub fn next_event(&self) -> Option<Cycle> {
+        let mut next = self.events.peek().map(|Reverse((at, ..))| *at);
+        let mut take = |at: Cycle| next = Some(next.map_or(at, |n| n.min(at)));
+        if let Some((at, ..)) = self.inbox.front() {
+            take(*at);
+        }
+        if let Some(at) = self.dram_next {
+            take(at);
+        }
+        next
+    }
+
+    /// Runs everything that happens before `until`.
+    ///
+    /// # Errors
+    /// `⊥` of a memory program.
+    pub fn advance(&mut self, until: Cycle) -> Result<(), MemoryFault> {
+        while let Some(now) = self.next_event()
+            && now < until
+        {
+            while self.inbox.front().is_some_and(|(at, ..)| *at <= now) {
+                if let Some((at, sm, request)) = self.inbox.pop_front() {
+                    self.receive(at, sm, request);
+                }
+            }
+            while let Some(&Reverse((at, _, event, slot))) = self.events.peek()
+                && at <= now
+            {
+                self.events.pop();
+                match event {
+                    Event::Start => self.start(slot, now)?,
+                    Event::Fetched => {
+                        if let Some(instance) = &mut self.instances[slot as usize] {
+                            instance.fetched = true;
+                        }
+                        self.run(slot, now)?;
+                    }
+                }
+            }
+            if self.dram_next.is_some_and(|at| at <= now) {
+                self.schedule_dram(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives what has left to `sink`: arrival cycle, SM, reply.
+    pub fn take_replies(&mut self, mut sink: impl FnMut(Cycle, u32, Reply)) {
+        for (at, sm, reply) in self.outbox.drain(..) {
+            sink(at, sm, reply);
+        }
+    }
+
+    /// Writes all dirty lines to device memory, outside time: the host reads it after a run.
+    pub fn flush_to_memory(&mut self) {
+        let memory = &self.memory;
+        self.l2.clean_all(|line, mask, data| memory.write_line(line, mask, data));
+    }
+
+    /// Forgets all lines, so that bytes the host writes are seen; to be called when idle and
+    /// after [`flush_to_memory`](Self::flush_to_memory).
+    pub fn invalidate(&mut self) {
+        self.l2.flush(|_| false);
+    }
+
+    /// True if nothing is in flight.
+    pub fn idle(&self) -> bool {
+        self.instances.len() == self.free.len() && self.inbox.is_empty() && self.dram.queued() == 0
+    }
+
+    /// Checks what must hold when nothing is in flight.
+    ///
+    /// # Errors
+    /// The first leak, in words.
+    pub fn check_idle(&self) -> Result<(), String> {
+        let leaks = [
+            (self.l2.pinned(), "pinned L2 lines"),
+            (self.held.len(), "held lines"),
+            (self.set_waiters.len(), "sets with waiting operations"),
+        ];
+        match leaks.iter().find(|(count, _)| *count != 0) {
+            Some((count, what)) => Err(format!("{count} {what} are left")),
+            None => Ok(()),
+        }
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> PartitionStats {
+        PartitionStats { l2: self.l2.stats, dram: self.dram.stats, ..self.stats }
+    }
+
+    fn receive(&mut self, at: Cycle, sm: u32, request: Request) {
+        self.stats.requests += 1;
+        let (_, local) = self.mapping.place(request.line);
+        let turns = request.atomic.as_ref().map_or(1, |a| most_on_one_address(a));
+        let instance = Instance {
+            set: self.l2.set_of(local / 128),
+            local,
+            request,
+            sm,
+            pinned: false,
+            holds: false,
+            fetched: false,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.instances[slot as usize] = Some(instance);
+                slot
+            }
+            None => {
+                self.instances.push(Some(instance));
+                (self.instances.len() - 1) as u32
+            }
+        };
+        let start = self.port_free.max(at);
+        self.port_free = start + Cycle::from(self.spec.partition_interval * turns);
+        self.push_event(start + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);
+    }
+
+    fn push_event(&mut self, at: Cycle, event: Event, slot: u32) {
+        self.sequence += 1;
+        self.events.push(Reverse((at, self.sequence, event, slot)));
+    }
+
+    fn start(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
+        let Some(instance) = &self.instances[slot as usize] else { return Ok(()) };
+        if let Some(waiting) = self.held.get_mut(&instance.request.line) {
+            if instance.request.is_load {
+                self.l2.stats.merges += 1;
+            }
+            waiting.push_back(slot);
+            return Ok(());
+        }
+        self.run(slot, now)
+    }
+
+    fn run(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
+        self.runnable.push(slot);
+        while let Some(next) = self.runnable.pop() {
+            self.micro_steps(next, now)?;
+        }
+        Ok(())
+    }
+
+    fn micro_steps(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
+        let programs = Arc::clone(&self.programs);
+        let Some(mut instance) = self.instances[slot as usize].take() else { return Ok(()) };
+        if instance.request.slot.is_none() {
+            return self.write_back_of_l1(slot, instance, now);
+        }
+        let program = programs.get(instance.request.program);
+        loop {
+            let pc = usize::from(instance.request.pc);
+            match &program.code[pc] {
+                // A tail of register operations runs when the reply arrives.
+                Instruction::Op(_) | Instruction::Unless(..) | Instruction::End
+                    if program.room[pc] == Room::Sm && !is_constant(&program.code[pc]) =>
+                {
+                    self.leave(slot, instance, now);
+                    return Ok(());
+                }
+                Instruction::Op(op) => {
+                    if *op == OpExp::ReadMem && !instance.fetched {
+                        self.fetch(slot, &instance, now);
+                        self.hold_line(slot, instance);
+                        return Ok(());
+                    }
+                    match self.operate(*op, &mut instance) {
+                        Outcome::Done => instance.request.pc += 1,
+                        Outcome::Defer => {
+                            if let Some((line, mask, data)) = self.l2.write_back_one(instance.set) {
+                                self.write_back(line, mask, &data, now);
+                                continue;
+                            }
+                            self.set_waiters.entry(instance.set).or_default().push_back(slot);
+                            self.hold_line(slot, instance);
+                            return Ok(());
+                        }
+                        Outcome::Stuck => return Err(stuck(*op, &instance)),
+                    }
+                }
+                Instruction::Yield => instance.request.pc += 1,
+                Instruction::Jump(to) => instance.request.pc = *to,
+                Instruction::Unless(condition, to) => {
+                    if self.evaluate(condition, &instance) {
+                        instance.request.pc += 1;
+                    } else {
+                        instance.request.pc = *to;
+                    }
+                }
+                Instruction::End => {
+                    self.leave(slot, instance, now);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The write-back of an L1 line, at the slice (`wbL1`, its second half).
+    fn write_back_of_l1(&mut self, slot: u32, instance: Instance, now: Cycle) -> Result<(), MemoryFault> {
+        let request = &instance.request;
+        while self.l2.write(instance.set, request.line, request.asked, &request.data) == Outcome::Defer {
+            let Some((line, mask, data)) = self.l2.write_back_one(instance.set) else {
+                self.set_waiters.entry(instance.set).or_default().push_back(slot);
+                self.hold_line(slot, instance);
+                return Ok(());
+            };
+            self.write_back(line, mask, &data, now);
+        }
+        self.release_line(&instance);
+        self.free.push(slot);
+        Ok(())
+    }
+
+    fn hold_line(&mut self, slot: u32, mut instance: Instance) {
+        if !instance.holds {
+            instance.holds = true;
+            self.held.entry(instance.request.line).or_default();
+        }
+        self.instances[slot as usize] = Some(instance);
+    }
+
+    fn release_line(&mut self, instance: &Instance) {
+        if !instance.holds {
+            return;
+        }
+        let line = instance.request.line;
+        match self.held.get_mut(&line).and_then(VecDeque::pop_front) {
+            Some(next) => {
+                if let Some(next) = &mut self.instances[next as usize] {
+                    next.holds = true;
+                }
+                self.runnable.push(next);
+            }
+            None => {
+                self.held.remove(&line);
+            }
+        }
+    }
+
+    fn evaluate(&mut self, condition: &BExp, instance: &Instance) -> bool {
+        match condition {
+            BExp::True => true,
+            BExp::False | BExp::IsCachedL1 => false,
+            BExp::Not(inner) => !self.evaluate(inner, instance),
+            BExp::And(a, b) => self.evaluate(a, instance) && self.evaluate(b, instance),
+            BExp::Or(a, b) => self.evaluate(a, instance) || self.evaluate(b, instance),
+            BExp::IsCachedL2 => {
+                let cached =
+                    self.l2.is_cached(instance.set, instance.request.line, instance.request.mask);
+                if cached {
+                    self.l2.stats.hits += 1;
+                } else {
+                    self.l2.stats.misses += 1;
+                }
+                cached
+            }
+        }
+    }
+
+    fn operate(&mut self, op: OpExp, instance: &mut Instance) -> Outcome {
+        let Instance { request: r, set, pinned, .. } = instance;
+        let set = *set;
+        match op {
+            OpExp::ReadMem => {
+                self.memory.read_line(r.line, r.mask, &mut r.data);
+                Outcome::Done
+            }
+            OpExp::WriteMem => {
+                self.memory.write_line(r.line, r.asked, &r.data);
+                Outcome::Done
+            }
+            OpExp::AtomOp => {
+                let Some(atomic) = &mut r.atomic else { return Outcome::Stuck };
+                self.stats.atomics += u64::from(atomic.lanes.count_ones());
+                perform(atomic, &mut r.data);
+                Outcome::Done
+            }
+            OpExp::ReadL2 => {
+                let outcome = self.l2.read(set, r.line, r.mask, &mut r.data, pinned);
+                if outcome == Outcome::Done {
+                    self.wake_set(set);
+                }
+                outcome
+            }
+            OpExp::WriteL2 => self.l2.write(set, r.line, r.asked, &r.data),
+            OpExp::ReserveL2 => self.l2.reserve(set, r.line, r.mask, pinned),
+            OpExp::UpdateL2 => self.l2.update(set, r.line, r.mask, &r.data),
+            OpExp::EvictL2 => self.l2.evict(set, r.line),
+            OpExp::DiscardL2 => self.l2.discard(set, r.line),
+            OpExp::ClassifyFirstL2 => {
+                self.l2.classify(set, r.line, true);
+                Outcome::Done
+            }
+            OpExp::ClassifyNormalL2 => {
+                self.l2.classify(set, r.line, false);
+                Outcome::Done
+            }
+            _ => Outcome::Stuck,
+        }
+    }
+
+    fn wake_set(&mut self, set: u64) {
+        if self.set_waiters.is_empty() {
+            return;
+        }
+        if let Some(waiting) = self.set_waiters.remove(&set) {
+            self.runnable.extend(waiting.into_iter().rev());
+        }
+    }
+
+    fn fetch(&mut self, slot: u32, instance: &Instance, now: Cycle) {
+        let bursts = instance.request.mask.count_ones().div_ceil(self.spec.dram.burst_bytes);
+        let first = u64::from(instance.request.mask.trailing_zeros() & 127);
+        let request =
+            DramRequest { tag: Some(slot), address: instance.local + first, bursts, write: false };
+        self.push_dram(request, now);
+    }
+
+    /// `wbL2`: the bytes are in memory at once; the channel is busy with them later.
+    fn write_back(&mut self, line: u64, mask: u128, data: &[u8; 128], now: Cycle) {
+        self.memory.write_line(line, mask, data);
+        let sectors = crate::coalesce::round_to_sectors(mask, self.spec.dram.burst_bytes);
+        let bursts = sectors.count_ones().div_ceil(self.spec.dram.burst_bytes);
+        let (_, address) = self.mapping.place(line);
+        self.push_dram(DramRequest { tag: None, address, bursts, write: true }, now);
+    }
+
+    fn push_dram(&mut self, request: DramRequest, now: Cycle) {
+        self.dram.push(request);
+        let decision = self.dram.next_decision().map(|at| self.clocks.to_core(at).max(now));
+        self.dram_next = match (self.dram_next, decision) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    fn schedule_dram(&mut self, now: Cycle) {
+        let dram_now = self.clocks.to_dram(now);
+        while let Some((request, end)) = self.dram.choose(dram_now) {
+            let slot = request.tag.unwrap_or(NOBODY);
+            if slot != NOBODY {
+                let at = self.clocks.to_core(end) + Cycle::from(self.spec.dram.latency);
+                self.push_event(at, Event::Fetched, slot);
+            }
+        }
+        self.dram_next =
+            self.dram.next_decision().map(|at| self.clocks.to_core(at).max(now + 1));
+    }
+
+    /// The partition's part is over: the line is free, the reply leaves.
+    fn leave(&mut self, slot: u32, instance: Instance, now: Cycle) {
+        self.release_line(&instance);
+        self.free.push(slot);
+        let request = instance.request;
+        let Some(sm_slot) = request.slot else { return };
+        let payload = match &request.atomic {
+            _ if request.is_load => request.mask.count_ones(),
+            Some(atomic) => atomic.lanes.count_ones() * atomic.ty.bytes(),
+            None => 0,
+        };
+        let net = &self.spec.interconnect;
+        let start = self.egress_free.max(now);
+        let cycles = (net.header_bytes + payload).div_ceil(net.reply_bytes_per_cycle).max(1);
+        self.egress_free = start + Cycle::from(cycles);
+        self.stats.replies += 1;
+        let reply = Reply { slot: sm_slot, pc: request.pc, data: request.data, atomic: request.atomic };
+        self.outbox.push((self.egress_free + Cycle::from(net.latency), instance.sm, reply));
+    }
+}
+
+/// Conditions without a room run wherever they are met.
+fn is_constant(instruction: &Instruction) -> bool {
+    matches!(instruction, Instruction::Unless(BExp::True | BExp::False, _))
+}
+
+/// Runs an atomic over its lanes in ascending order on the bytes of a line.
+fn perform(atomic: &mut AtomicLanes, data: &mut [u8; 128]) {
+    let size = atomic.ty.bytes() as usize;
+    for lane in (0..32).filter(|lane| atomic.lanes >> lane & 1 == 1) {
+        let at = usize::from(atomic.offsets[lane]);
+        let Some(bytes) = data.get_mut(at..at + size) else { continue };
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(bytes);
+        let old = u64::from_le_bytes(word);
+        let [b, c] = atomic.operands[lane];
+        let new = atomics::apply(atomic.op, atomic.ty, old, b, c);
+        bytes.copy_from_slice(&new.to_le_bytes()[..size]);
+        atomic.old[lane] = old;
+    }
+}
+
+/// One atomic per address and cycle: the most lanes on one address.
+fn most_on_one_address(atomic: &AtomicLanes) -> u32 {
+    let lanes = (0..32).filter(|lane| atomic.lanes >> lane & 1 == 1);
+    let mut counts = [0u8; 128];
+    lanes.for_each(|lane| counts[usize::from(atomic.offsets[lane] & 127)] += 1);
+    counts.into_iter().max().map_or(1, u32::from).max(1)
+}
+
+#[cold]
+fn stuck(op: OpExp, instance: &Instance) -> MemoryFault {
+    let name = OpExp::ALL.iter().find(|(_, o)| *o == op).map_or("?", |(name, _)| *name);
+    MemoryFault::new(
+        "prog-opexp",
+        instance.request.line,
+        format!("the state does not fit the operation `{name}`"),
+    )
+}

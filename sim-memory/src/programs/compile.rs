@@ -1,0 +1,252 @@
+//! Compiles memory programs to a compact form cut by *room*: L1 and register operations run in
+//! the SM, L2, DRAM and `atomOp` in the partition that owns the address. Control crosses rooms
+//! at a `yield`; after the last partition operation of a micro step only a tail of register
+//! operations and `end` may follow, which runs when the reply arrives.
+
+use super::{BExp, OpExp, Stm};
+
+/// Where an operation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// The SM that issued it.
+    Sm,
+    /// The partition that owns the address.
+    Partition,
+}
+
+/// One compiled instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// An operation.
+    Op(OpExp),
+    /// Ends the micro step.
+    Yield,
+    /// Ends the program.
+    End,
+    /// Jumps where the condition is false.
+    Unless(BExp, u16),
+    /// Jumps.
+    Jump(u16),
+}
+
+/// A program that would get stuck.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct CompileError {
+    /// Line of the text, from 1.
+    pub line: u32,
+    /// The reason in words.
+    pub reason: String,
+}
+
+/// A compiled program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryProgram {
+    /// Its instructions.
+    pub code: Vec<Instruction>,
+    /// By instruction: the room in which execution goes on from here.
+    pub room: Vec<Room>,
+    /// By instruction: a cache operation of L1 may still follow, so the line stays held.
+    pub touches_l1: Vec<bool>,
+    /// By instruction: a cache or memory operation of the partition may still follow.
+    pub touches_partition: Vec<bool>,
+}
+
+fn room_of(op: OpExp) -> Room {
+    use OpExp as O;
+    match op {
+        O::ReadMem
+        | O::WriteMem
+        | O::AtomOp
+        | O::ReadL2
+        | O::WriteL2
+        | O::ReserveL2
+        | O::UpdateL2
+        | O::EvictL2
+        | O::DiscardL2
+        | O::ClassifyFirstL2
+        | O::ClassifyNormalL2 => Room::Partition,
+        _ => Room::Sm,
+    }
+}
+
+fn is_register(op: OpExp) -> bool {
+    matches!(op, OpExp::ReleaseRegs | OpExp::WriteToRegs)
+}
+
+fn room_of_condition(condition: &BExp) -> Option<Room> {
+    match condition {
+        BExp::True | BExp::False => None,
+        BExp::Not(inner) => room_of_condition(inner),
+        BExp::And(a, b) | BExp::Or(a, b) => room_of_condition(a).or(room_of_condition(b)),
+        BExp::IsCachedL1 => Some(Room::Sm),
+        BExp::IsCachedL2 => Some(Room::Partition),
+    }
+}
+
+impl MemoryProgram {
+    /// Compiles and checks a program for global and local memory.
+    ///
+    /// # Errors
+    /// A path without `end`, a crossing of rooms inside a micro step, an operation that is not
+    /// one of global and local memory; each names its line.
+    pub fn compile(statements: &[Stm]) -> Result<Self, CompileError> {
+        let mut code = Vec::new();
+        let mut lines = Vec::new();
+        emit(statements, &mut code, &mut lines);
+        if code.len() >= usize::from(u16::MAX) {
+            return Err(CompileError { line: 0, reason: "the program is too long".into() });
+        }
+        let mut program = Self {
+            room: vec![Room::Sm; code.len()],
+            touches_l1: vec![false; code.len()],
+            touches_partition: vec![false; code.len()],
+            code,
+        };
+        program.check(&lines)?;
+        Ok(program)
+    }
+
+    fn successors(&self, at: usize) -> [Option<usize>; 2] {
+        match &self.code[at] {
+            Instruction::End => [None, None],
+            Instruction::Jump(to) => [Some(usize::from(*to)), None],
+            Instruction::Unless(_, to) => [Some(at + 1), Some(usize::from(*to))],
+            _ => [Some(at + 1), None],
+        }
+    }
+
+    fn check(&mut self, lines: &[u32]) -> Result<(), CompileError> {
+        let n = self.code.len();
+        let error = |at: usize, reason: &str| CompileError {
+            line: lines.get(at).copied().unwrap_or(0),
+            reason: reason.to_string(),
+        };
+        // Programs have no loops, so one pass from the back settles what may follow.
+        for at in (0..n).rev() {
+            let (mut l1, mut partition) = (false, false);
+            match &self.code[at] {
+                Instruction::Op(op) => {
+                    partition = room_of(*op) == Room::Partition;
+                    l1 = !partition && !is_register(*op);
+                }
+                Instruction::Unless(condition, _) => match room_of_condition(condition) {
+                    Some(Room::Partition) => partition = true,
+                    Some(Room::Sm) => l1 = true,
+                    None => {}
+                },
+                _ => {}
+            }
+            for next in self.successors(at).into_iter().flatten() {
+                if next >= n {
+                    return Err(error(at, "a path ends without `end`"));
+                }
+                l1 |= self.touches_l1[next];
+                partition |= self.touches_partition[next];
+            }
+            self.touches_l1[at] = l1;
+            self.touches_partition[at] = partition;
+            self.room[at] = match &self.code[at] {
+                Instruction::Op(op) => room_of(*op),
+                Instruction::Unless(condition, _) => room_of_condition(condition)
+                    .unwrap_or_else(|| self.room.get(at + 1).copied().unwrap_or(Room::Sm)),
+                Instruction::Jump(to) => self.room[usize::from(*to)],
+                // Reached inside a micro step: stays where it is; as the start of one: where the
+                // next operation runs.
+                Instruction::Yield => self.room.get(at + 1).copied().unwrap_or(Room::Sm),
+                Instruction::End => Room::Sm,
+            };
+        }
+        // Inside a micro step: SM operations may not lead to partition ones, and after a
+        // partition operation only a tail of register operations and `end` leads back.
+        for at in 0..n {
+            let here = match &self.code[at] {
+                Instruction::Op(op) => room_of(*op),
+                Instruction::Unless(condition, _) => {
+                    let Some(room) = room_of_condition(condition) else { continue };
+                    room
+                }
+                _ => continue,
+            };
+            if let Instruction::Op(OpExp::Lock | OpExp::Unlock) = self.code[at] {
+                return Err(error(at, "bank locks belong to shared memory"));
+            }
+            for next in self.within_micro_step(at) {
+                match &self.code[next] {
+                    Instruction::Op(op) => {
+                        let there = room_of(*op);
+                        if here == Room::Sm && there == Room::Partition {
+                            return Err(error(
+                                next,
+                                "this runs in the partition: a `yield` must come before it",
+                            ));
+                        }
+                        if here == Room::Partition && there == Room::Sm && !is_register(*op) {
+                            return Err(error(
+                                next,
+                                "this runs in the SM: a `yield` must come before it",
+                            ));
+                        }
+                    }
+                    Instruction::Unless(condition, _)
+                        if room_of_condition(condition).is_some_and(|room| room != here) =>
+                    {
+                        return Err(error(
+                            next,
+                            "this condition belongs to another room: a `yield` must come first",
+                        ));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Instructions that may follow `at` in the same micro step.
+    fn within_micro_step(&self, at: usize) -> Vec<usize> {
+        let mut seen = Vec::new();
+        let mut open: Vec<usize> = self.successors(at).into_iter().flatten().collect();
+        while let Some(next) = open.pop() {
+            if seen.contains(&next) {
+                continue;
+            }
+            seen.push(next);
+            if !matches!(self.code[next], Instruction::Yield | Instruction::End) {
+                open.extend(self.successors(next).into_iter().flatten());
+            }
+        }
+        seen
+    }
+}
+
+fn emit(statements: &[Stm], code: &mut Vec<Instruction>, lines: &mut Vec<u32>) {
+    for statement in statements {
+        match statement {
+            Stm::Nop => {}
+            Stm::Yield => push(code, lines, Instruction::Yield, 0),
+            Stm::End => push(code, lines, Instruction::End, 0),
+            Stm::Op(op, line) => push(code, lines, Instruction::Op(*op), *line),
+            Stm::If(condition, then, otherwise, line) => {
+                let test = code.len();
+                push(code, lines, Instruction::Unless(condition.clone(), 0), *line);
+                emit(then, code, lines);
+                if otherwise.is_empty() {
+                    code[test] = Instruction::Unless(condition.clone(), code.len() as u16);
+                } else {
+                    let skip = code.len();
+                    push(code, lines, Instruction::Jump(0), *line);
+                    code[test] = Instruction::Unless(condition.clone(), code.len() as u16);
+                    emit(otherwise, code, lines);
+                    code[skip] = Instruction::Jump(code.len() as u16);
+                }
+            }
+        }
+    }
+}
+
+fn push(code: &mut Vec<Instruction>, lines: &mut Vec<u32>, instruction: Instruction, line: u32) {
+    let last = lines.last().copied().unwrap_or(0);
+    code.push(instruction);
+    lines.push(if line == 0 { last } else { line });
+}

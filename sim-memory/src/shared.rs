@@ -1,0 +1,134 @@
+//! Shared memory of a thread block: bytes, banks, bank locks (CS §4.3).
+
+use crate::vocabulary::LaneMask;
+
+/// `SharedMem` of one block [env-readShared] [env-writeShared]: accesses outside its bytes are
+/// refused by whoever holds the lanes' addresses, so that the message can name the lane.
+#[derive(Clone, Debug)]
+pub struct SharedMemory {
+    bytes: Vec<u8>,
+    locked: Vec<bool>,
+}
+
+impl SharedMemory {
+    /// `bytes` zero bytes in `banks` banks of 32-bit words.
+    pub fn new(bytes: u32, banks: u32) -> Self {
+        Self { bytes: vec![0; bytes as usize], locked: vec![false; banks.max(1) as usize] }
+    }
+
+    /// Its size in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// True if the block has no shared memory.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// `banks`: the banks an access touches; successive words lie in successive banks
+    /// [env-banks].
+    pub fn banks(&self, address: u64, size: u32) -> impl Iterator<Item = usize> {
+        let banks = self.locked.len() as u64;
+        let (first, last) = (address / 4, (address + u64::from(size.max(1)) - 1) / 4);
+        (first..=last).take(banks as usize).map(move |word| (word % banks) as usize)
+    }
+
+    /// `lock`: all banks of the access, or none where one is locked already [env-lock].
+    pub fn lock(&mut self, address: u64, size: u32) -> bool {
+        let banks: Vec<usize> = self.banks(address, size).collect();
+        if banks.iter().any(|&bank| self.locked[bank]) {
+            return false;
+        }
+        banks.into_iter().for_each(|bank| self.locked[bank] = true);
+        true
+    }
+
+    /// `unlock`: the banks of the access [env-unlock].
+    pub fn unlock(&mut self, address: u64, size: u32) {
+        let banks: Vec<usize> = self.banks(address, size).collect();
+        banks.into_iter().for_each(|bank| self.locked[bank] = false);
+    }
+}
+
+/// The turns the banks need for an access: the most distinct words of one bank. Lanes that read
+/// one word share it (broadcast and multicast). Accesses of more than four bytes a lane go in
+/// groups of lanes that together ask each bank for one word at best.
+pub fn conflict_degree(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks: u32) -> u32 {
+    if lanes == 0 {
+        return 0;
+    }
+    let words_per_lane = bytes.div_ceil(4).max(1);
+    let first = addresses[lanes.trailing_zeros() as usize];
+    if words_per_lane == 1 {
+        // All lanes inside one row of the banks: each bank has one word at most.
+        let row = u64::from(banks) * 4;
+        let base = first / row;
+        if (0..32).all(|l| lanes >> l & 1 == 0 || addresses[l] / row == base) {
+            return 1;
+        }
+    }
+    let group = (32 / words_per_lane).max(1) as usize;
+    let mut turns = 0;
+    for start in (0..32).step_by(group) {
+        let mut words: Vec<u64> = (start..(start + group).min(32))
+            .filter(|&l| lanes >> l & 1 == 1)
+            .flat_map(|l| (0..u64::from(words_per_lane)).map(move |w| addresses[l] / 4 + w))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        let mut per_bank = vec![0u32; banks as usize];
+        for word in words {
+            per_bank[(word % u64::from(banks)) as usize] += 1;
+        }
+        turns += per_bank.into_iter().max().unwrap_or(0);
+    }
+    turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn env_banks_lock_unlock_all_or_none() {
+        let mut shared = SharedMemory::new(1024, 32);
+        assert_eq!(shared.banks(4, 8).collect::<Vec<_>>(), vec![1, 2]);
+        assert!(shared.lock(4, 8));
+        assert!(!shared.lock(0, 8), "bank 1 is locked");
+        assert!(shared.lock(0, 4), "bank 0 was left alone by the failed lock");
+        assert!(!shared.lock(4 + 128, 4), "the same bank, another word");
+        shared.unlock(4, 8);
+        assert!(shared.lock(8, 4));
+    }
+
+    #[test]
+    fn env_readshared_writeshared_bytes() {
+        let mut shared = SharedMemory::new(8, 32);
+        shared.bytes_mut()[3] = 7;
+        assert_eq!(shared.bytes(), [0, 0, 0, 7, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn conflicts_by_stride() {
+        let at = |stride: u64| std::array::from_fn(|l| l as u64 * stride * 4);
+        for (stride, degree) in [(0, 1), (1, 1), (2, 2), (4, 4), (16, 16), (32, 32), (33, 1), (3, 1)] {
+            assert_eq!(conflict_degree(&at(stride), u32::MAX, 4, 32), degree, "stride {stride}");
+        }
+        // Doubles in a row: two half-warps, one turn each.
+        let doubles = std::array::from_fn(|l| l as u64 * 8);
+        assert_eq!(conflict_degree(&doubles, u32::MAX, 8, 32), 2);
+        // Sixteen banks (compute capability 1.x) with a stride of two words.
+        assert_eq!(conflict_degree(&at(2), 0xffff, 4, 16), 2);
+    }
+}

@@ -1,0 +1,660 @@
+//! The SM's side of the memory environment: the load-store unit, L1, and the memory programs of
+//! accesses in flight. Everything happens at a cycle; nothing polls.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::access::{AccessKind, WarpAccess};
+use crate::address_space::{CONST_BASE, LOCAL_PHYSICAL};
+use crate::cache::{Cache, CacheStats, Outcome};
+use crate::coalesce::{lines, round_to_sectors};
+use crate::fault::MemoryFault;
+use crate::partition::{Mapping, Request};
+use crate::port::{AccessId, RegisterPort};
+use crate::programs::{BExp, Instruction, OpExp, ProgramId, ProgramSet, Room};
+use crate::spec::MemorySpec;
+use crate::vocabulary::{AtomicOp, CacheOp, Cycle, LaneMask, ScalarType, Semantics, StateSpace};
+
+/// The lanes of an atomic on one line: `Σatomic` of CS §4.4.1, for several addresses at once.
+#[derive(Clone, Debug)]
+pub struct AtomicLanes {
+    /// The operation.
+    pub op: AtomicOp,
+    /// The type.
+    pub ty: ScalarType,
+    /// Lanes that take part.
+    pub lanes: LaneMask,
+    /// Byte of the line each lane works on.
+    pub offsets: [u8; 32],
+    /// Operands b and c of each lane.
+    pub operands: [[u64; 2]; 32],
+    /// What each lane found.
+    pub old: [u64; 32],
+}
+
+/// What comes back from a partition: the program goes on at `pc` when it arrives.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The instance it answers.
+    pub slot: u32,
+    /// Where its program goes on.
+    pub pc: u16,
+    /// The line as read.
+    pub data: [u8; 128],
+    /// Old values of atomics.
+    pub atomic: Option<Box<AtomicLanes>>,
+}
+
+/// Counters of one SM's side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct SmMemoryStats {
+    /// Warp accesses to global and local memory.
+    pub accesses: u64,
+    /// Lines they were split into.
+    pub transactions: u64,
+    /// Bytes asked for by lanes, each byte of a line once.
+    pub bytes_useful: u64,
+    /// Bytes sent to and received from partitions, headers not counted.
+    pub bytes_moved: u64,
+    /// L1.
+    pub l1: CacheStats,
+    /// Transactions that went to a partition.
+    pub requests: u64,
+    /// Accesses that found the load-store unit without MSHRs or tokens.
+    pub blocked: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Instance {
+    access: AccessId,
+    kind: AccessKind,
+    program: ProgramId,
+    pc: u16,
+    line: u64,
+    set: u64,
+    asked: u128,
+    mask: u128,
+    lanes: LaneMask,
+    data: [u8; 128],
+    atomic: Option<Box<AtomicLanes>>,
+    pinned: bool,
+    travelled: bool,
+    /// It is the operation its line is held for.
+    holds: bool,
+}
+
+/// The memory side of one SM.
+#[derive(Debug)]
+pub struct SmMemory {
+    spec: Arc<MemorySpec>,
+    programs: Arc<ProgramSet>,
+    mapping: Mapping,
+    l1: Cache,
+    instances: Vec<Instance>,
+    free: Vec<u32>,
+    /// Started in order, one line a cycle.
+    lsu: VecDeque<u32>,
+    lsu_free: Cycle,
+    lsu_blocked: bool,
+    /// Lines an instance holds, with those that wait for it, first come first served.
+    held: FxHashMap<u64, VecDeque<u32>>,
+    /// Instances that wait for a way of a set.
+    set_waiters: FxHashMap<u64, VecDeque<u32>>,
+    events: BinaryHeap<Reverse<(Cycle, u64, u32)>>,
+    replies: VecDeque<(Cycle, Reply)>,
+    sequence: u64,
+    outbox: Vec<(Cycle, u32, Request)>,
+    egress_free: Cycle,
+    loads_away: u32,
+    stores_away: u32,
+    runnable: Vec<u32>,
+    stats: SmMemoryStats,
+}
+
+impl SmMemory {
+    /// An idle SM side with an empty L1.
+    pub fn new(spec: Arc<MemorySpec>, programs: Arc<ProgramSet>) -> Self {
+        Self {
+            mapping: Mapping::new(&spec),
+            l1: Cache::new(&spec.l1),
+            instances: Vec::new(),
+            free: Vec::new(),
+            lsu: VecDeque::new(),
+            lsu_free: 0,
+            lsu_blocked: false,
+            held: FxHashMap::default(),
+            set_waiters: FxHashMap::default(),
+            events: BinaryHeap::new(),
+            replies: VecDeque::new(),
+            sequence: 0,
+            outbox: Vec::new(),
+            egress_free: 0,
+            loads_away: 0,
+            stores_away: 0,
+            runnable: Vec::new(),
+            stats: SmMemoryStats::default(),
+            spec,
+            programs,
+        }
+    }
+
+    /// True if the load-store unit takes another access. Changes only inside
+    /// [`access`](Self::access) and [`advance`](Self::advance).
+    #[inline]
+    pub fn accepting(&self) -> bool {
+        self.lsu.len() < self.spec.lsu_queue as usize
+    }
+
+    /// A warp's access: coalesced into lines, each an instance of its memory program.
+    ///
+    /// # Errors
+    /// `⊥` of a memory program.
+    pub fn access(
+        &mut self,
+        now: Cycle,
+        access: &WarpAccess<'_>,
+        port: &mut impl RegisterPort,
+    ) -> Result<(), MemoryFault> {
+        self.stats.accesses += 1;
+        let program = self.programs.select(
+            access.kind,
+            access.space,
+            access.cache_op,
+            access.semantics,
+        );
+        let through_l1 = access.space == StateSpace::Local
+            || (matches!(access.cache_op, CacheOp::Ca | CacheOp::Lu)
+                && access.semantics == Semantics::Weak);
+        let sector =
+            if through_l1 { self.spec.l1.sector_bytes } else { self.spec.l2.sector_bytes };
+        let l2_sector = self.spec.l2.sector_bytes;
+        let mut begun = Vec::new();
+        lines(access.addresses, access.lanes, access.element_bytes, |part| begun.push(part));
+        for part in begun {
+            let mask = match access.kind {
+                AccessKind::Load => round_to_sectors(part.bytes, sector),
+                AccessKind::Store => part.bytes,
+                AccessKind::Atomic { .. } => round_to_sectors(part.bytes, l2_sector),
+            };
+            let mut data = [0; 128];
+            let mut atomic = None;
+            match access.kind {
+                AccessKind::Load => {}
+                AccessKind::Store => {
+                    let size = access.element_bytes as usize;
+                    // Ascending lanes: where two write one byte, the highest lane's stays.
+                    for lane in (0..32).filter(|lane| part.lanes >> lane & 1 == 1) {
+                        let at = (access.addresses[lane] & 127) as usize;
+                        data[at..at + size].copy_from_slice(&access.data[lane][..size]);
+                    }
+                }
+                AccessKind::Atomic { op, ty, .. } => {
+                    atomic = Some(Box::new(AtomicLanes {
+                        op,
+                        ty,
+                        lanes: part.lanes,
+                        offsets: std::array::from_fn(|l| (access.addresses[l] & 127) as u8),
+                        operands: access.operands.copied().unwrap_or([[0; 2]; 32]),
+                        old: [0; 32],
+                    }));
+                }
+            }
+            self.stats.transactions += 1;
+            self.stats.bytes_useful += u64::from(part.bytes.count_ones());
+            let instance = Instance {
+                access: access.id,
+                kind: access.kind,
+                program,
+                pc: 0,
+                line: part.line,
+                set: self.l1.set_of(part.line / 128),
+                asked: part.bytes,
+                mask,
+                lanes: part.lanes,
+                data,
+                atomic,
+                pinned: false,
+                travelled: false,
+                holds: false,
+            };
+            let slot = match self.free.pop() {
+                Some(slot) => {
+                    self.instances[slot as usize] = instance;
+                    slot
+                }
+                None => {
+                    self.instances.push(instance);
+                    (self.instances.len() - 1) as u32
+                }
+            };
+            self.lsu.push_back(slot);
+        }
+        self.pump(now, port)
+    }
+
+    /// The next cycle on which something happens here.
+    #[inline]
+    pub fn next_event(&self) -> Option<Cycle> {
+        let mut next = self.events.peek().map(|Reverse((at, _, _))| *at);
+        let mut take = |at: Cycle| next = Some(next.map_or(at, |n| n.min(at)));
+        if let Some((at, _)) = self.replies.front() {
+            take(*at);
+        }
+        if !self.lsu.is_empty() && !self.lsu_blocked {
+            take(self.lsu_free);
+        }
+        next
+    }
+
+    /// Runs everything that happens before `until`, in the order of its cycles.
+    ///
+    /// # Errors
+    /// `⊥` of a memory program.
+    pub fn advance(
+        &mut self,
+        until: Cycle,
+        port: &mut impl RegisterPort,
+    ) -> Result<(), MemoryFault> {
+        while let Some(now) = self.next_event()
+            && now < until
+        {
+            while self.replies.front().is_some_and(|(at, _)| *at <= now) {
+                if let Some((_, reply)) = self.replies.pop_front() {
+                    self.arrive(reply, now, port)?;
+                }
+            }
+            while let Some(&Reverse((at, _, slot))) = self.events.peek()
+                && at <= now
+            {
+                self.events.pop();
+                self.run(slot, now, port)?;
+            }
+            self.pump(now, port)?;
+        }
+        Ok(())
+    }
+
+    /// A reply arrives at `at`; replies come in the order of their cycles.
+    pub fn deliver(&mut self, reply: Reply, at: Cycle) {
+        debug_assert!(self.replies.back().is_none_or(|(last, _)| *last <= at));
+        self.replies.push_back((at, reply));
+    }
+
+    /// Gives what has left to `sink`: arrival cycle, partition, request.
+    pub fn take_requests(&mut self, mut sink: impl FnMut(Cycle, u32, Request)) {
+        for (at, partition, request) in self.outbox.drain(..) {
+            sink(at, partition, request);
+        }
+    }
+
+    /// `flush`: global lines are forgotten; local ones stay.
+    pub fn flush_l1(&mut self, _now: Cycle) {
+        self.l1.flush(|line| line >= LOCAL_PHYSICAL && line < CONST_BASE);
+    }
+
+    /// True if nothing is in flight.
+    pub fn idle(&self) -> bool {
+        self.instances.len() == self.free.len() && self.replies.is_empty()
+    }
+
+    /// Checks what must hold when nothing is in flight: no pins, no held lines.
+    ///
+    /// # Errors
+    /// The first leak, in words.
+    pub fn check_idle(&self) -> Result<(), String> {
+        let leaks = [
+            (self.l1.pinned(), "pinned L1 lines"),
+            (self.held.len(), "held lines"),
+            (self.loads_away as usize, "loads away"),
+            (self.stores_away as usize, "stores away"),
+        ];
+        match leaks.iter().find(|(count, _)| *count != 0) {
+            Some((count, what)) => Err(format!("{count} {what} are left")),
+            None => Ok(()),
+        }
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> SmMemoryStats {
+        SmMemoryStats { l1: self.l1.stats, ..self.stats }
+    }
+
+    /// Starts waiting lines, one a cycle, as far as MSHRs and tokens allow.
+    fn pump(&mut self, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
+        while self.lsu_free <= now
+            && let Some(&slot) = self.lsu.front()
+        {
+            let instance = &self.instances[slot as usize];
+            let waiters = self.held.get(&instance.line).map(VecDeque::len);
+            let room = match instance.kind {
+                AccessKind::Load => {
+                    let merges = waiters.is_none_or(|n| n < self.spec.l1.mshr_merges as usize);
+                    merges && (self.loads_away < self.spec.l1.mshrs || waiters.is_some())
+                }
+                _ => self.stores_away < self.spec.store_tokens,
+            };
+            if !room {
+                self.stats.blocked += u64::from(!self.lsu_blocked);
+                self.lsu_blocked = true;
+                return Ok(());
+            }
+            self.lsu_blocked = false;
+            self.lsu.pop_front();
+            self.lsu_free = now + 1;
+            if !matches!(instance.kind, AccessKind::Load) {
+                self.stores_away += 1;
+            }
+            self.start(slot, now, port)?;
+        }
+        Ok(())
+    }
+
+    /// The first micro step, once no earlier operation holds the line.
+    fn start(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
+        let instance = &self.instances[slot as usize];
+        let program = self.programs.get(instance.program);
+        if program.touches_l1[0]
+            && let Some(waiting) = self.held.get_mut(&instance.line)
+        {
+            if matches!(instance.kind, AccessKind::Load) {
+                self.l1.stats.merges += 1;
+            }
+            waiting.push_back(slot);
+            return Ok(());
+        }
+        self.run(slot, now, port)
+    }
+
+    /// Runs micro steps of an instance and of those it lets go on.
+    fn run(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
+        self.runnable.push(slot);
+        while let Some(next) = self.runnable.pop() {
+            self.micro_steps(next, now, port)?;
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, reply: Reply, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
+        let instance = &mut self.instances[reply.slot as usize];
+        instance.pc = reply.pc;
+        instance.travelled = true;
+        match instance.kind {
+            AccessKind::Load => {
+                instance.data = reply.data;
+                self.loads_away -= 1;
+                self.stats.bytes_moved += u64::from(instance.mask.count_ones());
+            }
+            _ => {
+                instance.atomic = reply.atomic;
+                self.stores_away -= 1;
+            }
+        }
+        self.lsu_blocked = false;
+        self.run(reply.slot, now, port)
+    }
+
+    /// Micro steps until the instance ends, leaves, or waits for a cycle or a line.
+    fn micro_steps(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
+        let programs = Arc::clone(&self.programs);
+        let index = slot as usize;
+        let program = programs.get(self.instances[index].program);
+        let mut read = false;
+        loop {
+            let pc = usize::from(self.instances[index].pc);
+            if !program.touches_l1[pc] {
+                self.release_line(index);
+            }
+            match &program.code[pc] {
+                Instruction::Op(_) if program.room[pc] == Room::Partition => {
+                    self.hold_line(index, program.touches_l1[pc]);
+                    self.send(slot, now);
+                    return Ok(());
+                }
+                Instruction::Unless(..) if program.room[pc] == Room::Partition => {
+                    self.hold_line(index, program.touches_l1[pc]);
+                    self.send(slot, now);
+                    return Ok(());
+                }
+                Instruction::Op(op) => {
+                    match self.operate(*op, index, now, port) {
+                        Outcome::Done => {}
+                        Outcome::Defer => {
+                            if *op == OpExp::ReserveL1 || *op == OpExp::WriteL1 {
+                                let set = self.instances[index].set;
+                                if let Some((line, mask, data)) = self.l1.write_back_one(set) {
+                                    self.send_write_back(line, mask, data, now);
+                                    continue;
+                                }
+                                self.set_waiters.entry(set).or_default().push_back(slot);
+                            } else {
+                                // Pinned by another operation: its unpinning wakes the set.
+                                let set = self.instances[index].set;
+                                self.set_waiters.entry(set).or_default().push_back(slot);
+                            }
+                            self.hold_line(index, true);
+                            return Ok(());
+                        }
+                        Outcome::Stuck => return Err(self.stuck(*op, index)),
+                    }
+                    read |= *op == OpExp::ReadL1;
+                    self.instances[index].pc += 1;
+                }
+                Instruction::Yield => {
+                    self.instances[index].pc += 1;
+                    if read && !self.instances[index].travelled {
+                        if !program.touches_l1[pc + 1] {
+                            self.release_line(index);
+                        }
+                        self.sequence += 1;
+                        let at = now + Cycle::from(self.spec.l1.hit_latency);
+                        self.events.push(Reverse((at, self.sequence, slot)));
+                        return Ok(());
+                    }
+                    read = false;
+                }
+                Instruction::Jump(to) => self.instances[index].pc = *to,
+                Instruction::Unless(condition, to) => {
+                    let truth = self.evaluate(condition, index);
+                    if truth {
+                        self.instances[index].pc += 1;
+                    } else {
+                        self.instances[index].pc = *to;
+                    }
+                }
+                Instruction::End => {
+                    self.end(slot, now, port);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Operations of L1 still follow: later operations on the line wait from now on.
+    fn hold_line(&mut self, index: usize, touches_l1: bool) {
+        let instance = &mut self.instances[index];
+        if touches_l1 && !instance.holds {
+            instance.holds = true;
+            self.held.entry(instance.line).or_default();
+        }
+    }
+
+    /// No operation of L1 follows: the line goes to the first operation that waits for it.
+    #[inline]
+    fn release_line(&mut self, index: usize) {
+        let instance = &mut self.instances[index];
+        if !instance.holds {
+            return;
+        }
+        instance.holds = false;
+        let line = instance.line;
+        match self.held.get_mut(&line).and_then(VecDeque::pop_front) {
+            Some(next) => {
+                self.instances[next as usize].holds = true;
+                self.runnable.push(next);
+            }
+            None => {
+                self.held.remove(&line);
+            }
+        }
+    }
+
+    fn evaluate(&mut self, condition: &BExp, index: usize) -> bool {
+        match condition {
+            BExp::True => true,
+            BExp::False | BExp::IsCachedL2 => false,
+            BExp::Not(inner) => !self.evaluate(inner, index),
+            BExp::And(a, b) => self.evaluate(a, index) && self.evaluate(b, index),
+            BExp::Or(a, b) => self.evaluate(a, index) || self.evaluate(b, index),
+            BExp::IsCachedL1 => {
+                let instance = &self.instances[index];
+                let cached = self.l1.is_cached(instance.set, instance.line, instance.mask);
+                if cached {
+                    self.l1.stats.hits += 1;
+                } else {
+                    self.l1.stats.misses += 1;
+                }
+                cached
+            }
+        }
+    }
+
+    fn operate(&mut self, op: OpExp, index: usize, now: Cycle, port: &mut impl RegisterPort) -> Outcome {
+        let l1 = &mut self.l1;
+        let i = &mut self.instances[index];
+        match op {
+            OpExp::ReadL1 => {
+                let outcome = l1.read(i.set, i.line, i.mask, &mut i.data, &mut i.pinned);
+                if outcome == Outcome::Done {
+                    let set = i.set;
+                    self.wake_set(set);
+                }
+                outcome
+            }
+            OpExp::WriteL1 => l1.write(i.set, i.line, i.asked, &i.data),
+            OpExp::WriteThroughL1 => {
+                l1.write_through(i.set, i.line, i.asked, &i.data);
+                Outcome::Done
+            }
+            OpExp::ReserveL1 => l1.reserve(i.set, i.line, i.mask, &mut i.pinned),
+            OpExp::UpdateL1 => l1.update(i.set, i.line, i.mask, &i.data),
+            OpExp::EvictL1 => l1.evict(i.set, i.line),
+            OpExp::DiscardL1 => l1.discard(i.set, i.line),
+            OpExp::ClassifyFirstL1 => {
+                l1.classify(i.set, i.line, true);
+                Outcome::Done
+            }
+            OpExp::ClassifyNormalL1 => {
+                l1.classify(i.set, i.line, false);
+                Outcome::Done
+            }
+            OpExp::FlushL1 => {
+                self.flush_l1(now);
+                Outcome::Done
+            }
+            OpExp::WriteToRegs => {
+                match (&i.kind, &i.atomic) {
+                    (AccessKind::Load, _) => {
+                        port.write_to_regs(i.access, i.lanes, i.line, &i.data, now);
+                    }
+                    (AccessKind::Atomic { .. }, Some(atomic)) => {
+                        port.write_atomic_results(i.access, i.lanes, &atomic.old, now);
+                    }
+                    _ => return Outcome::Stuck,
+                }
+                Outcome::Done
+            }
+            OpExp::ReleaseRegs => {
+                port.release_regs(i.access, i.lanes, now);
+                Outcome::Done
+            }
+            _ => Outcome::Stuck,
+        }
+    }
+
+    /// A line of the set may be evictable now: its waiters look again, in order.
+    fn wake_set(&mut self, set: u64) {
+        if self.set_waiters.is_empty() {
+            return;
+        }
+        if let Some(waiting) = self.set_waiters.remove(&set) {
+            self.runnable.extend(waiting.into_iter().rev());
+        }
+    }
+
+    fn send(&mut self, slot: u32, now: Cycle) {
+        let index = slot as usize;
+        let instance = &mut self.instances[index];
+        let is_load = matches!(instance.kind, AccessKind::Load);
+        if is_load {
+            self.loads_away += 1;
+        }
+        let request = Request {
+            slot: Some(slot),
+            program: instance.program,
+            pc: instance.pc,
+            line: instance.line,
+            asked: instance.asked,
+            mask: instance.mask,
+            is_load,
+            data: instance.data,
+            atomic: instance.atomic.take(),
+        };
+        let payload = if is_load { 0 } else { instance.asked.count_ones() };
+        self.depart(request, payload, now);
+    }
+
+    fn send_write_back(&mut self, line: u64, mask: u128, data: [u8; 128], now: Cycle) {
+        let request = Request {
+            slot: None,
+            program: 0,
+            pc: 0,
+            line,
+            asked: mask,
+            mask,
+            is_load: false,
+            data,
+            atomic: None,
+        };
+        self.depart(request, mask.count_ones(), now);
+    }
+
+    fn depart(&mut self, request: Request, payload: u32, now: Cycle) {
+        let net = &self.spec.interconnect;
+        let bytes = net.header_bytes + payload;
+        let start = self.egress_free.max(now);
+        self.egress_free = start + Cycle::from(bytes.div_ceil(net.request_bytes_per_cycle).max(1));
+        let arrival = self.egress_free + Cycle::from(net.latency);
+        self.stats.requests += 1;
+        self.stats.bytes_moved += u64::from(payload);
+        let (partition, _) = self.mapping.place(request.line);
+        self.outbox.push((arrival, partition, request));
+    }
+
+    fn end(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) {
+        let instance = &self.instances[slot as usize];
+        if !matches!(instance.kind, AccessKind::Load) && !instance.travelled {
+            // It never left: its token is free.
+            self.stores_away -= 1;
+            self.lsu_blocked = false;
+        }
+        port.performed(instance.access, instance.lanes, now);
+        self.free.push(slot);
+    }
+
+    #[cold]
+    fn stuck(&self, op: OpExp, index: usize) -> MemoryFault {
+        let instance = &self.instances[index];
+        let name = OpExp::ALL.iter().find(|(_, o)| *o == op).map_or("?", |(name, _)| *name);
+        MemoryFault {
+            access: Some(instance.access),
+            ..MemoryFault::new(
+                "prog-opexp",
+                instance.line,
+                format!("the state does not fit the operation `{name}`"),
+            )
+        }
+    }
+}

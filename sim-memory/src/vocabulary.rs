@@ -1,0 +1,220 @@
+//! The words PTX and the memory environment share: state spaces, cache operators, scopes,
+//! memory semantics, atomic operations and scalar types. They live here once.
+
+use serde::{Deserialize, Serialize};
+
+/// One bit per lane of a warp; bit `i` is lane `i`.
+pub type LaneMask = u32;
+
+/// A time in cycles of the clock domain its owner belongs to.
+pub type Cycle = u64;
+
+/// A PTX state space (PTX ISA "State Spaces"); `Generic` is an address not yet resolved to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateSpace {
+    /// Device memory shared by all threads of a context.
+    Global,
+    /// Device memory private to a thread, interleaved by lane.
+    Local,
+    /// On-chip memory of a thread block.
+    Shared,
+    /// Device memory that threads only read.
+    Const,
+    /// Parameters: of a kernel (they lie in constant memory) or of a device function.
+    Param,
+    /// A generic address: windows inside it are shared and local memory, the rest is global.
+    Generic,
+}
+
+/// A cache operator of `ld` and `st` (PTX ISA "Cache Operators").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheOp {
+    /// `ld.ca`: cache at all levels.
+    Ca,
+    /// `ld.cg`/`st.cg`: cache at L2 and below, not L1.
+    Cg,
+    /// `ld.cs`/`st.cs`: streaming, likely accessed once.
+    Cs,
+    /// `ld.lu`: last use.
+    Lu,
+    /// `ld.cv`: do not cache, fetch again.
+    Cv,
+    /// `st.wb`: write back at all coherent levels.
+    Wb,
+    /// `st.wt`: write through.
+    Wt,
+}
+
+/// Memory semantics of an access (PTX ISA "Memory Consistency Model").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Semantics {
+    /// An ordinary access.
+    #[default]
+    Weak,
+    /// `.volatile`: treated as relaxed with system scope, in issue order of its thread.
+    Volatile,
+    /// `.relaxed`.
+    Relaxed,
+    /// `.acquire`.
+    Acquire,
+    /// `.release`.
+    Release,
+    /// `.acq_rel`.
+    AcqRel,
+    /// `fence.sc`.
+    Sc,
+}
+
+/// The set of threads a strong operation synchronises with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The thread block (`.cta`).
+    Cta,
+    /// The cluster (`.cluster`).
+    Cluster,
+    /// The device (`.gpu`; `.gl` of `membar`).
+    Gpu,
+    /// The system (`.sys`).
+    Sys,
+}
+
+/// The operation of `atom` and `red` (PTX ISA "atom").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtomicOp {
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Compare and swap: writes `c` where the old value equals `b`.
+    Cas,
+    /// Exchange.
+    Exch,
+    /// Addition (wrapping for integers, round to nearest even for floats).
+    Add,
+    /// `old >= b ? 0 : old + 1`.
+    Inc,
+    /// `old == 0 || old > b ? b : old - 1`.
+    Dec,
+    /// Minimum.
+    Min,
+    /// Maximum.
+    Max,
+}
+
+/// A fundamental type of PTX (PTX ISA "Fundamental Types") and the packed ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names are the PTX type names")]
+pub enum ScalarType {
+    B8,
+    B16,
+    B32,
+    B64,
+    B128,
+    U8,
+    U16,
+    U32,
+    U64,
+    S8,
+    S16,
+    S32,
+    S64,
+    F16,
+    F16x2,
+    Bf16,
+    Bf16x2,
+    Tf32,
+    F32,
+    F32x2,
+    F64,
+    E4m3,
+    E5m2,
+    E4m3x2,
+    E5m2x2,
+    Pred,
+}
+
+impl ScalarType {
+    /// Size in bits; a predicate has one.
+    pub const fn bits(self) -> u32 {
+        use ScalarType::*;
+        match self {
+            Pred => 1,
+            B8 | U8 | S8 | E4m3 | E5m2 => 8,
+            B16 | U16 | S16 | F16 | Bf16 | E4m3x2 | E5m2x2 => 16,
+            B32 | U32 | S32 | F32 | Tf32 | F16x2 | Bf16x2 => 32,
+            B64 | U64 | S64 | F64 | F32x2 => 64,
+            B128 => 128,
+        }
+    }
+
+    /// Size in bytes in memory (predicates do not live there: 0).
+    pub const fn bytes(self) -> u32 {
+        self.bits() / 8
+    }
+
+    /// `.s8 .s16 .s32 .s64`.
+    pub const fn is_signed(self) -> bool {
+        matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
+    }
+
+    /// Any floating-point type, packed ones included.
+    pub const fn is_float(self) -> bool {
+        use ScalarType::*;
+        matches!(
+            self,
+            F16 | F16x2 | Bf16 | Bf16x2 | Tf32 | F32 | F32x2 | F64 | E4m3 | E5m2 | E4m3x2 | E5m2x2
+        )
+    }
+
+    /// `.u*` or `.s*`.
+    pub const fn is_integer(self) -> bool {
+        use ScalarType::*;
+        matches!(self, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64)
+    }
+
+    /// Untyped bits `.b*`.
+    pub const fn is_bits(self) -> bool {
+        matches!(self, Self::B8 | Self::B16 | Self::B32 | Self::B64 | Self::B128)
+    }
+
+    /// The suffix as PTX writes it, without the dot.
+    pub const fn name(self) -> &'static str {
+        use ScalarType::*;
+        match self {
+            B8 => "b8",
+            B16 => "b16",
+            B32 => "b32",
+            B64 => "b64",
+            B128 => "b128",
+            U8 => "u8",
+            U16 => "u16",
+            U32 => "u32",
+            U64 => "u64",
+            S8 => "s8",
+            S16 => "s16",
+            S32 => "s32",
+            S64 => "s64",
+            F16 => "f16",
+            F16x2 => "f16x2",
+            Bf16 => "bf16",
+            Bf16x2 => "bf16x2",
+            Tf32 => "tf32",
+            F32 => "f32",
+            F32x2 => "f32x2",
+            F64 => "f64",
+            E4m3 => "e4m3",
+            E5m2 => "e5m2",
+            E4m3x2 => "e4m3x2",
+            E5m2x2 => "e5m2x2",
+            Pred => "pred",
+        }
+    }
+}
