@@ -168,12 +168,8 @@ impl BarrierEnv {
     /// Threads have exited: a barrier without a count waits for those that are left, as
     /// hardware does (the thesis says its own rule does not).
     pub fn reevaluate(&mut self, live_threads: u32) -> Vec<Completed> {
-        (0..self.barriers.len() as u32)
-            .filter(|&index| {
-                self.barriers[index as usize].as_ref().is_some_and(|b| b.count.is_none())
-            })
-            .filter_map(|index| self.end(index, live_threads))
-            .collect()
+        let waiting: Vec<u32> = self.open().filter(|(.., count)| count.is_none()).map(|(i, ..)| i).collect();
+        waiting.into_iter().filter_map(|index| self.end(index, live_threads)).collect()
     }
 
     /// Barriers begun and not complete: index, arrived, awaited (`None`: all live threads).

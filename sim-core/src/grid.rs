@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use sim_frontend::form::BarrierKind;
+use sim_frontend::isa::Root;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Extra, MAX_SLOTS, Op, OpClass, Pred, Program, Row};
 
 use crate::lanes::file::LaneRow;
-use crate::lanes::{InstructionSet, LaneFn, resolve};
+use crate::lanes::{InstructionSet, LaneFn, convert, resolve};
 
 /// What an operation waits for besides its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Hot {
     pub lane: Option<LaneFn>,
     /// What the pipeline does.
     pub class: OpClass,
-    /// Unit, as [`UnitIndex`](crate::sm::units).
+    /// Unit class.
     pub unit: u8,
     /// Made by transformation 6.
     pub injected: bool,
@@ -106,6 +107,8 @@ fn blocking_of(op: &Op) -> ([u16; 4], u8) {
 pub struct Code {
     /// The program.
     pub program: Arc<Program>,
+    /// Its operations as lane functions take them.
+    pub ops: Vec<Op>,
     /// Hot facts, one for each operation.
     pub hot: Vec<Hot>,
     /// Constant rows.
@@ -157,7 +160,15 @@ impl Code {
             })
             .collect();
         let consts = program.consts.iter().map(|row| LaneRow(*row)).collect();
-        Self { program, hot, consts }
+        let mut ops = program.ops.clone();
+        for op in &mut ops {
+            if let Some(form) = program.forms.get(usize::from(op.form))
+                && form.root == Root::Cvt
+            {
+                op.imm = convert::encode(form);
+            }
+        }
+        Self { program, ops, hot, consts }
     }
 }
 

@@ -1,1 +1,20 @@
-//! The device.
+//! The device: contexts, grids, blocks, warps, threads, reconvergence, pipelines, the event
+//! engine, monitors, statistics. Files are named after the levels of the thesis.
+
+pub mod barrier;
+pub mod block;
+pub mod context;
+pub mod device;
+pub mod engine;
+pub mod error;
+pub mod execute;
+pub mod functional;
+pub mod grid;
+pub mod lanes;
+pub mod monitor;
+pub mod reconvergence;
+pub mod report;
+pub mod scoreboard;
+pub mod sm;
+pub mod warp;
+pub mod wheel;

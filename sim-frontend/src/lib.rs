@@ -6,3 +6,8 @@ pub mod ptx;
 pub mod form;
 pub mod isa;
 pub mod program;
+pub mod load;
+pub mod lower;
+pub mod chip;
+pub mod isa_cost;
+pub mod yaml;

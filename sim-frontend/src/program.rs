@@ -275,6 +275,9 @@ pub struct OpInfo {
     pub injected: bool,
     /// The base address its branch or call goes to, for control flow ([`NO_PC`] otherwise).
     pub base_target: Pc,
+    /// The operation's guard is the negation of the source's: it stands for a branch whose lanes
+    /// that do not branch leave a loop.
+    pub inverted: bool,
     /// `.uni` was written on it.
     pub uniform_hint: bool,
     /// `.loc` of the CUDA source: file index and line.

@@ -34,12 +34,22 @@ pub struct Request {
     pub data: [[u8; 16]; 32],
     /// Operands b and c of atomics.
     pub operands: [[u64; 2]; 32],
+    /// Bytes each lane accesses.
+    pub bytes: u32,
+    /// Local memory is interleaved by words, so larger elements are accessed word by word: this
+    /// is word `part` of `parts`.
+    pub part: u8,
+    /// How many parts the access has.
+    pub parts: u8,
 }
+
+/// Most requests of one step: one to global memory and four words of local memory.
+const MOST: usize = 5;
 
 /// The requests of one step: a generic access may touch both spaces.
 #[derive(Clone, Debug)]
 pub struct Requests {
-    list: Box<[Request; 2]>,
+    list: Box<[Request; MOST]>,
     used: usize,
 }
 
@@ -54,8 +64,11 @@ impl Default for Requests {
             addresses: [0; 32],
             data: [[0; 16]; 32],
             operands: [[0; 2]; 32],
+            bytes: 0,
+            part: 0,
+            parts: 1,
         };
-        Self { list: Box::new([empty.clone(), empty]), used: 0 }
+        Self { list: Box::new(std::array::from_fn(|_| empty.clone())), used: 0 }
     }
 }
 
@@ -144,6 +157,36 @@ pub fn write_loaded(rows: &mut [LaneRow], op: &Op, facts: &MemoryOp, lane: u32, 
         if row.is_some() {
             let value = extend(from_bytes(element), facts);
             write_element(rows, *row, lane, value, facts.reg_bits.into());
+        }
+    }
+}
+
+/// Writes one word of a lane's loaded bytes to the part of the destination registers it belongs
+/// to.
+pub fn write_loaded_word(rows: &mut [LaneRow], op: &Op, facts: &MemoryOp, lane: u32, part: u8, word: [u8; 4]) {
+    let part = usize::from(part);
+    match facts.element_bytes {
+        8 => {
+            let row = op.dst[(part / 2).min(3)];
+            if row.is_some() {
+                let old = read_element(rows, &[], row, lane, 64);
+                let word = u64::from(u32::from_le_bytes(word));
+                let value = if part.is_multiple_of(2) {
+                    old & !0xffff_ffff | word
+                } else {
+                    old & 0xffff_ffff | word << 32
+                };
+                write_element(rows, row, lane, value, 64);
+            }
+        }
+        size => {
+            let each = usize::from(size).clamp(1, 4);
+            for (i, element) in word.chunks_exact(each).enumerate() {
+                let row = op.dst[(part * (4 / each) + i).min(3)];
+                if row.is_some() {
+                    write_element(rows, row, lane, extend(from_bytes(element), facts), facts.reg_bits.into());
+                }
+            }
         }
     }
 }
@@ -280,7 +323,7 @@ impl<P: Reconvergence> Resident<P> {
                 }
             }
         }
-        self.request(split, w, op, facts, lanes, StateSpace::Global, addresses);
+        self.request(split, w, op, facts, lanes, StateSpace::Global, addresses, (0, 1));
         Ok(Step::Access)
     }
 
@@ -306,7 +349,10 @@ impl<P: Reconvergence> Resident<P> {
                 ));
             }
         }
-        self.request(split, w, op, facts, lanes, StateSpace::Local, addresses);
+        let parts = bytes.div_ceil(4).clamp(1, 4) as u8;
+        for part in 0..parts {
+            self.request(split, w, op, facts, lanes, StateSpace::Local, addresses, (part, parts));
+        }
         Ok(Step::Access)
     }
 
@@ -320,6 +366,7 @@ impl<P: Reconvergence> Resident<P> {
         lanes: LaneMask,
         space: StateSpace,
         addresses: &[u64; 32],
+        (part, parts): (u8, u8),
     ) {
         let pc = self.policy.pc(split);
         let warp = &self.warps[w];
@@ -331,7 +378,11 @@ impl<P: Reconvergence> Resident<P> {
         request.pc = pc;
         request.space = space;
         request.lanes = lanes;
-        request.addresses = *addresses;
+        request.addresses = addresses.map(|a| a.wrapping_add(4 * u64::from(part)));
+        request.part = part;
+        request.parts = parts;
+        let whole = u32::from(facts.element_bytes) * u32::from(facts.vector);
+        request.bytes = if parts > 1 { 4 } else { whole };
         let bits = u32::from(facts.reg_bits);
         match op.class {
             OpClass::Store => {
@@ -342,6 +393,8 @@ impl<P: Reconvergence> Resident<P> {
                         request.data[lane as usize][i * size..][..size]
                             .copy_from_slice(&value.to_le_bytes()[..size]);
                     }
+                    let from = 4 * usize::from(part);
+                    request.data[lane as usize].copy_within(from.., 0);
                 }
             }
             OpClass::Atomic => {

@@ -79,7 +79,8 @@ impl<P: Reconvergence> Resident<P> {
             C::Break => {
                 if checked && !info.injected {
                     let base = Targets::One(info.base_target);
-                    self.warps[w].shadow.branch(mask, exec, info.base_pc, &base, false);
+                    let taken = if info.inverted { mask & !exec } else { exec };
+                    self.warps[w].shadow.branch(mask, taken, info.base_pc, &base, false);
                 }
                 self.policy.injected(split, exec, Injected::Break, &mut self.touched)?
             }

@@ -15,7 +15,7 @@ use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-pub use access::{Request, Requests, extend, write_element, write_loaded};
+pub use access::{Request, Requests, extend, from_bytes, write_element, write_loaded, write_loaded_word};
 pub use meet::Meeting;
 
 use crate::barrier::{Arrival, BarrierEnv, Completed};
@@ -261,7 +261,7 @@ impl<P: Reconvergence> Resident<P> {
             // host.
             #[allow(unsafe_code, reason = "lane functions carry target features")]
             unsafe {
-                lane(&mut file, &code.program.ops[pc as usize], exec);
+                lane(&mut file, &code.ops[pc as usize], exec);
             }
             self.policy.advance(split);
             return Ok(Step::Done);
@@ -536,4 +536,25 @@ pub fn read_row<'a>(
         rows.get(usize::from(row.0))
     };
     found.map_or(&ZERO, |row| &row.0)
+}
+
+impl<P: Reconvergence> Resident<P> {
+    /// The place of an instruction, for messages.
+    pub fn where_is(&self, w: usize, pc: Pc, lanes: LaneMask, cycle: Cycle) -> crate::error::Place {
+        let warp = &self.warps[w];
+        let kernel = self.kernels.get(warp.kernel);
+        let info = kernel.and_then(|k| k.code.program.info.get(pc as usize));
+        crate::error::Place {
+            kernel: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.name)),
+            block: self.blocks.get(warp.block).and_then(Option::as_ref).map_or([0; 3], |b| b.index),
+            warp: warp.index,
+            lane: lanes.trailing_zeros() % 32,
+            pc,
+            file: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.code.program.source_name)),
+            line: info.map_or(0, |i| i.line),
+            instruction: info.map_or_else(|| "".into(), |i| Arc::clone(&i.text)),
+            sm: self.sm,
+            cycle,
+        }
+    }
 }

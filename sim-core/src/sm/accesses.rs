@@ -8,7 +8,7 @@ use sim_frontend::program::Extra;
 use sim_memory::port::{AccessId, RegisterPort};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-use crate::execute::{extend, write_element, write_loaded};
+use crate::execute::{extend, write_element, write_loaded, write_loaded_word};
 use crate::grid::Kernel;
 use crate::warp::Warp;
 
@@ -29,27 +29,35 @@ pub struct InFlight {
     pub issued: Cycle,
     /// Each lane's physical address.
     pub addresses: [u64; 32],
+    /// Word `part` of `parts` of an access to local memory.
+    pub part: u8,
+    /// How many parts there are.
+    pub parts: u8,
+    /// The group of parts whose registers are released together.
+    pub group: u32,
 }
+
+/// The parts of one access: registers are released when all of them are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    left: u32,
+}
+
+/// No group.
+pub const ALONE: u32 = u32::MAX;
 
 /// The table of accesses in flight.
 #[derive(Debug, Default)]
 pub struct Accesses {
     entries: Vec<InFlight>,
     free: Vec<AccessId>,
+    groups: Vec<Group>,
+    free_groups: Vec<u32>,
 }
 
 impl Accesses {
     /// Registers an access; ids are reused.
-    pub fn begin(
-        &mut self,
-        warp: usize,
-        pc: u32,
-        lanes: LaneMask,
-        addresses: &[u64; 32],
-        now: Cycle,
-    ) -> AccessId {
-        let entry =
-            InFlight { warp, pc, blocked: lanes, pending: lanes, issued: now, addresses: *addresses };
+    pub fn begin(&mut self, entry: InFlight) -> AccessId {
         match self.free.pop() {
             Some(id) => {
                 self.entries[id as usize] = entry;
@@ -58,6 +66,21 @@ impl Accesses {
             None => {
                 self.entries.push(entry);
                 (self.entries.len() - 1) as AccessId
+            }
+        }
+    }
+
+    /// Registers a group of `parts` accesses.
+    pub fn group(&mut self, parts: u32) -> u32 {
+        let group = Group { left: parts };
+        match self.free_groups.pop() {
+            Some(id) => {
+                self.groups[id as usize] = group;
+                id
+            }
+            None => {
+                self.groups.push(group);
+                (self.groups.len() - 1) as u32
             }
         }
     }
@@ -118,6 +141,15 @@ impl RegisterPort for Port<'_> {
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
         let Extra::Memory(facts) = op.extra else { return };
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
+        if entry.parts > 1 {
+            for lane in crate::reconvergence::Lanes(lanes) {
+                let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
+                if let Some(&[a, b, c, d]) = data.get(at..at + 4) {
+                    write_loaded_word(&mut warp.rows, op, &facts, lane, entry.part, [a, b, c, d]);
+                }
+            }
+            return;
+        }
         if facts.element_bytes == 4
             && facts.vector == 1
             && facts.reg_bits == 32
@@ -165,11 +197,20 @@ impl RegisterPort for Port<'_> {
         let Some(entry) = self.accesses.entries.get_mut(access as usize) else { return };
         debug_assert_eq!(lanes & !entry.blocked, 0, "registers are released once");
         entry.blocked &= !lanes;
-        let (w, pc) = (entry.warp, entry.pc);
+        let (w, pc, group, done) = (entry.warp, entry.pc, entry.group, entry.blocked == 0);
         let warp = &mut self.warps[w];
-        let hot = &self.kernels[warp.kernel].code.hot[pc as usize];
-        warp.board.release(hot.blocking(), lanes);
         warp.outstanding.end_block(lanes);
+        let hot = &self.kernels[warp.kernel].code.hot[pc as usize];
+        if group == ALONE {
+            warp.board.release(hot.blocking(), lanes);
+        } else if done {
+            let parts = &mut self.accesses.groups[group as usize];
+            parts.left -= 1;
+            if parts.left == 0 {
+                self.accesses.free_groups.push(group);
+                warp.board.release(hot.blocking(), LaneMask::MAX);
+            }
+        }
         self.accesses.close_if_done(access);
         self.wake(w);
     }

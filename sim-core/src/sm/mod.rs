@@ -18,7 +18,7 @@ use sim_memory::partition::Request;
 use sim_memory::sm_memory::{Reply, SmMemory};
 use sim_memory::vocabulary::{Cycle, StateSpace};
 
-use accesses::{Accesses, Port};
+use accesses::{ALONE, Accesses, InFlight, Port};
 use scheduler::{Picker, WarpScheduler};
 use stats::{SmStats, Stall, STALLS};
 use units::{UNIT_CLASSES, Units};
@@ -640,8 +640,12 @@ impl<P: Reconvergence> Sm<P> {
 
     /// Hands the accesses of the last step to the memory environment.
     fn send_accesses(&mut self, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {
+        let mut group = ALONE;
         for i in 0..self.resident.requests.len() {
             let request = self.resident.requests.get(i);
+            if request.parts > 1 && request.part == 0 {
+                group = self.accesses.group(request.parts.into());
+            }
             let warp = &mut self.resident.warps[w];
             let code = &self.resident.kernels[warp.kernel].code;
             let op = &code.program.ops[pc as usize];
@@ -661,7 +665,17 @@ impl<P: Reconvergence> Sm<P> {
                     );
                 }
             }
-            let id = self.accesses.begin(w, pc, lanes, &addresses, now);
+            let id = self.accesses.begin(InFlight {
+                warp: w,
+                pc,
+                blocked: lanes,
+                pending: lanes,
+                issued: now,
+                addresses,
+                part: request.part,
+                parts: request.parts,
+                group: if request.parts > 1 { group } else { ALONE },
+            });
             let kind = match (op.class, facts.atomic) {
                 (OpClass::Store, _) => AccessKind::Store,
                 (OpClass::Atomic, Some((op_, ty))) => {
@@ -676,7 +690,7 @@ impl<P: Reconvergence> Sm<P> {
                 cache_op: facts.cache,
                 semantics: facts.semantics,
                 scope: facts.scope,
-                element_bytes: u32::from(facts.element_bytes) * u32::from(facts.vector),
+                element_bytes: request.bytes,
                 lanes,
                 addresses: &addresses,
                 data: &request.data,

@@ -148,7 +148,12 @@ pub fn resolve(
     let mut furthest: (usize, Vec<&'static str>) = (0, Vec::new());
     for grammar in list {
         let matched =
-            if papers { match_any_order(grammar, modifiers) } else { match_in_order(grammar, modifiers) };
+            if papers || matches!(entry.root, Root::Atom | Root::Red) {
+                // Compilers also write `atom.or.acq_rel.cta.b32`.
+                match_any_order(grammar, modifiers, papers)
+            } else {
+                match_in_order(grammar, modifiers)
+            };
         match matched {
             Ok(()) => {
                 return Ok(Resolved {
@@ -186,7 +191,11 @@ fn match_in_order(grammar: &Grammar, modifiers: &[&str]) -> Result<(), (usize, V
 }
 
 /// The papers write modifiers in any order and leave types out.
-fn match_any_order(grammar: &Grammar, modifiers: &[&str]) -> Result<(), (usize, Vec<&'static str>)> {
+fn match_any_order(
+    grammar: &Grammar,
+    modifiers: &[&str],
+    papers: bool,
+) -> Result<(), (usize, Vec<&'static str>)> {
     let mut used = vec![false; grammar.groups.len()];
     for (at, word) in modifiers.iter().enumerate() {
         let fits = |i: &usize| !used[*i] && grammar.groups[*i].words.contains(word);
@@ -199,8 +208,9 @@ fn match_any_order(grammar: &Grammar, modifiers: &[&str]) -> Result<(), (usize, 
         }
     }
     for (group, used) in grammar.groups.iter().zip(used) {
-        let untyped = group.words.iter().all(|word| scalar_type(word).is_some())
-            || group.words.contains(&"lo");
+        let untyped = papers
+            && (group.words.iter().all(|word| scalar_type(word).is_some())
+                || group.words.contains(&"lo"));
         if group.required && !used && !untyped {
             return Err((modifiers.len(), group.words.clone()));
         }

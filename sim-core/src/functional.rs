@@ -1,0 +1,231 @@
+//! The functional mode: the same instructions on the same resident blocks, without time. Accesses
+//! happen at once on device memory; splits take turns.
+
+use std::sync::Arc;
+
+use sim_frontend::program::{Extra, OpClass};
+use sim_memory::address_space::local_physical;
+use sim_memory::atomics;
+use sim_memory::vocabulary::StateSpace;
+
+use crate::error::{Bottom, Fault, FaultKind};
+use crate::execute::{
+    Resident, Step, World, extend, from_bytes, write_element, write_loaded, write_loaded_word,
+};
+use crate::grid::Kernel;
+use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::sm::stats::KernelCounts;
+
+/// Instructions a split runs before others get their turn.
+const TURN: u32 = 4096;
+
+/// Runs kernels without time on the place of one SM after another.
+pub struct Functional<P> {
+    resident: Resident<P>,
+    counts: Vec<KernelCounts>,
+    parked: Vec<bool>,
+}
+
+impl<P: Reconvergence> Functional<P> {
+    /// A functional machine with room for `warps` and `blocks`.
+    pub fn new(world: Arc<World>, policy: P, warps: usize, blocks: usize) -> Self {
+        let splits = warps * policy.splits_per_warp();
+        Self {
+            resident: Resident::new(0, world, policy, warps, blocks),
+            counts: Vec::new(),
+            parked: vec![false; splits],
+        }
+    }
+
+    /// Counts by grid id.
+    pub fn counts(&self) -> &[KernelCounts] {
+        &self.counts
+    }
+
+    /// Runs a kernel to its end; `stop` is asked between turns.
+    ///
+    /// # Errors
+    /// A fault, or `None` where it was stopped.
+    pub fn run(
+        &mut self,
+        kernel: &Arc<Kernel>,
+        fits: u32,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Option<Box<Fault>>> {
+        let grid = kernel.grid_id as usize;
+        if self.counts.len() <= grid {
+            self.counts.resize(grid + 1, KernelCounts::default());
+        }
+        let blocks = kernel.blocks();
+        let (mut next, mut done, mut live) = (0u64, 0u64, 0u32);
+        let mut splits: Vec<SplitId> = Vec::new();
+        while done < blocks {
+            while next < blocks && live < fits.max(1) {
+                if self.resident.admit(kernel, next).is_none() {
+                    break;
+                }
+                next += 1;
+                live += 1;
+                for &split in &self.resident.touched {
+                    self.parked[split as usize] = false;
+                    splits.push(split);
+                }
+            }
+            let mut moved = false;
+            let mut i = 0;
+            while i < splits.len() {
+                let split = splits[i];
+                if self.parked[split as usize] {
+                    i += 1;
+                    continue;
+                }
+                moved = true;
+                self.turn(split, grid)?;
+                if self.resident.policy.mask(split) == 0 {
+                    splits.swap_remove(i);
+                } else {
+                    i += 1;
+                }
+                for block in self.finish_blocks() {
+                    let _ = block;
+                    live -= 1;
+                    done += 1;
+                }
+            }
+            if stop() {
+                return Err(None);
+            }
+            if !moved && done < blocks && (next == blocks || live >= fits.max(1)) {
+                return Err(Some(self.deadlock(&splits)));
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, split: SplitId, grid: usize) -> Result<(), Option<Box<Fault>>> {
+        let w = self.resident.warp_of(split);
+        for _ in 0..TURN {
+            let mask = self.resident.policy.mask(split);
+            if mask == 0 {
+                return Ok(());
+            }
+            let pc = self.resident.policy.pc(split);
+            let step = self
+                .resident
+                .step(split, 0)
+                .map_err(|bottom| Some(self.fault(w, pc, &bottom)))?;
+            let warp = &self.resident.warps[w];
+            let code = &self.resident.kernels[warp.kernel].code;
+            let hot = &code.hot[pc as usize];
+            let counts = &mut self.counts[grid];
+            if hot.injected {
+                counts.control_instructions += 1;
+            } else {
+                let exec = mask & crate::execute::guard(hot.guard, &warp.preds);
+                counts.warp_instructions += 1;
+                counts.thread_instructions += u64::from(exec.count_ones());
+                counts.active_lanes += u64::from(mask.count_ones());
+                counts.machine_instructions += u64::from(hot.machine_operations);
+            }
+            match step {
+                Step::Done | Step::DoneAfter { .. } if hot.lane.is_some() => continue,
+                Step::Access => self.perform(w),
+                Step::Parked => self.parked[split as usize] = true,
+                _ => {}
+            }
+            for &other in &self.resident.touched {
+                if self.resident.waits[other as usize] == 0 {
+                    self.parked[other as usize] = false;
+                }
+            }
+            if self.parked[split as usize] {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Accesses of the last step, at once.
+    fn perform(&mut self, w: usize) {
+        let Resident { requests, warps, kernels, world, .. } = &mut self.resident;
+        for request in requests.iter() {
+            let warp = &mut warps[w];
+            let code = &kernels[warp.kernel].code;
+            let op = &code.program.ops[request.pc as usize];
+            let Extra::Memory(facts) = op.extra else { continue };
+            let bytes = request.bytes as usize;
+            let memory = &world.memory;
+            for lane in Lanes(request.lanes) {
+                let l = lane as usize;
+                let at = match request.space {
+                    StateSpace::Local => local_physical(0, w as u32, lane, request.addresses[l]),
+                    _ => request.addresses[l],
+                };
+                let mut buffer = [0u8; 16];
+                match op.class {
+                    OpClass::Store => memory.write(at, &request.data[l][..bytes]),
+                    OpClass::Atomic => {
+                        let Some((operation, ty)) = facts.atomic else { continue };
+                        memory.read(at, &mut buffer[..bytes]);
+                        let old = from_bytes(&buffer[..bytes]);
+                        let [b, c] = request.operands[l];
+                        let new = atomics::apply(operation, ty, old, b, c);
+                        memory.write(at, &new.to_le_bytes()[..bytes]);
+                        if op.dst[0].is_some() {
+                            let value = extend(old, &facts);
+                            write_element(&mut warp.rows, op.dst[0], lane, value, facts.reg_bits.into());
+                        }
+                    }
+                    _ => {
+                        memory.read(at, &mut buffer[..bytes]);
+                        if request.parts > 1 {
+                            let [a, b, c, d, ..] = buffer;
+                            write_loaded_word(&mut warp.rows, op, &facts, lane, request.part, [a, b, c, d]);
+                        } else {
+                            write_loaded(&mut warp.rows, op, &facts, lane, &buffer[..bytes]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Blocks all of whose warps have ended make room.
+    fn finish_blocks(&mut self) -> Vec<usize> {
+        let mut out = Vec::new();
+        while let Some(warp) = self.resident.ended.pop() {
+            let state = &mut self.resident.warps[warp];
+            state.resident = false;
+            let slot = state.block;
+            let Some(block) = self.resident.blocks[slot].as_mut() else { continue };
+            block.finished_warps += 1;
+            if block.finished_warps as usize == block.warps.len() {
+                self.resident.blocks[slot] = None;
+                out.push(slot);
+            }
+        }
+        out
+    }
+
+    fn fault(&self, warp: usize, pc: u32, bottom: &Bottom) -> Box<Fault> {
+        let check = ["safe-act", "safe-split", "cfc-addr"].contains(&bottom.rule);
+        Box::new(Fault {
+            kind: if check { FaultKind::CheckViolation } else { FaultKind::Fault },
+            rule: bottom.rule.to_string(),
+            message: bottom.reason.clone(),
+            place: self.resident.where_is(warp, pc, bottom.lanes, 0),
+        })
+    }
+
+    fn deadlock(&self, splits: &[SplitId]) -> Box<Fault> {
+        let split = splits.first().copied().unwrap_or(0);
+        let warp = self.resident.warp_of(split);
+        let pc = self.resident.policy.pc(split).saturating_sub(1);
+        Box::new(Fault {
+            kind: FaultKind::Deadlock,
+            rule: "live".into(),
+            message: "every resident warp waits at a barrier or collective that nobody left can reach".into(),
+            place: self.resident.where_is(warp, pc, self.resident.policy.mask(split), 0),
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! Comparison and selection (PTX ISA "Comparison and Selection Instructions").
+
+use sim_frontend::form::{BoolOp, CmpOp, Form};
+use sim_frontend::isa::Root;
+use sim_frontend::program::Op;
+use sim_memory::vocabulary::ScalarType as T;
+
+use super::file::LaneFile;
+use super::float::flush32;
+use super::{Variants, lane};
+
+pub(super) fn resolve(form: &Form) -> Option<Variants> {
+    match form.root {
+        Root::Selp if form.ty.bits() == 64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let (a, b, p) = (f.r64(op.src[0]), f.r64(op.src[1]), f.pred(op.psrc[0]));
+            f.w64(op.dst[0], m, std::array::from_fn(|i| if p >> i & 1 == 1 { a[i] } else { b[i] }));
+        }),
+        Root::Selp => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let (a, b, p) = (f.r32(op.src[0]), f.r32(op.src[1]), f.pred(op.psrc[0]));
+            f.w32(op.dst[0], m, std::array::from_fn(|i| if p >> i & 1 == 1 { a[i] } else { b[i] }));
+        }),
+        Root::Slct => slct(form),
+        _ => compare(form),
+    }
+}
+
+/// `slct`: a where c is at least zero (a NaN is not, -0 is), else b.
+fn slct(form: &Form) -> Option<Variants> {
+    macro_rules! select {
+        ($read:ident, $write:ident, $at_least_zero:expr) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+                let (a, b, c) = (f.$read(op.src[0]), f.$read(op.src[1]), f.r32(op.src[2]));
+                f.$write(op.dst[0], m, std::array::from_fn(|i| if $at_least_zero(c[i]) { a[i] } else { b[i] }));
+            })
+        };
+    }
+    match (form.dst.bits(), form.ty) {
+        (64, T::F32) => select!(r64, w64, |c: u32| f32::from_bits(c) >= 0.0),
+        (64, _) => select!(r64, w64, |c: u32| c as i32 >= 0),
+        (_, T::F32) if form.mods.ftz => select!(r32, w32, |c: u32| flush32(f32::from_bits(c)) >= 0.0),
+        (_, T::F32) => select!(r32, w32, |c: u32| f32::from_bits(c) >= 0.0),
+        _ => select!(r32, w32, |c: u32| c as i32 >= 0),
+    }
+}
+
+/// What to do with the outcome: `setp` writes predicates, `set` a register.
+#[inline(always)]
+fn finish(f: &mut LaneFile<'_>, op: &Op, m: u32, bits: u32, set: bool, float: bool, bool_op: Option<BoolOp>) {
+    let combine = |bits: u32, p: u32| match bool_op {
+        None => bits,
+        Some(BoolOp::And) => bits & p,
+        Some(BoolOp::Or) => bits | p,
+        Some(BoolOp::Xor) => bits ^ p,
+    };
+    let p = if bool_op.is_some() { f.pred(op.psrc[0]) } else { 0 };
+    let first = combine(bits, p);
+    if set {
+        let yes = if float { 1.0f32.to_bits() } else { u32::MAX };
+        f.w32(op.dst[0], m, std::array::from_fn(|i| if first >> i & 1 == 1 { yes } else { 0 }));
+        return;
+    }
+    if op.pdst[1].is_some() {
+        let second = combine(!bits, p);
+        f.wpred(op.pdst[1], m, second);
+    }
+    f.wpred(op.pdst[0], m, first);
+}
+
+/// Outcomes as bits, one a lane.
+macro_rules! outcomes {
+    ($read:ident, $f:expr, $op:expr, |$x:ident, $y:ident| $e:expr) => {{
+        let (a, b) = ($f.$read($op.src[0]), $f.$read($op.src[1]));
+        let mut bits = 0u32;
+        for i in 0..32 {
+            let ($x, $y) = (a[i], b[i]);
+            bits |= u32::from($e) << i;
+        }
+        bits
+    }};
+}
+
+fn compare(form: &Form) -> Option<Variants> {
+    let set = form.root == Root::Set;
+    let float_result = form.dst == T::F32;
+    let ftz = form.mods.ftz;
+    macro_rules! with {
+        ($read:ident, $set:expr, $float:expr, $bool:expr, |$x:ident, $y:ident| $e:expr) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+                let bits = outcomes!($read, f, op, |$x, $y| $e);
+                finish(f, op, m, bits, $set, $float, $bool)
+            })
+        };
+    }
+    macro_rules! body {
+        ($read:ident, |$x:ident, $y:ident| $e:expr) => {
+            match (set, float_result, form.mods.bool_op) {
+                (false, _, None) => with!($read, false, false, None, |$x, $y| $e),
+                (false, _, Some(BoolOp::And)) => with!($read, false, false, Some(BoolOp::And), |$x, $y| $e),
+                (false, _, Some(BoolOp::Or)) => with!($read, false, false, Some(BoolOp::Or), |$x, $y| $e),
+                (false, _, Some(BoolOp::Xor)) => with!($read, false, false, Some(BoolOp::Xor), |$x, $y| $e),
+                (true, false, None) => with!($read, true, false, None, |$x, $y| $e),
+                (true, true, None) => with!($read, true, true, None, |$x, $y| $e),
+                (true, false, Some(BoolOp::And)) => with!($read, true, false, Some(BoolOp::And), |$x, $y| $e),
+                (true, true, Some(BoolOp::And)) => with!($read, true, true, Some(BoolOp::And), |$x, $y| $e),
+                (true, false, Some(BoolOp::Or)) => with!($read, true, false, Some(BoolOp::Or), |$x, $y| $e),
+                (true, true, Some(BoolOp::Or)) => with!($read, true, true, Some(BoolOp::Or), |$x, $y| $e),
+                (true, false, Some(BoolOp::Xor)) => with!($read, true, false, Some(BoolOp::Xor), |$x, $y| $e),
+                (true, true, Some(BoolOp::Xor)) => with!($read, true, true, Some(BoolOp::Xor), |$x, $y| $e),
+            }
+        };
+    }
+    let cmp = form.mods.cmp?;
+    macro_rules! integer {
+        ($read:ident, $ty:ty) => {
+            match cmp {
+                CmpOp::Eq => body!($read, |x, y| x as $ty == y as $ty),
+                CmpOp::Ne => body!($read, |x, y| x as $ty != y as $ty),
+                CmpOp::Lt | CmpOp::Lo => body!($read, |x, y| (x as $ty) < y as $ty),
+                CmpOp::Le | CmpOp::Ls => body!($read, |x, y| x as $ty <= y as $ty),
+                CmpOp::Gt | CmpOp::Hi => body!($read, |x, y| x as $ty > y as $ty),
+                CmpOp::Ge | CmpOp::Hs => body!($read, |x, y| x as $ty >= y as $ty),
+                _ => None,
+            }
+        };
+    }
+    macro_rules! floating {
+        ($read:ident, $to:expr) => {
+            match cmp {
+                CmpOp::Eq => body!($read, |x, y| $to(x) == $to(y)),
+                CmpOp::Ne => body!($read, |x, y| $to(x) < $to(y) || $to(x) > $to(y)),
+                CmpOp::Lt => body!($read, |x, y| $to(x) < $to(y)),
+                CmpOp::Le => body!($read, |x, y| $to(x) <= $to(y)),
+                CmpOp::Gt => body!($read, |x, y| $to(x) > $to(y)),
+                CmpOp::Ge => body!($read, |x, y| $to(x) >= $to(y)),
+                CmpOp::Equ => body!($read, |x, y| !($to(x) < $to(y) || $to(x) > $to(y))),
+                CmpOp::Neu => body!($read, |x, y| $to(x) != $to(y)),
+                CmpOp::Ltu => body!($read, |x, y| !($to(x) >= $to(y))),
+                CmpOp::Leu => body!($read, |x, y| !($to(x) > $to(y))),
+                CmpOp::Gtu => body!($read, |x, y| !($to(x) <= $to(y))),
+                CmpOp::Geu => body!($read, |x, y| !($to(x) < $to(y))),
+                CmpOp::Num => body!($read, |x, y| !$to(x).is_nan() && !$to(y).is_nan()),
+                CmpOp::Nan => body!($read, |x, y| $to(x).is_nan() || $to(y).is_nan()),
+                _ => None,
+            }
+        };
+    }
+    match form.ty {
+        T::S16 => integer!(r32, i16),
+        T::U16 | T::B16 => integer!(r32, u16),
+        T::S32 => integer!(r32, i32),
+        T::U32 | T::B32 => integer!(r32, u32),
+        T::S64 => integer!(r64, i64),
+        T::U64 | T::B64 => integer!(r64, u64),
+        T::F32 if ftz => floating!(r32, |x: u32| flush32(f32::from_bits(x))),
+        T::F32 => floating!(r32, f32::from_bits),
+        T::F64 => floating!(r64, f64::from_bits),
+        _ => None,
+    }
+}

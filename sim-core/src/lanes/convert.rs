@@ -1,0 +1,305 @@
+//! `cvt` (PTX ISA "cvt"): integers by truncation, extension or saturation; floating point with
+//! any rounding; floating point to integer saturates, NaN gives zero.
+
+use sim_frontend::form::{Form, Rounding};
+use sim_frontend::program::Op;
+use sim_memory::vocabulary::ScalarType as T;
+
+use super::file::LaneFile;
+use super::float::{direction, flush32};
+use super::soft::{self, Format, Parts, Round};
+use super::{Variants, lane};
+
+pub(super) fn resolve(form: &Form) -> Option<Variants> {
+    fast(form).or_else(|| general(form))
+}
+
+/// The conversions compilers emit most.
+fn fast(form: &Form) -> Option<Variants> {
+    let widths = (form.dst_reg == 64, form.src_reg == 64);
+    if form.mods.sat || form.mods.ftz {
+        return None;
+    }
+    match (form.dst, form.ty, widths, form.mods.rounding) {
+        (T::S64 | T::U64, T::S32, (true, false), None) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            f.w64(op.dst[0], m, a.map(|v| v as i32 as i64 as u64));
+        }),
+        (T::S64 | T::U64, T::U32, (true, false), None) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            f.w64(op.dst[0], m, a.map(u64::from));
+        }),
+        (T::S32 | T::U32, T::S64 | T::U64, (false, true), None) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r64(op.src[0]);
+            f.w32(op.dst[0], m, a.map(|v| v as u32));
+        }),
+        (T::F32, T::S32, (false, false), Some(Rounding::Rn)) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            f.w32(op.dst[0], m, a.map(|v| (v as i32 as f32).to_bits()));
+        }),
+        (T::F32, T::U32, (false, false), Some(Rounding::Rn)) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            f.w32(op.dst[0], m, a.map(|v| (v as f32).to_bits()));
+        }),
+        (T::S32, T::F32, (false, false), Some(Rounding::Rzi)) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            f.w32(op.dst[0], m, a.map(|v| f32::from_bits(v) as i32 as u32));
+        }),
+        (T::U32, T::F32, (false, false), Some(Rounding::Rzi)) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            f.w32(op.dst[0], m, a.map(|v| f32::from_bits(v) as u32));
+        }),
+        _ => None,
+    }
+}
+
+/// The others share one body; what they are is decoded from [`Op::imm`], where
+/// [`encode`] put it when the program was made ready.
+fn general(form: &Form) -> Option<Variants> {
+    let known = |ty: T| matches!(kind(ty), Kind::Int { .. }) || matches!(ty, T::F16 | T::F32 | T::F64);
+    if !known(form.dst) || !known(form.ty) {
+        return None;
+    }
+    lane!(|f: &mut LaneFile<'_>, op: &Op, m| run(f, op, m))
+}
+
+/// Everything a conversion depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Conversion {
+    dst: T,
+    src: T,
+    dst_bits: u32,
+    src_wide: bool,
+    round: Round,
+    integral: bool,
+    ftz: bool,
+    sat: bool,
+}
+
+const TYPES: [T; 11] =
+    [T::U8, T::U16, T::U32, T::U64, T::S8, T::S16, T::S32, T::S64, T::F16, T::F32, T::F64];
+const ROUNDS: [Round; 4] = [Round::Nearest, Round::Zero, Round::Down, Round::Up];
+
+/// A `cvt` form as the immediate of its operation.
+pub(crate) fn encode(form: &Form) -> i64 {
+    let index = |ty: T| TYPES.iter().position(|t| *t == ty).unwrap_or(2) as i64;
+    let round = ROUNDS.iter().position(|r| *r == direction(form.mods.rounding)).unwrap_or(0) as i64;
+    let integral = matches!(
+        form.mods.rounding,
+        Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi)
+    );
+    index(form.dst)
+        | index(form.ty) << 4
+        | i64::from(form.dst_reg) << 8
+        | i64::from(form.src_reg == 64) << 16
+        | round << 17
+        | i64::from(integral) << 19
+        | i64::from(form.mods.ftz) << 20
+        | i64::from(form.mods.sat) << 21
+}
+
+fn decode(imm: i64) -> Conversion {
+    let ty = |at: u32| TYPES[((imm >> at & 15) as usize).min(TYPES.len() - 1)];
+    Conversion {
+        dst: ty(0),
+        src: ty(4),
+        dst_bits: (imm >> 8 & 0xff) as u32,
+        src_wide: imm >> 16 & 1 == 1,
+        round: ROUNDS[(imm >> 17 & 3) as usize],
+        integral: imm >> 19 & 1 == 1,
+        ftz: imm >> 20 & 1 == 1,
+        sat: imm >> 21 & 1 == 1,
+    }
+}
+
+enum Kind {
+    Int { bits: u32, signed: bool },
+    Float(Format),
+    Other,
+}
+
+fn kind(ty: T) -> Kind {
+    match ty {
+        T::F16 => Kind::Float(soft::F16),
+        T::F32 => Kind::Float(soft::F32),
+        T::F64 => Kind::Float(soft::F64),
+        ty if ty.is_integer() => Kind::Int { bits: ty.bits(), signed: ty.is_signed() },
+        _ => Kind::Other,
+    }
+}
+
+fn run(f: &mut LaneFile<'_>, op: &Op, m: u32) {
+    let c = decode(op.imm);
+    let values: [u64; 32] = if c.src_wide { f.r64(op.src[0]) } else { f.r32(op.src[0]).map(u64::from) };
+    let out = values.map(|v| convert(v, &c));
+    if c.dst_bits == 64 {
+        f.w64(op.dst[0], m, out);
+    } else {
+        f.w32(op.dst[0], m, out.map(|v| v as u32));
+    }
+}
+
+/// The result as the bits of the destination register.
+fn convert(bits: u64, c: &Conversion) -> u64 {
+    let result = match (kind(c.src), kind(c.dst)) {
+        (Kind::Int { bits: from, signed }, Kind::Int { bits: to, signed: to_signed }) => {
+            let value = integer(bits, from, signed);
+            let value = if c.sat { clamp(value, to, to_signed) } else { value };
+            extend(value, to, to_signed)
+        }
+        (Kind::Int { bits: from, signed }, Kind::Float(format)) => {
+            let value = integer(bits, from, signed);
+            let rounded = format.round(value < 0, value.unsigned_abs(), 0, false, c.round);
+            if c.sat { saturate(format, rounded) } else { rounded }
+        }
+        (Kind::Float(format), Kind::Int { bits: to, signed }) => {
+            let value = to_integer(format, flush(format, bits, c.ftz), c.round, to, signed);
+            extend(value, to, signed)
+        }
+        (Kind::Float(from), Kind::Float(to)) => {
+            let mut value = flush(from, bits, c.ftz);
+            if c.integral {
+                value = integral(from, value, c.round);
+            }
+            let round = if c.integral { Round::Nearest } else { c.round };
+            let result = flush(to, to.convert(from, value, round), c.ftz);
+            if c.sat { saturate(to, result) } else { result }
+        }
+        _ => bits,
+    };
+    if c.dst_bits == 64 { result } else { result & ((1 << c.dst_bits) - 1) }
+}
+
+fn integer(bits: u64, width: u32, signed: bool) -> i128 {
+    let value = bits & (u64::MAX >> (64 - width));
+    if signed { i128::from((value << (64 - width)) as i64 >> (64 - width)) } else { i128::from(value) }
+}
+
+fn bounds(width: u32, signed: bool) -> (i128, i128) {
+    if signed { (-(1 << (width - 1)), (1 << (width - 1)) - 1) } else { (0, (1 << width) - 1) }
+}
+
+fn clamp(value: i128, width: u32, signed: bool) -> i128 {
+    let (least, most) = bounds(width, signed);
+    value.clamp(least, most)
+}
+
+/// The low bits of a value, extended from its type's width to a register's.
+fn extend(value: i128, width: u32, signed: bool) -> u64 {
+    integer(value as u64, width, signed) as u64
+}
+
+fn flush(format: Format, bits: u64, ftz: bool) -> u64 {
+    if ftz && format == soft::F32 { flush32(f32::from_bits(bits as u32)).to_bits().into() } else { bits & format_mask(format) }
+}
+
+fn format_mask(format: Format) -> u64 {
+    u64::MAX >> (63 - format.fraction - format.exponent)
+}
+
+/// The value rounded to an integer.
+fn rounded_integer(negative: bool, significand: u128, exponent: i32, round: Round) -> i128 {
+    let magnitude = if exponent >= 0 {
+        if exponent > 66 { i128::MAX } else { (significand << exponent) as i128 }
+    } else {
+        let shift = -exponent;
+        let (whole, half, low) = if shift > 127 {
+            (0, false, significand != 0)
+        } else {
+            let below = significand & ((1u128 << shift) - 1);
+            (significand >> shift, below >> (shift - 1) & 1 == 1, below & ((1u128 << (shift - 1)) - 1) != 0)
+        };
+        let up = match round {
+            Round::Nearest => half && (low || whole & 1 == 1),
+            Round::Zero => false,
+            Round::Down => negative && (half || low),
+            Round::Up => !negative && (half || low),
+        };
+        (whole + u128::from(up)) as i128
+    };
+    if negative { -magnitude } else { magnitude }
+}
+
+fn to_integer(format: Format, bits: u64, round: Round, width: u32, signed: bool) -> i128 {
+    let (least, most) = bounds(width, signed);
+    match format.unpack(bits) {
+        Parts::Nan => 0,
+        Parts::Infinite(true) => least,
+        Parts::Infinite(false) => most,
+        Parts::Finite { negative, significand, exponent } => {
+            rounded_integer(negative, significand, exponent, round).clamp(least, most)
+        }
+    }
+}
+
+/// Rounds to an integral value of the same format; zeros keep the sign.
+fn integral(format: Format, bits: u64, round: Round) -> u64 {
+    match format.unpack(bits) {
+        Parts::Finite { negative, significand, exponent } if exponent < 0 => {
+            let value = rounded_integer(negative, significand, exponent, round);
+            format.round(negative, value.unsigned_abs(), 0, false, Round::Nearest)
+        }
+        _ => bits,
+    }
+}
+
+/// Clamps to [0, 1]; NaN gives zero.
+fn saturate(format: Format, bits: u64) -> u64 {
+    let one = format.round(false, 1, 0, false, Round::Nearest);
+    match format.unpack(bits) {
+        Parts::Nan | Parts::Infinite(true) => 0,
+        Parts::Infinite(false) => one,
+        Parts::Finite { negative: true, .. } => 0,
+        Parts::Finite { .. } => bits.min(one),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cvt(dst: T, src: T, round: Round, integral: bool, sat: bool, bits: u64) -> u64 {
+        let dst_bits = match dst.bits() {
+            8 | 16 => 16,
+            other => other,
+        };
+        convert(bits, &Conversion { dst, src, dst_bits, src_wide: src.bits() == 64, round, integral, ftz: false, sat })
+    }
+
+    #[test]
+    fn integers() {
+        let n = |dst, src, sat, v: i64| cvt(dst, src, Round::Nearest, false, sat, v as u64);
+        assert_eq!(n(T::S32, T::S8, false, 0xff), 0xffff_ffff);
+        assert_eq!(n(T::U32, T::S8, false, 0x80), 0xffff_ff80);
+        assert_eq!(n(T::U16, T::U8, false, 0x1ff), 0xff);
+        assert_eq!(n(T::S16, T::S8, false, 0x80), 0xff80);
+        assert_eq!(n(T::U8, T::S32, true, -5), 0);
+        assert_eq!(n(T::S8, T::S32, true, 300), 0x7f);
+        assert_eq!(n(T::U64, T::S32, false, -1), u64::MAX);
+    }
+
+    #[test]
+    fn floats_to_integers_round_and_saturate() {
+        let f = |dst, round, x: f32| cvt(dst, T::F32, round, true, false, x.to_bits().into()) as u32 as i32;
+        assert_eq!([2.5, 3.5, -2.5, 0.49].map(|x| f(T::S32, Round::Nearest, x)), [2, 4, -2, 0]);
+        assert_eq!([2.7, -2.7].map(|x| f(T::S32, Round::Down, x)), [2, -3]);
+        assert_eq!([2.2, -2.7].map(|x| f(T::S32, Round::Up, x)), [3, -2]);
+        assert_eq!([1e20, -1e20, f32::NAN].map(|x| f(T::S32, Round::Zero, x)), [i32::MAX, i32::MIN, 0]);
+        assert_eq!(f(T::U32, Round::Zero, -3.0), 0);
+        assert_eq!(cvt(T::S64, T::F64, Round::Zero, true, false, (-1e18f64).to_bits()), -10i64.pow(18) as u64);
+    }
+
+    #[test]
+    fn floats() {
+        let to32 = |round, x: f64| f32::from_bits(cvt(T::F32, T::F64, round, false, false, x.to_bits()) as u32);
+        assert_eq!(to32(Round::Nearest, 0.1), 0.1f32);
+        assert!(f64::from(to32(Round::Down, 0.1)) < 0.1 && f64::from(to32(Round::Up, 0.1)) > 0.1);
+        let same = |round, x: f32| f32::from_bits(cvt(T::F32, T::F32, round, true, false, x.to_bits().into()) as u32);
+        assert_eq!([same(Round::Up, -0.5), same(Round::Down, 1.5), same(Round::Nearest, 2.5)].map(f32::to_bits), [-0.0f32, 1.0, 2.0].map(f32::to_bits));
+        assert_eq!(cvt(T::F32, T::F32, Round::Nearest, false, true, u64::from(1.5f32.to_bits())), 0x3f80_0000);
+        assert_eq!(cvt(T::F32, T::F32, Round::Nearest, false, true, u64::from(f32::NAN.to_bits())), 0);
+        assert_eq!(cvt(T::F32, T::F16, Round::Nearest, false, false, 0x3c00), 0x3f80_0000);
+        assert_eq!(cvt(T::F16, T::F32, Round::Nearest, false, false, u64::from(1.5f32.to_bits())), 0x3e00);
+        assert_eq!(cvt(T::F64, T::U64, Round::Nearest, false, false, u64::MAX), (u64::MAX as f64).to_bits());
+    }
+}

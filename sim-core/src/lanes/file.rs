@@ -1,0 +1,91 @@
+//! The registers of a warp as lane functions see them: rows of 32 lanes. All reads come before
+//! all writes, so sources may be destinations too.
+
+use bytemuck::{Pod, Zeroable};
+use sim_frontend::program::{Pred, Row};
+use sim_memory::vocabulary::LaneMask;
+
+/// One register row: 32 lanes of 32 bits. Two of them are 32 lanes of 64 bits.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct LaneRow(pub [u32; 32]);
+
+/// What a lane function works on.
+#[derive(Debug)]
+pub struct LaneFile<'a> {
+    /// The warp's rows.
+    pub rows: &'a mut [LaneRow],
+    /// Constant rows.
+    pub consts: &'a [LaneRow],
+    /// Predicates, one bit a lane.
+    pub preds: &'a mut [u32],
+}
+
+impl LaneFile<'_> {
+    #[inline(always)]
+    fn row(&self, row: Row) -> &LaneRow {
+        if row.0 >= Row::CONST {
+            &self.consts[usize::from(row.0 - Row::CONST)]
+        } else {
+            &self.rows[usize::from(row.0)]
+        }
+    }
+
+    /// 32 lanes of 32 bits.
+    #[inline(always)]
+    pub fn r32(&self, row: Row) -> [u32; 32] {
+        self.row(row).0
+    }
+
+    /// 32 lanes of 64 bits.
+    #[inline(always)]
+    pub fn r64(&self, row: Row) -> [u64; 32] {
+        let rows = if row.0 >= Row::CONST {
+            let first = usize::from(row.0 - Row::CONST);
+            &self.consts[first..first + 2]
+        } else {
+            &self.rows[usize::from(row.0)..usize::from(row.0) + 2]
+        };
+        *bytemuck::from_bytes(bytemuck::cast_slice(rows))
+    }
+
+    /// Writes `mask`'s lanes of 32 bits; a sink takes nothing.
+    #[inline(always)]
+    pub fn w32(&mut self, row: Row, mask: LaneMask, values: [u32; 32]) {
+        let Some(LaneRow(to)) = self.rows.get_mut(usize::from(row.0)) else { return };
+        if mask == LaneMask::MAX {
+            *to = values;
+        } else {
+            for lane in 0..32 {
+                to[lane] = if mask >> lane & 1 == 1 { values[lane] } else { to[lane] };
+            }
+        }
+    }
+
+    /// Writes `mask`'s lanes of 64 bits; a sink takes nothing.
+    #[inline(always)]
+    pub fn w64(&mut self, row: Row, mask: LaneMask, values: [u64; 32]) {
+        let first = usize::from(row.0);
+        let Some(rows) = self.rows.get_mut(first..first + 2) else { return };
+        let to: &mut [u64; 32] = bytemuck::from_bytes_mut(bytemuck::cast_slice_mut(rows));
+        if mask == LaneMask::MAX {
+            *to = values;
+        } else {
+            for lane in 0..32 {
+                to[lane] = if mask >> lane & 1 == 1 { values[lane] } else { to[lane] };
+            }
+        }
+    }
+
+    /// A predicate operand, one bit a lane.
+    #[inline(always)]
+    pub fn pred(&self, pred: Pred) -> u32 {
+        crate::execute::guard(pred, self.preds)
+    }
+
+    /// Writes `mask`'s lanes of a predicate; a sink takes nothing.
+    #[inline(always)]
+    pub fn wpred(&mut self, pred: Pred, mask: LaneMask, value: u32) {
+        crate::execute::write_pred(self.preds, pred, mask, value);
+    }
+}

@@ -1,0 +1,491 @@
+//! Integer arithmetic, logic, shifts, bit fields (PTX ISA "Integer Arithmetic Instructions",
+//! "Logic and Shift Instructions"). 16-bit values live zero-extended in 32-bit rows.
+
+use sim_frontend::form::{Form, Half, PrmtMode};
+use sim_frontend::isa::Root as R;
+use sim_frontend::program::Op;
+use sim_memory::vocabulary::ScalarType as T;
+
+use super::file::LaneFile;
+use super::{Variants, bin32, bin64, lane, tri32, tri64, un32, un64};
+
+/// One function of two values for all integer types.
+macro_rules! int2 {
+    ($ty:expr, |$a:ident, $b:ident| $e:expr) => {
+        match $ty {
+            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| { let ($a, $b) = (a as i16, b as i16); ($e) as u16 as u32 })),
+            T::U16 | T::B16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| { let ($a, $b) = (a as u16, b as u16); ($e) as u16 as u32 })),
+            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| { let ($a, $b) = (a as i32, b as i32); ($e) as u32 })),
+            T::U32 | T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| { let ($a, $b) = (a, b); ($e) as u32 })),
+            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| { let ($a, $b) = (a as i64, b as i64); ($e) as u64 })),
+            T::U64 | T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| { let ($a, $b) = (a, b); ($e) as u64 })),
+            _ => None,
+        }
+    };
+}
+
+macro_rules! int1 {
+    ($ty:expr, |$a:ident| $e:expr) => {
+        match $ty {
+            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| { let $a = a as i16; ($e) as u16 as u32 })),
+            T::U16 | T::B16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| { let $a = a as u16; ($e) as u16 as u32 })),
+            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| { let $a = a as i32; ($e) as u32 })),
+            T::U32 | T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| { let $a = a; ($e) as u32 })),
+            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| { let $a = a as i64; ($e) as u64 })),
+            T::U64 | T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| { let $a = a; ($e) as u64 })),
+            _ => None,
+        }
+    };
+}
+
+macro_rules! int3 {
+    ($ty:expr, |$a:ident, $b:ident, $c:ident| $e:expr) => {
+        match $ty {
+            T::S16 | T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| { let ($a, $b, $c) = (a as u16, b as u16, c as u16); ($e) as u16 as u32 })),
+            T::S32 | T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| { let ($a, $b, $c) = (a, b, c); ($e) as u32 })),
+            T::S64 | T::U64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| { let ($a, $b, $c) = (a, b, c); ($e) as u64 })),
+            _ => None,
+        }
+    };
+}
+
+pub(super) fn resolve(form: &Form) -> Option<Variants> {
+    let ty = form.ty;
+    let mods = &form.mods;
+    match form.root {
+        R::And | R::Or | R::Xor | R::Not if ty == T::Pred => predicate(form.root),
+        R::Add if mods.cc => carry(ty, false, false, true),
+        R::Addc => carry(ty, false, true, mods.cc),
+        R::Sub if mods.cc => carry(ty, true, false, true),
+        R::Subc => carry(ty, true, true, mods.cc),
+        R::Add if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32).saturating_add(b as i32) as u32)),
+        R::Sub if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32).saturating_sub(b as i32) as u32)),
+        R::Add => int2!(ty, |a, b| a.wrapping_add(b)),
+        R::Sub => int2!(ty, |a, b| a.wrapping_sub(b)),
+        R::Mul => match mods.half {
+            Some(Half::Lo) => int2!(ty, |a, b| a.wrapping_mul(b)),
+            Some(Half::Hi) => mul_hi(ty),
+            _ => mul_wide(ty, false),
+        },
+        R::Mad | R::Madc if mods.cc || form.root == R::Madc => {
+            mad_carry(ty, mods.half == Some(Half::Hi), form.root == R::Madc, mods.cc)
+        }
+        R::Mad => match mods.half {
+            Some(Half::Lo) => int3!(ty, |a, b, c| a.wrapping_mul(b).wrapping_add(c)),
+            Some(Half::Hi) if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
+                ((i64::from(a as i32) * i64::from(b as i32) >> 32) as i32).saturating_add(c as i32) as u32
+            })),
+            Some(Half::Hi) => mad_hi(ty),
+            _ => mul_wide(ty, true),
+        },
+        R::Mul24 | R::Mad24 => mul24(form),
+        // Division by zero gives all ones, as the hardware's sequence does; the remainder is a.
+        R::Div => int2!(ty, |a, b| a.checked_div(b).unwrap_or(if b == 0 { !0 } else { a })),
+        R::Rem => int2!(ty, |a, b| a.checked_rem(b).unwrap_or(if b == 0 { a } else { 0 })),
+        R::Abs => match ty {
+            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| u32::from((a as i16).wrapping_abs() as u16))),
+            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| (a as i32).wrapping_abs() as u32)),
+            _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| (a as i64).wrapping_abs() as u64)),
+        },
+        R::Neg => int1!(ty, |a| a.wrapping_neg()),
+        R::Min => int2!(ty, |a, b| a.min(b)),
+        R::Max => int2!(ty, |a, b| a.max(b)),
+        R::And => int2!(ty, |a, b| a & b),
+        R::Or => int2!(ty, |a, b| a | b),
+        R::Xor => int2!(ty, |a, b| a ^ b),
+        R::Not => int1!(ty, |a| !a),
+        R::Cnot => int1!(ty, |a| u8::from(a == 0)),
+        R::Shl | R::Shr => shift(form),
+        R::Popc if ty == T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, u64::count_ones)),
+        R::Popc => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, u32::count_ones)),
+        R::Clz if ty == T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, u64::leading_zeros)),
+        R::Clz => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, u32::leading_zeros)),
+        R::Brev => match ty {
+            T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, u64::reverse_bits)),
+            _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, u32::reverse_bits)),
+        },
+        R::Bfind => bfind(ty, mods.shiftamt),
+        R::Bfe => bfe(ty),
+        R::Bfi => bfi(ty),
+        R::Shf => match (mods.left, mods.wrap) {
+            (true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(a, b, c & 31, true))),
+            (true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(a, b, c.min(32), true))),
+            (false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(a, b, c & 31, false))),
+            (false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(a, b, c.min(32), false))),
+        },
+        R::Lop3 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let table = f.r32(op.src[3]);
+            let (a, b, c) = (f.r32(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
+            f.w32(op.dst[0], m, std::array::from_fn(|i| lop3(a[i], b[i], c[i], table[i])));
+        }),
+        R::Prmt => prmt(mods.prmt),
+        _ => None,
+    }
+}
+
+fn predicate(root: R) -> Option<Variants> {
+    match root {
+        R::And => lane!(|f: &mut LaneFile<'_>, op: &Op, m| { let v = f.pred(op.psrc[0]) & f.pred(op.psrc[1]); f.wpred(op.pdst[0], m, v) }),
+        R::Or => lane!(|f: &mut LaneFile<'_>, op: &Op, m| { let v = f.pred(op.psrc[0]) | f.pred(op.psrc[1]); f.wpred(op.pdst[0], m, v) }),
+        R::Xor => lane!(|f: &mut LaneFile<'_>, op: &Op, m| { let v = f.pred(op.psrc[0]) ^ f.pred(op.psrc[1]); f.wpred(op.pdst[0], m, v) }),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| { let v = !f.pred(op.psrc[0]); f.wpred(op.pdst[0], m, v) }),
+    }
+}
+
+/// add.cc, addc, sub.cc, subc. The carry of a subtraction is the borrow (PTX ISA "sub.cc").
+fn carry(ty: T, subtract: bool, reads: bool, writes: bool) -> Option<Variants> {
+    macro_rules! chain {
+        ($sub:expr, $in:expr, $out:expr) => {
+            match ty.bits() {
+                32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| carry32(f, op, m, $sub, $in, $out)),
+                _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| carry64(f, op, m, $sub, $in, $out)),
+            }
+        };
+    }
+    match (subtract, reads, writes) {
+        (false, false, _) => chain!(false, false, true),
+        (false, true, false) => chain!(false, true, false),
+        (false, true, true) => chain!(false, true, true),
+        (true, false, _) => chain!(true, false, true),
+        (true, true, false) => chain!(true, true, false),
+        (true, true, true) => chain!(true, true, true),
+    }
+}
+
+#[inline(always)]
+fn carry32(f: &mut LaneFile<'_>, op: &Op, m: u32, sub: bool, reads: bool, writes: bool) {
+    let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
+    let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
+    let mut cout = 0;
+    let out = std::array::from_fn(|i| {
+        let c = u64::from(cin >> i & 1);
+        let wide = if sub {
+            u64::from(a[i]).wrapping_sub(u64::from(b[i])).wrapping_sub(c)
+        } else {
+            u64::from(a[i]) + u64::from(b[i]) + c
+        };
+        cout |= ((wide >> 32 & 1) as u32) << i;
+        wide as u32
+    });
+    f.w32(op.dst[0], m, out);
+    if writes {
+        f.wpred(op.pdst[0], m, cout);
+    }
+}
+
+#[inline(always)]
+fn carry64(f: &mut LaneFile<'_>, op: &Op, m: u32, sub: bool, reads: bool, writes: bool) {
+    let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
+    let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
+    let mut cout = 0;
+    let out = std::array::from_fn(|i| {
+        let c = u128::from(cin >> i & 1);
+        let wide = if sub {
+            u128::from(a[i]).wrapping_sub(u128::from(b[i])).wrapping_sub(c)
+        } else {
+            u128::from(a[i]) + u128::from(b[i]) + c
+        };
+        cout |= ((wide >> 64 & 1) as u32) << i;
+        wide as u64
+    });
+    f.w64(op.dst[0], m, out);
+    if writes {
+        f.wpred(op.pdst[0], m, cout);
+    }
+}
+
+fn mad_carry(ty: T, hi: bool, reads: bool, writes: bool) -> Option<Variants> {
+    let signed = ty.is_signed();
+    macro_rules! chain {
+        ($hi:expr, $in:expr, $out:expr, $signed:expr) => {
+            match ty.bits() {
+                32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| mad_carry32(f, op, m, $hi, $in, $out, $signed)),
+                _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| mad_carry64(f, op, m, $hi, $in, $out, $signed)),
+            }
+        };
+    }
+    match (hi, reads, writes) {
+        (false, false, _) => chain!(false, false, true, false),
+        (false, true, false) => chain!(false, true, false, false),
+        (false, true, true) => chain!(false, true, true, false),
+        (true, false, _) if signed => chain!(true, false, true, true),
+        (true, false, _) => chain!(true, false, true, false),
+        (true, true, false) if signed => chain!(true, true, false, true),
+        (true, true, false) => chain!(true, true, false, false),
+        (true, true, true) if signed => chain!(true, true, true, true),
+        (true, true, true) => chain!(true, true, true, false),
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "constants of one form")]
+fn mad_carry32(f: &mut LaneFile<'_>, op: &Op, m: u32, hi: bool, reads: bool, writes: bool, signed: bool) {
+    let (a, b, c) = (f.r32(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
+    let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
+    let mut cout = 0;
+    let out = std::array::from_fn(|i| {
+        let product = if signed {
+            (i64::from(a[i] as i32) * i64::from(b[i] as i32)) as u64
+        } else {
+            u64::from(a[i]) * u64::from(b[i])
+        };
+        let half = if hi { product >> 32 } else { product & 0xffff_ffff };
+        let wide = half + u64::from(c[i]) + u64::from(cin >> i & 1);
+        cout |= ((wide >> 32 & 1) as u32) << i;
+        wide as u32
+    });
+    f.w32(op.dst[0], m, out);
+    if writes {
+        f.wpred(op.pdst[0], m, cout);
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "constants of one form")]
+fn mad_carry64(f: &mut LaneFile<'_>, op: &Op, m: u32, hi: bool, reads: bool, writes: bool, signed: bool) {
+    let (a, b, c) = (f.r64(op.src[0]), f.r64(op.src[1]), f.r64(op.src[2]));
+    let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
+    let mut cout = 0;
+    let out = std::array::from_fn(|i| {
+        let product = if signed {
+            (i128::from(a[i] as i64) * i128::from(b[i] as i64)) as u128
+        } else {
+            u128::from(a[i]) * u128::from(b[i])
+        };
+        let half = if hi { product >> 64 } else { u128::from(product as u64) };
+        let wide = half + u128::from(c[i]) + u128::from(cin >> i & 1);
+        cout |= ((wide >> 64 & 1) as u32) << i;
+        wide as u64
+    });
+    f.w64(op.dst[0], m, out);
+    if writes {
+        f.wpred(op.pdst[0], m, cout);
+    }
+}
+
+fn mul_hi(ty: T) -> Option<Variants> {
+    match ty {
+        T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u32::from((i32::from(a as i16) * i32::from(b as i16) >> 16) as u16))),
+        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a & 0xffff) * (b & 0xffff) >> 16)),
+        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (i64::from(a as i32) * i64::from(b as i32) >> 32) as u32)),
+        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (u64::from(a) * u64::from(b) >> 32) as u32)),
+        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64)),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| (u128::from(a) * u128::from(b) >> 64) as u64)),
+    }
+}
+
+fn mad_hi(ty: T) -> Option<Variants> {
+    match ty {
+        T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| u32::from(((i32::from(a as i16) * i32::from(b as i16) >> 16) as u16).wrapping_add(c as u16)))),
+        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (((a & 0xffff) * (b & 0xffff) >> 16) + c) & 0xffff)),
+        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((i64::from(a as i32) * i64::from(b as i32) >> 32) as u32).wrapping_add(c))),
+        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((u64::from(a) * u64::from(b) >> 32) as u32).wrapping_add(c))),
+        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((i128::from(a as i64) * i128::from(b as i64) >> 64) as u64).wrapping_add(c))),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((u128::from(a) * u128::from(b) >> 64) as u64).wrapping_add(c))),
+    }
+}
+
+/// `mul.wide` and `mad.wide`: the product has twice the width of the operands.
+fn mul_wide(ty: T, add: bool) -> Option<Variants> {
+    #[inline(always)]
+    fn to32(f: &mut LaneFile<'_>, op: &Op, m: u32, add: bool, g: impl Fn(u32, u32) -> u32) {
+        let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
+        let c = if add { f.r32(op.src[2]) } else { [0; 32] };
+        f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i]).wrapping_add(c[i])));
+    }
+    #[inline(always)]
+    fn to64(f: &mut LaneFile<'_>, op: &Op, m: u32, add: bool, g: impl Fn(u32, u32) -> u64) {
+        let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
+        let c = if add { f.r64(op.src[2]) } else { [0; 32] };
+        f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i]).wrapping_add(c[i])));
+    }
+    match (ty, add) {
+        (T::S16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, false, |a, b| (i32::from(a as i16) * i32::from(b as i16)) as u32)),
+        (T::S16, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, true, |a, b| (i32::from(a as i16) * i32::from(b as i16)) as u32)),
+        (T::U16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, false, |a, b| (a & 0xffff) * (b & 0xffff))),
+        (T::U16, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, true, |a, b| (a & 0xffff) * (b & 0xffff))),
+        (T::S32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, false, |a, b| (i64::from(a as i32) * i64::from(b as i32)) as u64)),
+        (T::S32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, true, |a, b| (i64::from(a as i32) * i64::from(b as i32)) as u64)),
+        (T::U32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, false, |a, b| u64::from(a) * u64::from(b))),
+        (T::U32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, true, |a, b| u64::from(a) * u64::from(b))),
+        _ => None,
+    }
+}
+
+/// 24-bit products: `.lo` the low 32 bits, `.hi` bits 16 to 47.
+fn mul24(form: &Form) -> Option<Variants> {
+    #[inline(always)]
+    fn s(a: u32, b: u32) -> i64 {
+        i64::from((a as i32) << 8 >> 8) * i64::from((b as i32) << 8 >> 8)
+    }
+    #[inline(always)]
+    fn u(a: u32, b: u32) -> u64 {
+        u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff)
+    }
+    let hi = form.mods.half == Some(Half::Hi);
+    match (form.root, form.ty.is_signed(), hi) {
+        (R::Mul24, true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| s(a, b) as u32)),
+        (R::Mul24, true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (s(a, b) >> 16) as u32)),
+        (R::Mul24, false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u(a, b) as u32)),
+        (R::Mul24, false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (u(a, b) >> 16) as u32)),
+        (_, true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (s(a, b) as u32).wrapping_add(c))),
+        (_, true, true) if form.mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((s(a, b) >> 16) as i32).saturating_add(c as i32) as u32)),
+        (_, true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((s(a, b) >> 16) as u32).wrapping_add(c))),
+        (_, false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (u(a, b) as u32).wrapping_add(c))),
+        (_, false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((u(a, b) >> 16) as u32).wrapping_add(c))),
+    }
+}
+
+/// Shifts by more than the width give zero, or the sign (PTX ISA "shl", "shr").
+fn shift(form: &Form) -> Option<Variants> {
+    #[inline(always)]
+    fn by64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64, u32) -> u64) {
+        let (a, b) = (f.r64(op.src[0]), f.r32(op.src[1]));
+        f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i])));
+    }
+    let left = form.root == R::Shl;
+    match (form.ty, left) {
+        (T::B16 | T::U16, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 16 { a << b & 0xffff } else { 0 })),
+        (T::B32 | T::U32 | T::S32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 32 { a << b } else { 0 })),
+        (_, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| if b < 64 { a << b } else { 0 })),
+        (T::B16 | T::U16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 16 { (a & 0xffff) >> b } else { 0 })),
+        (T::S16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u32::from((a as i16 >> b.min(15)) as u16))),
+        (T::B32 | T::U32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 32 { a >> b } else { 0 })),
+        (T::S32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32 >> b.min(31)) as u32)),
+        (T::S64, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| (a as i64 >> b.min(63)) as u64)),
+        (_, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| if b < 64 { a >> b } else { 0 })),
+    }
+}
+
+#[inline(always)]
+fn long_to_word(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64) -> u32) {
+    let a = f.r64(op.src[0]);
+    f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i])));
+}
+
+fn bfind(ty: T, shiftamt: bool) -> Option<Variants> {
+    #[inline(always)]
+    fn find(value: u64, width: u32, signed: bool, shiftamt: bool) -> u32 {
+        let value = if signed && value >> (width - 1) & 1 == 1 { !value & (u64::MAX >> (64 - width)) } else { value };
+        if value == 0 {
+            return u32::MAX;
+        }
+        let position = 63 - value.leading_zeros();
+        if shiftamt { width - 1 - position } else { position }
+    }
+    match (ty, shiftamt) {
+        (T::U32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, false, false))),
+        (T::U32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, false, true))),
+        (T::S32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, true, false))),
+        (T::S32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, true, true))),
+        (T::U64, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, false, false))),
+        (T::U64, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, false, true))),
+        (T::S64, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, true, false))),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, true, true))),
+    }
+}
+
+/// Extracts a field: position and length are taken modulo 256; beyond the value the sign fills
+/// (PTX ISA "bfe").
+pub(crate) fn extract(a: u64, position: u32, length: u32, width: u32, signed: bool) -> u64 {
+    let (position, length) = (position & 0xff, length & 0xff);
+    let msb = width - 1;
+    let sign = signed && length != 0 && a >> (position + length - 1).min(msb) & 1 == 1;
+    let field = if position > msb { 0 } else { a >> position };
+    let kept = length.min(width.saturating_sub(position.min(width)));
+    let mask = if kept >= 64 { u64::MAX } else { (1u64 << kept) - 1 };
+    let out = if sign { field & mask | !mask } else { field & mask };
+    out & (u64::MAX >> (64 - width))
+}
+
+fn bfe(ty: T) -> Option<Variants> {
+    #[inline(always)]
+    fn long(f: &mut LaneFile<'_>, op: &Op, m: u32, signed: bool) {
+        let (a, b, c) = (f.r64(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
+        f.w64(op.dst[0], m, std::array::from_fn(|i| extract(a[i], b[i], c[i], 64, signed)));
+    }
+    match ty {
+        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(a.into(), b, c, 32, false) as u32)),
+        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(a.into(), b, c, 32, true) as u32)),
+        T::U64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long(f, op, m, false)),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long(f, op, m, true)),
+    }
+}
+
+/// Inserts the low bits of `a` into `b` (PTX ISA "bfi").
+pub(crate) fn insert(a: u64, b: u64, position: u32, length: u32, width: u32) -> u64 {
+    let (position, length) = (position & 0xff, length & 0xff);
+    if position >= width {
+        return b;
+    }
+    let length = length.min(width - position);
+    let mask = if length >= 64 { u64::MAX } else { (1u64 << length) - 1 };
+    b & !(mask << position) | (a & mask) << position
+}
+
+fn bfi(ty: T) -> Option<Variants> {
+    match ty {
+        T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
+            let (c, d) = (f.r32(op.src[2]), f.r32(op.src[3]));
+            f.w32(op.dst[0], m, std::array::from_fn(|i| insert(a[i].into(), b[i].into(), c[i], d[i], 32) as u32));
+        }),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
+            let (c, d) = (f.r32(op.src[2]), f.r32(op.src[3]));
+            f.w64(op.dst[0], m, std::array::from_fn(|i| insert(a[i], b[i], c[i], d[i], 64)));
+        }),
+    }
+}
+
+#[inline(always)]
+fn funnel(a: u32, b: u32, by: u32, left: bool) -> u32 {
+    let both = u64::from(b) << 32 | u64::from(a);
+    if left { (both << by >> 32) as u32 } else { (both >> by) as u32 }
+}
+
+/// Bit by bit, the table says what three bits give.
+fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
+    (0..8)
+        .filter(|k| table >> k & 1 == 1)
+        .map(|k| {
+            let pick = |value: u32, bit: u32| if k >> bit & 1 == 1 { value } else { !value };
+            pick(a, 2) & pick(b, 1) & pick(c, 0)
+        })
+        .fold(0, |out, term| out | term)
+}
+
+/// Byte permutation; the special modes choose four bytes by the low two bits of `c`.
+pub(crate) fn permute(a: u32, b: u32, c: u32, mode: Option<PrmtMode>) -> u32 {
+    let bytes = (u64::from(b) << 32 | u64::from(a)).to_le_bytes();
+    let k = (c & 3) as usize;
+    let select: [usize; 4] = match mode {
+        None => {
+            return (0..4).fold(0, |out, i| {
+                let selector = c >> (4 * i);
+                let byte = bytes[(selector & 7) as usize];
+                let byte = if selector & 8 != 0 { ((byte as i8) >> 7) as u8 } else { byte };
+                out | u32::from(byte) << (8 * i)
+            });
+        }
+        Some(PrmtMode::F4e) => std::array::from_fn(|i| (k + i) & 7),
+        Some(PrmtMode::B4e) => std::array::from_fn(|i| (k + 8 - i) & 7),
+        Some(PrmtMode::Rc8) => [k; 4],
+        Some(PrmtMode::Ecl) => std::array::from_fn(|i| i.max(k)),
+        Some(PrmtMode::Ecr) => std::array::from_fn(|i| i.min(k)),
+        Some(PrmtMode::Rc16) => std::array::from_fn(|i| (k & 1) * 2 + (i & 1)),
+    };
+    u32::from_le_bytes(select.map(|i| bytes[i]))
+}
+
+fn prmt(mode: Option<PrmtMode>) -> Option<Variants> {
+    match mode {
+        None => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, None))),
+        Some(PrmtMode::F4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::F4e)))),
+        Some(PrmtMode::B4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::B4e)))),
+        Some(PrmtMode::Rc8) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::Rc8)))),
+        Some(PrmtMode::Ecl) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::Ecl)))),
+        Some(PrmtMode::Ecr) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::Ecr)))),
+        Some(PrmtMode::Rc16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::Rc16)))),
+    }
+}

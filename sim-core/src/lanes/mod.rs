@@ -1,0 +1,174 @@
+//! Lanes: exact execution of data operations over the 32 lanes of a warp. Each operation is a
+//! loop that the compiler vectorises; it is compiled once for each instruction set of the host
+//! and chosen when the program is loaded. All of them give the same bits.
+
+mod address;
+mod approx;
+mod compare;
+pub(crate) mod convert;
+pub mod file;
+mod float;
+mod int;
+mod mov;
+pub mod soft;
+
+use sim_frontend::form::Form;
+use sim_frontend::isa::Root;
+use sim_frontend::program::Op;
+use sim_memory::vocabulary::{LaneMask, ScalarType};
+
+use file::LaneFile;
+
+/// A lane function: computes an operation in the lanes of the mask (guard included).
+///
+/// # Safety
+/// The host must have the instruction set the function was resolved for.
+pub type LaneFn = unsafe fn(&mut LaneFile<'_>, &Op, LaneMask);
+
+/// Instruction sets of the host that lane functions are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum InstructionSet {
+    /// What every host of the target has.
+    Baseline,
+    /// AVX2 and FMA.
+    Avx2Fma,
+    /// AVX-512 F, BW, DQ, VL.
+    Avx512,
+}
+
+impl InstructionSet {
+    /// Those this host has, best last.
+    pub fn available() -> Vec<Self> {
+        let mut list = vec![Self::Baseline];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt");
+            if avx2 {
+                list.push(Self::Avx2Fma);
+            }
+            if avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
+                list.push(Self::Avx512);
+            }
+        }
+        list
+    }
+
+    /// The one used where none is asked for. AVX-512 brings nothing over AVX2 here and lowers
+    /// the clock of some hosts, so AVX2 is preferred.
+    pub fn detect() -> Self {
+        let available = Self::available();
+        if available.contains(&Self::Avx2Fma) { Self::Avx2Fma } else { Self::Baseline }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Avx2Fma => "avx2+fma",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+/// One function for each instruction set.
+pub(crate) type Variants = [LaneFn; 3];
+
+/// Compiles one body for each instruction set. Inside it `FMA` says whether fused multiply-add
+/// is an instruction.
+macro_rules! lane {
+    ($body:expr) => {{
+        #[allow(dead_code, reason = "most bodies do not ask")]
+        unsafe fn baseline(f: &mut $crate::lanes::file::LaneFile<'_>, op: &sim_frontend::program::Op, m: u32) {
+            const FMA: bool = false;
+            ($body)(f, op, m)
+        }
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
+        #[allow(dead_code, reason = "most bodies do not ask")]
+        unsafe fn avx2(f: &mut $crate::lanes::file::LaneFile<'_>, op: &sim_frontend::program::Op, m: u32) {
+            const FMA: bool = cfg!(target_arch = "x86_64");
+            ($body)(f, op, m)
+        }
+        #[cfg_attr(
+            target_arch = "x86_64",
+            target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")
+        )]
+        #[allow(dead_code, reason = "most bodies do not ask")]
+        unsafe fn avx512(f: &mut $crate::lanes::file::LaneFile<'_>, op: &sim_frontend::program::Op, m: u32) {
+            const FMA: bool = cfg!(target_arch = "x86_64");
+            ($body)(f, op, m)
+        }
+        Some([baseline as $crate::lanes::LaneFn, avx2 as $crate::lanes::LaneFn, avx512 as $crate::lanes::LaneFn])
+    }};
+}
+pub(crate) use lane;
+
+/// The lane function of a form; `None` where it is no data operation that is executed.
+pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
+    use Root as R;
+    let variants: Option<Variants> = match form.root {
+        R::Mov => mov::resolve(form),
+        R::Cvt => convert::resolve(form),
+        R::Cvta | R::Isspacep => address::resolve(form),
+        R::Setp | R::Set | R::Selp | R::Slct => compare::resolve(form),
+        R::Sin | R::Cos | R::Lg2 | R::Ex2 | R::Rsqrt => approx::resolve(form),
+        _ if matches!(form.ty, ScalarType::F32 | ScalarType::F64) => float::resolve(form),
+        _ => int::resolve(form),
+    };
+    variants.map(|variants| variants[isa as usize])
+}
+
+/// Maps 32-bit lanes.
+#[inline(always)]
+pub(crate) fn un32(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u32) -> u32) {
+    let a = f.r32(op.src[0]);
+    f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i])));
+}
+
+/// Maps pairs of 32-bit lanes.
+#[inline(always)]
+pub(crate) fn bin32(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u32, u32) -> u32) {
+    let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
+    f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i])));
+}
+
+/// Maps triples of 32-bit lanes.
+#[inline(always)]
+pub(crate) fn tri32(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u32, u32, u32) -> u32) {
+    let (a, b, c) = (f.r32(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
+    f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i], c[i])));
+}
+
+/// Maps 64-bit lanes.
+#[inline(always)]
+pub(crate) fn un64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64) -> u64) {
+    let a = f.r64(op.src[0]);
+    f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i])));
+}
+
+/// Maps pairs of 64-bit lanes.
+#[inline(always)]
+pub(crate) fn bin64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64, u64) -> u64) {
+    let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
+    f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i])));
+}
+
+/// Maps triples of 64-bit lanes.
+#[inline(always)]
+pub(crate) fn tri64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64, u64, u64) -> u64) {
+    let (a, b, c) = (f.r64(op.src[0]), f.r64(op.src[1]), f.r64(op.src[2]));
+    f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i], c[i])));
+}
+
+#[cfg(test)]
+mod tests;

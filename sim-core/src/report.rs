@@ -1,0 +1,115 @@
+//! The device's part of a report: simulated facts only.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sim_memory::cache::CacheStats;
+use sim_memory::dram::DramStats;
+use sim_memory::vocabulary::Cycle;
+
+/// Figures of one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KernelReport {
+    /// Entry.
+    pub name: String,
+    /// Launch order.
+    pub grid_id: u32,
+    /// Stream.
+    pub stream: u32,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads.
+    pub block: [u32; 3],
+    /// Ran without time.
+    pub functional: bool,
+    /// Core cycles from its first dispatch to its last block's end.
+    pub cycles: Cycle,
+    /// First dispatch.
+    pub start_cycle: Cycle,
+    /// Last block's end.
+    pub end_cycle: Cycle,
+    /// Issues of source instructions by a split.
+    pub warp_instructions: u64,
+    /// Lanes of these issues whose guard was true.
+    pub thread_instructions: u64,
+    /// Issues of injected instructions.
+    pub control_instructions: u64,
+    /// Machine operations the source instructions stand for.
+    pub machine_instructions: u64,
+    /// Active lanes summed over issues.
+    pub active_lanes: u64,
+    /// Registers of a thread, as occupancy counts them.
+    pub registers_per_thread: u32,
+    /// Shared memory of a block in bytes.
+    pub shared_bytes: u32,
+    /// Blocks an SM can hold.
+    pub resident_blocks: u32,
+    /// What limits them.
+    pub occupancy_limit: String,
+    /// What the lowering noted.
+    pub notes: Vec<String>,
+}
+
+/// Memory by level.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryReport {
+    /// Warp accesses to global and local memory.
+    pub accesses: u64,
+    /// Lines they were split into.
+    pub transactions: u64,
+    /// Bytes asked for.
+    pub bytes_useful: u64,
+    /// Bytes between SMs and partitions, headers not counted.
+    pub bytes_moved: u64,
+    /// Sum of the accesses' latencies in core cycles.
+    pub access_latency: u64,
+    /// Times an access waited for MSHRs or store tokens.
+    pub blocked: u64,
+    /// Accesses to shared, constant and parameter memory.
+    pub on_chip_accesses: u64,
+    /// Extra cycles for bank conflicts and serialised constants.
+    pub conflict_cycles: u64,
+    /// Atomics at L2, by lane.
+    pub atomics: u64,
+    /// L1, all SMs.
+    pub l1: CacheStats,
+    /// L2, all slices.
+    pub l2: CacheStats,
+    /// DRAM, all channels.
+    pub dram: DramStats,
+}
+
+/// What a device did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DeviceReport {
+    /// Core cycles from the first dispatch to the last block's end.
+    pub cycles: Cycle,
+    /// Issues of source instructions by a split, timed kernels only, as are all figures below.
+    pub warp_instructions: u64,
+    /// Lanes of these issues whose guard was true.
+    pub thread_instructions: u64,
+    /// Issues of injected instructions.
+    pub control_instructions: u64,
+    /// Machine operations.
+    pub machine_instructions: u64,
+    /// Active lanes per issued lane: 1 where nothing diverges. Parts per million.
+    pub lane_utilisation_ppm: u64,
+    /// Issue slots with an issue.
+    pub issued: u64,
+    /// Issue slots without, by reason; `issued + Σ stalls = cycles × SMs × schedulers`.
+    pub stalls: BTreeMap<String, u64>,
+    /// SMs.
+    pub sms: u32,
+    /// Schedulers of an SM.
+    pub schedulers: u32,
+    /// Blocks that ended.
+    pub blocks: u64,
+    /// Memory.
+    pub memory: MemoryReport,
+    /// Most entries of the policy's stack or table for one warp.
+    pub policy_entries: u32,
+    /// Bytes spilled from it.
+    pub policy_spilled_bytes: u64,
+    /// Kernels in order of launch.
+    pub kernels: Vec<KernelReport>,
+}

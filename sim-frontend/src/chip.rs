@@ -1,0 +1,311 @@
+//! Chip files: every constant and parameter of a GPU, checked before anything is built.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use sim_memory::spec::{Clocks, MemorySpec};
+
+use crate::diagnostic::{Diagnostic, Source};
+use crate::isa::UnitClass;
+use crate::yaml::{key_span, read};
+
+/// A chip.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChipSpec {
+    /// Version of this format: 1.
+    pub schema: u32,
+    /// Name.
+    pub name: String,
+    /// One line.
+    pub description: String,
+    /// Compute capability, `"2.0"`.
+    pub compute_capability: String,
+    /// Cost table in `configs/isa`.
+    pub isa: String,
+    /// Reconvergence policy where none is asked for.
+    pub default_policy: String,
+    /// Warp scheduler where none is asked for.
+    pub default_scheduler: String,
+    /// Global constants (CS fig. 3.2).
+    pub limits: Limits,
+    /// Clock domains.
+    pub clocks: ClockSpec,
+    /// The SM.
+    pub sm: SmSpec,
+    /// Block dispatch.
+    pub dispatch: DispatchSpec,
+    /// The memory environment.
+    pub memory: MemorySpec,
+}
+
+/// The global constants of CS fig. 3.2, by their names there.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "PascalCase")]
+pub struct Limits {
+    /// Blocks of a grid.
+    pub max_blocks_per_grid: u64,
+    /// Threads of a block.
+    pub max_threads_per_block: u32,
+    /// Grid size by axis, in blocks.
+    pub max_grid_size: [u32; 3],
+    /// Block size by axis, in threads.
+    pub max_block_size: [u32; 3],
+    /// Lanes of a warp.
+    pub warp_size: u32,
+    /// Blocks resident on an SM.
+    pub max_resident_blocks: u32,
+    /// Threads resident on an SM.
+    pub max_resident_threads: u32,
+    /// Named barriers of a block.
+    pub num_barrier_indices: u32,
+    /// SMs.
+    pub num_processors: u32,
+    /// CUDA cores of an SM.
+    pub num_cores: u32,
+    /// Warps an SM can issue in one cycle.
+    pub num_con_warps: u32,
+    /// Grids that run at the same time.
+    pub num_con_kernels: u32,
+    /// Instructions of a kernel.
+    pub max_prog_size: u64,
+    /// 32-bit registers of a thread.
+    pub max_reg_size: u32,
+    /// Bytes of one memory operation.
+    pub max_mem_op_size: u32,
+    /// Banks of shared memory.
+    pub shared_mem_banks: u32,
+    /// Bytes of global memory.
+    pub global_mem_size: u64,
+    /// Bytes of local memory of a thread.
+    pub local_mem_size: u64,
+    /// Bytes of constant memory.
+    pub const_mem_size: u64,
+    /// Bytes of shared memory of an SM.
+    pub shared_mem_size: u32,
+    /// 32-bit registers of an SM.
+    pub reg_file_size: u32,
+    /// Bytes of L2, all slices.
+    #[serde(rename = "Level2CacheSize")]
+    pub level2_cache_size: u64,
+    /// Bytes of L1 of an SM.
+    #[serde(rename = "Level1CacheSize")]
+    pub level1_cache_size: u64,
+}
+
+/// Clock domains in megahertz; fractions of a kilohertz are not kept.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockSpec {
+    /// SMs, interconnect and L2.
+    pub core_mhz: f64,
+    /// DRAM's command clock.
+    pub dram_mhz: f64,
+}
+
+/// Who shares a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnitScope {
+    /// Each scheduler has its own.
+    Scheduler,
+    /// All schedulers of the SM share them.
+    Sm,
+}
+
+/// Units of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnitSpec {
+    /// How many.
+    pub count: u32,
+    /// For each scheduler, or for the SM.
+    pub per: UnitScope,
+}
+
+/// The units of an SM by class.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct UnitTable(BTreeMap<UnitClass, UnitSpec>);
+
+impl UnitTable {
+    /// The units of a class, if the chip has any.
+    pub fn get(&self, class: UnitClass) -> Option<&UnitSpec> {
+        self.0.get(&class)
+    }
+}
+
+/// An SM.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmSpec {
+    /// Warp schedulers; warp `w` belongs to scheduler `w % schedulers`.
+    pub schedulers: u32,
+    /// Registers are allocated to warps in multiples of this.
+    pub register_unit: u32,
+    /// Shared memory is allocated to blocks in multiples of this many bytes.
+    pub shared_unit: u32,
+    /// Core cycles from a branch to the next issue of its split.
+    pub branch_latency: u32,
+    /// Core cycles from the last arrival at a barrier to the next issue.
+    pub barrier_latency: u32,
+    /// Units.
+    pub units: UnitTable,
+}
+
+/// Block dispatch.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DispatchSpec {
+    /// Core cycles from the dispatcher to an SM.
+    pub latency: u32,
+    /// Core cycles from an SM to the dispatcher.
+    pub done_latency: u32,
+    /// Blocks dispatched in a core cycle.
+    pub blocks_per_cycle: u32,
+    /// Core cycles from a launch to its first dispatch.
+    pub launch_latency: u32,
+}
+
+/// Resources a block takes of an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockNeeds {
+    /// Warps.
+    pub warps: u32,
+    /// 32-bit registers, rounded as the chip allocates them.
+    pub registers: u32,
+    /// Bytes of shared memory, rounded as the chip allocates them.
+    pub shared: u32,
+}
+
+impl ChipSpec {
+    /// Reads and checks a chip file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
+        let chip: Self = read(source).map_err(|e| vec![e])?;
+        let errors: Vec<Diagnostic> = chip
+            .problems()
+            .into_iter()
+            .map(|(path, reason)| {
+                let parts: Vec<&str> = path.split('.').collect();
+                let diagnostic = Diagnostic::error("chip", format!("{path}: {reason}")).in_source(source);
+                match key_span(source, &parts) {
+                    Some(span) => diagnostic.at(span, "this value"),
+                    None => diagnostic,
+                }
+            })
+            .collect();
+        if errors.is_empty() { Ok(chip) } else { Err(errors) }
+    }
+
+    /// Compute capability as major * 10 + minor.
+    pub fn capability(&self) -> u32 {
+        let (major, minor) = self.compute_capability.split_once('.').unwrap_or(("0", "0"));
+        major.parse::<u32>().unwrap_or(0) * 10 + minor.parse::<u32>().unwrap_or(0)
+    }
+
+    /// Clocks in kilohertz.
+    pub fn clocks(&self) -> Clocks {
+        let khz = |mhz: f64| (mhz * 1000.0).round() as u64;
+        Clocks { core_khz: khz(self.clocks.core_mhz), dram_khz: khz(self.clocks.dram_mhz) }
+    }
+
+    /// What a block of `threads` takes.
+    pub fn block_needs(&self, threads: u32, registers_per_thread: u32, shared: u32) -> BlockNeeds {
+        let limits = &self.limits;
+        let warps = threads.div_ceil(limits.warp_size);
+        let registers = registers_per_thread.clamp(1, limits.max_reg_size);
+        let per_warp = (registers * limits.warp_size).next_multiple_of(self.sm.register_unit);
+        BlockNeeds {
+            warps,
+            registers: per_warp * warps,
+            shared: shared.next_multiple_of(self.sm.shared_unit),
+        }
+    }
+
+    /// Blocks of these needs an SM can hold, and what limits them.
+    pub fn occupancy(&self, needs: BlockNeeds) -> (u32, &'static str) {
+        let limits = &self.limits;
+        let warps = limits.max_resident_threads / limits.warp_size;
+        let by = |total: u32, each: u32| total.checked_div(each).unwrap_or(u32::MAX);
+        [
+            (limits.max_resident_blocks, "blocks"),
+            (by(warps, needs.warps), "warps"),
+            (by(limits.reg_file_size, needs.registers), "registers"),
+            (by(limits.shared_mem_size, needs.shared), "shared memory"),
+        ]
+        .into_iter()
+        .min_by_key(|(n, _)| *n)
+        .unwrap_or((0, "blocks"))
+    }
+
+    fn problems(&self) -> Vec<(String, String)> {
+        let mut out: Vec<(String, String)> = self
+            .memory
+            .validate()
+            .into_iter()
+            .map(|e| (format!("memory.{}", e.path), e.reason))
+            .collect();
+        let l = &self.limits;
+        let mut check = |good: bool, path: &str, reason: &str| {
+            if !good {
+                out.push((path.to_string(), reason.to_string()));
+            }
+        };
+        check(self.schema == 1, "schema", "this version reads schema 1");
+        check(self.capability() >= 10, "compute_capability", "must be written as \"major.minor\"");
+        check((1..=32).contains(&l.warp_size), "limits.WarpSize", "must lie in 1..=32");
+        check(l.num_processors > 0 && l.num_processors <= 1023, "limits.NumProcessors", "must lie in 1..=1023");
+        check(
+            l.max_resident_threads >= l.max_threads_per_block,
+            "limits.MaxResidentThreads",
+            "a block of MaxThreadsPerBlock must fit an SM",
+        );
+        check(
+            l.warp_size > 0 && l.max_resident_threads.is_multiple_of(l.warp_size.max(1)),
+            "limits.MaxResidentThreads",
+            "must be a multiple of WarpSize",
+        );
+        check(l.max_resident_threads / l.warp_size.max(1) <= 64, "limits.MaxResidentThreads", "at most 64 warps fit an SM");
+        check(l.max_resident_blocks > 0, "limits.MaxResidentBlocks", "must be positive");
+        check(
+            l.max_grid_size.iter().all(|n| *n > 0) && l.max_block_size.iter().all(|n| *n > 0),
+            "limits.MaxGridSize",
+            "every axis must be positive",
+        );
+        check((1..=32).contains(&l.num_barrier_indices), "limits.NumBarrierIndices", "must lie in 1..=32");
+        check(l.num_con_kernels > 0, "limits.NumConKernels", "must be positive");
+        check(l.max_reg_size > 0 && l.reg_file_size > 0, "limits.RegFileSize", "must be positive");
+        check(l.local_mem_size <= sim_memory::address_space::LOCAL_BYTES, "limits.LocalMemSize", "must not exceed 512 KiB");
+        check(matches!(l.shared_mem_banks, 16 | 32), "limits.SharedMemBanks", "must be 16 or 32");
+        check(
+            u64::from(self.memory.l1.size_bytes) == l.level1_cache_size,
+            "limits.Level1CacheSize",
+            "differs from memory.l1.size_bytes",
+        );
+        check(
+            u64::from(self.memory.l2.size_bytes) * u64::from(self.memory.partitions) == l.level2_cache_size,
+            "limits.Level2CacheSize",
+            "differs from memory.l2.size_bytes × memory.partitions",
+        );
+        check((1..=8).contains(&self.sm.schedulers), "sm.schedulers", "must lie in 1..=8");
+        check(l.num_con_warps == self.sm.schedulers, "limits.NumConWarps", "differs from sm.schedulers");
+        check(self.sm.register_unit > 0 && self.sm.shared_unit > 0, "sm.register_unit", "must be positive");
+        check(
+            self.clocks.core_mhz > 0.0 && self.clocks.core_mhz < 1e5 && self.clocks.dram_mhz > 0.0 && self.clocks.dram_mhz < 1e5,
+            "clocks.core_mhz",
+            "frequencies must be positive and below 100 GHz",
+        );
+        check(
+            self.dispatch.latency > 0 && self.dispatch.done_latency > 0 && self.dispatch.blocks_per_cycle > 0,
+            "dispatch.latency",
+            "latencies and rate must be positive",
+        );
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

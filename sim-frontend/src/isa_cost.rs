@@ -1,0 +1,189 @@
+//! What a PTX operation costs on a compute capability: unit, latency, initiation interval,
+//! machine operations. PTX is not machine code; `configs/isa` says what stands between.
+
+use serde::Deserialize;
+use sim_memory::vocabulary::ScalarType;
+
+use crate::diagnostic::{Diagnostic, Source};
+use crate::form::{Accuracy, Form, Half};
+use crate::isa::{Root, UnitClass, entry, entry_of};
+use crate::yaml::read;
+
+/// The cost of an operation, in cycles of the core clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Unit that executes it.
+    pub unit: UnitClass,
+    /// Cycles from issue to the first issue that can read the result.
+    pub latency: u32,
+    /// Cycles until the unit takes the next warp.
+    pub initiation: u32,
+    /// Machine operations it stands for.
+    pub machine_operations: u32,
+}
+
+/// A row of the table; the first that matches counts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    /// Roots; none: any.
+    #[serde(default)]
+    roots: Vec<String>,
+    /// Classes of the operation's type; none: any.
+    #[serde(default)]
+    types: Vec<TypeClass>,
+    /// Variants; none: any.
+    #[serde(default)]
+    variant: Option<Variant>,
+    unit: UnitClass,
+    latency: u32,
+    initiation: u32,
+    #[serde(default = "one")]
+    machine_operations: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Classes of types that cost alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TypeClass {
+    /// Integers and bits up to 32 bits, predicates.
+    Int,
+    /// Integers and bits of 64 bits.
+    Long,
+    /// f32 and smaller.
+    Float,
+    /// f64.
+    Double,
+}
+
+/// Variants of an instruction that cost differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Variant {
+    /// `.approx`.
+    Approx,
+    /// `.hi`.
+    Hi,
+    /// `.wide`.
+    Wide,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: u32,
+    #[allow(dead_code, reason = "read by people")]
+    description: String,
+    rules: Vec<Rule>,
+}
+
+/// A cost table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsaCosts {
+    rules: Vec<Rule>,
+}
+
+fn class_of(ty: ScalarType) -> TypeClass {
+    match ty {
+        ScalarType::F64 => TypeClass::Double,
+        ty if ty.is_float() => TypeClass::Float,
+        ty if ty.bits() == 64 => TypeClass::Long,
+        _ => TypeClass::Int,
+    }
+}
+
+impl IsaCosts {
+    /// Reads and checks a cost table: every root named exists, and the last row matches
+    /// everything.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
+        let file: File = read(source).map_err(|e| vec![e])?;
+        let mut errors = Vec::new();
+        let mut wrong = |message: String| errors.push(Diagnostic::error("isa", message).in_source(source));
+        if file.schema != 1 {
+            wrong("this version reads schema 1".into());
+        }
+        for rule in &file.rules {
+            for root in rule.roots.iter().filter(|root| entry(root).is_none()) {
+                wrong(format!("there is no instruction `{root}`"));
+            }
+            if rule.latency == 0 || rule.initiation == 0 || rule.latency > 60_000 || rule.initiation > 60_000 {
+                wrong("latency and initiation must lie in 1..=60000".into());
+            }
+        }
+        let last = file.rules.last();
+        if !last.is_some_and(|r| r.roots.is_empty() && r.types.is_empty() && r.variant.is_none()) {
+            wrong("the last rule must match everything".into());
+        }
+        if errors.is_empty() { Ok(Self { rules: file.rules }) } else { Err(errors) }
+    }
+
+    /// The cost of a form.
+    pub fn cost(&self, form: &Form) -> Cost {
+        let name = entry_of(form.root).name;
+        // Conversions cost what their wider side costs.
+        let class = match form.root {
+            Root::Cvt if class_of(form.dst) == TypeClass::Double => TypeClass::Double,
+            _ => class_of(form.ty),
+        };
+        let variant = |v: Variant| match v {
+            Variant::Approx => form.mods.accuracy == Some(Accuracy::Approx),
+            Variant::Hi => form.mods.half == Some(Half::Hi),
+            Variant::Wide => form.mods.half == Some(Half::Wide),
+        };
+        let found = self.rules.iter().find(|rule| {
+            (rule.roots.is_empty() || rule.roots.iter().any(|root| root == name))
+                && (rule.types.is_empty() || rule.types.contains(&class))
+                && rule.variant.is_none_or(variant)
+        });
+        match found {
+            Some(rule) => Cost {
+                unit: rule.unit,
+                latency: rule.latency,
+                initiation: rule.initiation,
+                machine_operations: rule.machine_operations,
+            },
+            // `load` made sure that the last rule matches.
+            None => Cost { unit: UnitClass::Alu, latency: 1, initiation: 1, machine_operations: 1 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::resolve;
+
+    fn cost(costs: &IsaCosts, text: &str) -> Cost {
+        let mut words = text.split('.');
+        let row = words.next().and_then(entry).expect("a root");
+        costs.cost(&resolve(row, &words.collect::<Vec<_>>(), false).expect("a form").form)
+    }
+
+    #[test]
+    fn fermi_costs() {
+        let source = Source::new("2.0.yaml", include_str!("../../configs/isa/2.0.yaml"));
+        let costs = IsaCosts::load(&source).unwrap_or_else(|e| panic!("{}", e[0].render()));
+        // 18 cycles of the hot clock are 9 of the core clock.
+        assert_eq!(cost(&costs, "fma.rn.f32").latency, 9);
+        assert_eq!(cost(&costs, "add.s32").unit, UnitClass::Alu);
+        assert_eq!(cost(&costs, "sin.approx.f32").unit, UnitClass::Sfu);
+        assert_eq!(cost(&costs, "add.f64").unit, UnitClass::Fp64);
+        assert!(cost(&costs, "div.rn.f32").machine_operations > cost(&costs, "div.approx.f32").machine_operations);
+        assert_eq!(cost(&costs, "ld.global.f32").unit, UnitClass::LoadStore);
+        assert_eq!(cost(&costs, "bra").unit, UnitClass::Control);
+    }
+
+    #[test]
+    fn a_table_must_cover_everything() {
+        let text = "schema: 1\ndescription: x\nrules:\n- {roots: [ad], unit: alu, latency: 1, initiation: 1}\n";
+        let errors = IsaCosts::load(&Source::new("x", text)).expect_err("refused");
+        assert_eq!(errors.len(), 2);
+    }
+}

@@ -1,0 +1,244 @@
+//! `load` of CS §5.1.3: from a module to the program environment of one entry [tf-load]:
+//! instruction, guard, label, function, local and variable environments become one dense array
+//! of operations whose names are numbers.
+
+mod assemble;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sim_memory::vocabulary::StateSpace;
+
+use crate::diagnostic::{Diagnostic, Source};
+use crate::lower::tf2_fold_constants;
+use crate::lower::translate::Symbol;
+use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program};
+use crate::ptx::ast::{Function, Init, Module as Ast, OperandKind, Storage, Variable};
+use crate::ptx::parser::parse;
+
+/// A variable of global or constant memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlobalVariable {
+    /// Name.
+    pub name: String,
+    /// Global or const.
+    pub space: StateSpace,
+    /// Bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub align: u64,
+    /// Initial bytes; shorter than `size` where the rest is zero.
+    pub init: Vec<u8>,
+    /// Addresses to be written into it: offset, bytes, symbol, addend, generic.
+    pub relocations: Vec<(u64, u32, String, i64, bool)>,
+}
+
+/// A checked PTX module.
+#[derive(Clone, Debug)]
+pub struct Module {
+    source: Source,
+    papers: bool,
+    entries: Vec<String>,
+    globals: Vec<GlobalVariable>,
+    target_sm: u32,
+    address_bits: u32,
+}
+
+impl Module {
+    /// Parses a module and checks everything that can be checked without addresses.
+    ///
+    /// # Errors
+    /// Every error of the file.
+    pub fn build(source: &Source, papers: bool) -> Result<Self, Vec<Diagnostic>> {
+        let ast = parse(source, papers)?;
+        let mut errors = Vec::new();
+        let mut globals = Vec::new();
+        for variable in &ast.variables {
+            match global(variable, source) {
+                Ok(Some(found)) => globals.push(found),
+                Ok(None) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        // Any addresses do for the check.
+        let mut module = Self {
+            source: source.clone(),
+            papers: ast.papers,
+            entries: ast.functions.iter().filter(|f| f.entry && f.body.is_some()).map(|f| f.name.to_string()).collect(),
+            globals,
+            target_sm: target_sm(&ast),
+            address_bits: ast.address_size.unwrap_or(if ast.version.is_some_and(|v| v < (2, 3)) { 32 } else { 64 }),
+        };
+        errors.extend(assemble::check(&module.source, &ast));
+        errors.sort_by_key(|e| e.labels.first().map_or(0, |(span, _)| span.start));
+        module.papers = ast.papers;
+        if errors.is_empty() { Ok(module) } else { Err(errors) }
+    }
+
+    /// Names of the entries.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(String::as_str)
+    }
+
+    /// Variables to be allocated before a program can be made.
+    pub fn globals(&self) -> &[GlobalVariable] {
+        &self.globals
+    }
+
+    /// The `.target`, as major * 10 + minor; 0 in the papers' dialect.
+    pub fn target_sm(&self) -> u32 {
+        self.target_sm
+    }
+
+    /// Bits of an address.
+    pub fn address_bits(&self) -> u32 {
+        self.address_bits
+    }
+
+    /// The text.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The program of an entry; `address` gives the addresses of [`globals`](Self::globals).
+    /// With injected control flow the plain program is its `base`. `stack_bytes` is the local
+    /// memory of a thread where calls can recur.
+    ///
+    /// # Errors
+    /// No such entry, or something the lowering cannot do; diagnostics with places.
+    pub fn program(
+        &self,
+        entry: &str,
+        address: &dyn Fn(&str) -> Option<u64>,
+        flow: ControlFlow,
+        stack_bytes: u32,
+    ) -> Result<Arc<Program>, Vec<Diagnostic>> {
+        let ast = parse(&self.source, self.papers)?;
+        let Some(index) = ast.functions.iter().position(|f| f.entry && f.name == entry && f.body.is_some()) else {
+            let known: Vec<&str> = self.entries().collect();
+            let error = Diagnostic::error(
+                "entry",
+                format!("{} has no entry `{entry}`; it has: {}", self.source.name, known.join(", ")),
+            );
+            return Err(vec![error]);
+        };
+        let mut symbols: HashMap<String, Symbol> = HashMap::new();
+        for global in &self.globals {
+            if let Some(at) = address(&global.name) {
+                symbols.insert(global.name.clone(), Symbol::Variable(global.space, at));
+            }
+        }
+        assemble::program(&self.source, &ast, index, symbols, flow, stack_bytes)
+    }
+
+    /// Parameters of an entry.
+    pub fn params(&self, entry: &str) -> Option<(Vec<ParamInfo>, LaunchBounds)> {
+        let ast = parse(&self.source, self.papers).ok()?;
+        let function = ast.functions.iter().find(|f| f.entry && f.name == entry)?;
+        Some((assemble::params(function).0, bounds(function)))
+    }
+}
+
+fn target_sm(ast: &Ast<'_>) -> u32 {
+    let digits = |word: &&str| {
+        let digits: String = word.strip_prefix("sm_")?.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u32>().ok()
+    };
+    ast.target.iter().find_map(digits).unwrap_or(0)
+}
+
+fn bounds(function: &Function<'_>) -> LaunchBounds {
+    let mut bounds = LaunchBounds::default();
+    for (name, values) in &function.bounds {
+        let at = |i: usize| values.get(i).map_or(1, |v| u32::try_from(*v).unwrap_or(u32::MAX));
+        match *name {
+            "reqntid" => bounds.required = Some([at(0), at(1), at(2)]),
+            "maxntid" => bounds.max = Some([at(0), at(1), at(2)]),
+            "minnctapersm" => bounds.min_blocks = Some(at(0)),
+            "maxnreg" => bounds.max_registers = Some(at(0)),
+            _ => {}
+        }
+    }
+    bounds
+}
+
+/// A module-scope variable of global or constant memory with its initial bytes.
+fn global(variable: &Variable<'_>, source: &Source) -> Result<Option<GlobalVariable>, Diagnostic> {
+    let Storage::Space(space @ (StateSpace::Global | StateSpace::Const)) = variable.storage else {
+        return Ok(None);
+    };
+    let mut out = GlobalVariable {
+        name: variable.name.to_string(),
+        space,
+        size: 0,
+        align: variable.alignment(),
+        init: Vec::new(),
+        relocations: Vec::new(),
+    };
+    let mut elements = 0u64;
+    if let Some(init) = &variable.init {
+        fill(init, variable, &mut out, &mut elements, 0, source)?;
+    }
+    // `[]` takes its length from the initialiser.
+    let known: u64 = variable.dims.iter().skip(1).map(|d| d.unwrap_or(1)).product();
+    out.size = match variable.dims.first() {
+        Some(None) => elements.max(1).next_multiple_of(known.max(1)) * variable.element_bytes() / u64::from(variable.vector),
+        _ => variable.bytes().unwrap_or(0),
+    };
+    if (out.init.len() as u64) > out.size {
+        return Err(Diagnostic::error("init", format!("`{}` has more initial values than elements", variable.name))
+            .at(variable.span, "")
+            .in_source(source));
+    }
+    Ok(Some(out))
+}
+
+fn fill(
+    init: &Init<'_>,
+    variable: &Variable<'_>,
+    out: &mut GlobalVariable,
+    elements: &mut u64,
+    depth: usize,
+    source: &Source,
+) -> Result<(), Diagnostic> {
+    match init {
+        Init::List(list) => {
+            let begin = *elements;
+            for inner in list {
+                fill(inner, variable, out, elements, depth + 1, source)?;
+            }
+            // An inner list that is short is filled with zeros.
+            if depth > 0 {
+                let row: u64 = variable.dims.iter().skip(depth).map(|d| d.unwrap_or(1)).product::<u64>()
+                    * u64::from(variable.vector);
+                *elements = begin + row.max(*elements - begin);
+            }
+            Ok(())
+        }
+        Init::Value(operand) => {
+            let bytes = variable.ty.bytes() as usize;
+            let at = *elements as usize * bytes;
+            *elements += 1;
+            if at > 1 << 32 {
+                return Err(Diagnostic::error("init", "this initialiser is too long").at(operand.span, "").in_source(source));
+            }
+            out.init.resize((at + bytes).max(out.init.len()), 0);
+            if let OperandKind::Offset { name, offset, generic } = &operand.kind {
+                out.relocations.push((at as u64, bytes as u32, name.to_string(), *offset, *generic));
+                return Ok(());
+            }
+            let Some(bits) = tf2_fold_constants::bits(&operand.kind, variable.ty) else {
+                return Err(Diagnostic::error("init", format!("this is no .{} value", variable.ty.name()))
+                    .at(operand.span, "")
+                    .in_source(source));
+            };
+            let value = bits.to_le_bytes();
+            let n = bytes.min(8);
+            out.init[at..at + n].copy_from_slice(&value[..n]);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,378 @@
+//! Encodes emitted functions as dense operations.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Ready;
+use crate::diagnostic::{Diagnostic, Source};
+use crate::form::Form;
+use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Width};
+use crate::lower::tf6_control_flow::{Item, NONE};
+use crate::program::{
+    ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo,
+    Pc, Pred, Program, Row, SpecialRegister,
+};
+use crate::isa::Root;
+use sim_memory::vocabulary::ScalarType;
+
+/// What is known of the program besides its functions.
+pub(super) struct Facts<'s> {
+    pub(super) source: &'s Source,
+    pub(super) numbers: &'s [usize],
+    pub(super) params: Vec<ParamInfo>,
+    pub(super) param_bytes: u32,
+    pub(super) shared_bytes: u32,
+    pub(super) dynamic_shared_align: u32,
+    pub(super) local_bytes: u32,
+    pub(super) recursive: bool,
+    pub(super) bounds: LaunchBounds,
+    pub(super) notes: Vec<String>,
+    pub(super) max_tokens: u32,
+}
+
+struct Encoder<'r> {
+    functions: &'r [Ready],
+    numbers: &'r [usize],
+    starts: Vec<Pc>,
+    registers: u16,
+    consts: Vec<[u32; 32]>,
+    const_rows: HashMap<(u64, bool), Row>,
+    specials: Vec<(Row, SpecialRegister)>,
+    forms: Vec<Form>,
+    form_ids: HashMap<Form, u16>,
+}
+
+/// The program of `functions`, the entry first.
+pub(super) fn encode(
+    facts: &Facts<'_>,
+    functions: &[Ready],
+    control_flow: ControlFlow,
+    base: Option<Arc<Program>>,
+) -> Result<Program, Vec<Diagnostic>> {
+    let mut starts = Vec::new();
+    let mut pc = 0;
+    for ready in functions {
+        starts.push(pc as Pc);
+        pc += ready.emitted.items.len();
+    }
+    let extra = |r: &Ready, pred: bool| {
+        r.emitted.extra.iter().filter(|w| (**w == Width::Pred) == pred).count() as u16
+    };
+    let registers = functions.iter().map(|r| r.assignment.rows + extra(r, false)).max().unwrap_or(0).next_multiple_of(2);
+    let predicates = functions.iter().map(|r| r.assignment.preds + extra(r, true)).max().unwrap_or(0);
+    let mut encoder = Encoder {
+        functions,
+        numbers: facts.numbers,
+        starts,
+        registers,
+        consts: Vec::new(),
+        const_rows: HashMap::new(),
+        specials: Vec::new(),
+        forms: Vec::new(),
+        form_ids: HashMap::new(),
+    };
+    let mut ops = Vec::with_capacity(pc);
+    let mut info: Vec<OpInfo> = Vec::with_capacity(pc);
+    let mut tables = Vec::new();
+    let plain_at = |f: usize, source: (usize, usize)| -> Pc {
+        let start: usize = functions[f].func.blocks[..source.0].iter().map(|b| b.all().count()).sum();
+        (start + source.1) as Pc
+    };
+    let base_starts: Vec<Pc> = match &base {
+        Some(base) => base.functions.iter().map(|f| f.entry_pc).collect(),
+        None => encoder.starts.clone(),
+    };
+    for (f, ready) in functions.iter().enumerate() {
+        for item in &ready.emitted.items {
+            let inst = inst_of(ready, item);
+            let mut op = encoder.op(f, item, inst);
+            if op.class == OpClass::BranchIndirect && !item.targets.is_empty() && op.imm >= 0 {
+                op.imm = tables.len() as i64;
+                tables.push(item.targets.iter().map(|t| encoder.starts[f] + *t as Pc).collect());
+            }
+            ops.push(op);
+            let base_pc = item.source.map_or(NO_PC, |s| base_starts[f] + plain_at(f, s));
+            let base_target = match (&base, item.source) {
+                (Some(base), Some(_)) => base.info.get(base_pc as usize).map_or(NO_PC, |i| i.base_target),
+                _ => ops.last().map_or(NO_PC, |op| op.target),
+            };
+            let min_sm = inst.map_or(10, |i| i.min_sm);
+            info.push(OpInfo {
+                line: inst.map_or(0, |i| i.line),
+                text: inst.map_or_else(|| injected_name(item.class).into(), |i| Arc::clone(&i.text)),
+                base_pc,
+                injected: item.source.is_none(),
+                base_target,
+                inverted: item.inverted,
+                uniform_hint: inst.is_some_and(|i| i.uniform_hint),
+                loc: inst.and_then(|i| i.loc),
+                function: f as u32,
+                min_sm,
+                unsupported: inst.and_then(|i| i.unsupported.clone()),
+            });
+        }
+    }
+    // An injected operation stands before the next one that is not.
+    let mut next = NO_PC;
+    for (i, fact) in info.iter_mut().enumerate().rev() {
+        if fact.injected {
+            fact.base_pc = next;
+        } else {
+            next = fact.base_pc;
+            // Instructions written in the papers' dialect are injected by hand.
+            let by_hand = matches!(
+                ops[i].class,
+                OpClass::Ssy | OpClass::Sync | OpClass::PreBreak | OpClass::PreReturn
+            );
+            fact.injected = by_hand;
+        }
+    }
+    if ops.len() >= NO_PC as usize / 2 {
+        return Err(vec![Diagnostic::error("size", "the program is too long")]);
+    }
+    let functions = functions
+        .iter()
+        .zip(&encoder.starts)
+        .map(|(ready, &start)| Function {
+            name: Arc::clone(&ready.func.name),
+            entry_pc: start,
+            end_pc: start + ready.emitted.items.len() as Pc,
+            frame_bytes: ready.func.frame_bytes,
+        })
+        .collect::<Vec<_>>();
+    let pairs_and_words = u32::from(registers);
+    Ok(Program {
+        entry: functions.first().map_or_else(|| "".into(), |f| Arc::clone(&f.name)),
+        control_flow,
+        ops,
+        info,
+        entry_pc: 0,
+        forms: encoder.forms,
+        consts: encoder.consts,
+        registers,
+        predicates,
+        registers_per_thread: pairs_and_words,
+        specials: encoder.specials,
+        functions,
+        tables,
+        params: facts.params.clone(),
+        param_bytes: facts.param_bytes,
+        shared_bytes: facts.shared_bytes,
+        dynamic_shared_align: facts.dynamic_shared_align,
+        local_bytes: facts.local_bytes,
+        recursive: facts.recursive,
+        bounds: facts.bounds.clone(),
+        notes: facts.notes.clone(),
+        max_tokens: facts.max_tokens,
+        base,
+        source_name: Arc::clone(&facts.source.name),
+    })
+}
+
+fn injected_name(class: OpClass) -> &'static str {
+    match class {
+        OpClass::Ssy => "ssy",
+        OpClass::Sync => "sync",
+        OpClass::PreBreak => "preBrk",
+        OpClass::Break => "brk",
+        OpClass::PreReturn => "preRet",
+        OpClass::Branch => "bra",
+        _ => "selector",
+    }
+}
+
+fn inst_of<'r>(ready: &'r Ready, item: &'r Item) -> Option<&'r Inst> {
+    match item.source {
+        Some((b, i)) => {
+            let block = &ready.func.blocks[b];
+            block.insts.get(i).or(block.last())
+        }
+        None => item.data.as_deref(),
+    }
+}
+
+impl Encoder<'_> {
+    fn op(&mut self, f: usize, item: &Item, inst: Option<&Inst>) -> Op {
+        let mut op = Op {
+            class: item.class,
+            cost: 0,
+            form: 0,
+            guard: self.pred(f, item.guard),
+            dst: [Row::NONE; 4],
+            src: [Row::NONE; 5],
+            pdst: [Pred::NONE; 2],
+            psrc: [Pred::NONE; 2],
+            imm: 0,
+            target: if item.target == NONE { NO_PC } else { self.starts[f] + item.target as Pc },
+            extra: Extra::None,
+            slots: [0; MAX_SLOTS],
+            slots_used: 0,
+            slots_written: 0,
+        };
+        if item.guard == PredOperand::None {
+            op.guard = Pred::TRUE;
+        }
+        let Some(inst) = inst else {
+            op.form = self.form(control_form());
+            self.slots(f, &mut op, None, item);
+            return op;
+        };
+        op.form = self.form(inst.form);
+        op.imm = inst.imm;
+        op.extra = inst.extra;
+        for (i, operand) in inst.dst.iter().enumerate() {
+            op.dst[i] = self.row(f, *operand);
+        }
+        for (i, operand) in inst.src.iter().enumerate() {
+            op.src[i] = self.row(f, *operand);
+        }
+        for i in 0..2 {
+            op.pdst[i] = self.pred(f, inst.pdst[i]);
+            op.psrc[i] = self.pred(f, inst.psrc[i]);
+        }
+        if let Callee::Function(callee) = inst.callee {
+            let index = self.numbers.iter().position(|n| *n == callee).unwrap_or(0);
+            op.target = self.starts[index];
+        }
+        self.slots(f, &mut op, Some(inst), item);
+        op
+    }
+
+    fn form(&mut self, form: Form) -> u16 {
+        if let Some(id) = self.form_ids.get(&form) {
+            return *id;
+        }
+        let id = self.forms.len() as u16;
+        self.forms.push(form);
+        self.form_ids.insert(form, id);
+        id
+    }
+
+    /// Physical place of a register: the function's own, or one of those transformation 6 made.
+    fn place(&self, f: usize, reg: u32) -> Option<(u16, Width)> {
+        let ready = &self.functions[f];
+        let own = ready.func.regs.len();
+        if let Some(width) = ready.func.regs.get(reg as usize) {
+            return Some((ready.assignment.place[reg as usize]?, *width));
+        }
+        let width = *ready.emitted.extra.get(reg as usize - own)?;
+        let before = ready.emitted.extra[..reg as usize - own].iter();
+        let same = before.filter(|w| (**w == Width::Pred) == (width == Width::Pred)).count() as u16;
+        let first = if width == Width::Pred { ready.assignment.preds } else { ready.assignment.rows };
+        Some((first + same, width))
+    }
+
+    fn pred(&self, f: usize, operand: PredOperand) -> Pred {
+        match operand {
+            PredOperand::None => Pred::NONE,
+            PredOperand::Const(true) => Pred::TRUE,
+            PredOperand::Const(false) => Pred(Pred::TRUE.0 | Pred::NOT),
+            PredOperand::Reg(reg, not) => self.place(f, reg).map_or(Pred::NONE, |(place, _)| {
+                Pred(place | if not { Pred::NOT } else { 0 })
+            }),
+        }
+    }
+
+    fn row(&mut self, f: usize, operand: Operand) -> Row {
+        match operand {
+            Operand::None => Row::NONE,
+            Operand::Reg(reg) => self.place(f, reg).map_or(Row::NONE, |(place, _)| Row(place)),
+            Operand::Const { bits, wide } => self.constant(bits, wide),
+            Operand::Function(function, wide) => {
+                let index = self.numbers.iter().position(|n| *n == function).unwrap_or(0);
+                let pc = self.starts[index];
+                self.constant(pc.into(), wide)
+            }
+            Operand::Special(register) => {
+                if let Some((row, _)) = self.specials.iter().find(|(_, r)| *r == register) {
+                    return *row;
+                }
+                let row = Row(self.registers + self.specials.len() as u16);
+                self.specials.push((row, register));
+                row
+            }
+        }
+    }
+
+    fn constant(&mut self, bits: u64, wide: bool) -> Row {
+        if let Some(row) = self.const_rows.get(&(bits, wide)) {
+            return *row;
+        }
+        if wide && self.consts.len() % 2 == 1 {
+            self.consts.push([0; 32]);
+        }
+        let row = Row(Row::CONST + self.consts.len() as u16);
+        if wide {
+            let pair = std::array::from_fn(|i| if i % 2 == 0 { bits as u32 } else { (bits >> 32) as u32 });
+            self.consts.push(pair);
+            self.consts.push(pair);
+        } else {
+            self.consts.push([bits as u32; 32]);
+        }
+        self.const_rows.insert((bits, wide), row);
+        row
+    }
+
+    /// Scoreboard slots: written ones first; a written pair has both rows, a read one its first.
+    fn slots(&self, f: usize, op: &mut Op, inst: Option<&Inst>, item: &Item) {
+        let mut slots: Vec<u16> = Vec::new();
+        let mut add = |slot: u16| {
+            if !slots.contains(&slot) {
+                slots.push(slot);
+            }
+        };
+        let pred_slot = |p: PredOperand| match p {
+            PredOperand::Reg(reg, _) => self.place(f, reg).map(|(place, _)| self.registers + place),
+            _ => None,
+        };
+        if let Some(inst) = inst {
+            for operand in &inst.dst {
+                if let Operand::Reg(reg) = operand
+                    && let Some((place, width)) = self.place(f, *reg)
+                {
+                    add(place);
+                    if width == Width::Pair {
+                        add(place + 1);
+                    }
+                }
+            }
+            inst.pdst.iter().filter_map(|p| pred_slot(*p)).for_each(&mut add);
+        }
+        let written = slots.len();
+        let mut add = |slot: u16| {
+            if !slots.contains(&slot) {
+                slots.push(slot);
+            }
+        };
+        if let Some(inst) = inst {
+            for operand in &inst.src {
+                if let Operand::Reg(reg) = operand
+                    && let Some((place, _)) = self.place(f, *reg)
+                {
+                    add(place);
+                }
+            }
+            inst.psrc.iter().filter_map(|p| pred_slot(*p)).for_each(&mut add);
+        }
+        if let Some(slot) = pred_slot(item.guard) {
+            add(slot);
+        }
+        debug_assert!(slots.len() <= MAX_SLOTS);
+        slots.truncate(MAX_SLOTS);
+        op.slots[..slots.len()].copy_from_slice(&slots);
+        op.slots_used = slots.len() as u8;
+        op.slots_written = written as u8;
+    }
+}
+
+/// The form of injected control flow.
+fn control_form() -> Form {
+    Form {
+        root: Root::Sync,
+        dst: ScalarType::B32,
+        ty: ScalarType::B32,
+        dst_reg: 32,
+        src_reg: 32,
+        mods: crate::form::Modifiers { vector: 1, ..crate::form::Modifiers::default() },
+    }
+}

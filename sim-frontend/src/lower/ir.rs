@@ -1,0 +1,205 @@
+//! Functions between the syntax tree and the program: basic blocks of instructions over virtual
+//! registers.
+
+use std::sync::Arc;
+
+use crate::form::Form;
+use crate::program::{Extra, OpClass, SpecialRegister};
+
+/// A virtual register.
+pub type Reg = u32;
+/// A basic block of a function.
+pub type BlockId = usize;
+
+/// Width of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// A predicate.
+    Pred,
+    /// 16 bits, zero-extended in a 32-bit row.
+    Half,
+    /// 32 bits.
+    Word,
+    /// 64 bits: an aligned pair.
+    Pair,
+}
+
+/// A row operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// None, or a sink.
+    None,
+    /// A register.
+    Reg(Reg),
+    /// A constant in every lane; wide ones take a pair.
+    Const {
+        /// Its bits.
+        bits: u64,
+        /// 64 bits.
+        wide: bool,
+    },
+    /// A special register that is constant for a thread.
+    Special(SpecialRegister),
+    /// The program address of a function.
+    Function(usize, bool),
+}
+
+/// A predicate operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PredOperand {
+    /// None, or a sink.
+    None,
+    /// A constant.
+    Const(bool),
+    /// A predicate, negated or not.
+    Reg(Reg, bool),
+}
+
+/// Where a called function is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// Not a call.
+    None,
+    /// A function of the module.
+    Function(usize),
+}
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub struct Inst {
+    /// What the pipeline does.
+    pub class: OpClass,
+    /// Its form.
+    pub form: Form,
+    /// Guard.
+    pub guard: PredOperand,
+    /// Destinations.
+    pub dst: [Operand; 4],
+    /// Sources.
+    pub src: [Operand; 5],
+    /// Predicate destinations.
+    pub pdst: [PredOperand; 2],
+    /// Predicate sources.
+    pub psrc: [PredOperand; 2],
+    /// Address offset or immediate.
+    pub imm: i64,
+    /// Facts by class.
+    pub extra: Extra,
+    /// Called function.
+    pub callee: Callee,
+    /// Line of the text.
+    pub line: u32,
+    /// As printed.
+    pub text: Arc<str>,
+    /// Source line of the CUDA program.
+    pub loc: Option<(u32, u32)>,
+    /// Least target.
+    pub min_sm: u32,
+    /// Why it is not executed.
+    pub unsupported: Option<Arc<str>>,
+    /// `.uni`.
+    pub uniform_hint: bool,
+}
+
+/// How a block ends.
+#[derive(Clone, Debug)]
+pub enum Terminator {
+    /// Goes on at a block; with the `bra` that says so, if one is written.
+    Jump(Option<Box<Inst>>, BlockId),
+    /// A guarded `bra`: taken, next.
+    Branch(Box<Inst>, BlockId, BlockId),
+    /// `brx.idx`.
+    Indirect(Box<Inst>, Vec<BlockId>),
+    /// An unguarded `ret` or `exit`.
+    End(Box<Inst>),
+}
+
+/// A basic block.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Instructions that do not end it; guarded `ret` and `exit` are among them.
+    pub insts: Vec<Inst>,
+    /// How it ends.
+    pub end: Terminator,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct Func {
+    /// Name.
+    pub name: Arc<str>,
+    /// An entry.
+    pub entry: bool,
+    /// Blocks; the first is the function's entry.
+    pub blocks: Vec<Block>,
+    /// Width of each register.
+    pub regs: Vec<Width>,
+    /// Bytes of its stack frame.
+    pub frame_bytes: u32,
+    /// The register that holds the base of the stack frame, if it has one.
+    pub stack_base: Option<Reg>,
+    /// The register of the carry.
+    pub carry: Option<Reg>,
+    /// Written in the papers' dialect with its own control-flow instructions.
+    pub injected_by_hand: bool,
+}
+
+impl Block {
+    /// Successors.
+    pub fn successors(&self) -> Vec<BlockId> {
+        match &self.end {
+            Terminator::Jump(_, to) => vec![*to],
+            Terminator::Branch(_, taken, next) => vec![*taken, *next],
+            Terminator::Indirect(_, targets) => targets.clone(),
+            Terminator::End(_) => Vec::new(),
+        }
+    }
+
+    /// The instruction that ends it, if one is written.
+    pub fn last(&self) -> Option<&Inst> {
+        match &self.end {
+            Terminator::Jump(inst, _) => inst.as_deref(),
+            Terminator::Branch(inst, ..) | Terminator::Indirect(inst, _) | Terminator::End(inst) => Some(inst),
+        }
+    }
+
+    /// All instructions in order.
+    pub fn all(&self) -> impl Iterator<Item = &Inst> {
+        self.insts.iter().chain(self.last())
+    }
+}
+
+impl Inst {
+    /// Registers it reads: rows, predicates, guard; a guarded write reads its destination too,
+    /// since lanes whose guard is false keep the old value.
+    pub fn reads(&self) -> Vec<Reg> {
+        let mut out = Vec::new();
+        for operand in &self.src {
+            if let Operand::Reg(reg) = operand {
+                out.push(*reg);
+            }
+        }
+        for pred in self.psrc.iter().chain([&self.guard]) {
+            if let PredOperand::Reg(reg, _) = pred {
+                out.push(*reg);
+            }
+        }
+        if self.guard != PredOperand::Const(true) {
+            out.extend(self.writes());
+        }
+        out
+    }
+
+    /// Registers it writes.
+    pub fn writes(&self) -> Vec<Reg> {
+        let rows = self.dst.iter().filter_map(|o| match o {
+            Operand::Reg(reg) => Some(*reg),
+            _ => None,
+        });
+        let preds = self.pdst.iter().filter_map(|o| match o {
+            PredOperand::Reg(reg, _) => Some(*reg),
+            _ => None,
+        });
+        rows.chain(preds).collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! Virtual to physical registers by linear scan (Poletto, Sarkar 1999) over live intervals:
+//! 32-bit rows, 64-bit values in aligned pairs, predicates in a file of their own.
+
+use super::ir::{Func, Width};
+use super::liveness::{live_out, step_back};
+
+/// Where each virtual register lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assignment {
+    /// Row or predicate number of each register; `None` for registers never used.
+    pub place: Vec<Option<u16>>,
+    /// Rows used.
+    pub rows: u16,
+    /// Predicates used.
+    pub preds: u16,
+}
+
+/// A function needs more rows than operands can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyRegisters;
+
+/// Most rows an operand can name besides the special-register rows.
+const MAX_ROWS: u16 = 0x7e00;
+
+/// Assigns registers; rows below `first_row` and predicates below `first_pred` stay free.
+///
+/// # Errors
+/// More rows than operands can name.
+pub fn assign(func: &Func, first_row: u16, first_pred: u16) -> Result<Assignment, TooManyRegisters> {
+    let n = func.regs.len();
+    // Intervals over instruction numbers; a register live at a block's border covers it.
+    let mut range: Vec<Option<(u32, u32)>> = vec![None; n];
+    let mut touch = |reg: u32, at: u32| {
+        let slot = &mut range[reg as usize];
+        *slot = Some(slot.map_or((at, at), |(a, b)| (a.min(at), b.max(at))));
+    };
+    let outs = live_out(func);
+    let mut at = 0u32;
+    for (block, out) in func.blocks.iter().zip(&outs) {
+        let insts: Vec<_> = block.all().collect();
+        let end = at + 2 * insts.len() as u32;
+        let mut live = out.clone();
+        live.iter().for_each(|reg| touch(reg, end));
+        for (i, inst) in insts.iter().enumerate().rev() {
+            let here = at + 2 * i as u32;
+            for reg in inst.writes() {
+                touch(reg, here + 1);
+            }
+            for reg in inst.reads() {
+                touch(reg, here);
+            }
+            step_back(&mut live, inst);
+        }
+        live.iter().for_each(|reg| touch(reg, at));
+        at = end + 1;
+    }
+    let mut order: Vec<(u32, u32, u32)> = (0..n as u32)
+        .filter_map(|reg| range[reg as usize].map(|(start, end)| (start, end, reg)))
+        .collect();
+    order.sort_unstable();
+    let mut result = Assignment { place: vec![None; n], rows: first_row, preds: first_pred };
+    // free[i]: the row is unused from this instruction number on.
+    let mut free_rows: Vec<u32> = Vec::new();
+    let mut free_preds: Vec<u32> = Vec::new();
+    for (start, end, reg) in order {
+        let is_free = |until: Option<&u32>| until.is_none_or(|until| *until < start);
+        match func.regs[reg as usize] {
+            Width::Pred => {
+                let i = (0..).find(|&i| is_free(free_preds.get(i))).unwrap_or(0);
+                if i >= free_preds.len() {
+                    free_preds.push(0);
+                }
+                free_preds[i] = end;
+                result.place[reg as usize] = Some(first_pred + i as u16);
+            }
+            width => {
+                let pair = width == Width::Pair;
+                // Rows are numbered from an even base so that pairs stay aligned.
+                let step = if pair { 2 } else { 1 };
+                let i = (0..)
+                    .step_by(step)
+                    .find(|&i| is_free(free_rows.get(i)) && (!pair || is_free(free_rows.get(i + 1))))
+                    .unwrap_or(0);
+                let last = i + usize::from(pair);
+                if last >= free_rows.len() {
+                    free_rows.resize(last + 1, 0);
+                }
+                free_rows[i] = end;
+                free_rows[last] = end;
+                if last > usize::from(MAX_ROWS) {
+                    return Err(TooManyRegisters);
+                }
+                result.place[reg as usize] = Some(first_row + i as u16);
+            }
+        }
+    }
+    result.rows += free_rows.len() as u16;
+    result.preds += free_preds.len() as u16;
+    Ok(result)
+}

@@ -1,0 +1,88 @@
+//! Liveness of virtual registers. Each thread follows its own path, so per-thread liveness on
+//! the control-flow graph is right under any policy; a guarded write keeps the old value alive.
+
+use super::ir::{Func, Reg};
+
+/// A set of registers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegSet(Vec<u64>);
+
+impl RegSet {
+    /// An empty set for `n` registers.
+    pub fn new(n: usize) -> Self {
+        Self(vec![0; n.div_ceil(64)])
+    }
+
+    /// Adds a register.
+    pub fn insert(&mut self, reg: Reg) {
+        self.0[reg as usize / 64] |= 1 << (reg % 64);
+    }
+
+    /// Removes a register.
+    pub fn remove(&mut self, reg: Reg) {
+        self.0[reg as usize / 64] &= !(1 << (reg % 64));
+    }
+
+    /// Membership.
+    pub fn contains(&self, reg: Reg) -> bool {
+        self.0[reg as usize / 64] >> (reg % 64) & 1 == 1
+    }
+
+    /// Adds all of another set; true if it grew.
+    pub fn union(&mut self, other: &Self) -> bool {
+        let mut grew = false;
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            grew |= *b & !*a != 0;
+            *a |= b;
+        }
+        grew
+    }
+
+    /// Members, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Reg> {
+        self.0.iter().enumerate().flat_map(|(i, word)| {
+            let mut bits = *word;
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+                bits &= bits - 1;
+                Some(i as u32 * 64 + bit)
+            })
+        })
+    }
+}
+
+/// Registers live at the end of each block.
+pub fn live_out(func: &Func) -> Vec<RegSet> {
+    let n = func.regs.len();
+    let blocks = func.blocks.len();
+    let mut live_in = vec![RegSet::new(n); blocks];
+    let mut live_out = vec![RegSet::new(n); blocks];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for b in (0..blocks).rev() {
+            let block = &func.blocks[b];
+            for next in block.successors() {
+                let from = live_in[next].clone();
+                live_out[b].union(&from);
+            }
+            let mut live = live_out[b].clone();
+            let insts: Vec<_> = block.all().collect();
+            for inst in insts.into_iter().rev() {
+                step_back(&mut live, inst);
+            }
+            changed |= live_in[b].union(&live);
+        }
+    }
+    live_out
+}
+
+/// Liveness before an instruction from liveness after it.
+pub fn step_back(live: &mut RegSet, inst: &super::ir::Inst) {
+    for reg in inst.writes() {
+        live.remove(reg);
+    }
+    for reg in inst.reads() {
+        live.insert(reg);
+    }
+}

@@ -1,0 +1,16 @@
+//! Lowering: from the syntax tree to the program environment, by the seven transformations of
+//! CS §5.1.3, one file each, then [`load`](crate::load).
+
+pub mod cfg;
+pub mod ir;
+pub mod linear_scan;
+pub mod liveness;
+pub mod stack_consistency;
+pub mod tf1_validate;
+pub mod tf2_fold_constants;
+pub mod tf3_stack;
+pub mod tf4_access_sizes;
+pub mod tf5_explicit_exit;
+pub mod tf6_control_flow;
+pub mod tf7_unique_names;
+pub mod translate;

@@ -1,0 +1,770 @@
+//! Transformation 6: the control-flow instructions of the token stack (CS §5.1.3 step 6)
+//! [tf-6].
+//!
+//! Code is emitted by structure, so that stack consistency holds by construction: a divergent
+//! branch pushes a sync token for its immediate post-dominator and each of its paths ends in the
+//! `sync` before it; a loop with divergent branches pushes a break token that every exit breaks
+//! to, so the stack does not grow with the trip count. Several exits of a loop say by selector
+//! predicates where they go, and break again where that lies outside an outer loop too. Nodes
+//! that paths share before they meet again are emitted once a path, as a post-dominator stack
+//! would execute them. Irreducible graphs, and those that would grow too much by that, become a
+//! dispatch loop. Both are reported in notes.
+
+use super::cfg::{Graph, Loop, dominators, natural_loops, reverse, reverse_post_order};
+use super::ir::{BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
+use crate::form::{CmpOp, Form, Modifiers};
+use crate::isa::Root;
+use crate::program::OpClass;
+use sim_memory::vocabulary::ScalarType;
+
+/// No target.
+pub const NONE: usize = usize::MAX;
+
+/// One emitted operation.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The source instruction it stands for: block and position (`insts.len()` is the end).
+    pub source: Option<(BlockId, usize)>,
+    /// Class, where it is not the source's.
+    pub class: OpClass,
+    /// Guard, where it is not the source's.
+    pub guard: PredOperand,
+    /// Where it goes, as an index of items.
+    pub target: usize,
+    /// Targets of an indirect branch.
+    pub targets: Vec<usize>,
+    /// The guard is the negation of the source's.
+    pub inverted: bool,
+    /// An injected data operation.
+    pub data: Option<Box<Inst>>,
+    /// A sync token was pushed for this branch, or it needs none.
+    pub reconverges: bool,
+}
+
+/// The emitted function.
+#[derive(Clone, Debug, Default)]
+pub struct Emitted {
+    /// Operations.
+    pub items: Vec<Item>,
+    /// Registers beyond the function's own, by which exits of loops are told apart.
+    pub extra: Vec<Width>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// How the code emitted so far goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    /// Falls through.
+    Fall,
+    /// By this unconditional branch, whose target is open.
+    Branch(usize),
+    /// Not at all.
+    Closed,
+}
+
+/// Growth beyond which a function becomes a dispatch loop.
+const GROWTH: usize = 6;
+const SLACK: usize = 512;
+/// Deepest recursion of emission, so that no input overflows the stack.
+const MAX_DEPTH: u32 = 400;
+
+struct TooLarge;
+
+#[derive(Clone, Debug)]
+struct LoopInfo {
+    nodes: Vec<BlockId>,
+    exits: Vec<BlockId>,
+    divergent: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Active {
+    index: usize,
+    header_at: usize,
+    selectors: Vec<(BlockId, PredOperand)>,
+}
+
+struct Emitter<'f> {
+    func: &'f Func,
+    /// The graph without back edges: node `blocks + l` is where loop `l` goes round.
+    graph: Graph,
+    ipdom: Vec<Option<usize>>,
+    loops: Vec<LoopInfo>,
+    header: Vec<Option<usize>>,
+    uniform: &'f [bool],
+    items: Vec<Item>,
+    extra: Vec<Width>,
+    notes: Vec<String>,
+    budget: usize,
+    depth: u32,
+    active: Vec<Active>,
+}
+
+/// Injects the control-flow instructions. `uniform[b]` says that the branch at the end of block
+/// `b` is the same for all threads of a warp.
+pub fn inject(func: &Func, uniform: &[bool]) -> Emitted {
+    if func.injected_by_hand {
+        return by_hand(func);
+    }
+    let size: usize = func.blocks.iter().map(|b| b.insts.len() + 1).sum();
+    let graph: Graph = func.blocks.iter().map(super::ir::Block::successors).collect();
+    match natural_loops(&graph) {
+        Some(loops) => {
+            let mut emitter = Emitter::new(func, uniform, &graph, &loops, size * GROWTH + SLACK);
+            match emitter.region(0, None) {
+                Ok(_) => {
+                    let Emitter { items, extra, notes, .. } = emitter;
+                    Emitted { items, extra, notes }
+                }
+                Err(TooLarge) => {
+                    dispatch(func, format!("{}: unstructured control flow became a dispatch loop", func.name))
+                }
+            }
+        }
+        None => dispatch(func, format!("{}: an irreducible region became a dispatch loop", func.name)),
+    }
+}
+
+/// A function that has its own control-flow instructions: emitted as written.
+fn by_hand(func: &Func) -> Emitted {
+    let mut items = Vec::new();
+    let mut starts = Vec::new();
+    for (b, block) in func.blocks.iter().enumerate() {
+        starts.push(items.len());
+        for i in 0..block.insts.len() + usize::from(block.last().is_some()) {
+            items.push(item((b, i), func));
+        }
+    }
+    for item in &mut items {
+        let Some((b, i)) = item.source else { continue };
+        let block = &func.blocks[b];
+        if i == block.insts.len() {
+            match &block.end {
+                Terminator::Jump(_, to) | Terminator::Branch(_, to, _) => item.target = starts[*to],
+                Terminator::Indirect(_, targets) => {
+                    item.targets = targets.iter().map(|t| starts[*t]).collect();
+                }
+                Terminator::End(_) => {}
+            }
+        } else if matches!(item.class, OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn) {
+            item.target = starts.get(block.insts[i].imm as usize).copied().unwrap_or(NONE);
+        }
+    }
+    Emitted { items, ..Emitted::default() }
+}
+
+fn item(source: (BlockId, usize), func: &Func) -> Item {
+    let block = &func.blocks[source.0];
+    let inst = block.insts.get(source.1).or(block.last());
+    Item {
+        source: Some(source),
+        class: inst.map_or(OpClass::Data, |i| i.class),
+        guard: inst.map_or(PredOperand::Const(true), |i| i.guard),
+        target: NONE,
+        targets: Vec::new(),
+        inverted: false,
+        data: None,
+        reconverges: true,
+    }
+}
+
+fn injected(class: OpClass, guard: PredOperand, target: usize) -> Item {
+    Item {
+        source: None,
+        class,
+        guard,
+        target,
+        targets: Vec::new(),
+        inverted: false,
+        data: None,
+        reconverges: true,
+    }
+}
+
+fn negate(pred: PredOperand) -> PredOperand {
+    match pred {
+        PredOperand::Reg(reg, not) => PredOperand::Reg(reg, !not),
+        PredOperand::Const(value) => PredOperand::Const(!value),
+        PredOperand::None => PredOperand::None,
+    }
+}
+
+/// `mov.pred to, value` as an injected operation.
+fn set_predicate(to: PredOperand, value: PredOperand, guard: PredOperand) -> Item {
+    let form = Form {
+        root: Root::Mov,
+        dst: ScalarType::Pred,
+        ty: ScalarType::Pred,
+        dst_reg: 16,
+        src_reg: 16,
+        mods: Modifiers { vector: 1, ..Modifiers::default() },
+    };
+    let mut inst = blank(form, guard);
+    inst.pdst[0] = to;
+    inst.psrc[0] = value;
+    Item { data: Some(Box::new(inst)), ..injected(OpClass::Data, guard, NONE) }
+}
+
+fn blank(form: Form, guard: PredOperand) -> Inst {
+    Inst {
+        class: OpClass::Data,
+        form,
+        guard,
+        dst: [Operand::None; 4],
+        src: [Operand::None; 5],
+        pdst: [PredOperand::None; 2],
+        psrc: [PredOperand::None; 2],
+        imm: 0,
+        extra: crate::program::Extra::None,
+        callee: super::ir::Callee::None,
+        line: 0,
+        text: "".into(),
+        loc: None,
+        min_sm: 10,
+        unsupported: None,
+        uniform_hint: false,
+    }
+}
+
+impl<'f> Emitter<'f> {
+    fn new(func: &'f Func, uniform: &'f [bool], graph: &Graph, loops: &[Loop], budget: usize) -> Self {
+        let blocks = func.blocks.len();
+        let mut acyclic: Graph = graph.clone();
+        acyclic.extend(loops.iter().map(|_| Vec::new()));
+        let mut header = vec![None; blocks + loops.len()];
+        let mut infos = Vec::new();
+        for (l, natural) in loops.iter().enumerate() {
+            header[natural.header] = Some(l);
+            let inside = |b: &BlockId| natural.nodes.binary_search(b).is_ok();
+            let mut exits: Vec<BlockId> = Vec::new();
+            for &node in &natural.nodes {
+                for &to in &graph[node] {
+                    if !inside(&to) && !exits.contains(&to) {
+                        exits.push(to);
+                    }
+                }
+                for to in &mut acyclic[node] {
+                    if *to == natural.header {
+                        *to = blocks + l;
+                    }
+                }
+            }
+            exits.sort_unstable();
+            acyclic[blocks + l] = exits.clone();
+            let divergent = natural.nodes.iter().any(|&b| {
+                matches!(func.blocks[b].end, Terminator::Branch(..) | Terminator::Indirect(..))
+                    && !uniform[b]
+            });
+            infos.push(LoopInfo { nodes: natural.nodes.clone(), exits, divergent });
+        }
+        let ipdom = post_dominators(&acyclic, func, blocks);
+        Self {
+            func,
+            graph: acyclic,
+            ipdom,
+            loops: infos,
+            header,
+            uniform,
+            items: Vec::new(),
+            extra: Vec::new(),
+            notes: Vec::new(),
+            budget,
+            depth: 0,
+            active: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, item: Item) -> Result<usize, TooLarge> {
+        if self.items.len() >= self.budget {
+            return Err(TooLarge);
+        }
+        self.items.push(item);
+        Ok(self.items.len() - 1)
+    }
+
+    /// What was open goes on here.
+    fn close(&mut self, open: Open) {
+        if let Open::Branch(at) = open {
+            self.items[at].target = self.items.len();
+        }
+    }
+
+    /// What is open jumps to `target`, by an injected branch if it would fall through.
+    fn jump(&mut self, open: Open, target: usize) -> Result<(), TooLarge> {
+        match open {
+            Open::Closed => {}
+            Open::Branch(at) => self.items[at].target = target,
+            Open::Fall => {
+                self.push(injected(OpClass::Branch, PredOperand::Const(true), target))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The innermost active loop with a break token.
+    fn breaking(&self) -> Option<usize> {
+        (0..self.active.len()).rev().find(|&i| self.loops[self.active[i].index].divergent)
+    }
+
+    fn leaves(&self, to: usize) -> Option<usize> {
+        let at = self.breaking()?;
+        let info = &self.loops[self.active[at].index];
+        let around = self.func.blocks.len() + self.active[at].index;
+        let blocks = self.func.blocks.len();
+        // A node where a loop goes round belongs to that loop.
+        let block = if to >= blocks { self.loops[to - blocks].nodes[0] } else { to };
+        (to != around && info.nodes.binary_search(&block).is_err()).then_some(at)
+    }
+
+    /// Emits from `n` until `stop`.
+    fn region(&mut self, n: usize, stop: Option<usize>) -> Result<Open, TooLarge> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(TooLarge);
+        }
+        let saved = self.active.len();
+        let open = self.region_inner(n, stop);
+        self.active.truncate(saved);
+        self.depth -= 1;
+        open
+    }
+
+    fn region_inner(&mut self, mut n: usize, stop: Option<usize>) -> Result<Open, TooLarge> {
+        let blocks = self.func.blocks.len();
+        let mut open = Open::Fall;
+        loop {
+            if Some(n) == stop || open == Open::Closed {
+                return Ok(open);
+            }
+            if let Some(at) = self.leaves(n) {
+                // Beyond the loop: every thread that comes here breaks.
+                self.close(open);
+                self.leave(at, n, PredOperand::Const(true), None)?;
+                return Ok(Open::Closed);
+            }
+            if n >= blocks {
+                // A loop without divergence goes round.
+                let header = self.active.iter().rev().find(|a| a.index == n - blocks);
+                let target = header.map_or(NONE, |a| a.header_at);
+                self.jump(open, target)?;
+                return Ok(Open::Closed);
+            }
+            self.close(open);
+            if let Some(l) = self.header[n]
+                && !self.active.iter().any(|a| a.index == l)
+            {
+                if !self.loops[l].divergent {
+                    self.active.push(Active { index: l, header_at: self.items.len(), selectors: Vec::new() });
+                } else {
+                    open = self.divergent_loop(n, l)?;
+                    if self.loops[l].exits.is_empty() {
+                        return Ok(Open::Closed);
+                    }
+                    let after = blocks + l;
+                    if self.loops[l].exits.len() == 1 {
+                        n = self.loops[l].exits[0];
+                        continue;
+                    }
+                    let join = self.ipdom[after];
+                    match join {
+                        Some(join) if open != Open::Closed => {
+                            n = join;
+                            continue;
+                        }
+                        _ => return Ok(open),
+                    }
+                }
+            }
+            (n, open) = match self.block(n)? {
+                Some(next) => next,
+                None => return Ok(Open::Closed),
+            };
+        }
+    }
+
+    /// Emits one block and what its end opens; gives where to go on.
+    fn block(&mut self, n: BlockId) -> Result<Option<(usize, Open)>, TooLarge> {
+        let func = self.func;
+        let block = &func.blocks[n];
+        for (i, inst) in block.insts.iter().enumerate() {
+            if matches!(inst.class, OpClass::Call | OpClass::CallIndirect) {
+                let call = self.items.len() + 1;
+                self.push(injected(OpClass::PreReturn, inst.guard, call + 1))?;
+            }
+            self.push(item((n, i), func))?;
+        }
+        let last = block.insts.len();
+        match &block.end {
+            Terminator::End(_) => {
+                self.push(item((n, last), func))?;
+                Ok(None)
+            }
+            Terminator::Jump(inst, _) => {
+                let to = self.graph[n][0];
+                if inst.is_none() {
+                    return Ok(Some((to, Open::Fall)));
+                }
+                let at = self.push(item((n, last), func))?;
+                Ok(Some((to, Open::Branch(at))))
+            }
+            Terminator::Branch(inst, ..) => {
+                let (taken, next) = (self.graph[n][0], self.graph[n][1]);
+                match (self.leaves(taken), self.leaves(next)) {
+                    (Some(at), None) => {
+                        self.leave(at, taken, inst.guard, Some((n, last, false)))?;
+                        Ok(Some((next, Open::Fall)))
+                    }
+                    (None, Some(at)) => {
+                        self.leave(at, next, negate(inst.guard), Some((n, last, true)))?;
+                        Ok(Some((taken, Open::Fall)))
+                    }
+                    _ => self.fork((n, last), &[taken], next, self.uniform[n], self.ipdom[n]),
+                }
+            }
+            Terminator::Indirect(..) => {
+                let mut targets = self.graph[n].clone();
+                let Some(first) = targets.first().copied() else { return Ok(None) };
+                let all = targets.clone();
+                targets.sort_unstable();
+                targets.dedup();
+                self.indirect((n, last), &all, &targets, first)
+            }
+        }
+    }
+
+    /// A two-way branch: the path that falls through, then the taken one, then `sync`.
+    fn fork(
+        &mut self,
+        source: (BlockId, usize),
+        taken: &[usize],
+        next: usize,
+        uniform: bool,
+        join: Option<usize>,
+    ) -> Result<Option<(usize, Open)>, TooLarge> {
+        let mut branch = item(source, self.func);
+        self.paths(&mut branch, taken[0], next, uniform, join)
+    }
+
+    fn paths(
+        &mut self,
+        branch: &mut Item,
+        taken: usize,
+        next: usize,
+        uniform: bool,
+        join: Option<usize>,
+    ) -> Result<Option<(usize, Open)>, TooLarge> {
+        let tokens = !uniform && join.is_some();
+        let ssy = match tokens {
+            true => Some(self.push(injected(OpClass::Ssy, PredOperand::Const(true), NONE))?),
+            false => None,
+        };
+        branch.reconverges = uniform || tokens;
+        let at = self.push(branch.clone())?;
+        let fall = self.region(next, join)?;
+        let skip = self.skip(fall, Some(taken) != join)?;
+        self.items[at].target = self.items.len();
+        let other = self.region(taken, join)?;
+        self.join(skip, other, ssy, join)
+    }
+
+    /// After the first of two paths: a branch over the second, if there is one.
+    fn skip(&mut self, open: Open, needed: bool) -> Result<Open, TooLarge> {
+        match open {
+            Open::Fall if needed => {
+                Ok(Open::Branch(self.push(injected(OpClass::Branch, PredOperand::Const(true), NONE))?))
+            }
+            open => Ok(open),
+        }
+    }
+
+    /// Where two paths meet: `sync`, if a token was pushed.
+    fn join(
+        &mut self,
+        first: Open,
+        second: Open,
+        ssy: Option<usize>,
+        join: Option<usize>,
+    ) -> Result<Option<(usize, Open)>, TooLarge> {
+        let Some(join) = join else {
+            return Ok(None);
+        };
+        self.close(first);
+        self.close(second);
+        match ssy {
+            Some(ssy) => {
+                let at = self.push(injected(OpClass::Sync, PredOperand::Const(true), NONE))?;
+                self.items[ssy].target = at + 1;
+            }
+            None if first == Open::Closed && second == Open::Closed => return Ok(None),
+            None => {}
+        }
+        Ok(Some((join, Open::Fall)))
+    }
+
+    fn indirect(
+        &mut self,
+        source: (BlockId, usize),
+        all: &[usize],
+        distinct: &[usize],
+        _first: usize,
+    ) -> Result<Option<(usize, Open)>, TooLarge> {
+        let join = self.ipdom[source.0];
+        let uniform = self.uniform[source.0];
+        let ssy = match join.filter(|_| !uniform) {
+            Some(_) => Some(self.push(injected(OpClass::Ssy, PredOperand::Const(true), NONE))?),
+            None => None,
+        };
+        let mut branch = item(source, self.func);
+        branch.reconverges = uniform || ssy.is_some();
+        let at = self.push(branch)?;
+        let mut places = Vec::new();
+        let mut opens = Vec::new();
+        for (i, &target) in distinct.iter().enumerate() {
+            places.push(self.items.len());
+            let open = self.region(target, join)?;
+            // A path that is empty still needs a place to go.
+            let open = match open {
+                Open::Fall => self.skip(open, i + 1 < distinct.len())?,
+                open => open,
+            };
+            opens.push(open);
+        }
+        self.items[at].targets = all
+            .iter()
+            .map(|t| distinct.iter().position(|d| d == t).map_or(NONE, |i| places[i]))
+            .collect();
+        for open in &opens {
+            self.close(*open);
+        }
+        let any = opens.iter().find(|o| **o != Open::Closed).copied().unwrap_or(Open::Closed);
+        self.join(any, Open::Closed, ssy, join)
+    }
+
+    /// Lanes for which `guard` holds leave the active loop `at` for `to`: selectors, then `brk`.
+    fn leave(
+        &mut self,
+        at: usize,
+        to: usize,
+        guard: PredOperand,
+        source: Option<(BlockId, usize, bool)>,
+    ) -> Result<(), TooLarge> {
+        let selector = self.active[at].selectors.iter().find(|(exit, _)| *exit == to).map(|(_, s)| *s);
+        if let Some(selector) = selector {
+            self.push(set_predicate(selector, PredOperand::Const(true), guard))?;
+        }
+        match source {
+            Some((block, position, inverted)) => {
+                let mut branch = item((block, position), self.func);
+                branch.class = OpClass::Break;
+                branch.guard = guard;
+                branch.inverted = inverted;
+                self.push(branch)?;
+            }
+            None => {
+                self.push(injected(OpClass::Break, guard, NONE))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop with divergent branches: `preBrk`, body, the exits behind it.
+    fn divergent_loop(&mut self, header: BlockId, l: usize) -> Result<Open, TooLarge> {
+        let exits = self.loops[l].exits.clone();
+        let base = self.func.regs.len() as u32;
+        let mut selectors = Vec::new();
+        if exits.len() > 1 {
+            let note = format!("{}: a loop with {} exits uses selector registers", self.func.name, exits.len());
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        for &exit in exits.iter().skip(1) {
+            let selector = PredOperand::Reg(base + self.extra.len() as u32, false);
+            self.extra.push(Width::Pred);
+            self.push(set_predicate(selector, PredOperand::Const(false), PredOperand::Const(true)))?;
+            selectors.push((exit, selector));
+        }
+        let pre = self.push(injected(OpClass::PreBreak, PredOperand::Const(true), NONE))?;
+        let around = self.func.blocks.len() + l;
+        let header_at = self.items.len();
+        self.active.push(Active { index: l, header_at, selectors: selectors.clone() });
+        let body = self.region(header, Some(around))?;
+        self.jump(body, header_at)?;
+        self.active.pop();
+        self.items[pre].target = self.items.len();
+        if exits.is_empty() {
+            // Nothing breaks; the token is never popped.
+            return Ok(Open::Closed);
+        }
+        if exits.len() == 1 {
+            return Ok(Open::Fall);
+        }
+        let join = self.ipdom[around];
+        self.dispatch_exits(&selectors, exits[0], join)
+    }
+
+    /// Behind a loop with several exits: each thread goes where its selector says.
+    fn dispatch_exits(
+        &mut self,
+        selectors: &[(BlockId, PredOperand)],
+        last: BlockId,
+        join: Option<usize>,
+    ) -> Result<Open, TooLarge> {
+        let Some(((exit, selector), rest)) = selectors.split_first() else {
+            return self.region(last, join);
+        };
+        if let Some(at) = self.leaves(*exit) {
+            self.leave(at, *exit, *selector, None)?;
+            return self.dispatch_exits(rest, last, join);
+        }
+        let ssy = match join {
+            Some(_) => Some(self.push(injected(OpClass::Ssy, PredOperand::Const(true), NONE))?),
+            None => None,
+        };
+        let mut branch = injected(OpClass::Branch, *selector, NONE);
+        branch.reconverges = join.is_some();
+        let at = self.push(branch)?;
+        let fall = self.dispatch_exits(rest, last, join)?;
+        let skip = self.skip(fall, Some(*exit) != join)?;
+        self.items[at].target = self.items.len();
+        let other = self.region(*exit, join)?;
+        Ok(match self.join(skip, other, ssy, join)? {
+            Some((_, open)) => open,
+            None => Open::Closed,
+        })
+    }
+}
+
+/// Post-dominators of the acyclic graph. Only the last block in the text that ends threads, and
+/// loops that nothing leaves, count as the end: a path that ends early need not be waited for.
+fn post_dominators(graph: &Graph, func: &Func, blocks: usize) -> Vec<Option<usize>> {
+    let n = graph.len();
+    let end = n;
+    let mut forward: Graph = graph.clone();
+    forward.push(Vec::new());
+    let reachable = reverse_post_order(graph, 0);
+    let main = reachable
+        .iter()
+        .copied()
+        .filter(|&b| b < blocks && matches!(func.blocks[b].end, Terminator::End(_)))
+        .max();
+    if let Some(main) = main {
+        forward[main].push(end);
+    }
+    for node in blocks..n {
+        if graph[node].is_empty() {
+            forward[node].push(end);
+        }
+    }
+    // Loops whose exits all end early: going round is their end.
+    let backward = reverse(&forward);
+    let mut meets = vec![false; n + 1];
+    for node in reverse_post_order(&backward, end) {
+        meets[node] = true;
+    }
+    for node in blocks..n {
+        if !meets[node] {
+            forward[node].push(end);
+        }
+    }
+    let backward = reverse(&forward);
+    dominators(&backward, end).into_iter().map(|d| d.filter(|d| *d != end)).take(n).collect()
+}
+
+/// A dispatch loop over all blocks: right for any graph, at the cost of going round it.
+fn dispatch(func: &Func, note: String) -> Emitted {
+    let mut extra = vec![Width::Word, Width::Pred];
+    let base = func.regs.len() as u32;
+    let (next, hit) = (base, PredOperand::Reg(base + 1, false));
+    extra.truncate(2);
+    let word = |root, mods| Form {
+        root,
+        dst: ScalarType::U32,
+        ty: ScalarType::U32,
+        dst_reg: 32,
+        src_reg: 32,
+        mods,
+    };
+    let go = |to: usize, guard: PredOperand| {
+        let mut inst = blank(word(Root::Mov, Modifiers { vector: 1, ..Modifiers::default() }), guard);
+        inst.dst[0] = Operand::Reg(next);
+        inst.src[0] = Operand::Const { bits: to as u64, wide: false };
+        Item { data: Some(Box::new(inst)), ..injected(OpClass::Data, guard, NONE) }
+    };
+    let always = PredOperand::Const(true);
+    let graph: Graph = func.blocks.iter().map(super::ir::Block::successors).collect();
+    let mut items = vec![go(0, always)];
+    let head = items.len();
+    for b in reverse_post_order(&graph, 0) {
+        let block = &func.blocks[b];
+        let mut test = blank(
+            word(Root::Setp, Modifiers { vector: 1, cmp: Some(CmpOp::Eq), ..Modifiers::default() }),
+            always,
+        );
+        test.src[0] = Operand::Reg(next);
+        test.src[1] = Operand::Const { bits: b as u64, wide: false };
+        test.pdst[0] = hit;
+        items.push(Item { data: Some(Box::new(test)), ..injected(OpClass::Data, always, NONE) });
+        let ssy = items.len();
+        items.push(injected(OpClass::Ssy, always, NONE));
+        let over = items.len();
+        items.push(injected(OpClass::Branch, negate(hit), NONE));
+        for (i, inst) in block.insts.iter().enumerate() {
+            if matches!(inst.class, OpClass::Call | OpClass::CallIndirect) {
+                let after = items.len() + 2;
+                items.push(injected(OpClass::PreReturn, inst.guard, after));
+            }
+            items.push(item((b, i), func));
+        }
+        let last = block.insts.len();
+        // The branch itself runs, to the instruction behind it: it only says what the thread
+        // wanted. Where it diverges, the lanes meet again at once.
+        let nowhere = |items: &mut Vec<Item>| {
+            let mut branch = item((b, last), func);
+            let ssy = items.len();
+            items.push(injected(OpClass::Ssy, always, ssy + 3));
+            branch.target = ssy + 2;
+            branch.targets = vec![ssy + 2; graph[b].len()];
+            items.push(branch);
+            items.push(injected(OpClass::Sync, always, NONE));
+        };
+        match &block.end {
+            Terminator::End(_) => items.push(item((b, last), func)),
+            Terminator::Jump(inst, to) => {
+                items.push(go(*to, always));
+                if inst.is_some() {
+                    nowhere(&mut items);
+                }
+            }
+            Terminator::Branch(inst, taken, fall) => {
+                items.push(go(*fall, always));
+                items.push(go(*taken, inst.guard));
+                nowhere(&mut items);
+            }
+            Terminator::Indirect(inst, targets) => {
+                for (i, to) in targets.iter().enumerate() {
+                    let mut test = blank(
+                        word(Root::Setp, Modifiers { vector: 1, cmp: Some(CmpOp::Eq), ..Modifiers::default() }),
+                        always,
+                    );
+                    test.src[0] = inst.src[0];
+                    test.src[1] = Operand::Const { bits: i as u64, wide: false };
+                    test.pdst[0] = hit;
+                    items.push(Item { data: Some(Box::new(test)), ..injected(OpClass::Data, always, NONE) });
+                    items.push(go(*to, hit));
+                }
+                nowhere(&mut items);
+            }
+        }
+        let sync = items.len();
+        items.push(injected(OpClass::Sync, always, NONE));
+        items[ssy].target = sync + 1;
+        items[over].target = sync;
+    }
+    items.push(injected(OpClass::Branch, always, head));
+    Emitted { items, extra, notes: vec![note] }
+}
+
+#[cfg(test)]
+mod tests;

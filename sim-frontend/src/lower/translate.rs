@@ -1,0 +1,498 @@
+//! From the syntax tree to blocks over virtual registers: names resolved (transformation 7),
+//! operands checked (1), constants folded (2), calls and frames made explicit (3), accesses
+//! sized (4), ends explicit (5).
+
+mod instruction;
+mod memory;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sim_memory::vocabulary::{ScalarType, StateSpace};
+
+use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Reg, Terminator, Width};
+use super::tf3_stack::{FRAME_ALIGN, layout};
+use super::tf7_unique_names::Scopes;
+use crate::diagnostic::{Diagnostic, Source, Span, nearest};
+use crate::program::OpClass;
+use crate::ptx::ast::{Function, Module, Operand as AstOperand, OperandKind, Statement, Storage, Variable};
+
+/// What a module-scope name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbol {
+    /// A variable of a space at an address of that space.
+    Variable(StateSpace, u64),
+    /// A function, by position in the module.
+    Function(usize),
+    /// A function that is declared and not defined.
+    Undefined,
+}
+
+/// What the functions of a module share.
+pub struct Context<'m, 'a> {
+    /// The text.
+    pub source: &'m Source,
+    /// The tree.
+    pub module: &'m Module<'a>,
+    /// Module-scope names.
+    pub symbols: &'m HashMap<String, Symbol>,
+    /// Offsets of function-scope shared variables, by function and order of declaration.
+    pub shared: &'m HashMap<(usize, usize), u64>,
+    /// Bytes of each function's saved registers.
+    pub saved: u32,
+    /// Functions exist that can be called: frames move.
+    pub calls: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Local {
+    Reg(Reg, ScalarType),
+    /// A variable: space, offset (in the frame for local and param).
+    Variable(StateSpace, u64),
+    /// A kernel parameter at an offset.
+    Param(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Family {
+    first: Reg,
+    count: u32,
+    ty: ScalarType,
+}
+
+pub(super) struct Translator<'m, 'a> {
+    pub(super) cx: &'m Context<'m, 'a>,
+    pub(super) function: usize,
+    pub(super) names: Scopes<'a, Local>,
+    families: Scopes<'a, Family>,
+    labels: Scopes<'a, BlockId>,
+    tables: Scopes<'a, Vec<(&'a str, Span)>>,
+    pub(super) func: Func,
+    pub(super) types: Vec<ScalarType>,
+    current: Vec<Inst>,
+    at: BlockId,
+    ended: bool,
+    pub(super) loc: Option<(u32, u32)>,
+    pub(super) errors: Vec<Diagnostic>,
+    /// Offsets of locals and call parameters in order of declaration.
+    places: Vec<u64>,
+    next_place: usize,
+    shared_seen: usize,
+    pub(super) frame: u32,
+}
+
+/// Translates a function.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diagnostic>> {
+    let ast = &cx.module.functions[function];
+    let mut t = Translator {
+        cx,
+        function,
+        names: Scopes::default(),
+        families: Scopes::default(),
+        labels: Scopes::default(),
+        tables: Scopes::default(),
+        func: Func {
+            name: ast.name.into(),
+            entry: ast.entry,
+            blocks: Vec::new(),
+            regs: Vec::new(),
+            frame_bytes: 0,
+            stack_base: None,
+            carry: None,
+            injected_by_hand: false,
+        },
+        types: Vec::new(),
+        current: Vec::new(),
+        at: 0,
+        ended: false,
+        loc: None,
+        errors: Vec::new(),
+        places: Vec::new(),
+        next_place: 0,
+        shared_seen: 0,
+        frame: 0,
+    };
+    if cx.calls {
+        let base = t.fresh(ScalarType::U32);
+        t.func.stack_base = Some(base);
+    }
+    t.func.blocks.push(t.placeholder());
+    t.parameters(ast);
+    let body = ast.body.as_deref().unwrap_or_default();
+    t.plan_frame(ast, body);
+    t.statements(body);
+    if !t.ended {
+        t.end_implicitly();
+    }
+    if !t.errors.is_empty() {
+        return Err(t.errors);
+    }
+    t.func.frame_bytes = t.frame;
+    Ok(t.func)
+}
+
+pub(super) fn width(ty: ScalarType) -> Width {
+    match ty.bits() {
+        1 => Width::Pred,
+        2..=16 => Width::Half,
+        17..=32 => Width::Word,
+        _ => Width::Pair,
+    }
+}
+
+impl<'m, 'a> Translator<'m, 'a> {
+    fn placeholder(&self) -> Block {
+        Block { insts: Vec::new(), end: Terminator::Jump(None, 0) }
+    }
+
+    pub(super) fn fresh(&mut self, ty: ScalarType) -> Reg {
+        self.func.regs.push(width(ty));
+        self.types.push(ty);
+        (self.func.regs.len() - 1) as Reg
+    }
+
+    pub(super) fn error(&mut self, span: Span, code: &'static str, message: impl Into<String>) {
+        if self.errors.len() < 100 {
+            self.errors.push(Diagnostic::error(code, message).at(span, "").in_source(self.cx.source));
+        }
+    }
+
+    pub(super) fn help(&mut self, words: String) {
+        if let Some(last) = self.errors.last_mut() {
+            last.help.get_or_insert(words);
+        }
+    }
+
+    fn parameters(&mut self, ast: &Function<'a>) {
+        let (offsets, _) = layout(ast.params.iter());
+        if ast.entry {
+            for (param, offset) in ast.params.iter().zip(offsets) {
+                let _ = self.names.declare(param.name, Local::Param(offset.into()));
+            }
+            return;
+        }
+        let (offsets, _) = layout(ast.returns.iter().chain(&ast.params));
+        for (param, offset) in ast.returns.iter().chain(&ast.params).zip(offsets) {
+            let local = match param.storage {
+                Storage::Register => Local::Reg(self.fresh(param.ty), param.ty),
+                Storage::Space(_) => Local::Variable(StateSpace::Param, offset.into()),
+            };
+            let _ = self.names.declare(param.name, local);
+        }
+        // Parameters in registers are fetched from the frame.
+        let (offsets, _) = layout(ast.returns.iter().chain(&ast.params));
+        let base = self.func.stack_base;
+        for (param, offset) in ast.params.iter().zip(offsets.into_iter().skip(ast.returns.len())) {
+            if let Some(Local::Reg(reg, ty)) = self.names.find(param.name).copied() {
+                let like = self.blank_like(param.span);
+                let load = super::tf3_stack::frame_access(&like, false, base, offset, Operand::Reg(reg), ty);
+                self.current.push(load);
+            }
+        }
+    }
+
+    /// Offsets of the frame: own parameters, locals, saved registers, then the parameters of
+    /// calls, each where its call's callee looks for it.
+    fn plan_frame(&mut self, ast: &Function<'a>, body: &[Statement<'a>]) {
+        let own = if ast.entry { 0 } else { layout(ast.returns.iter().chain(&ast.params)).1 };
+        let mut locals: Vec<(bool, &Variable<'a>)> = Vec::new();
+        let mut placed: HashMap<usize, Option<u64>> = HashMap::new();
+        let mut scopes: Scopes<'a, usize> = Scopes::default();
+        gather(body, &mut locals, &mut scopes, &mut placed);
+        let mut at = u64::from(own);
+        self.places = vec![0; locals.len()];
+        for (i, (is_param, variable)) in locals.iter().enumerate() {
+            if !is_param {
+                at = at.next_multiple_of(variable.alignment());
+                self.places[i] = at;
+                at += variable.bytes().unwrap_or(0);
+            }
+        }
+        let total = at.next_multiple_of(FRAME_ALIGN.into()) + u64::from(self.cx.saved.next_multiple_of(FRAME_ALIGN));
+        self.frame = total.min(u32::MAX.into()) as u32;
+        for (i, (is_param, variable)) in locals.iter().enumerate() {
+            if *is_param {
+                match placed.get(&i) {
+                    Some(Some(offset)) => self.places[i] = total + offset,
+                    Some(None) => self.error(
+                        variable.span,
+                        "param",
+                        format!("`{}` is a parameter of calls that lay it out differently", variable.name),
+                    ),
+                    None => self.places[i] = total,
+                }
+            }
+        }
+    }
+
+    fn statements(&mut self, body: &[Statement<'a>]) {
+        for statement in body {
+            if let Statement::Label(name, span) = statement {
+                let block = self.func.blocks.len();
+                self.func.blocks.push(self.placeholder());
+                if self.labels.declare(name, block).is_err() {
+                    self.error(*span, "label", format!("the label `{name}` is defined twice here"));
+                }
+            }
+            if let Statement::BranchTargets(name, targets) = statement {
+                let _ = self.tables.declare(name, targets.clone());
+            }
+        }
+        for statement in body {
+            match statement {
+                Statement::Declaration(variable) => self.declaration(variable),
+                Statement::Label(name, _) => {
+                    let Some(block) = self.labels.find(name).copied() else { continue };
+                    if !self.ended {
+                        self.finish(Terminator::Jump(None, block));
+                    }
+                    self.at = block;
+                    self.ended = false;
+                }
+                Statement::Instruction(instruction) => {
+                    if self.ended {
+                        // Nothing jumps here; it is translated for its errors and dropped later.
+                        self.at = self.func.blocks.len();
+                        self.func.blocks.push(self.placeholder());
+                        self.ended = false;
+                    }
+                    self.instruction(instruction);
+                }
+                Statement::Block(inner) => {
+                    self.names.open();
+                    self.families.open();
+                    self.labels.open();
+                    self.tables.open();
+                    self.statements(inner);
+                    self.tables.close();
+                    self.labels.close();
+                    self.families.close();
+                    self.names.close();
+                }
+                Statement::Loc(file, line) => self.loc = Some((*file, *line)),
+                Statement::BranchTargets(..) | Statement::Prototype(_) => {}
+            }
+        }
+    }
+
+    fn declaration(&mut self, variable: &Variable<'a>) {
+        let local = match variable.storage {
+            Storage::Register => {
+                if let Some(count) = variable.count {
+                    let first = self.func.regs.len() as Reg;
+                    for _ in 0..count {
+                        self.fresh(variable.ty);
+                    }
+                    if self.families.declare(variable.name, Family { first, count, ty: variable.ty }).is_err() {
+                        self.error(variable.span, "name", format!("`{}` is declared twice here", variable.name));
+                    }
+                    return;
+                }
+                Local::Reg(self.fresh(variable.ty), variable.ty)
+            }
+            Storage::Space(StateSpace::Shared) => {
+                let offset = self.cx.shared.get(&(self.function, self.shared_seen)).copied().unwrap_or(0);
+                self.shared_seen += 1;
+                Local::Variable(StateSpace::Shared, offset)
+            }
+            Storage::Space(space @ (StateSpace::Local | StateSpace::Param)) => {
+                let place = self.places.get(self.next_place).copied().unwrap_or(0);
+                self.next_place += 1;
+                Local::Variable(space, place)
+            }
+            Storage::Space(space) => {
+                let message = format!("a function cannot declare .{space:?} variables").to_lowercase();
+                self.error(variable.span, "space", message);
+                return;
+            }
+        };
+        if self.names.declare(variable.name, local).is_err() {
+            self.error(variable.span, "name", format!("`{}` is declared twice here", variable.name));
+        }
+    }
+
+    /// What a name means here.
+    pub(super) fn lookup(&self, name: &str) -> Option<Local> {
+        if let Some(local) = self.names.find(name) {
+            return Some(*local);
+        }
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let (prefix, number) = name.split_at(name.len() - digits);
+        let number: u32 = (number.len() == 1 || !number.starts_with('0')).then(|| number.parse().ok())??;
+        let family = self.families.find(prefix)?;
+        (number < family.count).then(|| Local::Reg(family.first + number, family.ty))
+    }
+
+    pub(super) fn unknown(&mut self, name: &str, span: Span) {
+        self.error(span, "name", format!("`{name}` is not declared"));
+        let near = nearest(name, self.names.names().chain(self.cx.symbols.keys().map(String::as_str)));
+        if let Some(near) = near {
+            let words = format!("did you mean `{near}`?");
+            self.help(words);
+        }
+    }
+
+    pub(super) fn label(&mut self, operand: &AstOperand<'a>) -> Option<BlockId> {
+        let OperandKind::Name(name) = &operand.kind else {
+            self.error(operand.span, "label", "a label must stand here");
+            return None;
+        };
+        if let Some(block) = self.labels.find(name) {
+            return Some(*block);
+        }
+        self.error(operand.span, "label", format!("there is no label `{name}` here"));
+        let near = nearest(name, self.labels.names());
+        if let Some(near) = near {
+            let words = format!("did you mean `{near}`?");
+            self.help(words);
+        }
+        None
+    }
+
+    pub(super) fn table(&mut self, operand: &AstOperand<'a>) -> Option<Vec<BlockId>> {
+        let OperandKind::Name(name) = &operand.kind else {
+            self.error(operand.span, "label", "the name of a .branchtargets list must stand here");
+            return None;
+        };
+        let Some(targets) = self.tables.find(name).cloned() else {
+            self.error(operand.span, "label", format!("there is no .branchtargets list `{name}` here"));
+            return None;
+        };
+        let labels: Vec<_> = targets
+            .iter()
+            .map(|(name, span)| self.label(&AstOperand { kind: OperandKind::Name(name), span: *span }))
+            .collect();
+        labels.into_iter().collect()
+    }
+
+    /// All labels of the innermost scopes, for the papers' indirect branches.
+    pub(super) fn all_labels(&self) -> Vec<BlockId> {
+        let mut labels: Vec<BlockId> =
+            self.labels.names().filter_map(|name| self.labels.find(name).copied()).collect();
+        labels.sort_unstable();
+        labels
+    }
+
+    pub(super) fn push(&mut self, inst: Inst) {
+        self.current.push(inst);
+    }
+
+    /// Ends the current block.
+    pub(super) fn finish(&mut self, end: Terminator) {
+        self.func.blocks[self.at] = Block { insts: std::mem::take(&mut self.current), end };
+        self.ended = true;
+    }
+
+    /// A conditional end: the next block begins behind it.
+    pub(super) fn split(&mut self, end: impl FnOnce(BlockId) -> Terminator) {
+        let next = self.func.blocks.len();
+        self.func.blocks.push(self.placeholder());
+        self.finish(end(next));
+        self.at = next;
+        self.ended = false;
+    }
+
+    fn end_implicitly(&mut self) {
+        let entry = self.func.entry;
+        let span = self.cx.module.functions[self.function].span;
+        let mut inst = self.blank_like(span);
+        inst.class = super::tf5_explicit_exit::class_of_return(entry);
+        inst.text = Arc::from(super::tf5_explicit_exit::implicit_end(entry));
+        self.returns_to_frame(&inst);
+        self.finish(Terminator::End(Box::new(inst)));
+    }
+
+    /// Return values in registers go to the frame.
+    pub(super) fn returns_to_frame(&mut self, like: &Inst) {
+        let ast = &self.cx.module.functions[self.function];
+        if ast.entry {
+            return;
+        }
+        let (offsets, _) = layout(ast.returns.iter());
+        for (value, offset) in ast.returns.iter().zip(offsets) {
+            if let (Storage::Register, Some(Local::Reg(reg, ty))) =
+                (value.storage, self.names.find(value.name).copied())
+            {
+                let base = self.func.stack_base;
+                let store = super::tf3_stack::frame_access(like, true, base, offset, Operand::Reg(reg), ty);
+                self.push(store);
+            }
+        }
+    }
+
+    pub(super) fn blank_like(&self, span: Span) -> Inst {
+        let form = crate::form::Form {
+            root: crate::isa::Root::Exit,
+            dst: ScalarType::B32,
+            ty: ScalarType::B32,
+            dst_reg: 32,
+            src_reg: 32,
+            mods: crate::form::Modifiers { vector: 1, ..crate::form::Modifiers::default() },
+        };
+        Inst {
+            class: OpClass::Data,
+            form,
+            guard: PredOperand::Const(true),
+            dst: [Operand::None; 4],
+            src: [Operand::None; 5],
+            pdst: [PredOperand::None; 2],
+            psrc: [PredOperand::None; 2],
+            imm: 0,
+            extra: crate::program::Extra::None,
+            callee: super::ir::Callee::None,
+            line: self.cx.source.position(span.start).0,
+            text: "".into(),
+            loc: self.loc,
+            min_sm: 10,
+            unsupported: None,
+            uniform_hint: false,
+        }
+    }
+}
+
+/// Local and parameter variables in order of declaration, and where calls put the latter.
+fn gather<'s, 'a>(
+    body: &'s [Statement<'a>],
+    locals: &mut Vec<(bool, &'s Variable<'a>)>,
+    scopes: &mut Scopes<'a, usize>,
+    placed: &mut HashMap<usize, Option<u64>>,
+) {
+    for statement in body {
+        match statement {
+            Statement::Declaration(variable) => {
+                let is_param = variable.storage == Storage::Space(StateSpace::Param);
+                if is_param || variable.storage == Storage::Space(StateSpace::Local) {
+                    let _ = scopes.declare(variable.name, locals.len());
+                    locals.push((is_param, variable));
+                }
+            }
+            Statement::Block(inner) => {
+                scopes.open();
+                gather(inner, locals, scopes, placed);
+                scopes.close();
+            }
+            Statement::Instruction(instruction) if instruction.root == "call" => {
+                let lists = instruction.operands.iter().filter_map(|o| match &o.kind {
+                    OperandKind::List(list) => Some(list),
+                    _ => None,
+                });
+                let mut at = 0u64;
+                for operand in lists.flatten() {
+                    let OperandKind::Name(name) = operand.kind else { continue };
+                    let Some(&id) = scopes.find(name) else { continue };
+                    let variable = locals[id].1;
+                    at = at.next_multiple_of(variable.alignment());
+                    let slot = placed.entry(id).or_insert(Some(at));
+                    if *slot != Some(at) {
+                        *slot = None;
+                    }
+                    at += variable.bytes().unwrap_or(0);
+                }
+            }
+            _ => {}
+        }
+    }
+}

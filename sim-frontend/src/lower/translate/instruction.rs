@@ -1,0 +1,678 @@
+//! One instruction: form by the table, operands by the shapes of the form.
+
+use std::sync::Arc;
+
+use sim_memory::vocabulary::{ScalarType, Scope, StateSpace};
+
+use super::{Local, Symbol, Translator};
+use crate::diagnostic::{Span, nearest};
+use crate::form::{BarrierKind, Form};
+use crate::isa::{self, OperandShape, Root, Shape};
+use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Reg, Terminator, Width};
+use crate::lower::tf1_validate::{Place, compatible, mismatch};
+use crate::lower::tf3_stack::{adjust, frame_access, made};
+use crate::lower::{tf2_fold_constants, tf5_explicit_exit};
+use crate::program::{ClockRegister, Extra, OpClass, SpecialRegister};
+use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
+use crate::ptx::print;
+
+/// A name that is a special register.
+enum Special {
+    Constant(SpecialRegister),
+    Clock(ClockRegister),
+    /// Always zero or another constant.
+    Value(u64),
+}
+
+fn special(name: &str, component: Option<&str>) -> Option<Special> {
+    use SpecialRegister as S;
+    let axis = |x: S, y: S, z: S| match component {
+        Some("x") | None => Some(Special::Constant(x)),
+        Some("y") => Some(Special::Constant(y)),
+        Some("z") => Some(Special::Constant(z)),
+        Some("w") => Some(Special::Value(0)),
+        Some(_) => None,
+    };
+    match name {
+        "%tid" => return axis(S::TidX, S::TidY, S::TidZ),
+        "%ntid" => return axis(S::NtidX, S::NtidY, S::NtidZ),
+        "%ctaid" => return axis(S::CtaidX, S::CtaidY, S::CtaidZ),
+        "%nctaid" => return axis(S::NctaidX, S::NctaidY, S::NctaidZ),
+        _ if component.is_some() => return None,
+        _ => {}
+    }
+    Some(match name {
+        "%laneid" => Special::Constant(S::LaneId),
+        "%warpid" => Special::Constant(S::WarpId),
+        "%nwarpid" => Special::Constant(S::NwarpId),
+        "%smid" => Special::Constant(S::SmId),
+        "%nsmid" => Special::Constant(S::NsmId),
+        "%gridid" => Special::Constant(S::GridId),
+        "%lanemask_eq" => Special::Constant(S::LanemaskEq),
+        "%lanemask_le" => Special::Constant(S::LanemaskLe),
+        "%lanemask_lt" => Special::Constant(S::LanemaskLt),
+        "%lanemask_ge" => Special::Constant(S::LanemaskGe),
+        "%lanemask_gt" => Special::Constant(S::LanemaskGt),
+        "%dynamic_smem_size" => Special::Constant(S::DynamicSmemSize),
+        "%total_smem_size" => Special::Constant(S::TotalSmemSize),
+        "%clock" => Special::Clock(ClockRegister::Clock),
+        "%clock_hi" => Special::Clock(ClockRegister::ClockHi),
+        "%clock64" => Special::Clock(ClockRegister::Clock64),
+        "%globaltimer" => Special::Clock(ClockRegister::GlobalTimer),
+        "%globaltimer_lo" => Special::Clock(ClockRegister::GlobalTimerLo),
+        "%globaltimer_hi" => Special::Clock(ClockRegister::GlobalTimerHi),
+        _ if name.starts_with("%envreg") || name.starts_with("%pm") => Special::Value(0),
+        _ => return None,
+    })
+}
+
+impl<'a> Translator<'_, 'a> {
+    pub(super) fn instruction(&mut self, ast: &Instruction<'a>) {
+        let papers = self.cx.module.papers;
+        let root = match ast.root {
+            "break" if papers => "brk",
+            other => other,
+        };
+        let entry = isa::entry(root).filter(|entry| papers || !entry.papers);
+        let Some(entry) = entry else {
+            self.error(ast.opcode, "instruction", format!("there is no instruction `{}`", ast.root));
+            let names = isa::TABLE.iter().filter(|e| !e.papers).map(|e| e.name);
+            if let Some(near) = nearest(ast.root, names) {
+                self.help(format!("did you mean `{near}`?"));
+            }
+            return;
+        };
+        if ast.spaced && !papers {
+            self.error(ast.opcode, "syntax", "a blank stands before a modifier");
+            return;
+        }
+        let mut inst = self.blank_like(ast.span);
+        inst.text = Arc::from(print::instruction(ast));
+        inst.min_sm = entry.min_sm;
+        inst.form.root = entry.root;
+        if let Some(guard) = ast.guard {
+            inst.guard = self.predicate_named(guard.name, guard.negated, guard.span);
+        }
+        if !entry.executed() {
+            inst.class = OpClass::Unsupported;
+            inst.unsupported = Some(Arc::from(format!("`{}` is parsed but not executed", entry.name)));
+            self.push(inst);
+            return;
+        }
+        let resolved = match isa::resolve(entry, &ast.modifiers, papers) {
+            Ok(resolved) => resolved,
+            Err((at, wanted)) => {
+                if modern(entry.root, &ast.modifiers) {
+                    inst.class = OpClass::Unsupported;
+                    inst.unsupported =
+                        Some(Arc::from(format!("this form of `{}` is parsed but not executed", entry.name)));
+                    self.push(inst);
+                    return;
+                }
+                let message = match at.and_then(|i| ast.modifiers.get(i)) {
+                    Some(word) => format!("`.{word}` does not belong here in `{}`", entry.name),
+                    None => format!("a modifier of `{}` is missing", entry.name),
+                };
+                self.error(ast.opcode, "modifier", message);
+                if !wanted.is_empty() {
+                    self.help(format!("one of these may follow: {wanted}"));
+                }
+                return;
+            }
+        };
+        inst.form = resolved.form;
+        inst.uniform_hint = resolved.form.mods.uni;
+        match entry.root {
+            Root::Bra => self.branch(inst, ast),
+            Root::Brx => {
+                if let [index, table] = ast.operands.as_slice() {
+                    inst.src[0] = self.source(index, ScalarType::U32, Place::Exact);
+                    inst.class = OpClass::BranchIndirect;
+                    if let Some(targets) = self.table(table) {
+                        self.finish(Terminator::Indirect(Box::new(inst), targets));
+                    }
+                } else {
+                    self.count(ast, 2);
+                }
+            }
+            Root::Ret | Root::Exit => {
+                inst.class = match entry.root {
+                    Root::Ret => tf5_explicit_exit::class_of_return(self.func.entry),
+                    _ => OpClass::Exit,
+                };
+                if entry.root == Root::Ret {
+                    self.returns_to_frame(&inst);
+                }
+                if inst.guard == PredOperand::Const(true) {
+                    self.finish(Terminator::End(Box::new(inst)));
+                } else {
+                    self.push(inst);
+                }
+            }
+            Root::Call => self.call(inst, ast),
+            Root::Ld | Root::St | Root::Atom | Root::Red | Root::Prefetch => self.memory(inst, ast),
+            Root::Mov => self.mov(inst, ast),
+            Root::Ssy | Root::PreBrk | Root::PreRet => {
+                self.func.injected_by_hand = true;
+                inst.class = match entry.root {
+                    Root::Ssy => OpClass::Ssy,
+                    Root::PreBrk => OpClass::PreBreak,
+                    _ => OpClass::PreReturn,
+                };
+                self.by_hand_target(inst, ast);
+            }
+            Root::Sync | Root::Brk => {
+                self.func.injected_by_hand = true;
+                inst.class = if entry.root == Root::Sync { OpClass::Sync } else { OpClass::Break };
+                self.push(inst);
+            }
+            _ => self.ordinary(inst, ast, resolved.operands),
+        }
+    }
+
+    fn count(&mut self, ast: &Instruction<'a>, wanted: usize) {
+        let message = format!("`{}` takes {wanted} operands here, not {}", ast.root, ast.operands.len());
+        self.error(ast.span, "operands", message);
+    }
+
+    /// The papers' ssy, preBrk, preRet name a label or a line of the listing.
+    fn by_hand_target(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        match ast.operands.first().map(|o| &o.kind) {
+            Some(OperandKind::Name(_)) => {
+                if let Some(label) = self.label(&ast.operands[0]) {
+                    inst.imm = label as i64;
+                    self.push(inst);
+                }
+            }
+            Some(_) => self.error(ast.span, "label", "a label must stand here"),
+            None => self.push(inst),
+        }
+    }
+
+    fn branch(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let [target] = ast.operands.as_slice() else { return self.count(ast, 1) };
+        inst.class = OpClass::Branch;
+        if self.cx.module.papers
+            && let OperandKind::Name(name) = &target.kind
+            && let Some(Local::Reg(reg, _)) = self.lookup(name)
+        {
+            inst.class = OpClass::BranchIndirect;
+            inst.imm = -1;
+            inst.src[0] = Operand::Reg(reg);
+            let targets = self.all_labels();
+            self.finish(Terminator::Indirect(Box::new(inst), targets));
+            return;
+        }
+        let Some(label) = self.label(target) else { return };
+        match inst.guard {
+            PredOperand::Const(true) => self.finish(Terminator::Jump(Some(Box::new(inst)), label)),
+            _ => self.split(|next| Terminator::Branch(Box::new(inst), label, next)),
+        }
+    }
+
+    /// `call (ret), f, (args), proto`: parameters lie in the frame; the stack base moves.
+    fn call(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let mut operands = ast.operands.iter().peekable();
+        let list = |o: &&AstOperand<'a>| matches!(o.kind, OperandKind::List(_));
+        let returns = operands.next_if(|o| list(o));
+        let Some(target) = operands.next() else { return self.count(ast, 1) };
+        let arguments = operands.next_if(|o| list(o));
+        inst.class = OpClass::Call;
+        let name = match &target.kind {
+            OperandKind::Name(name) => *name,
+            _ => return self.error(target.span, "call", "a function or register must stand here"),
+        };
+        match self.lookup(name) {
+            Some(Local::Reg(reg, _)) => {
+                inst.class = OpClass::CallIndirect;
+                inst.src[0] = Operand::Reg(reg);
+            }
+            _ => match self.cx.symbols.get(name) {
+                Some(Symbol::Function(index)) => inst.callee = Callee::Function(*index),
+                Some(Symbol::Undefined) => {
+                    inst.class = OpClass::Unsupported;
+                    inst.unsupported = Some(Arc::from(format!("`{name}` is not defined in this module")));
+                }
+                _ => return self.unknown(name, target.span),
+            },
+        }
+        let base = self.func.stack_base;
+        let frame = self.frame;
+        let items = |o: Option<&AstOperand<'a>>| match o.map(|o| &o.kind) {
+            Some(OperandKind::List(list)) => list.clone(),
+            _ => Vec::new(),
+        };
+        let (returns, arguments) = (items(returns), items(arguments));
+        // Registers and constants go to the frame before, results come from it after.
+        let mut at = 0u32;
+        let mut after = Vec::new();
+        for (i, operand) in returns.iter().chain(&arguments).enumerate() {
+            let is_return = i < returns.len();
+            let (value, ty, bytes) = match &operand.kind {
+                OperandKind::Name(name) => match self.lookup(name) {
+                    Some(Local::Reg(reg, ty)) => (Operand::Reg(reg), ty, ty.bytes()),
+                    Some(Local::Variable(StateSpace::Param, place)) => {
+                        at = (place as u32).saturating_sub(frame);
+                        at += self.param_bytes(name);
+                        continue;
+                    }
+                    _ => {
+                        self.unknown(name, operand.span);
+                        continue;
+                    }
+                },
+                OperandKind::Sink => continue,
+                literal => {
+                    let bits = tf2_fold_constants::bits(literal, ScalarType::B32).unwrap_or(0);
+                    (Operand::Const { bits, wide: false }, ScalarType::B32, 4)
+                }
+            };
+            at = at.next_multiple_of(bytes.max(1));
+            let mut access = frame_access(&inst, !is_return, base, frame + at, value, ty);
+            access.guard = inst.guard;
+            if is_return { after.push(access) } else { self.push(access) }
+            at += bytes;
+        }
+        let moves = base.filter(|_| inst.class != OpClass::Unsupported);
+        if let Some(base) = moves {
+            let up = adjust(&inst, base, frame, true);
+            self.push(up);
+        }
+        let down = moves.map(|base| adjust(&inst, base, frame, false));
+        self.push(inst);
+        down.into_iter().chain(after).for_each(|i| self.push(i));
+    }
+
+    fn param_bytes(&self, _name: &str) -> u32 {
+        // Parameters in variables know their own place; what follows one in a register list is
+        // placed behind the largest scalar.
+        8
+    }
+
+    fn mov(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let [to, from] = ast.operands.as_slice() else { return self.count(ast, 2) };
+        let ty = inst.form.ty;
+        if ty == ScalarType::Pred {
+            inst.pdst[0] = self.predicate_destination(to);
+            inst.psrc[0] = self.predicate(from);
+            return self.push(inst);
+        }
+        match (&to.kind, &from.kind) {
+            (OperandKind::Vector(parts), _) => {
+                let Some(part) = self.part_type(ty, parts.len(), to.span) else { return };
+                inst.form.mods.vector = parts.len() as u8;
+                inst.form.dst = part;
+                for (slot, operand) in parts.iter().enumerate() {
+                    inst.dst[slot] = self.destination(operand, part, Place::Exact);
+                }
+                inst.src[0] = self.source(from, ty, Place::Exact);
+            }
+            (_, OperandKind::Vector(parts)) => {
+                let Some(part) = self.part_type(ty, parts.len(), from.span) else { return };
+                inst.form.mods.vector = parts.len() as u8;
+                inst.form.ty = part;
+                inst.form.dst = ty;
+                for (slot, operand) in parts.iter().enumerate() {
+                    inst.src[slot] = self.source(operand, part, Place::Exact);
+                }
+                inst.dst[0] = self.destination(to, ty, Place::Exact);
+            }
+            _ => {
+                inst.dst[0] = self.destination(to, ty, Place::Exact);
+                inst.src[0] = self.source(from, ty, Place::Exact);
+            }
+        }
+        inst.form.dst_reg = isa::register_bits(inst.form.dst);
+        inst.form.src_reg = isa::register_bits(inst.form.ty);
+        self.push(inst);
+    }
+
+    fn part_type(&mut self, whole: ScalarType, parts: usize, span: Span) -> Option<ScalarType> {
+        let part = match (whole.bits(), parts) {
+            (64, 2) => ScalarType::B32,
+            (64, 4) | (32, 2) => ScalarType::B16,
+            _ => {
+                let message = format!("a .{} value does not have {parts} parts of a register's size", whole.name());
+                self.error(span, "vector", message);
+                return None;
+            }
+        };
+        Some(part)
+    }
+
+    fn ordinary(&mut self, mut inst: Inst, ast: &Instruction<'a>, shapes: &'static [OperandShape]) {
+        let required = shapes.iter().filter(|s| !s.optional).count();
+        let given = ast.operands.len();
+        if given < required || given > shapes.len() {
+            return self.count(ast, required);
+        }
+        // Optional operands are filled from the left as far as there are operands to spare.
+        let mut spare = given - required;
+        let (mut d, mut s, mut q, mut p) = (0, 0, 0, 0);
+        let mut operands = ast.operands.iter();
+        let form = inst.form;
+        let loose = if form.root == Root::Cvt { Place::Wider } else { Place::Exact };
+        for shape in shapes {
+            if shape.optional {
+                if spare == 0 {
+                    if matches!(shape.shape, Shape::Source(..)) {
+                        s += 1;
+                    }
+                    continue;
+                }
+                spare -= 1;
+            }
+            let Some(mut operand) = operands.next() else { break };
+            let mut second = None;
+            if shape.pair && let OperandKind::Pair(a, b) = &operand.kind {
+                operand = a;
+                second = Some(b.as_ref());
+            }
+            match shape.shape {
+                Shape::Destination(ty) => {
+                    inst.dst[d] = self.destination(operand, ty.unwrap_or(form.dst), loose);
+                    if form.root == Root::Cvt && let Operand::Reg(reg) = inst.dst[d] {
+                        inst.form.dst_reg = self.register_bits(reg);
+                    }
+                    d += 1;
+                }
+                Shape::PredicateDestination => {
+                    inst.pdst[q] = self.predicate_destination(operand);
+                    q += 1;
+                }
+                Shape::Predicate => {
+                    inst.psrc[p] = self.predicate(operand);
+                    p += 1;
+                }
+                Shape::Source(ty, as_result) => {
+                    let ty = ty.unwrap_or(if as_result { form.dst } else { form.ty });
+                    inst.src[s] = self.source(operand, ty, loose);
+                    if form.root == Root::Cvt && let Operand::Reg(reg) = inst.src[s] {
+                        inst.form.src_reg = self.register_bits(reg);
+                    }
+                    s += 1;
+                }
+                _ => {}
+            }
+            if let Some(second) = second {
+                inst.pdst[q] = self.predicate_destination(second);
+                q += 1;
+            }
+        }
+        if form.mods.cc {
+            inst.pdst[0] = PredOperand::Reg(self.carry(), false);
+        }
+        if matches!(form.root, Root::Addc | Root::Subc | Root::Madc) {
+            inst.psrc[0] = PredOperand::Reg(self.carry(), false);
+        }
+        self.classify(&mut inst, &form);
+        self.push(inst);
+    }
+
+    fn carry(&mut self) -> Reg {
+        if let Some(carry) = self.func.carry {
+            return carry;
+        }
+        let carry = self.fresh(ScalarType::Pred);
+        self.func.carry = Some(carry);
+        carry
+    }
+
+    fn register_bits(&self, reg: Reg) -> u8 {
+        match self.func.regs[reg as usize] {
+            Width::Pair => 64,
+            Width::Word => 32,
+            Width::Half | Width::Pred => 16,
+        }
+    }
+
+    /// The class and facts of instructions that are more than data operations.
+    fn classify(&mut self, inst: &mut Inst, form: &Form) {
+        let m = &form.mods;
+        let sync = m.sync;
+        (inst.class, inst.extra) = match form.root {
+            Root::Bar | Root::Barrier if m.barrier == Some(BarrierKind::WarpSync) => (OpClass::WarpSync, Extra::None),
+            Root::Bar | Root::Barrier => {
+                let kind = m.barrier.unwrap_or(BarrierKind::Sync);
+                (OpClass::Barrier, Extra::Barrier { kind, reduction: m.reduction })
+            }
+            Root::Vote => match m.vote {
+                Some(mode) => (OpClass::Vote, Extra::Vote { mode, sync }),
+                None => (OpClass::Unsupported, Extra::None),
+            },
+            Root::Shfl => match m.shfl {
+                Some(mode) => (OpClass::Shuffle, Extra::Shuffle { mode, sync }),
+                None => (OpClass::Unsupported, Extra::None),
+            },
+            Root::Match => (OpClass::Match, Extra::Match { all: m.match_all, wide: form.ty.bits() == 64 }),
+            Root::Redux => match m.reduction {
+                Some(reduction) => {
+                    (OpClass::Redux, Extra::Redux { reduction, signed: form.ty.is_signed() })
+                }
+                None => (OpClass::Unsupported, Extra::None),
+            },
+            Root::Activemask => (OpClass::ActiveMask, Extra::None),
+            Root::Membar | Root::Fence => {
+                (OpClass::Membar, Extra::Membar(m.scope.unwrap_or(Scope::Sys)))
+            }
+            Root::Nanosleep => (OpClass::Sleep, Extra::None),
+            Root::Trap => (OpClass::Trap, Extra::None),
+            _ => (OpClass::Data, Extra::None),
+        };
+    }
+
+    pub(super) fn predicate_named(&mut self, name: &'a str, negated: bool, span: Span) -> PredOperand {
+        match self.lookup(name) {
+            Some(Local::Reg(reg, ScalarType::Pred)) => PredOperand::Reg(reg, negated),
+            Some(Local::Reg(reg, ty)) => {
+                if self.cx.module.papers {
+                    return PredOperand::Reg(reg, negated);
+                }
+                self.error(span, "type", mismatch(name, ty, ScalarType::Pred));
+                PredOperand::None
+            }
+            None if self.cx.module.papers => {
+                let reg = self.fresh(ScalarType::Pred);
+                let _ = self.names.declare(name, Local::Reg(reg, ScalarType::Pred));
+                PredOperand::Reg(reg, negated)
+            }
+            _ => {
+                self.unknown(name, span);
+                PredOperand::None
+            }
+        }
+    }
+
+    fn predicate(&mut self, operand: &AstOperand<'a>) -> PredOperand {
+        match &operand.kind {
+            OperandKind::Name(name) => self.predicate_named(name, false, operand.span),
+            OperandKind::Not(name) => self.predicate_named(name, true, operand.span),
+            OperandKind::Int(value) => PredOperand::Const(*value != 0),
+            _ => {
+                self.error(operand.span, "type", "a predicate must stand here");
+                PredOperand::None
+            }
+        }
+    }
+
+    fn predicate_destination(&mut self, operand: &AstOperand<'a>) -> PredOperand {
+        match &operand.kind {
+            OperandKind::Name(name) => self.predicate_named(name, false, operand.span),
+            OperandKind::Sink => PredOperand::None,
+            _ => {
+                self.error(operand.span, "type", "a predicate register must stand here");
+                PredOperand::None
+            }
+        }
+    }
+
+    pub(super) fn destination(&mut self, operand: &AstOperand<'a>, ty: ScalarType, place: Place) -> Operand {
+        match &operand.kind {
+            OperandKind::Sink => Operand::None,
+            OperandKind::Name(name) => self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg),
+            _ => {
+                self.error(operand.span, "operand", "a register must stand here");
+                Operand::None
+            }
+        }
+    }
+
+    fn register(&mut self, name: &'a str, span: Span, ty: ScalarType, place: Place) -> Option<Reg> {
+        match self.lookup(name) {
+            Some(Local::Reg(reg, declared)) => {
+                if !self.cx.module.papers && !compatible(declared, ty, place) {
+                    self.error(span, "type", mismatch(name, declared, ty));
+                }
+                Some(reg)
+            }
+            None if self.cx.module.papers => {
+                let ty = if ty == ScalarType::Pred { ty } else { ScalarType::B32 };
+                let reg = self.fresh(ty);
+                let _ = self.names.declare(name, Local::Reg(reg, ty));
+                Some(reg)
+            }
+            None => {
+                self.unknown(name, span);
+                None
+            }
+            Some(_) => {
+                self.error(span, "operand", format!("`{name}` is a variable; a register must stand here"));
+                None
+            }
+        }
+    }
+
+    /// A source: register, constant, special register, or the address of a symbol.
+    pub(super) fn source(&mut self, operand: &AstOperand<'a>, ty: ScalarType, place: Place) -> Operand {
+        let wide = ty.bits() > 32;
+        match &operand.kind {
+            OperandKind::Name(name) => {
+                if let Some(found) = special(name, None) {
+                    return self.special_source(found, wide);
+                }
+                match self.lookup(name) {
+                    Some(Local::Variable(space, at)) => self.address_of(space, at, 0, wide, operand.span),
+                    Some(Local::Param(offset)) => Operand::Const { bits: offset, wide },
+                    Some(Local::Reg(..)) => {
+                        self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg)
+                    }
+                    None => match self.cx.symbols.get(*name).copied() {
+                        Some(Symbol::Variable(_, at)) => Operand::Const { bits: at, wide },
+                        Some(Symbol::Function(index)) => Operand::Function(index, wide),
+                        Some(Symbol::Undefined) => {
+                            self.error(operand.span, "name", format!("`{name}` is not defined in this module"));
+                            Operand::None
+                        }
+                        None if self.cx.module.papers => {
+                            self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg)
+                        }
+                        None => {
+                            self.unknown(name, operand.span);
+                            Operand::None
+                        }
+                    },
+                }
+            }
+            OperandKind::Component(name, component) => match special(name, Some(component)) {
+                Some(found) => self.special_source(found, wide),
+                None => {
+                    self.error(operand.span, "name", format!("there is no special register `{name}.{component}`"));
+                    Operand::None
+                }
+            },
+            OperandKind::Offset { name, offset, .. } => match (self.lookup(name), self.cx.symbols.get(*name).copied()) {
+                (Some(Local::Variable(space, at)), _) => self.address_of(space, at, *offset, wide, operand.span),
+                (Some(Local::Param(at)), _) | (None, Some(Symbol::Variable(_, at))) => {
+                    Operand::Const { bits: at.wrapping_add_signed(*offset), wide }
+                }
+                _ => {
+                    self.unknown(name, operand.span);
+                    Operand::None
+                }
+            },
+            OperandKind::Vector(_) | OperandKind::List(_) | OperandKind::Pair(..) | OperandKind::Address { .. }
+            | OperandKind::Not(_) => {
+                self.error(operand.span, "operand", "a register or constant must stand here");
+                Operand::None
+            }
+            OperandKind::Sink => Operand::None,
+            literal => match tf2_fold_constants::bits(literal, ty) {
+                Some(bits) => Operand::Const { bits, wide },
+                None => {
+                    let message = format!("this literal cannot be a .{} value", ty.name());
+                    self.error(operand.span, "type", message);
+                    Operand::None
+                }
+            },
+        }
+    }
+
+    fn special_source(&mut self, found: Special, wide: bool) -> Operand {
+        match found {
+            Special::Constant(register) if !wide => Operand::Special(register),
+            Special::Constant(register) => {
+                // A 64-bit read of a 32-bit special register is extended by a conversion.
+                let like = self.blank_like(Span::default());
+                let reg = self.fresh(ScalarType::U64);
+                let mut inst = made(&like, OpClass::Data, Root::Cvt, ScalarType::U32);
+                inst.form.dst = ScalarType::U64;
+                inst.form.dst_reg = 64;
+                inst.form.src_reg = 32;
+                inst.dst[0] = Operand::Reg(reg);
+                inst.src[0] = Operand::Special(register);
+                self.push(inst);
+                Operand::Reg(reg)
+            }
+            Special::Value(bits) => Operand::Const { bits, wide },
+            Special::Clock(clock) => {
+                let like = self.blank_like(Span::default());
+                let ty = if wide { ScalarType::U64 } else { ScalarType::U32 };
+                let reg = self.fresh(ty);
+                let mut inst = made(&like, OpClass::Clock, Root::Mov, ty);
+                inst.dst[0] = Operand::Reg(reg);
+                inst.extra = Extra::Clock(clock);
+                self.push(inst);
+                Operand::Reg(reg)
+            }
+        }
+    }
+
+    /// The address of a variable: local ones move with the frame.
+    fn address_of(&mut self, space: StateSpace, at: u64, offset: i64, wide: bool, span: Span) -> Operand {
+        let bits = at.wrapping_add_signed(offset);
+        let in_frame = matches!(space, StateSpace::Local | StateSpace::Param);
+        let Some(base) = self.func.stack_base.filter(|_| in_frame && !self.func.entry) else {
+            return Operand::Const { bits, wide };
+        };
+        let like = self.blank_like(span);
+        let (ty, mut start) = (if wide { ScalarType::U64 } else { ScalarType::U32 }, Operand::Reg(base));
+        if wide {
+            let reg = self.fresh(ScalarType::U64);
+            let mut inst = made(&like, OpClass::Data, Root::Cvt, ScalarType::U32);
+            inst.form.dst = ScalarType::U64;
+            inst.form.dst_reg = 64;
+            inst.dst[0] = Operand::Reg(reg);
+            inst.src[0] = start;
+            self.push(inst);
+            start = Operand::Reg(reg);
+        }
+        let reg = self.fresh(ty);
+        let mut inst = made(&like, OpClass::Data, Root::Add, ty);
+        inst.dst[0] = Operand::Reg(reg);
+        inst.src[0] = start;
+        inst.src[1] = Operand::Const { bits, wide };
+        self.push(inst);
+        Operand::Reg(reg)
+    }
+}
+
+/// Forms with types or modifiers of later hardware, which parse and are not executed.
+fn modern(root: Root, modifiers: &[&str]) -> bool {
+    const TYPES: [&str; 14] = [
+        "f16", "f16x2", "bf16", "bf16x2", "tf32", "b128", "f32x2", "e4m3x2", "e5m2x2", "u16x2", "s16x2", "xorsign",
+        "relu", "rna",
+    ];
+    let memory = ["L1::evict_last", "L1::no_allocate", "L1::evict_first", "L2::cache_hint", "noftz", "shared::cluster", "proxy", "abs", "async", "mmio", "v8"];
+    modifiers.iter().any(|word| TYPES.contains(word) || memory.iter().any(|m| word.starts_with(m)))
+        || matches!(root, Root::Fence)
+}

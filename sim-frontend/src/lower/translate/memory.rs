@@ -1,0 +1,205 @@
+//! Loads, stores, atomics: address operands, spaces, data operands.
+
+use sim_memory::vocabulary::{ScalarType, StateSpace};
+
+use super::{Local, Symbol, Translator};
+use crate::isa::{self, Root};
+use crate::lower::ir::{Inst, Operand, Width};
+use crate::lower::tf1_validate::Place;
+use crate::lower::tf4_access_sizes;
+use crate::program::{Extra, OpClass};
+use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
+
+/// An address: base register, offset, and whether the base has 64 bits.
+struct Address {
+    base: Operand,
+    offset: i64,
+    wide: bool,
+    /// The space of the variable it names.
+    space: Option<StateSpace>,
+    /// A parameter of the kernel.
+    param: bool,
+}
+
+impl<'a> Translator<'_, 'a> {
+    pub(super) fn memory(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let root = inst.form.root;
+        let (address, data): (&AstOperand<'a>, &[AstOperand<'a>]) = match (root, ast.operands.as_slice()) {
+            (Root::Ld, [to, from]) => (from, std::slice::from_ref(to)),
+            (Root::Atom, [to, at, rest @ ..]) if !rest.is_empty() && rest.len() <= 3 => {
+                inst.dst[0] = self.destination(to, inst.form.ty, Place::Exact);
+                (at, rest)
+            }
+            (Root::St | Root::Red, [at, rest @ ..]) if rest.len() == 1 => (at, rest),
+            (Root::Prefetch, [at]) => (at, &[]),
+            _ => {
+                let message = format!("`{}` does not take {} operands", ast.root, ast.operands.len());
+                return self.error(ast.span, "operands", message);
+            }
+        };
+        let Some(address) = self.address(address) else { return };
+        inst.src[0] = address.base;
+        inst.imm = address.offset;
+        let written = inst.form.mods.space;
+        let mut space = match written {
+            Some(space) => space,
+            // The papers leave the space to the variable.
+            None if self.cx.module.papers => address.space.unwrap_or(StateSpace::Global),
+            None => StateSpace::Generic,
+        };
+        let ty = inst.form.ty;
+        let mut reg_bits = isa::register_bits(ty).max(if root == Root::Atom || root == Root::Red { 32 } else { 16 });
+        match root {
+            Root::Ld | Root::St => {
+                let operand = &data[0];
+                let parts: &[AstOperand<'a>] = match &operand.kind {
+                    OperandKind::Vector(parts) => parts,
+                    _ => std::slice::from_ref(operand),
+                };
+                if parts.len() != usize::from(inst.form.mods.vector.max(1)) {
+                    let message = format!(
+                        "{} elements stand here, but the instruction moves {}",
+                        parts.len(),
+                        inst.form.mods.vector.max(1)
+                    );
+                    return self.error(operand.span, "vector", message);
+                }
+                for (i, part) in parts.iter().enumerate() {
+                    let place = if root == Root::Ld {
+                        inst.dst[i] = self.destination(part, ty, Place::Wider);
+                        inst.dst[i]
+                    } else {
+                        inst.src[i + 1] = self.source(part, ty, Place::Wider);
+                        inst.src[i + 1]
+                    };
+                    if let Operand::Reg(reg) = place {
+                        reg_bits = reg_bits.max(match self.func.regs[reg as usize] {
+                            Width::Pair => 64,
+                            Width::Word => 32,
+                            Width::Half | Width::Pred => 16,
+                        });
+                    }
+                }
+                if root == Root::St
+                    && reg_bits == 64
+                    && inst.src[1..].iter().any(|o| matches!(o, Operand::Const { wide: false, .. }))
+                {
+                    for operand in &mut inst.src[1..] {
+                        if let Operand::Const { wide, .. } = operand {
+                            *wide = true;
+                        }
+                    }
+                }
+            }
+            Root::Atom | Root::Red => {
+                for (i, operand) in data.iter().take(2).enumerate() {
+                    inst.src[i + 1] = self.source(operand, ty, Place::Exact);
+                }
+            }
+            _ => {}
+        }
+        inst.class = match root {
+            Root::Ld => OpClass::Load,
+            Root::St => OpClass::Store,
+            Root::Prefetch => OpClass::Hint,
+            _ => OpClass::Atomic,
+        };
+        if space == StateSpace::Param {
+            if self.func.entry && (address.param || address.space.is_none()) {
+                if root != Root::Ld {
+                    return self.error(ast.opcode, "space", "parameters of a kernel are read-only");
+                }
+                inst.class = OpClass::LoadParam;
+            } else {
+                space = StateSpace::Local;
+            }
+        }
+        if let Some(found) = address.space
+            && found != space
+            && !matches!((found, space), (StateSpace::Param, StateSpace::Local))
+            && space != StateSpace::Generic
+        {
+            let message =
+                format!("the variable lies in .{found:?}, not in .{space:?}").to_lowercase();
+            return self.error(ast.span, "space", message);
+        }
+        if space == StateSpace::Generic && let Some(found) = address.space {
+            // A variable named directly tells its space.
+            space = if found == StateSpace::Param { StateSpace::Local } else { found };
+        }
+        let mut facts = tf4_access_sizes::facts(&inst.form, space, reg_bits, address.wide);
+        if ty == ScalarType::Pred {
+            facts.element_bytes = 1;
+        }
+        inst.extra = Extra::Memory(facts);
+        if inst.class == OpClass::Hint {
+            inst.extra = Extra::None;
+            inst.src[0] = Operand::None;
+        }
+        self.push(inst);
+    }
+
+    fn address(&mut self, operand: &AstOperand<'a>) -> Option<Address> {
+        let (name, offset) = match &operand.kind {
+            OperandKind::Address { base: Some(name), offset } => (*name, *offset),
+            OperandKind::Address { base: None, offset } => {
+                return Some(Address { base: Operand::None, offset: *offset, wide: true, space: None, param: false });
+            }
+            // The papers leave the brackets out.
+            OperandKind::Name(name) if self.cx.module.papers => (*name, 0),
+            _ => {
+                self.error(operand.span, "address", "an address in brackets must stand here");
+                return None;
+            }
+        };
+        match self.lookup(name) {
+            Some(Local::Reg(reg, _)) => {
+                let wide = match self.func.regs[reg as usize] {
+                    Width::Pair => true,
+                    Width::Word => false,
+                    Width::Half | Width::Pred => {
+                        self.error(operand.span, "type", format!("`{name}` is too small for an address"));
+                        return None;
+                    }
+                };
+                Some(Address { base: Operand::Reg(reg), offset, wide, space: None, param: false })
+            }
+            Some(Local::Param(at)) => Some(Address {
+                base: Operand::None,
+                offset: (at as i64).wrapping_add(offset),
+                wide: true,
+                space: Some(StateSpace::Param),
+                param: true,
+            }),
+            Some(Local::Variable(space, at)) => {
+                let in_frame = matches!(space, StateSpace::Local | StateSpace::Param);
+                let base = self.func.stack_base.filter(|_| in_frame && !self.func.entry);
+                Some(Address {
+                    base: base.map_or(Operand::None, Operand::Reg),
+                    offset: (at as i64).wrapping_add(offset),
+                    wide: base.is_none(),
+                    space: Some(space),
+                    param: false,
+                })
+            }
+            None => match self.cx.symbols.get(name).copied() {
+                Some(Symbol::Variable(space, at)) => Some(Address {
+                    base: Operand::None,
+                    offset: (at as i64).wrapping_add(offset),
+                    wide: true,
+                    space: Some(space),
+                    param: false,
+                }),
+                None if self.cx.module.papers => {
+                    let reg = self.fresh(ScalarType::B32);
+                    let _ = self.names.declare(name, Local::Reg(reg, ScalarType::B32));
+                    Some(Address { base: Operand::Reg(reg), offset, wide: false, space: None, param: false })
+                }
+                _ => {
+                    self.unknown(name, operand.span);
+                    None
+                }
+            },
+        }
+    }
+}
