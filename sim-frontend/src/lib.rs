@@ -11,3 +11,4 @@ pub mod lower;
 pub mod chip;
 pub mod isa_cost;
 pub mod yaml;
+pub mod workload;

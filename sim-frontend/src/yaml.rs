@@ -10,7 +10,9 @@ use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 /// # Errors
 /// The first thing that does not fit the type.
 pub fn read<T: DeserializeOwned>(source: &Source) -> Result<T, Diagnostic> {
-    serde_yaml::from_str::<T>(&source.text).map_err(|error| {
+    // `n` and `y` are names here, not YAML 1.1 Booleans.
+    let options = serde_yaml::options! { strict_booleans: true };
+    serde_yaml::from_str_with_options::<T>(&source.text, options).map_err(|error| {
         let location = error.location();
         let text = error.to_string();
         let message = text.lines().next().unwrap_or("this is not YAML").trim();

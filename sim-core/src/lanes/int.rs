@@ -277,7 +277,7 @@ fn mul_hi(ty: T) -> Option<Variants> {
 fn mad_hi(ty: T) -> Option<Variants> {
     match ty {
         T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| u32::from(((i32::from(a as i16) * i32::from(b as i16) >> 16) as u16).wrapping_add(c as u16)))),
-        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (((a & 0xffff) * (b & 0xffff) >> 16) + c) & 0xffff)),
+        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((a & 0xffff) * (b & 0xffff) >> 16).wrapping_add(c) & 0xffff)),
         T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((i64::from(a as i32) * i64::from(b as i32) >> 32) as u32).wrapping_add(c))),
         T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((u64::from(a) * u64::from(b) >> 32) as u32).wrapping_add(c))),
         T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((i128::from(a as i64) * i128::from(b as i64) >> 64) as u64).wrapping_add(c))),

@@ -71,6 +71,8 @@ pub(super) struct Translator<'m, 'a> {
     pub(super) types: Vec<ScalarType>,
     current: Vec<Inst>,
     at: BlockId,
+    /// Blocks in the order of the text.
+    order: Vec<BlockId>,
     ended: bool,
     pub(super) loc: Option<(u32, u32)>,
     pub(super) errors: Vec<Diagnostic>,
@@ -107,6 +109,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         types: Vec::new(),
         current: Vec::new(),
         at: 0,
+        order: vec![0],
         ended: false,
         loc: None,
         errors: Vec::new(),
@@ -130,6 +133,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
     if !t.errors.is_empty() {
         return Err(t.errors);
     }
+    t.renumber();
     t.func.frame_bytes = t.frame;
     Ok(t.func)
 }
@@ -249,15 +253,14 @@ impl<'m, 'a> Translator<'m, 'a> {
                     if !self.ended {
                         self.finish(Terminator::Jump(None, block));
                     }
-                    self.at = block;
-                    self.ended = false;
+                    self.enter(block);
                 }
                 Statement::Instruction(instruction) => {
                     if self.ended {
                         // Nothing jumps here; it is translated for its errors and dropped later.
-                        self.at = self.func.blocks.len();
+                        let block = self.func.blocks.len();
                         self.func.blocks.push(self.placeholder());
-                        self.ended = false;
+                        self.enter(block);
                     }
                     self.instruction(instruction);
                 }
@@ -380,6 +383,39 @@ impl<'m, 'a> Translator<'m, 'a> {
         self.current.push(inst);
     }
 
+    fn enter(&mut self, block: BlockId) {
+        self.at = block;
+        self.order.push(block);
+        self.ended = false;
+    }
+
+    /// Blocks were numbered as labels were met; from here on their numbers follow the text, so
+    /// that falling through leads to the next one.
+    fn renumber(&mut self) {
+        let mut number = vec![0; self.func.blocks.len()];
+        for (new, old) in self.order.iter().enumerate() {
+            number[*old] = new;
+        }
+        let mut blocks: Vec<Block> = self.order.iter().map(|old| self.func.blocks[*old].clone()).collect();
+        for block in &mut blocks {
+            match &mut block.end {
+                Terminator::Jump(_, to) => *to = number[*to],
+                Terminator::Branch(_, taken, next) => {
+                    *taken = number[*taken];
+                    *next = number[*next];
+                }
+                Terminator::Indirect(_, targets) => targets.iter_mut().for_each(|t| *t = number[*t]),
+                Terminator::End(_) => {}
+            }
+            for inst in &mut block.insts {
+                if matches!(inst.class, OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn) {
+                    inst.imm = number.get(inst.imm as usize).copied().unwrap_or(0) as i64;
+                }
+            }
+        }
+        self.func.blocks = blocks;
+    }
+
     /// Ends the current block.
     pub(super) fn finish(&mut self, end: Terminator) {
         self.func.blocks[self.at] = Block { insts: std::mem::take(&mut self.current), end };
@@ -391,8 +427,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         let next = self.func.blocks.len();
         self.func.blocks.push(self.placeholder());
         self.finish(end(next));
-        self.at = next;
-        self.ended = false;
+        self.enter(next);
     }
 
     fn end_implicitly(&mut self) {

@@ -1,0 +1,202 @@
+//! The command line.
+
+mod find;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use sim_core::reconvergence::registry::POLICIES;
+use sim_core::sm::scheduler::SCHEDULERS;
+use sim_frontend::diagnostic::Diagnostic;
+
+pub use find::{Found, find_workload, workload_folders};
+
+/// A GPU architecture simulator: real PTX in, a cycle-level answer out.
+#[derive(Parser)]
+#[command(name = "warpsim", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a workload or a PTX file on a simulated chip.
+    Run(Box<RunArgs>),
+    /// Lists the workloads.
+    Workloads,
+    /// Lists the chips.
+    Chips,
+    /// Lists the reconvergence policies and the warp schedulers.
+    Policies,
+}
+
+/// Options of `run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunArgs {
+    /// A workload's name, folder or workload.yaml; or a .ptx file with --entry.
+    pub workload: String,
+    /// Which of the workload's programs; the newest the chip runs by default.
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// Chip by name or file.
+    #[arg(long, default_value = "gtx480")]
+    pub chip: String,
+    /// Reconvergence policy, NAME[:key=value,…].
+    #[arg(long)]
+    pub policy: Option<String>,
+    /// Warp scheduler: lrr, gto, two_level[:N].
+    #[arg(long)]
+    pub scheduler: Option<String>,
+    /// Changes a parameter of the workload, or of the chip by its path (sm.branch_latency=2).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Worker threads of the engine.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// What is checked while it runs.
+    #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
+    pub check: String,
+    /// Without time.
+    #[arg(long)]
+    pub functional: bool,
+    /// Runs the first N launches without time.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip_launches: u64,
+    /// Stops after N core cycles.
+    #[arg(long, value_name = "N")]
+    pub max_cycles: Option<u64>,
+    /// Runs instructions the chip lacks.
+    #[arg(long)]
+    pub allow_newer_isa: bool,
+    /// Prints report.json instead of the summary.
+    #[arg(long)]
+    pub json: bool,
+    /// Writes report.json and host.json to a folder.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Writes a buffer's final bytes to a file.
+    #[arg(long, value_name = "BUFFER=FILE")]
+    pub dump: Vec<String>,
+    /// Entry of a .ptx file.
+    #[arg(long)]
+    pub entry: Option<String>,
+    /// Grid of a .ptx file: X[,Y[,Z]] blocks.
+    #[arg(long)]
+    pub grid: Option<String>,
+    /// Block of a .ptx file: X[,Y[,Z]] threads.
+    #[arg(long)]
+    pub block: Option<String>,
+    /// Argument of a .ptx file: TYPE:VALUE, or buffer:TYPE:LENGTH[:zeros|iota].
+    #[arg(long = "arg", value_name = "ARG")]
+    pub args: Vec<String>,
+    /// Dynamic shared memory of a .ptx file, in bytes.
+    #[arg(long, default_value_t = 0)]
+    pub dynamic_shared: u32,
+}
+
+/// Exit statuses.
+pub mod status {
+    /// Done, and right or unchecked.
+    pub const DONE: u8 = 0;
+    /// Results differ.
+    pub const DIFFERS: u8 = 1;
+    /// Bad input or usage.
+    pub const BAD_INPUT: u8 = 2;
+    /// A simulated fault, check violation, deadlock, or the limit of cycles.
+    pub const FAULT: u8 = 3;
+    /// Stopped by Ctrl-C.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+/// Prints diagnostics.
+pub fn complain(errors: &[Diagnostic]) {
+    for error in errors {
+        eprintln!("{}", error.render());
+    }
+}
+
+/// Runs the command.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { status::BAD_INPUT } else { status::DONE });
+        }
+    };
+    let code = match cli.command {
+        Command::Run(args) => crate::run::run(&args),
+        Command::Workloads => workloads(),
+        Command::Chips => chips(),
+        Command::Policies => policies(),
+    };
+    ExitCode::from(code)
+}
+
+fn table(header: &[&str]) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table.set_header(header.to_vec());
+    table
+}
+
+fn workloads() -> u8 {
+    let mut out = table(&["workload", "variants", "schedule", "description"]);
+    let mut bad = Vec::new();
+    for folder in workload_folders() {
+        match find_workload(&folder.display().to_string()) {
+            Ok(Found { spec, .. }) => {
+                let variants: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
+                let schedule = format!("{:?}", spec.schedule).to_lowercase();
+                out.add_row([spec.name.as_str(), &variants.join(" "), &schedule, &spec.description]);
+            }
+            Err(errors) => bad.extend(errors),
+        }
+    }
+    println!("{out}");
+    complain(&bad);
+    if bad.is_empty() { status::DONE } else { status::BAD_INPUT }
+}
+
+fn chips() -> u8 {
+    let mut out = table(&["chip", "cc", "SMs", "core MHz", "description"]);
+    for (name, _) in crate::configs::CHIPS {
+        match crate::configs::chip(name) {
+            Ok((chip, _)) => {
+                out.add_row([
+                    chip.name.clone(),
+                    chip.compute_capability.clone(),
+                    chip.limits.num_processors.to_string(),
+                    chip.clocks.core_mhz.to_string(),
+                    chip.description.clone(),
+                ]);
+            }
+            Err(errors) => {
+                complain(&errors);
+                return status::BAD_INPUT;
+            }
+        }
+    }
+    println!("{out}");
+    status::DONE
+}
+
+fn policies() -> u8 {
+    let mut out = table(&["policy", "what it does", "reference", "fairness", "parameters"]);
+    for policy in POLICIES {
+        let parameters: Vec<String> = policy
+            .parameters
+            .iter()
+            .map(|p| format!("{}={} ({})", p.name, p.default, p.doc))
+            .collect();
+        out.add_row([policy.name, policy.doc, policy.reference, policy.fairness, &parameters.join("; ")]);
+    }
+    println!("{out}\n");
+    let mut out = table(&["scheduler", "what it does"]);
+    for (name, doc) in SCHEDULERS {
+        out.add_row([name, doc]);
+    }
+    println!("{out}");
+    status::DONE
+}

@@ -1,0 +1,52 @@
+//! Chips and cost tables that ship with the command, and files of the user.
+
+use std::path::Path;
+
+use sim_frontend::chip::ChipSpec;
+use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::isa_cost::IsaCosts;
+
+/// Shipped chip files by name.
+pub const CHIPS: &[(&str, &str)] = &[("gtx480", include_str!("../configs/chips/gtx480.yaml"))];
+
+/// Shipped cost tables by name.
+const ISAS: &[(&str, &str)] = &[("2.0", include_str!("../configs/isa/2.0.yaml"))];
+
+/// Reads a text file.
+pub fn read(path: &Path) -> Result<Source, Diagnostic> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path)
+        .map_err(|error| Diagnostic::error("file", format!("{name} cannot be read: {error}")))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(&name, &text)),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            let source = Source::new(&name, &text);
+            let (line, column) = source.position(at as u32);
+            Err(Diagnostic::error("file", format!("{name}:{line}:{column}: the text is not UTF-8 here")))
+        }
+    }
+}
+
+/// A chip by name or file, with its cost table.
+pub fn chip(name: &str) -> Result<(ChipSpec, IsaCosts), Vec<Diagnostic>> {
+    let source = match CHIPS.iter().find(|(shipped, _)| *shipped == name) {
+        Some((_, text)) => Source::new(&format!("{name}.yaml"), text),
+        None if Path::new(name).exists() => read(Path::new(name)).map_err(|e| vec![e])?,
+        None => {
+            let names: Vec<&str> = CHIPS.iter().map(|(name, _)| *name).collect();
+            let message = format!("there is no chip or chip file `{name}`; chips: {}", names.join(", "));
+            return Err(vec![Diagnostic::error("chip", message)]);
+        }
+    };
+    let chip = ChipSpec::load(&source)?;
+    let isa = match ISAS.iter().find(|(shipped, _)| *shipped == chip.isa) {
+        Some((name, text)) => Source::new(&format!("isa/{name}.yaml"), text),
+        None => {
+            let beside = Path::new(name).parent().unwrap_or(Path::new("")).join(&chip.isa);
+            read(&beside).map_err(|e| vec![e])?
+        }
+    };
+    Ok((chip, IsaCosts::load(&isa)?))
+}

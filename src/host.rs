@@ -1,0 +1,50 @@
+//! What a run cost the host: `host.json`, kept apart from simulated facts.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+/// Facts of the host.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostReport {
+    /// Seconds from the start of the first launch to the end of the last.
+    pub seconds: f64,
+    /// Warp instructions, functional ones included, per second.
+    pub warp_instructions_per_second: f64,
+    /// Most memory the process had.
+    pub peak_memory_bytes: u64,
+    /// Worker threads.
+    pub threads: usize,
+    /// Lane code.
+    pub instruction_set: &'static str,
+}
+
+/// Measures a run.
+pub struct Meter(Instant);
+
+impl Meter {
+    /// Starts.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Stops.
+    pub fn stop(&self, warp_instructions: u64, threads: usize, instruction_set: &'static str) -> HostReport {
+        let seconds = self.0.elapsed().as_secs_f64();
+        HostReport {
+            seconds,
+            warp_instructions_per_second: warp_instructions as f64 / seconds.max(1e-9),
+            peak_memory_bytes: peak_memory(),
+            threads,
+            instruction_set,
+        }
+    }
+}
+
+/// The kernel's high-water mark of resident memory; 0 where it does not say.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}

@@ -1,0 +1,67 @@
+//! References: what workloads should compute, computed on the host in the plainest way.
+
+mod kernels;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use sim_frontend::workload::HostBuffer;
+
+/// What a reference sees: first contents of the buffers, parameters.
+pub struct Inputs<'a> {
+    /// Buffers by name.
+    pub buffers: &'a BTreeMap<String, HostBuffer>,
+    /// Parameters by name.
+    pub params: &'a BTreeMap<String, f64>,
+}
+
+/// A reference cannot be computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferenceError(pub String);
+
+impl fmt::Display for ReferenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A reference.
+pub type Reference = fn(&Inputs<'_>) -> Result<HostBuffer, ReferenceError>;
+
+/// The reference of a name.
+pub fn find(name: &str) -> Option<Reference> {
+    kernels::ALL.iter().find(|(n, _)| *n == name).map(|(_, f)| *f)
+}
+
+/// All names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    kernels::ALL.iter().map(|(name, _)| *name)
+}
+
+impl Inputs<'_> {
+    /// A parameter as a count.
+    pub fn count(&self, name: &str) -> Result<usize, ReferenceError> {
+        let value = self.params.get(name).copied().ok_or_else(|| ReferenceError(format!("no parameter `{name}`")))?;
+        Ok(value as usize)
+    }
+
+    /// A buffer.
+    pub fn buffer(&self, name: &str) -> Result<&HostBuffer, ReferenceError> {
+        self.buffers.get(name).ok_or_else(|| ReferenceError(format!("no buffer `{name}`")))
+    }
+
+    /// A buffer of f32.
+    pub fn f32s(&self, name: &str) -> Result<Vec<f32>, ReferenceError> {
+        self.buffer(name)?.as_f32().ok_or_else(|| ReferenceError(format!("`{name}` is not f32")))
+    }
+
+    /// A buffer of i32 or u32.
+    pub fn i32s(&self, name: &str) -> Result<Vec<i32>, ReferenceError> {
+        self.buffer(name)?.as_i32().ok_or_else(|| ReferenceError(format!("`{name}` is not 32 bits wide")))
+    }
+
+    /// A buffer of f64.
+    pub fn f64s(&self, name: &str) -> Result<Vec<f64>, ReferenceError> {
+        self.buffer(name)?.as_f64().ok_or_else(|| ReferenceError(format!("`{name}` is not f64")))
+    }
+}

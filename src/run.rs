@@ -1,0 +1,331 @@
+//! `warpsim run`.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+use sim_core::device::Options;
+use sim_core::error::{Fault, SimError};
+use sim_core::monitor::Check;
+use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::report::DeviceReport;
+use sim_core::sm::scheduler::WarpScheduler;
+use sim_frontend::chip::ChipSpec;
+use sim_frontend::diagnostic::{Diagnostic, nearest};
+use sim_frontend::isa_cost::IsaCosts;
+use sim_frontend::ptx::parser::scalar_type;
+use sim_frontend::workload::{Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Variant, WorkloadSpec};
+
+use crate::cli::{Found, RunArgs, complain, find_workload, status};
+use crate::configs;
+use crate::host::Meter;
+use crate::simulate::{Job, Outcome, Verdict, simulate};
+use crate::summary;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// `report.json`: simulated facts only.
+#[derive(Serialize)]
+pub struct Report {
+    /// Version of this format.
+    pub schema: u32,
+    /// Workload.
+    pub workload: String,
+    /// Program.
+    pub variant: String,
+    /// Chip.
+    pub chip: String,
+    /// Policy with every parameter.
+    pub policy: String,
+    /// Warp scheduler.
+    pub scheduler: String,
+    /// What was checked.
+    pub check: String,
+    /// Parameters.
+    pub params: BTreeMap<String, f64>,
+    /// An instruction above the chip's compute capability ran.
+    pub allow_newer_isa: bool,
+    /// pass, fail, unchecked, or stopped.
+    pub result: &'static str,
+    /// The first difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<String>,
+    /// What stopped the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stopped>,
+    /// The device.
+    #[serde(flatten)]
+    pub device: DeviceReport,
+}
+
+/// What stopped a run.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// A fault, check violation or deadlock.
+    Fault(Box<Fault>),
+    /// The limit of cycles.
+    MaxCycles {
+        /// The limit.
+        limit: u64,
+        /// Someone who still ran.
+        place: Option<Box<sim_core::error::Place>>,
+    },
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Runs; gives the exit status.
+pub fn run(args: &RunArgs) -> u8 {
+    match prepare(args) {
+        Ok(prepared) => execute(args, prepared),
+        Err(errors) => {
+            complain(&errors);
+            status::BAD_INPUT
+        }
+    }
+}
+
+struct Prepared {
+    job: Job,
+    variant: String,
+    chip: Arc<ChipSpec>,
+    costs: Arc<IsaCosts>,
+    options: Options,
+    scheduler: String,
+}
+
+fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
+    let one = |e: Diagnostic| vec![e];
+    let (chip, costs) = configs::chip(&args.chip)?;
+    let is_ptx = Path::new(&args.workload).extension().is_some_and(|e| e == "ptx");
+    let Found { spec, folder } = if is_ptx { from_ptx(args)? } else { find_workload(&args.workload)? };
+    let mut params = spec.params.clone();
+    for setting in &args.set {
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| one(Diagnostic::error("set", format!("--set takes KEY=VALUE, not `{setting}`"))))?;
+        let number = value
+            .parse::<f64>()
+            .ok()
+            .filter(|v| v.is_finite())
+            .ok_or_else(|| one(Diagnostic::error("set", format!("`{value}` is no number (--set {setting})"))))?;
+        if !params.contains_key(key) {
+            let known: Vec<&str> = params.keys().map(String::as_str).collect();
+            let mut error = Diagnostic::error("set", format!("`{}` has no parameter `{key}`; it has: {}", spec.name, known.join(", ")));
+            if let Some(near) = nearest(key, known) {
+                error = error.help(format!("did you mean `{near}`?"));
+            }
+            return Err(one(error));
+        }
+        params.insert(key.to_string(), number);
+    }
+    let policy = PolicyChoice::parse(args.policy.as_deref().unwrap_or(&chip.default_policy)).map_err(one)?;
+    let scheduler = args.scheduler.clone().unwrap_or_else(|| chip.default_scheduler.clone());
+    let options = Options {
+        policy,
+        scheduler: WarpScheduler::parse(&scheduler).map_err(one)?,
+        threads: args.threads,
+        check: match args.check.as_str() {
+            "off" => Check::Off,
+            "full" => Check::Full,
+            _ => Check::Safety,
+        },
+        max_cycles: args.max_cycles,
+        allow_newer_isa: args.allow_newer_isa,
+        schedule_dependent: spec.schedule == Schedule::Dependent,
+        instruction_set: None,
+    };
+    let variant = spec.variant(args.variant.as_deref(), if is_ptx { u32::MAX } else { chip.capability() }).map_err(one)?;
+    let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
+    let variant = variant.name.clone();
+    let job = Job { spec, folder, ptx, params, skip: args.skip_launches, functional: args.functional };
+    Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler })
+}
+
+/// A workload made of a PTX file and arguments of the command line.
+fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
+    let usage = |message: String| vec![Diagnostic::error("usage", message)];
+    let Some(entry) = args.entry.clone() else {
+        return Err(usage("a .ptx file needs --entry, --grid and --block".into()));
+    };
+    let size = |text: &Option<String>, what: &str| -> Result<Vec<Expr>, Vec<Diagnostic>> {
+        let text = text.as_deref().ok_or_else(|| usage(format!("a .ptx file needs {what}")))?;
+        let parts: Result<Vec<u32>, _> = text.split(',').map(|p| p.trim().parse::<u32>()).collect();
+        match parts {
+            Ok(parts) if parts.len() <= 3 => Ok(parts.into_iter().map(|n| Expr::Number(n.into())).collect()),
+            _ => Err(usage(format!("{what} takes one to three numbers, not `{text}`"))),
+        }
+    };
+    let mut buffers = BTreeMap::new();
+    let mut list = Vec::new();
+    for (i, arg) in args.args.iter().enumerate() {
+        let parts: Vec<&str> = arg.split(':').collect();
+        match parts.as_slice() {
+            ["buffer", ty, length, rest @ ..] if rest.len() <= 1 => {
+                let ty = scalar_type(ty).ok_or_else(|| usage(format!("--arg {arg}: there is no type `{ty}`")))?;
+                let init = match rest.first() {
+                    None | Some(&"zeros") => Init::Zeros,
+                    Some(&"iota") => Init::Iota,
+                    Some(other) => return Err(usage(format!("--arg {arg}: `{other}` is not zeros or iota"))),
+                };
+                let name = format!("arg{i}");
+                let length = Expr::Text((*length).to_string());
+                buffers.insert(name.clone(), BufferSpec { ty, length, init });
+                list.push(Argument::Buffer(name));
+            }
+            [ty, value] if scalar_type(ty).is_some() => {
+                let value = Expr::Text((*value).to_string());
+                list.push(Argument::Scalar(BTreeMap::from([((*ty).to_string(), value)])));
+            }
+            _ => return Err(usage(format!("--arg takes TYPE:VALUE or buffer:TYPE:LENGTH[:zeros|iota], not `{arg}`"))),
+        }
+    }
+    let path = PathBuf::from(&args.workload);
+    let file = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let spec = WorkloadSpec {
+        schema: 1,
+        name: file.clone(),
+        description: String::new(),
+        schedule: Schedule::Dependent,
+        reason: Some("nothing is known of it".into()),
+        params: BTreeMap::new(),
+        variants: vec![Variant { name: "file".into(), file, compiler: String::new(), target: "sm_10".into() }],
+        buffers,
+        launches: vec![Step::Launch(LaunchSpec {
+            entry,
+            grid: size(&args.grid, "--grid")?,
+            block: size(&args.block, "--block")?,
+            dynamic_shared: Some(Expr::Number(args.dynamic_shared.into())),
+            stream: 0,
+            args: list,
+        })],
+        expect: Vec::new(),
+    };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    Ok(Found { spec, folder })
+}
+
+fn execute(args: &RunArgs, p: Prepared) -> u8 {
+    // A second Ctrl-C ends the process at once.
+    let _ = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(status::INTERRUPTED));
+        }
+    });
+    let bar = std::io::stderr().is_terminal().then(|| {
+        let style = indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} blocks, cycle {msg}, ETA {eta}");
+        indicatif::ProgressBar::new(0).with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()))
+    });
+    let progress = |cycle: u64, done: u64, all: u64| {
+        if let Some(bar) = &bar {
+            bar.set_length(all);
+            bar.set_position(done);
+            bar.set_message(cycle.to_string());
+        }
+    };
+    let meter = Meter::start();
+    let policy = p.options.policy.canonical();
+    let outcome = simulate(&p.job, Arc::clone(&p.chip), Arc::clone(&p.costs), p.options.clone(), &STOP, &progress);
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(SimError::Input(errors)) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+        Err(other) => {
+            eprintln!("error: {other}");
+            return status::FAULT;
+        }
+    };
+    let instructions = outcome.report.kernels.iter().map(|k| k.warp_instructions).sum();
+    let host = meter.stop(instructions, args.threads, outcome.instruction_set);
+    let code = exit_status(&outcome);
+    if let Some(error) = &outcome.stopped {
+        eprintln!("error: {error}");
+    }
+    let dumps = dump(args, &outcome);
+    let report = report(args, &p, policy, outcome);
+    let text = match serde_json::to_string_pretty(&report) {
+        Ok(text) => text + "\n",
+        Err(error) => {
+            eprintln!("error: the report cannot be written: {error}");
+            return status::BAD_INPUT;
+        }
+    };
+    if let Some(folder) = &args.out {
+        let written = std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(folder.join("report.json"), &text))
+            .and_then(|()| {
+                let host = serde_json::to_string_pretty(&host).unwrap_or_default() + "\n";
+                std::fs::write(folder.join("host.json"), host)
+            });
+        if let Err(error) = written {
+            eprintln!("error: {} cannot be written: {error}", folder.display());
+            return status::BAD_INPUT;
+        }
+    }
+    if args.json {
+        print!("{text}");
+    } else {
+        print!("{}", summary::render(&report, &host, &p.chip));
+    }
+    if let Err(error) = dumps {
+        eprintln!("error: {error}");
+        return status::BAD_INPUT;
+    }
+    code
+}
+
+fn exit_status(outcome: &Outcome) -> u8 {
+    match (&outcome.stopped, &outcome.verdict) {
+        (Some(SimError::Interrupted), _) => status::INTERRUPTED,
+        (Some(_), _) => status::FAULT,
+        (None, Some(Verdict::Fail(_))) => status::DIFFERS,
+        _ => status::DONE,
+    }
+}
+
+fn dump(args: &RunArgs, outcome: &Outcome) -> Result<(), String> {
+    for request in &args.dump {
+        let (name, file) = request.split_once('=').ok_or(format!("--dump takes BUFFER=FILE, not `{request}`"))?;
+        let buffer = outcome.buffers.get(name).ok_or(format!("--dump: there is no buffer `{name}`"))?;
+        std::fs::write(file, &buffer.bytes).map_err(|error| format!("{file} cannot be written: {error}"))?;
+    }
+    Ok(())
+}
+
+fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Report {
+    let (result, difference) = match outcome.verdict {
+        Some(Verdict::Pass) => ("pass", None),
+        Some(Verdict::Fail(difference)) => ("fail", Some(difference)),
+        Some(Verdict::Unchecked) => ("unchecked", None),
+        None => ("stopped", None),
+    };
+    let stopped = outcome.stopped.map(|error| match error {
+        SimError::Stopped(fault) => Stopped::Fault(fault),
+        SimError::MaxCycles { limit, place } => Stopped::MaxCycles { limit, place },
+        _ => Stopped::Interrupted,
+    });
+    Report {
+        schema: 1,
+        workload: p.job.spec.name.clone(),
+        variant: p.variant.clone(),
+        chip: p.chip.name.clone(),
+        policy,
+        scheduler: p.scheduler.clone(),
+        check: args.check.clone(),
+        params: p.job.params.clone(),
+        allow_newer_isa: outcome.newer_isa,
+        result,
+        difference,
+        stopped,
+        device: outcome.report,
+    }
+}

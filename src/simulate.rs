@@ -1,0 +1,428 @@
+//! Runs a workload on a device: buffers, launches, comparison of results.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sim_core::context::Launch;
+use sim_core::device::{Device, Options, Progress};
+use sim_core::error::SimError;
+use sim_core::report::DeviceReport;
+use sim_frontend::chip::ChipSpec;
+use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::isa_cost::IsaCosts;
+use sim_frontend::program::ParamInfo;
+use sim_frontend::ptx::parser::scalar_type;
+use sim_frontend::workload::{
+    Argument, BufferSpec, Expectation, Expr, HostBuffer, Init, LaunchSpec, Params, SplitMix64, Step,
+    Tolerance, WorkloadSpec, evaluate,
+};
+
+use crate::reference::{self, Inputs};
+
+/// A workload with everything a run needs.
+pub struct Job {
+    /// The workload.
+    pub spec: WorkloadSpec,
+    /// Folder of its files.
+    pub folder: PathBuf,
+    /// PTX of the variant.
+    pub ptx: Source,
+    /// Parameters, as changed by `--set`.
+    pub params: Params,
+    /// Launches to run functionally first.
+    pub skip: u64,
+    /// All launches run functionally.
+    pub functional: bool,
+}
+
+/// How the results compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All as expected.
+    Pass,
+    /// The first difference, in words.
+    Fail(String),
+    /// Nothing is expected.
+    Unchecked,
+}
+
+/// What a run gave.
+pub struct Outcome {
+    /// The device's report.
+    pub report: DeviceReport,
+    /// How the results compare; `None` where the run stopped early.
+    pub verdict: Option<Verdict>,
+    /// Why it stopped early.
+    pub stopped: Option<SimError>,
+    /// Final contents of the buffers.
+    pub buffers: BTreeMap<String, HostBuffer>,
+    /// An instruction above the chip was allowed.
+    pub newer_isa: bool,
+    /// Lane code.
+    pub instruction_set: &'static str,
+}
+
+fn wrong(message: impl Into<String>) -> SimError {
+    SimError::Input(vec![Diagnostic::error("workload", message)])
+}
+
+fn number(expr: &Expr, params: &Params, what: &str) -> Result<f64, SimError> {
+    evaluate(expr, params).map_err(|reason| wrong(format!("{what}: {reason}")))
+}
+
+fn whole(expr: &Expr, params: &Params, what: &str) -> Result<u32, SimError> {
+    let value = number(expr, params, what)?;
+    if value >= 0.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0 {
+        Ok(value as u32)
+    } else {
+        Err(wrong(format!("{what}: {value} is no whole number of 32 bits")))
+    }
+}
+
+/// Runs a job. Input errors come back as the error; a run that stops is an outcome.
+pub fn simulate(
+    job: &Job,
+    chip: Arc<ChipSpec>,
+    costs: Arc<IsaCosts>,
+    options: Options,
+    stop: &AtomicBool,
+    progress: &Progress<'_>,
+) -> Result<Outcome, SimError> {
+    let mut device = Device::new(chip, costs, options);
+    let module = device.load_module(&job.ptx, false).map_err(SimError::Input)?;
+    let mut buffers = BTreeMap::new();
+    for (name, spec) in &job.spec.buffers {
+        let buffer = initial(job, name, spec, &buffers)?;
+        buffers.insert(name.clone(), buffer);
+    }
+    let mut addresses = BTreeMap::new();
+    for (name, buffer) in &buffers {
+        let address = device.malloc(name, buffer.bytes.len() as u64)?;
+        device.write(address, &buffer.bytes);
+        addresses.insert(name.clone(), address);
+    }
+    let mut runner = Runner { job, device: &mut device, module, addresses: &addresses, buffers: &buffers, launched: 0, stop, progress };
+    let mut params = job.params.clone();
+    let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| runner.device.synchronize(stop, progress));
+    if let Err(SimError::Input(errors)) = ran {
+        return Err(SimError::Input(errors));
+    }
+    let mut results = BTreeMap::new();
+    for (name, buffer) in &buffers {
+        let mut bytes = vec![0; buffer.bytes.len()];
+        device.read(addresses[name], &mut bytes);
+        results.insert(name.clone(), HostBuffer { ty: buffer.ty, bytes });
+    }
+    let verdict = match &ran {
+        Ok(()) => Some(judge(job, &buffers, &results)?),
+        Err(_) => None,
+    };
+    Ok(Outcome {
+        report: device.report(),
+        verdict,
+        stopped: ran.err(),
+        buffers: results,
+        newer_isa: device.used_newer_isa(),
+        instruction_set: device.instruction_set().name(),
+    })
+}
+
+struct Runner<'r> {
+    job: &'r Job,
+    device: &'r mut Device,
+    module: usize,
+    addresses: &'r BTreeMap<String, u64>,
+    buffers: &'r BTreeMap<String, HostBuffer>,
+    launched: u64,
+    stop: &'r AtomicBool,
+    progress: &'r Progress<'r>,
+}
+
+impl Runner<'_> {
+    fn steps(&mut self, steps: &[Step], params: &mut Params) -> Result<(), SimError> {
+        for step in steps {
+            match step {
+                Step::Launch(launch) => self.launch(launch, params)?,
+                Step::Fill { fill } => {
+                    self.device.synchronize(self.stop, self.progress)?;
+                    let (buffer, address) = self.buffer(&fill.buffer)?;
+                    let element = HostBuffer::element(buffer.ty, number(&fill.value, params, "fill")?);
+                    self.device.write(address, &element.repeat(buffer.len()));
+                }
+                Step::Loop { body } => {
+                    let passes = whole(&body.max_iterations, params, "max_iterations")?;
+                    for pass in 0..passes {
+                        if let Some(name) = &body.index {
+                            params.insert(name.clone(), pass.into());
+                        }
+                        self.steps(&body.launches, params)?;
+                        let Some(until) = &body.until else { continue };
+                        self.device.synchronize(self.stop, self.progress)?;
+                        let (buffer, address) = self.buffer(&until.buffer)?;
+                        let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes.len()] };
+                        self.device.read(address, &mut now.bytes);
+                        let index = whole(&until.index, params, "until")?;
+                        let value = now.number(index as usize).ok_or_else(|| {
+                            wrong(format!("until: `{}` has no element {index}", until.buffer))
+                        })?;
+                        if value == number(&until.equals, params, "until")? {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn buffer(&self, name: &str) -> Result<(&HostBuffer, u64), SimError> {
+        match (self.buffers.get(name), self.addresses.get(name)) {
+            (Some(buffer), Some(address)) => Ok((buffer, *address)),
+            _ => Err(wrong(format!("there is no buffer `{name}`"))),
+        }
+    }
+
+    fn launch(&mut self, spec: &LaunchSpec, params: &Params) -> Result<(), SimError> {
+        let Some(info) = self.device.entry_info(self.module, &spec.entry) else {
+            let known = self.device.entries(self.module).join(", ");
+            return Err(wrong(format!("{} has no entry `{}`; it has: {known}", self.job.ptx.name, spec.entry)));
+        };
+        if info.params.len() != spec.args.len() {
+            return Err(wrong(format!(
+                "{} takes {} arguments, {} are given",
+                spec.entry,
+                info.params.len(),
+                spec.args.len()
+            )));
+        }
+        let bytes = info.params.last().map_or(0, |p| p.offset + p.size);
+        let mut block = vec![0u8; bytes as usize];
+        for (argument, param) in spec.args.iter().zip(&info.params) {
+            let value = self.argument(argument, param, params)?;
+            if value.len() != param.size as usize {
+                return Err(wrong(format!(
+                    "{}: argument `{}` has {} bytes, the parameter {}",
+                    spec.entry,
+                    param.name,
+                    value.len(),
+                    param.size
+                )));
+            }
+            block[param.offset as usize..][..value.len()].copy_from_slice(&value);
+        }
+        let size = |list: &[Expr], what: &str| -> Result<[u32; 3], SimError> {
+            if list.is_empty() || list.len() > 3 {
+                return Err(wrong(format!("{what} needs one to three sizes")));
+            }
+            let mut out = [1; 3];
+            for (slot, expr) in out.iter_mut().zip(list) {
+                *slot = whole(expr, params, what)?;
+            }
+            Ok(out)
+        };
+        let launch = Launch {
+            module: self.module,
+            entry: spec.entry.clone(),
+            grid: size(&spec.grid, "grid")?,
+            block: size(&spec.block, "block")?,
+            dynamic_shared: spec.dynamic_shared.as_ref().map_or(Ok(0), |e| whole(e, params, "dynamic_shared"))?,
+            stream: spec.stream,
+            params: block,
+            functional: self.job.functional || self.launched < self.job.skip,
+        };
+        self.launched += 1;
+        self.device.launch(&launch)
+    }
+
+    fn argument(&self, argument: &Argument, param: &ParamInfo, params: &Params) -> Result<Vec<u8>, SimError> {
+        match argument {
+            Argument::Buffer(name) => {
+                let (_, address) = self.buffer(name)?;
+                Ok(address.to_le_bytes()[..(param.size as usize).min(8)].to_vec())
+            }
+            Argument::Scalar(pair) => {
+                let Some((ty, value)) = pair.iter().next().filter(|_| pair.len() == 1) else {
+                    return Err(wrong(format!("argument `{}` needs one type and value", param.name)));
+                };
+                if ty == "bytes" {
+                    return match value {
+                        Expr::Text(digits) => hex(digits).map_err(wrong),
+                        Expr::Number(_) => Err(wrong("bytes are written as a text of hexadecimal digits")),
+                    };
+                }
+                let Some(scalar) = scalar_type(ty) else {
+                    return Err(wrong(format!("argument `{}`: there is no type `{ty}`", param.name)));
+                };
+                Ok(HostBuffer::element(scalar, number(value, params, &param.name)?))
+            }
+        }
+    }
+}
+
+fn hex(digits: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = digits.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+    if !digits.len().is_multiple_of(2) {
+        return Err("hexadecimal bytes need an even number of digits".into());
+    }
+    digits
+        .chunks(2)
+        .map(|pair| {
+            let text = std::str::from_utf8(pair).unwrap_or("");
+            u8::from_str_radix(text, 16).map_err(|_| format!("`{text}` is no hexadecimal byte"))
+        })
+        .collect()
+}
+
+/// The first contents of a buffer.
+fn initial(job: &Job, name: &str, spec: &BufferSpec, before: &BTreeMap<String, HostBuffer>) -> Result<HostBuffer, SimError> {
+    let length = whole(&spec.length, &job.params, &format!("length of `{name}`"))? as usize;
+    let ty = spec.ty;
+    let mut buffer = HostBuffer::zeros(ty, length);
+    let fill = |bytes: &mut Vec<u8>, value: &mut dyn FnMut(usize) -> f64| {
+        bytes.clear();
+        (0..length).for_each(|i| bytes.extend(HostBuffer::element(ty, value(i))));
+    };
+    let put = |buffer: &mut HostBuffer, bytes: &[u8]| {
+        if bytes.len() > buffer.bytes.len() {
+            return Err(wrong(format!("`{name}` has {} bytes, its contents {}", buffer.bytes.len(), bytes.len())));
+        }
+        buffer.bytes[..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    };
+    match &spec.init {
+        Init::Zeros => {}
+        Init::Iota => fill(&mut buffer.bytes, &mut |i| i as f64),
+        Init::Random { seed, min, max } => {
+            let mut generator = SplitMix64(*seed);
+            fill(&mut buffer.bytes, &mut |_| generator.next_value(ty, *min, *max));
+        }
+        Init::Formula { modulo, scale, offset } => {
+            let modulo = (*modulo).max(1);
+            fill(&mut buffer.bytes, &mut |i| (i as u64 % modulo) as f64 * scale + offset);
+        }
+        Init::Values(values) => {
+            let bytes: Vec<u8> = values.iter().flat_map(|v| HostBuffer::element(ty, *v)).collect();
+            put(&mut buffer, &bytes)?;
+        }
+        Init::Hex(digits) => put(&mut buffer, &hex(digits).map_err(wrong)?)?,
+        Init::File(file) => put(&mut buffer, &data_file(job, file)?)?,
+        Init::Reference(function) => {
+            let made = call(function, before, &job.params)?;
+            if made.ty != ty {
+                return Err(wrong(format!("`{function}` makes .{} elements, `{name}` has .{}", made.ty.name(), ty.name())));
+            }
+            put(&mut buffer, &made.bytes)?;
+        }
+    }
+    Ok(buffer)
+}
+
+/// The data of a `.npy` file, or the bytes of any other.
+fn data_file(job: &Job, file: &str) -> Result<Vec<u8>, SimError> {
+    let path = job.folder.join(file);
+    let bytes = std::fs::read(&path).map_err(|error| wrong(format!("{} cannot be read: {error}", path.display())))?;
+    if !bytes.starts_with(b"\x93NUMPY") {
+        return Ok(bytes);
+    }
+    let length = match bytes.get(6) {
+        Some(1) => bytes.get(8..10).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]])) + 10),
+        _ => bytes.get(8..12).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]).saturating_add(12)),
+    };
+    let data = length.and_then(|length| bytes.get(length as usize..));
+    data.map(<[u8]>::to_vec).ok_or_else(|| wrong(format!("{} is no whole .npy file", path.display())))
+}
+
+fn call(name: &str, buffers: &BTreeMap<String, HostBuffer>, params: &Params) -> Result<HostBuffer, SimError> {
+    let Some(function) = reference::find(name) else {
+        let known: Vec<&str> = reference::names().collect();
+        return Err(wrong(format!("there is no reference `{name}`; there are: {}", known.join(", "))));
+    };
+    function(&Inputs { buffers, params }).map_err(|error| wrong(format!("reference `{name}`: {error}")))
+}
+
+fn judge(job: &Job, before: &BTreeMap<String, HostBuffer>, after: &BTreeMap<String, HostBuffer>) -> Result<Verdict, SimError> {
+    if job.spec.expect.is_empty() {
+        return Ok(Verdict::Unchecked);
+    }
+    for expectation in &job.spec.expect {
+        let Some(got) = after.get(&expectation.buffer) else { continue };
+        let expected = expected(job, expectation, got, before)?;
+        if let Some(difference) = difference(&expectation.buffer, got, &expected, expectation.tolerance) {
+            return Ok(Verdict::Fail(difference));
+        }
+    }
+    Ok(Verdict::Pass)
+}
+
+fn expected(job: &Job, e: &Expectation, got: &HostBuffer, before: &BTreeMap<String, HostBuffer>) -> Result<HostBuffer, SimError> {
+    if let Some(function) = &e.reference {
+        return call(function, before, &job.params);
+    }
+    let bytes = match (&e.values, &e.file) {
+        (Some(values), _) => values.iter().flat_map(|v| HostBuffer::element(got.ty, *v)).collect(),
+        (None, Some(file)) => data_file(job, file)?,
+        (None, None) => Vec::new(),
+    };
+    Ok(HostBuffer { ty: got.ty, bytes })
+}
+
+/// The first element that differs by more than the tolerance, in words.
+fn difference(name: &str, got: &HostBuffer, expected: &HostBuffer, tolerance: Tolerance) -> Option<String> {
+    if expected.is_empty() || expected.len() > got.len() || expected.ty.bytes() != got.ty.bytes() {
+        return Some(format!("{name} has {} elements of {} bytes, {} of {} are expected", got.len(), got.ty.bytes(), expected.len(), expected.ty.bytes()));
+    }
+    let size = got.ty.bytes() as usize;
+    for i in 0..expected.len() {
+        let (a, b) = (&got.bytes[i * size..][..size], &expected.bytes[i * size..][..size]);
+        if a == b {
+            continue;
+        }
+        let (x, y) = (got.number(i).unwrap_or(f64::NAN), expected.number(i).unwrap_or(f64::NAN));
+        let near = match tolerance {
+            Tolerance::Exact => false,
+            Tolerance::Ulp(n) => ulps(a, b) <= u64::from(n),
+            Tolerance::Near { abs, rel } => (x - y).abs() <= abs + rel * y.abs(),
+        };
+        if !near {
+            return Some(format!("{name}[{i}] is {x}, {y} is expected"));
+        }
+    }
+    None
+}
+
+/// Distance of two floating-point values of equal size, in units in the last place.
+fn ulps(a: &[u8], b: &[u8]) -> u64 {
+    let ordered = |bytes: &[u8]| -> i64 {
+        let mut wide = [0; 8];
+        wide[..bytes.len()].copy_from_slice(bytes);
+        let bits = u64::from_le_bytes(wide) as i64;
+        let sign = 1i64 << (bytes.len() * 8 - 1);
+        if bits & sign == 0 { bits } else { -(bits & !sign) }
+    };
+    ordered(a).abs_diff(ordered(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerances() {
+        let got = HostBuffer::from_f32(&[1.0, 2.0]);
+        let next = HostBuffer::from_f32(&[1.0, f32::from_bits(2f32.to_bits() + 2)]);
+        assert!(difference("x", &got, &next, Tolerance::Exact).is_some());
+        assert!(difference("x", &got, &next, Tolerance::Ulp(1)).is_some());
+        assert_eq!(difference("x", &got, &next, Tolerance::Ulp(2)), None);
+        assert_eq!(difference("x", &got, &next, Tolerance::Near { abs: 1e-5, rel: 0.0 }), None);
+        assert!(difference("x", &got, &HostBuffer::from_f32(&[]), Tolerance::Exact).is_some());
+        assert_eq!(ulps(&0f32.to_le_bytes(), &(-0f32).to_le_bytes()), 0);
+    }
+
+    #[test]
+    fn hexadecimal() {
+        assert_eq!(hex("00 ff1A"), Ok(vec![0, 255, 26]));
+        assert!(hex("0").is_err() && hex("zz").is_err());
+    }
+}

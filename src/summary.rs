@@ -1,0 +1,102 @@
+//! A summary fit for one screen, with one line that says what bounds the run and why.
+
+use std::fmt::Write;
+
+use sim_frontend::chip::ChipSpec;
+
+use crate::host::HostReport;
+use crate::run::Report;
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+/// The summary.
+pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
+    let mut out = String::new();
+    let d = &report.device;
+    let _ = writeln!(out, "{} ({}) on {}, policy {}, scheduler {}", report.workload, report.variant, report.chip, report.policy, report.scheduler);
+    let _ = writeln!(out, "result: {}{}", report.result, report.difference.as_ref().map_or(String::new(), |t| format!(" — {t}")));
+    let instructions: u64 = d.kernels.iter().map(|k| k.warp_instructions).sum();
+    if d.cycles == 0 {
+        let _ = writeln!(out, "functional: {instructions} warp instructions");
+    } else {
+        let slots = d.issued + d.stalls.values().sum::<u64>();
+        let ipc = d.warp_instructions as f64 / d.cycles as f64;
+        let _ = writeln!(out, "cycles: {} core cycles, {:.2} warp instructions per cycle", d.cycles, ipc);
+        let _ = writeln!(
+            out,
+            "instructions: {} warp, {} thread, {} injected control; lanes used {:.1} %",
+            d.warp_instructions,
+            d.thread_instructions,
+            d.control_instructions,
+            d.lane_utilisation_ppm as f64 / 1e4
+        );
+        let mut stalls: Vec<(&String, &u64)> = d.stalls.iter().filter(|(_, n)| **n > 0).collect();
+        stalls.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        let list: Vec<String> = stalls.iter().map(|(name, n)| format!("{name} {:.1} %", percent(**n, slots))).collect();
+        let _ = writeln!(out, "issue slots: issued {:.1} %, {}", percent(d.issued, slots), list.join(", "));
+        let m = &d.memory;
+        let seconds = d.cycles as f64 / chip.clocks().core_khz as f64 / 1e3;
+        let _ = writeln!(
+            out,
+            "memory: {} accesses in {} lines; L1 hits {:.1} %, L2 hits {:.1} %; DRAM {} KiB, {:.1} GB/s, row hits {:.1} %",
+            m.accesses,
+            m.transactions,
+            percent(m.l1.hits + m.l1.merges, m.l1.hits + m.l1.merges + m.l1.misses),
+            percent(m.l2.hits + m.l2.merges, m.l2.hits + m.l2.merges + m.l2.misses),
+            m.dram.bytes / 1024,
+            m.dram.bytes as f64 / seconds / 1e9,
+            percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses)
+        );
+        let _ = writeln!(out, "bound: {}", bound(report, chip));
+    }
+    for kernel in d.kernels.iter().take(6) {
+        let _ = writeln!(
+            out,
+            "  {} {}: {} cycles, {} warp instructions, {} registers, {} blocks an SM (limit: {})",
+            kernel.grid_id, kernel.name, kernel.cycles, kernel.warp_instructions, kernel.registers_per_thread, kernel.resident_blocks, kernel.occupancy_limit
+        );
+    }
+    if d.kernels.len() > 6 {
+        let _ = writeln!(out, "  … and {} launches more", d.kernels.len() - 6);
+    }
+    let _ = writeln!(
+        out,
+        "host: {:.2} s, {:.2} M warp instructions per second, {} MiB, {} thread{}",
+        host.seconds,
+        host.warp_instructions_per_second / 1e6,
+        host.peak_memory_bytes >> 20,
+        host.threads,
+        if host.threads == 1 { "" } else { "s" }
+    );
+    out
+}
+
+/// What bounds a run: the fullest resource, or what most empty issue slots wait for.
+fn bound(report: &Report, chip: &ChipSpec) -> String {
+    let d = &report.device;
+    let slots = d.issued + d.stalls.values().sum::<u64>();
+    let issued = percent(d.issued, slots);
+    let clocks = chip.clocks();
+    let channel_cycles = clocks.to_dram(d.cycles) * u64::from(chip.memory.partitions);
+    let bus = percent(d.memory.dram.busy_cycles, channel_cycles);
+    if issued >= 75.0 {
+        return format!("issue — {issued:.0} % of the issue slots are used");
+    }
+    if bus >= 60.0 {
+        return format!("DRAM bandwidth — the data buses are busy {bus:.0} % of the time");
+    }
+    let stall = |name: &str| d.stalls.get(name).copied().unwrap_or(0);
+    let largest = d.stalls.iter().max_by_key(|(name, n)| (**n, name.len())).map_or("", |(name, _)| name.as_str());
+    let share = percent(stall(largest), slots);
+    match largest {
+        "memory" => format!("memory latency — in {share:.0} % of the slots every warp waits for a load; DRAM is busy {bus:.0} %"),
+        "dependency" => format!("dependences — in {share:.0} % of the slots every warp waits for a result; more warps or independent work would help"),
+        "unit_busy" => format!("a unit — in {share:.0} % of the slots ready warps find their unit busy"),
+        "barrier" => format!("barriers — in {share:.0} % of the slots every warp waits at one"),
+        "idle" => format!("too few blocks — {share:.0} % of the slots belong to SMs without work"),
+        "finishing" => format!("stores at the end of blocks — {share:.0} % of the slots"),
+        other => format!("{other} — {share:.0} % of the slots"),
+    }
+}
