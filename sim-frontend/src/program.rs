@@ -16,8 +16,8 @@ pub const NO_PC: Pc = u32::MAX;
 
 /// A row operand: 32 lanes of 32 bits. Values below [`Row::CONST`] are rows of the warp's own
 /// register block (physical registers first, then the special-register rows); from `CONST` on
-/// they index [`Program::consts`]. A 64-bit value takes two consecutive rows, the first even,
-/// read as 32 lanes of 64 bits.
+/// they index [`Program::consts`]. A 64-bit value takes two consecutive rows, the first even: low
+/// words, then high words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Row(pub u16);
 

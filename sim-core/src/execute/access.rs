@@ -101,12 +101,8 @@ pub fn read_element(rows: &[LaneRow], consts: &[LaneRow], row: Row, lane: u32, b
     if bits <= 32 {
         return read_row(rows, consts, row)[lane].into();
     }
-    // A pair holds 32 lanes of 64 bits: lane l is words 2l and 2l+1 of the two rows.
-    let second = Row(row.0 + 1);
-    let half = if lane < 16 { row } else { second };
-    let words = read_row(rows, consts, half);
-    let at = 2 * lane % 32;
-    u64::from(words[at]) | u64::from(words[at + 1]) << 32
+    let high = read_row(rows, consts, Row(row.0 + 1))[lane];
+    u64::from(read_row(rows, consts, row)[lane]) | u64::from(high) << 32
 }
 
 /// Writes an element of a row in one lane.
@@ -119,10 +115,10 @@ pub fn write_element(rows: &mut [LaneRow], row: Row, lane: u32, value: u64, bits
         }
         return;
     }
-    let at = 2 * lane % 32;
-    if let Some(row) = rows.get_mut(usize::from(row.0) + lane / 16) {
-        row.0[at] = value as u32;
-        row.0[at + 1] = (value >> 32) as u32;
+    let first = usize::from(row.0);
+    if let Some([low, high]) = rows.get_mut(first..first + 2) {
+        low.0[lane] = value as u32;
+        high.0[lane] = (value >> 32) as u32;
     }
 }
 

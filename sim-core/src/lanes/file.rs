@@ -1,13 +1,14 @@
 //! The registers of a warp as lane functions see them: rows of 32 lanes. All reads come before
 //! all writes, so sources may be destinations too.
 
-use bytemuck::{Pod, Zeroable};
 use sim_frontend::program::{Pred, Row};
 use sim_memory::vocabulary::LaneMask;
 
-/// One register row: 32 lanes of 32 bits. Two of them are 32 lanes of 64 bits.
+/// One register row: 32 lanes of 32 bits. A 64-bit value takes two, low and high words, so that a
+/// lane's bits lie in its own words whatever the width: rows are reused with other widths by
+/// lanes that are elsewhere in the program.
 #[repr(C, align(64))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneRow(pub [u32; 32]);
 
 /// What a lane function works on.
@@ -37,16 +38,11 @@ impl LaneFile<'_> {
         self.row(row).0
     }
 
-    /// 32 lanes of 64 bits.
+    /// 32 lanes of 64 bits: low words in the first row, high words in the second.
     #[inline(always)]
     pub fn r64(&self, row: Row) -> [u64; 32] {
-        let rows = if row.0 >= Row::CONST {
-            let first = usize::from(row.0 - Row::CONST);
-            &self.consts[first..first + 2]
-        } else {
-            &self.rows[usize::from(row.0)..usize::from(row.0) + 2]
-        };
-        *bytemuck::from_bytes(bytemuck::cast_slice(rows))
+        let (low, high) = (self.row(row), self.row(Row(row.0 + 1)));
+        std::array::from_fn(|i| u64::from(low.0[i]) | u64::from(high.0[i]) << 32)
     }
 
     /// Writes `mask`'s lanes of 32 bits; a sink takes nothing.
@@ -65,15 +61,9 @@ impl LaneFile<'_> {
     /// Writes `mask`'s lanes of 64 bits; a sink takes nothing.
     #[inline(always)]
     pub fn w64(&mut self, row: Row, mask: LaneMask, values: [u64; 32]) {
-        let first = usize::from(row.0);
-        let Some(rows) = self.rows.get_mut(first..first + 2) else { return };
-        let to: &mut [u64; 32] = bytemuck::from_bytes_mut(bytemuck::cast_slice_mut(rows));
-        if mask == LaneMask::MAX {
-            *to = values;
-        } else {
-            for lane in 0..32 {
-                to[lane] = if mask >> lane & 1 == 1 { values[lane] } else { to[lane] };
-            }
+        if row.is_some() {
+            self.w32(row, mask, values.map(|v| v as u32));
+            self.w32(Row(row.0 + 1), mask, values.map(|v| (v >> 32) as u32));
         }
     }
 

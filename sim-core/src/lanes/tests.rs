@@ -81,9 +81,8 @@ fn run(text: &str, a: u64, b: u64, c: u64) -> u64 {
     let mut rows = vec![LaneRow([0; 32]); 20];
     let put = |rows: &mut Vec<LaneRow>, at: usize, value: u64, wide: bool| {
         if wide {
-            let pair = std::array::from_fn(|i| if i % 2 == 0 { value as u32 } else { (value >> 32) as u32 });
-            rows[at] = LaneRow(pair);
-            rows[at + 1] = LaneRow(pair);
+            rows[at] = LaneRow([value as u32; 32]);
+            rows[at + 1] = LaneRow([(value >> 32) as u32; 32]);
         } else {
             rows[at] = LaneRow([value as u32; 32]);
         }
@@ -102,7 +101,7 @@ fn run(text: &str, a: u64, b: u64, c: u64) -> u64 {
         return u64::from(preds[0] & 1);
     }
     let low = u64::from(rows[16].0[0]);
-    if form.dst.bits() == 64 { low | u64::from(rows[16].0[1]) << 32 } else { low }
+    if form.dst.bits() == 64 { low | u64::from(rows[17].0[0]) << 32 } else { low }
 }
 
 #[test]

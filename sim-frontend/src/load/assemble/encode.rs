@@ -303,9 +303,8 @@ impl Encoder<'_> {
         }
         let row = Row(Row::CONST + self.consts.len() as u16);
         if wide {
-            let pair = std::array::from_fn(|i| if i % 2 == 0 { bits as u32 } else { (bits >> 32) as u32 });
-            self.consts.push(pair);
-            self.consts.push(pair);
+            self.consts.push([bits as u32; 32]);
+            self.consts.push([(bits >> 32) as u32; 32]);
         } else {
             self.consts.push([bits as u32; 32]);
         }
