@@ -41,8 +41,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 impl Inputs<'_> {
     /// A parameter as a count.
     pub fn count(&self, name: &str) -> Result<usize, ReferenceError> {
-        let value = self.params.get(name).copied().ok_or_else(|| ReferenceError(format!("no parameter `{name}`")))?;
-        Ok(value as usize)
+        Ok(self.number(name)? as usize)
+    }
+
+    /// A parameter.
+    pub fn number(&self, name: &str) -> Result<f64, ReferenceError> {
+        self.params.get(name).copied().ok_or_else(|| ReferenceError(format!("no parameter `{name}`")))
     }
 
     /// A buffer.

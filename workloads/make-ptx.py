@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Makes the PTX of the workloads from their CUDA sources, and checks it.
+
+sm_20 by Debian's clang-14, sm_52 by NVRTC 11.8, sm_90 by NVRTC 12.9, the latter two from PyPI
+(nvidia-cuda-nvrtc-cu11, -cu12; ptxas for --check from nvidia-cuda-nvcc-cu11, -cu12) in a virtual
+environment that this script runs in. The sm_20 PTX of vecadd, fmaloop, sgemm and reduce is what
+LLVM 14 made of the same kernels when other simulators were measured on them; it is kept.
+
+usage: make-ptx.py [--check] [WORKLOAD…]
+"""
+import ctypes, glob, os, pathlib, subprocess, sys, sysconfig
+
+here = pathlib.Path(__file__).resolve().parent
+site = pathlib.Path(sysconfig.get_paths()["purelib"])
+kept = {"vecadd", "fmaloop", "sgemm", "reduce"}
+newer = {"warp_sum"}
+
+
+def library(package, pattern):
+    found = sorted(glob.glob(str(site / "nvidia" / package / "lib" / pattern)))
+    if not found:
+        sys.exit(f"{pattern} is not installed: pip install nvidia-cuda-nvrtc-cu11 nvidia-cuda-nvrtc-cu12")
+    return ctypes.CDLL(found[0])
+
+
+def nvrtc(lib, source, name, arch):
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    text = (here / "common/prelude.cuh").read_text()
+    names = (ctypes.c_char_p * 1)(b"../common/prelude.cuh")
+    texts = (ctypes.c_char_p * 1)(text.encode())
+    lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 1, texts, names)
+    options = (ctypes.c_char_p * 2)(f"--gpu-architecture=compute_{arch}".encode(), b"--fmad=false")
+    status = lib.nvrtcCompileProgram(program, 2, options)
+    lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    lib.nvrtcGetProgramLog(program, log)
+    if status:
+        sys.exit(f"{name}: {log.value.decode()}")
+    lib.nvrtcGetPTXSize(program, ctypes.byref(size))
+    out = ctypes.create_string_buffer(size.value)
+    lib.nvrtcGetPTX(program, out)
+    return out.value.decode()
+
+
+def ptxas(package, arch, file):
+    tools = sorted(glob.glob(str(site / "nvidia" / package / "bin" / "ptxas")))
+    if not tools:
+        sys.exit("ptxas is not installed: pip install nvidia-cuda-nvcc-cu11 nvidia-cuda-nvcc-cu12")
+    # Wheels do not keep the permission to execute.
+    os.chmod(tools[0], 0o755)
+    subprocess.run([tools[0], f"-arch={arch}", "-o", os.devnull, str(file)], check=True)
+
+
+arguments = [a for a in sys.argv[1:] if not a.startswith("-")]
+check = "--check" in sys.argv
+for source in sorted(here.glob("*/*.cu")):
+    name = source.stem
+    if arguments and name not in arguments:
+        continue
+    folder = source.parent
+    if name not in kept and name not in newer:
+        out = folder / f"{name}.sm_20.ptx"
+        command = ["clang-14", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_20", "-nocudainc",
+                   "-nocudalib", "-O2", "-ffp-contract=off", "-S", "-o", str(out), source.name]
+        subprocess.run(command, check=True, cwd=folder, stderr=subprocess.DEVNULL)
+    for package, pattern, arch, nvcc in [("cuda_nvrtc", "libnvrtc.so.11*", 52, "cuda_nvcc"), ("cuda_nvrtc", "libnvrtc.so.12", 90, "cuda_nvcc")]:
+        text = nvrtc(library(package, pattern), source.read_text(), source.name, arch)
+        (folder / f"{name}.sm_{arch}.ptx").write_text(text)
+    if check:
+        for file in sorted(folder.glob(f"{name}.*.ptx")):
+            target = file.suffixes[0][1:]
+            ptxas("cuda_nvcc", "sm_50" if target == "sm_20" else target, file)
+    print(name)
