@@ -41,6 +41,7 @@ pub struct InFlight {
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     left: u32,
+    lanes: LaneMask,
 }
 
 /// No group.
@@ -70,9 +71,9 @@ impl Accesses {
         }
     }
 
-    /// Registers a group of `parts` accesses.
-    pub fn group(&mut self, parts: u32) -> u32 {
-        let group = Group { left: parts };
+    /// Registers a group of `parts` accesses of `lanes`.
+    pub fn group(&mut self, parts: u32, lanes: LaneMask) -> u32 {
+        let group = Group { left: parts, lanes };
         match self.free_groups.pop() {
             Some(id) => {
                 self.groups[id as usize] = group;
@@ -207,8 +208,9 @@ impl RegisterPort for Port<'_> {
             let parts = &mut self.accesses.groups[group as usize];
             parts.left -= 1;
             if parts.left == 0 {
+                let lanes = parts.lanes;
                 self.accesses.free_groups.push(group);
-                warp.board.release(hot.blocking(), LaneMask::MAX);
+                warp.board.release(hot.blocking(), lanes);
             }
         }
         self.accesses.close_if_done(access);

@@ -644,7 +644,7 @@ impl<P: Reconvergence> Sm<P> {
         for i in 0..self.resident.requests.len() {
             let request = self.resident.requests.get(i);
             if request.parts > 1 && request.part == 0 {
-                group = self.accesses.group(request.parts.into());
+                group = self.accesses.group(request.parts.into(), request.lanes);
             }
             let warp = &mut self.resident.warps[w];
             let code = &self.resident.kernels[warp.kernel].code;

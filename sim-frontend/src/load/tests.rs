@@ -1,1 +1,92 @@
 use super::*;
+use crate::program::{OpClass, Pred};
+
+fn module(text: &str) -> Module {
+    Module::build(&Source::new("t.ptx", text), false).unwrap_or_else(|e| panic!("{}", e[0].render()))
+}
+
+const HEAD: &str = ".version 7.0\n.target sm_20\n.address_size 64\n";
+
+fn program(text: &str, flow: ControlFlow) -> Arc<Program> {
+    module(text).program("k", &|_| Some(0x1000), flow, 8192).unwrap_or_else(|e| panic!("{}", e[0].render()))
+}
+
+#[test]
+fn tf_load_environments_become_numbers() {
+    let text = format!(
+        "{HEAD}.global .u32 g[2] = {{7, 8}};\n.entry k(.param .u64 p, .param .u32 n)\n{{ .reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<3>;\n\
+         ld.param.u32 %r1, [n];\nmov.u32 %r2, %tid.x;\nsetp.ge.s32 %p1, %r2, %r1;\n@%p1 bra DONE;\nmov.u64 %rd1, g;\nst.global.u32 [%rd1+4], %r2;\nDONE: ret; }}"
+    );
+    let m = module(&text);
+    assert_eq!(m.globals()[0].init, [7, 0, 0, 0, 8, 0, 0, 0]);
+    let plain = program(&text, ControlFlow::Plain);
+    let classes: Vec<OpClass> = plain.ops.iter().map(|op| op.class).collect();
+    use OpClass as C;
+    assert_eq!(classes, [C::LoadParam, C::Data, C::Data, C::Branch, C::Data, C::Store, C::Exit]);
+    assert_eq!(plain.ops[0].imm, 8);
+    assert_eq!(plain.ops[3].target, 6);
+    assert_ne!(plain.ops[3].guard, Pred::TRUE);
+    assert_eq!(plain.ops[5].imm, 4);
+    assert_eq!((plain.param_bytes, plain.params[1].offset), (12, 8));
+    let injected = program(&text, ControlFlow::Injected);
+    let classes: Vec<OpClass> = injected.ops.iter().map(|op| op.class).collect();
+    assert_eq!(classes, [C::LoadParam, C::Data, C::Data, C::Ssy, C::Branch, C::Data, C::Store, C::Sync, C::Exit]);
+    assert_eq!(injected.ops[3].target, 8);
+    assert_eq!(injected.info[4].base_pc, 3);
+    assert_eq!((injected.info[7].injected, injected.info[7].base_pc), (true, 6));
+}
+
+#[test]
+fn tf_7_listing_5_4_scopes() {
+    // CS listing 5.4 with types that PTX accepts in the inner block.
+    let text = format!(
+        "{HEAD}.entry k() {{ .reg .s32 r; .reg .pred p;\nBLOCK: {{ {{ add.s32 r, r, r;\nbra.uni SKIP;\n.reg .u64 r;\nSKIP: add.u64 r, r, r;\n@!p bra BLOCK;\n@p bra CONTINUE; }}\nBLOCK: }}\nCONTINUE: }}"
+    );
+    let plain = program(&text, ControlFlow::Plain);
+    let first = &plain.ops[0];
+    let second = plain.ops.iter().find(|op| op.dst[0] != first.dst[0] && op.dst[0].is_some());
+    assert!(second.is_some(), "the inner register is another one");
+    // `@!p bra BLOCK` goes to the inner label, which is the end of the outer block.
+    let branch = plain.ops.iter().find(|op| op.guard.negated()).expect("the guarded branch");
+    assert_eq!(plain.ops[branch.target as usize].class, OpClass::Exit);
+}
+
+#[test]
+fn tf_3_listing_5_3_calls_go_through_the_frame() {
+    let text = format!(
+        "{HEAD}.func (.param .u64 r) function(.param .u32 p) {{ .reg .u32 %a; .reg .u64 %b; ld.param.u32 %a, [p]; cvt.u64.u32 %b, %a; st.param.u64 [r], %b; ret; }}\n\
+         .entry k() {{ .reg .pred p; .reg .u64 rr; .local .align 16 .b8 x[16]; {{ .param .u64 r; .param .u32 a;\nst.param.u32 [a], 9;\n@p call (r), function, (a);\nld.param.u64 rr, [r]; }} ret; }}"
+    );
+    let plain = program(&text, ControlFlow::Injected);
+    // The caller's frame has 16 bytes (x); r lies behind it, then a, as in the listing.
+    let store = plain.ops.iter().find(|op| op.class == OpClass::Store).expect("the argument");
+    assert_eq!(store.imm, 24);
+    let loads: Vec<i64> = plain.ops.iter().filter(|op| op.class == OpClass::Load).map(|op| op.imm).collect();
+    assert!(loads.contains(&16) && loads.contains(&8), "{loads:?}: r in the caller, p in the callee");
+    let call = plain.ops.iter().position(|op| op.class == OpClass::Call).expect("the call");
+    assert_eq!(plain.ops[call - 1].class, OpClass::PreReturn);
+    assert_eq!(plain.ops[call - 1].guard, plain.ops[call].guard, "the same guard");
+    assert_eq!(plain.ops[call - 1].target as usize, call + 1);
+}
+
+#[test]
+fn errors_come_together_with_places() {
+    let text = format!("{HEAD}.entry k() {{ .reg .b32 %r<2>; .reg .f32 %f1;\nadd.s32 %r1, %r9, 1;\nadd.s32 %r1, %f1, 1;\nad.s32 %r1, %r1, 1;\nadd.q32 %r1, %r1, 1;\nbra NOWHERE;\nadd.s32 %r1, %r1;\nsync;\n}}");
+    let errors = Module::build(&Source::new("t.ptx", &text), false).expect_err("seven errors");
+    let lines: Vec<String> = errors.iter().filter_map(Diagnostic::place).collect();
+    let expected: Vec<String> = ["5:14", "6:14", "7:1", "8:1", "9:5", "10:1", "11:1"].iter().map(|p| format!("t.ptx:{p}")).collect();
+    assert_eq!(lines, expected, "{}", errors.iter().map(Diagnostic::render).collect::<String>());
+    assert!(errors[2].help.as_deref().is_some_and(|h| h.contains("`add`")));
+}
+
+#[test]
+fn listing_6_2_of_the_papers_runs_as_written() {
+    let text = "// dialect: papers\n.global .u32 lock = 1;\n.entry kernel () {\n.reg .u32 r;\n.reg .pred p;\npreBrk ENDLOOP;\nBEGINLOOP:\natom .global .cas .u32 r, lock, 1, 0;\nsetp .u32 .eq p, r, 1;\n@p break;\nbra BEGINLOOP;\nENDLOOP:\nst .global .u32 .cg lock, 1;\nexit;\n}";
+    let m = Module::build(&Source::new("l.ptx", text), false);
+    let m = m.unwrap_or_else(|e| panic!("{}", e[0].render()));
+    let p = m.program("kernel", &|_| Some(0x1000), ControlFlow::Injected, 0).unwrap_or_else(|e| panic!("{}", e[0].render()));
+    use OpClass as C;
+    let classes: Vec<OpClass> = p.ops.iter().map(|op| op.class).collect();
+    assert_eq!(classes, [C::PreBreak, C::Atomic, C::Data, C::Break, C::Branch, C::Store, C::Exit]);
+    assert_eq!(p.ops[0].target, 5);
+}
