@@ -17,7 +17,9 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, nearest};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::scalar_type;
-use sim_frontend::workload::{Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Variant, WorkloadSpec};
+use sim_frontend::workload::{
+    Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Variant, WorkloadSpec,
+};
 
 use crate::cli::{Found, RunArgs, complain, find_workload, status};
 use crate::configs;
@@ -105,17 +107,18 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let Found { spec, folder } = if is_ptx { from_ptx(args)? } else { find_workload(&args.workload)? };
     let mut params = spec.params.clone();
     for setting in &args.set {
-        let (key, value) = setting
-            .split_once('=')
-            .ok_or_else(|| one(Diagnostic::error("set", format!("--set takes KEY=VALUE, not `{setting}`"))))?;
-        let number = value
-            .parse::<f64>()
-            .ok()
-            .filter(|v| v.is_finite())
-            .ok_or_else(|| one(Diagnostic::error("set", format!("`{value}` is no number (--set {setting})"))))?;
+        let (key, value) = setting.split_once('=').ok_or_else(|| {
+            one(Diagnostic::error("set", format!("--set takes KEY=VALUE, not `{setting}`")))
+        })?;
+        let number = value.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
+            one(Diagnostic::error("set", format!("`{value}` is no number (--set {setting})")))
+        })?;
         if !params.contains_key(key) {
             let known: Vec<&str> = params.keys().map(String::as_str).collect();
-            let mut error = Diagnostic::error("set", format!("`{}` has no parameter `{key}`; it has: {}", spec.name, known.join(", ")));
+            let mut error = Diagnostic::error(
+                "set",
+                format!("`{}` has no parameter `{key}`; it has: {}", spec.name, known.join(", ")),
+            );
             if let Some(near) = nearest(key, known) {
                 error = error.help(format!("did you mean `{near}`?"));
             }
@@ -139,7 +142,9 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         schedule_dependent: spec.schedule == Schedule::Dependent,
         instruction_set: None,
     };
-    let variant = spec.variant(args.variant.as_deref(), if is_ptx { u32::MAX } else { chip.capability() }).map_err(one)?;
+    let variant = spec
+        .variant(args.variant.as_deref(), if is_ptx { u32::MAX } else { chip.capability() })
+        .map_err(one)?;
     let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
     let variant = variant.name.clone();
     let job = Job { spec, folder, ptx, params, skip: args.skip_launches, functional: args.functional };
@@ -166,7 +171,8 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         let parts: Vec<&str> = arg.split(':').collect();
         match parts.as_slice() {
             ["buffer", ty, length, rest @ ..] if rest.len() <= 1 => {
-                let ty = scalar_type(ty).ok_or_else(|| usage(format!("--arg {arg}: there is no type `{ty}`")))?;
+                let ty =
+                    scalar_type(ty).ok_or_else(|| usage(format!("--arg {arg}: there is no type `{ty}`")))?;
                 let init = match rest.first() {
                     None | Some(&"zeros") => Init::Zeros,
                     Some(&"iota") => Init::Iota,
@@ -181,7 +187,11 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
                 let value = Expr::Text((*value).to_string());
                 list.push(Argument::Scalar(BTreeMap::from([((*ty).to_string(), value)])));
             }
-            _ => return Err(usage(format!("--arg takes TYPE:VALUE or buffer:TYPE:LENGTH[:zeros|iota], not `{arg}`"))),
+            _ => {
+                return Err(usage(format!(
+                    "--arg takes TYPE:VALUE or buffer:TYPE:LENGTH[:zeros|iota], not `{arg}`"
+                )));
+            }
         }
     }
     let path = PathBuf::from(&args.workload);
@@ -193,7 +203,12 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         schedule: Schedule::Dependent,
         reason: Some("nothing is known of it".into()),
         params: BTreeMap::new(),
-        variants: vec![Variant { name: "file".into(), file, compiler: String::new(), target: "sm_10".into() }],
+        variants: vec![Variant {
+            name: "file".into(),
+            file,
+            compiler: String::new(),
+            target: "sm_10".into(),
+        }],
         buffers,
         launches: vec![Step::Launch(LaunchSpec {
             entry,
@@ -205,7 +220,10 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         })],
         expect: Vec::new(),
     };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     Ok(Found { spec, folder })
 }
 
@@ -217,8 +235,10 @@ fn execute(args: &RunArgs, p: Prepared) -> u8 {
         }
     });
     let bar = std::io::stderr().is_terminal().then(|| {
-        let style = indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} blocks, cycle {msg}, ETA {eta}");
-        indicatif::ProgressBar::new(0).with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()))
+        let style =
+            indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} blocks, cycle {msg}, ETA {eta}");
+        indicatif::ProgressBar::new(0)
+            .with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()))
     });
     let progress = |cycle: u64, done: u64, all: u64| {
         if let Some(bar) = &bar {
@@ -229,7 +249,8 @@ fn execute(args: &RunArgs, p: Prepared) -> u8 {
     };
     let meter = Meter::start();
     let policy = p.options.policy.canonical();
-    let outcome = simulate(&p.job, Arc::clone(&p.chip), Arc::clone(&p.costs), p.options.clone(), &STOP, &progress);
+    let outcome =
+        simulate(&p.job, Arc::clone(&p.chip), Arc::clone(&p.costs), p.options.clone(), &STOP, &progress);
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
@@ -294,7 +315,8 @@ fn exit_status(outcome: &Outcome) -> u8 {
 
 fn dump(args: &RunArgs, outcome: &Outcome) -> Result<(), String> {
     for request in &args.dump {
-        let (name, file) = request.split_once('=').ok_or(format!("--dump takes BUFFER=FILE, not `{request}`"))?;
+        let (name, file) =
+            request.split_once('=').ok_or(format!("--dump takes BUFFER=FILE, not `{request}`"))?;
         let buffer = outcome.buffers.get(name).ok_or(format!("--dump: there is no buffer `{name}`"))?;
         std::fs::write(file, &buffer.bytes).map_err(|error| format!("{file} cannot be written: {error}"))?;
     }

@@ -103,9 +103,20 @@ pub fn simulate(
         device.write(address, &buffer.bytes);
         addresses.insert(name.clone(), address);
     }
-    let mut runner = Runner { job, device: &mut device, module, addresses: &addresses, buffers: &buffers, launched: 0, stop, progress };
+    let mut runner = Runner {
+        job,
+        device: &mut device,
+        module,
+        addresses: &addresses,
+        buffers: &buffers,
+        launched: 0,
+        stop,
+        progress,
+    };
     let mut params = job.params.clone();
-    let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| runner.device.synchronize(stop, progress));
+    let ran = runner
+        .steps(&job.spec.launches, &mut params)
+        .and_then(|()| runner.device.synchronize(stop, progress));
     if let Err(SimError::Input(errors)) = ran {
         return Err(SimError::Input(errors));
     }
@@ -187,7 +198,10 @@ impl Runner<'_> {
     fn launch(&mut self, spec: &LaunchSpec, params: &Params) -> Result<(), SimError> {
         let Some(info) = self.device.entry_info(self.module, &spec.entry) else {
             let known = self.device.entries(self.module).join(", ");
-            return Err(wrong(format!("{} has no entry `{}`; it has: {known}", self.job.ptx.name, spec.entry)));
+            return Err(wrong(format!(
+                "{} has no entry `{}`; it has: {known}",
+                self.job.ptx.name, spec.entry
+            )));
         };
         if info.params.len() != spec.args.len() {
             return Err(wrong(format!(
@@ -227,7 +241,10 @@ impl Runner<'_> {
             entry: spec.entry.clone(),
             grid: size(&spec.grid, "grid")?,
             block: size(&spec.block, "block")?,
-            dynamic_shared: spec.dynamic_shared.as_ref().map_or(Ok(0), |e| whole(e, params, "dynamic_shared"))?,
+            dynamic_shared: spec
+                .dynamic_shared
+                .as_ref()
+                .map_or(Ok(0), |e| whole(e, params, "dynamic_shared"))?,
             stream: spec.stream,
             params: block,
             functional: self.job.functional || self.launched < self.job.skip,
@@ -276,7 +293,12 @@ fn hex(digits: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The first contents of a buffer.
-fn initial(job: &Job, name: &str, spec: &BufferSpec, before: &BTreeMap<String, HostBuffer>) -> Result<HostBuffer, SimError> {
+fn initial(
+    job: &Job,
+    name: &str,
+    spec: &BufferSpec,
+    before: &BTreeMap<String, HostBuffer>,
+) -> Result<HostBuffer, SimError> {
     let length = whole(&spec.length, &job.params, &format!("length of `{name}`"))? as usize;
     let ty = spec.ty;
     let mut buffer = HostBuffer::zeros(ty, length);
@@ -286,7 +308,11 @@ fn initial(job: &Job, name: &str, spec: &BufferSpec, before: &BTreeMap<String, H
     };
     let put = |buffer: &mut HostBuffer, bytes: &[u8]| {
         if bytes.len() > buffer.bytes.len() {
-            return Err(wrong(format!("`{name}` has {} bytes, its contents {}", buffer.bytes.len(), bytes.len())));
+            return Err(wrong(format!(
+                "`{name}` has {} bytes, its contents {}",
+                buffer.bytes.len(),
+                bytes.len()
+            )));
         }
         buffer.bytes[..bytes.len()].copy_from_slice(bytes);
         Ok(())
@@ -311,7 +337,11 @@ fn initial(job: &Job, name: &str, spec: &BufferSpec, before: &BTreeMap<String, H
         Init::Reference(function) => {
             let made = call(function, before, &job.params)?;
             if made.ty != ty {
-                return Err(wrong(format!("`{function}` makes .{} elements, `{name}` has .{}", made.ty.name(), ty.name())));
+                return Err(wrong(format!(
+                    "`{function}` makes .{} elements, `{name}` has .{}",
+                    made.ty.name(),
+                    ty.name()
+                )));
             }
             put(&mut buffer, &made.bytes)?;
         }
@@ -322,7 +352,8 @@ fn initial(job: &Job, name: &str, spec: &BufferSpec, before: &BTreeMap<String, H
 /// The data of a `.npy` file, or the bytes of any other.
 fn data_file(job: &Job, file: &str) -> Result<Vec<u8>, SimError> {
     let path = job.folder.join(file);
-    let bytes = std::fs::read(&path).map_err(|error| wrong(format!("{} cannot be read: {error}", path.display())))?;
+    let bytes =
+        std::fs::read(&path).map_err(|error| wrong(format!("{} cannot be read: {error}", path.display())))?;
     if !bytes.starts_with(b"\x93NUMPY") {
         return Ok(bytes);
     }
@@ -342,7 +373,11 @@ fn call(name: &str, buffers: &BTreeMap<String, HostBuffer>, params: &Params) -> 
     function(&Inputs { buffers, params }).map_err(|error| wrong(format!("reference `{name}`: {error}")))
 }
 
-fn judge(job: &Job, before: &BTreeMap<String, HostBuffer>, after: &BTreeMap<String, HostBuffer>) -> Result<Verdict, SimError> {
+fn judge(
+    job: &Job,
+    before: &BTreeMap<String, HostBuffer>,
+    after: &BTreeMap<String, HostBuffer>,
+) -> Result<Verdict, SimError> {
     if job.spec.expect.is_empty() {
         return Ok(Verdict::Unchecked);
     }
@@ -356,7 +391,12 @@ fn judge(job: &Job, before: &BTreeMap<String, HostBuffer>, after: &BTreeMap<Stri
     Ok(Verdict::Pass)
 }
 
-fn expected(job: &Job, e: &Expectation, got: &HostBuffer, before: &BTreeMap<String, HostBuffer>) -> Result<HostBuffer, SimError> {
+fn expected(
+    job: &Job,
+    e: &Expectation,
+    got: &HostBuffer,
+    before: &BTreeMap<String, HostBuffer>,
+) -> Result<HostBuffer, SimError> {
     if let Some(function) = &e.reference {
         return call(function, before, &job.params);
     }
@@ -371,7 +411,13 @@ fn expected(job: &Job, e: &Expectation, got: &HostBuffer, before: &BTreeMap<Stri
 /// The first element that differs by more than the tolerance, in words.
 fn difference(name: &str, got: &HostBuffer, expected: &HostBuffer, tolerance: Tolerance) -> Option<String> {
     if expected.is_empty() || expected.len() > got.len() || expected.ty.bytes() != got.ty.bytes() {
-        return Some(format!("{name} has {} elements of {} bytes, {} of {} are expected", got.len(), got.ty.bytes(), expected.len(), expected.ty.bytes()));
+        return Some(format!(
+            "{name} has {} elements of {} bytes, {} of {} are expected",
+            got.len(),
+            got.ty.bytes(),
+            expected.len(),
+            expected.ty.bytes()
+        ));
     }
     let size = got.ty.bytes() as usize;
     for i in 0..expected.len() {

@@ -15,8 +15,17 @@ fn percent(part: u64, whole: u64) -> f64 {
 pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     let mut out = String::new();
     let d = &report.device;
-    let _ = writeln!(out, "{} ({}) on {}, policy {}, scheduler {}", report.workload, report.variant, report.chip, report.policy, report.scheduler);
-    let _ = writeln!(out, "result: {}{}", report.result, report.difference.as_ref().map_or(String::new(), |t| format!(" — {t}")));
+    let _ = writeln!(
+        out,
+        "{} ({}) on {}, policy {}, scheduler {}",
+        report.workload, report.variant, report.chip, report.policy, report.scheduler
+    );
+    let _ = writeln!(
+        out,
+        "result: {}{}",
+        report.result,
+        report.difference.as_ref().map_or(String::new(), |t| format!(" — {t}"))
+    );
     let instructions: u64 = d.kernels.iter().map(|k| k.warp_instructions).sum();
     if d.cycles == 0 {
         let _ = writeln!(out, "functional: {instructions} warp instructions");
@@ -34,7 +43,8 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         );
         let mut stalls: Vec<(&String, &u64)> = d.stalls.iter().filter(|(_, n)| **n > 0).collect();
         stalls.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-        let list: Vec<String> = stalls.iter().map(|(name, n)| format!("{name} {:.1} %", percent(**n, slots))).collect();
+        let list: Vec<String> =
+            stalls.iter().map(|(name, n)| format!("{name} {:.1} %", percent(**n, slots))).collect();
         let _ = writeln!(out, "issue slots: issued {:.1} %, {}", percent(d.issued, slots), list.join(", "));
         let m = &d.memory;
         let seconds = d.cycles as f64 / chip.clocks().core_khz as f64 / 1e3;
@@ -55,7 +65,13 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let _ = writeln!(
             out,
             "  {} {}: {} cycles, {} warp instructions, {} registers, {} blocks an SM (limit: {})",
-            kernel.grid_id, kernel.name, kernel.cycles, kernel.warp_instructions, kernel.registers_per_thread, kernel.resident_blocks, kernel.occupancy_limit
+            kernel.grid_id,
+            kernel.name,
+            kernel.cycles,
+            kernel.warp_instructions,
+            kernel.registers_per_thread,
+            kernel.resident_blocks,
+            kernel.occupancy_limit
         );
     }
     if d.kernels.len() > 6 {
@@ -88,11 +104,16 @@ fn bound(report: &Report, chip: &ChipSpec) -> String {
         return format!("DRAM bandwidth — the data buses are busy {bus:.0} % of the time");
     }
     let stall = |name: &str| d.stalls.get(name).copied().unwrap_or(0);
-    let largest = d.stalls.iter().max_by_key(|(name, n)| (**n, name.len())).map_or("", |(name, _)| name.as_str());
+    let largest =
+        d.stalls.iter().max_by_key(|(name, n)| (**n, name.len())).map_or("", |(name, _)| name.as_str());
     let share = percent(stall(largest), slots);
     match largest {
-        "memory" => format!("memory latency — in {share:.0} % of the slots every warp waits for a load; DRAM is busy {bus:.0} %"),
-        "dependency" => format!("dependences — in {share:.0} % of the slots every warp waits for a result; more warps or independent work would help"),
+        "memory" => format!(
+            "memory latency — in {share:.0} % of the slots every warp waits for a load; DRAM is busy {bus:.0} %"
+        ),
+        "dependency" => format!(
+            "dependences — in {share:.0} % of the slots every warp waits for a result; more warps or independent work would help"
+        ),
         "unit_busy" => format!("a unit — in {share:.0} % of the slots ready warps find their unit busy"),
         "barrier" => format!("barriers — in {share:.0} % of the slots every warp waits at one"),
         "idle" => format!("too few blocks — {share:.0} % of the slots belong to SMs without work"),

@@ -140,11 +140,7 @@ impl BarrierEnv {
     ///
     /// # Errors
     /// `⊥` where arrivals contradict each other.
-    pub fn arrive(
-        &mut self,
-        arrival: Arrival,
-        live_threads: u32,
-    ) -> Result<Option<Completed>, Bottom> {
+    pub fn arrive(&mut self, arrival: Arrival, live_threads: u32) -> Result<Option<Completed>, Bottom> {
         self.info(&arrival)?;
         let index = arrival.index;
         let barrier = self.prepare(&arrival)?;
@@ -231,11 +227,8 @@ mod tests {
         assert_eq!(env.arrive(arrival(1, Some(96), 0), 128), Ok(None));
         let error = env.arrive(arrival(1, Some(64), 1), 128).expect_err("another count");
         assert_eq!(error.rule, "bar-prep");
-        let red = Arrival {
-            reduction: Some(Reduction::And),
-            kind: BarrierKind::Red,
-            ..arrival(1, Some(96), 1)
-        };
+        let red =
+            Arrival { reduction: Some(Reduction::And), kind: BarrierKind::Red, ..arrival(1, Some(96), 1) };
         assert_eq!(env.arrive(red, 128).expect_err("a reduction").rule, "bar-prep");
     }
 
@@ -254,9 +247,7 @@ mod tests {
 
     #[test]
     fn bar_reduce_baract_and_or_popc() {
-        for (reduction, expected) in
-            [(Reduction::And, 0), (Reduction::Or, 1), (Reduction::Popc, 32 + 3)]
-        {
+        for (reduction, expected) in [(Reduction::And, 0), (Reduction::Or, 1), (Reduction::Popc, 32 + 3)] {
             let mut env = BarrierEnv::new(16, 32);
             let red = |warp, predicate| Arrival {
                 kind: BarrierKind::Red,

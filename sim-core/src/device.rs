@@ -114,7 +114,8 @@ impl Device {
                 _ => self.allocations.global(&variable.name, variable.size),
             };
             let Some(address) = place else {
-                let message = format!("`{}` ({} bytes) does not fit the chip's memory", variable.name, variable.size);
+                let message =
+                    format!("`{}` ({} bytes) does not fit the chip's memory", variable.name, variable.size);
                 return Err(vec![Diagnostic::error("memory", message).in_source(source)]);
             };
             addresses.push((variable.name.clone(), address));
@@ -126,7 +127,10 @@ impl Device {
             self.memory.write(physical, &variable.init);
             for (offset, bytes, symbol, addend, _generic) in &variable.relocations {
                 let Some(target) = find(symbol) else {
-                    let message = format!("the initialiser of `{}` names `{symbol}`, which has no address", variable.name);
+                    let message = format!(
+                        "the initialiser of `{}` names `{symbol}`, which has no address",
+                        variable.name
+                    );
                     return Err(vec![Diagnostic::error("init", message).in_source(source)]);
                 };
                 let value = target.wrapping_add_signed(*addend).to_le_bytes();
@@ -154,7 +158,13 @@ impl Device {
     /// It does not fit.
     pub fn malloc(&mut self, name: &str, bytes: u64) -> Result<u64, SimError> {
         self.allocations.global(name, bytes).ok_or_else(|| {
-            input("memory", format!("buffer `{name}` ({bytes} bytes) does not fit the chip's global memory of {} bytes", self.chip.limits.global_mem_size))
+            input(
+                "memory",
+                format!(
+                    "buffer `{name}` ({bytes} bytes) does not fit the chip's global memory of {} bytes",
+                    self.chip.limits.global_mem_size
+                ),
+            )
         })
     }
 
@@ -226,7 +236,10 @@ impl Device {
                     errors.push(place(
                         Diagnostic::error(
                             "isa",
-                            format!("`{}` needs compute capability {major}.{minor}; {} has {}", info.text, self.chip.name, self.chip.compute_capability),
+                            format!(
+                                "`{}` needs compute capability {major}.{minor}; {} has {}",
+                                info.text, self.chip.name, self.chip.compute_capability
+                            ),
                         )
                         .help("--allow-newer-isa runs it all the same"),
                     ));
@@ -234,7 +247,8 @@ impl Device {
             }
         }
         if program.ops.len() as u64 > self.chip.limits.max_prog_size {
-            errors.push(Diagnostic::error("MaxProgSize", "the kernel has more instructions than MaxProgSize"));
+            errors
+                .push(Diagnostic::error("MaxProgSize", "the kernel has more instructions than MaxProgSize"));
         }
         if errors.is_empty() { Ok(newer) } else { Err(SimError::Input(errors)) }
     }
@@ -250,17 +264,33 @@ impl Device {
         let entry = &launch.entry;
         let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
         let blocks: u128 = launch.grid.iter().map(|n| u128::from(*n)).product();
-        let refuse = |limit: &str, message: String| Err(input("launch", format!("{entry}: {message} ({limit})")));
+        let refuse =
+            |limit: &str, message: String| Err(input("launch", format!("{entry}: {message} ({limit})")));
         for (axis, name) in ["x", "y", "z"].iter().enumerate() {
             if launch.grid[axis] > limits.max_grid_size[axis] {
-                return refuse("MaxGridSize", format!("the grid has {} blocks in {name}, at most {} are allowed", launch.grid[axis], limits.max_grid_size[axis]));
+                return refuse(
+                    "MaxGridSize",
+                    format!(
+                        "the grid has {} blocks in {name}, at most {} are allowed",
+                        launch.grid[axis], limits.max_grid_size[axis]
+                    ),
+                );
             }
             if launch.block[axis] > limits.max_block_size[axis] {
-                return refuse("MaxBlockSize", format!("the block has {} threads in {name}, at most {} are allowed", launch.block[axis], limits.max_block_size[axis]));
+                return refuse(
+                    "MaxBlockSize",
+                    format!(
+                        "the block has {} threads in {name}, at most {} are allowed",
+                        launch.block[axis], limits.max_block_size[axis]
+                    ),
+                );
             }
         }
         if threads == 0 || threads > u64::from(limits.max_threads_per_block) {
-            return refuse("MaxThreadsPerBlock", format!("the block has {threads} threads, 1 to {} are allowed", limits.max_threads_per_block));
+            return refuse(
+                "MaxThreadsPerBlock",
+                format!("the block has {threads} threads, 1 to {} are allowed", limits.max_threads_per_block),
+            );
         }
         if blocks > u128::from(limits.max_blocks_per_grid) {
             return refuse("MaxBlocksPerGrid", format!("the grid has {blocks} blocks"));
@@ -268,28 +298,59 @@ impl Device {
         if let Some(required) = program.bounds.required
             && required != launch.block
         {
-            return refuse(".reqntid", format!("the kernel requires blocks of {required:?} threads, not {:?}", launch.block));
+            return refuse(
+                ".reqntid",
+                format!("the kernel requires blocks of {required:?} threads, not {:?}", launch.block),
+            );
         }
         if let Some(max) = program.bounds.max
             && threads > max.iter().map(|n| u64::from(*n)).product()
         {
-            return refuse(".maxntid", format!("the kernel allows blocks of {max:?} threads, not {:?}", launch.block));
+            return refuse(
+                ".maxntid",
+                format!("the kernel allows blocks of {max:?} threads, not {:?}", launch.block),
+            );
         }
         if launch.params.len() != program.param_bytes as usize {
-            return refuse("parameters", format!("{} bytes of parameters are given, the kernel has {}", launch.params.len(), program.param_bytes));
+            return refuse(
+                "parameters",
+                format!(
+                    "{} bytes of parameters are given, the kernel has {}",
+                    launch.params.len(),
+                    program.param_bytes
+                ),
+            );
         }
         let shared = u64::from(program.shared_bytes) + u64::from(launch.dynamic_shared);
         if shared > u64::from(limits.shared_mem_size) {
-            return refuse("SharedMemSize", format!("a block needs {shared} bytes of shared memory, an SM has {}", limits.shared_mem_size));
+            return refuse(
+                "SharedMemSize",
+                format!(
+                    "a block needs {shared} bytes of shared memory, an SM has {}",
+                    limits.shared_mem_size
+                ),
+            );
         }
         let local = u64::from(program.local_bytes);
         if local > limits.local_mem_size {
-            return refuse("LocalMemSize", format!("a thread needs {local} bytes of local memory, {} are allowed", limits.local_mem_size));
+            return refuse(
+                "LocalMemSize",
+                format!(
+                    "a thread needs {local} bytes of local memory, {} are allowed",
+                    limits.local_mem_size
+                ),
+            );
         }
         let needs = self.chip.block_needs(threads as u32, program.registers_per_thread, shared as u32);
         let (resident, by) = self.chip.occupancy(needs);
         if resident == 0 {
-            return refuse("RegFileSize", format!("a block needs {} registers and {} bytes of shared memory, more than an SM has: {by}", needs.registers, needs.shared));
+            return refuse(
+                "RegFileSize",
+                format!(
+                    "a block needs {} registers and {} bytes of shared memory, more than an SM has: {by}",
+                    needs.registers, needs.shared
+                ),
+            );
         }
         let kernel = Kernel {
             grid_id: self.next_grid,
@@ -381,17 +442,22 @@ impl Device {
         PolicyChoice { warp_lanes, ..self.options.policy.clone() }
     }
 
-    fn run_functional<P: Reconvergence>(&mut self, kernels: &[(Arc<Kernel>, bool)], stop: &AtomicBool) -> Result<(), SimError> {
+    fn run_functional<P: Reconvergence>(
+        &mut self,
+        kernels: &[(Arc<Kernel>, bool)],
+        stop: &AtomicBool,
+    ) -> Result<(), SimError> {
         let policy = P::new(&self.choice(), self.warps());
         let blocks = self.chip.limits.max_resident_blocks as usize;
         let mut machine = Functional::new(self.world(), policy, self.warps(), blocks);
         let mut result = Ok(());
         for (kernel, _) in kernels {
             let fits = self.kernels[kernel.grid_id as usize].resident_blocks;
-            result = machine.run(kernel, fits, &|| stop.load(Ordering::Relaxed)).map_err(|fault| match fault {
-                Some(fault) => SimError::Stopped(fault),
-                None => SimError::Interrupted,
-            });
+            result =
+                machine.run(kernel, fits, &|| stop.load(Ordering::Relaxed)).map_err(|fault| match fault {
+                    Some(fault) => SimError::Stopped(fault),
+                    None => SimError::Interrupted,
+                });
             if result.is_err() {
                 break;
             }
@@ -424,18 +490,21 @@ impl Device {
             })
             .collect();
         let partitions = (0..spec.partitions)
-            .map(|_| Partition::new(Arc::clone(&spec), chip.clocks(), Arc::clone(&programs), Arc::clone(&self.memory)))
+            .map(|_| {
+                Partition::new(
+                    Arc::clone(&spec),
+                    chip.clocks(),
+                    Arc::clone(&programs),
+                    Arc::clone(&self.memory),
+                )
+            })
             .collect();
         let mut engine = Engine::new(Arc::clone(&chip), sms, partitions);
         for (kernel, _) in kernels {
             engine.launch(Arc::clone(kernel));
         }
-        let control = Control {
-            stop,
-            max_cycles: self.options.max_cycles,
-            progress,
-            threads: self.options.threads,
-        };
+        let control =
+            Control { stop, max_cycles: self.options.max_cycles, progress, threads: self.options.threads };
         let mut result = engine.run(&control);
         if result.is_ok() && self.options.check == Check::Full {
             result = check_conservation(&mut engine);
@@ -522,10 +591,8 @@ impl Device {
     pub fn report(&self) -> DeviceReport {
         let mut report = self.report.clone();
         report.kernels = self.kernels.clone();
-        let (lanes, issues) = self
-            .kernels
-            .iter()
-            .fold((0u64, 0u64), |(l, i), k| (l + k.active_lanes, i + k.warp_instructions));
+        let (lanes, issues) =
+            self.kernels.iter().fold((0u64, 0u64), |(l, i), k| (l + k.active_lanes, i + k.warp_instructions));
         let possible = issues * u64::from(self.chip.limits.warp_size);
         report.lane_utilisation_ppm = (lanes * 1_000_000).checked_div(possible).unwrap_or(0);
         report
@@ -588,5 +655,8 @@ fn line_span(source: &Source, line: u32) -> Option<sim_frontend::diagnostic::Spa
     let start: usize = source.text.split_inclusive('\n').take(index).map(str::len).sum();
     let text = source.text.get(start..)?.lines().next()?;
     let indent = text.len() - text.trim_start().len();
-    Some(sim_frontend::diagnostic::Span { start: (start + indent) as u32, end: (start + text.trim_end().len()) as u32 })
+    Some(sim_frontend::diagnostic::Span {
+        start: (start + indent) as u32,
+        end: (start + text.trim_end().len()) as u32,
+    })
 }

@@ -374,7 +374,11 @@ impl<P: Reconvergence> Engine<P> {
                 }
                 let sms = self.sms;
                 let room = |sm: &usize| {
-                    d.used[*sm].iter().zip(needs).zip(limits).all(|((used, need), limit)| used + need <= limit)
+                    d.used[*sm]
+                        .iter()
+                        .zip(needs)
+                        .zip(limits)
+                        .all(|((used, need), limit)| used + need <= limit)
                 };
                 let Some(sm) = (0..sms).map(|k| (d.cursor + k) % sms).find(room) else { break };
                 d.cursor = (sm + 1) % sms;

@@ -110,10 +110,7 @@ impl<P: Reconvergence> Functional<P> {
                 return Ok(());
             }
             let pc = self.resident.policy.pc(split);
-            let step = self
-                .resident
-                .step(split, 0)
-                .map_err(|bottom| Some(self.fault(w, pc, &bottom)))?;
+            let step = self.resident.step(split, 0).map_err(|bottom| Some(self.fault(w, pc, &bottom)))?;
             let warp = &self.resident.warps[w];
             let code = &self.resident.kernels[warp.kernel].code;
             let hot = &code.hot[pc as usize];

@@ -193,9 +193,7 @@ fn is_control(class: OpClass) -> bool {
 fn drain_of(class: OpClass, extra: &Extra) -> Drain {
     use sim_memory::vocabulary::Scope;
     match (class, extra) {
-        (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => {
-            Drain::Block
-        }
+        (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => Drain::Block,
         (OpClass::WarpSync, _) | (OpClass::Membar, Extra::Membar(Scope::Cta)) => Drain::Block,
         (OpClass::Membar, _) => Drain::Device,
         _ => Drain::None,

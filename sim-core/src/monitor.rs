@@ -68,14 +68,7 @@ impl Shadow {
 
     /// A branch or call at `pc`: `lanes` take it, the rest of `active` goes on.
     #[inline]
-    pub fn branch(
-        &mut self,
-        active: LaneMask,
-        lanes: LaneMask,
-        pc: Pc,
-        targets: &Targets<'_>,
-        call: bool,
-    ) {
+    pub fn branch(&mut self, active: LaneMask, lanes: LaneMask, pc: Pc, targets: &Targets<'_>, call: bool) {
         self.set(active & !lanes, pc + 1);
         match targets {
             Targets::One(target) => self.set(lanes, *target),

@@ -114,10 +114,7 @@ impl Warp {
         self.index = place.index;
         self.exited = 0;
         self.rows.clear();
-        self.rows.resize(
-            usize::from(program.registers) + program.specials.len(),
-            LaneRow([0; 32]),
-        );
+        self.rows.resize(usize::from(program.registers) + program.specials.len(), LaneRow([0; 32]));
         self.preds.clear();
         self.preds.resize(usize::from(program.predicates), 0);
         self.board.reset(usize::from(program.registers) + usize::from(program.predicates));
@@ -138,12 +135,7 @@ impl Warp {
 }
 
 /// The value of a special register in every lane.
-fn special(
-    register: SpecialRegister,
-    kernel: &Kernel,
-    first_thread: u32,
-    place: WarpPlace,
-) -> [u32; 32] {
+fn special(register: SpecialRegister, kernel: &Kernel, first_thread: u32, place: WarpPlace) -> [u32; 32] {
     use SpecialRegister as S;
     let [bx, by, bz] = kernel.block;
     let warps = (bx * by * bz).div_ceil(kernel.warp_size);

@@ -25,13 +25,7 @@ pub struct Wheel {
 impl Wheel {
     /// A wheel for splits `0..words * 64`.
     pub fn new(words: usize) -> Self {
-        Self {
-            ring: vec![0; words * SPAN as usize],
-            words,
-            occupied: 0,
-            now: 0,
-            far: BinaryHeap::new(),
-        }
+        Self { ring: vec![0; words * SPAN as usize], words, occupied: 0, now: 0, far: BinaryHeap::new() }
     }
 
     /// Wakes `index` at `at`, which must not lie before the last cycle taken.

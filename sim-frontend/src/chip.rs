@@ -242,12 +242,8 @@ impl ChipSpec {
     }
 
     fn problems(&self) -> Vec<(String, String)> {
-        let mut out: Vec<(String, String)> = self
-            .memory
-            .validate()
-            .into_iter()
-            .map(|e| (format!("memory.{}", e.path), e.reason))
-            .collect();
+        let mut out: Vec<(String, String)> =
+            self.memory.validate().into_iter().map(|e| (format!("memory.{}", e.path), e.reason)).collect();
         let l = &self.limits;
         let mut check = |good: bool, path: &str, reason: &str| {
             if !good {
@@ -257,7 +253,11 @@ impl ChipSpec {
         check(self.schema == 1, "schema", "this version reads schema 1");
         check(self.capability() >= 10, "compute_capability", "must be written as \"major.minor\"");
         check((1..=32).contains(&l.warp_size), "limits.WarpSize", "must lie in 1..=32");
-        check(l.num_processors > 0 && l.num_processors <= 1023, "limits.NumProcessors", "must lie in 1..=1023");
+        check(
+            l.num_processors > 0 && l.num_processors <= 1023,
+            "limits.NumProcessors",
+            "must lie in 1..=1023",
+        );
         check(
             l.max_resident_threads >= l.max_threads_per_block,
             "limits.MaxResidentThreads",
@@ -268,7 +268,11 @@ impl ChipSpec {
             "limits.MaxResidentThreads",
             "must be a multiple of WarpSize",
         );
-        check(l.max_resident_threads / l.warp_size.max(1) <= 64, "limits.MaxResidentThreads", "at most 64 warps fit an SM");
+        check(
+            l.max_resident_threads / l.warp_size.max(1) <= 64,
+            "limits.MaxResidentThreads",
+            "at most 64 warps fit an SM",
+        );
         check(l.max_resident_blocks > 0, "limits.MaxResidentBlocks", "must be positive");
         check(
             l.max_grid_size.iter().all(|n| *n > 0) && l.max_block_size.iter().all(|n| *n > 0),
@@ -278,7 +282,11 @@ impl ChipSpec {
         check((1..=32).contains(&l.num_barrier_indices), "limits.NumBarrierIndices", "must lie in 1..=32");
         check(l.num_con_kernels > 0, "limits.NumConKernels", "must be positive");
         check(l.max_reg_size > 0 && l.reg_file_size > 0, "limits.RegFileSize", "must be positive");
-        check(l.local_mem_size <= sim_memory::address_space::LOCAL_BYTES, "limits.LocalMemSize", "must not exceed 512 KiB");
+        check(
+            l.local_mem_size <= sim_memory::address_space::LOCAL_BYTES,
+            "limits.LocalMemSize",
+            "must not exceed 512 KiB",
+        );
         check(matches!(l.shared_mem_banks, 16 | 32), "limits.SharedMemBanks", "must be 16 or 32");
         check(
             u64::from(self.memory.l1.size_bytes) == l.level1_cache_size,
@@ -294,7 +302,10 @@ impl ChipSpec {
         check(l.num_con_warps == self.sm.schedulers, "limits.NumConWarps", "differs from sm.schedulers");
         check(self.sm.register_unit > 0 && self.sm.shared_unit > 0, "sm.register_unit", "must be positive");
         check(
-            self.clocks.core_mhz > 0.0 && self.clocks.core_mhz < 1e5 && self.clocks.dram_mhz > 0.0 && self.clocks.dram_mhz < 1e5,
+            self.clocks.core_mhz > 0.0
+                && self.clocks.core_mhz < 1e5
+                && self.clocks.dram_mhz > 0.0
+                && self.clocks.dram_mhz < 1e5,
             "clocks.core_mhz",
             "frequencies must be positive and below 100 GHz",
         );

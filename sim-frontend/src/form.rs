@@ -2,7 +2,7 @@
 //! [`isa`](crate::isa) resolves text to forms; lane functions, cost tables and the printer are
 //! selected by them.
 
-use sim_memory::vocabulary::{AtomicOp, CacheOp, Scope, ScalarType, Semantics, StateSpace};
+use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use crate::isa::Root;
 

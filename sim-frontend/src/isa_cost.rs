@@ -113,7 +113,8 @@ impl IsaCosts {
             for root in rule.roots.iter().filter(|root| entry(root).is_none()) {
                 wrong(format!("there is no instruction `{root}`"));
             }
-            if rule.latency == 0 || rule.initiation == 0 || rule.latency > 60_000 || rule.initiation > 60_000 {
+            if rule.latency == 0 || rule.initiation == 0 || rule.latency > 60_000 || rule.initiation > 60_000
+            {
                 wrong("latency and initiation must lie in 1..=60000".into());
             }
         }
@@ -175,14 +176,17 @@ mod tests {
         assert_eq!(cost(&costs, "add.s32").unit, UnitClass::Alu);
         assert_eq!(cost(&costs, "sin.approx.f32").unit, UnitClass::Sfu);
         assert_eq!(cost(&costs, "add.f64").unit, UnitClass::Fp64);
-        assert!(cost(&costs, "div.rn.f32").machine_operations > cost(&costs, "div.approx.f32").machine_operations);
+        assert!(
+            cost(&costs, "div.rn.f32").machine_operations > cost(&costs, "div.approx.f32").machine_operations
+        );
         assert_eq!(cost(&costs, "ld.global.f32").unit, UnitClass::LoadStore);
         assert_eq!(cost(&costs, "bra").unit, UnitClass::Control);
     }
 
     #[test]
     fn a_table_must_cover_everything() {
-        let text = "schema: 1\ndescription: x\nrules:\n- {roots: [ad], unit: alu, latency: 1, initiation: 1}\n";
+        let text =
+            "schema: 1\ndescription: x\nrules:\n- {roots: [ad], unit: alu, latency: 1, initiation: 1}\n";
         let errors = IsaCosts::load(&Source::new("x", text)).expect_err("refused");
         assert_eq!(errors.len(), 2);
     }

@@ -64,10 +64,19 @@ impl Module {
         let mut module = Self {
             source: source.clone(),
             papers: ast.papers,
-            entries: ast.functions.iter().filter(|f| f.entry && f.body.is_some()).map(|f| f.name.to_string()).collect(),
+            entries: ast
+                .functions
+                .iter()
+                .filter(|f| f.entry && f.body.is_some())
+                .map(|f| f.name.to_string())
+                .collect(),
             globals,
             target_sm: target_sm(&ast),
-            address_bits: ast.address_size.unwrap_or(if ast.version.is_some_and(|v| v < (2, 3)) { 32 } else { 64 }),
+            address_bits: ast.address_size.unwrap_or(if ast.version.is_some_and(|v| v < (2, 3)) {
+                32
+            } else {
+                64
+            }),
         };
         errors.extend(assemble::check(&module.source, &ast));
         errors.sort_by_key(|e| e.labels.first().map_or(0, |(span, _)| span.start));
@@ -114,7 +123,8 @@ impl Module {
         stack_bytes: u32,
     ) -> Result<Arc<Program>, Vec<Diagnostic>> {
         let ast = parse(&self.source, self.papers)?;
-        let Some(index) = ast.functions.iter().position(|f| f.entry && f.name == entry && f.body.is_some()) else {
+        let Some(index) = ast.functions.iter().position(|f| f.entry && f.name == entry && f.body.is_some())
+        else {
             let known: Vec<&str> = self.entries().collect();
             let error = Diagnostic::error(
                 "entry",
@@ -182,13 +192,19 @@ fn global(variable: &Variable<'_>, source: &Source) -> Result<Option<GlobalVaria
     // `[]` takes its length from the initialiser.
     let known: u64 = variable.dims.iter().skip(1).map(|d| d.unwrap_or(1)).product();
     out.size = match variable.dims.first() {
-        Some(None) => elements.max(1).next_multiple_of(known.max(1)) * variable.element_bytes() / u64::from(variable.vector),
+        Some(None) => {
+            elements.max(1).next_multiple_of(known.max(1)) * variable.element_bytes()
+                / u64::from(variable.vector)
+        }
         _ => variable.bytes().unwrap_or(0),
     };
     if (out.init.len() as u64) > out.size {
-        return Err(Diagnostic::error("init", format!("`{}` has more initial values than elements", variable.name))
-            .at(variable.span, "")
-            .in_source(source));
+        return Err(Diagnostic::error(
+            "init",
+            format!("`{}` has more initial values than elements", variable.name),
+        )
+        .at(variable.span, "")
+        .in_source(source));
     }
     Ok(Some(out))
 }
@@ -220,7 +236,9 @@ fn fill(
             let at = *elements as usize * bytes;
             *elements += 1;
             if at > 1 << 32 {
-                return Err(Diagnostic::error("init", "this initialiser is too long").at(operand.span, "").in_source(source));
+                return Err(Diagnostic::error("init", "this initialiser is too long")
+                    .at(operand.span, "")
+                    .in_source(source));
             }
             out.init.resize((at + bytes).max(out.init.len()), 0);
             if let OperandKind::Offset { name, offset, generic } = &operand.kind {

@@ -269,7 +269,10 @@ impl WorkloadSpec {
             wrong(&["schema"], "this version reads schema 1".into());
         }
         if spec.schedule == Schedule::Dependent && spec.reason.is_none() {
-            wrong(&["schedule"], "a workload whose results depend on the schedule must say why in `reason`".into());
+            wrong(
+                &["schedule"],
+                "a workload whose results depend on the schedule must say why in `reason`".into(),
+            );
         }
         if spec.variants.is_empty() {
             wrong(&["variants"], "a workload needs a variant".into());
@@ -297,16 +300,23 @@ impl WorkloadSpec {
         let names: Vec<&str> = self.variants.iter().map(|v| v.name.as_str()).collect();
         match name {
             Some(name) => self.variants.iter().find(|v| v.name == name).ok_or_else(|| {
-                Diagnostic::error("variant", format!("`{}` has no variant `{name}`; it has: {}", self.name, names.join(", ")))
+                Diagnostic::error(
+                    "variant",
+                    format!("`{}` has no variant `{name}`; it has: {}", self.name, names.join(", ")),
+                )
             }),
-            None => self
-                .variants
-                .iter()
-                .filter(|v| v.sm() <= capability)
-                .max_by_key(|v| v.sm())
-                .ok_or_else(|| {
-                    Diagnostic::error("variant", format!("no variant of `{}` runs on this chip; it has: {}", self.name, names.join(", ")))
-                }),
+            None => self.variants.iter().filter(|v| v.sm() <= capability).max_by_key(|v| v.sm()).ok_or_else(
+                || {
+                    Diagnostic::error(
+                        "variant",
+                        format!(
+                            "no variant of `{}` runs on this chip; it has: {}",
+                            self.name,
+                            names.join(", ")
+                        ),
+                    )
+                },
+            ),
         }
     }
 }
@@ -319,7 +329,8 @@ mod tests {
 
     #[test]
     fn a_whole_file() {
-        let spec = WorkloadSpec::load(&Source::new("w.yaml", TEXT)).unwrap_or_else(|e| panic!("{}", e[0].render()));
+        let spec =
+            WorkloadSpec::load(&Source::new("w.yaml", TEXT)).unwrap_or_else(|e| panic!("{}", e[0].render()));
         assert!(matches!(&spec.launches[..], [Step::Launch(_), Step::Fill { .. }, Step::Loop { .. }]));
         assert_eq!(spec.variant(None, 20).map(|v| v.name.as_str()), Ok("sm_20"));
         assert_eq!(spec.variant(None, 60).map(|v| v.name.as_str()), Ok("sm_52"));
@@ -334,7 +345,8 @@ mod tests {
             ("schedule: independent", "schedule: dependent", "must say why"),
             ("buffer: b, values", "buffer: c, values", "names `c`"),
         ] {
-            let errors = WorkloadSpec::load(&Source::new("w.yaml", &TEXT.replacen(from, to, 1))).expect_err(from);
+            let errors =
+                WorkloadSpec::load(&Source::new("w.yaml", &TEXT.replacen(from, to, 1))).expect_err(from);
             let text: String = errors.iter().map(Diagnostic::render).collect();
             assert!(text.contains(wanted) && text.contains("w.yaml:"), "{text}");
         }

@@ -49,7 +49,13 @@ fn span_at(source: &Source, line: u32, column: u32) -> Span {
         source.text.split_inclusive('\n').take(line.saturating_sub(1) as usize).map(str::len).sum();
     let rest = source.text.get(start..).unwrap_or("");
     let skip: usize = rest.chars().take(column.saturating_sub(1) as usize).map(char::len_utf8).sum();
-    let word = rest.get(skip..).unwrap_or("").chars().take_while(|c| !c.is_whitespace() && *c != ':').map(char::len_utf8).sum::<usize>();
+    let word = rest
+        .get(skip..)
+        .unwrap_or("")
+        .chars()
+        .take_while(|c| !c.is_whitespace() && *c != ':')
+        .map(char::len_utf8)
+        .sum::<usize>();
     let at = (start + skip) as u32;
     Span { start: at, end: at + word.max(1) as u32 }
 }

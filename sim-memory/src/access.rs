@@ -1,9 +1,7 @@
 //! What a warp asks of global or local memory.
 
 use crate::port::AccessId;
-use crate::vocabulary::{
-    AtomicOp, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace,
-};
+use crate::vocabulary::{AtomicOp, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace};
 
 /// Load, store or atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,13 +57,7 @@ pub struct Allocations {
 impl Allocations {
     /// Nothing allocated, `global_bytes` and `const_bytes` in all.
     pub fn new(global_bytes: u64, const_bytes: u64) -> Self {
-        Self {
-            list: Vec::new(),
-            next_global: GLOBAL_BASE,
-            next_const: CONST_BASE,
-            global_bytes,
-            const_bytes,
-        }
+        Self { list: Vec::new(), next_global: GLOBAL_BASE, next_const: CONST_BASE, global_bytes, const_bytes }
     }
 
     /// Allocates global memory; `None` where it does not fit.

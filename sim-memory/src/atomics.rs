@@ -19,9 +19,27 @@ pub fn apply(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
         AtomicOp::Or => old | b,
         AtomicOp::Xor => old ^ b,
         AtomicOp::Exch => b,
-        AtomicOp::Cas => if old == b { c } else { old },
-        AtomicOp::Inc => if old >= b { 0 } else { old + 1 },
-        AtomicOp::Dec => if old == 0 || old > b { b } else { old - 1 },
+        AtomicOp::Cas => {
+            if old == b {
+                c
+            } else {
+                old
+            }
+        }
+        AtomicOp::Inc => {
+            if old >= b {
+                0
+            } else {
+                old + 1
+            }
+        }
+        AtomicOp::Dec => {
+            if old == 0 || old > b {
+                b
+            } else {
+                old - 1
+            }
+        }
         AtomicOp::Add => match ty {
             ScalarType::F32 => {
                 let sum = f32::from_bits(old as u32) + f32::from_bits(b as u32);

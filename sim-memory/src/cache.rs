@@ -20,8 +20,7 @@ struct Line {
 }
 
 /// `init` of CS §4.2.1.
-const INIT: Line =
-    Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false, used: 0 };
+const INIT: Line = Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false, used: 0 };
 
 /// What an operation on a cache came to: done, retry later, or `⊥`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +102,7 @@ impl Cache {
     /// `isCached`: every byte asked for is valid or on its way [cache-isCached].
     #[inline]
     pub fn is_cached(&self, set: u64, line: u64, mask: u128) -> bool {
-        self.find(set, line)
-            .is_some_and(|i| mask & !(self.lines[i].valid | self.lines[i].filling) == 0)
+        self.find(set, line).is_some_and(|i| mask & !(self.lines[i].valid | self.lines[i].filling) == 0)
     }
 
     /// `canEvict`: a dirty line is never evictable, nor is a pinned one [cache-canEvict]
@@ -120,8 +118,7 @@ impl Cache {
         let first = set as usize * self.ways;
         let ways = first..first + self.ways;
         ways.clone().find(|&i| self.lines[i].tag == UNUSED).or_else(|| {
-            ways.filter(|&i| self.can_evict(i))
-                .min_by_key(|&i| (!self.lines[i].first, self.lines[i].used))
+            ways.filter(|&i| self.can_evict(i)).min_by_key(|&i| (!self.lines[i].first, self.lines[i].used))
         })
     }
 

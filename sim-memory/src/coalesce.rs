@@ -15,12 +15,7 @@ pub struct LineAccess {
 
 /// Splits an access into lines, in the order of the lowest lane of each.
 #[inline]
-pub fn lines(
-    addresses: &[u64; 32],
-    lanes: LaneMask,
-    element_bytes: u32,
-    mut each: impl FnMut(LineAccess),
-) {
+pub fn lines(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, mut each: impl FnMut(LineAccess)) {
     let element = if element_bytes >= 128 { u128::MAX } else { (1u128 << element_bytes) - 1 };
     let mut left = lanes;
     while left != 0 {

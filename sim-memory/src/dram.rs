@@ -240,8 +240,18 @@ mod tests {
             latency: 0,
             queue: 64,
             timing: DramTiming {
-                CCD: 2, CCDL: 3, RRD: 6, RCD: 12, RAS: 28, RP: 12, RC: 40, CL: 12, WL: 4, CDLR: 5,
-                WR: 12, RTPL: 2,
+                CCD: 2,
+                CCDL: 3,
+                RRD: 6,
+                RCD: 12,
+                RAS: 28,
+                RP: 12,
+                RC: 40,
+                CL: 12,
+                WL: 4,
+                CDLR: 5,
+                WR: 12,
+                RTPL: 2,
             },
         }
     }

@@ -415,8 +415,7 @@ impl Partition {
             BExp::And(a, b) => self.evaluate(a, instance) && self.evaluate(b, instance),
             BExp::Or(a, b) => self.evaluate(a, instance) || self.evaluate(b, instance),
             BExp::IsCachedL2 => {
-                let cached =
-                    self.l2.is_cached(instance.set, instance.request.line, instance.request.mask);
+                let cached = self.l2.is_cached(instance.set, instance.request.line, instance.request.mask);
                 if cached {
                     self.l2.stats.hits += 1;
                 } else {
@@ -481,8 +480,7 @@ impl Partition {
     fn fetch(&mut self, slot: u32, instance: &Instance, now: Cycle) {
         let bursts = instance.request.mask.count_ones().div_ceil(self.spec.dram.burst_bytes);
         let first = u64::from(instance.request.mask.trailing_zeros() & 127);
-        let request =
-            DramRequest { tag: Some(slot), address: instance.local + first, bursts, write: false };
+        let request = DramRequest { tag: Some(slot), address: instance.local + first, bursts, write: false };
         self.push_dram(request, now);
     }
 
@@ -513,8 +511,7 @@ impl Partition {
                 self.push_event(at, Event::Fetched, slot);
             }
         }
-        self.dram_next =
-            self.dram.next_decision().map(|at| self.clocks.to_core(at).max(now + 1));
+        self.dram_next = self.dram.next_decision().map(|at| self.clocks.to_core(at).max(now + 1));
     }
 
     /// The partition's part is over: the line is free, the reply leaves.

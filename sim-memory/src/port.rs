@@ -10,23 +10,10 @@ pub type AccessId = u32;
 pub trait RegisterPort {
     /// `writeToRegs`: these lanes get their bytes out of this line. The port undoes coalescing
     /// (the decomposition function of CS §4.4.1): it knows each lane's address.
-    fn write_to_regs(
-        &mut self,
-        access: AccessId,
-        lanes: LaneMask,
-        line: u64,
-        data: &[u8; 128],
-        now: Cycle,
-    );
+    fn write_to_regs(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &[u8; 128], now: Cycle);
 
     /// `writeToRegs` of an atomic: the old value of each lane.
-    fn write_atomic_results(
-        &mut self,
-        access: AccessId,
-        lanes: LaneMask,
-        old: &[u64; 32],
-        now: Cycle,
-    );
+    fn write_atomic_results(&mut self, access: AccessId, lanes: LaneMask, old: &[u64; 32], now: Cycle);
 
     /// `releaseRegs`: registers of these lanes are free; the access is performed for the block.
     fn release_regs(&mut self, access: AccessId, lanes: LaneMask, now: Cycle);

@@ -159,17 +159,10 @@ impl SmMemory {
         port: &mut impl RegisterPort,
     ) -> Result<(), MemoryFault> {
         self.stats.accesses += 1;
-        let program = self.programs.select(
-            access.kind,
-            access.space,
-            access.cache_op,
-            access.semantics,
-        );
+        let program = self.programs.select(access.kind, access.space, access.cache_op, access.semantics);
         let through_l1 = access.space == StateSpace::Local
-            || (matches!(access.cache_op, CacheOp::Ca | CacheOp::Lu)
-                && access.semantics == Semantics::Weak);
-        let sector =
-            if through_l1 { self.spec.l1.sector_bytes } else { self.spec.l2.sector_bytes };
+            || (matches!(access.cache_op, CacheOp::Ca | CacheOp::Lu) && access.semantics == Semantics::Weak);
+        let sector = if through_l1 { self.spec.l1.sector_bytes } else { self.spec.l2.sector_bytes };
         let l2_sector = self.spec.l2.sector_bytes;
         let mut begun = Vec::new();
         lines(access.addresses, access.lanes, access.element_bytes, |part| begun.push(part));
@@ -253,11 +246,7 @@ impl SmMemory {
     ///
     /// # Errors
     /// `⊥` of a memory program.
-    pub fn advance(
-        &mut self,
-        until: Cycle,
-        port: &mut impl RegisterPort,
-    ) -> Result<(), MemoryFault> {
+    pub fn advance(&mut self, until: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
         while let Some(now) = self.next_event()
             && now < until
         {
@@ -397,7 +386,12 @@ impl SmMemory {
     }
 
     /// Micro steps until the instance ends, leaves, or waits for a cycle or a line.
-    fn micro_steps(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
+    fn micro_steps(
+        &mut self,
+        slot: u32,
+        now: Cycle,
+        port: &mut impl RegisterPort,
+    ) -> Result<(), MemoryFault> {
         let programs = Arc::clone(&self.programs);
         let index = slot as usize;
         let program = programs.get(self.instances[index].program);

@@ -215,7 +215,11 @@ impl MemorySpec {
             "dram",
             "burst_bytes must be a power of two from 8 to 128".into(),
         );
-        check(dram.burst_cycles > 0 && dram.queue > 0, "dram", "burst_cycles and queue must be positive".into());
+        check(
+            dram.burst_cycles > 0 && dram.queue > 0,
+            "dram",
+            "burst_cycles and queue must be positive".into(),
+        );
         errors
     }
 }

@@ -168,10 +168,7 @@ impl ScalarType {
     /// Any floating-point type, packed ones included.
     pub const fn is_float(self) -> bool {
         use ScalarType::*;
-        matches!(
-            self,
-            F16 | F16x2 | Bf16 | Bf16x2 | Tf32 | F32 | F32x2 | F64 | E4m3 | E5m2 | E4m3x2 | E5m2x2
-        )
+        matches!(self, F16 | F16x2 | Bf16 | Bf16x2 | Tf32 | F32 | F32x2 | F64 | E4m3 | E5m2 | E4m3x2 | E5m2x2)
     }
 
     /// `.u*` or `.s*`.

@@ -53,10 +53,15 @@ pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
     } else if path.is_file() {
         return load(path, path.parent().unwrap_or(Path::new(".")));
     } else {
-        let Some(found) = roots().into_iter().map(|root| root.join(name)).find(|p| p.join("workload.yaml").is_file()) else {
+        let Some(found) =
+            roots().into_iter().map(|root| root.join(name)).find(|p| p.join("workload.yaml").is_file())
+        else {
             let folders = workload_folders();
             let names: Vec<&str> = folders.iter().filter_map(|f| f.file_name()?.to_str()).collect();
-            let mut error = Diagnostic::error("workload", format!("there is no workload `{name}`; there are: {}", names.join(", ")));
+            let mut error = Diagnostic::error(
+                "workload",
+                format!("there is no workload `{name}`; there are: {}", names.join(", ")),
+            );
             if let Some(near) = nearest(name, names.iter().copied()) {
                 error = error.help(format!("did you mean `{near}`?"));
             }

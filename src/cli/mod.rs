@@ -185,11 +185,8 @@ fn chips() -> u8 {
 fn policies() -> u8 {
     let mut out = table(&["policy", "what it does", "reference", "fairness", "parameters"]);
     for policy in POLICIES {
-        let parameters: Vec<String> = policy
-            .parameters
-            .iter()
-            .map(|p| format!("{}={} ({})", p.name, p.default, p.doc))
-            .collect();
+        let parameters: Vec<String> =
+            policy.parameters.iter().map(|p| format!("{}={} ({})", p.name, p.default, p.doc)).collect();
         out.add_row([policy.name, policy.doc, policy.reference, policy.fairness, &parameters.join("; ")]);
     }
     println!("{out}\n");

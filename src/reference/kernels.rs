@@ -96,7 +96,8 @@ fn reduce(i: &Inputs<'_>) -> Result {
 }
 
 fn vectoradd(i: &Inputs<'_>) -> Result {
-    let wide = |name: &str| i.buffer(name)?.as_u64().ok_or_else(|| ReferenceError(format!("`{name}` is not u64")));
+    let wide =
+        |name: &str| i.buffer(name)?.as_u64().ok_or_else(|| ReferenceError(format!("`{name}` is not u64")));
     let (a, b) = (wide("a")?, wide("b")?);
     let sums: Vec<u64> =
         a.iter().zip(&b).map(|(x, y)| x.wrapping_add(y.wrapping_mul(0x0012_3456_789a_bcde_f))).collect();
@@ -290,7 +291,9 @@ fn black_scholes(i: &Inputs<'_>, call: bool) -> Result {
     let (r, v) = (i.number("rate")?, i.number("volatility")?);
     let normal = |d: f64| {
         let k = 1.0 / (1.0 + 0.231_641_9 * d.abs());
-        let p = k * (0.319_381_53 + k * (-0.356_563_782 + k * (1.781_477_937 + k * (-1.821_255_978 + k * 1.330_274_429))));
+        let p = k
+            * (0.319_381_53
+                + k * (-0.356_563_782 + k * (1.781_477_937 + k * (-1.821_255_978 + k * 1.330_274_429))));
         let tail = (-d * d / 2.0).exp() / std::f64::consts::TAU.sqrt() * p;
         if d > 0.0 { 1.0 - tail } else { tail }
     };

@@ -126,11 +126,8 @@ pub fn write_element(rows: &mut [LaneRow], row: Row, lane: u32, value: u64, bits
 #[inline]
 pub fn extend(value: u64, op: &MemoryOp) -> u64 {
     let bits = u32::from(op.element_bytes) * 8;
-    let extended = if op.signed && bits < 64 {
-        ((value << (64 - bits)) as i64 >> (64 - bits)) as u64
-    } else {
-        value
-    };
+    let extended =
+        if op.signed && bits < 64 { ((value << (64 - bits)) as i64 >> (64 - bits)) as u64 } else { value };
     match op.reg_bits {
         64 => extended,
         bits => extended & ((1 << bits) - 1),
@@ -159,7 +156,14 @@ pub fn write_loaded(rows: &mut [LaneRow], op: &Op, facts: &MemoryOp, lane: u32, 
 
 /// Writes one word of a lane's loaded bytes to the part of the destination registers it belongs
 /// to.
-pub fn write_loaded_word(rows: &mut [LaneRow], op: &Op, facts: &MemoryOp, lane: u32, part: u8, word: [u8; 4]) {
+pub fn write_loaded_word(
+    rows: &mut [LaneRow],
+    op: &Op,
+    facts: &MemoryOp,
+    lane: u32,
+    part: u8,
+    word: [u8; 4],
+) {
     let part = usize::from(part);
     match facts.element_bytes {
         8 => {
@@ -197,8 +201,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         if facts.address_64 {
             std::array::from_fn(|lane| {
-                read_element(&warp.rows, &code.consts, op.src[0], lane as u32, 64)
-                    .wrapping_add_signed(op.imm)
+                read_element(&warp.rows, &code.consts, op.src[0], lane as u32, 64).wrapping_add_signed(op.imm)
             })
         } else {
             let row = read_row(&warp.rows, &code.consts, op.src[0]);
@@ -235,9 +238,7 @@ impl<P: Reconvergence> Resident<P> {
             StateSpace::Generic => {
                 let within = |base: u64| {
                     Lanes(exec)
-                        .filter(|&l| {
-                            addresses[l as usize].wrapping_sub(base) < WINDOW_BYTES
-                        })
+                        .filter(|&l| addresses[l as usize].wrapping_sub(base) < WINDOW_BYTES)
                         .fold(0u32, |m, l| m | 1 << l)
                 };
                 let (shared, local) = (within(SHARED_WINDOW), within(LOCAL_WINDOW));
@@ -267,9 +268,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     fn misaligned(&self, exec: LaneMask, addresses: &[u64; 32], bytes: u64) -> Bottom {
-        let lane = Lanes(exec)
-            .find(|&l| addresses[l as usize] & bits_below(bytes) != 0)
-            .unwrap_or_default();
+        let lane = Lanes(exec).find(|&l| addresses[l as usize] & bits_below(bytes) != 0).unwrap_or_default();
         Bottom::new(
             "env-spaces",
             1 << lane,
@@ -306,9 +305,7 @@ impl<P: Reconvergence> Resident<P> {
                     let near = allocations.nearest(address).map_or(String::new(), |a| {
                         format!(
                             "; the nearest buffer is `{}` at {:#x}..{:#x}",
-                            a.name,
-                            a.range.start,
-                            a.range.end
+                            a.name, a.range.start, a.range.end
                         )
                     });
                     return Err(Bottom::new(
@@ -465,8 +462,7 @@ impl<P: Reconvergence> Resident<P> {
                     let at = addresses[lane as usize] as usize;
                     for (i, row) in op.src[1..].iter().take(facts.vector.into()).enumerate() {
                         let value = read_element(&warp.rows, &code.consts, *row, lane, bits);
-                        memory[at + i * each..][..each]
-                            .copy_from_slice(&value.to_le_bytes()[..each]);
+                        memory[at + i * each..][..each].copy_from_slice(&value.to_le_bytes()[..each]);
                     }
                 }
             }
@@ -533,9 +529,8 @@ impl<P: Reconvergence> Resident<P> {
                     ));
                 }
                 world.memory.read(physical, &mut buffer[..bytes as usize]);
-                distinct += u32::from(
-                    !Lanes(lanes & ((1 << lane) - 1)).any(|l| addresses[l as usize] == address),
-                );
+                distinct +=
+                    u32::from(!Lanes(lanes & ((1 << lane) - 1)).any(|l| addresses[l as usize] == address));
                 last = Some(address);
             }
             write_loaded(&mut warp.rows, op, facts, lane, &buffer[..bytes as usize]);
@@ -558,9 +553,7 @@ impl<P: Reconvergence> Resident<P> {
         let (mut distinct, mut last) = (0, None);
         for lane in Lanes(exec) {
             let at = addresses[lane as usize];
-            let found = usize::try_from(at)
-                .ok()
-                .and_then(|at| kernel.params.get(at..at.checked_add(bytes)?));
+            let found = usize::try_from(at).ok().and_then(|at| kernel.params.get(at..at.checked_add(bytes)?));
             let Some(found) = found else {
                 return Err(Bottom::new(
                     "env-readDevice",
@@ -590,9 +583,7 @@ fn bits_below(bytes: u64) -> u64 {
 /// The most lanes that share one address.
 fn most_at_one_address(addresses: &[u64; 32], lanes: LaneMask) -> u32 {
     Lanes(lanes)
-        .map(|lane| {
-            Lanes(lanes).filter(|&l| addresses[l as usize] == addresses[lane as usize]).count()
-        })
+        .map(|lane| Lanes(lanes).filter(|&l| addresses[l as usize] == addresses[lane as usize]).count())
         .max()
         .unwrap_or(0) as u32
 }

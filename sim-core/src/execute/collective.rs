@@ -113,13 +113,9 @@ impl<P: Reconvergence> Resident<P> {
                 meeting.arrived |= exec;
                 meeting.splits.push(split);
             }
-            None => self.meetings.push(Meeting {
-                warp: w,
-                pc,
-                mask: wanted,
-                arrived: exec,
-                splits: vec![split],
-            }),
+            None => {
+                self.meetings.push(Meeting { warp: w, pc, mask: wanted, arrived: exec, splits: vec![split] })
+            }
         }
         self.policy.advance(split);
         self.reevaluate_meetings(w)?;
@@ -198,12 +194,9 @@ impl<P: Reconvergence> Resident<P> {
             }
             (OpClass::Match, Extra::Match { all, wide }) => {
                 let bits = if wide { 64 } else { 32 };
-                let value =
-                    |lane| read_element(&warp.rows, &code.consts, op.src[0], lane, bits);
+                let value = |lane| read_element(&warp.rows, &code.consts, op.src[0], lane, bits);
                 let values: Vec<(u32, u64)> = Lanes(lanes).map(|l| (l, value(l))).collect();
-                let same = |v: u64| {
-                    values.iter().filter(|(_, o)| *o == v).fold(0u32, |m, (l, _)| m | 1 << l)
-                };
+                let same = |v: u64| values.iter().filter(|(_, o)| *o == v).fold(0u32, |m, (l, _)| m | 1 << l);
                 let masks: Vec<(u32, u32)> = values.iter().map(|&(l, v)| (l, same(v))).collect();
                 let agree = masks.iter().all(|&(_, m)| m == lanes);
                 for (lane, mask) in masks {
@@ -257,11 +250,7 @@ mod tests {
     #[test]
     fn vote_all_any_uni_ballot_over_the_lanes_that_take_part() {
         let lanes = 0b1110;
-        let cases = [
-            (0b1110, [1, 1, 1, 0b1110]),
-            (0b0111, [0, 1, 0, 0b0110]),
-            (0b0001, [0, 0, 1, 0]),
-        ];
+        let cases = [(0b1110, [1, 1, 1, 0b1110]), (0b0111, [0, 1, 0, 0b0110]), (0b0001, [0, 0, 1, 0])];
         for (votes, expected) in cases {
             let modes = [VoteMode::All, VoteMode::Any, VoteMode::Uni, VoteMode::Ballot];
             assert_eq!(modes.map(|mode| vote(mode, lanes, votes)), expected, "{votes:#b}");

@@ -162,11 +162,7 @@ impl<P: Reconvergence> Resident<P> {
         if known && (value as usize) < code.program.ops.len() {
             Ok(value)
         } else {
-            Err(Bottom::new(
-                "thr-call",
-                1 << lane,
-                format!("{value:#x} is not the address of a function"),
-            ))
+            Err(Bottom::new("thr-call", 1 << lane, format!("{value:#x} is not the address of a function")))
         }
     }
 

@@ -161,18 +161,13 @@ impl<P: Reconvergence> Resident<P> {
     pub fn admit(&mut self, kernel: &Arc<Kernel>, number: u64) -> Option<usize> {
         let slot = self.blocks.iter().position(Option::is_none)?;
         let needed = kernel.warps_per_block();
-        let free: Vec<usize> = (0..self.warps.len())
-            .filter(|&w| !self.warps[w].resident)
-            .take(needed as usize)
-            .collect();
+        let free: Vec<usize> =
+            (0..self.warps.len()).filter(|&w| !self.warps[w].resident).take(needed as usize).collect();
         if free.len() < needed as usize {
             return None;
         }
-        let kernel_index = self
-            .kernels
-            .iter()
-            .position(|k| k.grid_id == kernel.grid_id)
-            .unwrap_or_else(|| {
+        let kernel_index =
+            self.kernels.iter().position(|k| k.grid_id == kernel.grid_id).unwrap_or_else(|| {
                 // Kernels without blocks here make room.
                 let used = |i: usize| self.blocks.iter().flatten().any(|b| b.kernel == i);
                 match (0..self.kernels.len()).find(|&i| !used(i)) {
@@ -186,11 +181,8 @@ impl<P: Reconvergence> Resident<P> {
                     }
                 }
             });
-        let granularity = if P::WHOLE_WARP && self.world.compute_capability < 70 {
-            kernel.warp_size
-        } else {
-            1
-        };
+        let granularity =
+            if P::WHOLE_WARP && self.world.compute_capability < 70 { kernel.warp_size } else { 1 };
         let index = kernel.block_index(number);
         let [x, y, z] = kernel.block;
         self.touched.clear();
@@ -254,8 +246,7 @@ impl<P: Reconvergence> Resident<P> {
             check_split(warp, &mut self.verify[split as usize], hot, code, pc, mask, self.world.check)?;
         }
         if let Some(lane) = hot.lane {
-            let mut file =
-                LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };
+            let mut file = LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };
             // SAFETY: `Code::new` resolved the function for an instruction set that
             // `InstructionSet::detect` (or the caller's choice among `available`) found on this
             // host.
@@ -356,14 +347,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// `bar` and `barrier` (CS §5.4.2, §5.5): lanes that name different barriers arrive at each.
-    fn barrier(
-        &mut self,
-        split: SplitId,
-        w: usize,
-        pc: Pc,
-        op: &Op,
-        exec: LaneMask,
-    ) -> Result<Step, Bottom> {
+    fn barrier(&mut self, split: SplitId, w: usize, pc: Pc, op: &Op, exec: LaneMask) -> Result<Step, Bottom> {
         let Extra::Barrier { kind, reduction } = op.extra else {
             return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
         };
@@ -373,8 +357,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
         let warp = &self.warps[w];
-        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70)
-            .then_some(self.world.warp_size);
+        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
         let predicate = guard(op.psrc[0], &warp.preds);
         let value = |row: Row, lane: u32| {
             row.is_some().then(|| read_row(&warp.rows, &code.consts, row)[lane as usize])
@@ -435,7 +418,12 @@ impl<P: Reconvergence> Resident<P> {
                         access::write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
                     }
                 } else {
-                    write_pred(&mut warp.preds, op.pdst[0], action.lanes, if result != 0 { u32::MAX } else { 0 });
+                    write_pred(
+                        &mut warp.preds,
+                        op.pdst[0],
+                        action.lanes,
+                        if result != 0 { u32::MAX } else { 0 },
+                    );
                 }
             }
             let waits = &mut self.waits[action.split as usize];
@@ -448,8 +436,7 @@ impl<P: Reconvergence> Resident<P> {
 
     /// Threads of a block have ended: barriers that wait for all live threads look again.
     fn reevaluate_barriers(&mut self, block_slot: usize) {
-        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70)
-            .then_some(self.world.warp_size);
+        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
         let completed = match self.blocks[block_slot].as_mut() {
             Some(block) => {
                 let default = block.barrier_default(whole);

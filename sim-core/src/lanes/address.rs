@@ -13,10 +13,18 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
     macro_rules! shift {
         ($window:expr, $to:expr) => {
             match ($to, form.ty.bits()) {
-                (true, 64) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| a.wrapping_sub($window))),
-                (true, _) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| a.wrapping_sub($window as u32))),
-                (false, 64) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| a.wrapping_add($window))),
-                (false, _) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| a.wrapping_add($window as u32))),
+                (true, 64) => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| a.wrapping_sub($window)))
+                }
+                (true, _) => lane!(
+                    |f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| a.wrapping_sub($window as u32))
+                ),
+                (false, 64) => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| a.wrapping_add($window)))
+                }
+                (false, _) => lane!(
+                    |f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| a.wrapping_add($window as u32))
+                ),
             }
         };
     }

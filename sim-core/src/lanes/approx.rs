@@ -46,7 +46,11 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         (R::Lg2, _) => function!(libm::log2),
         (R::Ex2, _) => function!(libm::exp2),
         (R::Rsqrt, T::F32) => function!(|x| 1.0 / x.sqrt()),
-        (R::Rsqrt, T::F64) if ftz => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| upper_half(1.0 / flush64(f64::from_bits(a)).sqrt()))),
+        (R::Rsqrt, T::F64) if ftz => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| upper_half(
+                1.0 / flush64(f64::from_bits(a)).sqrt()
+            )))
+        }
         (R::Rsqrt, T::F64) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| {
             let x = 1.0 / f64::from_bits(a).sqrt();
             if x.is_nan() { NAN_F64 } else { x.to_bits() }

@@ -30,7 +30,11 @@ fn slct(form: &Form) -> Option<Variants> {
         ($read:ident, $write:ident, $at_least_zero:expr) => {
             lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
                 let (a, b, c) = (f.$read(op.src[0]), f.$read(op.src[1]), f.r32(op.src[2]));
-                f.$write(op.dst[0], m, std::array::from_fn(|i| if $at_least_zero(c[i]) { a[i] } else { b[i] }));
+                f.$write(
+                    op.dst[0],
+                    m,
+                    std::array::from_fn(|i| if $at_least_zero(c[i]) { a[i] } else { b[i] }),
+                );
             })
         };
     }

@@ -29,10 +29,12 @@ fn fast(form: &Form) -> Option<Variants> {
             let a = f.r32(op.src[0]);
             f.w64(op.dst[0], m, a.map(u64::from));
         }),
-        (T::S32 | T::U32, T::S64 | T::U64, (false, true), None) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let a = f.r64(op.src[0]);
-            f.w32(op.dst[0], m, a.map(|v| v as u32));
-        }),
+        (T::S32 | T::U32, T::S64 | T::U64, (false, true), None) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+                let a = f.r64(op.src[0]);
+                f.w32(op.dst[0], m, a.map(|v| v as u32));
+            })
+        }
         (T::F32, T::S32, (false, false), Some(Rounding::Rn)) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let a = f.r32(op.src[0]);
             f.w32(op.dst[0], m, a.map(|v| (v as i32 as f32).to_bits()));
@@ -76,18 +78,15 @@ struct Conversion {
     sat: bool,
 }
 
-const TYPES: [T; 11] =
-    [T::U8, T::U16, T::U32, T::U64, T::S8, T::S16, T::S32, T::S64, T::F16, T::F32, T::F64];
+const TYPES: [T; 11] = [T::U8, T::U16, T::U32, T::U64, T::S8, T::S16, T::S32, T::S64, T::F16, T::F32, T::F64];
 const ROUNDS: [Round; 4] = [Round::Nearest, Round::Zero, Round::Down, Round::Up];
 
 /// A `cvt` form as the immediate of its operation.
 pub(crate) fn encode(form: &Form) -> i64 {
     let index = |ty: T| TYPES.iter().position(|t| *t == ty).unwrap_or(2) as i64;
     let round = ROUNDS.iter().position(|r| *r == direction(form.mods.rounding)).unwrap_or(0) as i64;
-    let integral = matches!(
-        form.mods.rounding,
-        Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi)
-    );
+    let integral =
+        matches!(form.mods.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
     index(form.dst)
         | index(form.ty) << 4
         | i64::from(form.dst_reg) << 8
@@ -190,7 +189,11 @@ fn extend(value: i128, width: u32, signed: bool) -> u64 {
 }
 
 fn flush(format: Format, bits: u64, ftz: bool) -> u64 {
-    if ftz && format == soft::F32 { flush32(f32::from_bits(bits as u32)).to_bits().into() } else { bits & format_mask(format) }
+    if ftz && format == soft::F32 {
+        flush32(f32::from_bits(bits as u32)).to_bits().into()
+    } else {
+        bits & format_mask(format)
+    }
 }
 
 fn format_mask(format: Format) -> u64 {
@@ -263,7 +266,10 @@ mod tests {
             8 | 16 => 16,
             other => other,
         };
-        convert(bits, &Conversion { dst, src, dst_bits, src_wide: src.bits() == 64, round, integral, ftz: false, sat })
+        convert(
+            bits,
+            &Conversion { dst, src, dst_bits, src_wide: src.bits() == 64, round, integral, ftz: false, sat },
+        )
     }
 
     #[test]
@@ -286,17 +292,29 @@ mod tests {
         assert_eq!([2.2, -2.7].map(|x| f(T::S32, Round::Up, x)), [3, -2]);
         assert_eq!([1e20, -1e20, f32::NAN].map(|x| f(T::S32, Round::Zero, x)), [i32::MAX, i32::MIN, 0]);
         assert_eq!(f(T::U32, Round::Zero, -3.0), 0);
-        assert_eq!(cvt(T::S64, T::F64, Round::Zero, true, false, (-1e18f64).to_bits()), -10i64.pow(18) as u64);
+        assert_eq!(
+            cvt(T::S64, T::F64, Round::Zero, true, false, (-1e18f64).to_bits()),
+            -10i64.pow(18) as u64
+        );
     }
 
     #[test]
     fn floats() {
-        let to32 = |round, x: f64| f32::from_bits(cvt(T::F32, T::F64, round, false, false, x.to_bits()) as u32);
+        let to32 =
+            |round, x: f64| f32::from_bits(cvt(T::F32, T::F64, round, false, false, x.to_bits()) as u32);
         assert_eq!(to32(Round::Nearest, 0.1), 0.1f32);
         assert!(f64::from(to32(Round::Down, 0.1)) < 0.1 && f64::from(to32(Round::Up, 0.1)) > 0.1);
-        let same = |round, x: f32| f32::from_bits(cvt(T::F32, T::F32, round, true, false, x.to_bits().into()) as u32);
-        assert_eq!([same(Round::Up, -0.5), same(Round::Down, 1.5), same(Round::Nearest, 2.5)].map(f32::to_bits), [-0.0f32, 1.0, 2.0].map(f32::to_bits));
-        assert_eq!(cvt(T::F32, T::F32, Round::Nearest, false, true, u64::from(1.5f32.to_bits())), 0x3f80_0000);
+        let same = |round, x: f32| {
+            f32::from_bits(cvt(T::F32, T::F32, round, true, false, x.to_bits().into()) as u32)
+        };
+        assert_eq!(
+            [same(Round::Up, -0.5), same(Round::Down, 1.5), same(Round::Nearest, 2.5)].map(f32::to_bits),
+            [-0.0f32, 1.0, 2.0].map(f32::to_bits)
+        );
+        assert_eq!(
+            cvt(T::F32, T::F32, Round::Nearest, false, true, u64::from(1.5f32.to_bits())),
+            0x3f80_0000
+        );
         assert_eq!(cvt(T::F32, T::F32, Round::Nearest, false, true, u64::from(f32::NAN.to_bits())), 0);
         assert_eq!(cvt(T::F32, T::F16, Round::Nearest, false, false, 0x3c00), 0x3f80_0000);
         assert_eq!(cvt(T::F16, T::F32, Round::Nearest, false, false, u64::from(1.5f32.to_bits())), 0x3e00);

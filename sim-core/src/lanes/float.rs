@@ -74,22 +74,54 @@ fn fma64(fma: bool, a: f64, b: f64, c: f64) -> f64 {
 /// Minimum: a NaN loses, -0 is below +0 (PTX ISA "min").
 #[inline(always)]
 fn min32(a: f32, b: f32) -> f32 {
-    if a.is_nan() { b } else if b.is_nan() { a } else if a < b || (a == b && a.is_sign_negative()) { a } else { b }
+    if a.is_nan() {
+        b
+    } else if b.is_nan() {
+        a
+    } else if a < b || (a == b && a.is_sign_negative()) {
+        a
+    } else {
+        b
+    }
 }
 
 #[inline(always)]
 fn max32(a: f32, b: f32) -> f32 {
-    if a.is_nan() { b } else if b.is_nan() { a } else if a > b || (a == b && a.is_sign_positive()) { a } else { b }
+    if a.is_nan() {
+        b
+    } else if b.is_nan() {
+        a
+    } else if a > b || (a == b && a.is_sign_positive()) {
+        a
+    } else {
+        b
+    }
 }
 
 #[inline(always)]
 fn min64(a: f64, b: f64) -> f64 {
-    if a.is_nan() { b } else if b.is_nan() { a } else if a < b || (a == b && a.is_sign_negative()) { a } else { b }
+    if a.is_nan() {
+        b
+    } else if b.is_nan() {
+        a
+    } else if a < b || (a == b && a.is_sign_negative()) {
+        a
+    } else {
+        b
+    }
 }
 
 #[inline(always)]
 fn max64(a: f64, b: f64) -> f64 {
-    if a.is_nan() { b } else if b.is_nan() { a } else if a > b || (a == b && a.is_sign_positive()) { a } else { b }
+    if a.is_nan() {
+        b
+    } else if b.is_nan() {
+        a
+    } else if a > b || (a == b && a.is_sign_positive()) {
+        a
+    } else {
+        b
+    }
 }
 
 pub(super) fn direction(rounding: Option<Rounding>) -> Round {
@@ -115,29 +147,72 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
 macro_rules! modes {
     ($form:expr, |$f:ident, $op:ident, $m:ident, $ftz:ident, $sat:ident| $e:expr) => {
         match ($form.mods.ftz, $form.mods.sat) {
-            (false, false) => lane!(|$f: &mut LaneFile<'_>, $op: &Op, $m| { const $ftz: bool = false; const $sat: bool = false; $e }),
-            (true, false) => lane!(|$f: &mut LaneFile<'_>, $op: &Op, $m| { const $ftz: bool = true; const $sat: bool = false; $e }),
-            (false, true) => lane!(|$f: &mut LaneFile<'_>, $op: &Op, $m| { const $ftz: bool = false; const $sat: bool = true; $e }),
-            (true, true) => lane!(|$f: &mut LaneFile<'_>, $op: &Op, $m| { const $ftz: bool = true; const $sat: bool = true; $e }),
+            (false, false) => lane!(|$f: &mut LaneFile<'_>, $op: &Op, $m| {
+                const $ftz: bool = false;
+                const $sat: bool = false;
+                $e
+            }),
+            (true, false) => lane!(|$f: &mut LaneFile<'_>, $op: &Op, $m| {
+                const $ftz: bool = true;
+                const $sat: bool = false;
+                $e
+            }),
+            (false, true) => lane!(|$f: &mut LaneFile<'_>, $op: &Op, $m| {
+                const $ftz: bool = false;
+                const $sat: bool = true;
+                $e
+            }),
+            (true, true) => lane!(|$f: &mut LaneFile<'_>, $op: &Op, $m| {
+                const $ftz: bool = true;
+                const $sat: bool = true;
+                $e
+            }),
         }
     };
 }
 
 fn single(form: &Form) -> Option<Variants> {
     match form.root {
-        R::Add => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(input(a, Z) + input(b, Z), Z, S))),
-        R::Sub => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(input(a, Z) - input(b, Z), Z, S))),
-        R::Mul => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(input(a, Z) * input(b, Z), Z, S))),
-        R::Fma | R::Mad => modes!(form, |f, op, m, Z, S| tri32(f, op, m, |a, b, c| output(fma32(FMA, input(a, Z), input(b, Z), input(c, Z)), Z, S))),
-        R::Div if form.mods.accuracy == Some(Accuracy::Approx) => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(approx_div(input(a, Z), input(b, Z)), Z, S))),
-        R::Div => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(input(a, Z) / input(b, Z), Z, S))),
+        R::Add => {
+            modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(input(a, Z) + input(b, Z), Z, S)))
+        }
+        R::Sub => {
+            modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(input(a, Z) - input(b, Z), Z, S)))
+        }
+        R::Mul => {
+            modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(input(a, Z) * input(b, Z), Z, S)))
+        }
+        R::Fma | R::Mad => modes!(form, |f, op, m, Z, S| tri32(f, op, m, |a, b, c| output(
+            fma32(FMA, input(a, Z), input(b, Z), input(c, Z)),
+            Z,
+            S
+        ))),
+        R::Div if form.mods.accuracy == Some(Accuracy::Approx) => modes!(form, |f, op, m, Z, S| bin32(
+            f,
+            op,
+            m,
+            |a, b| output(approx_div(input(a, Z), input(b, Z)), Z, S)
+        )),
+        R::Div => {
+            modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(input(a, Z) / input(b, Z), Z, S)))
+        }
         R::Rcp => modes!(form, |f, op, m, Z, S| un32(f, op, m, |a| output(1.0 / input(a, Z), Z, S))),
         R::Sqrt => modes!(form, |f, op, m, Z, S| un32(f, op, m, |a| output(input(a, Z).sqrt(), Z, S))),
-        R::Min => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(min32(input(a, Z), input(b, Z)), Z, S))),
-        R::Max => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(max32(input(a, Z), input(b, Z)), Z, S))),
+        R::Min => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(
+            min32(input(a, Z), input(b, Z)),
+            Z,
+            S
+        ))),
+        R::Max => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| output(
+            max32(input(a, Z), input(b, Z)),
+            Z,
+            S
+        ))),
         R::Neg => modes!(form, |f, op, m, Z, _S| un32(f, op, m, |a| input(a, Z).to_bits() ^ 0x8000_0000)),
         R::Abs => modes!(form, |f, op, m, Z, _S| un32(f, op, m, |a| input(a, Z).to_bits() & 0x7fff_ffff)),
-        R::Copysign => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| a & 0x8000_0000 | b & 0x7fff_ffff)),
+        R::Copysign => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| a & 0x8000_0000 | b & 0x7fff_ffff))
+        }
         _ => None,
     }
 }
@@ -154,20 +229,46 @@ fn approx_div(a: f32, b: f32) -> f32 {
 
 fn double(form: &Form) -> Option<Variants> {
     match form.root {
-        R::Add => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(f64::from_bits(a) + f64::from_bits(b)))),
-        R::Sub => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(f64::from_bits(a) - f64::from_bits(b)))),
-        R::Mul => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(f64::from_bits(a) * f64::from_bits(b)))),
-        R::Fma | R::Mad => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| output64(fma64(FMA, f64::from_bits(a), f64::from_bits(b), f64::from_bits(c))))),
-        R::Div => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(f64::from_bits(a) / f64::from_bits(b)))),
+        R::Add => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(
+            f64::from_bits(a) + f64::from_bits(b)
+        ))),
+        R::Sub => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(
+            f64::from_bits(a) - f64::from_bits(b)
+        ))),
+        R::Mul => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(
+            f64::from_bits(a) * f64::from_bits(b)
+        ))),
+        R::Fma | R::Mad => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| output64(
+            fma64(FMA, f64::from_bits(a), f64::from_bits(b), f64::from_bits(c))
+        ))),
+        R::Div => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(
+            f64::from_bits(a) / f64::from_bits(b)
+        ))),
         // The approximation keeps the upper half of the value (PTX ISA "rcp.approx.ftz.f64").
-        R::Rcp if form.mods.accuracy.is_some() => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| super::approx::upper_half(1.0 / super::approx::flush64(f64::from_bits(a))))),
-        R::Rcp => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| output64(1.0 / f64::from_bits(a)))),
-        R::Sqrt => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| output64(f64::from_bits(a).sqrt()))),
-        R::Min => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(min64(f64::from_bits(a), f64::from_bits(b))))),
-        R::Max => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(max64(f64::from_bits(a), f64::from_bits(b))))),
+        R::Rcp if form.mods.accuracy.is_some() => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| super::approx::upper_half(
+                1.0 / super::approx::flush64(f64::from_bits(a))
+            )))
+        }
+        R::Rcp => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| output64(1.0 / f64::from_bits(a))))
+        }
+        R::Sqrt => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| output64(f64::from_bits(a).sqrt())))
+        }
+        R::Min => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(min64(
+            f64::from_bits(a),
+            f64::from_bits(b)
+        )))),
+        R::Max => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| output64(max64(
+            f64::from_bits(a),
+            f64::from_bits(b)
+        )))),
         R::Neg => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| a ^ 1 << 63)),
         R::Abs => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| a & !(1 << 63))),
-        R::Copysign => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| a & 1 << 63 | b & !(1 << 63))),
+        R::Copysign => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| a & 1 << 63 | b & !(1 << 63)))
+        }
         _ => None,
     }
 }
@@ -176,13 +277,41 @@ fn directed32(form: &Form, round: Round) -> Option<Variants> {
     macro_rules! by {
         ($r:expr) => {
             match form.root {
-                R::Add => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| soft32(soft::F32.add(i32s(a, Z), i32s(b, Z), $r), Z, S))),
-                R::Sub => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| soft32(soft::F32.add(i32s(a, Z), i32s(b, Z) ^ 1 << 31, $r), Z, S))),
-                R::Mul => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| soft32(soft::F32.mul(i32s(a, Z), i32s(b, Z), $r), Z, S))),
-                R::Fma | R::Mad => modes!(form, |f, op, m, Z, S| tri32(f, op, m, |a, b, c| soft32(soft::F32.fma(i32s(a, Z), i32s(b, Z), i32s(c, Z), $r), Z, S))),
-                R::Div => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| soft32(soft::F32.div(i32s(a, Z), i32s(b, Z), $r), Z, S))),
-                R::Rcp => modes!(form, |f, op, m, Z, S| un32(f, op, m, |a| soft32(soft::F32.div(0x3f80_0000, i32s(a, Z), $r), Z, S))),
-                R::Sqrt => modes!(form, |f, op, m, Z, S| un32(f, op, m, |a| soft32(soft::F32.sqrt(i32s(a, Z), $r), Z, S))),
+                R::Add => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| soft32(
+                    soft::F32.add(i32s(a, Z), i32s(b, Z), $r),
+                    Z,
+                    S
+                ))),
+                R::Sub => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| soft32(
+                    soft::F32.add(i32s(a, Z), i32s(b, Z) ^ 1 << 31, $r),
+                    Z,
+                    S
+                ))),
+                R::Mul => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| soft32(
+                    soft::F32.mul(i32s(a, Z), i32s(b, Z), $r),
+                    Z,
+                    S
+                ))),
+                R::Fma | R::Mad => modes!(form, |f, op, m, Z, S| tri32(f, op, m, |a, b, c| soft32(
+                    soft::F32.fma(i32s(a, Z), i32s(b, Z), i32s(c, Z), $r),
+                    Z,
+                    S
+                ))),
+                R::Div => modes!(form, |f, op, m, Z, S| bin32(f, op, m, |a, b| soft32(
+                    soft::F32.div(i32s(a, Z), i32s(b, Z), $r),
+                    Z,
+                    S
+                ))),
+                R::Rcp => modes!(form, |f, op, m, Z, S| un32(f, op, m, |a| soft32(
+                    soft::F32.div(0x3f80_0000, i32s(a, Z), $r),
+                    Z,
+                    S
+                ))),
+                R::Sqrt => modes!(form, |f, op, m, Z, S| un32(f, op, m, |a| soft32(
+                    soft::F32.sqrt(i32s(a, Z), $r),
+                    Z,
+                    S
+                ))),
                 _ => None,
             }
         };
@@ -208,13 +337,32 @@ fn directed64(form: &Form, round: Round) -> Option<Variants> {
     macro_rules! by {
         ($r:expr) => {
             match form.root {
-                R::Add => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| soft::F64.add(a, b, $r))),
-                R::Sub => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| soft::F64.add(a, b ^ 1 << 63, $r))),
-                R::Mul => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| soft::F64.mul(a, b, $r))),
-                R::Fma | R::Mad => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| soft::F64.fma(a, b, c, $r))),
-                R::Div => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| soft::F64.div(a, b, $r))),
-                R::Rcp => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| soft::F64.div(1f64.to_bits(), a, $r))),
-                R::Sqrt => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| soft::F64.sqrt(a, $r))),
+                R::Add => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| soft::F64.add(a, b, $r)))
+                }
+                R::Sub => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| soft::F64.add(
+                    a,
+                    b ^ 1 << 63,
+                    $r
+                ))),
+                R::Mul => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| soft::F64.mul(a, b, $r)))
+                }
+                R::Fma | R::Mad => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| soft::F64
+                        .fma(a, b, c, $r)))
+                }
+                R::Div => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| soft::F64.div(a, b, $r)))
+                }
+                R::Rcp => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| soft::F64.div(
+                    1f64.to_bits(),
+                    a,
+                    $r
+                ))),
+                R::Sqrt => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| soft::F64.sqrt(a, $r)))
+                }
                 _ => None,
             }
         };

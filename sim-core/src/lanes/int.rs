@@ -13,12 +13,30 @@ use super::{Variants, bin32, bin64, lane, tri32, tri64, un32, un64};
 macro_rules! int2 {
     ($ty:expr, |$a:ident, $b:ident| $e:expr) => {
         match $ty {
-            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| { let ($a, $b) = (a as i16, b as i16); ($e) as u16 as u32 })),
-            T::U16 | T::B16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| { let ($a, $b) = (a as u16, b as u16); ($e) as u16 as u32 })),
-            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| { let ($a, $b) = (a as i32, b as i32); ($e) as u32 })),
-            T::U32 | T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| { let ($a, $b) = (a, b); ($e) as u32 })),
-            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| { let ($a, $b) = (a as i64, b as i64); ($e) as u64 })),
-            T::U64 | T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| { let ($a, $b) = (a, b); ($e) as u64 })),
+            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
+                let ($a, $b) = (a as i16, b as i16);
+                ($e) as u16 as u32
+            })),
+            T::U16 | T::B16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
+                let ($a, $b) = (a as u16, b as u16);
+                ($e) as u16 as u32
+            })),
+            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
+                let ($a, $b) = (a as i32, b as i32);
+                ($e) as u32
+            })),
+            T::U32 | T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
+                let ($a, $b) = (a, b);
+                ($e) as u32
+            })),
+            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| {
+                let ($a, $b) = (a as i64, b as i64);
+                ($e) as u64
+            })),
+            T::U64 | T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| {
+                let ($a, $b) = (a, b);
+                ($e) as u64
+            })),
             _ => None,
         }
     };
@@ -27,12 +45,30 @@ macro_rules! int2 {
 macro_rules! int1 {
     ($ty:expr, |$a:ident| $e:expr) => {
         match $ty {
-            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| { let $a = a as i16; ($e) as u16 as u32 })),
-            T::U16 | T::B16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| { let $a = a as u16; ($e) as u16 as u32 })),
-            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| { let $a = a as i32; ($e) as u32 })),
-            T::U32 | T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| { let $a = a; ($e) as u32 })),
-            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| { let $a = a as i64; ($e) as u64 })),
-            T::U64 | T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| { let $a = a; ($e) as u64 })),
+            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| {
+                let $a = a as i16;
+                ($e) as u16 as u32
+            })),
+            T::U16 | T::B16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| {
+                let $a = a as u16;
+                ($e) as u16 as u32
+            })),
+            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| {
+                let $a = a as i32;
+                ($e) as u32
+            })),
+            T::U32 | T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| {
+                let $a = a;
+                ($e) as u32
+            })),
+            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| {
+                let $a = a as i64;
+                ($e) as u64
+            })),
+            T::U64 | T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| {
+                let $a = a;
+                ($e) as u64
+            })),
             _ => None,
         }
     };
@@ -41,9 +77,18 @@ macro_rules! int1 {
 macro_rules! int3 {
     ($ty:expr, |$a:ident, $b:ident, $c:ident| $e:expr) => {
         match $ty {
-            T::S16 | T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| { let ($a, $b, $c) = (a as u16, b as u16, c as u16); ($e) as u16 as u32 })),
-            T::S32 | T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| { let ($a, $b, $c) = (a, b, c); ($e) as u32 })),
-            T::S64 | T::U64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| { let ($a, $b, $c) = (a, b, c); ($e) as u64 })),
+            T::S16 | T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
+                let ($a, $b, $c) = (a as u16, b as u16, c as u16);
+                ($e) as u16 as u32
+            })),
+            T::S32 | T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
+                let ($a, $b, $c) = (a, b, c);
+                ($e) as u32
+            })),
+            T::S64 | T::U64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| {
+                let ($a, $b, $c) = (a, b, c);
+                ($e) as u64
+            })),
             _ => None,
         }
     };
@@ -58,8 +103,12 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Addc => carry(ty, false, true, mods.cc),
         R::Sub if mods.cc => carry(ty, true, false, true),
         R::Subc => carry(ty, true, true, mods.cc),
-        R::Add if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32).saturating_add(b as i32) as u32)),
-        R::Sub if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32).saturating_sub(b as i32) as u32)),
+        R::Add if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32)
+            .saturating_add(b as i32)
+            as u32)),
+        R::Sub if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32)
+            .saturating_sub(b as i32)
+            as u32)),
         R::Add => int2!(ty, |a, b| a.wrapping_add(b)),
         R::Sub => int2!(ty, |a, b| a.wrapping_sub(b)),
         R::Mul => match mods.half {
@@ -72,9 +121,11 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         }
         R::Mad => match mods.half {
             Some(Half::Lo) => int3!(ty, |a, b, c| a.wrapping_mul(b).wrapping_add(c)),
-            Some(Half::Hi) if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
-                ((i64::from(a as i32) * i64::from(b as i32) >> 32) as i32).saturating_add(c as i32) as u32
-            })),
+            Some(Half::Hi) if mods.sat => {
+                lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
+                    ((i64::from(a as i32) * i64::from(b as i32) >> 32) as i32).saturating_add(c as i32) as u32
+                }))
+            }
             Some(Half::Hi) => mad_hi(ty),
             _ => mul_wide(ty, true),
         },
@@ -83,9 +134,15 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Div => int2!(ty, |a, b| a.checked_div(b).unwrap_or(if b == 0 { !0 } else { a })),
         R::Rem => int2!(ty, |a, b| a.checked_rem(b).unwrap_or(if b == 0 { a } else { 0 })),
         R::Abs => match ty {
-            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| u32::from((a as i16).wrapping_abs() as u16))),
-            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| (a as i32).wrapping_abs() as u32)),
-            _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| (a as i64).wrapping_abs() as u64)),
+            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| u32::from(
+                (a as i16).wrapping_abs() as u16
+            ))),
+            T::S32 => {
+                lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| (a as i32).wrapping_abs() as u32))
+            }
+            _ => {
+                lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| (a as i64).wrapping_abs() as u64))
+            }
         },
         R::Neg => int1!(ty, |a| a.wrapping_neg()),
         R::Min => int2!(ty, |a, b| a.min(b)),
@@ -96,9 +153,13 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Not => int1!(ty, |a| !a),
         R::Cnot => int1!(ty, |a| u8::from(a == 0)),
         R::Shl | R::Shr => shift(form),
-        R::Popc if ty == T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, u64::count_ones)),
+        R::Popc if ty == T::B64 => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, u64::count_ones))
+        }
         R::Popc => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, u32::count_ones)),
-        R::Clz if ty == T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, u64::leading_zeros)),
+        R::Clz if ty == T::B64 => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, u64::leading_zeros))
+        }
         R::Clz => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, u32::leading_zeros)),
         R::Brev => match ty {
             T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, u64::reverse_bits)),
@@ -108,10 +169,30 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Bfe => bfe(ty),
         R::Bfi => bfi(ty),
         R::Shf => match (mods.left, mods.wrap) {
-            (true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(a, b, c & 31, true))),
-            (true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(a, b, c.min(32), true))),
-            (false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(a, b, c & 31, false))),
-            (false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(a, b, c.min(32), false))),
+            (true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
+                a,
+                b,
+                c & 31,
+                true
+            ))),
+            (true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
+                a,
+                b,
+                c.min(32),
+                true
+            ))),
+            (false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
+                a,
+                b,
+                c & 31,
+                false
+            ))),
+            (false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
+                a,
+                b,
+                c.min(32),
+                false
+            ))),
         },
         R::Lop3 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let table = f.r32(op.src[3]);
@@ -125,10 +206,22 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
 
 fn predicate(root: R) -> Option<Variants> {
     match root {
-        R::And => lane!(|f: &mut LaneFile<'_>, op: &Op, m| { let v = f.pred(op.psrc[0]) & f.pred(op.psrc[1]); f.wpred(op.pdst[0], m, v) }),
-        R::Or => lane!(|f: &mut LaneFile<'_>, op: &Op, m| { let v = f.pred(op.psrc[0]) | f.pred(op.psrc[1]); f.wpred(op.pdst[0], m, v) }),
-        R::Xor => lane!(|f: &mut LaneFile<'_>, op: &Op, m| { let v = f.pred(op.psrc[0]) ^ f.pred(op.psrc[1]); f.wpred(op.pdst[0], m, v) }),
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| { let v = !f.pred(op.psrc[0]); f.wpred(op.pdst[0], m, v) }),
+        R::And => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let v = f.pred(op.psrc[0]) & f.pred(op.psrc[1]);
+            f.wpred(op.pdst[0], m, v)
+        }),
+        R::Or => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let v = f.pred(op.psrc[0]) | f.pred(op.psrc[1]);
+            f.wpred(op.pdst[0], m, v)
+        }),
+        R::Xor => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let v = f.pred(op.psrc[0]) ^ f.pred(op.psrc[1]);
+            f.wpred(op.pdst[0], m, v)
+        }),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let v = !f.pred(op.psrc[0]);
+            f.wpred(op.pdst[0], m, v)
+        }),
     }
 }
 
@@ -199,7 +292,9 @@ fn mad_carry(ty: T, hi: bool, reads: bool, writes: bool) -> Option<Variants> {
     macro_rules! chain {
         ($hi:expr, $in:expr, $out:expr, $signed:expr) => {
             match ty.bits() {
-                32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| mad_carry32(f, op, m, $hi, $in, $out, $signed)),
+                32 => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| mad_carry32(f, op, m, $hi, $in, $out, $signed))
+                }
                 _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| mad_carry64(f, op, m, $hi, $in, $out, $signed)),
             }
         };
@@ -265,23 +360,55 @@ fn mad_carry64(f: &mut LaneFile<'_>, op: &Op, m: u32, hi: bool, reads: bool, wri
 
 fn mul_hi(ty: T) -> Option<Variants> {
     match ty {
-        T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u32::from((i32::from(a as i16) * i32::from(b as i16) >> 16) as u16))),
-        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a & 0xffff) * (b & 0xffff) >> 16)),
-        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (i64::from(a as i32) * i64::from(b as i32) >> 32) as u32)),
-        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (u64::from(a) * u64::from(b) >> 32) as u32)),
-        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64)),
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| (u128::from(a) * u128::from(b) >> 64) as u64)),
+        T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u32::from(
+            (i32::from(a as i16) * i32::from(b as i16) >> 16) as u16
+        ))),
+        T::U16 => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a & 0xffff) * (b & 0xffff) >> 16))
+        }
+        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (i64::from(a as i32)
+            * i64::from(b as i32)
+            >> 32) as u32)),
+        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (u64::from(a)
+            * u64::from(b)
+            >> 32) as u32)),
+        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| (i128::from(a as i64)
+            * i128::from(b as i64)
+            >> 64) as u64)),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| (u128::from(a) * u128::from(b)
+            >> 64) as u64)),
     }
 }
 
 fn mad_hi(ty: T) -> Option<Variants> {
     match ty {
-        T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| u32::from(((i32::from(a as i16) * i32::from(b as i16) >> 16) as u16).wrapping_add(c as u16)))),
-        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((a & 0xffff) * (b & 0xffff) >> 16).wrapping_add(c) & 0xffff)),
-        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((i64::from(a as i32) * i64::from(b as i32) >> 32) as u32).wrapping_add(c))),
-        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((u64::from(a) * u64::from(b) >> 32) as u32).wrapping_add(c))),
-        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((i128::from(a as i64) * i128::from(b as i64) >> 64) as u64).wrapping_add(c))),
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((u128::from(a) * u128::from(b) >> 64) as u64).wrapping_add(c))),
+        T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| u32::from(
+            ((i32::from(a as i16) * i32::from(b as i16) >> 16) as u16).wrapping_add(c as u16)
+        ))),
+        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((a & 0xffff)
+            * (b & 0xffff)
+            >> 16)
+            .wrapping_add(c)
+            & 0xffff)),
+        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((i64::from(a as i32)
+            * i64::from(b as i32)
+            >> 32)
+            as u32)
+            .wrapping_add(c))),
+        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((u64::from(a)
+            * u64::from(b)
+            >> 32)
+            as u32)
+            .wrapping_add(c))),
+        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((i128::from(a as i64)
+            * i128::from(b as i64)
+            >> 64)
+            as u64)
+            .wrapping_add(c))),
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((u128::from(a)
+            * u128::from(b)
+            >> 64) as u64)
+            .wrapping_add(c))),
     }
 }
 
@@ -300,14 +427,38 @@ fn mul_wide(ty: T, add: bool) -> Option<Variants> {
         f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i]).wrapping_add(c[i])));
     }
     match (ty, add) {
-        (T::S16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, false, |a, b| (i32::from(a as i16) * i32::from(b as i16)) as u32)),
-        (T::S16, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, true, |a, b| (i32::from(a as i16) * i32::from(b as i16)) as u32)),
-        (T::U16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, false, |a, b| (a & 0xffff) * (b & 0xffff))),
-        (T::U16, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, true, |a, b| (a & 0xffff) * (b & 0xffff))),
-        (T::S32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, false, |a, b| (i64::from(a as i32) * i64::from(b as i32)) as u64)),
-        (T::S32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, true, |a, b| (i64::from(a as i32) * i64::from(b as i32)) as u64)),
-        (T::U32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, false, |a, b| u64::from(a) * u64::from(b))),
-        (T::U32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, true, |a, b| u64::from(a) * u64::from(b))),
+        (T::S16, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, false, |a, b| (i32::from(a as i16)
+                * i32::from(b as i16))
+                as u32))
+        }
+        (T::S16, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, true, |a, b| (i32::from(a as i16)
+                * i32::from(b as i16))
+                as u32))
+        }
+        (T::U16, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, false, |a, b| (a & 0xffff) * (b & 0xffff)))
+        }
+        (T::U16, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| to32(f, op, m, true, |a, b| (a & 0xffff) * (b & 0xffff)))
+        }
+        (T::S32, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, false, |a, b| (i64::from(a as i32)
+                * i64::from(b as i32))
+                as u64))
+        }
+        (T::S32, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, true, |a, b| (i64::from(a as i32)
+                * i64::from(b as i32))
+                as u64))
+        }
+        (T::U32, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, false, |a, b| u64::from(a) * u64::from(b)))
+        }
+        (T::U32, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| to64(f, op, m, true, |a, b| u64::from(a) * u64::from(b)))
+        }
         _ => None,
     }
 }
@@ -324,15 +475,37 @@ fn mul24(form: &Form) -> Option<Variants> {
     }
     let hi = form.mods.half == Some(Half::Hi);
     match (form.root, form.ty.is_signed(), hi) {
-        (R::Mul24, true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| s(a, b) as u32)),
-        (R::Mul24, true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (s(a, b) >> 16) as u32)),
-        (R::Mul24, false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u(a, b) as u32)),
-        (R::Mul24, false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (u(a, b) >> 16) as u32)),
-        (_, true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (s(a, b) as u32).wrapping_add(c))),
-        (_, true, true) if form.mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((s(a, b) >> 16) as i32).saturating_add(c as i32) as u32)),
-        (_, true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((s(a, b) >> 16) as u32).wrapping_add(c))),
-        (_, false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (u(a, b) as u32).wrapping_add(c))),
-        (_, false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((u(a, b) >> 16) as u32).wrapping_add(c))),
+        (R::Mul24, true, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| s(a, b) as u32))
+        }
+        (R::Mul24, true, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (s(a, b) >> 16) as u32))
+        }
+        (R::Mul24, false, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u(a, b) as u32))
+        }
+        (R::Mul24, false, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (u(a, b) >> 16) as u32))
+        }
+        (_, true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (s(a, b)
+            as u32)
+            .wrapping_add(c))),
+        (_, true, true) if form.mods.sat => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((s(a, b) >> 16) as i32)
+                .saturating_add(c as i32)
+                as u32))
+        }
+        (_, true, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((s(a, b) >> 16) as u32)
+                .wrapping_add(c)))
+        }
+        (_, false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (u(a, b)
+            as u32)
+            .wrapping_add(c))),
+        (_, false, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((u(a, b) >> 16) as u32)
+                .wrapping_add(c)))
+        }
     }
 }
 
@@ -345,15 +518,33 @@ fn shift(form: &Form) -> Option<Variants> {
     }
     let left = form.root == R::Shl;
     match (form.ty, left) {
-        (T::B16 | T::U16, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 16 { a << b & 0xffff } else { 0 })),
-        (T::B32 | T::U32 | T::S32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 32 { a << b } else { 0 })),
-        (_, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| if b < 64 { a << b } else { 0 })),
-        (T::B16 | T::U16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 16 { (a & 0xffff) >> b } else { 0 })),
-        (T::S16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u32::from((a as i16 >> b.min(15)) as u16))),
-        (T::B32 | T::U32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 32 { a >> b } else { 0 })),
-        (T::S32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32 >> b.min(31)) as u32)),
-        (T::S64, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| (a as i64 >> b.min(63)) as u64)),
-        (_, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| if b < 64 { a >> b } else { 0 })),
+        (T::B16 | T::U16, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
+            if b < 16 { a << b & 0xffff } else { 0 }
+        })),
+        (T::B32 | T::U32 | T::S32, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 32 { a << b } else { 0 }))
+        }
+        (_, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| if b < 64 { a << b } else { 0 }))
+        }
+        (T::B16 | T::U16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
+            if b < 16 { (a & 0xffff) >> b } else { 0 }
+        })),
+        (T::S16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u32::from(
+            (a as i16 >> b.min(15)) as u16
+        ))),
+        (T::B32 | T::U32, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 32 { a >> b } else { 0 }))
+        }
+        (T::S32, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32 >> b.min(31)) as u32))
+        }
+        (T::S64, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| (a as i64 >> b.min(63)) as u64))
+        }
+        (_, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| if b < 64 { a >> b } else { 0 }))
+        }
     }
 }
 
@@ -366,7 +557,8 @@ fn long_to_word(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64) -> u32) {
 fn bfind(ty: T, shiftamt: bool) -> Option<Variants> {
     #[inline(always)]
     fn find(value: u64, width: u32, signed: bool, shiftamt: bool) -> u32 {
-        let value = if signed && value >> (width - 1) & 1 == 1 { !value & (u64::MAX >> (64 - width)) } else { value };
+        let value =
+            if signed && value >> (width - 1) & 1 == 1 { !value & (u64::MAX >> (64 - width)) } else { value };
         if value == 0 {
             return u32::MAX;
         }
@@ -374,13 +566,27 @@ fn bfind(ty: T, shiftamt: bool) -> Option<Variants> {
         if shiftamt { width - 1 - position } else { position }
     }
     match (ty, shiftamt) {
-        (T::U32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, false, false))),
-        (T::U32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, false, true))),
-        (T::S32, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, true, false))),
-        (T::S32, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, true, true))),
-        (T::U64, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, false, false))),
-        (T::U64, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, false, true))),
-        (T::S64, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, true, false))),
+        (T::U32, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, false, false)))
+        }
+        (T::U32, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, false, true)))
+        }
+        (T::S32, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, true, false)))
+        }
+        (T::S32, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, true, true)))
+        }
+        (T::U64, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, false, false)))
+        }
+        (T::U64, true) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, false, true)))
+        }
+        (T::S64, false) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, true, false)))
+        }
         _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, true, true))),
     }
 }
@@ -405,8 +611,20 @@ fn bfe(ty: T) -> Option<Variants> {
         f.w64(op.dst[0], m, std::array::from_fn(|i| extract(a[i], b[i], c[i], 64, signed)));
     }
     match ty {
-        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(a.into(), b, c, 32, false) as u32)),
-        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(a.into(), b, c, 32, true) as u32)),
+        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(
+            a.into(),
+            b,
+            c,
+            32,
+            false
+        ) as u32)),
+        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(
+            a.into(),
+            b,
+            c,
+            32,
+            true
+        ) as u32)),
         T::U64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long(f, op, m, false)),
         _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long(f, op, m, true)),
     }
@@ -428,7 +646,11 @@ fn bfi(ty: T) -> Option<Variants> {
         T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
             let (c, d) = (f.r32(op.src[2]), f.r32(op.src[3]));
-            f.w32(op.dst[0], m, std::array::from_fn(|i| insert(a[i].into(), b[i].into(), c[i], d[i], 32) as u32));
+            f.w32(
+                op.dst[0],
+                m,
+                std::array::from_fn(|i| insert(a[i].into(), b[i].into(), c[i], d[i], 32) as u32),
+            );
         }),
         _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
@@ -481,11 +703,41 @@ pub(crate) fn permute(a: u32, b: u32, c: u32, mode: Option<PrmtMode>) -> u32 {
 fn prmt(mode: Option<PrmtMode>) -> Option<Variants> {
     match mode {
         None => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, None))),
-        Some(PrmtMode::F4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::F4e)))),
-        Some(PrmtMode::B4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::B4e)))),
-        Some(PrmtMode::Rc8) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::Rc8)))),
-        Some(PrmtMode::Ecl) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::Ecl)))),
-        Some(PrmtMode::Ecr) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::Ecr)))),
-        Some(PrmtMode::Rc16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, Some(PrmtMode::Rc16)))),
+        Some(PrmtMode::F4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
+            a,
+            b,
+            c,
+            Some(PrmtMode::F4e)
+        ))),
+        Some(PrmtMode::B4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
+            a,
+            b,
+            c,
+            Some(PrmtMode::B4e)
+        ))),
+        Some(PrmtMode::Rc8) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
+            a,
+            b,
+            c,
+            Some(PrmtMode::Rc8)
+        ))),
+        Some(PrmtMode::Ecl) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
+            a,
+            b,
+            c,
+            Some(PrmtMode::Ecl)
+        ))),
+        Some(PrmtMode::Ecr) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
+            a,
+            b,
+            c,
+            Some(PrmtMode::Ecr)
+        ))),
+        Some(PrmtMode::Rc16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
+            a,
+            b,
+            c,
+            Some(PrmtMode::Rc16)
+        ))),
     }
 }

@@ -89,7 +89,11 @@ pub(crate) type Variants = [LaneFn; 3];
 macro_rules! lane {
     ($body:expr) => {{
         #[allow(dead_code, reason = "most bodies do not ask")]
-        unsafe fn baseline(f: &mut $crate::lanes::file::LaneFile<'_>, op: &sim_frontend::program::Op, m: u32) {
+        unsafe fn baseline(
+            f: &mut $crate::lanes::file::LaneFile<'_>,
+            op: &sim_frontend::program::Op,
+            m: u32,
+        ) {
             const FMA: bool = false;
             ($body)(f, op, m)
         }
@@ -108,7 +112,11 @@ macro_rules! lane {
             const FMA: bool = cfg!(target_arch = "x86_64");
             ($body)(f, op, m)
         }
-        Some([baseline as $crate::lanes::LaneFn, avx2 as $crate::lanes::LaneFn, avx512 as $crate::lanes::LaneFn])
+        Some([
+            baseline as $crate::lanes::LaneFn,
+            avx2 as $crate::lanes::LaneFn,
+            avx512 as $crate::lanes::LaneFn,
+        ])
     }};
 }
 pub(crate) use lane;

@@ -155,7 +155,10 @@ impl Format {
 
     /// The rounded sum of two finite values of any significand below 2^110.
     fn sum(self, a: Parts, b: Parts, round: Round) -> u64 {
-        let (Parts::Finite { negative: na, significand: sa, exponent: ea }, Parts::Finite { negative: nb, significand: sb, exponent: eb }) = (a, b)
+        let (
+            Parts::Finite { negative: na, significand: sa, exponent: ea },
+            Parts::Finite { negative: nb, significand: sb, exponent: eb },
+        ) = (a, b)
         else {
             return self.nan();
         };
@@ -164,7 +167,9 @@ impl Format {
         }
         // The larger exponent first; the other is shifted right with a sticky bit.
         let (mut big, mut small) = ((na, sa, ea), (nb, sb, eb));
-        if sa == 0 || sb != 0 && (127 - sb.leading_zeros() as i32 + eb) > (127 - sa.leading_zeros() as i32 + ea) {
+        if sa == 0
+            || sb != 0 && (127 - sb.leading_zeros() as i32 + eb) > (127 - sa.leading_zeros() as i32 + ea)
+        {
             std::mem::swap(&mut big, &mut small);
         }
         let lift = (big.1.leading_zeros() as i32 - 3).max(0);
@@ -211,7 +216,11 @@ impl Format {
                 _ => self.infinity(negative),
             },
             (.., Parts::Infinite(other)) => self.infinity(other),
-            (Parts::Finite { significand: sa, exponent: ea, .. }, Parts::Finite { significand: sb, exponent: eb, .. }, _) => {
+            (
+                Parts::Finite { significand: sa, exponent: ea, .. },
+                Parts::Finite { significand: sb, exponent: eb, .. },
+                _,
+            ) => {
                 let product = Parts::Finite { negative, significand: sa * sb, exponent: ea + eb };
                 self.sum(product, z, round)
             }
@@ -221,9 +230,10 @@ impl Format {
     /// `a * b`.
     pub fn mul(self, a: u64, b: u64, round: Round) -> u64 {
         match (self.unpack(a), self.unpack(b)) {
-            (Parts::Finite { negative: na, significand: sa, exponent: ea }, Parts::Finite { negative: nb, significand: sb, exponent: eb }) => {
-                self.round(na != nb, sa * sb, ea + eb, false, round)
-            }
+            (
+                Parts::Finite { negative: na, significand: sa, exponent: ea },
+                Parts::Finite { negative: nb, significand: sb, exponent: eb },
+            ) => self.round(na != nb, sa * sb, ea + eb, false, round),
             _ => self.fma(a, b, self.zero(false), round),
         }
     }
@@ -234,18 +244,19 @@ impl Format {
             (Parts::Nan, _) | (_, Parts::Nan) | (Parts::Infinite(_), Parts::Infinite(_)) => self.nan(),
             (Parts::Infinite(n), Parts::Finite { negative, .. }) => self.infinity(n != negative),
             (Parts::Finite { negative, .. }, Parts::Infinite(n)) => self.zero(n != negative),
-            (Parts::Finite { negative: na, significand: sa, exponent: ea }, Parts::Finite { negative: nb, significand: sb, exponent: eb }) => {
-                match (sa, sb) {
-                    (0, 0) => self.nan(),
-                    (_, 0) => self.infinity(na != nb),
-                    (0, _) => self.zero(na != nb),
-                    _ => {
-                        let lift = sa.leading_zeros() as i32 - 1;
-                        let top = sa << lift;
-                        self.round(na != nb, top / sb, ea - lift - eb, !top.is_multiple_of(sb), round)
-                    }
+            (
+                Parts::Finite { negative: na, significand: sa, exponent: ea },
+                Parts::Finite { negative: nb, significand: sb, exponent: eb },
+            ) => match (sa, sb) {
+                (0, 0) => self.nan(),
+                (_, 0) => self.infinity(na != nb),
+                (0, _) => self.zero(na != nb),
+                _ => {
+                    let lift = sa.leading_zeros() as i32 - 1;
+                    let top = sa << lift;
+                    self.round(na != nb, top / sb, ea - lift - eb, !top.is_multiple_of(sb), round)
                 }
-            }
+            },
         }
     }
 
@@ -271,7 +282,9 @@ impl Format {
         match from.unpack(bits) {
             Parts::Nan => self.nan(),
             Parts::Infinite(n) => self.infinity(n),
-            Parts::Finite { negative, significand, exponent } => self.round(negative, significand, exponent, false, round),
+            Parts::Finite { negative, significand, exponent } => {
+                self.round(negative, significand, exponent, false, round)
+            }
         }
     }
 }
@@ -294,13 +307,19 @@ mod tests {
         prop_oneof![
             any::<u32>(),
             (any::<bool>(), 0u32..4, 0u32..8).prop_map(|(s, e, f)| u32::from(s) << 31 | e << 23 | f),
-            (any::<bool>(), 250u32..256, any::<u32>()).prop_map(|(s, e, f)| u32::from(s) << 31 | e << 23 | f & 0x7f_ffff),
+            (any::<bool>(), 250u32..256, any::<u32>())
+                .prop_map(|(s, e, f)| u32::from(s) << 31 | e << 23 | f & 0x7f_ffff),
             (any::<bool>(), 100u32..150, 0u32..4).prop_map(|(s, e, f)| u32::from(s) << 31 | e << 23 | f),
         ]
     }
 
     fn any64() -> impl Strategy<Value = u64> {
-        prop_oneof![any::<u64>(), any32().prop_map(|b| f64::from(f32::from_bits(b)).to_bits()), (any::<bool>(), 0u64..3, any::<u64>()).prop_map(|(s, e, f)| u64::from(s) << 63 | e << 52 | f & 0xf_ffff_ffff_ffff)]
+        prop_oneof![
+            any::<u64>(),
+            any32().prop_map(|b| f64::from(f32::from_bits(b)).to_bits()),
+            (any::<bool>(), 0u64..3, any::<u64>())
+                .prop_map(|(s, e, f)| u64::from(s) << 63 | e << 52 | f & 0xf_ffff_ffff_ffff)
+        ]
     }
 
     proptest! {

@@ -5,19 +5,54 @@ use sim_frontend::program::{Extra, MAX_SLOTS, NO_PC, Op, OpClass, Pred, Row};
 
 /// Roots that are executed elsewhere than in lanes.
 const NOT_DATA: [Root; 30] = [
-    Root::Ld, Root::St, Root::Atom, Root::Red, Root::Prefetch, Root::Membar, Root::Fence, Root::Vote,
-    Root::Shfl, Root::Match, Root::Redux, Root::Activemask, Root::Bra, Root::Brx, Root::Call, Root::Ret,
-    Root::Exit, Root::Bar, Root::Barrier, Root::Nanosleep, Root::Trap, Root::Ssy, Root::Sync, Root::PreBrk,
-    Root::Brk, Root::PreRet, Root::Sad, Root::Testp, Root::Tanh, Root::Fns,
+    Root::Ld,
+    Root::St,
+    Root::Atom,
+    Root::Red,
+    Root::Prefetch,
+    Root::Membar,
+    Root::Fence,
+    Root::Vote,
+    Root::Shfl,
+    Root::Match,
+    Root::Redux,
+    Root::Activemask,
+    Root::Bra,
+    Root::Brx,
+    Root::Call,
+    Root::Ret,
+    Root::Exit,
+    Root::Bar,
+    Root::Barrier,
+    Root::Nanosleep,
+    Root::Trap,
+    Root::Ssy,
+    Root::Sync,
+    Root::PreBrk,
+    Root::Brk,
+    Root::PreRet,
+    Root::Sad,
+    Root::Testp,
+    Root::Tanh,
+    Root::Fns,
 ];
 
 fn op() -> Op {
     Op {
-        class: OpClass::Data, cost: 0, form: 0, guard: Pred::TRUE,
+        class: OpClass::Data,
+        cost: 0,
+        form: 0,
+        guard: Pred::TRUE,
         dst: [Row(16), Row::NONE, Row::NONE, Row::NONE],
         src: [Row(0), Row(2), Row(4), Row(6), Row::NONE],
-        pdst: [Pred(0), Pred::NONE], psrc: [Pred(1), Pred(2)],
-        imm: 0, target: NO_PC, extra: Extra::None, slots: [0; MAX_SLOTS], slots_used: 0, slots_written: 0,
+        pdst: [Pred(0), Pred::NONE],
+        psrc: [Pred(1), Pred(2)],
+        imm: 0,
+        target: NO_PC,
+        extra: Extra::None,
+        slots: [0; MAX_SLOTS],
+        slots_used: 0,
+        slots_written: 0,
     }
 }
 
@@ -41,7 +76,18 @@ fn every_data_form_of_the_table_resolves_and_all_instruction_sets_give_the_same_
             let form = resolved.form;
             assert!(resolve(&form, InstructionSet::Baseline).is_some(), "{} {modifiers:?}", row.name);
             forms += 1;
-            let specials = [0u32, 1, 0x8000_0000, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x3f80_0000, u32::MAX, 0x0000_0001, 0x7f7f_ffff];
+            let specials = [
+                0u32,
+                1,
+                0x8000_0000,
+                0x7f80_0000,
+                0xff80_0000,
+                0x7fc0_0000,
+                0x3f80_0000,
+                u32::MAX,
+                0x0000_0001,
+                0x7f7f_ffff,
+            ];
             let mut rows = vec![LaneRow([0; 32]); 20];
             for row in &mut rows {
                 for value in &mut row.0 {
@@ -77,7 +123,8 @@ fn every_data_form_of_the_table_resolves_and_all_instruction_sets_give_the_same_
 fn run(text: &str, a: u64, b: u64, c: u64) -> u64 {
     let mut words = text.split('.');
     let row = words.next().and_then(sim_frontend::isa::entry).expect("a root");
-    let form = resolve_form(row, &words.collect::<Vec<_>>(), false).unwrap_or_else(|e| panic!("{text} {e:?}")).form;
+    let form =
+        resolve_form(row, &words.collect::<Vec<_>>(), false).unwrap_or_else(|e| panic!("{text} {e:?}")).form;
     let mut rows = vec![LaneRow([0; 32]); 20];
     let put = |rows: &mut Vec<LaneRow>, at: usize, value: u64, wide: bool| {
         if wide {
@@ -114,9 +161,15 @@ fn integers_by_wide_arithmetic() {
         assert_eq!(run("mul.hi.s32", a, b, 0), ((sa * sb >> 32) as u32).into());
         assert_eq!(run("mul.wide.s32", a, b, 0), (sa * sb) as u64);
         assert_eq!(run("mul.hi.u64", a, b, 0), (u128::from(a) * u128::from(b) >> 64) as u64);
-        assert_eq!(run("mad.lo.u32", a, b, c), u64::from((u128::from(ua) * u128::from(ub) + u128::from(uc)) as u32));
+        assert_eq!(
+            run("mad.lo.u32", a, b, c),
+            u64::from((u128::from(ua) * u128::from(ub) + u128::from(uc)) as u32)
+        );
         assert_eq!(run("mad.wide.u32", a, b, c), (u128::from(ua) * u128::from(ub) + u128::from(c)) as u64);
-        assert_eq!(run("add.sat.s32", a, b, 0), ((sa + sb).clamp(i32::MIN.into(), i32::MAX.into()) as u32).into());
+        assert_eq!(
+            run("add.sat.s32", a, b, 0),
+            ((sa + sb).clamp(i32::MIN.into(), i32::MAX.into()) as u32).into()
+        );
         assert_eq!(run("sub.u16", a, b, 0), (a.wrapping_sub(b) & 0xffff));
         if ub != 0 {
             assert_eq!(run("div.u32", a, b, 0), u64::from(ua / ub));
@@ -164,7 +217,13 @@ fn floats_and_special_values() {
         ("add.f32", f(f32::INFINITY), f(f32::NEG_INFINITY), 0, 0x7fff_ffff),
         ("add.sat.f32", f(0.75), f(0.75), 0, f(1.0)),
         ("mul.ftz.f32", 0x0080_0000, f(0.5), 0, 0),
-        ("fma.rn.f32", f(1.0 + f32::EPSILON), f(1.0 - f32::EPSILON), f(-1.0), f(-f32::EPSILON * f32::EPSILON)),
+        (
+            "fma.rn.f32",
+            f(1.0 + f32::EPSILON),
+            f(1.0 - f32::EPSILON),
+            f(-1.0),
+            f(-f32::EPSILON * f32::EPSILON),
+        ),
         ("fma.rz.f32", f(1.0), f(1.0), f(2f32.powi(-30)), f(1.0)),
         ("add.rp.f32", f(1.0), f(2f32.powi(-30)), 0, f(1.0 + f32::EPSILON)),
         ("min.f32", f(f32::NAN), f(3.0), 0, f(3.0)),

@@ -82,20 +82,21 @@ pub fn uni(active: LaneMask, executed: LaneMask) -> bool {
 /// `taken`: the lanes that go to `target` [crs-taken].
 pub fn taken(lanes: LaneMask, targets: &Targets<'_>, target: Pc) -> LaneMask {
     match targets {
-        Targets::One(pc) => if *pc == target { lanes } else { 0 },
-        Targets::PerLane(_) => Lanes(lanes)
-            .filter(|&lane| targets.of(lane) == target)
-            .fold(0, |mask, lane| mask | 1 << lane),
+        Targets::One(pc) => {
+            if *pc == target {
+                lanes
+            } else {
+                0
+            }
+        }
+        Targets::PerLane(_) => {
+            Lanes(lanes).filter(|&lane| targets.of(lane) == target).fold(0, |mask, lane| mask | 1 << lane)
+        }
     }
 }
 
 /// `notTaken`: the active lanes that do not go to `target` [crs-notTaken].
-pub fn not_taken(
-    active: LaneMask,
-    lanes: LaneMask,
-    targets: &Targets<'_>,
-    target: Pc,
-) -> LaneMask {
+pub fn not_taken(active: LaneMask, lanes: LaneMask, targets: &Targets<'_>, target: Pc) -> LaneMask {
     active & !taken(lanes, targets, target)
 }
 
@@ -337,11 +338,7 @@ impl CrsStack {
         let depth = self.depth as usize;
         let after = self.warps[warp].stack.len();
         let moved = after.max(depth).abs_diff(before.max(depth)) as u32;
-        Cost {
-            cycles: moved * self.spill_cycles,
-            spilled_bytes: moved * TOKEN_BYTES,
-            entries: after as u32,
-        }
+        Cost { cycles: moved * self.spill_cycles, spilled_bytes: moved * TOKEN_BYTES, entries: after as u32 }
     }
 
     /// The execution state of a warp, for the monitors.
@@ -413,7 +410,11 @@ impl Reconvergence for CrsStack {
     ) -> Result<Cost, Bottom> {
         let state = &mut self.warps[split as usize];
         let before = state.stack.len();
-        if lanes == 0 { state.next() } else { state.ret(lanes)? };
+        if lanes == 0 {
+            state.next()
+        } else {
+            state.ret(lanes)?
+        };
         Ok(self.cost(split as usize, before))
     }
 
@@ -425,7 +426,11 @@ impl Reconvergence for CrsStack {
     ) -> Result<Cost, Bottom> {
         let state = &mut self.warps[split as usize];
         let before = state.stack.len();
-        if lanes == 0 { state.next() } else { state.exit(lanes)? };
+        if lanes == 0 {
+            state.next()
+        } else {
+            state.exit(lanes)?
+        };
         Ok(self.cost(split as usize, before))
     }
 
@@ -454,11 +459,8 @@ impl Reconvergence for CrsStack {
 
     fn describe(&self, warp: usize) -> String {
         let ExecState { pc, active, disabled, stack, .. } = &self.warps[warp];
-        let tokens: Vec<String> = stack
-            .iter()
-            .rev()
-            .map(|t| format!("({:?}, {:#x}, {})", t.kind, t.mask, t.pc))
-            .collect();
+        let tokens: Vec<String> =
+            stack.iter().rev().map(|t| format!("({:?}, {:#x}, {})", t.kind, t.mask, t.pc)).collect();
         format!(
             "pc {pc}, active {active:#x}, break {:#x}, return {:#x}, exit {:#x}, tokens [{}]",
             disabled.break_,

@@ -95,9 +95,10 @@ impl Reconvergence for Mimd {
         if lanes == 0 {
             thread.pc += 1;
         } else {
-            thread.pc = thread.returns.pop().ok_or_else(|| {
-                Bottom::new("thr-return", lanes, "a return outside every function call")
-            })?;
+            thread.pc = thread
+                .returns
+                .pop()
+                .ok_or_else(|| Bottom::new("thr-return", lanes, "a return outside every function call"))?;
         }
         Ok(self.cost(split))
     }

@@ -138,12 +138,8 @@ pub trait Reconvergence: Send + Sized + 'static {
     ///
     /// # Errors
     /// `⊥` where the policy's rules have no transition.
-    fn exited(
-        &mut self,
-        split: SplitId,
-        lanes: LaneMask,
-        touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom>;
+    fn exited(&mut self, split: SplitId, lanes: LaneMask, touched: &mut Vec<SplitId>)
+    -> Result<Cost, Bottom>;
 
     /// The split met an instruction of transformation 6; `lanes` are those whose guard is true.
     ///

@@ -125,8 +125,7 @@ impl PolicyChoice {
         if self.values.is_empty() {
             return self.name.to_string();
         }
-        let values: Vec<String> =
-            self.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let values: Vec<String> = self.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
         format!("{}:{}", self.name, values.join(","))
     }
 }

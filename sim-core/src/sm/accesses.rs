@@ -129,14 +129,7 @@ impl Port<'_> {
 
 impl RegisterPort for Port<'_> {
     /// [reg-writeTo]
-    fn write_to_regs(
-        &mut self,
-        access: AccessId,
-        lanes: LaneMask,
-        line: u64,
-        data: &[u8; 128],
-        _now: Cycle,
-    ) {
+    fn write_to_regs(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &[u8; 128], _now: Cycle) {
         let Some(entry) = self.accesses.entries.get(access as usize) else { return };
         let warp = &mut self.warps[entry.warp];
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
@@ -174,13 +167,7 @@ impl RegisterPort for Port<'_> {
         }
     }
 
-    fn write_atomic_results(
-        &mut self,
-        access: AccessId,
-        lanes: LaneMask,
-        old: &[u64; 32],
-        _now: Cycle,
-    ) {
+    fn write_atomic_results(&mut self, access: AccessId, lanes: LaneMask, old: &[u64; 32], _now: Cycle) {
         let Some(entry) = self.accesses.entries.get(access as usize) else { return };
         let warp = &mut self.warps[entry.warp];
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];

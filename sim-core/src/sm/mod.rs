@@ -20,7 +20,7 @@ use sim_memory::vocabulary::{Cycle, StateSpace};
 
 use accesses::{ALONE, Accesses, InFlight, Port};
 use scheduler::{Picker, WarpScheduler};
-use stats::{SmStats, Stall, STALLS};
+use stats::{STALLS, SmStats, Stall};
 use units::{UNIT_CLASSES, Units};
 
 use crate::error::{Bottom, Fault, FaultKind, Place};
@@ -145,13 +145,7 @@ impl<P: Reconvergence> Sm<P> {
         };
         Self {
             index,
-            resident: Resident::new(
-                index,
-                world,
-                policy,
-                warps,
-                chip.limits.max_resident_blocks as usize,
-            ),
+            resident: Resident::new(index, world, policy, warps, chip.limits.max_resident_blocks as usize),
             memory,
             stats: SmStats::default(),
             accesses: Accesses::default(),
@@ -468,8 +462,7 @@ impl<P: Reconvergence> Sm<P> {
         lane.candidates.copy_from_slice(&lane.ready);
         if !accepting || !units.all_free(now) {
             for class in 0..UNIT_CLASSES {
-                let busy = units.free_at(class, scheduler) > now
-                    || (class == *load_store && !accepting);
+                let busy = units.free_at(class, scheduler) > now || (class == *load_store && !accepting);
                 if busy {
                     let sets = &lane.by_unit[class * *words..][..*words];
                     for (candidates, set) in lane.candidates.iter_mut().zip(sets) {
@@ -539,8 +532,7 @@ impl<P: Reconvergence> Sm<P> {
                 parked = (cycles > 0).then_some(Status::Sleep);
             }
             Step::Parked => {
-                let status =
-                    if hot.class == OpClass::Barrier { Status::Barrier } else { Status::Collective };
+                let status = if hot.class == OpClass::Barrier { Status::Barrier } else { Status::Collective };
                 parked = Some(status);
             }
         }
@@ -558,7 +550,10 @@ impl<P: Reconvergence> Sm<P> {
                     self.set_status(scheduler, split as usize, Status::Sleep);
                 }
             }
-            None => self.after_issue(split, if is_barrier { now + Cycle::from(self.barrier_latency.max(1)) } else { earliest }),
+            None => self.after_issue(
+                split,
+                if is_barrier { now + Cycle::from(self.barrier_latency.max(1)) } else { earliest },
+            ),
         }
         if !is_data {
             self.after_rare(split, now);
@@ -590,14 +585,10 @@ impl<P: Reconvergence> Sm<P> {
     /// ended.
     fn after_rare(&mut self, issued: SplitId, now: Cycle) {
         if !self.resident.touched.is_empty() {
-            let touched = std::mem::replace(
-                &mut self.resident.touched,
-                std::mem::take(&mut self.touched),
-            );
+            let touched = std::mem::replace(&mut self.resident.touched, std::mem::take(&mut self.touched));
             let at = now + Cycle::from(self.barrier_latency.max(1));
             for &split in &touched {
-                let waiting =
-                    matches!(self.status[split as usize], Status::Barrier | Status::Collective);
+                let waiting = matches!(self.status[split as usize], Status::Barrier | Status::Collective);
                 if (split != issued || waiting) && self.resident.waits[split as usize] == 0 {
                     self.reschedule(split, at);
                 }
@@ -752,11 +743,7 @@ impl<P: Reconvergence> Sm<P> {
     #[cold]
     pub fn fault(&self, warp: usize, pc: u32, bottom: &Bottom) -> Box<Fault> {
         let checks = ["safe-act", "safe-split", "cfc-addr"];
-        let kind = if checks.contains(&bottom.rule) {
-            FaultKind::CheckViolation
-        } else {
-            FaultKind::Fault
-        };
+        let kind = if checks.contains(&bottom.rule) { FaultKind::CheckViolation } else { FaultKind::Fault };
         let mut message = bottom.reason.clone();
         if kind == FaultKind::CheckViolation {
             message.push_str(&format!("; state: {}", self.resident.policy.describe(warp)));

@@ -108,8 +108,7 @@ impl Picker {
         let mut have: u32 = self.active.iter().map(|word| word.count_ones()).sum();
         while have < size {
             let mut pending = candidates.iter().zip(&self.active).enumerate();
-            let Some((word, bits)) =
-                pending.find_map(|(i, (c, a))| (c & !a != 0).then_some((i, c & !a)))
+            let Some((word, bits)) = pending.find_map(|(i, (c, a))| (c & !a != 0).then_some((i, c & !a)))
             else {
                 return;
             };

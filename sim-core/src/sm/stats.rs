@@ -28,17 +28,8 @@ pub enum Stall {
 }
 
 /// The reasons, in the order of [`Stall`], as the report names them.
-pub const STALLS: [&str; 9] = [
-    "idle",
-    "unit_busy",
-    "dependency",
-    "memory",
-    "drain",
-    "barrier",
-    "collective",
-    "sleep",
-    "finishing",
-];
+pub const STALLS: [&str; 9] =
+    ["idle", "unit_busy", "dependency", "memory", "drain", "barrier", "collective", "sleep", "finishing"];
 
 /// Counts of one kernel on one SM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

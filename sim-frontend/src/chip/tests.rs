@@ -22,15 +22,19 @@ fn occupancy_by_hand() {
     let chip = load(GTX480).unwrap_or_else(|e| panic!("{}", e[0].render()));
     // threads, registers, shared → blocks and what limits them
     let cases = [
-        (256, 20, 0, 6, "warps"),         // 48 warps / 8
-        (64, 10, 0, 8, "blocks"),         // 2 warps a block
-        (256, 32, 0, 4, "registers"),     // 8 warps × 1024 registers; 32768 / 8192
+        (256, 20, 0, 6, "warps"),     // 48 warps / 8
+        (64, 10, 0, 8, "blocks"),     // 2 warps a block
+        (256, 32, 0, 4, "registers"), // 8 warps × 1024 registers; 32768 / 8192
         (256, 20, 16384, 3, "shared memory"),
         (1024, 21, 0, 1, "warps"),
-        (192, 33, 0, 5, "registers"),     // 33 × 32 = 1056 → 1088 a warp; 6528 a block
+        (192, 33, 0, 5, "registers"), // 33 × 32 = 1056 → 1088 a warp; 6528 a block
     ];
     for (threads, registers, shared, blocks, by) in cases {
-        assert_eq!(chip.occupancy(chip.block_needs(threads, registers, shared)), (blocks, by), "{threads} {registers}");
+        assert_eq!(
+            chip.occupancy(chip.block_needs(threads, registers, shared)),
+            (blocks, by),
+            "{threads} {registers}"
+        );
     }
 }
 

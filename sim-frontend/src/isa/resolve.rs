@@ -7,8 +7,8 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, St
 
 use super::{Entry, Root, TABLE};
 use crate::form::{
-    Accuracy, BarrierKind, BoolOp, CmpOp, Form, Half, Modifiers, PrmtMode, Reduction, Rounding,
-    ShflMode, VoteMode,
+    Accuracy, BarrierKind, BoolOp, CmpOp, Form, Half, Modifiers, PrmtMode, Reduction, Rounding, ShflMode,
+    VoteMode,
 };
 use crate::ptx::parser::scalar_type;
 
@@ -147,19 +147,15 @@ pub fn resolve(
     let list = &grammars()[&entry.root];
     let mut furthest: (usize, Vec<&'static str>) = (0, Vec::new());
     for grammar in list {
-        let matched =
-            if papers || matches!(entry.root, Root::Atom | Root::Red) {
-                // Compilers also write `atom.or.acq_rel.cta.b32`.
-                match_any_order(grammar, modifiers, papers)
-            } else {
-                match_in_order(grammar, modifiers)
-            };
+        let matched = if papers || matches!(entry.root, Root::Atom | Root::Red) {
+            // Compilers also write `atom.or.acq_rel.cta.b32`.
+            match_any_order(grammar, modifiers, papers)
+        } else {
+            match_in_order(grammar, modifiers)
+        };
         match matched {
             Ok(()) => {
-                return Ok(Resolved {
-                    form: form(entry, grammar, modifiers),
-                    operands: &grammar.operands,
-                });
+                return Ok(Resolved { form: form(entry, grammar, modifiers), operands: &grammar.operands });
             }
             Err((at, wanted)) if at > furthest.0 || furthest.1.is_empty() => furthest = (at, wanted),
             Err((at, wanted)) if at == furthest.0 => furthest.1.extend(wanted),
@@ -199,7 +195,15 @@ fn match_any_order(
     let mut used = vec![false; grammar.groups.len()];
     for (at, word) in modifiers.iter().enumerate() {
         let fits = |i: &usize| !used[*i] && grammar.groups[*i].words.contains(word);
-        match (0..grammar.groups.len()).find(fits) {
+        // The papers do not care which types an operation has.
+        let loose = |i: &usize| {
+            papers
+                && !used[*i]
+                && scalar_type(word).is_some()
+                && grammar.groups[*i].words.iter().all(|w| scalar_type(w).is_some())
+        };
+        let found = (0..grammar.groups.len()).find(fits).or_else(|| (0..grammar.groups.len()).find(loose));
+        match found {
             Some(i) => used[i] = true,
             None => {
                 let open = grammar.groups.iter().zip(&used).filter(|(_, used)| !**used);
@@ -209,8 +213,7 @@ fn match_any_order(
     }
     for (group, used) in grammar.groups.iter().zip(used) {
         let untyped = papers
-            && (group.words.iter().all(|word| scalar_type(word).is_some())
-                || group.words.contains(&"lo"));
+            && (group.words.iter().all(|word| scalar_type(word).is_some()) || group.words.contains(&"lo"));
         if group.required && !used && !untyped {
             return Err((modifiers.len(), group.words.clone()));
         }
@@ -369,10 +372,22 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "rc16" => m.prmt = Some(PrmtMode::Rc16),
         _ => {
             const COMPARISONS: [(&str, CmpOp); 16] = [
-                ("eq", CmpOp::Eq), ("ne", CmpOp::Ne), ("lt", CmpOp::Lt), ("le", CmpOp::Le),
-                ("gt", CmpOp::Gt), ("ge", CmpOp::Ge), ("ls", CmpOp::Ls), ("hs", CmpOp::Hs),
-                ("equ", CmpOp::Equ), ("neu", CmpOp::Neu), ("ltu", CmpOp::Ltu), ("leu", CmpOp::Leu),
-                ("gtu", CmpOp::Gtu), ("geu", CmpOp::Geu), ("num", CmpOp::Num), ("nan", CmpOp::Nan),
+                ("eq", CmpOp::Eq),
+                ("ne", CmpOp::Ne),
+                ("lt", CmpOp::Lt),
+                ("le", CmpOp::Le),
+                ("gt", CmpOp::Gt),
+                ("ge", CmpOp::Ge),
+                ("ls", CmpOp::Ls),
+                ("hs", CmpOp::Hs),
+                ("equ", CmpOp::Equ),
+                ("neu", CmpOp::Neu),
+                ("ltu", CmpOp::Ltu),
+                ("leu", CmpOp::Leu),
+                ("gtu", CmpOp::Gtu),
+                ("geu", CmpOp::Geu),
+                ("num", CmpOp::Num),
+                ("nan", CmpOp::Nan),
             ];
             if let Some((_, cmp)) = COMPARISONS.iter().find(|(name, _)| *name == word) {
                 m.cmp = Some(*cmp);

@@ -79,12 +79,12 @@ isa! {
     Copysign "copysign" Alu 20 "The magnitude of b with the sign of a." ["{f32 f64} -> d a b"];
     // Comparison and selection.
     Setp "setp" Alu 10 "Compares into predicates." [
-        "{eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan} [ftz] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> q|q a b",
-        "{eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan} {and or xor} [ftz] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> q|q a b p",
+        "{eq ne lt le gt ge lo ls hi hs} {b16 b32 b64 u16 u32 u64 s16 s32 s64} -> q|q a b", "{eq ne lt le gt ge lo ls hi hs} {and or xor} {b16 b32 b64 u16 u32 u64 s16 s32 s64} -> q|q a b p",
+        "{eq ne lt le gt ge equ neu ltu leu gtu geu num nan} [ftz] {f32 f64} -> q|q a b", "{eq ne lt le gt ge equ neu ltu leu gtu geu num nan} {and or xor} [ftz] {f32 f64} -> q|q a b p",
     ];
     Set "set" Alu 10 "Compares into a register." [
-        "{eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan} [ftz] {u32 s32 f32} {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> d a b",
-        "{eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan} {and or xor} [ftz] {u32 s32 f32} {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> d a b p",
+        "{eq ne lt le gt ge lo ls hi hs} {u32 s32 f32} {b16 b32 b64 u16 u32 u64 s16 s32 s64} -> d a b", "{eq ne lt le gt ge lo ls hi hs} {and or xor} {u32 s32 f32} {b16 b32 b64 u16 u32 u64 s16 s32 s64} -> d a b p",
+        "{eq ne lt le gt ge equ neu ltu leu gtu geu num nan} [ftz] {u32 s32 f32} {f32 f64} -> d a b", "{eq ne lt le gt ge equ neu ltu leu gtu geu num nan} {and or xor} [ftz] {u32 s32 f32} {f32 f64} -> d a b p",
     ];
     Selp "selp" Alu 10 "Selects by a predicate." ["{b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> d a b p"];
     Slct "slct" Alu 10 "Selects by a sign." ["[ftz] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} {s32 f32} -> d a:dst b:dst c"];

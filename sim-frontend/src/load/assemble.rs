@@ -208,7 +208,10 @@ pub(super) fn program(
         let start_pred = callers.iter().filter_map(|c| next_pred.get(c)).copied().max().unwrap_or(0);
         let first_row: u16 = if calls { 2u16.max(start_row) } else { 0 };
         let mut assignment = assign(func, first_row.next_multiple_of(2), start_pred).map_err(|_| {
-            vec![Diagnostic::error("registers", format!("`{}` needs more registers than operands can name", func.name))]
+            vec![Diagnostic::error(
+                "registers",
+                format!("`{}` needs more registers than operands can name", func.name),
+            )]
         })?;
         if let Some(base) = func.stack_base {
             assignment.place[base as usize] = Some(0);
@@ -234,11 +237,7 @@ pub(super) fn program(
         injected.push(Ready { func: func.clone(), assignment, emitted });
     }
     let numbers: Vec<usize> = functions.iter().map(|(f, _)| *f).collect();
-    let local_bytes = if recursive {
-        stack_bytes
-    } else {
-        frame_need(&functions, 0)
-    };
+    let local_bytes = if recursive { stack_bytes } else { frame_need(&functions, 0) };
     let (param_list, param_bytes) = params(&ast.functions[entry]);
     let facts = encode::Facts {
         source,
@@ -261,7 +260,12 @@ pub(super) fn program(
 }
 
 fn is_cyclic(functions: &[(usize, Func)]) -> bool {
-    fn visit(f: usize, functions: &[(usize, Func)], path: &mut Vec<usize>, done: &mut BTreeSet<usize>) -> bool {
+    fn visit(
+        f: usize,
+        functions: &[(usize, Func)],
+        path: &mut Vec<usize>,
+        done: &mut BTreeSet<usize>,
+    ) -> bool {
         if path.contains(&f) {
             return true;
         }
@@ -269,7 +273,8 @@ fn is_cyclic(functions: &[(usize, Func)]) -> bool {
             return false;
         }
         path.push(f);
-        let next = functions.iter().find(|(g, _)| *g == f).map(|(_, func)| callees(func).0).unwrap_or_default();
+        let next =
+            functions.iter().find(|(g, _)| *g == f).map(|(_, func)| callees(func).0).unwrap_or_default();
         let cyclic = next.into_iter().any(|g| visit(g, functions, path, done));
         path.pop();
         cyclic
@@ -332,7 +337,9 @@ fn plain_order(func: &Func) -> Emitted {
             if i == block.insts.len() {
                 match &block.end {
                     Terminator::Jump(_, to) | Terminator::Branch(_, to, _) => item.target = starts[*to],
-                    Terminator::Indirect(_, targets) => item.targets = targets.iter().map(|t| starts[*t]).collect(),
+                    Terminator::Indirect(_, targets) => {
+                        item.targets = targets.iter().map(|t| starts[*t]).collect()
+                    }
                     Terminator::End(_) => {}
                 }
             }

@@ -30,7 +30,10 @@ fn tf_load_environments_become_numbers() {
     assert_eq!((plain.param_bytes, plain.params[1].offset), (12, 8));
     let injected = program(&text, ControlFlow::Injected);
     let classes: Vec<OpClass> = injected.ops.iter().map(|op| op.class).collect();
-    assert_eq!(classes, [C::LoadParam, C::Data, C::Data, C::Ssy, C::Branch, C::Data, C::Store, C::Sync, C::Exit]);
+    assert_eq!(
+        classes,
+        [C::LoadParam, C::Data, C::Data, C::Ssy, C::Branch, C::Data, C::Store, C::Sync, C::Exit]
+    );
     assert_eq!(injected.ops[3].target, 8);
     assert_eq!(injected.info[4].base_pc, 3);
     assert_eq!((injected.info[7].injected, injected.info[7].base_pc), (true, 6));
@@ -71,10 +74,13 @@ fn tf_3_listing_5_3_calls_go_through_the_frame() {
 
 #[test]
 fn errors_come_together_with_places() {
-    let text = format!("{HEAD}.entry k() {{ .reg .b32 %r<2>; .reg .f32 %f1;\nadd.s32 %r1, %r9, 1;\nadd.s32 %r1, %f1, 1;\nad.s32 %r1, %r1, 1;\nadd.q32 %r1, %r1, 1;\nbra NOWHERE;\nadd.s32 %r1, %r1;\nsync;\n}}");
+    let text = format!(
+        "{HEAD}.entry k() {{ .reg .b32 %r<2>; .reg .f32 %f1;\nadd.s32 %r1, %r9, 1;\nadd.s32 %r1, %f1, 1;\nad.s32 %r1, %r1, 1;\nadd.q32 %r1, %r1, 1;\nbra NOWHERE;\nadd.s32 %r1, %r1;\nsync;\n}}"
+    );
     let errors = Module::build(&Source::new("t.ptx", &text), false).expect_err("seven errors");
     let lines: Vec<String> = errors.iter().filter_map(Diagnostic::place).collect();
-    let expected: Vec<String> = ["5:14", "6:14", "7:1", "8:1", "9:5", "10:1", "11:1"].iter().map(|p| format!("t.ptx:{p}")).collect();
+    let expected: Vec<String> =
+        ["5:14", "6:14", "7:1", "8:1", "9:5", "10:1", "11:1"].iter().map(|p| format!("t.ptx:{p}")).collect();
     assert_eq!(lines, expected, "{}", errors.iter().map(Diagnostic::render).collect::<String>());
     assert!(errors[2].help.as_deref().is_some_and(|h| h.contains("`add`")));
 }
@@ -84,7 +90,9 @@ fn listing_6_2_of_the_papers_runs_as_written() {
     let text = "// dialect: papers\n.global .u32 lock = 1;\n.entry kernel () {\n.reg .u32 r;\n.reg .pred p;\npreBrk ENDLOOP;\nBEGINLOOP:\natom .global .cas .u32 r, lock, 1, 0;\nsetp .u32 .eq p, r, 1;\n@p break;\nbra BEGINLOOP;\nENDLOOP:\nst .global .u32 .cg lock, 1;\nexit;\n}";
     let m = Module::build(&Source::new("l.ptx", text), false);
     let m = m.unwrap_or_else(|e| panic!("{}", e[0].render()));
-    let p = m.program("kernel", &|_| Some(0x1000), ControlFlow::Injected, 0).unwrap_or_else(|e| panic!("{}", e[0].render()));
+    let p = m
+        .program("kernel", &|_| Some(0x1000), ControlFlow::Injected, 0)
+        .unwrap_or_else(|e| panic!("{}", e[0].render()));
     use OpClass as C;
     let classes: Vec<OpClass> = p.ops.iter().map(|op| op.class).collect();
     assert_eq!(classes, [C::PreBreak, C::Atomic, C::Data, C::Break, C::Branch, C::Store, C::Exit]);

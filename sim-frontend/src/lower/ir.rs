@@ -159,7 +159,9 @@ impl Block {
     pub fn last(&self) -> Option<&Inst> {
         match &self.end {
             Terminator::Jump(inst, _) => inst.as_deref(),
-            Terminator::Branch(inst, ..) | Terminator::Indirect(inst, _) | Terminator::End(inst) => Some(inst),
+            Terminator::Branch(inst, ..) | Terminator::Indirect(inst, _) | Terminator::End(inst) => {
+                Some(inst)
+            }
         }
     }
 

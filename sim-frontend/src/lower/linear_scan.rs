@@ -54,9 +54,8 @@ pub fn assign(func: &Func, first_row: u16, first_pred: u16) -> Result<Assignment
         live.iter().for_each(|reg| touch(reg, at));
         at = end + 1;
     }
-    let mut order: Vec<(u32, u32, u32)> = (0..n as u32)
-        .filter_map(|reg| range[reg as usize].map(|(start, end)| (start, end, reg)))
-        .collect();
+    let mut order: Vec<(u32, u32, u32)> =
+        (0..n as u32).filter_map(|reg| range[reg as usize].map(|(start, end)| (start, end, reg))).collect();
     order.sort_unstable();
     let mut result = Assignment { place: vec![None; n], rows: first_row, preds: first_pred };
     // free[i]: the row is unused from this instruction number on.

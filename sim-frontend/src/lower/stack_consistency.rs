@@ -55,7 +55,8 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
             Some(known) if *known == stack => continue,
             Some(known) => {
                 // Diverge tokens of paths that end early may or may not be there.
-                let closed = |s: &[Token]| s.iter().filter(|t| **t != Token::Open).copied().collect::<Vec<_>>();
+                let closed =
+                    |s: &[Token]| s.iter().filter(|t| **t != Token::Open).copied().collect::<Vec<_>>();
                 if closed(known) == closed(&stack) {
                     if stack.len() <= known.len() {
                         continue;
@@ -96,7 +97,9 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
                     go(at + 1, stack[..stack.len() - 1].to_vec());
                 }
                 Some(Token::Sync(_)) => return fail("cfc-stack5", "the sync token is another's"),
-                Some(Token::Open) => return fail("cfc-stack4", "a diverge token lies above no sync token of this sync"),
+                Some(Token::Open) => {
+                    return fail("cfc-stack4", "a diverge token lies above no sync token of this sync");
+                }
                 _ => return fail("cfc-stack3", "no sync or diverge token is on top"),
             },
             OpClass::Break => {

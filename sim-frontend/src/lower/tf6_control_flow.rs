@@ -97,6 +97,8 @@ struct Emitter<'f> {
     extra: Vec<Width>,
     notes: Vec<String>,
     budget: usize,
+    /// Nodes that may still be visited: emission that goes round without emitting ends too.
+    visits: usize,
     depth: u32,
     active: Vec<Active>,
 }
@@ -253,12 +255,11 @@ impl<'f> Emitter<'f> {
             exits.sort_unstable();
             acyclic[blocks + l] = exits.clone();
             let divergent = natural.nodes.iter().any(|&b| {
-                matches!(func.blocks[b].end, Terminator::Branch(..) | Terminator::Indirect(..))
-                    && !uniform[b]
+                matches!(func.blocks[b].end, Terminator::Branch(..) | Terminator::Indirect(..)) && !uniform[b]
             });
             infos.push(LoopInfo { nodes: natural.nodes.clone(), exits, divergent });
         }
-        let ipdom = post_dominators(&acyclic, func, blocks);
+        let ipdom = post_dominators(&without_breaks(&acyclic, loops, &infos, blocks), func, blocks);
         Self {
             func,
             graph: acyclic,
@@ -270,6 +271,7 @@ impl<'f> Emitter<'f> {
             extra: Vec::new(),
             notes: Vec::new(),
             budget,
+            visits: 4 * budget,
             depth: 0,
             active: Vec::new(),
         }
@@ -334,6 +336,7 @@ impl<'f> Emitter<'f> {
         let blocks = self.func.blocks.len();
         let mut open = Open::Fall;
         loop {
+            self.visits = self.visits.checked_sub(1).ok_or(TooLarge)?;
             if Some(n) == stop || open == Open::Closed {
                 return Ok(open);
             }
@@ -530,10 +533,8 @@ impl<'f> Emitter<'f> {
             };
             opens.push(open);
         }
-        self.items[at].targets = all
-            .iter()
-            .map(|t| distinct.iter().position(|d| d == t).map_or(NONE, |i| places[i]))
-            .collect();
+        self.items[at].targets =
+            all.iter().map(|t| distinct.iter().position(|d| d == t).map_or(NONE, |i| places[i])).collect();
         for open in &opens {
             self.close(*open);
         }
@@ -574,7 +575,8 @@ impl<'f> Emitter<'f> {
         let base = self.func.regs.len() as u32;
         let mut selectors = Vec::new();
         if exits.len() > 1 {
-            let note = format!("{}: a loop with {} exits uses selector registers", self.func.name, exits.len());
+            let note =
+                format!("{}: a loop with {} exits uses selector registers", self.func.name, exits.len());
             if !self.notes.contains(&note) {
                 self.notes.push(note);
             }
@@ -585,18 +587,19 @@ impl<'f> Emitter<'f> {
             self.push(set_predicate(selector, PredOperand::Const(false), PredOperand::Const(true)))?;
             selectors.push((exit, selector));
         }
-        let pre = self.push(injected(OpClass::PreBreak, PredOperand::Const(true), NONE))?;
+        // Nothing breaks out of a loop that has no exit.
+        let pre = match exits.is_empty() {
+            true => None,
+            false => Some(self.push(injected(OpClass::PreBreak, PredOperand::Const(true), NONE))?),
+        };
         let around = self.func.blocks.len() + l;
         let header_at = self.items.len();
         self.active.push(Active { index: l, header_at, selectors: selectors.clone() });
         let body = self.region(header, Some(around))?;
         self.jump(body, header_at)?;
         self.active.pop();
+        let Some(pre) = pre else { return Ok(Open::Closed) };
         self.items[pre].target = self.items.len();
-        if exits.is_empty() {
-            // Nothing breaks; the token is never popped.
-            return Ok(Open::Closed);
-        }
         if exits.len() == 1 {
             return Ok(Open::Fall);
         }
@@ -634,6 +637,24 @@ impl<'f> Emitter<'f> {
             None => Open::Closed,
         })
     }
+}
+
+/// The acyclic graph without the edges by which threads break out of divergent loops: they wait
+/// for the loop's end, so nothing inside waits for them. A node all of whose edges are breaks
+/// counts as going round.
+fn without_breaks(graph: &Graph, loops: &[Loop], infos: &[LoopInfo], blocks: usize) -> Graph {
+    let mut out = graph.clone();
+    for (l, natural) in loops.iter().enumerate().filter(|(l, _)| infos[*l].divergent) {
+        let inside = |b: usize| natural.nodes.binary_search(&b).is_ok();
+        let around = |node: usize| node >= blocks && inside(loops[node - blocks].header);
+        for node in (0..out.len()).filter(|n| inside(*n) || (around(*n) && *n != blocks + l)) {
+            out[node].retain(|to| inside(*to) || around(*to));
+            if out[node].is_empty() {
+                out[node].push(blocks + l);
+            }
+        }
+    }
+    out
 }
 
 /// Post-dominators of the acyclic graph. Only the last block in the text that ends threads, and
@@ -678,14 +699,8 @@ fn dispatch(func: &Func, note: String) -> Emitted {
     let base = func.regs.len() as u32;
     let (next, hit) = (base, PredOperand::Reg(base + 1, false));
     extra.truncate(2);
-    let word = |root, mods| Form {
-        root,
-        dst: ScalarType::U32,
-        ty: ScalarType::U32,
-        dst_reg: 32,
-        src_reg: 32,
-        mods,
-    };
+    let word =
+        |root, mods| Form { root, dst: ScalarType::U32, ty: ScalarType::U32, dst_reg: 32, src_reg: 32, mods };
     let go = |to: usize, guard: PredOperand| {
         let mut inst = blank(word(Root::Mov, Modifiers { vector: 1, ..Modifiers::default() }), guard);
         inst.dst[0] = Operand::Reg(next);
@@ -745,7 +760,10 @@ fn dispatch(func: &Func, note: String) -> Emitted {
             Terminator::Indirect(inst, targets) => {
                 for (i, to) in targets.iter().enumerate() {
                     let mut test = blank(
-                        word(Root::Setp, Modifiers { vector: 1, cmp: Some(CmpOp::Eq), ..Modifiers::default() }),
+                        word(
+                            Root::Setp,
+                            Modifiers { vector: 1, cmp: Some(CmpOp::Eq), ..Modifiers::default() },
+                        ),
                         always,
                     );
                     test.src[0] = inst.src[0];

@@ -215,7 +215,8 @@ impl<'m, 'a> Translator<'m, 'a> {
                 at += variable.bytes().unwrap_or(0);
             }
         }
-        let total = at.next_multiple_of(FRAME_ALIGN.into()) + u64::from(self.cx.saved.next_multiple_of(FRAME_ALIGN));
+        let total =
+            at.next_multiple_of(FRAME_ALIGN.into()) + u64::from(self.cx.saved.next_multiple_of(FRAME_ALIGN));
         self.frame = total.min(u32::MAX.into()) as u32;
         for (i, (is_param, variable)) in locals.iter().enumerate() {
             if *is_param {
@@ -289,8 +290,13 @@ impl<'m, 'a> Translator<'m, 'a> {
                     for _ in 0..count {
                         self.fresh(variable.ty);
                     }
-                    if self.families.declare(variable.name, Family { first, count, ty: variable.ty }).is_err() {
-                        self.error(variable.span, "name", format!("`{}` is declared twice here", variable.name));
+                    if self.families.declare(variable.name, Family { first, count, ty: variable.ty }).is_err()
+                    {
+                        self.error(
+                            variable.span,
+                            "name",
+                            format!("`{}` is declared twice here", variable.name),
+                        );
                     }
                     return;
                 }

@@ -61,18 +61,16 @@ pub fn lex(text: &str) -> Vec<Token> {
                 at += bytes[at..].iter().position(|b| *b == b'\n').unwrap_or(bytes.len() - at);
                 continue;
             }
-            b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                match text[at + 2..].find("*/") {
-                    Some(end) => {
-                        at += end + 4;
-                        continue;
-                    }
-                    None => {
-                        at = bytes.len();
-                        Kind::Unended
-                    }
+            b'/' if bytes.get(at + 1) == Some(&b'*') => match text[at + 2..].find("*/") {
+                Some(end) => {
+                    at += end + 4;
+                    continue;
                 }
-            }
+                None => {
+                    at = bytes.len();
+                    Kind::Unended
+                }
+            },
             b'"' => match bytes[at + 1..].iter().position(|b| *b == b'"') {
                 Some(end) => {
                     at += end + 2;
@@ -194,9 +192,18 @@ mod tests {
     #[test]
     fn numbers() {
         let expected = [
-            Kind::Int(10), Kind::Int(255), Kind::Int(8), Kind::Int(5), Kind::Int(7),
-            Kind::Bits32(0x3f80_0000), Kind::Bits64(0x3ff0_0000_0000_0000),
-            Kind::Float(1.5), Kind::Float(2e3), Kind::Float(3.0), Kind::TooLarge, Kind::Unknown,
+            Kind::Int(10),
+            Kind::Int(255),
+            Kind::Int(8),
+            Kind::Int(5),
+            Kind::Int(7),
+            Kind::Bits32(0x3f80_0000),
+            Kind::Bits64(0x3ff0_0000_0000_0000),
+            Kind::Float(1.5),
+            Kind::Float(2e3),
+            Kind::Float(3.0),
+            Kind::TooLarge,
+            Kind::Unknown,
         ];
         let text = "10 0xFF 010 0b101 7U 0f3F800000 0d3FF0000000000000 1.5 2e3 3. \
                     99999999999999999999 0x";
@@ -212,7 +219,23 @@ mod tests {
         };
         assert_eq!(
             words,
-            ["@", "%p1", "ld", ".shared::cta", ".u32", "%r1", ",", "[", "a", "+", "4", "]", ";", "LBB0_2", ":"]
+            [
+                "@",
+                "%p1",
+                "ld",
+                ".shared::cta",
+                ".u32",
+                "%r1",
+                ",",
+                "[",
+                "a",
+                "+",
+                "4",
+                "]",
+                ";",
+                "LBB0_2",
+                ":"
+            ]
         );
         assert_eq!(kinds("/* no end"), [Kind::Unended]);
         assert_eq!(kinds("é"), [Kind::Unknown]);

@@ -22,8 +22,8 @@ const MAX_BYTES: usize = u32::MAX as usize / 2;
 pub fn scalar_type(name: &str) -> Option<ScalarType> {
     use ScalarType::*;
     const ALL: [ScalarType; 26] = [
-        B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, Bf16, Bf16x2,
-        Tf32, F32, F32x2, F64, E4m3, E5m2, E4m3x2, E5m2x2, Pred,
+        B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, Bf16, Bf16x2, Tf32, F32,
+        F32x2, F64, E4m3, E5m2, E4m3x2, E5m2x2, Pred,
     ];
     ALL.into_iter().find(|ty| ty.name() == name)
 }
@@ -270,7 +270,8 @@ impl<'a> Parser<'a> {
             }
         }
         if self.eat_dotted("entry") || self.eat_dotted("func") {
-            let entry = self.text.get(self.last_span().start as usize..).is_some_and(|t| t.starts_with(".entry"));
+            let entry =
+                self.text.get(self.last_span().start as usize..).is_some_and(|t| t.starts_with(".entry"));
             let function = self.function(entry)?;
             module.functions.push(function);
             return Ok(());
@@ -286,7 +287,8 @@ impl<'a> Parser<'a> {
     }
 
     fn function(&mut self, entry: bool) -> Parsed<Function<'a>> {
-        let returns = if !entry && self.kind() == Some(Kind::Punct(b'(')) { self.parameters()? } else { Vec::new() };
+        let returns =
+            if !entry && self.kind() == Some(Kind::Punct(b'(')) { self.parameters()? } else { Vec::new() };
         let span = self.span();
         let name = self.name("the name of the function")?;
         let params = if self.kind() == Some(Kind::Punct(b'(')) { self.parameters()? } else { Vec::new() };
@@ -387,9 +389,13 @@ impl<'a> Parser<'a> {
                         self.at -= 1;
                         let span = self.span();
                         let known = ["reg", "global", "const", "local", "shared", "param", "align"];
-                        let types = ["u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64", "pred", "u16", "b16", "u8", "b8"];
+                        let types = [
+                            "u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64", "pred", "u16", "b16",
+                            "u8", "b8",
+                        ];
                         let near = nearest(other, known.into_iter().chain(types));
-                        let result = self.error(span, format!("`.{other}` does not belong in a declaration"), "");
+                        let result =
+                            self.error(span, format!("`.{other}` does not belong in a declaration"), "");
                         if let (Some(near), Some(last)) = (near, self.errors.last_mut()) {
                             last.help = Some(format!("did you mean `.{near}`?"));
                         }

@@ -84,7 +84,11 @@ impl<'a> Parser<'a> {
             } else if self.eat('/') {
                 let right = self.nonzero()?;
                 // Integers divide as integers.
-                left = if left.fract() == 0.0 && right.fract() == 0.0 { (left / right).trunc() } else { left / right };
+                left = if left.fract() == 0.0 && right.fract() == 0.0 {
+                    (left / right).trunc()
+                } else {
+                    left / right
+                };
             } else if self.eat('%') {
                 left %= self.nonzero()?;
             } else {
@@ -99,7 +103,10 @@ impl<'a> Parser<'a> {
     }
 
     fn word(&mut self) -> &'a str {
-        let end = self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'))
+            .unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest.trim_start();
         word

@@ -182,10 +182,7 @@ impl MemoryProgram {
                             ));
                         }
                         if here == Room::Partition && there == Room::Sm && !is_register(*op) {
-                            return Err(error(
-                                next,
-                                "this runs in the SM: a `yield` must come before it",
-                            ));
+                            return Err(error(next, "this runs in the SM: a `yield` must come before it"));
                         }
                     }
                     Instruction::Unless(condition, _)

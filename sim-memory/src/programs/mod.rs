@@ -207,8 +207,8 @@ impl ProgramSet {
         let local = space == StateSpace::Local;
         let index = match kind {
             AccessKind::Load => {
-                let through_l1 = local
-                    || (matches!(cache, CacheOp::Ca | CacheOp::Lu) && semantics == Semantics::Weak);
+                let through_l1 =
+                    local || (matches!(cache, CacheOp::Ca | CacheOp::Lu) && semantics == Semantics::Weak);
                 if through_l1 { LOAD_CA } else { LOAD_CG }
             }
             AccessKind::Store if local => STORE_LOCAL,
@@ -232,8 +232,7 @@ impl ProgramSet {
 /// As the parser and the compiler report.
 pub fn load(name: &str) -> Result<MemoryProgram, ProgramError> {
     let text = TEXTS.iter().find(|(n, _)| *n == name).map_or("", |(_, text)| *text);
-    let statements = parse(text)
-        .map_err(|error| ProgramError::Parse { name: name.to_string(), error })?;
+    let statements = parse(text).map_err(|error| ProgramError::Parse { name: name.to_string(), error })?;
     MemoryProgram::compile(&statements)
         .map_err(|error| ProgramError::Compile { name: name.to_string(), error })
 }

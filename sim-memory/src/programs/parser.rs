@@ -85,10 +85,7 @@ impl<'a> Parser<'a> {
         Err(self.error(format!("expected `{token}`, found `{found}`")))
     }
 
-    fn deeper<T>(
-        &mut self,
-        inner: impl FnOnce(&mut Self) -> Result<T, ParseError>,
-    ) -> Result<T, ParseError> {
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, ParseError>) -> Result<T, ParseError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(self.error("nested too deeply"));

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::Ready;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::form::Form;
+use crate::isa::Root;
 use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Width};
 use crate::lower::tf6_control_flow::{Item, NONE};
 use crate::program::{
-    ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo,
-    Pc, Pred, Program, Row, SpecialRegister,
+    ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo, Pc, Pred,
+    Program, Row, SpecialRegister,
 };
-use crate::isa::Root;
 use sim_memory::vocabulary::ScalarType;
 
 /// What is known of the program besides its functions.
@@ -58,7 +58,8 @@ pub(super) fn encode(
     let extra = |r: &Ready, pred: bool| {
         r.emitted.extra.iter().filter(|w| (**w == Width::Pred) == pred).count() as u16
     };
-    let registers = functions.iter().map(|r| r.assignment.rows + extra(r, false)).max().unwrap_or(0).next_multiple_of(2);
+    let registers =
+        functions.iter().map(|r| r.assignment.rows + extra(r, false)).max().unwrap_or(0).next_multiple_of(2);
     let predicates = functions.iter().map(|r| r.assignment.preds + extra(r, true)).max().unwrap_or(0);
     let mut encoder = Encoder {
         functions,
@@ -120,10 +121,8 @@ pub(super) fn encode(
         } else {
             next = fact.base_pc;
             // Instructions written in the papers' dialect are injected by hand.
-            let by_hand = matches!(
-                ops[i].class,
-                OpClass::Ssy | OpClass::Sync | OpClass::PreBreak | OpClass::PreReturn
-            );
+            let by_hand =
+                matches!(ops[i].class, OpClass::Ssy | OpClass::Sync | OpClass::PreBreak | OpClass::PreReturn);
             fact.injected = by_hand;
         }
     }
@@ -267,9 +266,9 @@ impl Encoder<'_> {
             PredOperand::None => Pred::NONE,
             PredOperand::Const(true) => Pred::TRUE,
             PredOperand::Const(false) => Pred(Pred::TRUE.0 | Pred::NOT),
-            PredOperand::Reg(reg, not) => self.place(f, reg).map_or(Pred::NONE, |(place, _)| {
-                Pred(place | if not { Pred::NOT } else { 0 })
-            }),
+            PredOperand::Reg(reg, not) => self
+                .place(f, reg)
+                .map_or(Pred::NONE, |(place, _)| Pred(place | if not { Pred::NOT } else { 0 })),
         }
     }
 

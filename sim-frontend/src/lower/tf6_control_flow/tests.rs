@@ -39,7 +39,9 @@ fn func(shape: &[(u8, usize, usize)]) -> Func {
                 3 => Terminator::Jump(None, b + 1),
                 4 => Terminator::Branch(Box::new(inst(OpClass::Branch, p)), x % n, y % n),
                 // A forward branch, as structured code has them.
-                5 | 6 => Terminator::Branch(Box::new(inst(OpClass::Branch, p)), b + 1 + x % (n - b - 1), b + 1),
+                5 | 6 => {
+                    Terminator::Branch(Box::new(inst(OpClass::Branch, p)), b + 1 + x % (n - b - 1), b + 1)
+                }
                 // A latch.
                 _ => Terminator::Branch(Box::new(inst(OpClass::Branch, p)), x % (b + 1), b + 1),
             };
@@ -80,7 +82,13 @@ fn alone(func: &Func, seed: u64, t: usize) -> Vec<(BlockId, usize)> {
         }
         b = match &func.blocks[b].end {
             Terminator::Jump(_, to) => *to,
-            Terminator::Branch(_, taken, next) => if decides(seed, t, b, visits[b]) { *taken } else { *next },
+            Terminator::Branch(_, taken, next) => {
+                if decides(seed, t, b, visits[b]) {
+                    *taken
+                } else {
+                    *next
+                }
+            }
             _ => return trace,
         };
     }
@@ -89,9 +97,18 @@ fn alone(func: &Func, seed: u64, t: usize) -> Vec<(BlockId, usize)> {
 
 /// A literal token stack over the emitted code: traces of all threads, and the deepest stack.
 /// Selectors and tests of injected code are evaluated. Stops after a bound of steps.
-fn warp(func: &Func, emitted: &Emitted, seed: u64, threads: usize) -> (Vec<Vec<(BlockId, usize)>>, usize, bool) {
+fn warp(
+    func: &Func,
+    emitted: &Emitted,
+    seed: u64,
+    threads: usize,
+) -> (Vec<Vec<(BlockId, usize)>>, usize, bool) {
     #[derive(Clone, Copy, PartialEq)]
-    enum Kind { Sync, Diverge, Break }
+    enum Kind {
+        Sync,
+        Diverge,
+        Break,
+    }
     let mut traces = vec![Vec::new(); threads];
     let mut visits = vec![vec![0u32; func.blocks.len()]; threads];
     let own = func.regs.len();
@@ -134,28 +151,60 @@ fn warp(func: &Func, emitted: &Emitted, seed: u64, threads: usize) -> (Vec<Vec<(
                         match data.form.root {
                             Root::Setp => {
                                 let hit = value(data.src[0]) == value(data.src[1]);
-                                if let PredOperand::Reg(r, _) = data.pdst[0] { preds[t][r as usize] = hit; }
+                                if let PredOperand::Reg(r, _) = data.pdst[0] {
+                                    preds[t][r as usize] = hit;
+                                }
                             }
                             _ => {
                                 if let PredOperand::Reg(r, _) = data.pdst[0] {
                                     preds[t][r as usize] = holds(t, data.psrc[0], &preds);
                                 }
-                                if let Operand::Reg(r) = data.dst[0] { words[t][r as usize] = value(data.src[0]); }
+                                if let Operand::Reg(r) = data.dst[0] {
+                                    words[t][r as usize] = value(data.src[0]);
+                                }
                             }
                         }
                     }
                 }
                 pc += 1;
             }
-            OpClass::Ssy => { stack.push((Kind::Sync, active, item.target)); pc += 1; }
-            OpClass::PreBreak => { stack.push((Kind::Break, active, item.target)); pc += 1; }
-            OpClass::Branch => {
-                if exec == active { pc = item.target; }
-                else if exec == 0 { pc += 1; }
-                else { stack.push((Kind::Diverge, active & !exec, pc + 1)); active = exec; pc = item.target; }
+            OpClass::Ssy => {
+                stack.push((Kind::Sync, active, item.target));
+                pc += 1;
             }
-            OpClass::Break => { broken |= exec; active &= !exec; if active == 0 { unwind = true; } else { pc += 1; } }
-            OpClass::Exit => { exited |= exec; active &= !exec; if active == 0 { unwind = true; } else { pc += 1; } }
+            OpClass::PreBreak => {
+                stack.push((Kind::Break, active, item.target));
+                pc += 1;
+            }
+            OpClass::Branch => {
+                if exec == active {
+                    pc = item.target;
+                } else if exec == 0 {
+                    pc += 1;
+                } else {
+                    stack.push((Kind::Diverge, active & !exec, pc + 1));
+                    active = exec;
+                    pc = item.target;
+                }
+            }
+            OpClass::Break => {
+                broken |= exec;
+                active &= !exec;
+                if active == 0 {
+                    unwind = true;
+                } else {
+                    pc += 1;
+                }
+            }
+            OpClass::Exit => {
+                exited |= exec;
+                active &= !exec;
+                if active == 0 {
+                    unwind = true;
+                } else {
+                    pc += 1;
+                }
+            }
             OpClass::Sync => unwind = true,
             other => panic!("{other:?}"),
         }
@@ -165,7 +214,9 @@ fn warp(func: &Func, emitted: &Emitted, seed: u64, threads: usize) -> (Vec<Vec<(
                 assert_eq!(exited, (1 << threads) - 1, "the stack is empty and threads wait");
                 return (traces, deepest, true);
             };
-            if kind == Kind::Break { broken &= !mask; }
+            if kind == Kind::Break {
+                broken &= !mask;
+            }
             active = mask & !exited & !broken;
             pc = to;
             unwind = active == 0;
@@ -195,7 +246,7 @@ fn examine(func: &Func, seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn tf_6_cfc_stack1_stack2_stack3_stack4_stack5_stack6_addr_random_graphs(shape in shapes(), seed in any::<u64>()) {

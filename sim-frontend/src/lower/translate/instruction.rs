@@ -270,7 +270,11 @@ impl<'a> Translator<'_, 'a> {
             at = at.next_multiple_of(bytes.max(1));
             let mut access = frame_access(&inst, !is_return, base, frame + at, value, ty);
             access.guard = inst.guard;
-            if is_return { after.push(access) } else { self.push(access) }
+            if is_return {
+                after.push(access)
+            } else {
+                self.push(access)
+            }
             at += bytes;
         }
         let moves = base.filter(|_| inst.class != OpClass::Unsupported);
@@ -332,7 +336,8 @@ impl<'a> Translator<'_, 'a> {
             (64, 2) => ScalarType::B32,
             (64, 4) | (32, 2) => ScalarType::B16,
             _ => {
-                let message = format!("a .{} value does not have {parts} parts of a register's size", whole.name());
+                let message =
+                    format!("a .{} value does not have {parts} parts of a register's size", whole.name());
                 self.error(span, "vector", message);
                 return None;
             }
@@ -364,14 +369,18 @@ impl<'a> Translator<'_, 'a> {
             }
             let Some(mut operand) = operands.next() else { break };
             let mut second = None;
-            if shape.pair && let OperandKind::Pair(a, b) = &operand.kind {
+            if shape.pair
+                && let OperandKind::Pair(a, b) = &operand.kind
+            {
                 operand = a;
                 second = Some(b.as_ref());
             }
             match shape.shape {
                 Shape::Destination(ty) => {
                     inst.dst[d] = self.destination(operand, ty.unwrap_or(form.dst), loose);
-                    if form.root == Root::Cvt && let Operand::Reg(reg) = inst.dst[d] {
+                    if form.root == Root::Cvt
+                        && let Operand::Reg(reg) = inst.dst[d]
+                    {
                         inst.form.dst_reg = self.register_bits(reg);
                     }
                     d += 1;
@@ -387,7 +396,9 @@ impl<'a> Translator<'_, 'a> {
                 Shape::Source(ty, as_result) => {
                     let ty = ty.unwrap_or(if as_result { form.dst } else { form.ty });
                     inst.src[s] = self.source(operand, ty, loose);
-                    if form.root == Root::Cvt && let Operand::Reg(reg) = inst.src[s] {
+                    if form.root == Root::Cvt
+                        && let Operand::Reg(reg) = inst.src[s]
+                    {
                         inst.form.src_reg = self.register_bits(reg);
                     }
                     s += 1;
@@ -431,7 +442,9 @@ impl<'a> Translator<'_, 'a> {
         let m = &form.mods;
         let sync = m.sync;
         (inst.class, inst.extra) = match form.root {
-            Root::Bar | Root::Barrier if m.barrier == Some(BarrierKind::WarpSync) => (OpClass::WarpSync, Extra::None),
+            Root::Bar | Root::Barrier if m.barrier == Some(BarrierKind::WarpSync) => {
+                (OpClass::WarpSync, Extra::None)
+            }
             Root::Bar | Root::Barrier => {
                 let kind = m.barrier.unwrap_or(BarrierKind::Sync);
                 (OpClass::Barrier, Extra::Barrier { kind, reduction: m.reduction })
@@ -446,15 +459,11 @@ impl<'a> Translator<'_, 'a> {
             },
             Root::Match => (OpClass::Match, Extra::Match { all: m.match_all, wide: form.ty.bits() == 64 }),
             Root::Redux => match m.reduction {
-                Some(reduction) => {
-                    (OpClass::Redux, Extra::Redux { reduction, signed: form.ty.is_signed() })
-                }
+                Some(reduction) => (OpClass::Redux, Extra::Redux { reduction, signed: form.ty.is_signed() }),
                 None => (OpClass::Unsupported, Extra::None),
             },
             Root::Activemask => (OpClass::ActiveMask, Extra::None),
-            Root::Membar | Root::Fence => {
-                (OpClass::Membar, Extra::Membar(m.scope.unwrap_or(Scope::Sys)))
-            }
+            Root::Membar | Root::Fence => (OpClass::Membar, Extra::Membar(m.scope.unwrap_or(Scope::Sys))),
             Root::Nanosleep => (OpClass::Sleep, Extra::None),
             Root::Trap => (OpClass::Trap, Extra::None),
             _ => (OpClass::Data, Extra::None),
@@ -509,7 +518,9 @@ impl<'a> Translator<'_, 'a> {
     pub(super) fn destination(&mut self, operand: &AstOperand<'a>, ty: ScalarType, place: Place) -> Operand {
         match &operand.kind {
             OperandKind::Sink => Operand::None,
-            OperandKind::Name(name) => self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg),
+            OperandKind::Name(name) => {
+                self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg)
+            }
             _ => {
                 self.error(operand.span, "operand", "a register must stand here");
                 Operand::None
@@ -560,7 +571,11 @@ impl<'a> Translator<'_, 'a> {
                         Some(Symbol::Variable(_, at)) => Operand::Const { bits: at, wide },
                         Some(Symbol::Function(index)) => Operand::Function(index, wide),
                         Some(Symbol::Undefined) => {
-                            self.error(operand.span, "name", format!("`{name}` is not defined in this module"));
+                            self.error(
+                                operand.span,
+                                "name",
+                                format!("`{name}` is not defined in this module"),
+                            );
                             Operand::None
                         }
                         None if self.cx.module.papers => {
@@ -576,21 +591,32 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Component(name, component) => match special(name, Some(component)) {
                 Some(found) => self.special_source(found, wide),
                 None => {
-                    self.error(operand.span, "name", format!("there is no special register `{name}.{component}`"));
+                    self.error(
+                        operand.span,
+                        "name",
+                        format!("there is no special register `{name}.{component}`"),
+                    );
                     Operand::None
                 }
             },
-            OperandKind::Offset { name, offset, .. } => match (self.lookup(name), self.cx.symbols.get(*name).copied()) {
-                (Some(Local::Variable(space, at)), _) => self.address_of(space, at, *offset, wide, operand.span),
-                (Some(Local::Param(at)), _) | (None, Some(Symbol::Variable(_, at))) => {
-                    Operand::Const { bits: at.wrapping_add_signed(*offset), wide }
+            OperandKind::Offset { name, offset, .. } => {
+                match (self.lookup(name), self.cx.symbols.get(*name).copied()) {
+                    (Some(Local::Variable(space, at)), _) => {
+                        self.address_of(space, at, *offset, wide, operand.span)
+                    }
+                    (Some(Local::Param(at)), _) | (None, Some(Symbol::Variable(_, at))) => {
+                        Operand::Const { bits: at.wrapping_add_signed(*offset), wide }
+                    }
+                    _ => {
+                        self.unknown(name, operand.span);
+                        Operand::None
+                    }
                 }
-                _ => {
-                    self.unknown(name, operand.span);
-                    Operand::None
-                }
-            },
-            OperandKind::Vector(_) | OperandKind::List(_) | OperandKind::Pair(..) | OperandKind::Address { .. }
+            }
+            OperandKind::Vector(_)
+            | OperandKind::List(_)
+            | OperandKind::Pair(..)
+            | OperandKind::Address { .. }
             | OperandKind::Not(_) => {
                 self.error(operand.span, "operand", "a register or constant must stand here");
                 Operand::None
@@ -669,10 +695,22 @@ impl<'a> Translator<'_, 'a> {
 /// Forms with types or modifiers of later hardware, which parse and are not executed.
 fn modern(root: Root, modifiers: &[&str]) -> bool {
     const TYPES: [&str; 14] = [
-        "f16", "f16x2", "bf16", "bf16x2", "tf32", "b128", "f32x2", "e4m3x2", "e5m2x2", "u16x2", "s16x2", "xorsign",
-        "relu", "rna",
+        "f16", "f16x2", "bf16", "bf16x2", "tf32", "b128", "f32x2", "e4m3x2", "e5m2x2", "u16x2", "s16x2",
+        "xorsign", "relu", "rna",
     ];
-    let memory = ["L1::evict_last", "L1::no_allocate", "L1::evict_first", "L2::cache_hint", "noftz", "shared::cluster", "proxy", "abs", "async", "mmio", "v8"];
+    let memory = [
+        "L1::evict_last",
+        "L1::no_allocate",
+        "L1::evict_first",
+        "L2::cache_hint",
+        "noftz",
+        "shared::cluster",
+        "proxy",
+        "abs",
+        "async",
+        "mmio",
+        "v8",
+    ];
     modifiers.iter().any(|word| TYPES.contains(word) || memory.iter().any(|m| word.starts_with(m)))
         || matches!(root, Root::Fence)
 }

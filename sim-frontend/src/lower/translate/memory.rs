@@ -48,7 +48,8 @@ impl<'a> Translator<'_, 'a> {
             None => StateSpace::Generic,
         };
         let ty = inst.form.ty;
-        let mut reg_bits = isa::register_bits(ty).max(if root == Root::Atom || root == Root::Red { 32 } else { 16 });
+        let mut reg_bits =
+            isa::register_bits(ty).max(if root == Root::Atom || root == Root::Red { 32 } else { 16 });
         match root {
             Root::Ld | Root::St => {
                 let operand = &data[0];
@@ -119,11 +120,12 @@ impl<'a> Translator<'_, 'a> {
             && !matches!((found, space), (StateSpace::Param, StateSpace::Local))
             && space != StateSpace::Generic
         {
-            let message =
-                format!("the variable lies in .{found:?}, not in .{space:?}").to_lowercase();
+            let message = format!("the variable lies in .{found:?}, not in .{space:?}").to_lowercase();
             return self.error(ast.span, "space", message);
         }
-        if space == StateSpace::Generic && let Some(found) = address.space {
+        if space == StateSpace::Generic
+            && let Some(found) = address.space
+        {
             // A variable named directly tells its space.
             space = if found == StateSpace::Param { StateSpace::Local } else { found };
         }
@@ -143,7 +145,13 @@ impl<'a> Translator<'_, 'a> {
         let (name, offset) = match &operand.kind {
             OperandKind::Address { base: Some(name), offset } => (*name, *offset),
             OperandKind::Address { base: None, offset } => {
-                return Some(Address { base: Operand::None, offset: *offset, wide: true, space: None, param: false });
+                return Some(Address {
+                    base: Operand::None,
+                    offset: *offset,
+                    wide: true,
+                    space: None,
+                    param: false,
+                });
             }
             // The papers leave the brackets out.
             OperandKind::Name(name) if self.cx.module.papers => (*name, 0),

@@ -40,7 +40,10 @@ impl<'a> Parser<'a> {
             Some(Kind::Name) if self.kind_at(1) == Some(Kind::Punct(b':')) => self.label().map(Some),
             Some(Kind::Name | Kind::Punct(b'@')) => {
                 // Labels of the papers hold a hyphen (`PATH-1`).
-                if self.papers && let Some(length) = self.hyphenated() && self.kind_at(length) == Some(Kind::Punct(b':')) {
+                if self.papers
+                    && let Some(length) = self.hyphenated()
+                    && self.kind_at(length) == Some(Kind::Punct(b':'))
+                {
                     let (name, span) = self.hyphenated_name(length);
                     self.at += 1;
                     return Ok(Some(vec![Statement::Label(name, span)]));
@@ -220,7 +223,9 @@ impl<'a> Parser<'a> {
             }
             Some(Kind::Name) if self.word() == "WARP_SZ" => self.constant_operand(),
             Some(Kind::Name) => {
-                if self.papers && let Some(length) = self.hyphenated() {
+                if self.papers
+                    && let Some(length) = self.hyphenated()
+                {
                     return Ok(OperandKind::Name(self.hyphenated_name(length).0));
                 }
                 let name = self.name("an operand")?;

@@ -15,9 +15,7 @@ impl<'a> Parser<'a> {
             && matches!(self.kind_at(1), Some(Kind::Float(_) | Kind::Bits32(_) | Kind::Bits64(_)));
         self.at += usize::from(minus);
         let kind = match self.kind() {
-            Some(Kind::Float(value)) => {
-                OperandKind::Float64((if minus { -value } else { value }).to_bits())
-            }
+            Some(Kind::Float(value)) => OperandKind::Float64((if minus { -value } else { value }).to_bits()),
             Some(Kind::Bits32(bits)) => OperandKind::Float32(bits ^ u32::from(minus) << 31),
             Some(Kind::Bits64(bits)) => OperandKind::Float64(bits ^ u64::from(minus) << 63),
             _ => return Ok(OperandKind::Int(self.constant()?)),
@@ -52,8 +50,16 @@ impl<'a> Parser<'a> {
     /// Binary operators by precedence, lowest first.
     fn binary(&mut self, level: usize) -> Parsed<i128> {
         const LEVELS: [&[&str]; 10] = [
-            &["||"], &["&&"], &["|"], &["^"], &["&"], &["==", "!="], &["<", "<=", ">", ">="],
-            &["<<", ">>"], &["+", "-"], &["*", "/", "%"],
+            &["||"],
+            &["&&"],
+            &["|"],
+            &["^"],
+            &["&"],
+            &["==", "!="],
+            &["<", "<=", ">", ">="],
+            &["<<", ">>"],
+            &["+", "-"],
+            &["*", "/", "%"],
         ];
         let Some(operators) = LEVELS.get(level) else { return self.unary() };
         let mut left = self.binary(level + 1)?;

@@ -3,7 +3,9 @@ use crate::ptx::ast::{Statement, Storage};
 use crate::ptx::print;
 
 fn module(body: &str) -> String {
-    format!(".version 8.0\n.target sm_52\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n{body}\n}}\n")
+    format!(
+        ".version 8.0\n.target sm_52\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n{body}\n}}\n"
+    )
 }
 
 fn printed(body: &str) -> Vec<String> {
@@ -79,7 +81,17 @@ fn several_errors_in_one_run() {
 
 #[test]
 fn bad_input_never_panics() {
-    for text in ["", ".version", "{{{{", ".entry", "@", &"{".repeat(100_000), &"(".repeat(5000), "\u{0}é…", ".entry k() { mov.u32 %r, 1/0; }"] {
+    for text in [
+        "",
+        ".version",
+        "{{{{",
+        ".entry",
+        "@",
+        &"{".repeat(100_000),
+        &"(".repeat(5000),
+        "\u{0}é…",
+        ".entry k() { mov.u32 %r, 1/0; }",
+    ] {
         assert!(parse(&Source::new("x", text), false).is_err(), "{}", &text[..text.len().min(20)]);
     }
 }
@@ -91,8 +103,15 @@ fn the_papers_dialect() {
     let source = Source::new("p.ptx", text);
     let module = parse(&source, false).unwrap_or_else(|e| panic!("{}", e[0].render()));
     assert!(module.papers);
-    let labels: Vec<&str> = module.functions[0].body.iter().flatten()
-        .filter_map(|s| match s { Statement::Label(name, _) => Some(*name), _ => None }).collect();
+    let labels: Vec<&str> = module.functions[0]
+        .body
+        .iter()
+        .flatten()
+        .filter_map(|s| match s {
+            Statement::Label(name, _) => Some(*name),
+            _ => None,
+        })
+        .collect();
     assert_eq!(labels, ["PATH-1", "PATH-2", "PATH-3", "SYNC"]);
     // CS listing 6.2: blanks before modifiers.
     let text = ".global .u32 lock = 1;\n.entry kernel () {\n.reg .u32 r;\n.reg .pred p;\npreBrk ENDLOOP;\nBEGINLOOP:\natom .global .cas .u32 r, lock, 1, 0;\nsetp .u32 .eq p, r, 1;\n@p break;\nbra BEGINLOOP;\nENDLOOP:\nst .global .u32 .cg lock, 1;\nexit;\n}";
