@@ -281,7 +281,7 @@ impl SmMemory {
 
     /// `flush`: global lines are forgotten; local ones stay.
     pub fn flush_l1(&mut self, _now: Cycle) {
-        self.l1.flush(|line| line >= LOCAL_PHYSICAL && line < CONST_BASE);
+        self.l1.flush(|line| (LOCAL_PHYSICAL..CONST_BASE).contains(&line));
     }
 
     /// True if nothing is in flight.

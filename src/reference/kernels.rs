@@ -100,7 +100,7 @@ fn vectoradd(i: &Inputs<'_>) -> Result {
         |name: &str| i.buffer(name)?.as_u64().ok_or_else(|| ReferenceError(format!("`{name}` is not u64")));
     let (a, b) = (wide("a")?, wide("b")?);
     let sums: Vec<u64> =
-        a.iter().zip(&b).map(|(x, y)| x.wrapping_add(y.wrapping_mul(0x0012_3456_789a_bcde_f))).collect();
+        a.iter().zip(&b).map(|(x, y)| x.wrapping_add(y.wrapping_mul(0x0123_4567_89ab_cdef))).collect();
     Ok(HostBuffer::from_u64(&sums))
 }
 
@@ -329,8 +329,8 @@ fn producer_consumer(i: &Inputs<'_>) -> Result {
             let base = (block * rounds + round) * 32;
             for lane in 0..32 {
                 sums[lane] += input[base + 31 - lane] * 3;
-                out[base + lane] = sums[lane];
             }
+            out[base..base + 32].copy_from_slice(&sums);
         }
     }
     Ok(HostBuffer::from_i32(&out))

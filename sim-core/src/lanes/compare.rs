@@ -1,5 +1,7 @@
 //! Comparison and selection (PTX ISA "Comparison and Selection Instructions").
 
+#![allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are negations")]
+
 use sim_frontend::form::{BoolOp, CmpOp, Form};
 use sim_frontend::isa::Root;
 use sim_frontend::program::Op;

@@ -1,6 +1,8 @@
 //! Floating-point arithmetic (PTX ISA "Floating-Point Instructions"): IEEE with the modifiers
 //! `.ftz` and `.sat`; NaN results are canonical. `neg`, `abs` and `copysign` only touch the sign.
 
+#![allow(clippy::if_same_then_else, reason = "NaN, order and sign are told apart one by one")]
+
 use sim_frontend::form::{Accuracy, Form, Rounding};
 use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
@@ -221,7 +223,7 @@ fn single(form: &Form) -> Option<Variants> {
 /// (PTX ISA "div").
 #[inline(always)]
 fn approx_div(a: f32, b: f32) -> f32 {
-    if b.is_finite() && b.abs() > 8.507_059_2e37 {
+    if b.is_finite() && b.abs() > 8.507_059e37 {
         return if a.is_infinite() { f32::NAN } else { f32::copysign(0.0, a) * f32::copysign(1.0, b) };
     }
     a / b

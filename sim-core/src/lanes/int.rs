@@ -123,7 +123,8 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
             Some(Half::Lo) => int3!(ty, |a, b, c| a.wrapping_mul(b).wrapping_add(c)),
             Some(Half::Hi) if mods.sat => {
                 lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
-                    ((i64::from(a as i32) * i64::from(b as i32) >> 32) as i32).saturating_add(c as i32) as u32
+                    (((i64::from(a as i32) * i64::from(b as i32)) >> 32) as i32).saturating_add(c as i32)
+                        as u32
                 }))
             }
             Some(Half::Hi) => mad_hi(ty),
@@ -361,52 +362,57 @@ fn mad_carry64(f: &mut LaneFile<'_>, op: &Op, m: u32, hi: bool, reads: bool, wri
 fn mul_hi(ty: T) -> Option<Variants> {
     match ty {
         T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u32::from(
-            (i32::from(a as i16) * i32::from(b as i16) >> 16) as u16
+            ((i32::from(a as i16) * i32::from(b as i16)) >> 16) as u16
         ))),
         T::U16 => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a & 0xffff) * (b & 0xffff) >> 16))
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| ((a & 0xffff) * (b & 0xffff))
+                >> 16))
         }
-        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (i64::from(a as i32)
-            * i64::from(b as i32)
+        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| ((i64::from(a as i32)
+            * i64::from(b as i32))
             >> 32) as u32)),
-        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (u64::from(a)
-            * u64::from(b)
+        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| ((u64::from(a)
+            * u64::from(b))
             >> 32) as u32)),
-        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| (i128::from(a as i64)
-            * i128::from(b as i64)
+        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| ((i128::from(a as i64)
+            * i128::from(b as i64))
             >> 64) as u64)),
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| (u128::from(a) * u128::from(b)
-            >> 64) as u64)),
+        _ => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| ((u128::from(a) * u128::from(b))
+                >> 64) as u64))
+        }
     }
 }
 
 fn mad_hi(ty: T) -> Option<Variants> {
     match ty {
         T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| u32::from(
-            ((i32::from(a as i16) * i32::from(b as i16) >> 16) as u16).wrapping_add(c as u16)
+            (((i32::from(a as i16) * i32::from(b as i16)) >> 16) as u16).wrapping_add(c as u16)
         ))),
-        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((a & 0xffff)
-            * (b & 0xffff)
+        T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (((a & 0xffff)
+            * (b & 0xffff))
             >> 16)
             .wrapping_add(c)
             & 0xffff)),
-        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((i64::from(a as i32)
-            * i64::from(b as i32)
+        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (((i64::from(a as i32)
+            * i64::from(b as i32))
             >> 32)
             as u32)
             .wrapping_add(c))),
-        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| ((u64::from(a)
-            * u64::from(b)
+        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| (((u64::from(a)
+            * u64::from(b))
             >> 32)
             as u32)
             .wrapping_add(c))),
-        T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((i128::from(a as i64)
-            * i128::from(b as i64)
-            >> 64)
-            as u64)
-            .wrapping_add(c))),
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| ((u128::from(a)
-            * u128::from(b)
+        T::S64 => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| (((i128::from(a as i64)
+                * i128::from(b as i64))
+                >> 64)
+                as u64)
+                .wrapping_add(c)))
+        }
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| (((u128::from(a)
+            * u128::from(b))
             >> 64) as u64)
             .wrapping_add(c))),
     }

@@ -291,6 +291,7 @@ impl ExecState {
     }
 
     /// Rule (next): nothing that concerns control flow happened [crs-next].
+    #[allow(clippy::should_implement_trait, reason = "the rule's name")]
     pub fn next(&mut self) -> WarpState {
         self.next_pc()
     }

@@ -71,8 +71,7 @@ impl<'a> Parser<'a> {
             self.at += 1;
             let right = self.binary(level + 1)?;
             // Values are 64 bits wide; signed unless they need all 64.
-            let wrap = |v: i128| if v < 0 { i128::from(v as i64) } else { i128::from(v as u64) };
-            left = wrap(match operator {
+            let value = match operator {
                 "||" => i128::from(left != 0 || right != 0),
                 "&&" => i128::from(left != 0 && right != 0),
                 "|" => left | right,
@@ -92,7 +91,8 @@ impl<'a> Parser<'a> {
                 _ if right == 0 => return self.error(span, "division by zero in a constant", ""),
                 "/" => left / right,
                 _ => left % right,
-            });
+            };
+            left = if value < 0 { i128::from(value as i64) } else { i128::from(value as u64) };
         }
         Ok(left)
     }

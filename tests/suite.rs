@@ -1,0 +1,144 @@
+//! Every workload and variant, as the command runs them: timed, functional, thread by thread,
+//! fully checked, on two threads; and the exit statuses.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn warpsim(args: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+    command.current_dir(root).args(args);
+    command.output().expect("the command starts")
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// (workload, variant) of everything in `workloads/`.
+fn everything() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(root).expect("workloads").filter_map(|e| e.ok().map(|e| e.path())).collect();
+    folders.sort();
+    let mut out = Vec::new();
+    for folder in folders.iter().filter(|f| f.join("workload.yaml").is_file()) {
+        let text = std::fs::read_to_string(folder.join("workload.yaml")).expect("readable");
+        let name = folder.file_name().and_then(|n| n.to_str()).expect("a name").to_string();
+        for line in text.lines().filter_map(|l| l.strip_prefix("- {name: ")) {
+            if let Some((variant, _)) = line.split_once(',') {
+                out.push((name.clone(), variant.to_string()));
+            }
+        }
+    }
+    assert!(out.len() >= 60, "{} variants", out.len());
+    out
+}
+
+fn all_pass(options: &[&str]) {
+    for (workload, variant) in everything() {
+        let mut args = vec!["run", &workload, "--variant", &variant, "--allow-newer-isa", "--json"];
+        args.extend(options);
+        let output = warpsim(&args);
+        let report = json(&output);
+        let context =
+            format!("{workload} {variant} {options:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(report["result"], "pass", "{context}");
+        assert_eq!(output.status.code(), Some(0), "{context}");
+    }
+}
+
+#[test]
+fn every_workload_passes_and_reports_are_the_same_on_any_number_of_threads() {
+    for (workload, variant) in everything() {
+        let args = ["run", &workload, "--variant", &variant, "--allow-newer-isa", "--json"];
+        let once = warpsim(&args);
+        assert_eq!(json(&once)["result"], "pass", "{workload} {variant}");
+        assert_eq!(once.stdout, warpsim(&args).stdout, "{workload} {variant}: two runs");
+        let threads = [&args[..], &["--threads", "3"]].concat();
+        assert_eq!(once.stdout, warpsim(&threads).stdout, "{workload} {variant}: three threads");
+        let report = json(&once);
+        let n = |v: &serde_json::Value| v.as_u64().expect("a number");
+        let stalls: u64 = report["stalls"].as_object().expect("stalls").values().map(n).sum();
+        let slots = n(&report["cycles"]) * n(&report["sms"]) * n(&report["schedulers"]);
+        // Loops on the host run a device several times; each run counts for itself.
+        assert_eq!(n(&report["issued"]) + stalls, slots, "{workload} {variant}");
+    }
+}
+
+#[test]
+fn every_workload_passes_functionally() {
+    all_pass(&["--functional"]);
+}
+
+#[test]
+fn every_workload_passes_thread_by_thread() {
+    all_pass(&["--policy", "mimd"]);
+}
+
+#[test]
+fn every_workload_passes_fully_checked_under_other_schedulers() {
+    all_pass(&["--check", "full", "--scheduler", "two_level"]);
+}
+
+#[test]
+fn peer_kernels_issue_what_others_count() {
+    for (workload, warps, threads) in [
+        ("vecadd", 90_112, 2_752_512),
+        ("fmaloop", 295_200, 9_185_280),
+        ("sgemm", 278_016, 8_765_440),
+        ("reduce", 81_152, 1_868_032),
+    ] {
+        let report = json(&warpsim(&["run", workload, "--json"]));
+        assert_eq!(report["warp_instructions"], warps, "{workload}");
+        assert_eq!(report["thread_instructions"], threads, "{workload}");
+    }
+}
+
+#[test]
+fn exit_statuses_and_messages() {
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["run", "vecad"], 2, "did you mean `vecadd`?"),
+        (&["run", "vecadd", "--set", "m=3"], 2, "no parameter `m`"),
+        (&["run", "vecadd", "--policy", "crs_stack:deep=3"], 2, "depth"),
+        (&["run", "vecadd", "--chip", "gtx9"], 2, "gtx480"),
+        (&["run", "vecadd", "--max-cycles", "100"], 3, "--max-cycles"),
+        (&["run", "warp_sum"], 2, "no variant"),
+        (&["run", "vecadd", "--variant", "sm_90", "--set", "block=2000"], 2, "MaxBlockSize"),
+        (&["run"], 2, "Usage"),
+    ];
+    for (args, status, words) in cases {
+        let output = warpsim(args);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {text}");
+        assert!(text.contains(words), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_bad_address_names_everything() {
+    let output = warpsim(&[
+        "run",
+        "workloads/vecadd/vecadd.sm_20.ptx",
+        "--entry",
+        "vecadd",
+        "--grid",
+        "2",
+        "--block",
+        "64",
+        "--arg",
+        "buffer:f32:100:iota",
+        "--arg",
+        "buffer:f32:128",
+        "--arg",
+        "buffer:f32:128",
+        "--arg",
+        "s32:128",
+    ]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    for part in ["kernel vecadd", "block (1, 0, 0)", "warp 1", "lane 4", "vecadd.sm_20.ptx:43", "`arg0`"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
