@@ -252,9 +252,9 @@ impl<P: Reconvergence> Engine<P> {
                 partition.deliver(at, from, request);
             }
         }
-        for (at, _, to, reply) in mail.replies {
+        for (at, from, to, reply) in mail.replies {
             if let Some(Part::Sm(sm)) = self.parts.get_mut(to as usize).map(Mutex::get_mut) {
-                sm.deliver_reply(at, reply);
+                sm.deliver_reply(at, from, reply);
             }
         }
     }

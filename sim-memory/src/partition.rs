@@ -159,10 +159,11 @@ impl Partition {
         }
     }
 
-    /// A request of `sm` arrives at `at`; requests come in the order of their cycles.
+    /// A request of `sm` arrives at `at`: requests take effect in the order (cycle, SM, sequence),
+    /// whatever order they are delivered in.
     pub fn deliver(&mut self, at: Cycle, sm: u32, request: Request) {
-        debug_assert!(self.inbox.back().is_none_or(|(last, ..)| *last <= at));
-        self.inbox.push_back((at, sm, request));
+        let place = self.inbox.partition_point(|(cycle, source, _)| (*cycle, *source) <= (at, sm));
+        self.inbox.insert(place, (at, sm, request));
     }
 
     /// The next cycle on which something happens here.

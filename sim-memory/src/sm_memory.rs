@@ -104,7 +104,7 @@ pub struct SmMemory {
     /// Instances that wait for a way of a set.
     set_waiters: FxHashMap<u64, VecDeque<u32>>,
     events: BinaryHeap<Reverse<(Cycle, u64, u32)>>,
-    replies: VecDeque<(Cycle, Reply)>,
+    replies: VecDeque<(Cycle, u32, Reply)>,
     sequence: u64,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
@@ -233,7 +233,7 @@ impl SmMemory {
     pub fn next_event(&self) -> Option<Cycle> {
         let mut next = self.events.peek().map(|Reverse((at, _, _))| *at);
         let mut take = |at: Cycle| next = Some(next.map_or(at, |n| n.min(at)));
-        if let Some((at, _)) = self.replies.front() {
+        if let Some((at, ..)) = self.replies.front() {
             take(*at);
         }
         if !self.lsu.is_empty() && !self.lsu_blocked {
@@ -250,8 +250,8 @@ impl SmMemory {
         while let Some(now) = self.next_event()
             && now < until
         {
-            while self.replies.front().is_some_and(|(at, _)| *at <= now) {
-                if let Some((_, reply)) = self.replies.pop_front() {
+            while self.replies.front().is_some_and(|(at, ..)| *at <= now) {
+                if let Some((.., reply)) = self.replies.pop_front() {
                     self.arrive(reply, now, port)?;
                 }
             }
@@ -266,10 +266,11 @@ impl SmMemory {
         Ok(())
     }
 
-    /// A reply arrives at `at`; replies come in the order of their cycles.
-    pub fn deliver(&mut self, reply: Reply, at: Cycle) {
-        debug_assert!(self.replies.back().is_none_or(|(last, _)| *last <= at));
-        self.replies.push_back((at, reply));
+    /// A reply of partition `from` arrives at `at`: replies take effect in the order (cycle,
+    /// partition, sequence), whatever order they are delivered in.
+    pub fn deliver(&mut self, reply: Reply, from: u32, at: Cycle) {
+        let place = self.replies.partition_point(|(cycle, source, _)| (*cycle, *source) <= (at, from));
+        self.replies.insert(place, (at, from, reply));
     }
 
     /// Gives what has left to `sink`: arrival cycle, partition, request.

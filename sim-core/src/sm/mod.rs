@@ -193,9 +193,9 @@ impl<P: Reconvergence> Sm<P> {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
-    /// A reply of the memory environment that arrives at `at`.
-    pub fn deliver_reply(&mut self, at: Cycle, reply: Reply) {
-        self.memory.deliver(reply, at);
+    /// A reply of partition `from` that arrives at `at`.
+    pub fn deliver_reply(&mut self, at: Cycle, from: u32, reply: Reply) {
+        self.memory.deliver(reply, from, at);
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
