@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sim_core::context::Launch;
+use sim_core::context::{Context, Launch};
 use sim_core::device::{Device, Options, Progress};
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
@@ -91,7 +91,9 @@ pub fn simulate(
     progress: &Progress<'_>,
 ) -> Result<Outcome, SimError> {
     let mut device = Device::new(chip, costs, options);
-    let module = device.load_module(&job.ptx, false).map_err(SimError::Input)?;
+    let context = device.create_context();
+    let module = device.load(context, &job.ptx, false)?;
+    let context = device.context(context)?;
     let mut buffers = BTreeMap::new();
     for (name, spec) in &job.spec.buffers {
         let buffer = initial(job, name, spec, &buffers)?;
@@ -99,13 +101,13 @@ pub fn simulate(
     }
     let mut addresses = BTreeMap::new();
     for (name, buffer) in &buffers {
-        let address = device.malloc(name, buffer.bytes.len() as u64)?;
-        device.write(address, &buffer.bytes);
+        let address = context.malloc(name, buffer.bytes.len() as u64)?;
+        context.write(address, &buffer.bytes);
         addresses.insert(name.clone(), address);
     }
     let mut runner = Runner {
         job,
-        device: &mut device,
+        context,
         module,
         addresses: &addresses,
         buffers: &buffers,
@@ -116,14 +118,14 @@ pub fn simulate(
     let mut params = job.params.clone();
     let ran = runner
         .steps(&job.spec.launches, &mut params)
-        .and_then(|()| runner.device.synchronize(stop, progress));
+        .and_then(|()| runner.context.synchronize(stop, progress));
     if let Err(SimError::Input(errors)) = ran {
         return Err(SimError::Input(errors));
     }
     let mut results = BTreeMap::new();
     for (name, buffer) in &buffers {
         let mut bytes = vec![0; buffer.bytes.len()];
-        device.read(addresses[name], &mut bytes);
+        runner.context.read(addresses[name], &mut bytes);
         results.insert(name.clone(), HostBuffer { ty: buffer.ty, bytes });
     }
     let verdict = match &ran {
@@ -131,18 +133,18 @@ pub fn simulate(
         Err(_) => None,
     };
     Ok(Outcome {
-        report: device.report(),
+        report: runner.context.report(),
         verdict,
         stopped: ran.err(),
         buffers: results,
-        newer_isa: device.used_newer_isa(),
-        instruction_set: device.instruction_set().name(),
+        newer_isa: runner.context.used_newer_isa(),
+        instruction_set: runner.context.instruction_set().name(),
     })
 }
 
 struct Runner<'r> {
     job: &'r Job,
-    device: &'r mut Device,
+    context: &'r mut Context,
     module: usize,
     addresses: &'r BTreeMap<String, u64>,
     buffers: &'r BTreeMap<String, HostBuffer>,
@@ -157,10 +159,10 @@ impl Runner<'_> {
             match step {
                 Step::Launch(launch) => self.launch(launch, params)?,
                 Step::Fill { fill } => {
-                    self.device.synchronize(self.stop, self.progress)?;
+                    self.context.synchronize(self.stop, self.progress)?;
                     let (buffer, address) = self.buffer(&fill.buffer)?;
                     let element = HostBuffer::element(buffer.ty, number(&fill.value, params, "fill")?);
-                    self.device.write(address, &element.repeat(buffer.len()));
+                    self.context.write(address, &element.repeat(buffer.len()));
                 }
                 Step::Loop { body } => {
                     let passes = whole(&body.max_iterations, params, "max_iterations")?;
@@ -170,10 +172,10 @@ impl Runner<'_> {
                         }
                         self.steps(&body.launches, params)?;
                         let Some(until) = &body.until else { continue };
-                        self.device.synchronize(self.stop, self.progress)?;
+                        self.context.synchronize(self.stop, self.progress)?;
                         let (buffer, address) = self.buffer(&until.buffer)?;
                         let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes.len()] };
-                        self.device.read(address, &mut now.bytes);
+                        self.context.read(address, &mut now.bytes);
                         let index = whole(&until.index, params, "until")?;
                         let value = now.number(index as usize).ok_or_else(|| {
                             wrong(format!("until: `{}` has no element {index}", until.buffer))
@@ -196,8 +198,8 @@ impl Runner<'_> {
     }
 
     fn launch(&mut self, spec: &LaunchSpec, params: &Params) -> Result<(), SimError> {
-        let Some(info) = self.device.entry_info(self.module, &spec.entry) else {
-            let known = self.device.entries(self.module).join(", ");
+        let Some(info) = self.context.entry_info(self.module, &spec.entry) else {
+            let known = self.context.entries(self.module).join(", ");
             return Err(wrong(format!(
                 "{} has no entry `{}`; it has: {known}",
                 self.job.ptx.name, spec.entry
@@ -250,7 +252,8 @@ impl Runner<'_> {
             functional: self.job.functional || self.launched < self.job.skip,
         };
         self.launched += 1;
-        self.device.launch(&launch)
+        self.context.launch(&launch)?;
+        Ok(())
     }
 
     fn argument(&self, argument: &Argument, param: &ParamInfo, params: &Params) -> Result<Vec<u8>, SimError> {

@@ -1,11 +1,30 @@
-//! A context: modules, buffers, launches (CS §5.7). Its memory is its own.
+//! A context (CS §5.7): modules, memory and grids that belong together. Grids of one context
+//! share its memory; no other context sees it.
+
+mod abort;
+mod gather;
+mod launch;
+mod run;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use sim_frontend::chip::ChipSpec;
+use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::load::Module;
 use sim_frontend::program::{LaunchBounds, ParamInfo};
+use sim_memory::address_space::{Allocations, CONST_BASE};
+use sim_memory::device_memory::DeviceMemory;
+use sim_memory::vocabulary::{Cycle, StateSpace};
 
-use crate::grid::Code;
+pub use launch::Launch;
+
+use crate::device::Options;
+use crate::error::SimError;
+use crate::grid::{Code, Kernel};
+use crate::lanes::InstructionSet;
+use crate::report::{DeviceReport, KernelReport};
 
 /// A module as loaded.
 #[derive(Debug)]
@@ -27,23 +46,214 @@ pub struct EntryInfo {
     pub bounds: LaunchBounds,
 }
 
-/// A launch to be queued.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    /// Which module.
-    pub module: usize,
-    /// Entry.
-    pub entry: String,
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads.
-    pub block: [u32; 3],
-    /// Dynamic shared memory in bytes.
-    pub dynamic_shared: u32,
-    /// Stream.
-    pub stream: u32,
-    /// Parameter block.
-    pub params: Vec<u8>,
-    /// Without time.
-    pub functional: bool,
+/// What a context tells its host (CS §5.7.2): in the order of grid ids for starts, of their last
+/// blocks' cycles for completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextOutput {
+    /// A grid was made; the host needs its index to abort it.
+    Started(u32),
+    /// All blocks of a grid have completed.
+    Completed(u32),
+}
+
+/// A context.
+#[derive(Debug)]
+pub struct Context {
+    id: u32,
+    chip: Arc<ChipSpec>,
+    costs: Arc<IsaCosts>,
+    options: Options,
+    set: InstructionSet,
+    memory: Arc<DeviceMemory>,
+    allocations: Allocations,
+    /// Bytes all contexts of the device have allocated.
+    device_bytes: Arc<AtomicU64>,
+    own_bytes: u64,
+    modules: Vec<LoadedModule>,
+    queue: Vec<(Arc<Kernel>, bool)>,
+    /// Grids to be aborted, each at a core cycle of its next timed run.
+    aborts: Vec<(u32, Cycle)>,
+    kernels: Vec<KernelReport>,
+    next_grid: u32,
+    report: DeviceReport,
+    used_newer_isa: bool,
+    outputs: Vec<ContextOutput>,
+}
+
+/// Bad input of the host.
+pub(crate) fn input(code: &'static str, message: impl Into<String>) -> SimError {
+    SimError::Input(vec![Diagnostic::error(code, message)])
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.device_bytes.fetch_sub(self.own_bytes, Ordering::Relaxed);
+    }
+}
+
+impl Context {
+    /// An empty context: no modules, grids or messages [link-newCtx]. Its address space is its
+    /// own, and what it allocates comes out of the memory that all contexts of the device share
+    /// [link-newVM].
+    pub(crate) fn new(
+        id: u32,
+        chip: Arc<ChipSpec>,
+        costs: Arc<IsaCosts>,
+        options: Options,
+        device_bytes: Arc<AtomicU64>,
+    ) -> Self {
+        let set = options.instruction_set.unwrap_or_else(InstructionSet::detect);
+        Self {
+            id,
+            allocations: Allocations::new(chip.limits.global_mem_size, chip.limits.const_mem_size),
+            memory: Arc::new(DeviceMemory::new()),
+            device_bytes,
+            own_bytes: 0,
+            modules: Vec::new(),
+            queue: Vec::new(),
+            aborts: Vec::new(),
+            kernels: Vec::new(),
+            next_grid: 0,
+            report: DeviceReport {
+                sms: chip.limits.num_processors,
+                schedulers: chip.sm.schedulers,
+                ..DeviceReport::default()
+            },
+            used_newer_isa: false,
+            outputs: Vec::new(),
+            chip,
+            costs,
+            options,
+            set,
+        }
+    }
+
+    /// Its index, unique on the device.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The messages for the host since the last call [ctx-out].
+    pub fn outputs(&mut self) -> Vec<ContextOutput> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// Loads a module: its variables are allocated and initialised before any thread runs; its
+    /// index is unique in the context [dev-load].
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text.
+    pub fn load_module(&mut self, source: &Source, papers: bool) -> Result<usize, Vec<Diagnostic>> {
+        let module = Module::build(source, papers)?;
+        let mut addresses = Vec::new();
+        for variable in module.globals() {
+            let place = match variable.space {
+                StateSpace::Const => self.allocations.constant(&variable.name, variable.size, variable.align),
+                _ => self.allocate(&variable.name, variable.size),
+            };
+            let Some(address) = place else {
+                let message =
+                    format!("`{}` ({} bytes) does not fit the chip's memory", variable.name, variable.size);
+                return Err(vec![Diagnostic::error("memory", message).in_source(source)]);
+            };
+            addresses.push((variable.name.clone(), address));
+        }
+        let find = |name: &str| addresses.iter().find(|(n, _)| n == name).map(|(_, at)| *at);
+        for variable in module.globals() {
+            let Some(address) = find(&variable.name) else { continue };
+            let physical = if variable.space == StateSpace::Const { address + CONST_BASE } else { address };
+            self.memory.write(physical, &variable.init);
+            for (offset, bytes, symbol, addend, _generic) in &variable.relocations {
+                let Some(target) = find(symbol) else {
+                    let message = format!(
+                        "the initialiser of `{}` names `{symbol}`, which has no address",
+                        variable.name
+                    );
+                    return Err(vec![Diagnostic::error("init", message).in_source(source)]);
+                };
+                let value = target.wrapping_add_signed(*addend).to_le_bytes();
+                self.memory.write(physical + offset, &value[..(*bytes as usize).min(8)]);
+            }
+        }
+        self.modules.push(LoadedModule { module, addresses, codes: Vec::new() });
+        Ok(self.modules.len() - 1)
+    }
+
+    /// Names of a module's entries.
+    pub fn entries(&self, module: usize) -> Vec<String> {
+        self.modules.get(module).map_or(Vec::new(), |m| m.module.entries().map(str::to_string).collect())
+    }
+
+    /// Parameters and bounds of an entry.
+    pub fn entry_info(&self, module: usize, entry: &str) -> Option<EntryInfo> {
+        let (params, bounds) = self.modules.get(module)?.module.params(entry)?;
+        Some(EntryInfo { params, bounds })
+    }
+
+    fn allocate(&mut self, name: &str, bytes: u64) -> Option<u64> {
+        let limit = self.chip.limits.global_mem_size;
+        let taken = self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let address = taken
+            .checked_add(bytes)
+            .filter(|sum| *sum <= limit)
+            .and_then(|_| self.allocations.global(name, bytes));
+        if address.is_none() {
+            self.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        } else {
+            self.own_bytes += bytes;
+        }
+        address
+    }
+
+    /// Allocates global memory.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn malloc(&mut self, name: &str, bytes: u64) -> Result<u64, SimError> {
+        self.allocate(name, bytes).ok_or_else(|| {
+            input(
+                "memory",
+                format!(
+                    "buffer `{name}` ({bytes} bytes) does not fit the chip's global memory of {} bytes",
+                    self.chip.limits.global_mem_size
+                ),
+            )
+        })
+    }
+
+    /// Copies to the device.
+    pub fn write(&self, address: u64, bytes: &[u8]) {
+        self.memory.write(address, bytes);
+    }
+
+    /// Copies from the device.
+    pub fn read(&self, address: u64, bytes: &mut [u8]) {
+        self.memory.read(address, bytes);
+    }
+
+    /// True if an instruction above the chip's compute capability was allowed.
+    pub fn used_newer_isa(&self) -> bool {
+        self.used_newer_isa
+    }
+
+    /// The lane code in use.
+    pub fn instruction_set(&self) -> InstructionSet {
+        self.set
+    }
+
+    /// Bytes of device memory that exist on the host.
+    pub fn touched_bytes(&self) -> u64 {
+        self.memory.touched_bytes()
+    }
+
+    /// What happened so far.
+    pub fn report(&self) -> DeviceReport {
+        let mut report = self.report.clone();
+        report.kernels = self.kernels.clone();
+        let (lanes, issues) =
+            self.kernels.iter().fold((0u64, 0u64), |(l, i), k| (l + k.active_lanes, i + k.warp_instructions));
+        let possible = issues * u64::from(self.chip.limits.warp_size);
+        report.lane_utilisation_ppm = (lanes * 1_000_000).checked_div(possible).unwrap_or(0);
+        report
+    }
 }

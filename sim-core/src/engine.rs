@@ -48,6 +48,8 @@ struct Running {
     /// Not dispatched before this cycle.
     ready: Cycle,
     fits: u32,
+    /// No further blocks are dispatched.
+    aborted: bool,
 }
 
 /// The dispatcher: block dispatch under the chip's limits, kernels in stream order.
@@ -62,6 +64,9 @@ struct Dispatcher {
     /// The dispatcher acts at this cycle next.
     next: Option<Cycle>,
     inbox: Vec<(Cycle, u32, BlockDone)>,
+    aborts: Vec<(Cycle, u32)>,
+    /// Grids whose blocks have all completed, in that order.
+    completed: Vec<u32>,
     times: Vec<KernelTimes>,
     blocks_done: u64,
     blocks_total: u64,
@@ -114,6 +119,8 @@ impl<P: Reconvergence> Engine<P> {
                 cursor: 0,
                 next: None,
                 inbox: Vec::new(),
+                aborts: Vec::new(),
+                completed: Vec::new(),
                 times: Vec::new(),
                 blocks_done: 0,
                 blocks_total: 0,
@@ -134,6 +141,17 @@ impl<P: Reconvergence> Engine<P> {
             None => d.streams.push((stream, VecDeque::from([kernel]))),
         }
         d.next = Some(self.now);
+    }
+
+    /// Aborts a grid at `at`.
+    pub fn abort(&mut self, grid: u32, at: Cycle) {
+        self.dispatcher.aborts.push((at, grid));
+        self.dispatcher.aborts.sort_unstable();
+    }
+
+    /// Grids whose blocks have all completed, in that order.
+    pub fn completed(&self) -> &[u32] {
+        &self.dispatcher.completed
     }
 
     /// Runs until every kernel has ended.
@@ -180,10 +198,7 @@ impl<P: Reconvergence> Engine<P> {
     }
 
     fn next_event(&mut self) -> Option<Cycle> {
-        let mut next = self.dispatcher.next;
-        if let Some(at) = self.dispatcher.inbox.iter().map(|(at, ..)| *at).min() {
-            next = Some(next.map_or(at, |n| n.min(at)));
-        }
+        let mut next = self.dispatcher.next_action();
         for part in &mut self.parts {
             let at = match part.get_mut() {
                 Part::Sm(sm) => sm.next_event(),
@@ -264,16 +279,10 @@ impl<P: Reconvergence> Engine<P> {
     fn dispatch(&mut self, end: Cycle) {
         loop {
             let d = &mut self.dispatcher;
-            let arrived = d.inbox.iter().map(|(at, ..)| *at).min();
-            let now = match (d.next, arrived) {
-                (Some(a), Some(b)) => a.min(b),
-                (Some(a), None) | (None, Some(a)) => a,
-                (None, None) => return,
-            };
-            if now >= end {
-                return;
+            let Some(now) = d.next_action().filter(|now| *now < end) else { return };
+            if d.next.is_some_and(|next| next <= now) {
+                d.next = None;
             }
-            d.next = None;
             let mut done: Vec<_> = Vec::new();
             d.inbox.retain(|entry| {
                 let here = entry.0 <= now;
@@ -286,11 +295,40 @@ impl<P: Reconvergence> Engine<P> {
             for (_, sm, block) in done {
                 self.block_done(sm, block, now);
             }
+            while let Some(&(at, grid)) = self.dispatcher.aborts.first()
+                && at <= now
+            {
+                self.dispatcher.aborts.remove(0);
+                self.abort_grid(grid, now);
+            }
             self.begin_kernels(now);
             self.send_blocks(now);
         }
     }
 
+    /// A grid is aborted: blocks not yet dispatched never are, the others' threads end where
+    /// they are; accesses in flight go on [ctx-abort].
+    fn abort_grid(&mut self, grid: u32, now: Cycle) {
+        let d = &mut self.dispatcher;
+        for (_, queue) in &mut d.streams {
+            queue.retain(|kernel| kernel.grid_id != grid);
+        }
+        let Some(i) = d.running.iter().position(|r| r.kernel.grid_id == grid) else { return };
+        d.running[i].aborted = true;
+        if d.running[i].done == d.running[i].next {
+            d.running.remove(i);
+            return;
+        }
+        let at = now + Cycle::from(self.chip.dispatch.latency);
+        for part in self.parts.iter_mut().take(self.sms) {
+            if let Part::Sm(sm) = part.get_mut() {
+                sm.deliver(at, SmMessage::Abort { grid_id: grid });
+            }
+        }
+    }
+
+    /// A block ended: its place is free; with its last block the grid is complete
+    /// [grid-compl] [ctx-compl] [cio-compl].
     fn block_done(&mut self, sm: u32, block: BlockDone, now: Cycle) {
         let d = &mut self.dispatcher;
         d.blocks_done += 1;
@@ -304,12 +342,16 @@ impl<P: Reconvergence> Engine<P> {
         times.end = times.end.max(block.at);
         d.running[i].done += 1;
         if d.running[i].done == kernel.blocks() {
+            d.completed.push(block.grid_id);
+            d.running.remove(i);
+        } else if d.running[i].aborted && d.running[i].done == d.running[i].next {
             d.running.remove(i);
         }
         d.next = Some(d.next.map_or(now, |n| n.min(now)));
     }
 
-    /// Kernels at the head of their streams begin, up to NumConKernels at a time.
+    /// Kernels at the head of their streams begin, up to NumConKernels at a time
+    /// [sched-grids].
     fn begin_kernels(&mut self, now: Cycle) {
         let limit = self.chip.limits.num_con_kernels as usize;
         let launch = Cycle::from(self.chip.dispatch.launch_latency);
@@ -345,20 +387,25 @@ impl<P: Reconvergence> Engine<P> {
             let d = &mut self.dispatcher;
             d.flushed_any = true;
             if kernel.blocks() == 0 {
+                d.completed.push(kernel.grid_id);
                 continue;
             }
             let fits = fits_of(&self.chip, &kernel);
-            d.running.push(Running { kernel, next: 0, done: 0, ready: now + launch, fits });
+            d.running.push(Running { kernel, next: 0, done: 0, ready: now + launch, fits, aborted: false });
         }
     }
 
-    /// Sends blocks to SMs, one after another round the chip, up to the rate of a cycle.
+    /// Sends blocks to SMs with room for them, one after another round the chip, up to the rate
+    /// of a cycle [ctx-issue] [sched-issueBlocks].
     fn send_blocks(&mut self, now: Cycle) {
         let latency = Cycle::from(self.chip.dispatch.latency);
         let mut budget = self.chip.dispatch.blocks_per_cycle;
         for i in 0..self.dispatcher.running.len() {
             let d = &mut self.dispatcher;
             let running = &d.running[i];
+            if running.aborted {
+                continue;
+            }
             if running.ready > now {
                 d.next = Some(d.next.map_or(running.ready, |n| n.min(running.ready)));
                 continue;
@@ -469,6 +516,14 @@ impl<P: Reconvergence> Engine<P> {
 }
 
 impl Dispatcher {
+    /// The next cycle on which the dispatcher has something to do.
+    fn next_action(&self) -> Option<Cycle> {
+        let arrived = self.inbox.iter().map(|(at, ..)| *at).min();
+        // Aborts alone keep nothing running.
+        let abort = self.aborts.first().map(|(at, _)| *at).filter(|_| !self.idle());
+        [self.next, arrived, abort].into_iter().flatten().min()
+    }
+
     fn idle(&self) -> bool {
         self.running.is_empty() && self.streams.iter().all(|(_, queue)| queue.is_empty())
     }

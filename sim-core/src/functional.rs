@@ -115,7 +115,7 @@ impl<P: Reconvergence> Functional<P> {
             let code = &self.resident.kernels[warp.kernel].code;
             let hot = &code.hot[pc as usize];
             let counts = &mut self.counts[grid];
-            if hot.injected {
+            if hot.bookkeeping {
                 counts.control_instructions += 1;
             } else {
                 let exec = mask & crate::execute::guard(hot.guard, &warp.preds);

@@ -32,6 +32,8 @@ pub struct Hot {
     pub unit: u8,
     /// Made by transformation 6.
     pub injected: bool,
+    /// Counts as a control instruction: injected, or written by hand in the papers' dialect.
+    pub bookkeeping: bool,
     /// May change control flow.
     pub control: bool,
     /// What it waits for.
@@ -136,15 +138,16 @@ impl Code {
                     class: op.class,
                     unit: cost.map_or(0, |c| c.unit as u8),
                     injected: info.injected,
+                    bookkeeping: info.injected || info.by_hand,
                     control: is_control(op.class),
                     drain: drain_of(op.class, &op.extra),
                     guard: op.guard,
-                    latency: if info.injected {
+                    latency: if info.injected || info.by_hand {
                         INJECTED_LATENCY
                     } else {
                         cost.map_or(1, |c| c.latency.clamp(1, u32::from(u16::MAX)) as u16)
                     },
-                    initiation: if info.injected {
+                    initiation: if info.injected || info.by_hand {
                         1
                     } else {
                         cost.map_or(1, |c| c.initiation.clamp(1, u32::from(u16::MAX)) as u16)

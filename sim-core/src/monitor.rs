@@ -25,11 +25,25 @@ pub enum Check {
 pub struct Shadow {
     pcs: [Pc; 32],
     returns: Vec<Vec<Pc>>,
+    /// Each thread's own tokens, where a program in the papers' dialect pushes them itself: the
+    /// thread goes on at the address of the one it takes off.
+    tokens: Vec<Vec<OwnToken>>,
+}
+
+/// A token of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnToken {
+    /// Pushed by `preBrk`, else by `ssy`.
+    pub breaks: bool,
+    /// Where the thread goes on.
+    pub target: Pc,
+    /// Calls the thread was in.
+    depth: usize,
 }
 
 impl Default for Shadow {
     fn default() -> Self {
-        Self { pcs: [NO_PC; 32], returns: Vec::new() }
+        Self { pcs: [NO_PC; 32], returns: Vec::new(), tokens: Vec::new() }
     }
 }
 
@@ -39,6 +53,43 @@ impl Shadow {
         self.pcs = [NO_PC; 32];
         self.set(lanes, entry);
         self.returns.iter_mut().for_each(Vec::clear);
+        self.tokens.iter_mut().for_each(Vec::clear);
+    }
+
+    /// `lanes` push a token of their own at `pc`.
+    pub fn push_token(&mut self, lanes: LaneMask, pc: Pc, breaks: bool, target: Pc) {
+        self.tokens.resize_with(32, Vec::new);
+        for lane in Lanes(lanes) {
+            let depth = self.returns.get(lane as usize).map_or(0, Vec::len);
+            self.tokens[lane as usize].push(OwnToken { breaks, target, depth });
+        }
+        self.set(lanes, pc + 1);
+    }
+
+    /// `lanes` of `active` go where their topmost token of this function says: any for `sync`,
+    /// one of `preBrk` for `break`. The first lane without one is the error.
+    ///
+    /// # Errors
+    /// A lane has no such token.
+    pub fn take_token(&mut self, active: LaneMask, lanes: LaneMask, pc: Pc, breaks: bool) -> Result<(), u32> {
+        self.set(active & !lanes, pc + 1);
+        for lane in Lanes(lanes) {
+            let depth = self.returns.get(lane as usize).map_or(0, Vec::len);
+            let own = self.tokens.get_mut(lane as usize).ok_or(lane)?;
+            loop {
+                let token = own.pop().filter(|token| token.depth >= depth).ok_or(lane)?;
+                if token.depth == depth && (token.breaks || !breaks) {
+                    self.pcs[lane as usize] = token.target;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The threads' own pcs.
+    pub fn pcs(&self) -> &[Pc; 32] {
+        &self.pcs
     }
 
     /// The first of `lanes` whose own pc is not `pc`, with its pc [safe-act].

@@ -22,6 +22,8 @@ pub struct KernelReport {
     pub block: [u32; 3],
     /// Ran without time.
     pub functional: bool,
+    /// The host aborted it.
+    pub aborted: bool,
     /// Core cycles from its first dispatch to its last block's end.
     pub cycles: Cycle,
     /// First dispatch.

@@ -41,6 +41,19 @@ impl Wheel {
         }
     }
 
+    /// Takes `index` out, wherever it waits: for aborts, which are rare.
+    pub fn remove(&mut self, index: u32) {
+        let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
+        for slot in 0..SPAN as usize {
+            let entry = &mut self.ring[slot * self.words..][..self.words];
+            entry[word] &= !bit;
+            if entry.iter().all(|bits| *bits == 0) {
+                self.occupied &= !(1 << slot);
+            }
+        }
+        self.far.retain(|Reverse((_, other))| *other != index);
+    }
+
     /// The next cycle on which something wakes.
     #[inline]
     pub fn next(&self) -> Option<Cycle> {

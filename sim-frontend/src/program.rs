@@ -273,6 +273,9 @@ pub struct OpInfo {
     pub base_pc: Pc,
     /// Made by transformation 6: counts as a control instruction, invisible to shadow pcs.
     pub injected: bool,
+    /// Written by hand in the papers' dialect: counts as one too, and is part of its threads'
+    /// own control flow.
+    pub by_hand: bool,
     /// The base address its branch or call goes to, for control flow ([`NO_PC`] otherwise).
     pub base_target: Pc,
     /// The operation's guard is the negation of the source's: it stands for a branch whose lanes

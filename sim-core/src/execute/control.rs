@@ -1,7 +1,7 @@
 //! Control flow (CS §5.3.2 bra, call, return, exit; §5.4.3 rule bra): lanes say where they want
 //! to go, the policy decides who goes when, the shadow pcs follow each thread.
 
-use sim_frontend::program::{NO_PC, OpClass, Pc};
+use sim_frontend::program::{NO_PC, Op, OpClass, OpInfo, Pc};
 use sim_memory::vocabulary::LaneMask;
 
 use super::{Resident, Step, read_row};
@@ -25,6 +25,13 @@ impl<P: Reconvergence> Resident<P> {
         let op = &code.program.ops[pc as usize];
         let info = &code.program.info[pc as usize];
         let checked = self.world.check != Check::Off;
+        if info.by_hand {
+            self.by_hand(w, mask, exec, op, info)?;
+            if !P::WHOLE_WARP {
+                return self.by_hand_alone(split, w, mask);
+            }
+        }
+        let checked = checked && !info.by_hand;
         let mut indirect = [NO_PC; 32];
         let cost = match op.class {
             C::Branch | C::Call => {
@@ -93,7 +100,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             _ => self.policy.injected(split, exec, Injected::Sync, &mut self.touched)?,
         };
-        if checked {
+        if self.world.check != Check::Off {
             self.verify[split as usize] = true;
             for &other in &self.touched {
                 if self.waits[other as usize] == 0 {
@@ -101,6 +108,48 @@ impl<P: Reconvergence> Resident<P> {
                 }
             }
         }
+        Ok(Step::Control(cost))
+    }
+
+    /// The threads' own control flow at an instruction of the papers' dialect: a thread that
+    /// takes a token goes on at the address it pushed.
+    fn by_hand(
+        &mut self,
+        w: usize,
+        mask: LaneMask,
+        exec: LaneMask,
+        op: &Op,
+        info: &OpInfo,
+    ) -> Result<(), Bottom> {
+        use OpClass as C;
+        let shadow = &mut self.warps[w].shadow;
+        let taken = match op.class {
+            C::Ssy | C::PreBreak => {
+                shadow.push_token(mask, info.base_pc, op.class == C::PreBreak, info.base_target);
+                Ok(())
+            }
+            C::Sync => shadow.take_token(mask, exec, info.base_pc, false),
+            C::Break => shadow.take_token(mask, exec, info.base_pc, true),
+            _ => {
+                shadow.set(mask, info.base_pc + 1);
+                Ok(())
+            }
+        };
+        taken.map_err(|lane| {
+            Bottom::new(
+                "cfc-stack1",
+                1 << lane,
+                "the thread takes a token off that it has not pushed in this function",
+            )
+        })
+    }
+
+    /// Under a policy without tokens the threads go where their own tokens say.
+    fn by_hand_alone(&mut self, split: SplitId, w: usize, mask: LaneMask) -> Result<Step, Bottom> {
+        let targets = *self.warps[w].shadow.pcs();
+        let to = LaneTargets { lanes: mask, targets: Targets::PerLane(&targets), call: false };
+        let cost = self.policy.branched(split, &to, &mut self.touched)?;
+        self.verify[split as usize] = true;
         Ok(Step::Control(cost))
     }
 

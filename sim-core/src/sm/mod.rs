@@ -42,6 +42,11 @@ pub enum SmMessage {
     },
     /// Forget the global lines of L1: a dependent grid starts.
     FlushL1,
+    /// The threads of this grid end where they are.
+    Abort {
+        /// The grid.
+        grid_id: u32,
+    },
 }
 
 /// A block of `grid_id` ended.
@@ -357,6 +362,31 @@ impl<P: Reconvergence> Sm<P> {
                 self.resident.touched = admitted;
             }
             SmMessage::FlushL1 => self.memory.flush_l1(self.now),
+            SmMessage::Abort { grid_id } => self.abort(grid_id),
+        }
+    }
+
+    /// Ends the threads of a grid's blocks; the blocks' places are free once the accesses in
+    /// flight are performed.
+    fn abort(&mut self, grid_id: u32) {
+        let slots = 0..self.resident.blocks.len();
+        for slot in slots {
+            let Some(block) = self.resident.blocks[slot].as_mut() else { continue };
+            if self.resident.kernels[block.kernel].grid_id != grid_id {
+                continue;
+            }
+            (block.live_threads, block.live_warps) = (0, 0);
+            for w in block.warps.clone() {
+                self.resident.warps[w].exited = self.resident.warps[w].threads;
+                self.resident.meetings.retain(|meeting| meeting.warp != w);
+                for split in self.resident.splits_of(w) {
+                    let (scheduler, place) = self.place(split);
+                    self.wheel.remove((scheduler * self.words * 64) as u32 + place);
+                    self.resident.waits[split as usize] = 0;
+                    self.park(split, Status::Absent);
+                }
+                self.finish_if_drained(w, self.now);
+            }
         }
     }
 
@@ -493,7 +523,7 @@ impl<P: Reconvergence> Sm<P> {
         let hot = &kernel.code.hot[pc as usize];
         let exec = mask & crate::execute::guard(hot.guard, &warp.preds);
         let counts = &mut self.stats.kernels[kernel.grid_id as usize];
-        if hot.injected {
+        if hot.bookkeeping {
             counts.control_instructions += 1;
         } else {
             counts.warp_instructions += 1;

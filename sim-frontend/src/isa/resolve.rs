@@ -146,13 +146,17 @@ pub fn resolve(
 ) -> Result<Resolved, (Option<usize>, String)> {
     let list = &grammars()[&entry.root];
     let mut furthest: (usize, Vec<&'static str>) = (0, Vec::new());
-    for grammar in list {
-        let matched = if papers || matches!(entry.root, Root::Atom | Root::Red) {
-            // Compilers also write `atom.or.acq_rel.cta.b32`.
-            match_any_order(grammar, modifiers, papers)
-        } else {
-            match_in_order(grammar, modifiers)
-        };
+    // Compilers also write `atom.or.acq_rel.cta.b32`.
+    let passes: &[Types] = match (papers, entry.root) {
+        (true, _) => &[Types::Written, Types::Missing, Types::Other],
+        (false, Root::Atom | Root::Red) => &[Types::Written],
+        _ => &[],
+    };
+    let in_order = list.iter().map(|grammar| (grammar, match_in_order(grammar, modifiers)));
+    let any_order = passes.iter().flat_map(|types| {
+        list.iter().map(move |grammar| (grammar, match_any_order(grammar, modifiers, *types)))
+    });
+    for (grammar, matched) in in_order.chain(any_order) {
         match matched {
             Ok(()) => {
                 return Ok(Resolved { form: form(entry, grammar, modifiers), operands: &grammar.operands });
@@ -186,18 +190,33 @@ fn match_in_order(grammar: &Grammar, modifiers: &[&str]) -> Result<(), (usize, V
     if at == modifiers.len() { Ok(()) } else { Err((at, wanted)) }
 }
 
-/// The papers write modifiers in any order and leave types out.
+/// How closely types must be those of a form, where the order of modifiers is free.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Types {
+    /// As the form has them.
+    Written,
+    /// The papers leave them out: 32-bit ones are meant.
+    Missing,
+    /// The papers do not care which types an operation has.
+    Other,
+}
+
+/// True for a group of types with a 32-bit one among them.
+fn has_word_type(group: &Group) -> bool {
+    group.words.iter().any(|word| scalar_type(word).is_some_and(|ty| ty.bits() == 32))
+}
+
+/// Modifiers in any order.
 fn match_any_order(
     grammar: &Grammar,
     modifiers: &[&str],
-    papers: bool,
+    types: Types,
 ) -> Result<(), (usize, Vec<&'static str>)> {
     let mut used = vec![false; grammar.groups.len()];
     for (at, word) in modifiers.iter().enumerate() {
         let fits = |i: &usize| !used[*i] && grammar.groups[*i].words.contains(word);
-        // The papers do not care which types an operation has.
         let loose = |i: &usize| {
-            papers
+            types == Types::Other
                 && !used[*i]
                 && scalar_type(word).is_some()
                 && grammar.groups[*i].words.iter().all(|w| scalar_type(w).is_some())
@@ -212,8 +231,7 @@ fn match_any_order(
         }
     }
     for (group, used) in grammar.groups.iter().zip(used) {
-        let untyped = papers
-            && (group.words.iter().all(|word| scalar_type(word).is_some()) || group.words.contains(&"lo"));
+        let untyped = types != Types::Written && (has_word_type(group) || group.words.contains(&"lo"));
         if group.required && !used && !untyped {
             return Err((modifiers.len(), group.words.clone()));
         }

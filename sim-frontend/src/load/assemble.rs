@@ -342,6 +342,8 @@ fn plain_order(func: &Func) -> Emitted {
                     }
                     Terminator::End(_) => {}
                 }
+            } else if matches!(item.class, OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn) {
+                item.target = starts.get(inst.imm as usize).copied().unwrap_or(NONE);
             }
             items.push(item);
         }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::program::{OpClass, Pred};
+use crate::program::{Extra, OpClass, Pred};
+use sim_memory::vocabulary::StateSpace;
 
 fn module(text: &str) -> Module {
     Module::build(&Source::new("t.ptx", text), false).unwrap_or_else(|e| panic!("{}", e[0].render()))
@@ -97,4 +98,100 @@ fn listing_6_2_of_the_papers_runs_as_written() {
     let classes: Vec<OpClass> = p.ops.iter().map(|op| op.class).collect();
     assert_eq!(classes, [C::PreBreak, C::Atomic, C::Data, C::Break, C::Branch, C::Store, C::Exit]);
     assert_eq!(p.ops[0].target, 5);
+}
+
+/// The listings of CS as they are printed, with what their classes must be.
+#[test]
+fn listings_5_5_to_5_7_of_the_papers_are_inputs() {
+    use OpClass as C;
+    let fork = |taken: &str, end: &str| {
+        format!(
+            "setp .eq p, a, b;\nssy 10;\n@p bra DIVERGE;\nsub c, a, b;\nbra SYNC;\nDIVERGE:\n{taken}\nSYNC:\nsync;\ndiv r, c, d;\n{end}"
+        )
+    };
+    let listing_5_6 = "ssy 13;\nbra r;\nPATH-1:\nmul c, a, b;\nbra SYNC;\nPATH-2:\nadd c, a, b;\nbra SYNC;\nPATH-3:\n\
+                       sub c, a, b;\nSYNC:\nsync;\ndiv r, c, d;\n";
+    for dialect in ["", "// dialect: papers\n"] {
+        let listing = |text: &str| {
+            let m = Module::build(&Source::new("l.ptx", &format!("{dialect}{text}")), true);
+            let m = m.unwrap_or_else(|e| panic!("{text}\n{}", e[0].render()));
+            let name = crate::ptx::parser::papers::LISTING;
+            m.program(name, &|_| None, ControlFlow::Injected, 0)
+                .unwrap_or_else(|e| panic!("{}", e[0].render()))
+        };
+        let of = |p: &Program| p.ops.iter().map(|op| op.class).collect::<Vec<_>>();
+        let p = listing(&fork("mul c, a, b;", ""));
+        assert_eq!(
+            of(&p),
+            [C::Data, C::Ssy, C::Branch, C::Data, C::Branch, C::Data, C::Sync, C::Data, C::Exit]
+        );
+        // Line 10 is the division.
+        assert_eq!(p.ops[1].target, 7);
+        let p = listing(&fork("@p2 ret;", "ret;"));
+        assert_eq!(
+            of(&p),
+            [C::Data, C::Ssy, C::Branch, C::Data, C::Branch, C::Exit, C::Sync, C::Data, C::Exit]
+        );
+        let p = listing(listing_5_6);
+        assert_eq!(
+            of(&p),
+            [
+                C::Ssy,
+                C::BranchIndirect,
+                C::Data,
+                C::Branch,
+                C::Data,
+                C::Branch,
+                C::Data,
+                C::Sync,
+                C::Data,
+                C::Exit
+            ]
+        );
+        assert_eq!(p.ops[0].target, 8);
+    }
+    // Without the dialect it is an error at its first line.
+    let errors = Module::build(&Source::new("l.ptx", &fork("", "")), false).expect_err("no header");
+    assert_eq!(errors[0].place().as_deref(), Some("l.ptx:1:1"));
+}
+
+/// CS listing 5.1 as printed, and what the transformations make of it: listing 5.2.
+#[test]
+fn tf_1_tf_2_tf_3_tf_4_tf_5_tf_6_tf_7_listing_5_1_becomes_listing_5_2() {
+    let text = "// dialect: papers\n.global .u32 var = 10 / 2 + 3;\n\n.func function(.param .f64 p)\n{\n\
+                .reg .f64 a;\nld .param .f64 a, [p];\n}\n\n.entry transformationKernel()\n{\n.reg .f64 var;\n\
+                .reg .pred p;\n\n@p call function , (var);\n}\n";
+    let m = Module::build(&Source::new("l.ptx", text), false);
+    let m = m.unwrap_or_else(|e| panic!("{}", e[0].render()));
+    // Line 1: the constant is folded [2], the global is no longer the register `var` [7].
+    let variable = m.globals().first().expect("the global");
+    assert_eq!((variable.name.as_str(), variable.init.as_slice()), ("var", [8, 0, 0, 0].as_slice()));
+    let p = m
+        .program("transformationKernel", &|_| Some(0x1000), ControlFlow::Injected, 8192)
+        .unwrap_or_else(|e| panic!("{}", e[0].render()));
+    use OpClass as C;
+    let start = p.ops.iter().position(|op| op.class == C::Store).expect("the argument is stored");
+    let end = p.functions[0].end_pc as usize;
+    let body = &p.ops[start..end];
+    // Lines 18–23: the argument goes to the frame in 64 bits [3, 4], the stack base moves up,
+    // preRet [6], call, the stack base moves down, exit [5]; all but exit under the guard.
+    let classes: Vec<OpClass> = body.iter().map(|op| op.class).collect();
+    assert_eq!(classes, [C::Store, C::Data, C::PreReturn, C::Call, C::Data, C::Exit]);
+    let guard = body[0].guard;
+    assert_ne!(guard, Pred::TRUE);
+    assert!(body[..5].iter().all(|op| op.guard == guard));
+    assert_eq!(body[5].guard, Pred::TRUE);
+    let Extra::Memory(facts) = body[0].extra else { panic!("a store has its facts") };
+    assert_eq!((facts.space, facts.element_bytes, body[0].imm), (StateSpace::Local, 8, 0));
+    assert_eq!(body[2].target as usize, start + 4, "behind the call");
+    // Line 19 and 22: by 0, for the kernel has no local variables of its own.
+    assert_eq!((body[1].src[1], body[4].src[1]), (body[4].src[1], body[1].src[1]));
+    // Lines 4–10: the parameter is read from the frame at offset 0, then ret [5].
+    let function = &p.functions[1];
+    let callee = &p.ops[function.entry_pc as usize..function.end_pc as usize];
+    let classes: Vec<OpClass> = callee.iter().map(|op| op.class).collect();
+    assert_eq!(classes, [C::Load, C::Return]);
+    let Extra::Memory(facts) = callee[0].extra else { panic!("a load has its facts") };
+    assert_eq!((facts.space, facts.element_bytes, callee[0].imm), (StateSpace::Local, 8, 0));
+    assert_eq!(body[3].target, function.entry_pc);
 }

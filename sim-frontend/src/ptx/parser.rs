@@ -4,6 +4,7 @@
 
 mod body;
 mod constant;
+pub mod papers;
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
@@ -196,6 +197,11 @@ impl<'a> Parser<'a> {
                 }
                 return Ok(());
             }
+            if self.is_bare_listing() {
+                let function = self.bare_listing()?;
+                module.functions.push(function);
+                return Ok(());
+            }
             return self.expected("a directive");
         }
         match &self.word()[1..] {
@@ -325,8 +331,11 @@ impl<'a> Parser<'a> {
             return Ok(Function { entry, name, returns, params, body: None, bounds, span });
         }
         self.expect(b'{')?;
-        let body = self.statements()?;
+        let mut body = self.statements()?;
         self.expect(b'}')?;
+        if self.papers {
+            body = self.number_lines(body);
+        }
         Ok(Function { entry, name, returns, params, body: Some(body), bounds, span })
     }
 

@@ -103,6 +103,7 @@ pub(super) fn encode(
                 text: inst.map_or_else(|| injected_name(item.class).into(), |i| Arc::clone(&i.text)),
                 base_pc,
                 injected: item.source.is_none(),
+                by_hand: item.source.is_some() && ready.func.injected_by_hand && is_token(item.class),
                 base_target,
                 inverted: item.inverted,
                 uniform_hint: inst.is_some_and(|i| i.uniform_hint),
@@ -115,15 +116,11 @@ pub(super) fn encode(
     }
     // An injected operation stands before the next one that is not.
     let mut next = NO_PC;
-    for (i, fact) in info.iter_mut().enumerate().rev() {
+    for fact in info.iter_mut().rev() {
         if fact.injected {
             fact.base_pc = next;
         } else {
             next = fact.base_pc;
-            // Instructions written in the papers' dialect are injected by hand.
-            let by_hand =
-                matches!(ops[i].class, OpClass::Ssy | OpClass::Sync | OpClass::PreBreak | OpClass::PreReturn);
-            fact.injected = by_hand;
         }
     }
     if ops.len() >= NO_PC as usize / 2 {
@@ -166,6 +163,12 @@ pub(super) fn encode(
         base,
         source_name: Arc::clone(&facts.source.name),
     })
+}
+
+/// The control-flow instructions that only transformation 6 and the papers write.
+fn is_token(class: OpClass) -> bool {
+    use OpClass as C;
+    matches!(class, C::Ssy | C::Sync | C::PreBreak | C::Break | C::PreReturn)
 }
 
 fn injected_name(class: OpClass) -> &'static str {

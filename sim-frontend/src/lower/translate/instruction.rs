@@ -177,13 +177,25 @@ impl<'a> Translator<'_, 'a> {
 
     /// The papers' ssy, preBrk, preRet name a label or a line of the listing.
     fn by_hand_target(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
-        match ast.operands.first().map(|o| &o.kind) {
-            Some(OperandKind::Name(_)) => {
-                if let Some(label) = self.label(&ast.operands[0]) {
+        let line = |o: &AstOperand<'a>| {
+            let text = self.cx.source.text.get(o.span.start as usize..o.span.end as usize);
+            // The parser put a label before the line of the listing that is named.
+            text.and_then(|name| self.labels.find(name).copied())
+        };
+        match ast.operands.first().map(|o| (o, &o.kind)) {
+            Some((operand, OperandKind::Name(_))) => {
+                if let Some(label) = self.label(operand) {
                     inst.imm = label as i64;
                     self.push(inst);
                 }
             }
+            Some((operand, OperandKind::Int(_))) => match line(operand) {
+                Some(label) => {
+                    inst.imm = label as i64;
+                    self.push(inst);
+                }
+                None => self.error(operand.span, "label", "no statement stands on or after this line"),
+            },
             Some(_) => self.error(ast.span, "label", "a label must stand here"),
             None => self.push(inst),
         }
@@ -194,7 +206,8 @@ impl<'a> Translator<'_, 'a> {
         inst.class = OpClass::Branch;
         if self.cx.module.papers
             && let OperandKind::Name(name) = &target.kind
-            && let Some(Local::Reg(reg, _)) = self.lookup(name)
+            && self.labels.find(name).is_none()
+            && let Operand::Reg(reg) = self.source(target, ScalarType::B32, Place::Exact)
         {
             inst.class = OpClass::BranchIndirect;
             inst.imm = -1;

@@ -112,7 +112,7 @@ fn the_papers_dialect() {
             _ => None,
         })
         .collect();
-    assert_eq!(labels, ["PATH-1", "PATH-2", "PATH-3", "SYNC"]);
+    assert_eq!(labels, ["PATH-1", "PATH-2", "PATH-3", "SYNC", "13"], "line 13 has a label of its own");
     // CS listing 6.2: blanks before modifiers.
     let text = ".global .u32 lock = 1;\n.entry kernel () {\n.reg .u32 r;\n.reg .pred p;\npreBrk ENDLOOP;\nBEGINLOOP:\natom .global .cas .u32 r, lock, 1, 0;\nsetp .u32 .eq p, r, 1;\n@p break;\nbra BEGINLOOP;\nENDLOOP:\nst .global .u32 .cg lock, 1;\nexit;\n}";
     assert!(parse(&Source::new("q.ptx", text), true).is_ok());

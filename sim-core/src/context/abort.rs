@@ -1,0 +1,33 @@
+//! Aborting grids (CS §5.7.3 abort). Accesses to memory that an aborted grid has in flight are
+//! not cancelled: they are performed, and only then are its blocks' places free again.
+
+use sim_memory::vocabulary::Cycle;
+
+use super::{Context, input};
+use crate::error::SimError;
+
+impl Context {
+    /// Aborts a grid at core cycle `at` of the next timed run; at cycle 0 the grid never starts.
+    /// The request is taken off the list of messages without an answer [cio-abort].
+    ///
+    /// # Errors
+    /// No grid of that index waits to run, or a functional grid is to be aborted half-way.
+    pub fn abort(&mut self, grid: u32, at: Cycle) -> Result<(), SimError> {
+        let Some(position) = self.queue.iter().position(|(kernel, _)| kernel.grid_id == grid) else {
+            return Err(input("abort", format!("the context has no grid {grid} that waits to run")));
+        };
+        if at == 0 {
+            self.queue.remove(position);
+            self.kernels[grid as usize].aborted = true;
+            return Ok(());
+        }
+        if self.queue[position].1 {
+            return Err(input(
+                "abort",
+                format!("grid {grid} runs functionally, without cycles: abort it at cycle 0 or not at all"),
+            ));
+        }
+        self.aborts.push((grid, at));
+        Ok(())
+    }
+}

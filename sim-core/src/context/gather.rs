@@ -1,0 +1,101 @@
+//! What an engine counted becomes the report.
+
+use super::Context;
+use crate::engine::Engine;
+use crate::reconvergence::Reconvergence;
+use crate::report::KernelReport;
+use crate::sm::stall_table;
+use crate::sm::stats::{KernelCounts, SmStats};
+
+impl Context {
+    /// Adds what an engine counted to the report.
+    pub(super) fn gather<P: Reconvergence>(&mut self, engine: &mut Engine<P>, complete: bool) {
+        let times = engine.times().to_vec();
+        let last = times.iter().map(|t| t.end).max().unwrap_or(0);
+        // A run that ends is as long as its last block; one that stopped, as what has happened.
+        let cycles = if complete { last } else { engine.now() };
+        let mut total = SmStats::default();
+        let mut memory = std::mem::take(&mut self.report.memory);
+        for sm in engine.sms() {
+            sm.account_until(cycles);
+            total.issued += sm.stats.issued;
+            for (sum, stall) in total.stalls.iter_mut().zip(sm.stats.stalls) {
+                *sum += stall;
+            }
+            // Slots after the last block's end belong to no kernel.
+            let slots = cycles * u64::from(self.report.schedulers);
+            let beyond = sm.slots().saturating_sub(slots);
+            total.stalls[0] -= beyond.min(total.stalls[0]);
+            total.spilled_bytes += sm.stats.spilled_bytes;
+            total.most_entries = total.most_entries.max(sm.stats.most_entries);
+            total.blocks += sm.stats.blocks;
+            memory.access_latency += sm.stats.access_latency;
+            memory.on_chip_accesses += sm.stats.shared_accesses;
+            memory.conflict_cycles += sm.stats.bank_conflict_cycles;
+            for (grid, counts) in sm.stats.kernels.iter().enumerate() {
+                if let Some(report) = self.kernels.get_mut(grid) {
+                    add_counts(report, counts);
+                }
+                let r = &mut self.report;
+                r.warp_instructions += counts.warp_instructions;
+                r.thread_instructions += counts.thread_instructions;
+                r.control_instructions += counts.control_instructions;
+                r.machine_instructions += counts.machine_instructions;
+            }
+            let s = sm.memory.stats();
+            memory.accesses += s.accesses;
+            memory.transactions += s.transactions;
+            memory.bytes_useful += s.bytes_useful;
+            memory.bytes_moved += s.bytes_moved;
+            memory.blocked += s.blocked;
+            add_cache(&mut memory.l1, &s.l1);
+        }
+        for partition in engine.partitions() {
+            partition.flush_to_memory();
+            let s = partition.stats();
+            memory.atomics += s.atomics;
+            add_cache(&mut memory.l2, &s.l2);
+            let (d, x) = (&mut memory.dram, &s.dram);
+            d.reads += x.reads;
+            d.writes += x.writes;
+            d.row_hits += x.row_hits;
+            d.row_misses += x.row_misses;
+            d.bytes += x.bytes;
+            d.busy_cycles += x.busy_cycles;
+        }
+        for (grid, times) in times.iter().enumerate() {
+            if let Some(report) = self.kernels.get_mut(grid).filter(|k| !k.functional && k.end_cycle == 0) {
+                report.start_cycle = times.start;
+                report.end_cycle = times.end;
+                report.cycles = times.end - times.start;
+            }
+        }
+        let r = &mut self.report;
+        r.cycles += cycles;
+        r.issued += total.issued;
+        for (name, stall) in stall_table(&total.stalls) {
+            *r.stalls.entry(name.to_string()).or_default() += stall;
+        }
+        r.blocks += total.blocks;
+        r.policy_entries = r.policy_entries.max(total.most_entries);
+        r.policy_spilled_bytes += total.spilled_bytes;
+        r.memory = memory;
+    }
+}
+
+pub(super) fn add_counts(report: &mut KernelReport, counts: &KernelCounts) {
+    report.warp_instructions += counts.warp_instructions;
+    report.thread_instructions += counts.thread_instructions;
+    report.control_instructions += counts.control_instructions;
+    report.machine_instructions += counts.machine_instructions;
+    report.active_lanes += counts.active_lanes;
+}
+
+fn add_cache(sum: &mut sim_memory::cache::CacheStats, x: &sim_memory::cache::CacheStats) {
+    sum.hits += x.hits;
+    sum.misses += x.misses;
+    sum.merges += x.merges;
+    sum.reservation_fails += x.reservation_fails;
+    sum.evictions += x.evictions;
+    sum.write_backs += x.write_backs;
+}

@@ -1,0 +1,198 @@
+//! A context's grids run: timed on the engine, or functionally, in the order of their launches
+//! (CS §5.7.3 exec).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sim_memory::partition::Partition;
+use sim_memory::programs::ProgramSet;
+use sim_memory::sm_memory::SmMemory;
+
+use super::gather::add_counts;
+use super::{Context, ContextOutput, input};
+use crate::device::Progress;
+use crate::engine::{Control, Engine};
+use crate::error::SimError;
+use crate::execute::{LocalLatency, World};
+use crate::functional::Functional;
+use crate::grid::Kernel;
+use crate::monitor::Check;
+use crate::reconvergence::Reconvergence;
+use crate::reconvergence::crs_stack::CrsStack;
+use crate::reconvergence::mimd::Mimd;
+use crate::reconvergence::registry::PolicyChoice;
+use crate::sm::Sm;
+
+impl Context {
+    fn world(&self) -> Arc<World> {
+        let spec = &self.chip.memory;
+        Arc::new(World {
+            memory: Arc::clone(&self.memory),
+            allocations: Arc::new(self.allocations.clone()),
+            latency: LocalLatency {
+                shared: spec.shared.latency,
+                shared_atomic: spec.shared.atomic_latency,
+                constant: spec.constant.hit_latency,
+                banks: self.chip.limits.shared_mem_banks,
+            },
+            warp_size: self.chip.limits.warp_size,
+            barriers: self.chip.limits.num_barrier_indices as usize,
+            sms: self.chip.limits.num_processors,
+            core_khz: self.chip.clocks().core_khz,
+            compute_capability: self.chip.capability(),
+            check: self.options.check,
+            schedule_dependent: self.options.schedule_dependent,
+        })
+    }
+
+    /// Runs everything queued.
+    ///
+    /// # Errors
+    /// What stopped it; the report has what is known by then.
+    pub fn synchronize(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
+        match self.options.policy.name {
+            "mimd" => self.run::<Mimd>(stop, progress),
+            _ => self.run::<CrsStack>(stop, progress),
+        }
+    }
+
+    fn run<P: Reconvergence>(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
+        let queue = std::mem::take(&mut self.queue);
+        let mut rest = queue.as_slice();
+        while let Some((_, functional)) = rest.first() {
+            let same = rest.iter().take_while(|(_, f)| f == functional).count();
+            let (now, later) = rest.split_at(same);
+            rest = later;
+            if *functional {
+                self.run_functional::<P>(now, stop)?;
+            } else {
+                self.run_timed::<P>(now, stop, progress)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn warps(&self) -> usize {
+        (self.chip.limits.max_resident_threads / self.chip.limits.warp_size) as usize
+    }
+
+    fn choice(&self) -> PolicyChoice {
+        let size = self.chip.limits.warp_size;
+        let warp_lanes = if size >= 32 { u32::MAX } else { (1 << size) - 1 };
+        PolicyChoice { warp_lanes, ..self.options.policy.clone() }
+    }
+
+    fn run_functional<P: Reconvergence>(
+        &mut self,
+        kernels: &[(Arc<Kernel>, bool)],
+        stop: &AtomicBool,
+    ) -> Result<(), SimError> {
+        let policy = P::new(&self.choice(), self.warps());
+        let blocks = self.chip.limits.max_resident_blocks as usize;
+        let mut machine = Functional::new(self.world(), policy, self.warps(), blocks);
+        let mut result = Ok(());
+        for (kernel, _) in kernels {
+            let fits = self.kernels[kernel.grid_id as usize].resident_blocks;
+            result =
+                machine.run(kernel, fits, &|| stop.load(Ordering::Relaxed)).map_err(|fault| match fault {
+                    Some(fault) => SimError::Stopped(fault),
+                    None => SimError::Interrupted,
+                });
+            if result.is_err() {
+                break;
+            }
+            self.outputs.push(ContextOutput::Completed(kernel.grid_id));
+        }
+        for (grid, counts) in machine.counts().iter().enumerate() {
+            if let Some(report) = self.kernels.get_mut(grid) {
+                add_counts(report, counts);
+            }
+        }
+        result
+    }
+
+    fn run_timed<P: Reconvergence>(
+        &mut self,
+        kernels: &[(Arc<Kernel>, bool)],
+        stop: &AtomicBool,
+        progress: &Progress<'_>,
+    ) -> Result<(), SimError> {
+        let chip = Arc::clone(&self.chip);
+        let world = self.world();
+        let spec = Arc::new(chip.memory.clone());
+        let programs = ProgramSet::for_protocol(spec.protocol).map_err(|e| input("memory", e.to_string()))?;
+        let programs = Arc::new(programs);
+        let warps = self.warps();
+        let sms = (0..chip.limits.num_processors)
+            .map(|i| {
+                let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs));
+                let policy = P::new(&self.choice(), warps);
+                Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler)
+            })
+            .collect();
+        let partitions = (0..spec.partitions)
+            .map(|_| {
+                Partition::new(
+                    Arc::clone(&spec),
+                    chip.clocks(),
+                    Arc::clone(&programs),
+                    Arc::clone(&self.memory),
+                )
+            })
+            .collect();
+        let mut engine = Engine::new(Arc::clone(&chip), sms, partitions);
+        for (kernel, _) in kernels {
+            engine.launch(Arc::clone(kernel));
+        }
+        for (grid, at) in self.aborts.drain(..) {
+            engine.abort(grid, at);
+            self.kernels[grid as usize].aborted = true;
+        }
+        let control =
+            Control { stop, max_cycles: self.options.max_cycles, progress, threads: self.options.threads };
+        let mut result = engine.run(&control);
+        if result.is_ok() && self.options.check == Check::Full {
+            result = check_conservation(&mut engine);
+        }
+        for &grid in engine.completed() {
+            self.kernels[grid as usize].aborted = false;
+            self.outputs.push(ContextOutput::Completed(grid));
+        }
+        self.gather(&mut engine, result.is_ok());
+        result
+    }
+}
+
+/// Conservation at the end of a run: nothing in flight, nothing pinned, nothing held.
+fn check_conservation<P: Reconvergence>(engine: &mut Engine<P>) -> Result<(), SimError> {
+    let mut leaks = Vec::new();
+    for sm in engine.sms() {
+        if !sm.memory.idle() || sm.has_blocks() {
+            leaks.push(format!("SM {} is not idle", sm.index));
+        }
+        leaks.extend(sm.memory.check_idle().err().map(|e| format!("SM {}: {e}", sm.index)));
+    }
+    for (i, partition) in engine.partitions().enumerate() {
+        leaks.extend(partition.check_idle().err().map(|e| format!("partition {i}: {e}")));
+    }
+    match leaks.first() {
+        None => Ok(()),
+        Some(leak) => Err(SimError::Stopped(Box::new(crate::error::Fault {
+            kind: crate::error::FaultKind::CheckViolation,
+            rule: "conservation".into(),
+            message: leak.clone(),
+            place: crate::error::Place {
+                kernel: "".into(),
+                block: [0; 3],
+                warp: 0,
+                lane: 0,
+                pc: 0,
+                file: "".into(),
+                line: 0,
+                instruction: "".into(),
+                sm: 0,
+                cycle: engine.now(),
+            },
+        }))),
+    }
+}

@@ -1,0 +1,240 @@
+//! Blocks, grids, contexts, the device (CS §5.5–5.8).
+
+use sim_core::context::{ContextOutput, Launch};
+use sim_core::device::DeviceOutput;
+use sim_core::error::SimError;
+use sim_frontend::diagnostic::Source;
+
+use crate::machine::{Run, chip, device, every_way, module, timed};
+
+#[test]
+fn block_exec_grid_exec_every_thread_of_every_block_runs_once() {
+    let text = module("", "atom.global.add.u32 %a, [%own], 1;\nadd.u32 %r, %a, 1;");
+    assert_eq!(every_way(&text, 50, 70), vec![1; 3500]);
+}
+
+#[test]
+fn block_compl_grid_compl_ctx_compl_cio_compl_ctx_out_cio_start_ctx_start() {
+    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &module("", "mov.u32 %r, 1;"), false, 320);
+    let first = run.launch(10, 32, false).expect("allowed");
+    let second = run.launch(5, 32, false).expect("allowed");
+    assert_eq!((first, second), (0, 1));
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run.report().blocks, 15);
+    let context = run.context;
+    assert_eq!(
+        run.device.outputs(),
+        vec![
+            DeviceOutput::Created(context),
+            DeviceOutput::Loaded { program: 0, context },
+            DeviceOutput::Context(context, ContextOutput::Started(0)),
+            DeviceOutput::Context(context, ContextOutput::Started(1)),
+            DeviceOutput::Context(context, ContextOutput::Completed(0)),
+            DeviceOutput::Context(context, ContextOutput::Completed(1)),
+        ]
+    );
+}
+
+#[test]
+fn block_idle_ctx_issue_sched_issueblocks_wait_for_a_place_on_an_sm() {
+    // One SM that holds one block: blocks run one after another, in order of their index.
+    let one = chip(|c| {
+        c.limits.num_processors = 1;
+        c.limits.max_resident_blocks = 1;
+    });
+    let mut run = Run::new(device(one, "crs_stack"), &module("", "mov.u32 %r, %clock;"), false, 4 * 32);
+    run.launch(4, 32, false).expect("allowed");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    let words = run.words();
+    let starts: Vec<u32> = words.chunks(32).map(|block| block[0]).collect();
+    assert!(starts.is_sorted_by(|a, b| a < b), "{starts:?}");
+    assert_eq!(run.report().kernels[0].resident_blocks, 1);
+}
+
+#[test]
+fn ctx_exec_sched_grids_up_to_numconkernels_grids_of_other_streams_overlap() {
+    let spin = "mov.u32 %a, 0;\nSPIN:\nadd.u32 %a, %a, 1;\nsetp.lt.u32 %p, %a, 200;\n@%p bra SPIN;";
+    let spans = |limit: u32, streams: [u32; 2]| {
+        let device = device(chip(|c| c.limits.num_con_kernels = limit), "crs_stack");
+        let mut run = Run::new(device, &module("", spin), false, 32);
+        for stream in streams {
+            run.launch_on(stream, 1, 32, false).expect("allowed");
+        }
+        run.wait().unwrap_or_else(|e| panic!("{e}"));
+        let kernels = run.report().kernels;
+        (kernels[0].end_cycle, kernels[1].start_cycle)
+    };
+    let (end, start) = spans(16, [0, 1]);
+    assert!(start < end, "they overlap: {start} {end}");
+    let (end, start) = spans(1, [0, 1]);
+    assert!(start >= end, "one at a time: {start} {end}");
+    let (end, start) = spans(16, [3, 3]);
+    assert!(start >= end, "one stream keeps its order: {start} {end}");
+}
+
+#[test]
+fn ctx_in_ctx_abort_cio_abort_end_a_grid_but_not_its_accesses() {
+    // Every thread stores and then spins for ever; the abort ends it, the stores are performed.
+    let text = module("", "st.global.u32 [%own], 42;\nSPIN:\nbra SPIN;");
+    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &text, false, 500 * 64);
+    let grid = run.launch(500, 64, false).expect("allowed");
+    let after = run.launch(0, 64, false);
+    assert!(after.is_err() || after.is_ok_and(|id| id == grid + 1));
+    // The stores issue around cycle 60 and are in flight at cycle 100.
+    run.device.context(run.context).expect("it exists").abort(grid, 100).expect("it waits");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    let report = run.report();
+    assert!(report.kernels[0].aborted);
+    let words = run.words();
+    let stored = words.iter().filter(|w| **w == 42).count() as u64;
+    let resident = report.blocks * 64;
+    assert!(report.blocks > 0 && report.blocks < 500, "{}", report.blocks);
+    assert!(stored > 0 && stored <= resident, "{stored} of {resident}");
+    assert!(report.memory.accesses >= stored / 32, "every access issued was performed");
+    assert!(
+        !run.device.outputs().contains(&DeviceOutput::Context(run.context, ContextOutput::Completed(grid)))
+    );
+    // The device is usable afterwards.
+    let grid = run.launch(1, 32, false).expect("allowed");
+    run.device.context(run.context).expect("it exists").abort(grid, 0).expect("it waits");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    let error = run.device.context(run.context).expect("it exists").abort(grid, 5);
+    assert!(matches!(error, Err(SimError::Input(_))));
+}
+
+#[test]
+fn dev_create_dio_create_link_newctx_link_newvm_contexts_share_nothing() {
+    let text = module("", "ld.global.u32 %r, [%own];\nadd.u32 %r, %r, 1;");
+    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &text, false, 32);
+    let other = run.device.create_context();
+    assert_ne!(other, run.context);
+    // Empty: no program to launch.
+    let launch = Launch {
+        module: 0,
+        entry: "k".into(),
+        grid: [1; 3],
+        block: [32, 1, 1],
+        dynamic_shared: 0,
+        stream: 0,
+        params: run.out.to_le_bytes().to_vec(),
+        functional: false,
+    };
+    assert!(matches!(run.device.launch(other, &launch), Err(SimError::Input(_))));
+    let context = run.device.context(other).expect("it exists");
+    let address = context.malloc("mine", 128).expect("fits");
+    context.write(address, &[9; 128]);
+    run.launch(1, 32, false).expect("allowed");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run.words(), vec![1; 32], "the other context's bytes are not seen");
+    let mut bytes = [0; 128];
+    run.device.context(other).expect("it exists").read(address, &mut bytes);
+    assert_eq!(bytes, [9; 128], "nor written");
+}
+
+#[test]
+fn dev_destroy_dio_destroy_dev_cin_frees_the_contexts_memory() {
+    let small = chip(|c| c.limits.global_mem_size = 1 << 20);
+    let mut run = Run::new(device(small, "crs_stack"), &module("", ""), false, 32);
+    let other = run.device.create_context();
+    let fits = |run: &mut Run, bytes: u64| run.device.context(other).map(|c| c.malloc("big", bytes).is_ok());
+    assert!(fits(&mut run, 1 << 19).expect("it exists"));
+    let big = 3 << 18;
+    let context = run.context;
+    let again = |run: &mut Run| run.device.context(context).expect("it exists").malloc("big", big).is_ok();
+    assert!(!again(&mut run), "contexts share the chip's memory");
+    run.device.destroy_context(other).expect("it exists");
+    assert!(again(&mut run));
+    assert!(run.device.context(other).is_err());
+    assert!(run.device.destroy_context(other).is_err());
+    let next = run.device.create_context();
+    assert_ne!(next, other, "indices are not used again");
+}
+
+#[test]
+fn dev_load_dio_load_initialises_variables_before_the_first_thread() {
+    let globals = ".global .align 4 .u32 table[3] = {5, 6, 7};\n.const .align 4 .u32 four = 4;\n";
+    let body = "rem.u32 %a, %t, 3;\nmul.wide.u32 %w, %a, 4;\nmov.u64 %x, table;\nadd.u64 %x, %x, %w;\n\
+                ld.global.u32 %r, [%x];\nld.const.u32 %b, [four];\nadd.u32 %r, %r, %b;";
+    let expected: Vec<u32> = (0..32).map(|t| 9 + t % 3).collect();
+    assert_eq!(every_way(&module(globals, body), 1, 32), expected);
+    // A wrong text loads nothing and gives no index.
+    let mut device = device(chip(|_| {}), "crs_stack");
+    let context = device.create_context();
+    assert!(
+        device.load(context, &Source::new("w.ptx", ".version 3.0\n.target sm_20\nnonsense"), false).is_err()
+    );
+    assert_eq!(device.outputs(), vec![DeviceOutput::Created(context)]);
+}
+
+#[test]
+fn dev_exec_dev_in_dev_out_dev_cout_contexts_run_one_after_another() {
+    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &module("", "mov.u32 %r, 3;"), false, 32);
+    let other = run.device.create_context();
+    run.device.outputs();
+    run.launch(1, 32, false).expect("allowed");
+    // Running the other context does not run this one.
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    run.device.synchronize(other, &stop, &|_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run.words(), vec![0; 32]);
+    assert!(run.device.outputs().is_empty());
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run.words(), vec![3; 32]);
+    let from: Vec<_> = run.device.outputs();
+    assert!(from.iter().all(|o| matches!(o, DeviceOutput::Context(id, _) if *id == run.context)));
+    assert_eq!(from.len(), 2);
+}
+
+#[test]
+fn sched_canbescheduled_says_why_a_warp_does_not_issue() {
+    let (_, report) = timed(
+        &module(
+            "",
+            "ld.global.u32 %a, [%own];\nadd.u32 %b, %a, 1;\nmul.lo.u32 %b, %b, %b;\nadd.u32 %b, %b, 1;\n\
+             setp.lt.u32 %p, %t, 32;\n@%p st.global.u32 [%own], %b;\n@%p membar.gl;\nbar.sync 0;",
+        ),
+        false,
+        1,
+        64,
+    )
+    .unwrap_or_else(|e| panic!("{e}"));
+    for reason in ["memory", "dependency", "drain"] {
+        assert!(report.stalls[reason] > 0, "{reason}: {:?}", report.stalls);
+    }
+}
+
+#[test]
+fn sched_newgrid_numbers_grids_blocks_and_threads_uniquely() {
+    let text = module(
+        "",
+        "mov.u32 %a, %gridid;\nmov.u32 %b, %ctaid.x;\nmov.u32 %c, %nctaid.x;\nmad.lo.u32 %r, %a, 1000, %b;\n\
+         mad.lo.u32 %r, %c, 100000, %r;",
+    );
+    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &text, false, 4 * 32);
+    run.launch(4, 32, false).expect("allowed");
+    run.launch(3, 32, false).expect("allowed");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    let heads: Vec<u32> = run.words().chunks(32).map(|block| block[0]).collect();
+    assert_eq!(heads, vec![301_000, 301_001, 301_002, 400_003]);
+}
+
+#[test]
+fn link_reglookup_special_registers_name_the_thread() {
+    let text = module(
+        "",
+        "mov.u32 %r, %tid.x;\nmov.u32 %a, %ntid.x;\nmad.lo.u32 %r, %a, 1000, %r;\nmov.u32 %a, %ctaid.x;\n\
+         mad.lo.u32 %r, %a, 100000, %r;\nmov.u32 %a, %nctaid.x;\nmad.lo.u32 %r, %a, 1000000, %r;",
+    );
+    let expected: Vec<u32> = (0..100).map(|i| 2_000_000 + i / 50 * 100_000 + 50_000 + i % 50).collect();
+    assert_eq!(every_way(&text, 2, 50), expected);
+}
+
+#[test]
+fn link_memop_cuts_to_the_access_size_and_one_of_several_writers_wins() {
+    let text = module(
+        "",
+        "st.global.u16 [%out], %i;\nbar.sync 0;\nsetp.eq.u32 %p, %i, 0;\n@%p exit;\nmov.u32 %r, 0x10000;\nadd.u32 %r, %r, %i;\nst.global.u16 [%own], %r;\nexit;",
+    );
+    let words = every_way(&text, 1, 32);
+    assert!(words[0] < 32, "a value one of them wrote, cut to 16 bits");
+    assert_eq!(words[1..], (1..32).collect::<Vec<u32>>(), "the upper half was not stored");
+}

@@ -1,0 +1,8 @@
+//! The rules of CS ch. 5 on whole programs: each test carries the id of the rule it shows
+//! (docs/rules.md) and fails if the rule is broken.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod hierarchy;
+mod machine;
+mod threads;

@@ -1,0 +1,228 @@
+//! The thread rules of CS §5.3.2 and the warp rules of §5.4.3.
+
+use crate::machine::{Run, chip, device, every_way, module, timed};
+
+fn each(n: u32, f: impl Fn(u32) -> u32) -> Vec<u32> {
+    (0..n).map(f).collect()
+}
+
+#[test]
+fn thr_dop_computes_from_each_threads_own_registers() {
+    let text = module("", "mad.lo.u32 %r, %i, 3, 5;\nxor.b32 %r, %r, %t;");
+    assert_eq!(every_way(&text, 2, 48), each(96, |i| (i * 3 + 5) ^ (i % 48)));
+}
+
+#[test]
+fn thr_mov_thr_setp_copy_values_and_set_predicates() {
+    let text = module(
+        "",
+        "mov.u32 %a, 7;\nsetp.lt.u32 %p|%q, %t, 5;\nselp.u32 %b, 1, 2, %p;\n\
+         selp.u32 %c, 10, 20, %q;\nadd.u32 %r, %a, %b;\nadd.u32 %r, %r, %c;",
+    );
+    assert_eq!(every_way(&text, 1, 32), each(32, |t| if t < 5 { 7 + 1 + 20 } else { 7 + 2 + 10 }));
+}
+
+#[test]
+fn thr_exec_tt_thr_exec_ff_only_lanes_with_a_true_guard_act() {
+    let text =
+        module("", "setp.eq.u32 %p, %t, 3;\nmov.u32 %r, 1;\n@%p mov.u32 %r, 2;\n@!%p add.u32 %r, %r, %t;");
+    assert_eq!(every_way(&text, 1, 32), each(32, |t| if t == 3 { 2 } else { 1 + t }));
+}
+
+#[test]
+fn thr_bra_warp_bra_lanes_go_where_their_predicate_says() {
+    let text = module(
+        "",
+        "and.b32 %a, %t, 3;\nsetp.eq.u32 %p, %a, 0;\n@%p bra ZERO;\nsetp.eq.u32 %p, %a, 1;\n\
+         @%p bra ONE;\nmov.u32 %r, 30;\nbra DONE;\nZERO:\nmov.u32 %r, 10;\nbra DONE;\nONE:\n\
+         mov.u32 %r, 20;\nDONE:\nadd.u32 %r, %r, %t;",
+    );
+    assert_eq!(every_way(&text, 1, 64), each(64, |t| t + [10, 20, 30, 30][t as usize % 4]));
+}
+
+const TWICE: &str = ".func (.param .u32 out) twice(.param .u32 in)\n{\n.reg .u32 %a;\n.reg .pred %p;\n\
+                     ld.param.u32 %a, [in];\nsetp.gt.u32 %p, %a, 9;\nst.param.u32 [out], 99;\n\
+                     @%p ret;\nadd.u32 %a, %a, %a;\nst.param.u32 [out], %a;\nret;\n}\n";
+
+#[test]
+fn thr_call_thr_return_come_back_behind_the_call_lane_by_lane() {
+    let call = "{\n.param .u32 give;\n.param .u32 take;\nst.param.u32 [give], %t;\n\
+                call (take), twice, (give);\nld.param.u32 %r, [take];\n}\nadd.u32 %r, %r, 1;";
+    assert_eq!(every_way(&module(TWICE, call), 1, 32), each(32, |t| if t > 9 { 100 } else { 2 * t + 1 }));
+    // Only some lanes call.
+    let some = format!("setp.lt.u32 %p, %t, 4;\n@!%p bra NOT;\n{call}\nNOT:");
+    assert_eq!(every_way(&module(TWICE, &some), 1, 32), each(32, |t| if t < 4 { 2 * t + 1 } else { 0 }));
+}
+
+#[test]
+fn thr_ssy_thr_sync_reconverge_where_the_papers_dialect_says() {
+    // After `sync` all lanes vote together: a ballot of the whole warp shows it.
+    let text = module(
+        "",
+        "ssy JOIN;\nsetp.lt.u32 %p, %t, 8;\n@%p bra THEN;\nmov.u32 %b, 1;\nsync;\nTHEN:\nmov.u32 %b, 2;\n\
+         sync;\nJOIN:\nsetp.eq.u32 %p, %b, 2;\nvote.ballot.b32 %r, %p;",
+    );
+    let (words, report) = timed(&text, true, 1, 32).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(words, vec![0xff; 32]);
+    // ssy once, sync once for each side.
+    assert_eq!(report.control_instructions, 3);
+}
+
+#[test]
+fn thr_prebrk_thr_break_leave_a_loop_together() {
+    // Lane t leaves in trip t; all meet at OUT.
+    let text = module(
+        "",
+        "preBrk OUT;\nLOOP:\nsetp.eq.u32 %p, %b, %t;\n@%p break;\nadd.u32 %b, %b, 1;\nbra LOOP;\nOUT:\n\
+         setp.ge.u32 %p, %b, 0;\nvote.ballot.b32 %r, %p;\nadd.u32 %r, %r, %b;",
+    )
+    .replace("mov.u32 %r, 0;", "mov.u32 %r, 0;\nmov.u32 %b, 0;");
+    let (words, _) = timed(&text, true, 1, 32).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(words, each(32, |t| u32::MAX.wrapping_add(t)));
+}
+
+#[test]
+fn thr_preret_lanes_that_return_early_wait_at_the_return_address() {
+    // Half of the warp returns early; the ballot behind the call sees everyone.
+    let call = "{\n.param .u32 give;\n.param .u32 take;\nst.param.u32 [give], %t;\n\
+                call (take), twice, (give);\nld.param.u32 %r, [take];\n}\nsetp.ge.u32 %p, %t, 0;\n\
+                vote.ballot.b32 %a, %p;\nadd.u32 %r, %r, %a;";
+    let (words, report) = timed(&module(TWICE, call), false, 1, 32).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(words, each(32, |t| u32::MAX.wrapping_add(if t > 9 { 99 } else { 2 * t })));
+    assert_eq!(report.control_instructions, 1, "one preRet");
+}
+
+#[test]
+fn thr_exit_threads_that_end_do_nothing_more() {
+    let text = module(
+        "",
+        "mov.u32 %r, 5;\nst.global.u32 [%own], %r;\nsetp.lt.u32 %p, %t, 7;\n@%p exit;\nmov.u32 %r, 6;",
+    );
+    assert_eq!(every_way(&text, 1, 40), each(40, |t| if t < 7 { 5 } else { 6 }));
+}
+
+#[test]
+fn thr_vote_vote_all_vote_any_vote_uni_vote_ballot_count_active_lanes_only() {
+    let text = module(
+        "",
+        "setp.lt.u32 %p, %t, 16;\n@!%p bra DONE;\nsetp.lt.u32 %q, %t, 4;\nvote.ballot.b32 %r, %q;\n\
+         vote.any.pred %p, %q;\nselp.u32 %a, 0x100, 0, %p;\nadd.u32 %r, %r, %a;\n\
+         vote.all.pred %p, %q;\nselp.u32 %a, 0x200, 0, %p;\nadd.u32 %r, %r, %a;\n\
+         vote.uni.pred %p, %q;\nselp.u32 %a, 0x400, 0, %p;\nadd.u32 %r, %r, %a;\n\
+         setp.lt.u32 %q, %t, 16;\nvote.all.pred %p, %q;\nselp.u32 %a, 0x800, 0, %p;\n\
+         add.u32 %r, %r, %a;\nvote.uni.pred %p, %q;\nselp.u32 %a, 0x1000, 0, %p;\nadd.u32 %r, %r, %a;\nDONE:",
+    );
+    let (words, _) = timed(&text, false, 1, 32).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(words, each(32, |t| if t < 16 { 0xf + 0x100 + 0x800 + 0x1000 } else { 0 }));
+}
+
+#[test]
+fn thr_membar_link_updmembar_waits_until_the_threads_writes_are_performed() {
+    let with = |fence: &str| {
+        let body = format!(
+            "mov.u32 %a, %clock;\nst.global.u32 [%own], %a;\n{fence}\nmov.u32 %b, %clock;\nsub.u32 %r, %b, %a;"
+        );
+        timed(&module("", &body), false, 1, 32).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let (without, _) = with("");
+    let (cta, _) = with("membar.cta;");
+    let (device, report) = with("membar.gl;");
+    assert!(device[0] > without[0] + 50, "{} against {}", device[0], without[0]);
+    assert!(cta[0] <= device[0]);
+    assert!(report.stalls["drain"] > 0, "{:?}", report.stalls);
+}
+
+#[test]
+fn thr_barsync_block_endbar_separate_writes_from_reads_of_the_block() {
+    let text = module(
+        "",
+        "shl.b32 %a, %t, 2;\nmov.u32 %b, room;\nadd.u32 %a, %a, %b;\nst.shared.u32 [%a], %t;\nbar.sync 0;\n\
+         sub.u32 %c, 95, %t;\nshl.b32 %c, %c, 2;\nadd.u32 %c, %c, %b;\nld.shared.u32 %r, [%c];",
+    );
+    assert_eq!(every_way(&text, 1, 96), each(96, |t| 95 - t));
+}
+
+#[test]
+fn thr_bararrive_does_not_wait() {
+    // Warp 1 arrives, works on and stores; warp 0 syncs with it.
+    let text = module(
+        "",
+        "mov.u32 %b, room;\nsetp.lt.u32 %p, %t, 32;\n@%p bra CONSUMER;\nst.shared.u32 [%b], 77;\n\
+         bar.arrive 1, 64;\nmov.u32 %r, 11;\nbra DONE;\nCONSUMER:\nbar.sync 1, 64;\nld.shared.u32 %r, [%b];\nDONE:",
+    );
+    assert_eq!(every_way(&text, 1, 64), each(64, |t| if t < 32 { 77 } else { 11 }));
+}
+
+#[test]
+fn thr_barred_gives_every_thread_the_reduction() {
+    let text = module(
+        "",
+        "setp.lt.u32 %p, %t, 40;\nbar.red.popc.u32 %r, 0, %p;\nbar.red.and.pred %q, 0, %p;\n\
+         selp.u32 %a, 100, 0, %q;\nadd.u32 %r, %r, %a;\nbar.red.or.pred %q, 0, %p;\n\
+         selp.u32 %a, 1000, 0, %q;\nadd.u32 %r, %r, %a;",
+    );
+    assert_eq!(every_way(&text, 1, 64), vec![1040; 64]);
+}
+
+#[test]
+fn thr_atom_returns_the_old_value_once_to_each_lane() {
+    let text =
+        module("", "atom.global.add.u32 %a, [%out], 1;\nsetp.eq.u32 %p, %i, 0;\n@%p exit;\nmov.u32 %r, %a;");
+    let (words, _) = timed(&text, false, 1, 64).unwrap_or_else(|e| panic!("{e}"));
+    let mut rest = words[1..].to_vec();
+    assert_eq!(words[0], 64);
+    rest.sort_unstable();
+    rest.dedup();
+    assert_eq!(rest.len(), 63, "each lane got another value: {rest:?}");
+    assert!(rest.iter().all(|old| *old < 64));
+}
+
+#[test]
+fn thr_ld_thr_st_warp_mem_carry_every_width() {
+    let text = module(
+        "",
+        "st.global.u8 [%own], %i;\nst.global.u8 [%own+1], 0x80;\nst.global.u16 [%own+2], 0x1234;\n\
+         ld.global.s8 %a, [%own+1];\nld.global.u16 %b, [%own+2];\nld.global.u8 %c, [%own];\n\
+         add.u32 %r, %a, %b;\nadd.u32 %r, %r, %c;",
+    );
+    let words = every_way(&text, 1, 32);
+    assert_eq!(words, each(32, |i| 0xffff_ff80u32.wrapping_add(0x1234).wrapping_add(i)));
+}
+
+#[test]
+fn thr_regs_a_blocked_register_is_not_read() {
+    // The sum needs the loaded value; it issues only once the load has released its register.
+    let text = module("", "ld.global.u32 %a, [%own];\nadd.u32 %r, %a, 1;");
+    let (words, report) = timed(&text, false, 1, 32).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(words, vec![1; 32]);
+    assert!(report.stalls["memory"] > 100, "{:?}", report.stalls);
+}
+
+#[test]
+fn warp_comm_lanes_of_a_split_vote_together_and_others_later() {
+    let text = module(
+        "",
+        "setp.lt.u32 %p, %t, 10;\nsetp.ge.u32 %q, %t, 0;\n@%p bra LOW;\nvote.ballot.b32 %r, %q;\nbra DONE;\n\
+         LOW:\nvote.ballot.b32 %r, %q;\nDONE:",
+    );
+    let (words, _) = timed(&text, false, 1, 32).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(words, each(32, |t| if t < 10 { 0x3ff } else { !0x3ff }));
+}
+
+#[test]
+fn the_papers_dialect_gives_every_policy_the_same_results() {
+    // Threads take their own tokens off where no warp has a stack.
+    let body = "mov.u32 %b, 0;\npreBrk OUT;\nLOOP:\nssy JOIN;\nand.b32 %a, %b, 1;\nsetp.eq.u32 %q, %a, 0;\n\
+                @%q bra EVEN;\nadd.u32 %r, %r, 100;\nsync;\nEVEN:\nadd.u32 %r, %r, 1;\nsync;\nJOIN:\n\
+                setp.eq.u32 %p, %b, %t;\n@%p break;\nadd.u32 %b, %b, 1;\nbra LOOP;\nOUT:";
+    let text = module("", body);
+    let (stack, _) = timed(&text, true, 1, 32).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(stack, each(32, |t| 100 * (t.div_ceil(2)) + t / 2 + 1));
+    let mut run = Run::new(device(chip(|_| {}), "mimd"), &text, true, 32);
+    run.launch(1, 32, false).unwrap_or_else(|e| panic!("{e}"));
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run.words(), stack);
+    // A token that was never pushed is the thread's fault, with its place.
+    let error = timed(&module("", "sync;"), true, 1, 32).expect_err("no token");
+    assert!(error.to_string().contains("t.ptx:21"), "{error}");
+}
