@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn bar_upd_updact_arrcnt_count_warps_until_bar_end() {
+    fn bar_upd_bar_updact_bar_arrcnt_count_warps_until_bar_end() {
         let mut env = BarrierEnv::new(16, 32);
         assert_eq!(env.arrive(arrival(0, None, 0), 96), Ok(None));
         assert_eq!(env.arrive(arrival(0, None, 1), 96), Ok(None));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn bar_reduce_baract_and_or_popc() {
+    fn bar_reduce_bar_baract_and_or_popc() {
         for (reduction, expected) in [(Reduction::And, 0), (Reduction::Or, 1), (Reduction::Popc, 32 + 3)] {
             let mut env = BarrierEnv::new(16, 32);
             let red = |warp, predicate| Arrival {

@@ -39,7 +39,7 @@ pub struct Control<'c> {
     pub threads: usize,
 }
 
-/// A grid that runs or waits.
+/// A grid that runs or waits [block-idle].
 #[derive(Debug)]
 struct Running {
     kernel: Arc<Kernel>,
@@ -154,7 +154,7 @@ impl<P: Reconvergence> Engine<P> {
         &self.dispatcher.completed
     }
 
-    /// Runs until every kernel has ended.
+    /// Runs until every kernel has ended [ctx-exec].
     ///
     /// # Errors
     /// The fault with the least cycle, a deadlock, the limit of cycles, or a stop from outside.
@@ -212,7 +212,7 @@ impl<P: Reconvergence> Engine<P> {
         next
     }
 
-    /// Runs every part through the epoch; gives the first fault by (cycle, source).
+    /// Runs every part through the epoch; gives the first fault by (cycle, source) [grid-exec].
     fn epoch(&mut self, end: Cycle, threads: usize) -> Option<Box<Fault>> {
         if threads == 1 {
             let faults = self.parts.iter_mut().filter_map(|part| run_part(part.get_mut(), end));

@@ -10,7 +10,7 @@ use sim_frontend::program::{Extra, MAX_SLOTS, Op, OpClass, Pred, Program, Row};
 use crate::lanes::file::LaneRow;
 use crate::lanes::{InstructionSet, LaneFn, convert, resolve};
 
-/// What an operation waits for besides its registers.
+/// What an operation waits for besides its registers [thr-membar].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
     /// Nothing.

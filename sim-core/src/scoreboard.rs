@@ -37,7 +37,8 @@ impl Scoreboard {
         self.slots.resize(slots, Pending::default());
     }
 
-    /// When `lanes` may issue an instruction that touches `slots`, not before `earliest`.
+    /// When `lanes` may issue an instruction that touches `slots`, not before `earliest`
+    /// [thr-regs].
     #[inline]
     pub fn readiness(&self, slots: &[u16], lanes: LaneMask, earliest: Cycle) -> Readiness {
         let mut at = earliest;
@@ -127,5 +128,48 @@ mod tests {
         board.write(&[0], 0b01, 10, 12);
         // Still pending for another lane: the later cycle holds for both.
         assert_eq!(board.readiness(&[0], 0b01, 11), Readiness::At(18));
+    }
+
+    /// Program 4.6 (`writeToRegs; yield; releaseRegs; end;`) literally: every result in flight is
+    /// an instance that blocks its register until it releases it.
+    #[derive(Default)]
+    struct Literal(Vec<(u16, LaneMask, Cycle)>);
+
+    impl Literal {
+        fn ready(&self, slots: &[u16], lanes: LaneMask, earliest: Cycle) -> Cycle {
+            let touching = self.0.iter().filter(|(slot, l, _)| slots.contains(slot) && l & lanes != 0);
+            touching.map(|(.., at)| *at).fold(earliest, Cycle::max)
+        }
+    }
+
+    proptest::proptest! {
+        /// A fixed-latency result needs no instance: for a warp that issues as one, and for
+        /// splits that take turns, the scoreboard gives the cycle the instances give; where
+        /// splits of one warp have results of one register in flight at once it may wait longer.
+        #[test]
+        fn reg_block_equals_prog_listing46_for_fixed_latencies(
+            ops in proptest::collection::vec((0u16..4, 0u16..4, 1u64..20, 1u32..8), 1..60),
+            whole in proptest::bool::ANY,
+        ) {
+            let mut board = Scoreboard::default();
+            board.reset(4);
+            let mut literal = Literal::default();
+            let mut now = 0;
+            for (to, from, latency, lanes) in ops {
+                let lanes = if whole { u32::MAX } else { lanes };
+                let slots = [to, from];
+                let Readiness::At(at) = board.readiness(&slots, lanes, now) else { panic!("no memory") };
+                let by_instances = literal.ready(&slots, lanes, now);
+                proptest::prop_assert!(at >= by_instances);
+                // Results of other lanes that were in flight together with one of these.
+                let alone = literal.0.iter().all(|(slot, l, _)| !slots.contains(slot) || *l == lanes);
+                if whole || alone {
+                    proptest::prop_assert_eq!(at, by_instances);
+                }
+                board.write(&[to], lanes, at, at + latency);
+                literal.0.push((to, lanes, at + latency));
+                now = at + 1;
+            }
+        }
     }
 }

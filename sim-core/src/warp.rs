@@ -51,7 +51,7 @@ impl Outstanding {
         self.total -= lanes.count_ones();
     }
 
-    /// True if one of `lanes` has an access outstanding at this level.
+    /// True if one of `lanes` has an access outstanding at this level [link-updMemBar].
     pub fn any(&self, lanes: LaneMask, device: bool) -> bool {
         let counts = if device { &self.device } else { &self.block };
         self.total != 0 && Lanes(lanes).any(|lane| counts[lane as usize] != 0)
@@ -134,7 +134,7 @@ impl Warp {
     }
 }
 
-/// The value of a special register in every lane.
+/// The value of a special register in every lane [link-regLookup].
 fn special(register: SpecialRegister, kernel: &Kernel, first_thread: u32, place: WarpPlace) -> [u32; 32] {
     use SpecialRegister as S;
     let [bx, by, bz] = kernel.block;

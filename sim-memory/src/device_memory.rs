@@ -166,7 +166,7 @@ mod tests {
     use crate::address_space::{CONST_BASE, GLOBAL_BASE};
 
     #[test]
-    fn env_readdevice_writedevice_keep_bytes_across_pages() {
+    fn env_readdevice_env_writedevice_keep_bytes_across_pages() {
         let memory = DeviceMemory::new();
         let at = GLOBAL_BASE + PAGE_BYTES - 3;
         let bytes: Vec<u8> = (1..=9).collect();

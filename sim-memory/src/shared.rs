@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn env_banks_lock_unlock_all_or_none() {
+    fn env_banks_env_lock_env_unlock_all_or_none() {
         let mut shared = SharedMemory::new(1024, 32);
         assert_eq!(shared.banks(4, 8).collect::<Vec<_>>(), vec![1, 2]);
         assert!(shared.lock(4, 8));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn env_readshared_writeshared_bytes() {
+    fn env_readshared_env_writeshared_bytes() {
         let mut shared = SharedMemory::new(8, 32);
         shared.bytes_mut()[3] = 7;
         assert_eq!(shared.bytes(), [0, 0, 0, 7, 0, 0, 0, 0]);

@@ -209,7 +209,7 @@ impl<P: Reconvergence> Resident<P> {
         }
     }
 
-    /// `ld`, `st`, `atom`, `red`.
+    /// `ld`, `st`, `atom`, `red` [thr-ld] [thr-st] [thr-atom].
     pub(super) fn access(
         &mut self,
         split: SplitId,
@@ -349,6 +349,8 @@ impl<P: Reconvergence> Resident<P> {
         Ok(Step::Access)
     }
 
+    /// The warp's memory action: the addresses, data and operands of the lanes that access
+    /// [warp-mem].
     #[allow(clippy::too_many_arguments, reason = "the facts of one access")]
     fn request(
         &mut self,

@@ -46,7 +46,7 @@ pub fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) 
 
 impl<P: Reconvergence> Resident<P> {
     /// Runs a collective, or parks the split until the other lanes of its mask arrive
-    /// [warp-comm].
+    /// [warp-comm] [thr-vote].
     pub(super) fn collective(
         &mut self,
         split: SplitId,
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vote_all_any_uni_ballot_over_the_lanes_that_take_part() {
+    fn vote_all_vote_any_vote_uni_vote_ballot_over_the_lanes_that_take_part() {
         let lanes = 0b1110;
         let cases = [(0b1110, [1, 1, 1, 0b1110]), (0b0111, [0, 1, 0, 0b0110]), (0b0001, [0, 0, 1, 0])];
         for (votes, expected) in cases {

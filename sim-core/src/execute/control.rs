@@ -11,7 +11,9 @@ use crate::monitor::Check;
 use crate::reconvergence::{Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
 
 impl<P: Reconvergence> Resident<P> {
-    /// Runs a control-flow instruction of `split`.
+    /// Runs a control-flow instruction of `split`
+    /// [thr-bra] [thr-call] [thr-return] [thr-exit] [thr-ssy] [thr-prebrk] [thr-preret] [thr-sync]
+    /// [thr-break] [warp-bra].
     pub(super) fn control(
         &mut self,
         split: SplitId,
@@ -167,7 +169,7 @@ impl<P: Reconvergence> Resident<P> {
     ) {
         let shadow = &mut self.warps[w].shadow;
         if P::WHOLE_WARP {
-            // The most wanted target goes first, ties to the lowest lane ([crs-bratarget]).
+            // The most wanted target goes first, ties to the lowest lane (rule bratarget).
             let mut going = 0u32;
             let mut left = exec;
             while left != 0 {

@@ -227,7 +227,7 @@ impl<P: Reconvergence> Resident<P> {
         self.kernels[warp.kernel].code.hot.get(self.policy.pc(split) as usize)
     }
 
-    /// Runs the next instruction of `split` at `now`.
+    /// Runs the next instruction of `split` at `now` [thr-dop] [thr-mov] [thr-setp].
     ///
     /// # Errors
     /// `⊥`, a fault of the program, or a violated check; the split has not advanced.
@@ -346,7 +346,8 @@ impl<P: Reconvergence> Resident<P> {
         }
     }
 
-    /// `bar` and `barrier` (CS §5.4.2, §5.5): lanes that name different barriers arrive at each.
+    /// `bar` and `barrier` (CS §5.4.2, §5.5): lanes that name different barriers arrive at each
+    /// [thr-barsync] [thr-bararrive] [thr-barred].
     fn barrier(&mut self, split: SplitId, w: usize, pc: Pc, op: &Op, exec: LaneMask) -> Result<Step, Bottom> {
         let Extra::Barrier { kind, reduction } = op.extra else {
             return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
@@ -403,7 +404,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// remBar: the splits that waited go on, with the result of the reduction in their
-    /// registers [bar-rem].
+    /// registers [bar-rem] [block-endbar].
     fn complete_barrier(&mut self, barrier: Completed) {
         for action in &barrier.actions {
             if action.kind == BarrierKind::Arrive {

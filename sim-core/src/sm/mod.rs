@@ -242,6 +242,7 @@ impl<P: Reconvergence> Sm<P> {
         }
     }
 
+    /// Everything that happens here on cycle `now`: arrivals, memory, wake-ups, issues.
     fn cycle(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
         self.account_until(now);
         self.now = now;
@@ -423,7 +424,8 @@ impl<P: Reconvergence> Sm<P> {
         self.woken = woken;
     }
 
-    /// Finds out when `split` can issue its next instruction, not before `earliest`.
+    /// Finds out when `split` can issue its next instruction, not before `earliest`
+    /// [sched-canBeScheduled].
     fn reschedule(&mut self, split: SplitId, earliest: Cycle) {
         let (scheduler, place) = self.place(split);
         let index = split as usize;
@@ -482,6 +484,8 @@ impl<P: Reconvergence> Sm<P> {
         self.set_status(scheduler, index, status);
     }
 
+    /// The split a scheduler issues: one of those that can be scheduled and whose unit is free
+    /// [sched-warps].
     fn pick(&mut self, scheduler: usize, now: Cycle) -> Option<SplitId> {
         let accepting = self.memory.accepting();
         let Self { lanes, units, words, resident, split_shift, schedulers, load_store, .. } = self;
@@ -509,6 +513,7 @@ impl<P: Reconvergence> Sm<P> {
         Some(self.split_at(scheduler, place))
     }
 
+    /// A warp of an active block takes a step [block-exec].
     fn issue(&mut self, scheduler: usize, split: SplitId, now: Cycle) -> Result<(), Box<Fault>> {
         let w = self.resident.warp_of(split);
         let pc = self.resident.policy.pc(split);
@@ -631,7 +636,8 @@ impl<P: Reconvergence> Sm<P> {
         }
     }
 
-    /// A warp whose threads have ended frees its block once all accesses are performed.
+    /// A warp whose threads have ended frees its block once all accesses are performed
+    /// [block-compl].
     fn finish_if_drained(&mut self, warp: usize, now: Cycle) {
         let state = &self.resident.warps[warp];
         if !state.resident {
@@ -659,7 +665,7 @@ impl<P: Reconvergence> Sm<P> {
         self.resident.blocks[slot] = None;
     }
 
-    /// Hands the accesses of the last step to the memory environment.
+    /// Hands the accesses of the last step to the memory environment [link-memOp].
     fn send_accesses(&mut self, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {
         let mut group = ALONE;
         for i in 0..self.resident.requests.len() {

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lrr_goes_round_over_words() {
+    fn sched_warps_lrr_goes_round_over_words() {
         let mut picker = Picker::new(WarpScheduler::Lrr, 2);
         let set = [1 << 3 | 1 << 63, 1 << 1];
         let order: Vec<u32> = (0..5).filter_map(|_| picker.pick(&set, |_| 0)).collect();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn gto_stays_then_takes_the_oldest() {
+    fn sched_warps_gto_stays_then_takes_the_oldest() {
         let ages = [9u64, 4, 7, 1];
         let mut picker = Picker::new(WarpScheduler::Gto, 1);
         let age = |s: u32| ages[s as usize];
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn two_level_keeps_to_its_active_set() {
+    fn sched_warps_two_level_keeps_to_its_active_set() {
         let mut picker = Picker::new(WarpScheduler::TwoLevel { active: 2 }, 1);
         let picks: Vec<u32> = (0..4).filter_map(|_| picker.pick(&[0b1111], |_| 0)).collect();
         assert_eq!(picks, vec![0, 1, 0, 1]);

@@ -226,3 +226,15 @@ fn the_papers_dialect_gives_every_policy_the_same_results() {
     let error = timed(&module("", "sync;"), true, 1, 32).expect_err("no token");
     assert!(error.to_string().contains("t.ptx:21"), "{error}");
 }
+
+#[test]
+fn reg_writeto_undoes_coalescing() {
+    // Each lane reads the word of lane 31 - t of its warp, then one of another line.
+    let text = module(
+        "",
+        "st.global.u32 [%own], %i;\nbar.sync 0;\nxor.b32 %a, %i, 31;\nmul.wide.u32 %w, %a, 4;\nadd.u64 %w, %w, %out;\n\
+         ld.global.u32 %r, [%w];\nmul.lo.u32 %a, %i, 37;\nand.b32 %a, %a, 127;\nmul.wide.u32 %w, %a, 4;\n\
+         add.u64 %w, %w, %out;\nld.global.u32 %b, [%w];\nbar.sync 0;\nmad.lo.u32 %r, %b, 1000, %r;",
+    );
+    assert_eq!(every_way(&text, 1, 128), each(128, |i| i * 37 % 128 * 1000 + (i ^ 31)));
+}

@@ -1,5 +1,5 @@
 use super::*;
-use crate::program::{Extra, OpClass, Pred};
+use crate::program::{Extra, OpClass, Pred, Row};
 use sim_memory::vocabulary::StateSpace;
 
 fn module(text: &str) -> Module {
@@ -194,4 +194,28 @@ fn tf_1_tf_2_tf_3_tf_4_tf_5_tf_6_tf_7_listing_5_1_becomes_listing_5_2() {
     let Extra::Memory(facts) = callee[0].extra else { panic!("a load has its facts") };
     assert_eq!((facts.space, facts.element_bytes, callee[0].imm), (StateSpace::Local, 8, 0));
     assert_eq!(body[3].target, function.entry_pc);
+}
+
+#[test]
+fn expr_c_expr_v_expr_e_expr_eopt_expr_b_operands_become_rows_constants_and_predicates() {
+    let text = format!(
+        "{HEAD}.global .u32 g[4];\n.entry k() {{ .reg .u32 %a, %b, %c; .reg .u64 %x; .reg .pred %p, %q;\n\
+         mov.u32 %a, (3 + 4) * 2;\nmov.u64 %x, g+8;\nmov.u32 %b, %tid.x;\nadd.u32 %c, %a, %b;\n\
+         setp.eq.and.u32 %p, %a, %b, %q;\nsetp.eq.and.u32 %p, %a, %b, !%q;\nsetp.eq.u32 %p, %a, %b;\n\
+         @!%p exit;\nexit; }}"
+    );
+    let p = program(&text, ControlFlow::Plain);
+    // Constants are rows of their own; a variable is the address it was given, plus 8.
+    let constant = |op: usize| &p.consts[usize::from(p.ops[op].src[0].0 - Row::CONST)];
+    assert_eq!(constant(0)[0], 14);
+    assert_eq!(constant(1)[0], 0x1008);
+    // A special register has a row behind the others; a register has one of them.
+    assert!(p.ops[2].src[0].0 >= p.registers && p.ops[2].src[0].0 < Row::CONST);
+    assert!(p.ops[3].src[..2].iter().all(|row| row.0 < p.registers));
+    // Left out: no row, no predicate.
+    assert!(!p.ops[3].src[2].is_some());
+    let (with, without) = (p.ops[4].psrc[0], p.ops[5].psrc[0]);
+    assert_eq!((with.index(), with.negated(), without.negated()), (without.index(), false, true));
+    assert_ne!(p.ops[6].psrc[0].index(), with.index());
+    assert!(p.ops[7].guard.negated() && p.ops[8].guard == Pred::TRUE);
 }

@@ -323,7 +323,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         }
     }
 
-    /// What a name means here.
+    /// What a name means here [expr-V].
     pub(super) fn lookup(&self, name: &str) -> Option<Local> {
         if let Some(local) = self.names.find(name) {
             return Some(*local);

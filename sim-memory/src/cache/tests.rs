@@ -16,7 +16,7 @@ fn spec(ways: u32, sets: u32) -> CacheSpec {
 }
 
 #[test]
-fn cache_reserve_takes_unused_then_evictable_then_defers() {
+fn cache_reserve_cache_unused_cache_allused_takes_unused_then_evictable_then_defers() {
     let mut cache = Cache::new(&spec(2, 1));
     let (mut a, mut b, mut c) = (false, false, false);
     assert_eq!(cache.reserve(0, 0, FULL, &mut a), Outcome::Done);
@@ -33,7 +33,7 @@ fn cache_reserve_takes_unused_then_evictable_then_defers() {
 }
 
 #[test]
-fn cache_read_pin_unpin_and_stuck() {
+fn cache_read_cache_pin_cache_unpin_cache_iscached_and_stuck() {
     let mut cache = Cache::new(&spec(2, 1));
     let (mut holder, mut reader, mut data) = (false, false, [0; 128]);
     assert_eq!(cache.read(0, 0, FULL, &mut data, &mut reader), Outcome::Stuck);
@@ -63,7 +63,7 @@ fn cache_update_keeps_what_was_written_meanwhile() {
 }
 
 #[test]
-fn cache_writeeq_keeps_the_dirty_flag() {
+fn cache_write_cache_writeeq_keeps_the_dirty_flag() {
     let mut cache = Cache::new(&spec(1, 1));
     let mut pinned = false;
     assert_eq!(cache.reserve(0, 0, FULL, &mut pinned), Outcome::Done);
@@ -123,7 +123,7 @@ proptest! {
     /// Full-sector sequences agree with the literal model value by value and deferral by
     /// deferral; the literal model takes the same victim (`canEvict` injected).
     #[test]
-    fn cache_canevict_eligible_sequences_agree_with_the_literal_model(
+    fn cache_canevict_cache_eligible_sequences_agree_with_the_literal_model(
         operations in prop::collection::vec((0u8..6, 0u64..5, any::<u8>(), 0u32..3), 1..200)
     ) {
         let mut cache = Cache::new(&spec(3, 1));
@@ -222,4 +222,40 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn mem_wbl1_mem_wbl2_copy_one_dirty_line_down_and_leave_it_clean() {
+    let mut cache = Cache::new(&spec(2, 1));
+    let mut pinned = false;
+    for line in [0, 128] {
+        assert_eq!(cache.reserve(0, line, FULL, &mut pinned), Outcome::Done);
+        assert_eq!(cache.update(0, line, FULL, &[0; 128]), Outcome::Done);
+        let mut data = [0; 128];
+        assert_eq!(cache.read(0, line, FULL, &mut data, &mut pinned), Outcome::Done);
+    }
+    assert_eq!(cache.write_back_one(0), None, "nothing is dirty");
+    assert_eq!(cache.write(0, 128, 0xf0, &[3; 128]), Outcome::Done);
+    assert_eq!(cache.evict(0, 128), Outcome::Defer, "dirty");
+    let (line, mask, data) = cache.write_back_one(0).expect("one is dirty");
+    assert_eq!((line, mask, data[4], data[3]), (128, 0xf0, 3, 0));
+    assert_eq!(cache.write_back_one(0), None, "clean now");
+    assert_eq!(cache.evict(0, 128), Outcome::Done);
+}
+
+#[test]
+fn mem_flush_forgets_clean_lines_only() {
+    let mut cache = Cache::new(&spec(4, 1));
+    let (mut data, mut pinned) = ([0; 128], false);
+    for line in [0, 128, 256] {
+        assert_eq!(cache.reserve(0, line, FULL, &mut pinned), Outcome::Done);
+        assert_eq!(cache.update(0, line, FULL, &[1; 128]), Outcome::Done);
+        assert_eq!(cache.read(0, line, FULL, &mut data, &mut pinned), Outcome::Done);
+    }
+    assert_eq!(cache.write(0, 128, FULL, &[2; 128]), Outcome::Done);
+    let mut held = false;
+    assert_eq!(cache.reserve(0, 384, FULL, &mut held), Outcome::Done);
+    cache.flush(|line| line == 256);
+    let cached: Vec<bool> = [0, 128, 256, 384].iter().map(|l| cache.is_cached(0, *l, FULL)).collect();
+    assert_eq!(cached, [false, true, true, true], "clean; dirty; kept; pinned");
 }

@@ -125,7 +125,9 @@ macro_rules! texts {
     };
 }
 
-/// Every shipped program by name.
+/// Every shipped program by name
+/// [prog-listing41] [prog-listing42] [prog-listing43] [prog-listing44] [prog-listing45]
+/// [prog-listing46].
 pub const TEXTS: &[(&str, &str)] = texts! {
     "thesis/st_global_wb" => "thesis/st_global_wb.mem",
     "thesis/ld_ca" => "thesis/ld_ca.mem",

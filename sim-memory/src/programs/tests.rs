@@ -23,7 +23,7 @@ const LISTINGS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn prog_listing41_listing42_listing43_listing44_listing45_listing46_as_published() {
+fn prog_listing41_prog_listing42_prog_listing43_prog_listing44_prog_listing45_prog_listing46_as_published() {
     for (name, expected) in LISTINGS {
         let text = TEXTS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t).expect(name);
         let squeezed: String = text.split_whitespace().collect();

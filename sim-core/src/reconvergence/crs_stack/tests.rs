@@ -18,7 +18,7 @@ fn row(state: &ExecState, ran: Pc, expected: (Pc, &str, &[Token])) {
 }
 
 #[test]
-fn crs_ssy_braguard_sync_brauni_next_figure_5_2() {
+fn crs_ssy_crs_braguard_crs_sync_crs_brauni_crs_next_figure_5_2() {
     let mut s = ExecState::start(1, mask("11"), mask("11"));
     let sync = token(Sync, "11", 10);
     let diverge = token(Diverge, "01", 4);
@@ -89,7 +89,7 @@ fn crs_bratarget_figure_5_3() {
 }
 
 #[test]
-fn crs_retdiv_retuni_figure_5_4() {
+fn crs_retdiv_crs_retuni_figure_5_4() {
     const X: Pc = 99;
     let mut s = ExecState::start(1, mask("111"), mask("111"));
     let call = token(Call, "111", X);
@@ -123,7 +123,7 @@ fn crs_retdiv_retuni_figure_5_4() {
 }
 
 #[test]
-fn crs_prebrk_brkdiv_brkuni_a_loop_waits_for_its_last_thread() {
+fn crs_prebrk_crs_brkdiv_crs_brkuni_a_loop_waits_for_its_last_thread() {
     let mut s = ExecState::start(0, mask("11"), mask("11"));
     s.pre_brk(20);
     s.brk(mask("01")).expect("a token is there");
@@ -134,7 +134,7 @@ fn crs_prebrk_brkdiv_brkuni_a_loop_waits_for_its_last_thread() {
 }
 
 #[test]
-fn crs_exitdiv_exituni_crs_unwind_completes_or_is_bottom() {
+fn crs_exitdiv_crs_exituni_crs_unwind_completes_or_is_bottom() {
     let mut s = ExecState::start(0, mask("11"), mask("1111"));
     assert_eq!(s.exit(mask("10")), Ok(WarpState::Active));
     assert_eq!(s.exit(mask("01")), Ok(WarpState::Completed));
@@ -145,7 +145,7 @@ fn crs_exitdiv_exituni_crs_unwind_completes_or_is_bottom() {
 }
 
 #[test]
-fn crs_preret_calluni_callguard_calltarget() {
+fn crs_preret_crs_calluni_crs_callguard_crs_calltarget() {
     let mut s = ExecState::start(0, mask("1111"), mask("1111"));
     s.pre_ret(2);
     s.call(s.active, &Targets::One(50));
@@ -165,7 +165,7 @@ fn crs_preret_calluni_callguard_calltarget() {
 }
 
 #[test]
-fn crs_uni_taken_nottaken_minus_enable_updexecstate() {
+fn crs_uni_crs_taken_crs_nottaken_crs_minus_crs_enable_crs_updexecstate() {
     assert!(uni(0b011, 0b111) && !uni(0b011, 0b001));
     let pcs: [Pc; 32] = std::array::from_fn(|lane| lane as Pc % 2);
     let targets = Targets::PerLane(&pcs);

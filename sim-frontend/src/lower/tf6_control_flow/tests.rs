@@ -249,7 +249,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn tf_6_cfc_stack1_stack2_stack3_stack4_stack5_stack6_addr_random_graphs(shape in shapes(), seed in any::<u64>()) {
+    fn tf_6_random_graphs_are_consistent_and_give_each_thread_its_own_trace(shape in shapes(), seed in any::<u64>()) {
         examine(&func(&shape), seed);
     }
 }
@@ -281,4 +281,39 @@ fn irreducible_graphs_become_a_dispatch_loop_and_say_so() {
     let emitted = inject(&f, &[false; 4]);
     assert!(emitted.notes.iter().any(|n| n.contains("irreducible")));
     (0..50).for_each(|seed| examine(&f, seed));
+}
+
+/// One hand-made violation of each rule of consistency.
+#[test]
+fn cfc_stack1_cfc_stack2_cfc_stack3_cfc_stack4_cfc_stack5_cfc_stack6_cfc_addr_each_broken_once() {
+    use OpClass as C;
+    let code = |ops: &[(OpClass, usize, bool)]| -> Vec<Item> {
+        ops.iter()
+            .map(|&(class, target, guarded)| Item {
+                source: None,
+                class,
+                guard: if guarded { PredOperand::Reg(0, false) } else { PredOperand::Const(true) },
+                target,
+                targets: Vec::new(),
+                inverted: false,
+                data: None,
+                reconverges: true,
+            })
+            .collect()
+    };
+    let rule =
+        |ops: &[(OpClass, usize, bool)], entry: bool| check(&code(ops), entry).map_err(|e| (e.rule, e.at));
+    let n = NONE;
+    assert_eq!(rule(&[(C::Break, n, false), (C::Exit, n, false)], true), Err(("cfc-stack1", 0)));
+    assert_eq!(rule(&[(C::Return, n, false)], true), Err(("cfc-stack2", 0)));
+    assert_eq!(rule(&[(C::Return, n, false)], false), Ok(1), "a function has its caller's token");
+    assert_eq!(rule(&[(C::Sync, n, false), (C::Exit, n, false)], true), Err(("cfc-stack3", 0)));
+    // Two ways lead to 3, one with a sync token.
+    let meet = [(C::Branch, 2, true), (C::Ssy, 3, false), (C::Data, n, false), (C::Exit, n, false)];
+    assert_eq!(rule(&meet, true).map_err(|e| e.0), Err("cfc-stack4"));
+    let other = [(C::Ssy, 3, false), (C::Sync, n, false), (C::Data, n, false), (C::Exit, n, false)];
+    assert_eq!(rule(&other, true), Err(("cfc-stack5", 1)));
+    assert_eq!(rule(&[(C::Call, 0, false), (C::Exit, n, false)], true), Err(("cfc-stack6", 0)));
+    assert_eq!(rule(&[(C::Branch, 7, false)], true), Err(("cfc-addr", 0)));
+    assert_eq!(rule(&[(C::Data, n, false)], true), Err(("cfc-addr", 1)), "it runs off its end");
 }

@@ -505,6 +505,7 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
+    /// A predicate operand, negated or not [expr-B].
     fn predicate(&mut self, operand: &AstOperand<'a>) -> PredOperand {
         match &operand.kind {
             OperandKind::Name(name) => self.predicate_named(name, false, operand.span),
@@ -566,7 +567,8 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    /// A source: register, constant, special register, or the address of a symbol.
+    /// A source: register, constant, special register, or the address of a symbol [expr-E];
+    /// operands left out are none [expr-Eopt].
     pub(super) fn source(&mut self, operand: &AstOperand<'a>, ty: ScalarType, place: Place) -> Operand {
         let wide = ty.bits() > 32;
         match &operand.kind {
