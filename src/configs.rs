@@ -5,6 +5,7 @@ use std::path::Path;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
+use sim_frontend::yaml::with_value;
 
 /// Shipped chip files by name.
 pub const CHIPS: &[(&str, &str)] = &[("gtx480", include_str!("../configs/chips/gtx480.yaml"))];
@@ -29,8 +30,8 @@ pub fn read(path: &Path) -> Result<Source, Diagnostic> {
     }
 }
 
-/// A chip by name or file, with its cost table.
-pub fn chip(name: &str) -> Result<(ChipSpec, IsaCosts), Vec<Diagnostic>> {
+/// A chip by name or file with its cost table; `set` changes values by their paths.
+pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Vec<Diagnostic>> {
     let source = match CHIPS.iter().find(|(shipped, _)| *shipped == name) {
         Some((_, text)) => Source::new(&format!("{name}.yaml"), text),
         None if Path::new(name).exists() => read(Path::new(name)).map_err(|e| vec![e])?,
@@ -40,6 +41,10 @@ pub fn chip(name: &str) -> Result<(ChipSpec, IsaCosts), Vec<Diagnostic>> {
             return Err(vec![Diagnostic::error("chip", message)]);
         }
     };
+    let mut source = source;
+    for (path, value) in set {
+        source = with_value(&source, path, value).map_err(|e| vec![e])?;
+    }
     let chip = ChipSpec::load(&source)?;
     let isa = match ISAS.iter().find(|(shipped, _)| *shipped == chip.isa) {
         Some((name, text)) => Source::new(&format!("isa/{name}.yaml"), text),

@@ -48,6 +48,8 @@ pub struct Report {
     pub check: String,
     /// Parameters.
     pub params: BTreeMap<String, f64>,
+    /// Values of the chip that differ from its file, by path.
+    pub set: BTreeMap<String, String>,
     /// An instruction above the chip's compute capability ran.
     pub allow_newer_isa: bool,
     /// pass, fail, unchecked, or stopped.
@@ -98,34 +100,16 @@ struct Prepared {
     costs: Arc<IsaCosts>,
     options: Options,
     scheduler: String,
+    set: BTreeMap<String, String>,
 }
 
 fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let one = |e: Diagnostic| vec![e];
-    let (chip, costs) = configs::chip(&args.chip)?;
     let is_ptx = Path::new(&args.workload).extension().is_some_and(|e| e == "ptx");
     let Found { spec, folder } = if is_ptx { from_ptx(args)? } else { find_workload(&args.workload)? };
-    let mut params = spec.params.clone();
-    for setting in &args.set {
-        let (key, value) = setting.split_once('=').ok_or_else(|| {
-            one(Diagnostic::error("set", format!("--set takes KEY=VALUE, not `{setting}`")))
-        })?;
-        let number = value.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
-            one(Diagnostic::error("set", format!("`{value}` is no number (--set {setting})")))
-        })?;
-        if !params.contains_key(key) {
-            let known: Vec<&str> = params.keys().map(String::as_str).collect();
-            let mut error = Diagnostic::error(
-                "set",
-                format!("`{}` has no parameter `{key}`; it has: {}", spec.name, known.join(", ")),
-            );
-            if let Some(near) = nearest(key, known) {
-                error = error.help(format!("did you mean `{near}`?"));
-            }
-            return Err(one(error));
-        }
-        params.insert(key.to_string(), number);
-    }
+    let (params, chip_settings) = settings(args, &spec)?;
+    let (chip, costs) = configs::chip(&args.chip, &chip_settings)?;
+    let set = chip_settings.iter().map(|(path, value)| ((*path).to_string(), (*value).to_string())).collect();
     let policy = PolicyChoice::parse(args.policy.as_deref().unwrap_or(&chip.default_policy)).map_err(one)?;
     let scheduler = args.scheduler.clone().unwrap_or_else(|| chip.default_scheduler.clone());
     let options = Options {
@@ -148,7 +132,47 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
     let variant = variant.name.clone();
     let job = Job { spec, folder, ptx, params, skip: args.skip_launches, functional: args.functional };
-    Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler })
+    Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler, set })
+}
+
+/// What `--set` changes: parameters of the workload by name, the chip by path.
+#[allow(clippy::type_complexity, reason = "two lists")]
+fn settings<'a>(
+    args: &'a RunArgs,
+    spec: &WorkloadSpec,
+) -> Result<(BTreeMap<String, f64>, Vec<(&'a str, &'a str)>), Vec<Diagnostic>> {
+    let wrong = |message: String| vec![Diagnostic::error("set", message)];
+    let mut params = spec.params.clone();
+    let mut chip = Vec::new();
+    for setting in &args.set {
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| wrong(format!("--set takes KEY=VALUE, not `{setting}`")))?;
+        if let Some(param) = params.get_mut(key) {
+            *param = value
+                .parse::<f64>()
+                .ok()
+                .filter(|v| v.is_finite())
+                .ok_or_else(|| wrong(format!("`{value}` is no number (--set {setting})")))?;
+        } else if key.contains('.') {
+            chip.push((key, value));
+        } else {
+            let known: Vec<&str> = params.keys().map(String::as_str).collect();
+            let mut error = Diagnostic::error(
+                "set",
+                format!(
+                    "`{}` has no parameter `{key}`; it has: {}; keys of the chip have a path, as sm.branch_latency",
+                    spec.name,
+                    known.join(", ")
+                ),
+            );
+            if let Some(near) = nearest(key, known) {
+                error = error.help(format!("did you mean `{near}`?"));
+            }
+            return Err(vec![error]);
+        }
+    }
+    Ok((params, chip))
 }
 
 /// A workload made of a PTX file and arguments of the command line.
@@ -344,6 +368,7 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
         scheduler: p.scheduler.clone(),
         check: args.check.clone(),
         params: p.job.params.clone(),
+        set: p.set.clone(),
         allow_newer_isa: outcome.newer_isa,
         result,
         difference,

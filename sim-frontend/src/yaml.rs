@@ -60,34 +60,144 @@ fn span_at(source: &Source, line: u32, column: u32) -> Span {
     Span { start: at, end: at + word.max(1) as u32 }
 }
 
-/// The place of a key in a file, for values that parse and cannot be: the first line whose key
-/// is the last part of the path and that lies below the others.
-pub fn key_span(source: &Source, path: &[&str]) -> Option<Span> {
-    let mut from = 0;
-    let mut found = None;
-    for key in path {
-        let rest = source.text.get(from..)?;
-        let mut offset = from;
-        found = None;
-        for line in rest.split_inclusive('\n') {
-            let trimmed = line.trim_start();
-            let indent = line.len() - trimmed.len();
-            let flow = trimmed.find(&format!("{key}:"));
-            if trimmed.strip_prefix(key).is_some_and(|r| r.trim_start().starts_with(':')) {
-                let at = (offset + indent) as u32;
-                found = Some(Span { start: at, end: at + key.len() as u32 });
-                from = offset + indent + key.len();
-                break;
-            }
-            if let Some(at) = flow.filter(|at| trimmed[..*at].ends_with(['{', ' ', ','])) {
-                let at = offset + indent + at;
-                found = Some(Span { start: at as u32, end: (at + key.len()) as u32 });
-                from = at + key.len();
-                break;
-            }
-            offset += line.len();
-        }
-        found?;
+/// Where keys of a file stand: block mappings by indentation, flow mappings on one line. That is
+/// how chip and workload files are written; a file in another style has no places.
+fn entries(source: &Source) -> Vec<(Vec<&str>, Span, Span)> {
+    let mut out = Vec::new();
+    let mut open: Vec<(usize, &str)> = Vec::new();
+    let mut offset = 0;
+    for line in source.text.split_inclusive('\n') {
+        let body = line.trim_start();
+        let indent = line.len() - body.len();
+        let start = offset + indent;
+        offset += line.len();
+        let Some((key, rest)) = split_key(body) else { continue };
+        open.retain(|(outer, _)| *outer < indent);
+        open.push((indent, key));
+        let path: Vec<&str> = open.iter().map(|(_, key)| *key).collect();
+        let value = uncommented(rest);
+        let lead = value.len() - value.trim_start().len();
+        let at = start + body.len() - rest.len() + lead;
+        let value = value.trim();
+        let key_at = span(start, key.len());
+        out.push((path.clone(), key_at, span(at, value.len())));
+        flow_entries(&path, value, at, &mut out);
     }
-    found
+    out
+}
+
+fn span(start: usize, length: usize) -> Span {
+    Span { start: start as u32, end: (start + length) as u32 }
+}
+
+/// `key:` at the front of a line, and what follows.
+fn split_key(text: &str) -> Option<(&str, &str)> {
+    let length = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '.')?;
+    let rest = text[length..].strip_prefix(':')?;
+    (length > 0 && (rest.is_empty() || rest.starts_with(char::is_whitespace)))
+        .then_some((&text[..length], rest))
+}
+
+/// What stands before a comment.
+fn uncommented(text: &str) -> &str {
+    let mut quote = None;
+    for (i, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            (None, '#') => return &text[..i],
+            _ => {}
+        }
+    }
+    text
+}
+
+/// The entries of `{key: value, …}`.
+fn flow_entries<'s>(path: &[&'s str], text: &'s str, at: usize, out: &mut Vec<(Vec<&'s str>, Span, Span)>) {
+    let Some(inner) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) else { return };
+    let mut depth = 0;
+    let mut start = 0;
+    let ends = inner.char_indices().chain([(inner.len(), ',')]);
+    for (i, c) in ends {
+        match c {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
+            ',' if depth == 0 => {
+                let part = &inner[start..i];
+                let lead = part.len() - part.trim_start().len();
+                let key_at = at + 1 + start + lead;
+                start = i + 1;
+                let Some((key, rest)) = split_key(part.trim()) else { continue };
+                let value = rest.trim();
+                let value_at = key_at + key.len() + 1 + (rest.len() - rest.trim_start().len());
+                let deeper: Vec<&str> = path.iter().copied().chain([key]).collect();
+                out.push((deeper.clone(), span(key_at, key.len()), span(value_at, value.len())));
+                flow_entries(&deeper, value, value_at, out);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The place of a key in a file, for values that parse and cannot be.
+pub fn key_span(source: &Source, path: &[&str]) -> Option<Span> {
+    entries(source).into_iter().find(|(found, ..)| found == path).map(|(_, key, _)| key)
+}
+
+/// The file with another value at a path; its name says so, and everything that reads it checks
+/// the new value like an old one.
+///
+/// # Errors
+/// The file has no such key, or a whole mapping stands there.
+pub fn with_value(source: &Source, path: &str, value: &str) -> Result<Source, Diagnostic> {
+    let all = entries(source);
+    let parts: Vec<&str> = path.split('.').collect();
+    let Some((.., old)) = all.iter().find(|(found, ..)| *found == parts) else {
+        let paths: Vec<String> = all.iter().map(|(found, ..)| found.join(".")).collect();
+        let mut error = Diagnostic::error("set", format!("{} has no key `{path}`", source.name));
+        if let Some(near) = nearest(path, paths.iter().map(String::as_str)) {
+            error = error.help(format!("did you mean `{near}`?"));
+        }
+        return Err(error);
+    };
+    if old.start == old.end
+        || all.iter().any(|(found, ..)| found.len() > parts.len() && found.starts_with(&parts))
+    {
+        return Err(Diagnostic::error("set", format!("`{path}` is a group of keys: name one of them")));
+    }
+    let (before, after) = (&source.text[..old.start as usize], &source.text[old.end as usize..]);
+    let quoted = |text: &str| if text.starts_with('"') { format!("\"{value}\"") } else { value.to_string() };
+    let new = quoted(&source.text[old.start as usize..old.end as usize]);
+    Ok(Source::new(&format!("{} with {path}={value}", source.name), &format!("{before}{new}{after}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "a: 1 # one: two\nb:\n  c: 2\n  d: {e: 3, f: {g: 4}}\n  v: \"2.0\"\nc: 5\n";
+
+    #[test]
+    fn keys_are_found_by_their_whole_path() {
+        let source = Source::new("t.yaml", TEXT);
+        let text = |path: &[&str]| key_span(&source, path).map(|s| (s.start, s.end));
+        assert_eq!(text(&["c"]), Some((TEXT.len() as u32 - 5, TEXT.len() as u32 - 4)));
+        assert_eq!(text(&["b", "c"]).map(|s| &TEXT[s.0 as usize..s.0 as usize + 4]), Some("c: 2"));
+        assert_eq!(text(&["b", "d", "f", "g"]).map(|s| &TEXT[s.0 as usize..s.0 as usize + 4]), Some("g: 4"));
+        assert_eq!(text(&["b", "a"]), None);
+        assert_eq!(text(&["one"]), None);
+    }
+
+    #[test]
+    fn values_are_replaced_where_they_stand() {
+        let source = Source::new("t.yaml", TEXT);
+        let with = |path, value| with_value(&source, path, value).map(|s| s.text.to_string());
+        assert_eq!(with("b.d.f.g", "77").expect("found"), TEXT.replace("g: 4", "g: 77"));
+        assert_eq!(with("a", "9").expect("found"), TEXT.replace("a: 1", "a: 9"));
+        assert_eq!(with("b.v", "3.0").expect("found"), TEXT.replace("2.0", "3.0"));
+        assert!(with("b.d", "1").expect_err("a group").message.contains("group"));
+        assert!(with("b", "1").is_err());
+        let error = with("b.cc", "1").expect_err("no such key");
+        assert_eq!(error.help.as_deref(), Some("did you mean `b.c`?"));
+    }
 }

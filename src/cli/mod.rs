@@ -162,7 +162,7 @@ fn workloads() -> u8 {
 fn chips() -> u8 {
     let mut out = table(&["chip", "cc", "SMs", "core MHz", "description"]);
     for (name, _) in crate::configs::CHIPS {
-        match crate::configs::chip(name) {
+        match crate::configs::chip(name, &[]) {
             Ok((chip, _)) => {
                 out.add_row([
                     chip.name.clone(),
