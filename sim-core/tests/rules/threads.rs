@@ -238,3 +238,45 @@ fn reg_writeto_undoes_coalescing() {
     );
     assert_eq!(every_way(&text, 1, 128), each(128, |i| i * 37 % 128 * 1000 + (i ^ 31)));
 }
+
+const WEIGH: &str = ".func (.param .u32 out) weigh(.param .u32 a, .param .align 4 .b8 list[12], .param .u16 b)\n{\n\
+                     .reg .u32 %x, %y, %z;\n.reg .u16 %h;\nld.param.u32 %x, [a];\nld.param.u32 %y, [list+8];\n\
+                     mad.lo.u32 %x, %x, 1000, %y;\nld.param.u16 %h, [b];\ncvt.u32.u16 %z, %h;\n\
+                     mad.lo.u32 %x, %z, 100000, %x;\nst.param.u32 [out], %x;\nret;\n}\n";
+
+#[test]
+fn calls_mix_registers_and_parameter_variables() {
+    let body = "{\n.param .u32 take;\n.param .u32 first;\n.param .align 4 .b8 list[12];\n.reg .u16 %h;\n\
+                cvt.u16.u32 %h, %t;\nst.param.u32 [first], 7;\nst.param.u32 [list+8], %t;\n\
+                call (%r), weigh, (first, list, %h);\n}";
+    assert_eq!(every_way(&module(WEIGH, body), 1, 32), each(32, |t| t * 100_000 + 7000 + t));
+    // Declared in another order they are what they are; a list of another length is refused.
+    let other = body.replace(
+        ".param .u32 first;\n.param .align 4 .b8 list[12];",
+        ".param .align 4 .b8 list[12];\n.param .u32 first;",
+    );
+    assert_eq!(every_way(&module(WEIGH, &other), 1, 32), each(32, |t| t * 100_000 + 7000 + t));
+    for (wrong, reason) in [(body.replace("(first, list, %h)", "(first, list)"), "takes 3")] {
+        let mut device = device(chip(|_| {}), "crs_stack");
+        let context = device.create_context();
+        let text = module(WEIGH, &wrong);
+        let error = device
+            .load(context, &sim_frontend::diagnostic::Source::new("t.ptx", &text), false)
+            .map(|_| ())
+            .and_then(|()| {
+                let launch = sim_core::context::Launch {
+                    module: 0,
+                    entry: "k".into(),
+                    grid: [1; 3],
+                    block: [32, 1, 1],
+                    dynamic_shared: 0,
+                    stream: 0,
+                    params: vec![0; 8],
+                    functional: false,
+                };
+                device.launch(context, &launch).map(|_| ())
+            })
+            .expect_err("refused");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}

@@ -205,7 +205,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         let mut locals: Vec<(bool, &Variable<'a>)> = Vec::new();
         let mut placed: HashMap<usize, Option<u64>> = HashMap::new();
         let mut scopes: Scopes<'a, usize> = Scopes::default();
-        gather(body, &mut locals, &mut scopes, &mut placed);
+        gather(&self.cx.module.functions, body, &mut locals, &mut scopes, &mut placed);
         let mut at = u64::from(own);
         self.places = vec![0; locals.len()];
         for (i, (is_param, variable)) in locals.iter().enumerate() {
@@ -496,6 +496,7 @@ impl<'m, 'a> Translator<'m, 'a> {
 
 /// Local and parameter variables in order of declaration, and where calls put the latter.
 fn gather<'s, 'a>(
+    functions: &[Function<'a>],
     body: &'s [Statement<'a>],
     locals: &mut Vec<(bool, &'s Variable<'a>)>,
     scopes: &mut Scopes<'a, usize>,
@@ -512,7 +513,7 @@ fn gather<'s, 'a>(
             }
             Statement::Block(inner) => {
                 scopes.open();
-                gather(inner, locals, scopes, placed);
+                gather(functions, inner, locals, scopes, placed);
                 scopes.close();
             }
             Statement::Instruction(instruction) if instruction.root == "call" => {
@@ -520,12 +521,21 @@ fn gather<'s, 'a>(
                     OperandKind::List(list) => Some(list),
                     _ => None,
                 });
+                let callee = instruction.operands.iter().find_map(|o| match o.kind {
+                    OperandKind::Name(name) => functions.iter().find(|f| f.name == name),
+                    _ => None,
+                });
+                // An indirect call's list is laid out as it stands.
+                let offsets = callee.map(|f| layout(f.returns.iter().chain(&f.params)).0);
                 let mut at = 0u64;
-                for operand in lists.flatten() {
+                for (i, operand) in lists.flatten().enumerate() {
                     let OperandKind::Name(name) = operand.kind else { continue };
                     let Some(&id) = scopes.find(name) else { continue };
                     let variable = locals[id].1;
-                    at = at.next_multiple_of(variable.alignment());
+                    at = match offsets.as_ref().and_then(|offsets| offsets.get(i)) {
+                        Some(offset) => u64::from(*offset),
+                        None => at.next_multiple_of(variable.alignment()),
+                    };
                     let slot = placed.entry(id).or_insert(Some(at));
                     if *slot != Some(at) {
                         *slot = None;

@@ -11,7 +11,7 @@ use crate::isa::{self, OperandShape, Root, Shape};
 use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Reg, Terminator, Width};
 use crate::lower::tf1_validate::{Place, compatible, mismatch};
 use crate::lower::tf3_stack::{adjust, frame_access, made};
-use crate::lower::{tf2_fold_constants, tf5_explicit_exit};
+use crate::lower::{tf2_fold_constants, tf3_stack, tf5_explicit_exit};
 use crate::program::{ClockRegister, Extra, OpClass, SpecialRegister};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 use crate::ptx::print;
@@ -256,17 +256,38 @@ impl<'a> Translator<'_, 'a> {
             _ => Vec::new(),
         };
         let (returns, arguments) = (items(returns), items(arguments));
+        // Where the callee finds each value; an indirect call has only its own list to go by.
+        let expected = match inst.callee {
+            Callee::Function(index) => {
+                let callee = &self.cx.module.functions[index];
+                let (offsets, _) = tf3_stack::layout(callee.returns.iter().chain(&callee.params));
+                let given = (returns.len(), arguments.len());
+                if given != (callee.returns.len(), callee.params.len()) {
+                    let message = format!(
+                        "`{}` returns {} values and takes {}; the call has {} and {}",
+                        callee.name,
+                        callee.returns.len(),
+                        callee.params.len(),
+                        given.0,
+                        given.1
+                    );
+                    return self.error(ast.span, "call", message);
+                }
+                Some(offsets)
+            }
+            _ => None,
+        };
         // Registers and constants go to the frame before, results come from it after.
         let mut at = 0u32;
         let mut after = Vec::new();
+        let (mut variables, mut registers) = (false, false);
         for (i, operand) in returns.iter().chain(&arguments).enumerate() {
             let is_return = i < returns.len();
             let (value, ty, bytes) = match &operand.kind {
                 OperandKind::Name(name) => match self.lookup(name) {
                     Some(Local::Reg(reg, ty)) => (Operand::Reg(reg), ty, ty.bytes()),
-                    Some(Local::Variable(StateSpace::Param, place)) => {
-                        at = (place as u32).saturating_sub(frame);
-                        at += self.param_bytes(name);
+                    Some(Local::Variable(StateSpace::Param, _)) => {
+                        variables = true;
                         continue;
                     }
                     _ => {
@@ -280,7 +301,11 @@ impl<'a> Translator<'_, 'a> {
                     (Operand::Const { bits, wide: false }, ScalarType::B32, 4)
                 }
             };
-            at = at.next_multiple_of(bytes.max(1));
+            registers = true;
+            at = match &expected {
+                Some(offsets) => offsets[i],
+                None => at.next_multiple_of(bytes.max(1)),
+            };
             let mut access = frame_access(&inst, !is_return, base, frame + at, value, ty);
             access.guard = inst.guard;
             if is_return {
@@ -290,6 +315,11 @@ impl<'a> Translator<'_, 'a> {
             }
             at += bytes;
         }
+        if expected.is_none() && variables && registers && inst.class == OpClass::CallIndirect {
+            let message = "an indirect call takes registers or .param variables, not both: where the callee \
+                           finds them is not known";
+            return self.error(ast.span, "call", message);
+        }
         let moves = base.filter(|_| inst.class != OpClass::Unsupported);
         if let Some(base) = moves {
             let up = adjust(&inst, base, frame, true);
@@ -298,12 +328,6 @@ impl<'a> Translator<'_, 'a> {
         let down = moves.map(|base| adjust(&inst, base, frame, false));
         self.push(inst);
         down.into_iter().chain(after).for_each(|i| self.push(i));
-    }
-
-    fn param_bytes(&self, _name: &str) -> u32 {
-        // Parameters in variables know their own place; what follows one in a register list is
-        // placed behind the largest scalar.
-        8
     }
 
     fn mov(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
