@@ -118,3 +118,84 @@ fn the_papers_dialect() {
     assert!(parse(&Source::new("q.ptx", text), true).is_ok());
     assert!(parse(&Source::new("q.ptx", text), false).is_err());
 }
+
+/// One instruction of a random table row: form and operands by the shapes of the row.
+fn from_table(pick: &[u32]) -> Vec<String> {
+    use crate::isa::{self, Shape};
+    let mut numbers = pick.iter().copied().cycle();
+    let mut choose = |n: usize| numbers.next().unwrap_or(0) as usize % n.max(1);
+    let rows: Vec<&isa::Entry> = isa::TABLE.iter().filter(|row| !row.papers && row.executed()).collect();
+    let row = rows[choose(rows.len())];
+    let forms = isa::combinations(row);
+    let modifiers = &forms[choose(forms.len())];
+    let resolved =
+        isa::resolve(row, modifiers, false).unwrap_or_else(|e| panic!("{} {modifiers:?}: {e:?}", row.name));
+    let register =
+        |choose: &mut dyn FnMut(usize) -> usize| ["%r1", "%rd7", "$x", "_a", "%f0"][choose(5)].to_string();
+    let source = |choose: &mut dyn FnMut(usize) -> usize| match choose(6) {
+        0 => (choose(1000) as i64 - 500).to_string(),
+        1 => "0f3F800000".into(),
+        2 => "0dBFF0000000000000".into(),
+        3 => "%tid.x".into(),
+        4 => "sym+8".into(),
+        _ => register(choose),
+    };
+    let mut operands = Vec::new();
+    for operand in resolved.operands {
+        if operand.optional && choose(2) == 0 {
+            break;
+        }
+        let text = match operand.shape {
+            Shape::Destination(_) => register(&mut choose),
+            Shape::PredicateDestination => "%p1".into(),
+            Shape::Predicate => ["%p2", "!%p3"][choose(2)].into(),
+            Shape::Address => ["[%rd1]", "[%rd1+16]", "[sym+-4]", "[256]"][choose(4)].into(),
+            Shape::Vector => ["{%r1, %r2}", "{%f1, _, %f3, %f4}"][choose(2)].into(),
+            Shape::Label => "$L__BB0_1".into(),
+            Shape::Source(..) | Shape::Anything => source(&mut choose),
+        };
+        operands.push(if operand.pair && choose(2) == 0 { format!("{text}|%p4") } else { text });
+    }
+    let guard = ["", "@%p0 ", "@!%p0 "][choose(3)];
+    let opcode: String =
+        std::iter::once(row.name).chain(modifiers.iter().copied()).collect::<Vec<_>>().join(".");
+    let space = if operands.is_empty() { "" } else { " " };
+    vec![format!("{guard}{opcode}{space}{}", operands.join(", "))]
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn rows_of_the_table_print_as_they_parse(pick in proptest::collection::vec(proptest::num::u32::ANY, 16)) {
+        let lines = from_table(&pick);
+        let text = format!("{};\n", lines.join(";\n"));
+        proptest::prop_assert_eq!(&printed(&text), &lines);
+    }
+
+    /// Whatever a text is, reading it ends with a module or with errors that have places.
+    #[test]
+    fn damaged_modules_never_panic(
+        pick in proptest::collection::vec(proptest::num::u32::ANY, 16),
+        cuts in proptest::collection::vec((proptest::num::u16::ANY, 0usize..6, 0u8..128), 1..6),
+    ) {
+        let mut bytes = format!(
+            "{}.func (.param .u32 r) f(.param .u32 a) {{ .reg .u32 %x; ld.param.u32 %x, [a]; st.param.u32 [r], %x; ret; }}\n",
+            module(&format!(".reg .b32 %r<9>; .reg .pred %p<5>; .shared .b8 sym[64];\n$L__BB0_1: {};\n@%p1 bra $L__BB0_1;\n{{ .param .u32 q; call (q), f, (%r1); }} exit;", from_table(&pick)[0]))
+        ).into_bytes();
+        for (at, cut, byte) in cuts {
+            let at = usize::from(at) % bytes.len();
+            let end = (at + cut).min(bytes.len());
+            bytes.splice(at..end, [byte]);
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let source = Source::new("m.ptx", &text);
+        for papers in [false, true] {
+            let Ok(module) = crate::load::Module::build(&source, papers) else { continue };
+            let entries: Vec<String> = module.entries().map(str::to_string).collect();
+            for entry in entries {
+                let _ = module.program(&entry, &|_| Some(64), crate::program::ControlFlow::Injected, 1024);
+            }
+        }
+    }
+}
