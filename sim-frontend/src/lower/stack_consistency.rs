@@ -67,6 +67,10 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
             }
             None => {}
         }
+        if stack.len() > items.len() {
+            // Every token was pushed by another operation, or one was passed twice.
+            return fail("cfc-stack4", "the stack grows with every trip of a loop");
+        }
         // Each sync token may have one diverge token above it.
         let depth = stack.len() + stack.iter().filter(|t| matches!(t, Token::Sync(_))).count();
         deepest = deepest.max(depth as u32);

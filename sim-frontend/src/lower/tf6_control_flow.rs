@@ -12,6 +12,7 @@
 
 use super::cfg::{Graph, Loop, dominators, natural_loops, reverse, reverse_post_order};
 use super::ir::{BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
+use super::stack_consistency;
 use crate::form::{CmpOp, Form, Modifiers};
 use crate::isa::Root;
 use crate::program::OpClass;
@@ -117,7 +118,15 @@ pub fn inject(func: &Func, uniform: &[bool]) -> Emitted {
             match emitter.region(0, None) {
                 Ok(_) => {
                     let Emitter { items, extra, notes, .. } = emitter;
-                    Emitted { items, extra, notes }
+                    // Branches in a loop that some threads never leave have no post-dominator:
+                    // without a token to meet at, the stack would grow with every trip.
+                    match stack_consistency::check(&items, func.entry) {
+                        Ok(_) => Emitted { items, extra, notes },
+                        Err(_) => dispatch(
+                            func,
+                            format!("{}: paths that never meet again became a dispatch loop", func.name),
+                        ),
+                    }
                 }
                 Err(TooLarge) => {
                     dispatch(func, format!("{}: unstructured control flow became a dispatch loop", func.name))

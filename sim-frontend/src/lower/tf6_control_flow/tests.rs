@@ -246,7 +246,7 @@ fn examine(func: &Func, seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6000))]
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
     fn tf_6_random_graphs_are_consistent_and_give_each_thread_its_own_trace(shape in shapes(), seed in any::<u64>()) {
