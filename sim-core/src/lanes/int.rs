@@ -148,6 +148,7 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Neg => int1!(ty, |a| a.wrapping_neg()),
         R::Min => int2!(ty, |a, b| a.min(b)),
         R::Max => int2!(ty, |a, b| a.max(b)),
+        R::Sad => int3!(ty, |a, b, c| a.max(b).wrapping_sub(a.min(b)).wrapping_add(c)),
         R::And => int2!(ty, |a, b| a & b),
         R::Or => int2!(ty, |a, b| a | b),
         R::Xor => int2!(ty, |a, b| a ^ b),

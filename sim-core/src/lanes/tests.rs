@@ -6,7 +6,7 @@ use sim_frontend::isa::{TABLE, combinations, resolve as resolve_form};
 use sim_frontend::program::{Extra, MAX_SLOTS, NO_PC, Op, OpClass, Pred, Row};
 
 /// Roots that are executed elsewhere than in lanes.
-const NOT_DATA: [Root; 30] = [
+const NOT_DATA: &[Root] = &[
     Root::Ld,
     Root::St,
     Root::Atom,
@@ -33,7 +33,6 @@ const NOT_DATA: [Root; 30] = [
     Root::PreBrk,
     Root::Brk,
     Root::PreRet,
-    Root::Sad,
     Root::Testp,
     Root::Tanh,
     Root::Fns,
@@ -192,6 +191,14 @@ fn shifts_fields_and_bits_by_the_manual() {
         ("bfe.s32", 0x0000_8000, 8, 8, 0xffff_ff80),
         ("bfe.s32", 0x8000_0000, 40, 8, 0xffff_ffff),
         ("bfe.u64", 0xff00, 8, 64, 0xff),
+        ("sad.u32", 3, 10, 100, 107),
+        ("sad.u32", 0, u64::from(u32::MAX), 2, 1),
+        ("sad.s32", 0xffff_fff0, 0x10, 1, 0x21),
+        ("sad.s32", 0x8000_0000, 0x7fff_ffff, 0, 0xffff_ffff),
+        ("sad.u16", 1, 0xffff, 0xf, 0xd),
+        ("sad.s16", 0xffff, 1, 5, 7),
+        ("sad.u64", 1 << 40, 1, 1, 1 << 40),
+        ("sad.s64", u64::MAX, 1, 1 << 63, (1 << 63) + 2),
         ("popc.b32", 0xf0f0, 0, 0, 8),
         ("clz.b32", 0, 0, 0, 32),
         ("brev.b32", 1, 0, 0, 0x8000_0000),

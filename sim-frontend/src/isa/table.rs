@@ -168,7 +168,7 @@ isa! {
     Brk "brk" Control 10 "Leaves a loop." [" -> "] papers;
     PreRet "preRet" Control 10 "Pushes a call token." [" -> (L)"] papers;
     // Parsed, not executed.
-    Sad "sad" Alu 10 "Sum of absolute differences." [];
+    Sad "sad" Alu 10 "Sum of absolute differences." ["{u16 u32 u64 s16 s32 s64} -> d a b c"];
     Testp "testp" Alu 20 "Tests a property of a floating-point value." [];
     Tanh "tanh" Sfu 75 "The hyperbolic tangent." [];
     Fns "fns" Alu 30 "The n-th set bit." [];
