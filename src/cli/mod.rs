@@ -2,6 +2,7 @@
 
 mod find;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,7 +26,11 @@ enum Command {
     /// Runs a workload or a PTX file on a simulated chip.
     Run(Box<RunArgs>),
     /// Lists the workloads.
-    Workloads,
+    Workloads {
+        /// Prints a JSON list: name, folder, variants, checked buffers.
+        #[arg(long)]
+        json: bool,
+    },
     /// Lists the chips.
     Chips,
     /// Lists the reconvergence policies and the warp schedulers.
@@ -128,7 +133,7 @@ pub fn main() -> ExitCode {
     };
     let code = match cli.command {
         Command::Run(args) => crate::run::run(&args),
-        Command::Workloads => workloads(),
+        Command::Workloads { json } => workloads(json),
         Command::Chips => chips(),
         Command::Policies => policies(),
     };
@@ -138,15 +143,35 @@ pub fn main() -> ExitCode {
 fn table(header: &[&str]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.set_header(header.to_vec());
+    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    if !std::io::stdout().is_terminal() {
+        table.set_width(120);
+    }
     table
 }
 
-fn workloads() -> u8 {
+/// A workload as `workloads --json` lists it.
+#[derive(serde::Serialize)]
+struct Listed {
+    name: String,
+    folder: String,
+    variants: Vec<String>,
+    expects: Vec<String>,
+}
+
+fn workloads(json: bool) -> u8 {
+    let mut list = Vec::new();
     let mut out = table(&["workload", "variants", "schedule", "description"]);
     let mut bad = Vec::new();
     for folder in workload_folders() {
         match find_workload(&folder.display().to_string()) {
             Ok(Found { spec, .. }) => {
+                list.push(Listed {
+                    name: spec.name.clone(),
+                    folder: folder.display().to_string(),
+                    variants: spec.variants.iter().map(|v| v.name.clone()).collect(),
+                    expects: spec.expect.iter().map(|e| e.buffer.clone()).collect(),
+                });
                 let variants: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
                 let schedule = format!("{:?}", spec.schedule).to_lowercase();
                 out.add_row([spec.name.as_str(), &variants.join(" "), &schedule, &spec.description]);
@@ -154,7 +179,11 @@ fn workloads() -> u8 {
             Err(errors) => bad.extend(errors),
         }
     }
-    println!("{out}");
+    if json {
+        println!("{}", serde_json::to_string_pretty(&list).unwrap_or_default());
+    } else {
+        println!("{out}");
+    }
     complain(&bad);
     if bad.is_empty() { status::DONE } else { status::BAD_INPUT }
 }

@@ -77,16 +77,28 @@ macro_rules! int1 {
 macro_rules! int3 {
     ($ty:expr, |$a:ident, $b:ident, $c:ident| $e:expr) => {
         match $ty {
-            T::S16 | T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
+            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
+                let ($a, $b, $c) = (a as i16, b as i16, c as i16);
+                ($e) as u16 as u32
+            })),
+            T::U16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
                 let ($a, $b, $c) = (a as u16, b as u16, c as u16);
                 ($e) as u16 as u32
             })),
-            T::S32 | T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
-                let ($a, $b, $c) = (a, b, c);
+            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
+                let ($a, $b, $c) = (a as i32, b as i32, c as i32);
                 ($e) as u32
             })),
-            T::S64 | T::U64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| {
-                let ($a, $b, $c) = (a, b, c);
+            T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| {
+                let ($a, $b, $c) = (a as u32, b as u32, c as u32);
+                ($e) as u32
+            })),
+            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| {
+                let ($a, $b, $c) = (a as i64, b as i64, c as i64);
+                ($e) as u64
+            })),
+            T::U64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri64(f, op, m, |a, b, c| {
+                let ($a, $b, $c) = (a as u64, b as u64, c as u64);
                 ($e) as u64
             })),
             _ => None,

@@ -82,13 +82,8 @@ impl<'a> Parser<'a> {
             if self.eat('*') {
                 left *= self.atom()?;
             } else if self.eat('/') {
-                let right = self.nonzero()?;
-                // Integers divide as integers.
-                left = if left.fract() == 0.0 && right.fract() == 0.0 {
-                    (left / right).trunc()
-                } else {
-                    left / right
-                };
+                // Exact: sizes that leave a rest are refused where a whole number is needed.
+                left /= self.nonzero()?;
             } else if self.eat('%') {
                 left %= self.nonzero()?;
             } else {
@@ -148,6 +143,8 @@ impl<'a> Parser<'a> {
         match (word, values.as_slice()) {
             ("ceil_div", [_, 0.0]) => Err(format!("division by zero in `{}`", self.text)),
             ("ceil_div", [a, b]) => Ok((a / b).ceil()),
+            ("floor_div", [_, 0.0]) => Err(format!("division by zero in `{}`", self.text)),
+            ("floor_div", [a, b]) => Ok((a / b).floor()),
             ("min", [a, b]) => Ok(a.min(*b)),
             ("max", [a, b]) => Ok(a.max(*b)),
             ("pow2", [a]) => Ok(a.exp2()),
@@ -166,7 +163,8 @@ mod tests {
         let params = Params::from([("n".to_string(), 10.0)]);
         let e = |text: &str| evaluate(&Expr::Text(text.into()), &params);
         assert_eq!(e("ceil_div(n, 4) * 2 + 1"), Ok(7.0));
-        assert_eq!(e("n / 4 - -1"), Ok(3.0));
+        assert_eq!(e("n / 4 - -1"), Ok(3.5));
+        assert_eq!(e("floor_div(n, 4) - -1"), Ok(3.0));
         assert_eq!(e("pow2(3) % 5 + min(n, 2)"), Ok(5.0));
         for bad in ["", "m", "n +", "n / 0", "f(1)", "(1", "1 2", &"(".repeat(5000), &"-".repeat(5000)] {
             assert!(e(bad).is_err(), "{:.20}", bad);

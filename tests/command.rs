@@ -1,0 +1,240 @@
+//! The command line beside the workloads: lists, settings, files it writes, Ctrl-C, diagnostics.
+
+#![allow(missing_docs, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).args(args);
+    command
+}
+
+fn warpsim(args: &[&str]) -> Output {
+    command(args).output().expect("the command starts")
+}
+
+fn json(bytes: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
+}
+
+/// A folder of this test run that is gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("warpsim-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn join(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn lists_name_what_there_is() {
+    for (args, words) in [
+        (&["workloads"][..], &["vecadd", "bfs", "sm_20 sm_52 sm_90", "values"][..]),
+        (&["chips"], &["gtx480", "2.0", "15", "700"]),
+        (&["policies"], &["crs_stack", "mimd", "depth=16", "gto", "two_level", "lrr"]),
+    ] {
+        let output = warpsim(args);
+        assert!(output.status.success());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        for word in words {
+            assert!(text.contains(word), "{args:?} lacks {word}: {text}");
+        }
+        assert!(text.lines().all(|l| l.chars().count() <= 120), "{args:?} is wider than 120 columns");
+    }
+}
+
+#[test]
+fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
+    let cycles = |set: &[&str]| {
+        let mut args = vec!["run", "reduce", "--json"];
+        set.iter().for_each(|s| args.extend(["--set", s]));
+        let output = warpsim(&args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        json(&output.stdout)
+    };
+    let (base, slow) = (cycles(&[]), cycles(&["sm.branch_latency=40"]));
+    assert!(slow["cycles"].as_u64() > base["cycles"].as_u64());
+    assert_eq!(slow["set"]["sm.branch_latency"], "40");
+    assert_eq!(slow["warp_instructions"], base["warp_instructions"]);
+    let one = cycles(&["limits.NumProcessors=1"]);
+    assert_eq!((one["sms"].as_u64(), one["result"].as_str()), (Some(1), Some("pass")));
+    let small = cycles(&["n=1000"]);
+    assert_eq!(small["params"]["n"], 1000.0);
+    for (set, words) in [
+        ("sm.branch_latencies=4", "did you mean `sm.branch_latency`?"),
+        ("memory.l1=4", "group of keys"),
+        ("memory.l1.ways=many", "memory.l1.ways=many:71:11"),
+        ("limits.WarpSize=33", "must lie in 1..=32"),
+        ("n=lots", "no number"),
+        ("n", "KEY=VALUE"),
+    ] {
+        let output = warpsim(&["run", "reduce", "--set", set]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{set}: {text}");
+        assert!(text.contains(words), "{set}: {text}");
+    }
+}
+
+#[test]
+fn out_and_dump_write_files() {
+    let folder = Folder::new("out");
+    let (out, dump) = (folder.join("reports"), folder.join("c.bin"));
+    let output = warpsim(&[
+        "run",
+        "vecadd",
+        "--set",
+        "n=1000",
+        "--out",
+        &out,
+        "--dump",
+        &format!("c={dump}"),
+        "--json",
+    ]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let written = std::fs::read(Path::new(&out).join("report.json")).expect("report.json");
+    assert_eq!(json(&written), json(&output.stdout), "the same facts");
+    let host = json(&std::fs::read(Path::new(&out).join("host.json")).expect("host.json"));
+    assert!(host["warp_instructions_per_second"].as_f64().is_some_and(|r| r > 0.0), "{host}");
+    let bytes = std::fs::read(&dump).expect("the buffer");
+    assert_eq!(bytes.len(), 4000);
+    let missing = warpsim(&["run", "vecadd", "--dump", "q=x"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", String::from_utf8_lossy(&missing.stderr));
+}
+
+#[test]
+fn skipped_launches_run_functionally() {
+    // bfs launches level by level.
+    let all = json(&warpsim(&["run", "bfs", "--json"]).stdout);
+    let some = json(&warpsim(&["run", "bfs", "--json", "--skip-launches", "2"]).stdout);
+    let functional = |report: &serde_json::Value| {
+        let kernels = report["kernels"].as_array().expect("kernels");
+        kernels.iter().map(|k| k["functional"].as_bool().expect("a flag")).collect::<Vec<_>>()
+    };
+    assert!(functional(&all).iter().all(|f| !f));
+    assert_eq!(functional(&some)[..3], [true, true, false]);
+    assert_eq!(some["result"], "pass");
+    assert!(some["cycles"].as_u64() < all["cycles"].as_u64());
+}
+
+#[test]
+fn ctrl_c_writes_what_is_known() {
+    let folder = Folder::new("int");
+    let out = folder.join("reports");
+    // Far longer than any test may take. How long the command takes to start is the machine's
+    // affair: wait longer until something has been simulated when the signal comes.
+    for wait in [200, 1000, 5000, 20_000] {
+        let child = command(&["run", "fmaloop", "--set", "n=40000000", "--set", "blocks=120", "--out", &out])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+        assert!(sent.success());
+        let output = child.wait_with_output().expect("it ends");
+        let Ok(report) = std::fs::read(Path::new(&out).join("report.json")) else { continue };
+        let report = json(&report);
+        if report["warp_instructions"].as_u64().is_none_or(|n| n == 0) {
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(report["result"], "stopped");
+        assert_eq!(report["stopped"], "interrupted");
+        return;
+    }
+    panic!("nothing was simulated before any signal");
+}
+
+#[test]
+fn a_ptx_file_runs_by_itself() {
+    let output = warpsim(&[
+        "run",
+        "workloads/vecadd/vecadd.sm_20.ptx",
+        "--entry",
+        "vecadd",
+        "--grid",
+        "2",
+        "--block",
+        "64",
+        "--arg",
+        "buffer:f32:128:iota",
+        "--arg",
+        "buffer:f32:128:iota",
+        "--arg",
+        "buffer:f32:128",
+        "--arg",
+        "s32:128",
+        "--json",
+    ]);
+    let report = json(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(report["result"], "unchecked");
+    assert_eq!(report["thread_instructions"].as_u64().map(|n| n > 128), Some(true));
+    for (args, words) in [
+        (&["run", "workloads/vecadd/vecadd.sm_20.ptx"][..], "--entry"),
+        (
+            &["run", "workloads/vecadd/vecadd.sm_20.ptx", "--entry", "x", "--grid", "1", "--block", "1"],
+            "vecadd",
+        ),
+        (&["run", "nowhere.ptx", "--entry", "x", "--grid", "1", "--block", "1"], "nowhere.ptx"),
+    ] {
+        let output = warpsim(args);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.contains(words), "{args:?}: {text}");
+    }
+}
+
+/// What a user sees of a wrong file: place, line, caret, reason, way out.
+#[test]
+fn wrong_files_are_shown_where_they_are_wrong() {
+    let folder = Folder::new("yaml");
+    let chip =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chips/gtx480.yaml"))
+            .expect("the shipped chip");
+    let show = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).expect("written");
+        let output = warpsim(&["run", "vecadd", "--chip", &path]);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).replace(&path, "chip.yaml")
+    };
+    let unknown = show("a.yaml", &chip.replace("  barrier_latency: 4", "  barier_latency: 4"));
+    for part in ["chip.yaml:", "barier_latency", "^", "did you mean `barrier_latency`?"] {
+        assert!(unknown.contains(part), "{part}: {unknown}");
+    }
+    let kind = show("b.yaml", &chip.replace("NumProcessors: 15", "NumProcessors: many"));
+    for part in ["chip.yaml:24:", "NumProcessors: many", "^"] {
+        assert!(kind.contains(part), "{part}: {kind}");
+    }
+    let impossible = show("c.yaml", &chip.replace("WarpSize: 32 ", "WarpSize: 64 "));
+    for part in ["chip.yaml:20:3", "WarpSize: 64", "^^^^^^^^", "1..=32"] {
+        assert!(impossible.contains(part), "{part}: {impossible}");
+    }
+    let broken = show("d.yaml", "schema: [1\n");
+    assert!(broken.contains("chip.yaml:"), "{broken}");
+    let ptx = folder.join("w.ptx");
+    std::fs::write(&ptx, ".version 3.0\n.target sm_20\n.address_size 64\n.entry k() {\n.reg .u32 %r<3>;\nad.u32 %r1, %r2, 3;\nmov.u32 %r1, %q;\nret;\n}\n")
+        .expect("written");
+    let output = warpsim(&["run", &ptx, "--entry", "k", "--grid", "1", "--block", "1"]);
+    let text = String::from_utf8_lossy(&output.stderr).replace(&ptx, "w.ptx");
+    assert_eq!(output.status.code(), Some(2));
+    for part in ["w.ptx:6:1", "did you mean `add`?", "w.ptx:7:14", "`%q` is not declared", "mov.u32 %r1, %q;"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
