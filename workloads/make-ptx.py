@@ -45,7 +45,7 @@ def nvrtc(lib, source, name, arch):
 def ptxas(package, arch, file):
     tools = sorted(glob.glob(str(site / "nvidia" / package / "bin" / "ptxas")))
     if not tools:
-        sys.exit("ptxas is not installed: pip install nvidia-cuda-nvcc-cu11 nvidia-cuda-nvcc-cu12")
+        sys.exit("ptxas is not installed: pip install nvidia-cuda-nvcc-cu12")
     # Wheels do not keep the permission to execute.
     os.chmod(tools[0], 0o755)
     subprocess.run([tools[0], f"-arch={arch}", "-o", os.devnull, str(file)], check=True)

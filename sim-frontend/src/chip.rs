@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use sim_memory::spec::{Clocks, MemorySpec};
+use sim_memory::spec::{Clocks, LINE_BYTES, MemorySpec};
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;
@@ -281,6 +281,17 @@ impl ChipSpec {
         );
         check((1..=32).contains(&l.num_barrier_indices), "limits.NumBarrierIndices", "must lie in 1..=32");
         check(l.num_con_kernels > 0, "limits.NumConKernels", "must be positive");
+        check(
+            l.num_cores > 0 && l.num_cores.is_multiple_of(self.sm.schedulers.max(1)),
+            "limits.NumCores",
+            "the schedulers share the cores evenly",
+        );
+        check(
+            l.max_mem_op_size == LINE_BYTES,
+            "limits.MaxMemOpSize",
+            "must be 128: a memory operation is at most one line",
+        );
+        check(l.max_prog_size > 0, "limits.MaxProgSize", "must be positive");
         check(l.max_reg_size > 0 && l.reg_file_size > 0, "limits.RegFileSize", "must be positive");
         check(
             l.local_mem_size <= sim_memory::address_space::LOCAL_BYTES,

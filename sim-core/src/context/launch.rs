@@ -166,6 +166,15 @@ impl Context {
                 ),
             );
         }
+        if program.registers_per_thread > limits.max_reg_size {
+            return refuse(
+                "MaxRegSize",
+                format!(
+                    "a thread needs {} registers, {} are allowed",
+                    program.registers_per_thread, limits.max_reg_size
+                ),
+            );
+        }
         let shared = u64::from(program.shared_bytes) + u64::from(launch.dynamic_shared);
         if shared > u64::from(limits.shared_mem_size) {
             return refuse(

@@ -4,5 +4,6 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod hierarchy;
+mod limits;
 mod machine;
 mod threads;
