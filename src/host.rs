@@ -1,14 +1,16 @@
 //! What a run cost the host: `host.json`, kept apart from simulated facts.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 /// Facts of the host.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostReport {
-    /// Seconds from the start of the first launch to the end of the last.
+    /// Seconds inside the simulator, from each synchronisation's first launch to its last.
     pub seconds: f64,
+    /// Seconds of the whole job: program, buffers, simulation, references, checks.
+    pub job_seconds: f64,
     /// Warp instructions, functional ones included, per second.
     pub warp_instructions_per_second: f64,
     /// Most memory the process had.
@@ -29,10 +31,17 @@ impl Meter {
     }
 
     /// Stops.
-    pub fn stop(&self, warp_instructions: u64, threads: usize, instruction_set: &'static str) -> HostReport {
-        let seconds = self.0.elapsed().as_secs_f64();
+    pub fn stop(
+        &self,
+        simulated: Duration,
+        warp_instructions: u64,
+        threads: usize,
+        instruction_set: &'static str,
+    ) -> HostReport {
+        let seconds = simulated.as_secs_f64();
         HostReport {
             seconds,
+            job_seconds: self.0.elapsed().as_secs_f64(),
             warp_instructions_per_second: warp_instructions as f64 / seconds.max(1e-9),
             peak_memory_bytes: peak_memory(),
             threads,

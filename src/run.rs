@@ -290,7 +290,7 @@ fn execute(args: &RunArgs, p: Prepared) -> u8 {
         }
     };
     let instructions = outcome.report.kernels.iter().map(|k| k.warp_instructions).sum();
-    let host = meter.stop(instructions, args.threads, outcome.instruction_set);
+    let host = meter.stop(outcome.simulated, instructions, args.threads, outcome.instruction_set);
     let code = exit_status(&outcome);
     if let Some(error) = &outcome.stopped {
         eprintln!("error: {error}");

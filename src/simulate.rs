@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use sim_core::context::{Context, Launch};
 use sim_core::device::{Device, Options, Progress};
@@ -60,6 +61,8 @@ pub struct Outcome {
     pub buffers: BTreeMap<String, HostBuffer>,
     /// An instruction above the chip was allowed.
     pub newer_isa: bool,
+    /// Host time inside the simulator, without files, references and checks of results.
+    pub simulated: Duration,
     /// Lane code.
     pub instruction_set: &'static str,
 }
@@ -114,11 +117,10 @@ pub fn simulate(
         launched: 0,
         stop,
         progress,
+        simulated: Duration::ZERO,
     };
     let mut params = job.params.clone();
-    let ran = runner
-        .steps(&job.spec.launches, &mut params)
-        .and_then(|()| runner.context.synchronize(stop, progress));
+    let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| runner.synchronize());
     if let Err(SimError::Input(errors)) = ran {
         return Err(SimError::Input(errors));
     }
@@ -138,6 +140,7 @@ pub fn simulate(
         stopped: ran.err(),
         buffers: results,
         newer_isa: runner.context.used_newer_isa(),
+        simulated: runner.simulated,
         instruction_set: runner.context.instruction_set().name(),
     })
 }
@@ -151,15 +154,24 @@ struct Runner<'r> {
     launched: u64,
     stop: &'r AtomicBool,
     progress: &'r Progress<'r>,
+    simulated: Duration,
 }
 
 impl Runner<'_> {
+    /// Runs what is queued, on the clock.
+    fn synchronize(&mut self) -> Result<(), SimError> {
+        let start = Instant::now();
+        let result = self.context.synchronize(self.stop, self.progress);
+        self.simulated += start.elapsed();
+        result
+    }
+
     fn steps(&mut self, steps: &[Step], params: &mut Params) -> Result<(), SimError> {
         for step in steps {
             match step {
                 Step::Launch(launch) => self.launch(launch, params)?,
                 Step::Fill { fill } => {
-                    self.context.synchronize(self.stop, self.progress)?;
+                    self.synchronize()?;
                     let (buffer, address) = self.buffer(&fill.buffer)?;
                     let element = HostBuffer::element(buffer.ty, number(&fill.value, params, "fill")?);
                     self.context.write(address, &element.repeat(buffer.len()));
@@ -172,7 +184,7 @@ impl Runner<'_> {
                         }
                         self.steps(&body.launches, params)?;
                         let Some(until) = &body.until else { continue };
-                        self.context.synchronize(self.stop, self.progress)?;
+                        self.synchronize()?;
                         let (buffer, address) = self.buffer(&until.buffer)?;
                         let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes.len()] };
                         self.context.read(address, &mut now.bytes);
