@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use sim_frontend::chip::ChipSpec;
-use sim_memory::partition::{Partition, Request};
-use sim_memory::sm_memory::Reply;
+use sim_memory::partition::Partition;
 use sim_memory::vocabulary::Cycle;
 
 use crate::error::{Fault, FaultKind, Place, SimError};
@@ -87,13 +86,6 @@ pub struct Engine<P> {
     dispatcher: Dispatcher,
     lookahead: Cycle,
     now: Cycle,
-}
-
-/// What the parts of one epoch left for others.
-#[derive(Default)]
-struct Mail {
-    requests: Vec<(Cycle, u32, u32, Request)>,
-    replies: Vec<(Cycle, u32, u32, Reply)>,
 }
 
 impl<P: Reconvergence> Engine<P> {
@@ -241,36 +233,27 @@ impl<P: Reconvergence> Engine<P> {
 
     /// Hands over what the parts left, in the order (cycle, source, sequence).
     fn hand_over(&mut self) {
-        let mut mail = Mail::default();
-        let sms = self.sms;
-        for (i, part) in self.parts.iter_mut().enumerate() {
-            match part.get_mut() {
-                Part::Sm(sm) => {
-                    sm.take_requests(|at, to, request| mail.requests.push((at, i as u32, to, request)));
-                    let latency = Cycle::from(self.chip.dispatch.done_latency);
-                    let inbox = &mut self.dispatcher.inbox;
-                    sm.take_done(|done| inbox.push((done.at + latency, i as u32, done)));
+        // Receivers sort by (cycle, source); messages of one source keep their sequence.
+        let (sms, partitions) = self.parts.split_at_mut(self.sms);
+        let latency = Cycle::from(self.chip.dispatch.done_latency);
+        let inbox = &mut self.dispatcher.inbox;
+        for (i, part) in sms.iter_mut().enumerate() {
+            let Part::Sm(sm) = part.get_mut() else { continue };
+            sm.take_requests(|at, to, request| {
+                if let Some(Part::Partition(partition)) = partitions.get_mut(to as usize).map(Mutex::get_mut)
+                {
+                    partition.deliver(at, i as u32, request);
                 }
-                Part::Partition(partition) => {
-                    let source = (i - sms) as u32;
-                    partition.take_replies(|at, to, reply| mail.replies.push((at, source, to, reply)));
+            });
+            sm.take_done(|done| inbox.push((done.at + latency, i as u32, done)));
+        }
+        for (i, part) in partitions.iter_mut().enumerate() {
+            let Part::Partition(partition) = part.get_mut() else { continue };
+            partition.take_replies(|at, to, reply| {
+                if let Some(Part::Sm(sm)) = sms.get_mut(to as usize).map(Mutex::get_mut) {
+                    sm.deliver_reply(at, i as u32, reply);
                 }
-            }
-        }
-        // Stable: messages of one source keep their sequence.
-        mail.requests.sort_by_key(|(at, source, ..)| (*at, *source));
-        mail.replies.sort_by_key(|(at, source, ..)| (*at, *source));
-        for (at, from, to, request) in mail.requests {
-            if let Some(Part::Partition(partition)) =
-                self.parts.get_mut(sms + to as usize).map(Mutex::get_mut)
-            {
-                partition.deliver(at, from, request);
-            }
-        }
-        for (at, from, to, reply) in mail.replies {
-            if let Some(Part::Sm(sm)) = self.parts.get_mut(to as usize).map(Mutex::get_mut) {
-                sm.deliver_reply(at, from, reply);
-            }
+            });
         }
     }
 

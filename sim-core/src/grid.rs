@@ -23,6 +23,7 @@ pub enum Drain {
 
 /// What the issue stage needs of an operation, dense.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Hot {
     /// Lane function of a data operation.
     pub lane: Option<LaneFn>,
@@ -57,6 +58,8 @@ pub struct Hot {
     /// Slots a memory operation blocks until `releaseRegs`: destinations of loads and atomics,
     /// data of stores.
     pub blocking: [u16; 4],
+    /// Address before transformation 6, as the shadow pcs count.
+    pub base_pc: u32,
 }
 
 impl Hot {
@@ -159,6 +162,7 @@ impl Code {
                     slots: op.slots,
                     blocking,
                     blocking_used,
+                    base_pc: info.base_pc,
                 }
             })
             .collect();

@@ -20,16 +20,28 @@ pub struct Wheel {
     /// Everything before this cycle has been taken.
     now: Cycle,
     far: BinaryHeap<Reverse<(Cycle, u32)>>,
+    /// The first cycle of `far`.
+    far_next: Cycle,
 }
+
+/// No cycle.
+const NEVER: Cycle = Cycle::MAX;
 
 impl Wheel {
     /// A wheel for splits `0..words * 64`.
     pub fn new(words: usize) -> Self {
-        Self { ring: vec![0; words * SPAN as usize], words, occupied: 0, now: 0, far: BinaryHeap::new() }
+        Self {
+            ring: vec![0; words * SPAN as usize],
+            words,
+            occupied: 0,
+            now: 0,
+            far: BinaryHeap::new(),
+            far_next: NEVER,
+        }
     }
 
     /// Wakes `index` at `at`, which must not lie before the last cycle taken.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, at: Cycle, index: u32) {
         debug_assert!(at >= self.now);
         if at - self.now < SPAN {
@@ -38,6 +50,7 @@ impl Wheel {
             self.occupied |= 1 << slot;
         } else {
             self.far.push(Reverse((at, index)));
+            self.far_next = self.far_next.min(at);
         }
     }
 
@@ -52,44 +65,54 @@ impl Wheel {
             }
         }
         self.far.retain(|Reverse((_, other))| *other != index);
+        self.far_next = self.far.peek().map_or(NEVER, |Reverse((at, _))| *at);
     }
 
     /// The next cycle on which something wakes.
-    #[inline]
+    #[inline(always)]
     pub fn next(&self) -> Option<Cycle> {
         let near = (self.occupied != 0).then(|| {
             let turned = self.occupied.rotate_right((self.now % SPAN) as u32);
             self.now + u64::from(turned.trailing_zeros())
         });
-        let far = self.far.peek().map(|Reverse((cycle, _))| *cycle);
-        match (near, far) {
-            (Some(near), Some(far)) => Some(near.min(far)),
-            (near, far) => near.or(far),
-        }
+        let next = near.map_or(self.far_next, |near| near.min(self.far_next));
+        (next != NEVER).then_some(next)
     }
 
-    /// Moves time to `cycle` (no entry may lie before it) and gives what wakes then to `wake`,
-    /// one word of 64 splits at a time.
-    #[inline]
-    pub fn take(&mut self, cycle: Cycle, mut wake: impl FnMut(usize, u64)) {
+    /// Moves time to `cycle` (no entry may lie before it); what wakes then goes to `woken`, one
+    /// word for 64 splits. False if nothing wakes.
+    #[inline(always)]
+    pub fn take(&mut self, cycle: Cycle, woken: &mut [u64]) -> bool {
         debug_assert!(self.next().is_none_or(|next| next >= cycle));
         self.now = cycle;
         let slot = (cycle % SPAN) as usize;
-        if self.occupied >> slot & 1 == 1 {
+        let mut any = self.occupied >> slot & 1 == 1;
+        if any {
             self.occupied &= !(1 << slot);
-            for word in 0..self.words {
-                let bits = std::mem::take(&mut self.ring[slot * self.words + word]);
-                if bits != 0 {
-                    wake(word, bits);
-                }
+            let ring = &mut self.ring[slot * self.words..][..self.words];
+            for (to, bits) in woken.iter_mut().zip(ring) {
+                *to = std::mem::take(bits);
             }
         }
+        if self.far_next == cycle {
+            if !any {
+                woken.fill(0);
+                any = true;
+            }
+            self.take_far(cycle, woken);
+        }
+        any
+    }
+
+    #[inline(never)]
+    fn take_far(&mut self, cycle: Cycle, woken: &mut [u64]) {
         while let Some(&Reverse((at, index))) = self.far.peek()
             && at == cycle
         {
             self.far.pop();
-            wake(index as usize / 64, 1 << (index % 64));
+            woken[index as usize / 64] |= 1 << (index % 64);
         }
+        self.far_next = self.far.peek().map_or(NEVER, |Reverse((at, _))| *at);
     }
 }
 
@@ -100,12 +123,14 @@ mod tests {
     fn drain(wheel: &mut Wheel) -> Vec<(Cycle, u32)> {
         let mut out = Vec::new();
         while let Some(cycle) = wheel.next() {
-            wheel.take(cycle, |word, mut bits| {
+            let mut woken = vec![0; wheel.words];
+            assert!(wheel.take(cycle, &mut woken));
+            for (word, mut bits) in woken.into_iter().enumerate() {
                 while bits != 0 {
                     out.push((cycle, word as u32 * 64 + bits.trailing_zeros()));
                     bits &= bits - 1;
                 }
-            });
+            }
         }
         out
     }
@@ -129,8 +154,11 @@ mod tests {
         wheel.insert(300, 3);
         wheel.insert(250, 1);
         assert_eq!(wheel.next(), Some(250));
-        wheel.take(250, |_, bits| assert_eq!(bits, 2));
+        let mut woken = [0];
+        assert!(!wheel.take(249, &mut woken));
+        assert!(wheel.take(250, &mut woken));
+        assert_eq!(woken, [2]);
         wheel.insert(300, 4);
-        assert_eq!(drain(&mut wheel), vec![(300, 4), (300, 3)]);
+        assert_eq!(drain(&mut wheel), vec![(300, 3), (300, 4)]);
     }
 }

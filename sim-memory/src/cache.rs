@@ -2,6 +2,7 @@
 //! bytes with masks of valid, dirty and filling bytes; what the thesis calls a cache line is a
 //! sector of it.
 
+use crate::divide::Divisor;
 use crate::spec::{CacheSpec, IndexFunction, LINE_BYTES};
 
 /// A tag no line has.
@@ -53,11 +54,16 @@ pub struct CacheStats {
 /// A set-associative cache with LRU replacement behind `eligible` and `canEvict`.
 #[derive(Clone, Debug)]
 pub struct Cache {
+    /// Of each way, for the search: the tag of `lines`.
+    tags: Vec<u64>,
     lines: Vec<Line>,
     data: Vec<[u8; 128]>,
     ways: usize,
     sets: u64,
     index: IndexFunction,
+    by_sets: Divisor,
+    /// Bits of a folded part of a line's number.
+    fold: u32,
     clock: u64,
     /// Counters.
     pub stats: CacheStats,
@@ -68,11 +74,14 @@ impl Cache {
     pub fn new(spec: &CacheSpec) -> Self {
         let count = (spec.size_bytes / LINE_BYTES) as usize;
         Self {
+            tags: vec![UNUSED; count],
             lines: vec![INIT; count],
             data: vec![[0; 128]; count],
             ways: spec.ways as usize,
             sets: u64::from(spec.sets().max(1)),
             index: spec.index,
+            by_sets: Divisor::new(u64::from(spec.sets().max(1))),
+            fold: spec.sets().max(1).next_power_of_two().trailing_zeros(),
             clock: 0,
             stats: CacheStats::default(),
         }
@@ -82,21 +91,23 @@ impl Cache {
     /// share of memory [cache-eligible].
     pub fn set_of(&self, number: u64) -> u64 {
         match self.index {
-            IndexFunction::Linear => number % self.sets,
+            IndexFunction::Linear => self.by_sets.divide(number).1,
             IndexFunction::Xor => {
                 let (mut folded, mut rest) = (0, number);
-                while rest != 0 {
-                    folded ^= rest % self.sets.next_power_of_two();
-                    rest /= self.sets.next_power_of_two();
+                while rest != 0 && self.fold != 0 {
+                    folded ^= rest & ((1 << self.fold) - 1);
+                    rest >>= self.fold;
                 }
-                folded % self.sets
+                if folded < self.sets { folded } else { self.by_sets.divide(folded).1 }
             }
         }
     }
 
+    #[inline]
     fn find(&self, set: u64, line: u64) -> Option<usize> {
         let first = set as usize * self.ways;
-        (first..first + self.ways).find(|&i| self.lines[i].tag == line)
+        let way = self.tags[first..first + self.ways].iter().position(|tag| *tag == line)?;
+        Some(first + way)
     }
 
     /// `isCached`: every byte asked for is valid or on its way [cache-isCached].
@@ -137,6 +148,7 @@ impl Cache {
                 };
                 self.stats.evictions += u64::from(self.lines[i].tag != UNUSED);
                 self.lines[i] = Line { tag: line, ..INIT };
+                self.tags[i] = line;
                 i
             }
         };
@@ -192,6 +204,7 @@ impl Cache {
                 };
                 self.stats.evictions += u64::from(self.lines[i].tag != UNUSED);
                 self.lines[i] = Line { tag: line, ..INIT };
+                self.tags[i] = line;
                 i
             }
         };
@@ -231,6 +244,7 @@ impl Cache {
             None => Outcome::Done,
             Some(i) if self.lines[i].dirty == 0 && self.lines[i].pins == 0 => {
                 self.lines[i] = INIT;
+                self.tags[i] = UNUSED;
                 Outcome::Done
             }
             Some(_) => Outcome::Defer,
@@ -243,6 +257,7 @@ impl Cache {
             None => Outcome::Done,
             Some(i) if self.lines[i].pins == 0 => {
                 self.lines[i] = INIT;
+                self.tags[i] = UNUSED;
                 Outcome::Done
             }
             Some(_) => Outcome::Defer,
@@ -272,9 +287,10 @@ impl Cache {
     /// Drops every clean line `keep` does not keep, unless it is pinned or still filling; those
     /// count as not cached from now on once they are idle [mem-flush].
     pub fn flush(&mut self, keep: impl Fn(u64) -> bool) {
-        for line in &mut self.lines {
+        for (line, tag) in self.lines.iter_mut().zip(&mut self.tags) {
             if line.tag != UNUSED && !keep(line.tag) && line.pins == 0 && line.dirty == 0 {
                 *line = INIT;
+                *tag = UNUSED;
             }
         }
     }

@@ -13,28 +13,96 @@ pub struct LineAccess {
     pub lanes: LaneMask,
 }
 
-/// Splits an access into lines, in the order of the lowest lane of each.
+/// Splits an access into lines, in the order of the lowest lane of each; `out` is cleared first.
 #[inline]
-pub fn lines(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, mut each: impl FnMut(LineAccess)) {
-    let element = if element_bytes >= 128 { u128::MAX } else { (1u128 << element_bytes) - 1 };
+pub fn lines(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
+    out.clear();
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+        // SAFETY: the host has just been asked for the features.
+        #[allow(unsafe_code, reason = "32 addresses are compared at once")]
+        unsafe {
+            lines_avx2(addresses, lanes, element_bytes, out);
+        }
+        return;
+    }
+    lines_here(addresses, lanes, element_bytes, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[allow(unsafe_code, reason = "callers must have the features")]
+unsafe fn lines_avx2(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
+    lines_here(addresses, lanes, element_bytes, out);
+}
+
+#[inline(always)]
+fn lines_here(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
+    let mut low = [0u32; 32];
+    for lane in 0..32 {
+        low[lane] = (addresses[lane] & 127) as u32;
+    }
     let mut left = lanes;
     while left != 0 {
         let line = addresses[left.trailing_zeros() as usize] & !127;
-        let mut same = 0u32;
+        let mut other = 0u64;
         for lane in 0..32 {
-            same |= u32::from(addresses[lane] & !127 == line) << lane;
+            // Inactive lanes count too: who holds them at an active one's address is quicker.
+            other |= (addresses[lane] ^ line) & !127;
         }
-        same &= left;
-        let mut bytes = 0u128;
-        let mut rest = same;
-        while rest != 0 {
-            let lane = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            bytes |= element << (addresses[lane] & 127);
-        }
-        each(LineAccess { line, bytes, lanes: same });
+        let same = if other == 0 {
+            left
+        } else {
+            let mut same = 0u32;
+            for lane in 0..32 {
+                same |= u32::from(addresses[lane] & !127 == line) << lane;
+            }
+            same & left
+        };
+        out.push(LineAccess { line, bytes: bytes_of(&low, same, element_bytes), lanes: same });
         left &= !same;
     }
+}
+
+/// The bytes of a line that `lanes` ask for, `size` each from their offset.
+#[inline(always)]
+fn bytes_of(low: &[u32; 32], lanes: LaneMask, size: u32) -> u128 {
+    if size.is_multiple_of(4) && size <= 16 {
+        // Aligned words: a bit a word, then four bits for each.
+        let element = (1u32 << (size / 4)) - 1;
+        let mut words = 0u32;
+        for lane in 0..32 {
+            let here = if lanes >> lane & 1 == 1 { element } else { 0 };
+            words |= here << (low[lane] / 4);
+        }
+        if words == u32::MAX {
+            return u128::MAX;
+        }
+        return spread(words);
+    }
+    let element = if size >= 128 { u128::MAX } else { (1u128 << size) - 1 };
+    let mut bytes = 0u128;
+    let mut rest = lanes;
+    while rest != 0 {
+        let lane = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        bytes |= element << low[lane];
+    }
+    bytes
+}
+
+/// Four bits for each bit.
+#[inline(always)]
+fn spread(words: u32) -> u128 {
+    let half = |bits: u32| {
+        let mut x = u64::from(bits);
+        x = (x | x << 24) & 0x0000_00ff_0000_00ff;
+        x = (x | x << 12) & 0x000f_000f_000f_000f;
+        x = (x | x << 6) & 0x0303_0303_0303_0303;
+        x = (x | x << 3) & 0x1111_1111_1111_1111;
+        x * 15
+    };
+    u128::from(half(words & 0xffff)) | u128::from(half(words >> 16)) << 64
 }
 
 /// The bytes of all sectors of `sector_bytes` that `bytes` touches.
@@ -42,6 +110,9 @@ pub fn round_to_sectors(bytes: u128, sector_bytes: u32) -> u128 {
     let n = sector_bytes.clamp(1, 128);
     if n == 128 {
         return if bytes == 0 { 0 } else { u128::MAX };
+    }
+    if bytes == u128::MAX {
+        return bytes;
     }
     let sector = (1u128 << n) - 1;
     let mut out = 0;
@@ -59,8 +130,42 @@ mod tests {
 
     fn of(addresses: [u64; 32], lanes: LaneMask, size: u32) -> Vec<LineAccess> {
         let mut out = Vec::new();
-        lines(&addresses, lanes, size, |l| out.push(l));
+        lines(&addresses, lanes, size, &mut out);
         out
+    }
+
+    /// As the definition says it.
+    fn literal(addresses: &[u64; 32], lanes: LaneMask, size: u32) -> Vec<LineAccess> {
+        let mut out: Vec<LineAccess> = Vec::new();
+        for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
+            let (line, at) = (addresses[lane] / 128 * 128, addresses[lane] % 128);
+            let bytes = (0..u64::from(size)).fold(0u128, |bits, i| bits | 1 << (at + i));
+            match out.iter_mut().find(|l| l.line == line) {
+                Some(found) => (found.bytes, found.lanes) = (found.bytes | bytes, found.lanes | 1 << lane),
+                None => out.push(LineAccess { line, bytes, lanes: 1 << lane }),
+            }
+        }
+        out
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn lines_equal_the_definition_on_every_path(
+            at in proptest::collection::vec(0u64..96, 32),
+            lanes: u32,
+            size in 0usize..5,
+            base in 0u64..1 << 45,
+            near: bool,
+        ) {
+            let size = [1u64, 2, 4, 8, 16][size];
+            let spread = if near { 1 } else { 5 };
+            let addresses = std::array::from_fn(|l| base / 128 * 128 + at[l] * spread * size);
+            let expected = literal(&addresses, lanes, size as u32);
+            proptest::prop_assert_eq!(&of(addresses, lanes, size as u32), &expected);
+            let mut here = Vec::new();
+            lines_here(&addresses, lanes, size as u32, &mut here);
+            proptest::prop_assert_eq!(here, expected);
+        }
     }
 
     #[test]

@@ -105,11 +105,13 @@ pub struct DramStats {
 #[derive(Clone, Debug)]
 pub struct DramChannel {
     spec: DramSpec,
-    rules: Vec<Constraint>,
+    /// By the command that follows.
+    rules: [Vec<Constraint>; COMMANDS],
     banks: Vec<BankState>,
     groups: Vec<[Option<DramCycle>; COMMANDS]>,
     channel: [Option<DramCycle>; COMMANDS],
-    queue: VecDeque<DramRequest>,
+    /// With bank and row of each.
+    queue: VecDeque<(DramRequest, usize, u64)>,
     bus_free: DramCycle,
     /// Counters.
     pub stats: DramStats,
@@ -120,7 +122,11 @@ impl DramChannel {
     pub fn new(spec: &DramSpec) -> Self {
         let bank = BankState { open_row: None, last: [None; COMMANDS] };
         Self {
-            rules: constraints(&spec.timing, spec.burst_cycles),
+            rules: [Activate, Precharge, Read, Write].map(|command| {
+                let mut all = constraints(&spec.timing, spec.burst_cycles);
+                all.retain(|rule| rule.following == command);
+                all
+            }),
             banks: vec![bank; spec.banks as usize],
             groups: vec![[None; COMMANDS]; spec.bank_groups as usize],
             channel: [None; COMMANDS],
@@ -133,7 +139,8 @@ impl DramChannel {
 
     /// Queues a request.
     pub fn push(&mut self, request: DramRequest) {
-        self.queue.push_back(request);
+        let (bank, row) = self.place(request.address);
+        self.queue.push_back((request, bank, row));
     }
 
     /// Requests queued.
@@ -168,12 +175,9 @@ impl DramChannel {
             return None;
         }
         let seen = self.queue.len().min(self.spec.queue as usize);
-        let open = (0..seen).find(|&i| {
-            let (bank, row) = self.place(self.queue[i].address);
-            self.banks[bank].open_row == Some(row)
-        });
-        let request = self.queue.remove(open.unwrap_or(0))?;
-        let (bank, row) = self.place(request.address);
+        let mut queue = self.queue.iter().take(seen);
+        let open = queue.position(|(_, bank, row)| self.banks[*bank].open_row == Some(*row));
+        let (request, bank, row) = self.queue.remove(open.unwrap_or(0))?;
         if self.banks[bank].open_row == Some(row) {
             self.stats.row_hits += 1;
         } else {
@@ -207,11 +211,11 @@ impl DramChannel {
     fn issue(&mut self, command: Command, bank: usize, now: DramCycle) -> DramCycle {
         let group = bank % self.groups.len();
         let mut at = now;
-        for rule in self.rules.iter().filter(|rule| rule.following == command) {
+        for rule in &self.rules[command as usize] {
             let last = match rule.level {
-                Bank => self.banks[bank].last,
-                Group => self.groups[group],
-                Channel => self.channel,
+                Bank => &self.banks[bank].last,
+                Group => &self.groups[group],
+                Channel => &self.channel,
             };
             if let Some(last) = last[rule.preceding as usize] {
                 at = at.max(last + rule.latency);

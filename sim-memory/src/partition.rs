@@ -2,16 +2,16 @@
 //! partition's half of the memory programs.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use crate::atomics;
 use crate::cache::{Cache, CacheStats, Outcome};
 use crate::device_memory::DeviceMemory;
+use crate::divide::Divisor;
 use crate::dram::{DramChannel, DramRequest, DramStats};
 use crate::fault::MemoryFault;
+use crate::held_lines::HeldLines;
 use crate::programs::{BExp, Instruction, OpExp, ProgramId, ProgramSet, Room};
 use crate::sm_memory::{AtomicLanes, Reply};
 use crate::spec::{Clocks, MemorySpec};
@@ -20,25 +20,28 @@ use crate::vocabulary::Cycle;
 /// Which partition owns an address, and where it lies there.
 #[derive(Clone, Debug)]
 pub struct Mapping {
-    partitions: u64,
-    interleave: u64,
+    partitions: Divisor,
+    interleave: Divisor,
 }
 
 impl Mapping {
     /// The mapping of a chip.
     pub fn new(spec: &MemorySpec) -> Self {
-        Self { partitions: u64::from(spec.partitions), interleave: u64::from(spec.interleave_bytes) }
+        Self {
+            partitions: Divisor::new(u64::from(spec.partitions)),
+            interleave: Divisor::new(u64::from(spec.interleave_bytes)),
+        }
     }
 
     /// Partition and byte address within it. Blocks of `interleave_bytes` go round the
     /// partitions, each round turned by a hash of its number, so that strides spread.
     #[inline]
     pub fn place(&self, address: u64) -> (u32, u64) {
-        let block = address / self.interleave;
-        let (round, position) = (block / self.partitions, block % self.partitions);
+        let (block, within) = self.interleave.divide(address);
+        let (round, position) = self.partitions.divide(block);
         let turn = round ^ (round >> 7) ^ (round >> 15);
-        let partition = (position + turn % self.partitions) % self.partitions;
-        (partition as u32, round * self.interleave + address % self.interleave)
+        let (_, partition) = self.partitions.divide(position + self.partitions.divide(turn).1);
+        (partition as u32, round * self.interleave.by() + within)
     }
 }
 
@@ -47,6 +50,8 @@ impl Mapping {
 pub struct Request {
     /// The instance that waits for a reply; `None` for the write-back of an L1 line.
     pub slot: Option<u32>,
+    /// The line's address in its partition.
+    pub local: u64,
     /// Its program.
     pub program: ProgramId,
     /// Where the program goes on.
@@ -70,7 +75,6 @@ struct Instance {
     request: Request,
     sm: u32,
     set: u64,
-    local: u64,
     pinned: bool,
     holds: bool,
     fetched: bool,
@@ -104,16 +108,17 @@ pub struct PartitionStats {
 pub struct Partition {
     spec: Arc<MemorySpec>,
     clocks: Clocks,
-    programs: Arc<ProgramSet>,
+    /// Its own copy: it steps aside while micro steps change all else.
+    programs: ProgramSet,
     memory: Arc<DeviceMemory>,
     mapping: Mapping,
     l2: Cache,
     dram: DramChannel,
-    instances: Vec<Option<Instance>>,
+    instances: Vec<Instance>,
     free: Vec<u32>,
-    held: FxHashMap<u64, VecDeque<u32>>,
-    set_waiters: FxHashMap<u64, VecDeque<u32>>,
-    inbox: VecDeque<(Cycle, u32, Request)>,
+    held: HeldLines,
+    /// Requests on their way, by (cycle, SM, sequence).
+    arrivals: BinaryHeap<Reverse<(Cycle, u32, u64, u32)>>,
     events: BinaryHeap<Reverse<(Cycle, u64, Event, u32)>>,
     sequence: u64,
     port_free: Cycle,
@@ -137,16 +142,15 @@ impl Partition {
     ) -> Self {
         Self {
             mapping: Mapping::new(&spec),
+            held: HeldLines::new(u64::from(spec.l2.sets().max(1))),
             l2: Cache::new(&spec.l2),
             dram: DramChannel::new(&spec.dram),
             clocks,
-            programs,
+            programs: ProgramSet::clone(&programs),
             memory,
             instances: Vec::new(),
             free: Vec::new(),
-            held: FxHashMap::default(),
-            set_waiters: FxHashMap::default(),
-            inbox: VecDeque::new(),
+            arrivals: BinaryHeap::new(),
             events: BinaryHeap::new(),
             sequence: 0,
             port_free: 0,
@@ -162,8 +166,27 @@ impl Partition {
     /// A request of `sm` arrives at `at`: requests take effect in the order (cycle, SM, sequence),
     /// whatever order they are delivered in.
     pub fn deliver(&mut self, at: Cycle, sm: u32, request: Request) {
-        let place = self.inbox.partition_point(|(cycle, source, _)| (*cycle, *source) <= (at, sm));
-        self.inbox.insert(place, (at, sm, request));
+        let instance = Instance {
+            set: self.l2.set_of(request.local / 128),
+            request,
+            sm,
+            pinned: false,
+            holds: false,
+            fetched: false,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.instances[slot as usize] = instance;
+                slot
+            }
+            None => {
+                self.instances.push(instance);
+                self.held.reserve(self.instances.len());
+                (self.instances.len() - 1) as u32
+            }
+        };
+        self.sequence += 1;
+        self.arrivals.push(Reverse((at, sm, self.sequence, slot)));
     }
 
     /// The next cycle on which something happens here.
@@ -171,7 +194,7 @@ impl Partition {
     pub fn next_event(&self) -> Option<Cycle> {
         let mut next = self.events.peek().map(|Reverse((at, ..))| *at);
         let mut take = |at: Cycle| next = Some(next.map_or(at, |n| n.min(at)));
-        if let Some((at, ..)) = self.inbox.front() {
+        if let Some(Reverse((at, ..))) = self.arrivals.peek() {
             take(*at);
         }
         if let Some(at) = self.dram_next {
@@ -188,10 +211,11 @@ impl Partition {
         while let Some(now) = self.next_event()
             && now < until
         {
-            while self.inbox.front().is_some_and(|(at, ..)| *at <= now) {
-                if let Some((at, sm, request)) = self.inbox.pop_front() {
-                    self.receive(at, sm, request);
-                }
+            while let Some(&Reverse((at, .., slot))) = self.arrivals.peek()
+                && at <= now
+            {
+                self.arrivals.pop();
+                self.receive(at, slot);
             }
             while let Some(&Reverse((at, _, event, slot))) = self.events.peek()
                 && at <= now
@@ -200,9 +224,7 @@ impl Partition {
                 match event {
                     Event::Start => self.start(slot, now)?,
                     Event::Fetched => {
-                        if let Some(instance) = &mut self.instances[slot as usize] {
-                            instance.fetched = true;
-                        }
+                        self.instances[slot as usize].fetched = true;
                         self.run(slot, now)?;
                     }
                 }
@@ -235,7 +257,7 @@ impl Partition {
 
     /// True if nothing is in flight.
     pub fn idle(&self) -> bool {
-        self.instances.len() == self.free.len() && self.inbox.is_empty() && self.dram.queued() == 0
+        self.instances.len() == self.free.len() && self.dram.queued() == 0
     }
 
     /// Checks what must hold when nothing is in flight.
@@ -245,8 +267,8 @@ impl Partition {
     pub fn check_idle(&self) -> Result<(), String> {
         let leaks = [
             (self.l2.pinned(), "pinned L2 lines"),
-            (self.held.len(), "held lines"),
-            (self.set_waiters.len(), "sets with waiting operations"),
+            (self.held.held(), "held lines"),
+            (self.held.waiting_for_sets(), "operations waiting for a way"),
         ];
         match leaks.iter().find(|(count, _)| *count != 0) {
             Some((count, what)) => Err(format!("{count} {what} are left")),
@@ -259,29 +281,10 @@ impl Partition {
         PartitionStats { l2: self.l2.stats, dram: self.dram.stats, ..self.stats }
     }
 
-    fn receive(&mut self, at: Cycle, sm: u32, request: Request) {
+    fn receive(&mut self, at: Cycle, slot: u32) {
         self.stats.requests += 1;
-        let (_, local) = self.mapping.place(request.line);
+        let request = &self.instances[slot as usize].request;
         let turns = request.atomic.as_ref().map_or(1, |a| most_on_one_address(a));
-        let instance = Instance {
-            set: self.l2.set_of(local / 128),
-            local,
-            request,
-            sm,
-            pinned: false,
-            holds: false,
-            fetched: false,
-        };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.instances[slot as usize] = Some(instance);
-                slot
-            }
-            None => {
-                self.instances.push(Some(instance));
-                (self.instances.len() - 1) as u32
-            }
-        };
         let start = self.port_free.max(at);
         self.port_free = start + Cycle::from(self.spec.partition_interval * turns);
         self.push_event(start + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);
@@ -293,12 +296,12 @@ impl Partition {
     }
 
     fn start(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
-        let Some(instance) = &self.instances[slot as usize] else { return Ok(()) };
-        if let Some(waiting) = self.held.get_mut(&instance.request.line) {
+        let instance = &self.instances[slot as usize];
+        if let Some((holder, _)) = self.held.holder(instance.set, instance.request.line) {
             if instance.request.is_load {
                 self.l2.stats.merges += 1;
             }
-            waiting.push_back(slot);
+            self.held.wait(holder, slot);
             return Ok(());
         }
         self.run(slot, now)
@@ -306,60 +309,65 @@ impl Partition {
 
     fn run(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
         self.runnable.push(slot);
-        while let Some(next) = self.runnable.pop() {
-            self.micro_steps(next, now)?;
+        let programs = std::mem::take(&mut self.programs);
+        let mut result = Ok(());
+        while result.is_ok()
+            && let Some(next) = self.runnable.pop()
+        {
+            result = self.micro_steps(&programs, next, now);
         }
-        Ok(())
+        self.programs = programs;
+        result
     }
 
-    fn micro_steps(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
-        let programs = Arc::clone(&self.programs);
-        let Some(mut instance) = self.instances[slot as usize].take() else { return Ok(()) };
-        if instance.request.slot.is_none() {
-            return self.write_back_of_l1(slot, instance, now);
+    fn micro_steps(&mut self, programs: &ProgramSet, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
+        let index = slot as usize;
+        if self.instances[index].request.slot.is_none() {
+            self.write_back_of_l1(slot, now);
+            return Ok(());
         }
-        let program = programs.get(instance.request.program);
+        let program = programs.get(self.instances[index].request.program);
         loop {
+            let instance = &mut self.instances[index];
             let pc = usize::from(instance.request.pc);
             match &program.code[pc] {
                 // A tail of register operations runs when the reply arrives.
                 Instruction::Op(_) | Instruction::Unless(..) | Instruction::End
                     if program.room[pc] == Room::Sm && !is_constant(&program.code[pc]) =>
                 {
-                    self.leave(slot, instance, now);
+                    self.leave(slot, now);
                     return Ok(());
                 }
                 Instruction::Op(op) => {
                     if *op == OpExp::ReadMem && !instance.fetched {
-                        self.fetch(slot, &instance, now);
-                        self.hold_line(slot, instance);
+                        self.fetch(slot, now);
+                        self.hold_line(slot);
                         return Ok(());
                     }
-                    match self.operate(*op, &mut instance) {
-                        Outcome::Done => instance.request.pc += 1,
+                    match self.operate(*op, index) {
+                        Outcome::Done => self.instances[index].request.pc += 1,
                         Outcome::Defer => {
-                            if let Some((line, mask, data)) = self.l2.write_back_one(instance.set) {
+                            let set = self.instances[index].set;
+                            if let Some((line, mask, data)) = self.l2.write_back_one(set) {
                                 self.write_back(line, mask, &data, now);
                                 continue;
                             }
-                            self.set_waiters.entry(instance.set).or_default().push_back(slot);
-                            self.hold_line(slot, instance);
+                            self.held.wait_for_set(set, slot);
+                            self.hold_line(slot);
                             return Ok(());
                         }
-                        Outcome::Stuck => return Err(stuck(*op, &instance)),
+                        Outcome::Stuck => return Err(stuck(*op, &self.instances[index])),
                     }
                 }
                 Instruction::Yield => instance.request.pc += 1,
                 Instruction::Jump(to) => instance.request.pc = *to,
                 Instruction::Unless(condition, to) => {
-                    if self.evaluate(condition, &instance) {
-                        instance.request.pc += 1;
-                    } else {
-                        instance.request.pc = *to;
-                    }
+                    let truth = self.evaluate(condition, index);
+                    let pc = &mut self.instances[index].request.pc;
+                    *pc = if truth { *pc + 1 } else { *to };
                 }
                 Instruction::End => {
-                    self.leave(slot, instance, now);
+                    self.leave(slot, now);
                     return Ok(());
                 }
             }
@@ -367,55 +375,52 @@ impl Partition {
     }
 
     /// The write-back of an L1 line, at the slice (`wbL1`, its second half).
-    fn write_back_of_l1(&mut self, slot: u32, instance: Instance, now: Cycle) -> Result<(), MemoryFault> {
-        let request = &instance.request;
-        while self.l2.write(instance.set, request.line, request.asked, &request.data) == Outcome::Defer {
-            let Some((line, mask, data)) = self.l2.write_back_one(instance.set) else {
-                self.set_waiters.entry(instance.set).or_default().push_back(slot);
-                self.hold_line(slot, instance);
-                return Ok(());
+    fn write_back_of_l1(&mut self, slot: u32, now: Cycle) {
+        let index = slot as usize;
+        let set = self.instances[index].set;
+        loop {
+            let request = &self.instances[index].request;
+            if self.l2.write(set, request.line, request.asked, &request.data) != Outcome::Defer {
+                break;
+            }
+            let Some((line, mask, data)) = self.l2.write_back_one(set) else {
+                self.held.wait_for_set(set, slot);
+                self.hold_line(slot);
+                return;
             };
             self.write_back(line, mask, &data, now);
         }
-        self.release_line(&instance);
+        self.release_line(index);
         self.free.push(slot);
-        Ok(())
     }
 
-    fn hold_line(&mut self, slot: u32, mut instance: Instance) {
+    fn hold_line(&mut self, slot: u32) {
+        let instance = &mut self.instances[slot as usize];
         if !instance.holds {
             instance.holds = true;
-            self.held.entry(instance.request.line).or_default();
-        }
-        self.instances[slot as usize] = Some(instance);
-    }
-
-    fn release_line(&mut self, instance: &Instance) {
-        if !instance.holds {
-            return;
-        }
-        let line = instance.request.line;
-        match self.held.get_mut(&line).and_then(VecDeque::pop_front) {
-            Some(next) => {
-                if let Some(next) = &mut self.instances[next as usize] {
-                    next.holds = true;
-                }
-                self.runnable.push(next);
-            }
-            None => {
-                self.held.remove(&line);
-            }
+            self.held.hold(instance.set, instance.request.line, slot);
         }
     }
 
-    fn evaluate(&mut self, condition: &BExp, instance: &Instance) -> bool {
+    fn release_line(&mut self, index: usize) {
+        let instance = &self.instances[index];
+        if instance.holds
+            && let Some(next) = self.held.release(instance.set, index as u32)
+        {
+            self.instances[next as usize].holds = true;
+            self.runnable.push(next);
+        }
+    }
+
+    fn evaluate(&mut self, condition: &BExp, index: usize) -> bool {
         match condition {
             BExp::True => true,
             BExp::False | BExp::IsCachedL1 => false,
-            BExp::Not(inner) => !self.evaluate(inner, instance),
-            BExp::And(a, b) => self.evaluate(a, instance) && self.evaluate(b, instance),
-            BExp::Or(a, b) => self.evaluate(a, instance) || self.evaluate(b, instance),
+            BExp::Not(inner) => !self.evaluate(inner, index),
+            BExp::And(a, b) => self.evaluate(a, index) && self.evaluate(b, index),
+            BExp::Or(a, b) => self.evaluate(a, index) || self.evaluate(b, index),
             BExp::IsCachedL2 => {
+                let instance = &self.instances[index];
                 let cached = self.l2.is_cached(instance.set, instance.request.line, instance.request.mask);
                 if cached {
                     self.l2.stats.hits += 1;
@@ -427,8 +432,8 @@ impl Partition {
         }
     }
 
-    fn operate(&mut self, op: OpExp, instance: &mut Instance) -> Outcome {
-        let Instance { request: r, set, pinned, .. } = instance;
+    fn operate(&mut self, op: OpExp, index: usize) -> Outcome {
+        let Instance { request: r, set, pinned, .. } = &mut self.instances[index];
         let set = *set;
         match op {
             OpExp::ReadMem => {
@@ -448,7 +453,7 @@ impl Partition {
             OpExp::ReadL2 => {
                 let outcome = self.l2.read(set, r.line, r.mask, &mut r.data, pinned);
                 if outcome == Outcome::Done {
-                    self.wake_set(set);
+                    self.held.wake_set(set, &mut self.runnable);
                 }
                 outcome
             }
@@ -469,19 +474,11 @@ impl Partition {
         }
     }
 
-    fn wake_set(&mut self, set: u64) {
-        if self.set_waiters.is_empty() {
-            return;
-        }
-        if let Some(waiting) = self.set_waiters.remove(&set) {
-            self.runnable.extend(waiting.into_iter().rev());
-        }
-    }
-
-    fn fetch(&mut self, slot: u32, instance: &Instance, now: Cycle) {
-        let bursts = instance.request.mask.count_ones().div_ceil(self.spec.dram.burst_bytes);
-        let first = u64::from(instance.request.mask.trailing_zeros() & 127);
-        let request = DramRequest { tag: Some(slot), address: instance.local + first, bursts, write: false };
+    fn fetch(&mut self, slot: u32, now: Cycle) {
+        let request = &self.instances[slot as usize].request;
+        let bursts = request.mask.count_ones().div_ceil(self.spec.dram.burst_bytes);
+        let first = u64::from(request.mask.trailing_zeros() & 127);
+        let request = DramRequest { tag: Some(slot), address: request.local + first, bursts, write: false };
         self.push_dram(request, now);
     }
 
@@ -516,10 +513,11 @@ impl Partition {
     }
 
     /// The partition's part is over: the line is free, the reply leaves.
-    fn leave(&mut self, slot: u32, instance: Instance, now: Cycle) {
-        self.release_line(&instance);
+    fn leave(&mut self, slot: u32, now: Cycle) {
+        self.release_line(slot as usize);
         self.free.push(slot);
-        let request = instance.request;
+        let instance = &mut self.instances[slot as usize];
+        let (sm, request) = (instance.sm, &mut instance.request);
         let Some(sm_slot) = request.slot else { return };
         let payload = match &request.atomic {
             _ if request.is_load => request.mask.count_ones(),
@@ -531,8 +529,9 @@ impl Partition {
         let cycles = (net.header_bytes + payload).div_ceil(net.reply_bytes_per_cycle).max(1);
         self.egress_free = start + Cycle::from(cycles);
         self.stats.replies += 1;
-        let reply = Reply { slot: sm_slot, pc: request.pc, data: request.data, atomic: request.atomic };
-        self.outbox.push((self.egress_free + Cycle::from(net.latency), instance.sm, reply));
+        let reply =
+            Reply { slot: sm_slot, pc: request.pc, data: request.data, atomic: request.atomic.take() };
+        self.outbox.push((self.egress_free + Cycle::from(net.latency), sm, reply));
     }
 }
 

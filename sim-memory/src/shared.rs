@@ -63,37 +63,80 @@ impl SharedMemory {
 
 /// The turns the banks need for an access: the most distinct words of one bank. Lanes that read
 /// one word share it (broadcast and multicast). Accesses of more than four bytes a lane go in
-/// groups of lanes that together ask each bank for one word at best.
+/// groups of lanes that together ask each bank for one word at best. `banks` is a power of two
+/// of at most 32.
+#[inline(always)]
 pub fn conflict_degree(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks: u32) -> u32 {
     if lanes == 0 {
         return 0;
     }
+    debug_assert!(banks.is_power_of_two() && banks <= 32);
     let words_per_lane = bytes.div_ceil(4).max(1);
-    let first = addresses[lanes.trailing_zeros() as usize];
+    let shift = banks.trailing_zeros();
+    let mut first = [0u32; 32];
+    for lane in 0..32 {
+        first[lane] = (addresses[lane] / 4) as u32;
+    }
     if words_per_lane == 1 {
-        // All lanes inside one row of the banks: each bank has one word at most.
-        let row = u64::from(banks) * 4;
-        let base = first / row;
-        if (0..32).all(|l| lanes >> l & 1 == 0 || addresses[l] / row == base) {
+        return turns(&first, lanes, shift);
+    }
+    let group = 32 / words_per_lane.min(32);
+    let mut total = 0;
+    for start in (0..32).step_by(group as usize) {
+        let members = lanes & (u32::MAX >> (32 - group)) << start;
+        if members == 0 {
+            continue;
+        }
+        // The words of the group's lanes, as if each lane asked for one.
+        let mut words = [0u32; 32];
+        let mut asked = 0u32;
+        for lane in (start..start + group as usize).filter(|lane| members >> lane & 1 == 1) {
+            for word in 0..words_per_lane.min(32) {
+                let at = (lane - start) as u32 * words_per_lane + word;
+                words[at as usize & 31] = first[lane] + word;
+                asked |= 1 << (at & 31);
+            }
+        }
+        total += turns(&words, asked, shift);
+    }
+    total
+}
+
+/// The most distinct words of one bank: each row of the banks adds one to the banks it is asked
+/// for, in counters of one bit a plane.
+#[inline(always)]
+fn turns(words: &[u32; 32], lanes: LaneMask, shift: u32) -> u32 {
+    let mut left = lanes;
+    let mut planes = [0u32; 6];
+    while left != 0 {
+        let row = words[left.trailing_zeros() as usize] >> shift;
+        let (mut same, mut asked) = (0u32, 0u32);
+        for lane in 0..32 {
+            let here = u32::from(words[lane] >> shift == row);
+            same |= here << lane;
+        }
+        same &= left;
+        for lane in 0..32 {
+            asked |= (same >> lane & 1) << (words[lane] & ((1 << shift) - 1));
+        }
+        left &= !same;
+        if left == 0 && planes == [0; 6] {
             return 1;
         }
-    }
-    let group = (32 / words_per_lane).max(1) as usize;
-    let mut turns = 0;
-    for start in (0..32).step_by(group) {
-        let mut words: Vec<u64> = (start..(start + group).min(32))
-            .filter(|&l| lanes >> l & 1 == 1)
-            .flat_map(|l| (0..u64::from(words_per_lane)).map(move |w| addresses[l] / 4 + w))
-            .collect();
-        words.sort_unstable();
-        words.dedup();
-        let mut per_bank = vec![0u32; banks as usize];
-        for word in words {
-            per_bank[(word % u64::from(banks)) as usize] += 1;
+        let mut carry = asked;
+        for plane in &mut planes {
+            (*plane, carry) = (*plane ^ carry, *plane & carry);
         }
-        turns += per_bank.into_iter().max().unwrap_or(0);
     }
-    turns
+    // The greatest count: from the highest plane down, keep the banks that can have it.
+    let (mut banks, mut most) = (u32::MAX, 0);
+    for (i, plane) in planes.iter().enumerate().rev() {
+        if banks & plane != 0 {
+            banks &= plane;
+            most |= 1 << i;
+        }
+    }
+    most
 }
 
 #[cfg(test)]
@@ -117,6 +160,38 @@ mod tests {
         let mut shared = SharedMemory::new(8, 32);
         shared.bytes_mut()[3] = 7;
         assert_eq!(shared.bytes(), [0, 0, 0, 7, 0, 0, 0, 0]);
+    }
+
+    /// As the definition says it, word by word.
+    fn literal(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks: u64) -> u32 {
+        let per_lane = bytes.div_ceil(4).max(1);
+        let group = (32 / per_lane).max(1) as usize;
+        let mut turns = 0;
+        for start in (0..32).step_by(group) {
+            let words: std::collections::BTreeSet<u64> = (start..start + group)
+                .filter(|&l| lanes >> l & 1 == 1)
+                .flat_map(|l| (0..u64::from(per_lane)).map(move |w| addresses[l] / 4 + w))
+                .collect();
+            let of = |bank| words.iter().filter(|&&word| word % banks == bank).count() as u32;
+            turns += (0..banks).map(of).max().unwrap_or(0);
+        }
+        turns
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn conflicts_equal_the_definition(
+            words in proptest::collection::vec(0u64..200, 32),
+            lanes: u32,
+            size in 0usize..5,
+            sixteen: bool,
+        ) {
+            let bytes = [1, 2, 4, 8, 16][size];
+            let banks = if sixteen { 16 } else { 32 };
+            let at = std::array::from_fn(|l| words[l] * bytes);
+            let got = conflict_degree(&at, lanes, bytes as u32, banks);
+            proptest::prop_assert_eq!(got, literal(&at, lanes, bytes as u32, banks.into()));
+        }
     }
 
     #[test]

@@ -5,13 +5,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use crate::access::{AccessKind, WarpAccess};
 use crate::address_space::{CONST_BASE, LOCAL_PHYSICAL};
 use crate::cache::{Cache, CacheStats, Outcome};
-use crate::coalesce::{lines, round_to_sectors};
+use crate::coalesce::{LineAccess, lines, round_to_sectors};
 use crate::fault::MemoryFault;
+use crate::held_lines::HeldLines;
 use crate::partition::{Mapping, Request};
 use crate::port::{AccessId, RegisterPort};
 use crate::programs::{BExp, Instruction, OpExp, ProgramId, ProgramSet, Room};
@@ -78,7 +77,6 @@ struct Instance {
     asked: u128,
     mask: u128,
     lanes: LaneMask,
-    data: [u8; 128],
     atomic: Option<Box<AtomicLanes>>,
     pinned: bool,
     travelled: bool,
@@ -90,21 +88,25 @@ struct Instance {
 #[derive(Debug)]
 pub struct SmMemory {
     spec: Arc<MemorySpec>,
-    programs: Arc<ProgramSet>,
+    /// Its own copy: it steps aside while micro steps change all else.
+    programs: ProgramSet,
     mapping: Mapping,
     l1: Cache,
     instances: Vec<Instance>,
+    /// By instance: the bytes it carries.
+    data: Vec<[u8; 128]>,
     free: Vec<u32>,
     /// Started in order, one line a cycle.
     lsu: VecDeque<u32>,
     lsu_free: Cycle,
     lsu_blocked: bool,
-    /// Lines an instance holds, with those that wait for it, first come first served.
-    held: FxHashMap<u64, VecDeque<u32>>,
-    /// Instances that wait for a way of a set.
-    set_waiters: FxHashMap<u64, VecDeque<u32>>,
+    /// Lines an instance holds, with those that wait for it or for a way of its set.
+    held: HeldLines,
     events: BinaryHeap<Reverse<(Cycle, u64, u32)>>,
-    replies: VecDeque<(Cycle, u32, Reply)>,
+    /// Replies on their way, by (cycle, partition, sequence): the instance each answers. Their
+    /// bytes are with the instance, which nothing touches meanwhile.
+    replies: BinaryHeap<Reverse<(Cycle, u32, u64, u32)>>,
+    parts: Vec<LineAccess>,
     sequence: u64,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
@@ -119,16 +121,17 @@ impl SmMemory {
     pub fn new(spec: Arc<MemorySpec>, programs: Arc<ProgramSet>) -> Self {
         Self {
             mapping: Mapping::new(&spec),
+            held: HeldLines::new(u64::from(spec.l1.sets().max(1))),
             l1: Cache::new(&spec.l1),
             instances: Vec::new(),
+            data: Vec::new(),
             free: Vec::new(),
             lsu: VecDeque::new(),
             lsu_free: 0,
             lsu_blocked: false,
-            held: FxHashMap::default(),
-            set_waiters: FxHashMap::default(),
             events: BinaryHeap::new(),
-            replies: VecDeque::new(),
+            replies: BinaryHeap::new(),
+            parts: Vec::new(),
             sequence: 0,
             outbox: Vec::new(),
             egress_free: 0,
@@ -137,7 +140,7 @@ impl SmMemory {
             runnable: Vec::new(),
             stats: SmMemoryStats::default(),
             spec,
-            programs,
+            programs: ProgramSet::clone(&programs),
         }
     }
 
@@ -164,24 +167,34 @@ impl SmMemory {
             || (matches!(access.cache_op, CacheOp::Ca | CacheOp::Lu) && access.semantics == Semantics::Weak);
         let sector = if through_l1 { self.spec.l1.sector_bytes } else { self.spec.l2.sector_bytes };
         let l2_sector = self.spec.l2.sector_bytes;
-        let mut begun = Vec::new();
-        lines(access.addresses, access.lanes, access.element_bytes, |part| begun.push(part));
-        for part in begun {
+        let mut parts = std::mem::take(&mut self.parts);
+        lines(access.addresses, access.lanes, access.element_bytes, &mut parts);
+        for part in parts.drain(..) {
             let mask = match access.kind {
                 AccessKind::Load => round_to_sectors(part.bytes, sector),
                 AccessKind::Store => part.bytes,
                 AccessKind::Atomic { .. } => round_to_sectors(part.bytes, l2_sector),
             };
-            let mut data = [0; 128];
+            let slot = self.free.pop().unwrap_or(self.instances.len() as u32);
+            self.data.resize(self.data.len().max(slot as usize + 1), [0; 128]);
+            self.held.reserve(slot as usize + 1);
+            let data = &mut self.data[slot as usize];
             let mut atomic = None;
             match access.kind {
                 AccessKind::Load => {}
                 AccessKind::Store => {
                     let size = access.element_bytes as usize;
                     // Ascending lanes: where two write one byte, the highest lane's stays.
-                    for lane in (0..32).filter(|lane| part.lanes >> lane & 1 == 1) {
+                    let mut rest = part.lanes;
+                    while rest != 0 {
+                        let lane = rest.trailing_zeros() as usize;
+                        rest &= rest - 1;
                         let at = (access.addresses[lane] & 127) as usize;
-                        data[at..at + size].copy_from_slice(&access.data[lane][..size]);
+                        if size == 4 {
+                            data[at..at + 4].copy_from_slice(&access.data[lane][..4]);
+                        } else {
+                            data[at..at + size].copy_from_slice(&access.data[lane][..size]);
+                        }
                     }
                 }
                 AccessKind::Atomic { op, ty, .. } => {
@@ -207,24 +220,19 @@ impl SmMemory {
                 asked: part.bytes,
                 mask,
                 lanes: part.lanes,
-                data,
                 atomic,
                 pinned: false,
                 travelled: false,
                 holds: false,
             };
-            let slot = match self.free.pop() {
-                Some(slot) => {
-                    self.instances[slot as usize] = instance;
-                    slot
-                }
-                None => {
-                    self.instances.push(instance);
-                    (self.instances.len() - 1) as u32
-                }
-            };
+            if let Some(place) = self.instances.get_mut(slot as usize) {
+                *place = instance;
+            } else {
+                self.instances.push(instance);
+            }
             self.lsu.push_back(slot);
         }
+        self.parts = parts;
         self.pump(now, port)
     }
 
@@ -233,7 +241,7 @@ impl SmMemory {
     pub fn next_event(&self) -> Option<Cycle> {
         let mut next = self.events.peek().map(|Reverse((at, _, _))| *at);
         let mut take = |at: Cycle| next = Some(next.map_or(at, |n| n.min(at)));
-        if let Some((at, ..)) = self.replies.front() {
+        if let Some(Reverse((at, ..))) = self.replies.peek() {
             take(*at);
         }
         if !self.lsu.is_empty() && !self.lsu_blocked {
@@ -250,10 +258,11 @@ impl SmMemory {
         while let Some(now) = self.next_event()
             && now < until
         {
-            while self.replies.front().is_some_and(|(at, ..)| *at <= now) {
-                if let Some((.., reply)) = self.replies.pop_front() {
-                    self.arrive(reply, now, port)?;
-                }
+            while let Some(&Reverse((at, .., slot))) = self.replies.peek()
+                && at <= now
+            {
+                self.replies.pop();
+                self.arrive(slot, now, port)?;
             }
             while let Some(&Reverse((at, _, slot))) = self.events.peek()
                 && at <= now
@@ -269,8 +278,14 @@ impl SmMemory {
     /// A reply of partition `from` arrives at `at`: replies take effect in the order (cycle,
     /// partition, sequence), whatever order they are delivered in.
     pub fn deliver(&mut self, reply: Reply, from: u32, at: Cycle) {
-        let place = self.replies.partition_point(|(cycle, source, _)| (*cycle, *source) <= (at, from));
-        self.replies.insert(place, (at, from, reply));
+        let instance = &mut self.instances[reply.slot as usize];
+        instance.pc = reply.pc;
+        match instance.kind {
+            AccessKind::Load => self.data[reply.slot as usize] = reply.data,
+            _ => instance.atomic = reply.atomic,
+        }
+        self.sequence += 1;
+        self.replies.push(Reverse((at, from, self.sequence, reply.slot)));
     }
 
     /// Gives what has left to `sink`: arrival cycle, partition, request.
@@ -297,7 +312,7 @@ impl SmMemory {
     pub fn check_idle(&self) -> Result<(), String> {
         let leaks = [
             (self.l1.pinned(), "pinned L1 lines"),
-            (self.held.len(), "held lines"),
+            (self.held.held(), "held lines"),
             (self.loads_away as usize, "loads away"),
             (self.stores_away as usize, "stores away"),
         ];
@@ -318,10 +333,10 @@ impl SmMemory {
             && let Some(&slot) = self.lsu.front()
         {
             let instance = &self.instances[slot as usize];
-            let waiters = self.held.get(&instance.line).map(VecDeque::len);
+            let waiters = self.held.holder(instance.set, instance.line).map(|(_, waiting)| waiting);
             let room = match instance.kind {
                 AccessKind::Load => {
-                    let merges = waiters.is_none_or(|n| n < self.spec.l1.mshr_merges as usize);
+                    let merges = waiters.is_none_or(|n| n < self.spec.l1.mshr_merges);
                     merges && (self.loads_away < self.spec.l1.mshrs || waiters.is_some())
                 }
                 _ => self.stores_away < self.spec.store_tokens,
@@ -347,12 +362,12 @@ impl SmMemory {
         let instance = &self.instances[slot as usize];
         let program = self.programs.get(instance.program);
         if program.touches_l1[0]
-            && let Some(waiting) = self.held.get_mut(&instance.line)
+            && let Some((holder, _)) = self.held.holder(instance.set, instance.line)
         {
             if matches!(instance.kind, AccessKind::Load) {
                 self.l1.stats.merges += 1;
             }
-            waiting.push_back(slot);
+            self.held.wait(holder, slot);
             return Ok(());
         }
         self.run(slot, now, port)
@@ -361,39 +376,39 @@ impl SmMemory {
     /// Runs micro steps of an instance and of those it lets go on.
     fn run(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
         self.runnable.push(slot);
-        while let Some(next) = self.runnable.pop() {
-            self.micro_steps(next, now, port)?;
+        let programs = std::mem::take(&mut self.programs);
+        let mut result = Ok(());
+        while result.is_ok()
+            && let Some(next) = self.runnable.pop()
+        {
+            result = self.micro_steps(&programs, next, now, port);
         }
-        Ok(())
+        self.programs = programs;
+        result
     }
 
-    fn arrive(&mut self, reply: Reply, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
-        let instance = &mut self.instances[reply.slot as usize];
-        instance.pc = reply.pc;
+    fn arrive(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
+        let instance = &mut self.instances[slot as usize];
         instance.travelled = true;
         match instance.kind {
             AccessKind::Load => {
-                instance.data = reply.data;
                 self.loads_away -= 1;
                 self.stats.bytes_moved += u64::from(instance.mask.count_ones());
             }
-            _ => {
-                instance.atomic = reply.atomic;
-                self.stores_away -= 1;
-            }
+            _ => self.stores_away -= 1,
         }
         self.lsu_blocked = false;
-        self.run(reply.slot, now, port)
+        self.run(slot, now, port)
     }
 
     /// Micro steps until the instance ends, leaves, or waits for a cycle or a line.
     fn micro_steps(
         &mut self,
+        programs: &ProgramSet,
         slot: u32,
         now: Cycle,
         port: &mut impl RegisterPort,
     ) -> Result<(), MemoryFault> {
-        let programs = Arc::clone(&self.programs);
         let index = slot as usize;
         let program = programs.get(self.instances[index].program);
         let mut read = false;
@@ -423,11 +438,11 @@ impl SmMemory {
                                     self.send_write_back(line, mask, data, now);
                                     continue;
                                 }
-                                self.set_waiters.entry(set).or_default().push_back(slot);
+                                self.held.wait_for_set(set, slot);
                             } else {
                                 // Pinned by another operation: its unpinning wakes the set.
                                 let set = self.instances[index].set;
-                                self.set_waiters.entry(set).or_default().push_back(slot);
+                                self.held.wait_for_set(set, slot);
                             }
                             self.hold_line(index, true);
                             return Ok(());
@@ -472,7 +487,7 @@ impl SmMemory {
         let instance = &mut self.instances[index];
         if touches_l1 && !instance.holds {
             instance.holds = true;
-            self.held.entry(instance.line).or_default();
+            self.held.hold(instance.set, instance.line, index as u32);
         }
     }
 
@@ -484,15 +499,9 @@ impl SmMemory {
             return;
         }
         instance.holds = false;
-        let line = instance.line;
-        match self.held.get_mut(&line).and_then(VecDeque::pop_front) {
-            Some(next) => {
-                self.instances[next as usize].holds = true;
-                self.runnable.push(next);
-            }
-            None => {
-                self.held.remove(&line);
-            }
+        if let Some(next) = self.held.release(instance.set, index as u32) {
+            self.instances[next as usize].holds = true;
+            self.runnable.push(next);
         }
     }
 
@@ -519,22 +528,23 @@ impl SmMemory {
     fn operate(&mut self, op: OpExp, index: usize, now: Cycle, port: &mut impl RegisterPort) -> Outcome {
         let l1 = &mut self.l1;
         let i = &mut self.instances[index];
+        let data = &mut self.data[index];
         match op {
             OpExp::ReadL1 => {
-                let outcome = l1.read(i.set, i.line, i.mask, &mut i.data, &mut i.pinned);
+                let outcome = l1.read(i.set, i.line, i.mask, data, &mut i.pinned);
                 if outcome == Outcome::Done {
                     let set = i.set;
-                    self.wake_set(set);
+                    self.held.wake_set(set, &mut self.runnable);
                 }
                 outcome
             }
-            OpExp::WriteL1 => l1.write(i.set, i.line, i.asked, &i.data),
+            OpExp::WriteL1 => l1.write(i.set, i.line, i.asked, data),
             OpExp::WriteThroughL1 => {
-                l1.write_through(i.set, i.line, i.asked, &i.data);
+                l1.write_through(i.set, i.line, i.asked, data);
                 Outcome::Done
             }
             OpExp::ReserveL1 => l1.reserve(i.set, i.line, i.mask, &mut i.pinned),
-            OpExp::UpdateL1 => l1.update(i.set, i.line, i.mask, &i.data),
+            OpExp::UpdateL1 => l1.update(i.set, i.line, i.mask, data),
             OpExp::EvictL1 => l1.evict(i.set, i.line),
             OpExp::DiscardL1 => l1.discard(i.set, i.line),
             OpExp::ClassifyFirstL1 => {
@@ -552,7 +562,7 @@ impl SmMemory {
             OpExp::WriteToRegs => {
                 match (&i.kind, &i.atomic) {
                     (AccessKind::Load, _) => {
-                        port.write_to_regs(i.access, i.lanes, i.line, &i.data, now);
+                        port.write_to_regs(i.access, i.lanes, i.line, data, now);
                     }
                     (AccessKind::Atomic { .. }, Some(atomic)) => {
                         port.write_atomic_results(i.access, i.lanes, &atomic.old, now);
@@ -569,16 +579,6 @@ impl SmMemory {
         }
     }
 
-    /// A line of the set may be evictable now: its waiters look again, in order.
-    fn wake_set(&mut self, set: u64) {
-        if self.set_waiters.is_empty() {
-            return;
-        }
-        if let Some(waiting) = self.set_waiters.remove(&set) {
-            self.runnable.extend(waiting.into_iter().rev());
-        }
-    }
-
     fn send(&mut self, slot: u32, now: Cycle) {
         let index = slot as usize;
         let instance = &mut self.instances[index];
@@ -588,13 +588,14 @@ impl SmMemory {
         }
         let request = Request {
             slot: Some(slot),
+            local: 0,
             program: instance.program,
             pc: instance.pc,
             line: instance.line,
             asked: instance.asked,
             mask: instance.mask,
             is_load,
-            data: instance.data,
+            data: self.data[index],
             atomic: instance.atomic.take(),
         };
         let payload = if is_load { 0 } else { instance.asked.count_ones() };
@@ -604,6 +605,7 @@ impl SmMemory {
     fn send_write_back(&mut self, line: u64, mask: u128, data: [u8; 128], now: Cycle) {
         let request = Request {
             slot: None,
+            local: 0,
             program: 0,
             pc: 0,
             line,
@@ -616,7 +618,7 @@ impl SmMemory {
         self.depart(request, mask.count_ones(), now);
     }
 
-    fn depart(&mut self, request: Request, payload: u32, now: Cycle) {
+    fn depart(&mut self, mut request: Request, payload: u32, now: Cycle) {
         let net = &self.spec.interconnect;
         let bytes = net.header_bytes + payload;
         let start = self.egress_free.max(now);
@@ -624,7 +626,8 @@ impl SmMemory {
         let arrival = self.egress_free + Cycle::from(net.latency);
         self.stats.requests += 1;
         self.stats.bytes_moved += u64::from(payload);
-        let (partition, _) = self.mapping.place(request.line);
+        let (partition, local) = self.mapping.place(request.line);
+        request.local = local;
         self.outbox.push((arrival, partition, request));
     }
 

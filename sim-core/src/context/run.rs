@@ -38,6 +38,7 @@ impl Context {
             warp_size: self.chip.limits.warp_size,
             barriers: self.chip.limits.num_barrier_indices as usize,
             sms: self.chip.limits.num_processors,
+            instruction_set: self.set,
             core_khz: self.chip.clocks().core_khz,
             compute_capability: self.chip.capability(),
             check: self.options.check,

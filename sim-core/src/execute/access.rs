@@ -2,26 +2,23 @@
 //! addresses, generic addressing, alignment and bounds, and the shared, constant and parameter
 //! accesses that never leave the SM. What must leave it becomes a [`Request`].
 
-use std::sync::Arc;
-
-use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Row};
-use sim_memory::address_space::{CONST_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-use sim_memory::atomics;
-use sim_memory::shared::conflict_degree;
+use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
+use sim_memory::address_space::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
 use super::{Resident, Step, read_row};
 use crate::error::Bottom;
+use crate::grid::{Code, Kernel};
+use crate::lanes::each;
 use crate::lanes::file::LaneRow;
-use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::reconvergence::{Lanes, Reconvergence};
+use crate::warp::Warp;
 
 /// What a split asks of global or local memory.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Home warp.
     pub warp: usize,
-    /// The split that runs.
-    pub split: SplitId,
     /// Index of the operation in its program.
     pub pc: u32,
     /// Global or local.
@@ -57,7 +54,6 @@ impl Default for Requests {
     fn default() -> Self {
         let empty = Request {
             warp: 0,
-            split: 0,
             pc: 0,
             space: StateSpace::Global,
             lanes: 0,
@@ -191,61 +187,91 @@ pub fn write_loaded_word(
     }
 }
 
-impl<P: Reconvergence> Resident<P> {
-    /// The lanes' addresses as the instruction computes them.
-    fn addresses(&self, w: usize, op: &Op, facts: &MemoryOp) -> [u64; 32] {
-        let warp = &self.warps[w];
-        let code = &self.kernels[warp.kernel].code;
-        if !op.src[0].is_some() {
-            return [op.imm as u64; 32];
-        }
-        if facts.address_64 {
-            std::array::from_fn(|lane| {
-                read_element(&warp.rows, &code.consts, op.src[0], lane as u32, 64).wrapping_add_signed(op.imm)
-            })
-        } else {
-            let row = read_row(&warp.rows, &code.consts, op.src[0]);
-            std::array::from_fn(|lane| u64::from(row[lane].wrapping_add(op.imm as u32)))
+/// The addresses of an access: each lane's own, inactive lanes at the first active one's, so that
+/// whatever holds for all 32 holds for those that take part.
+#[inline(always)]
+pub(super) fn addresses(warp: &Warp, code: &Code, op: &Op, facts: &MemoryOp, lanes: LaneMask) -> [u64; 32] {
+    let mut out = if !op.src[0].is_some() {
+        [op.imm as u64; 32]
+    } else if facts.address_64 {
+        let low = read_row(&warp.rows, &code.consts, op.src[0]);
+        let high = read_row(&warp.rows, &code.consts, Row(op.src[0].0 + 1));
+        each(|l| (u64::from(low[l]) | u64::from(high[l]) << 32).wrapping_add_signed(op.imm))
+    } else {
+        let row = read_row(&warp.rows, &code.consts, op.src[0]);
+        each(|l| u64::from(row[l].wrapping_add(op.imm as u32)))
+    };
+    if lanes != LaneMask::MAX {
+        let first = out[(lanes.trailing_zeros() & 31) as usize];
+        for lane in 0..32 {
+            out[lane] = if lanes >> lane & 1 == 1 { out[lane] } else { first };
         }
     }
+    out
+}
 
+/// All addresses of an access lie in the aligned block `(start, bytes)`, a power of two.
+#[inline(always)]
+fn block_of(addresses: &[u64; 32], bytes: u64) -> (u64, u64) {
+    let mut differ = 0;
+    for lane in 0..32 {
+        differ |= addresses[lane] ^ addresses[0];
+    }
+    let size = (differ | (bytes - 1)).checked_add(1).and_then(u64::checked_next_power_of_two);
+    size.map_or((0, u64::MAX), |size| (addresses[0] & !(size - 1), size))
+}
+
+impl<P: Reconvergence> Resident<P> {
     /// `ld`, `st`, `atom`, `red` [thr-ld] [thr-st] [thr-atom].
+    #[inline(always)]
     pub(super) fn access(
         &mut self,
-        split: SplitId,
+        kernel: &Kernel,
         w: usize,
+        pc: Pc,
         op: &Op,
         exec: LaneMask,
     ) -> Result<Step, Bottom> {
         self.requests.used = 0;
-        let Extra::Memory(facts) = op.extra else {
+        let Extra::Memory(facts) = &op.extra else {
             return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
         };
         if exec == 0 {
             return Ok(Step::Done);
         }
-        let mut addresses = self.addresses(w, op, &facts);
+        let code = &*kernel.code;
+        let mut addresses = addresses(&self.warps[w], code, op, facts, exec);
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
-        let low_bits = Lanes(exec).fold(0, |bits, lane| bits | addresses[lane as usize]);
-        if low_bits & (bits_below(bytes)) != 0 {
-            return Err(self.misaligned(exec, &addresses, bytes));
+        let mut low_bits = 0;
+        for lane in 0..32 {
+            low_bits |= addresses[lane];
+        }
+        if low_bits & bits_below(bytes) != 0 {
+            return Err(misaligned(exec, &addresses, bytes));
         }
         match facts.space {
-            StateSpace::Global => self.global(split, w, op, &facts, exec, &addresses),
-            StateSpace::Local => self.local(split, w, op, &facts, exec, &addresses),
-            StateSpace::Shared => self.shared(w, op, &facts, exec, &addresses),
-            StateSpace::Const | StateSpace::Param => self.constant(w, op, &facts, exec, &addresses),
+            StateSpace::Global => self.global(code, w, pc, op, facts, exec, &addresses),
+            StateSpace::Local => self.local(kernel, w, pc, op, facts, exec, &addresses),
+            StateSpace::Shared => self.shared(code, w, op, facts, exec, &addresses),
+            StateSpace::Const | StateSpace::Param => self.constant(w, op, facts, exec, &addresses),
             StateSpace::Generic => {
                 let within = |base: u64| {
-                    Lanes(exec)
-                        .filter(|&l| addresses[l as usize].wrapping_sub(base) < WINDOW_BYTES)
-                        .fold(0u32, |m, l| m | 1 << l)
+                    let mut inside = 0u32;
+                    for lane in 0..32 {
+                        let there = addresses[lane].wrapping_sub(base) < WINDOW_BYTES;
+                        inside |= u32::from(there) << lane;
+                    }
+                    inside & exec
                 };
                 let (shared, local) = (within(SHARED_WINDOW), within(LOCAL_WINDOW));
                 let global = exec & !shared & !local;
+                if global == exec {
+                    return self.global(code, w, pc, op, facts, exec, &addresses);
+                }
                 let mut step = Step::Done;
                 if global != 0 {
-                    step = self.global(split, w, op, &facts, global, &addresses)?;
+                    let own = only(&addresses, global);
+                    step = self.global(code, w, pc, op, facts, global, &own)?;
                 }
                 for lane in Lanes(shared) {
                     addresses[lane as usize] -= SHARED_WINDOW;
@@ -254,54 +280,55 @@ impl<P: Reconvergence> Resident<P> {
                     addresses[lane as usize] -= LOCAL_WINDOW;
                 }
                 if shared != 0 {
-                    let done = self.shared(w, op, &facts, shared, &addresses)?;
+                    let done = self.shared(code, w, op, facts, shared, &only(&addresses, shared))?;
                     if step == Step::Done {
                         step = done;
                     }
                 }
                 if local != 0 {
-                    step = self.local(split, w, op, &facts, local, &addresses)?;
+                    let own = only(&addresses, local);
+                    step = self.local(kernel, w, pc, op, facts, local, &own)?;
                 }
                 Ok(step)
             }
         }
     }
 
-    fn misaligned(&self, exec: LaneMask, addresses: &[u64; 32], bytes: u64) -> Bottom {
-        let lane = Lanes(exec).find(|&l| addresses[l as usize] & bits_below(bytes) != 0).unwrap_or_default();
-        Bottom::new(
-            "env-spaces",
-            1 << lane,
-            format!(
-                "misaligned address {:#x}: an access of {bytes} bytes must be aligned to {bytes}",
-                addresses[lane as usize]
-            ),
-        )
-    }
-
     /// Accesses to global memory: inside an allocation, or a fault that names the nearest one.
+    #[inline(always)]
     fn global(
         &mut self,
-        split: SplitId,
+        code: &Code,
         w: usize,
+        pc: Pc,
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; 32],
     ) -> Result<Step, Bottom> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
-        let (mut least, mut most) = (u64::MAX, 0);
-        for lane in Lanes(lanes) {
-            least = least.min(addresses[lane as usize]);
-            most = most.max(addresses[lane as usize]);
+        let (start, size) = block_of(addresses, bytes);
+        if self.world.allocations.find(start, size).is_none() {
+            self.in_buffers(lanes, addresses, bytes)?;
         }
+        self.request(code, w, pc, op, facts, lanes, StateSpace::Global, addresses, (0, 1));
+        Ok(Step::Access)
+    }
+
+    /// Looks at each lane's address by itself.
+    #[inline(never)]
+    fn in_buffers(&self, lanes: LaneMask, addresses: &[u64; 32], bytes: u64) -> Result<(), Bottom> {
         let allocations = &self.world.allocations;
-        let span = most.checked_add(bytes).map(|end| end - least);
-        let inside = span.is_some_and(|span| allocations.find(least, span).is_some());
-        if !inside {
-            for lane in Lanes(lanes) {
-                let address = addresses[lane as usize];
-                if allocations.find(address, bytes).is_none() {
+        let mut found: Option<std::ops::Range<u64>> = None;
+        for lane in Lanes(lanes) {
+            let address = addresses[lane as usize];
+            let end = address.saturating_add(bytes);
+            if found.as_ref().is_some_and(|range| range.start <= address && end <= range.end) {
+                continue;
+            }
+            match allocations.find(address, bytes) {
+                Some(allocation) => found = Some(allocation.range.clone()),
+                None => {
                     let near = allocations.nearest(address).map_or(String::new(), |a| {
                         format!(
                             "; the nearest buffer is `{}` at {:#x}..{:#x}",
@@ -316,22 +343,22 @@ impl<P: Reconvergence> Resident<P> {
                 }
             }
         }
-        self.request(split, w, op, facts, lanes, StateSpace::Global, addresses, (0, 1));
-        Ok(Step::Access)
+        Ok(())
     }
 
     /// Accesses to local memory: each lane's own, interleaved by lane in physical memory.
     fn local(
         &mut self,
-        split: SplitId,
+        kernel: &Kernel,
         w: usize,
+        pc: Pc,
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; 32],
     ) -> Result<Step, Bottom> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
-        let size = u64::from(self.kernels[self.warps[w].kernel].local_bytes);
+        let size = u64::from(kernel.local_bytes);
         for lane in Lanes(lanes) {
             let address = addresses[lane as usize];
             if address.checked_add(bytes).is_none_or(|end| end > size) {
@@ -344,18 +371,19 @@ impl<P: Reconvergence> Resident<P> {
         }
         let parts = bytes.div_ceil(4).clamp(1, 4) as u8;
         for part in 0..parts {
-            self.request(split, w, op, facts, lanes, StateSpace::Local, addresses, (part, parts));
+            self.request(&kernel.code, w, pc, op, facts, lanes, StateSpace::Local, addresses, (part, parts));
         }
         Ok(Step::Access)
     }
 
     /// The warp's memory action: the addresses, data and operands of the lanes that access
     /// [warp-mem].
-    #[allow(clippy::too_many_arguments, reason = "the facts of one access")]
+    #[inline(always)]
     fn request(
         &mut self,
-        split: SplitId,
+        code: &Code,
         w: usize,
+        pc: Pc,
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
@@ -363,23 +391,29 @@ impl<P: Reconvergence> Resident<P> {
         addresses: &[u64; 32],
         (part, parts): (u8, u8),
     ) {
-        let pc = self.policy.pc(split);
         let warp = &self.warps[w];
-        let code = &self.kernels[warp.kernel].code;
         let request = &mut self.requests.list[self.requests.used];
         self.requests.used += 1;
         request.warp = w;
-        request.split = split;
         request.pc = pc;
         request.space = space;
         request.lanes = lanes;
-        request.addresses = addresses.map(|a| a.wrapping_add(4 * u64::from(part)));
+        let from = 4 * u64::from(part);
+        for lane in 0..32 {
+            request.addresses[lane] = addresses[lane].wrapping_add(from);
+        }
         request.part = part;
         request.parts = parts;
         let whole = u32::from(facts.element_bytes) * u32::from(facts.vector);
         request.bytes = if parts > 1 { 4 } else { whole };
         let bits = u32::from(facts.reg_bits);
         match op.class {
+            OpClass::Store if whole == 4 && facts.vector == 1 && bits == 32 => {
+                let row = read_row(&warp.rows, &code.consts, op.src[1]);
+                for lane in 0..32 {
+                    request.data[lane][..4].copy_from_slice(&row[lane].to_le_bytes());
+                }
+            }
             OpClass::Store => {
                 let size = usize::from(facts.element_bytes);
                 for lane in Lanes(lanes) {
@@ -388,8 +422,7 @@ impl<P: Reconvergence> Resident<P> {
                         request.data[lane as usize][i * size..][..size]
                             .copy_from_slice(&value.to_le_bytes()[..size]);
                     }
-                    let from = 4 * usize::from(part);
-                    request.data[lane as usize].copy_within(from.., 0);
+                    request.data[lane as usize].copy_within(from as usize.., 0);
                 }
             }
             OpClass::Atomic => {
@@ -406,186 +439,29 @@ impl<P: Reconvergence> Resident<P> {
             _ => {}
         }
     }
+}
 
-    /// Accesses to shared memory happen at once: the SM's load-store unit processes them in
-    /// issue order, so this equals running their programs to completion.
-    fn shared(
-        &mut self,
-        w: usize,
-        op: &Op,
-        facts: &MemoryOp,
-        lanes: LaneMask,
-        addresses: &[u64; 32],
-    ) -> Result<Step, Bottom> {
-        let warp = &mut self.warps[w];
-        let code = Arc::clone(&self.kernels[warp.kernel].code);
-        let Some(block) = self.blocks[warp.block].as_mut() else {
-            return Err(Bottom::new("env-readShared", lanes, "the block is not resident"));
-        };
-        let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
-        let outside = |lane: u32, size: u64| {
-            Bottom::new(
-                "env-readShared",
-                1 << lane,
-                format!(
-                    "shared address {:#x} ({bytes} bytes) lies outside the block's {size} bytes",
-                    addresses[lane as usize]
-                ),
-            )
-        };
-        let size = block.shared.len() as u64;
-        let bits = u32::from(facts.reg_bits);
-        for lane in Lanes(lanes) {
-            let address = addresses[lane as usize];
-            if address.checked_add(bytes as u64).is_none_or(|end| end > size) {
-                return Err(outside(lane, size));
-            }
-        }
-        let memory = block.shared.bytes_mut();
-        match op.class {
-            OpClass::Load if bytes == 4 && bits == 32 => {
-                if let Some(row) = warp.rows.get_mut(usize::from(op.dst[0].0)) {
-                    for lane in Lanes(lanes) {
-                        let at = addresses[lane as usize] as usize;
-                        let value = from_bytes(&memory[at..at + 4]);
-                        row.0[lane as usize] = value as u32;
-                    }
-                }
-            }
-            OpClass::Load => {
-                for lane in Lanes(lanes) {
-                    let at = addresses[lane as usize] as usize;
-                    write_loaded(&mut warp.rows, op, facts, lane, &memory[at..at + bytes]);
-                }
-            }
-            OpClass::Store => {
-                let each = usize::from(facts.element_bytes);
-                for lane in Lanes(lanes) {
-                    let at = addresses[lane as usize] as usize;
-                    for (i, row) in op.src[1..].iter().take(facts.vector.into()).enumerate() {
-                        let value = read_element(&warp.rows, &code.consts, *row, lane, bits);
-                        memory[at + i * each..][..each].copy_from_slice(&value.to_le_bytes()[..each]);
-                    }
-                }
-            }
-            _ => {
-                let Some((operation, ty)) = facts.atomic else {
-                    return Err(Bottom::new("thr-atom", lanes, "an atomic without its operation"));
-                };
-                for lane in Lanes(lanes) {
-                    let at = addresses[lane as usize] as usize;
-                    let operand = |row: Row| match row.is_some() {
-                        true => read_element(&warp.rows, &code.consts, row, lane, bits),
-                        false => 0,
-                    };
-                    let (b, c) = (operand(op.src[1]), operand(op.src[2]));
-                    let old = from_bytes(&memory[at..at + bytes]);
-                    let new = atomics::apply(operation, ty, old, b, c);
-                    memory[at..at + bytes].copy_from_slice(&new.to_le_bytes()[..bytes]);
-                    if op.dst[0].is_some() {
-                        write_element(&mut warp.rows, op.dst[0], lane, extend(old, facts), bits);
-                    }
-                }
-            }
-        }
-        let latencies = &self.world.latency;
-        let degree = conflict_degree(addresses, lanes, bytes as u32, latencies.banks);
-        let latency = if op.class == OpClass::Atomic {
-            // Each lane that meets another's address runs the locked sequence again.
-            let same = most_at_one_address(addresses, lanes);
-            latencies.shared_atomic * same.max(1)
-        } else {
-            latencies.shared
-        };
-        Ok(Step::DoneAfter { latency: latency + degree.saturating_sub(1), occupancy: degree.max(1) })
-    }
+/// The addresses of `lanes`, the others at the first of theirs.
+fn only(addresses: &[u64; 32], lanes: LaneMask) -> [u64; 32] {
+    let first = addresses[(lanes.trailing_zeros() & 31) as usize];
+    each(|lane| if lanes >> lane & 1 == 1 { addresses[lane] } else { first })
+}
 
-    /// Loads from constant memory: bytes that no thread writes, so they are read at once; each
-    /// distinct address costs a turn of the constant cache.
-    fn constant(
-        &mut self,
-        w: usize,
-        op: &Op,
-        facts: &MemoryOp,
-        lanes: LaneMask,
-        addresses: &[u64; 32],
-    ) -> Result<Step, Bottom> {
-        if op.class != OpClass::Load {
-            return Err(Bottom::new("env-writeDevice", lanes, "threads do not write constant memory"));
-        }
-        let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
-        let world = Arc::clone(&self.world);
-        let warp = &mut self.warps[w];
-        let mut buffer = [0u8; 16];
-        let mut distinct = 0;
-        let mut last = None;
-        for lane in Lanes(lanes) {
-            let address = addresses[lane as usize];
-            if last != Some(address) {
-                let physical = address.wrapping_add(CONST_BASE);
-                if world.allocations.find(physical, bytes).is_none() {
-                    return Err(Bottom::new(
-                        "env-readDevice",
-                        1 << lane,
-                        format!("constant address {address:#x} ({bytes} bytes) lies in no variable"),
-                    ));
-                }
-                world.memory.read(physical, &mut buffer[..bytes as usize]);
-                distinct +=
-                    u32::from(!Lanes(lanes & ((1 << lane) - 1)).any(|l| addresses[l as usize] == address));
-                last = Some(address);
-            }
-            write_loaded(&mut warp.rows, op, facts, lane, &buffer[..bytes as usize]);
-        }
-        Ok(Step::DoneAfter {
-            latency: world.latency.constant + distinct.saturating_sub(1),
-            occupancy: distinct.max(1),
-        })
-    }
-
-    /// `ld.param` of a kernel: the parameter block lies in constant memory.
-    pub(super) fn load_param(&mut self, w: usize, op: &Op, exec: LaneMask) -> Result<Step, Bottom> {
-        let Extra::Memory(facts) = op.extra else {
-            return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
-        };
-        let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
-        let addresses = self.addresses(w, op, &facts);
-        let warp = &mut self.warps[w];
-        let kernel = &self.kernels[warp.kernel];
-        let (mut distinct, mut last) = (0, None);
-        for lane in Lanes(exec) {
-            let at = addresses[lane as usize];
-            let found = usize::try_from(at).ok().and_then(|at| kernel.params.get(at..at.checked_add(bytes)?));
-            let Some(found) = found else {
-                return Err(Bottom::new(
-                    "env-readDevice",
-                    1 << lane,
-                    format!(
-                        "parameter offset {at} ({bytes} bytes) lies outside the kernel's {} bytes",
-                        kernel.params.len()
-                    ),
-                ));
-            };
-            distinct += u32::from(last != Some(at));
-            last = Some(at);
-            write_loaded(&mut warp.rows, op, &facts, lane, found);
-        }
-        Ok(Step::DoneAfter {
-            latency: self.world.latency.constant + distinct.saturating_sub(1),
-            occupancy: distinct.max(1),
-        })
-    }
+#[cold]
+fn misaligned(exec: LaneMask, addresses: &[u64; 32], bytes: u64) -> Bottom {
+    let lane = Lanes(exec).find(|&l| addresses[l as usize] & bits_below(bytes) != 0).unwrap_or_default();
+    Bottom::new(
+        "env-spaces",
+        1 << lane,
+        format!(
+            "misaligned address {:#x}: an access of {bytes} bytes must be aligned to {bytes}",
+            addresses[lane as usize]
+        ),
+    )
 }
 
 /// The low bits that must be zero in an address aligned to `bytes`.
+#[inline(always)]
 fn bits_below(bytes: u64) -> u64 {
     bytes.next_power_of_two() - 1
-}
-
-/// The most lanes that share one address.
-fn most_at_one_address(addresses: &[u64; 32], lanes: LaneMask) -> u32 {
-    Lanes(lanes)
-        .map(|lane| Lanes(lanes).filter(|&l| addresses[l as usize] == addresses[lane as usize]).count())
-        .max()
-        .unwrap_or(0) as u32
 }

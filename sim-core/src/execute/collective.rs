@@ -10,7 +10,7 @@ use sim_memory::vocabulary::LaneMask;
 use super::access::{read_element, write_element};
 use super::{Meeting, Resident, Step, guard, read_row, write_pred};
 use crate::error::Bottom;
-use crate::grid::Code;
+use crate::grid::{Code, Kernel};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 
 /// vote for the `.all`, `.any` and `.uni` modes and `.ballot` [vote-all] [vote-any] [vote-uni]
@@ -49,6 +49,7 @@ impl<P: Reconvergence> Resident<P> {
     /// [warp-comm] [thr-vote].
     pub(super) fn collective(
         &mut self,
+        kernels: &[Arc<Kernel>],
         split: SplitId,
         w: usize,
         pc: Pc,
@@ -60,7 +61,7 @@ impl<P: Reconvergence> Resident<P> {
             self.policy.advance(split);
             return Ok(Step::Done);
         }
-        let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
+        let code = &*kernels[self.warps[w].kernel].code;
         let Some(mask_row) = sync_mask(op) else {
             if !P::WHOLE_WARP && !self.world.schedule_dependent {
                 return Err(Bottom::new(
@@ -70,7 +71,7 @@ impl<P: Reconvergence> Resident<P> {
                      changes; a workload that allows it declares `schedule: dependent`",
                 ));
             }
-            self.compute(w, op, &code, exec, exec)?;
+            self.compute(w, op, code, exec, exec)?;
             self.policy.advance(split);
             return Ok(Step::Done);
         };
@@ -104,7 +105,7 @@ impl<P: Reconvergence> Resident<P> {
             ));
         }
         if live & !exec == 0 {
-            self.compute(w, op, &code, live, wanted)?;
+            self.compute(w, op, code, live, wanted)?;
             self.policy.advance(split);
             return Ok(Step::Done);
         }
@@ -118,14 +119,14 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         self.policy.advance(split);
-        self.reevaluate_meetings(w)?;
+        self.reevaluate_meetings(kernels, w)?;
         let waits = self.meetings.iter().any(|m| m.splits.contains(&split));
         self.touched.retain(|&other| other != split);
         Ok(if waits { Step::Parked } else { Step::Done })
     }
 
     /// Ends the meetings of a warp whose lanes have all arrived or exited.
-    pub(super) fn reevaluate_meetings(&mut self, w: usize) -> Result<(), Bottom> {
+    pub(super) fn reevaluate_meetings(&mut self, kernels: &[Arc<Kernel>], w: usize) -> Result<(), Bottom> {
         let mut i = 0;
         while i < self.meetings.len() {
             let live = self.warps[w].live();
@@ -135,9 +136,9 @@ impl<P: Reconvergence> Resident<P> {
                 continue;
             }
             let meeting = self.meetings.remove(i);
-            let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
+            let code = &*kernels[self.warps[w].kernel].code;
             let op = &code.program.ops[meeting.pc as usize];
-            self.compute(w, op, &code, meeting.arrived, meeting.mask)?;
+            self.compute(w, op, code, meeting.arrived, meeting.mask)?;
             self.touched.extend(&meeting.splits);
         }
         Ok(())

@@ -1,12 +1,14 @@
 //! Control flow (CS §5.3.2 bra, call, return, exit; §5.4.3 rule bra): lanes say where they want
 //! to go, the policy decides who goes when, the shadow pcs follow each thread.
 
+use std::sync::Arc;
+
 use sim_frontend::program::{NO_PC, Op, OpClass, OpInfo, Pc};
 use sim_memory::vocabulary::LaneMask;
 
 use super::{Resident, Step, read_row};
 use crate::error::Bottom;
-use crate::grid::Code;
+use crate::grid::{Code, Kernel};
 use crate::monitor::Check;
 use crate::reconvergence::{Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
 
@@ -16,6 +18,7 @@ impl<P: Reconvergence> Resident<P> {
     /// [thr-break] [warp-bra].
     pub(super) fn control(
         &mut self,
+        kernels: &[Arc<Kernel>],
         split: SplitId,
         w: usize,
         pc: Pc,
@@ -82,7 +85,7 @@ impl<P: Reconvergence> Resident<P> {
                     self.warps[w].shadow.exit(mask, exec, info.base_pc);
                 }
                 let cost = self.policy.exited(split, exec, &mut self.touched)?;
-                self.end_threads(w, exec)?;
+                self.end_threads(kernels, w, exec)?;
                 cost
             }
             C::Break => {
@@ -219,7 +222,7 @@ impl<P: Reconvergence> Resident<P> {
 
     /// Threads of a warp have ended: barriers and collectives that wait for live threads look
     /// again.
-    fn end_threads(&mut self, w: usize, lanes: LaneMask) -> Result<(), Bottom> {
+    fn end_threads(&mut self, kernels: &[Arc<Kernel>], w: usize, lanes: LaneMask) -> Result<(), Bottom> {
         if lanes == 0 {
             return Ok(());
         }
@@ -234,7 +237,7 @@ impl<P: Reconvergence> Resident<P> {
         if over {
             self.ended.push(w);
         }
-        self.reevaluate_barriers(block_slot);
-        self.reevaluate_meetings(w)
+        self.reevaluate_barriers(kernels, block_slot);
+        self.reevaluate_meetings(kernels, w)
     }
 }

@@ -6,6 +6,7 @@ mod access;
 mod collective;
 mod control;
 mod meet;
+mod on_chip;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use crate::barrier::{Arrival, BarrierEnv, Completed};
 use crate::block::Block;
 use crate::error::Bottom;
 use crate::grid::{Hot, Kernel};
+use crate::lanes::InstructionSet;
 use crate::lanes::file::LaneFile;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
@@ -79,6 +81,8 @@ pub struct World {
     pub barriers: usize,
     /// Number of SMs.
     pub sms: u32,
+    /// What the host has: the issue loop is compiled for it.
+    pub instruction_set: InstructionSet,
     /// Kilohertz of the core clock, for `%globaltimer`.
     pub core_khz: u64,
     /// Compute capability, major * 10 + minor.
@@ -260,8 +264,8 @@ impl<P: Reconvergence> Resident<P> {
         self.step_rare(split, w, pc, mask, exec, now)
     }
 
-    /// Everything but data operations.
-    fn step_rare(
+    /// Everything but data operations, after the checks.
+    pub fn step_rare(
         &mut self,
         split: SplitId,
         w: usize,
@@ -270,8 +274,50 @@ impl<P: Reconvergence> Resident<P> {
         exec: LaneMask,
         now: Cycle,
     ) -> Result<Step, Bottom> {
+        // The kernels step aside meanwhile: their code is read while all else changes.
+        let kernels = std::mem::take(&mut self.kernels);
+        let step = match self.world.instruction_set {
+            InstructionSet::Baseline => self.step_by_class(&kernels, split, w, pc, mask, exec, now),
+            // SAFETY: the set is one that `InstructionSet::available` found on this host, and
+            // both sets hold these features.
+            #[allow(unsafe_code, reason = "addresses and words of 32 lanes are vectors")]
+            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe {
+                self.step_by_class_avx2(&kernels, split, w, pc, mask, exec, now)
+            },
+        };
+        self.kernels = kernels;
+        step
+    }
+
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
+    #[allow(unsafe_code, reason = "callers must have the features")]
+    unsafe fn step_by_class_avx2(
+        &mut self,
+        kernels: &[Arc<Kernel>],
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        mask: LaneMask,
+        exec: LaneMask,
+        now: Cycle,
+    ) -> Result<Step, Bottom> {
+        self.step_by_class(kernels, split, w, pc, mask, exec, now)
+    }
+
+    #[inline(always)]
+    fn step_by_class(
+        &mut self,
+        kernels: &[Arc<Kernel>],
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        mask: LaneMask,
+        exec: LaneMask,
+        now: Cycle,
+    ) -> Result<Step, Bottom> {
         self.touched.clear();
-        let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
+        let kernel = &*kernels[self.warps[w].kernel];
+        let code = &*kernel.code;
         let op = &code.program.ops[pc as usize];
         use OpClass as C;
         let step = match op.class {
@@ -285,21 +331,21 @@ impl<P: Reconvergence> Resident<P> {
             | C::Sync
             | C::PreBreak
             | C::Break
-            | C::PreReturn => return self.control(split, w, pc, mask, exec, &code),
-            C::Load | C::Store | C::Atomic => self.access(split, w, op, exec)?,
-            C::LoadParam => self.load_param(w, op, exec)?,
+            | C::PreReturn => return self.control(kernels, split, w, pc, mask, exec, code),
+            C::Load | C::Store | C::Atomic => self.access(kernel, w, pc, op, exec)?,
+            C::LoadParam => self.load_param(kernel, w, op, exec)?,
             C::Membar | C::Hint => Step::Done,
             C::Clock => {
                 self.clock(w, op, exec, now);
                 Step::Done
             }
-            C::Barrier => return self.barrier(split, w, pc, op, exec),
+            C::Barrier => return self.barrier(kernels, split, w, pc, op, exec),
             C::Vote | C::Shuffle | C::Match | C::Redux | C::WarpSync | C::ActiveMask => {
-                return self.collective(split, w, pc, op, mask, exec);
+                return self.collective(kernels, split, w, pc, op, mask, exec);
             }
             C::Sleep => {
                 let nanoseconds = match op.src[0].is_some() {
-                    true => self.lane_u32(w, &code, op.src[0], exec),
+                    true => self.lane_u32(w, code, op.src[0], exec),
                     false => op.imm as u32,
                 };
                 let cycles = u128::from(nanoseconds) * u128::from(self.world.core_khz) / 1_000_000;
@@ -348,7 +394,15 @@ impl<P: Reconvergence> Resident<P> {
 
     /// `bar` and `barrier` (CS §5.4.2, §5.5): lanes that name different barriers arrive at each
     /// [thr-barsync] [thr-bararrive] [thr-barred].
-    fn barrier(&mut self, split: SplitId, w: usize, pc: Pc, op: &Op, exec: LaneMask) -> Result<Step, Bottom> {
+    fn barrier(
+        &mut self,
+        kernels: &[Arc<Kernel>],
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        op: &Op,
+        exec: LaneMask,
+    ) -> Result<Step, Bottom> {
         let Extra::Barrier { kind, reduction } = op.extra else {
             return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
         };
@@ -356,7 +410,7 @@ impl<P: Reconvergence> Resident<P> {
             self.policy.advance(split);
             return Ok(Step::Done);
         }
-        let code = Arc::clone(&self.kernels[self.warps[w].kernel].code);
+        let code = &*kernels[self.warps[w].kernel].code;
         let warp = &self.warps[w];
         let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
         let predicate = guard(op.psrc[0], &warp.preds);
@@ -398,21 +452,21 @@ impl<P: Reconvergence> Resident<P> {
             completed.extend(block.barriers.arrive(arrival, default)?);
         }
         for barrier in completed {
-            self.complete_barrier(barrier);
+            self.complete_barrier(kernels, barrier);
         }
         if waits && self.waits[split as usize] != 0 { Ok(Step::Parked) } else { Ok(Step::Done) }
     }
 
     /// remBar: the splits that waited go on, with the result of the reduction in their
     /// registers [bar-rem] [block-endbar].
-    fn complete_barrier(&mut self, barrier: Completed) {
+    fn complete_barrier(&mut self, kernels: &[Arc<Kernel>], barrier: Completed) {
         for action in &barrier.actions {
             if action.kind == BarrierKind::Arrive {
                 continue;
             }
             let warp = &mut self.warps[action.warp];
             if let Some(result) = barrier.result {
-                let code = Arc::clone(&self.kernels[warp.kernel].code);
+                let code = &kernels[warp.kernel].code;
                 let op = &code.program.ops[action.pc as usize];
                 if op.dst[0].is_some() {
                     for lane in crate::reconvergence::Lanes(action.lanes) {
@@ -436,7 +490,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// Threads of a block have ended: barriers that wait for all live threads look again.
-    fn reevaluate_barriers(&mut self, block_slot: usize) {
+    fn reevaluate_barriers(&mut self, kernels: &[Arc<Kernel>], block_slot: usize) {
         let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
         let completed = match self.blocks[block_slot].as_mut() {
             Some(block) => {
@@ -446,14 +500,14 @@ impl<P: Reconvergence> Resident<P> {
             None => Vec::new(),
         };
         for barrier in completed {
-            self.complete_barrier(barrier);
+            self.complete_barrier(kernels, barrier);
         }
     }
 }
 
 /// Compares shadow pcs where the check asks for it, and keeps them in straight-line code.
-#[inline]
-fn check_split(
+#[inline(always)]
+pub(crate) fn check_split(
     warp: &mut Warp,
     verify: &mut bool,
     hot: &Hot,
@@ -465,14 +519,14 @@ fn check_split(
     if hot.injected {
         if !*verify {
             // The straight line that ended here is the threads' own.
-            let last = code.program.info[(pc as usize).saturating_sub(1)].base_pc;
+            let last = code.hot[(pc as usize).saturating_sub(1)].base_pc;
             warp.shadow.set(mask, last + 1);
             *verify = true;
         }
         return Ok(());
     }
     if *verify || check == Check::Full {
-        let base = code.program.info[pc as usize].base_pc;
+        let base = hot.base_pc;
         if let Some((lane, own)) = warp.shadow.disagrees(mask, base) {
             return Err(violation(mask, lane, own, base));
         }
@@ -497,7 +551,7 @@ fn violation(mask: LaneMask, lane: u32, own: Pc, base: Pc) -> Bottom {
 }
 
 /// The lanes for which a predicate operand is true [thr-exec-tt] [thr-exec-ff].
-#[inline]
+#[inline(always)]
 pub fn guard(pred: Pred, preds: &[u32]) -> LaneMask {
     let value = if pred.is_const() { u32::MAX } else { preds.get(pred.index()).copied().unwrap_or(0) };
     if pred.negated() { !value } else { value }
@@ -511,7 +565,7 @@ pub fn write_pred(preds: &mut [u32], pred: Pred, lanes: LaneMask, value: u32) {
 }
 
 /// A row of 32-bit values, of the warp or constant.
-#[inline]
+#[inline(always)]
 pub fn read_row<'a>(
     rows: &'a [crate::lanes::file::LaneRow],
     consts: &'a [crate::lanes::file::LaneRow],

@@ -9,17 +9,17 @@ use sim_memory::vocabulary::ScalarType as T;
 
 use super::file::LaneFile;
 use super::float::flush32;
-use super::{Variants, lane};
+use super::{Variants, each, lane};
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     match form.root {
         Root::Selp if form.ty.bits() == 64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b, p) = (f.r64(op.src[0]), f.r64(op.src[1]), f.pred(op.psrc[0]));
-            f.w64(op.dst[0], m, std::array::from_fn(|i| if p >> i & 1 == 1 { a[i] } else { b[i] }));
+            f.w64(op.dst[0], m, each(|i| if p >> i & 1 == 1 { a[i] } else { b[i] }));
         }),
         Root::Selp => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b, p) = (f.r32(op.src[0]), f.r32(op.src[1]), f.pred(op.psrc[0]));
-            f.w32(op.dst[0], m, std::array::from_fn(|i| if p >> i & 1 == 1 { a[i] } else { b[i] }));
+            f.w32(op.dst[0], m, each(|i| if p >> i & 1 == 1 { a[i] } else { b[i] }));
         }),
         Root::Slct => slct(form),
         _ => compare(form),
@@ -32,11 +32,7 @@ fn slct(form: &Form) -> Option<Variants> {
         ($read:ident, $write:ident, $at_least_zero:expr) => {
             lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
                 let (a, b, c) = (f.$read(op.src[0]), f.$read(op.src[1]), f.r32(op.src[2]));
-                f.$write(
-                    op.dst[0],
-                    m,
-                    std::array::from_fn(|i| if $at_least_zero(c[i]) { a[i] } else { b[i] }),
-                );
+                f.$write(op.dst[0], m, each(|i| if $at_least_zero(c[i]) { a[i] } else { b[i] }));
             })
         };
     }
@@ -62,7 +58,7 @@ fn finish(f: &mut LaneFile<'_>, op: &Op, m: u32, bits: u32, set: bool, float: bo
     let first = combine(bits, p);
     if set {
         let yes = if float { 1.0f32.to_bits() } else { u32::MAX };
-        f.w32(op.dst[0], m, std::array::from_fn(|i| if first >> i & 1 == 1 { yes } else { 0 }));
+        f.w32(op.dst[0], m, each(|i| if first >> i & 1 == 1 { yes } else { 0 }));
         return;
     }
     if op.pdst[1].is_some() {

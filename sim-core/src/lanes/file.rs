@@ -4,6 +4,8 @@
 use sim_frontend::program::{Pred, Row};
 use sim_memory::vocabulary::LaneMask;
 
+use super::each;
+
 /// One register row: 32 lanes of 32 bits. A 64-bit value takes two, low and high words, so that a
 /// lane's bits lie in its own words whatever the width: rows are reused with other widths by
 /// lanes that are elsewhere in the program.
@@ -42,7 +44,7 @@ impl LaneFile<'_> {
     #[inline(always)]
     pub fn r64(&self, row: Row) -> [u64; 32] {
         let (low, high) = (self.row(row), self.row(Row(row.0 + 1)));
-        std::array::from_fn(|i| u64::from(low.0[i]) | u64::from(high.0[i]) << 32)
+        each(|i| u64::from(low.0[i]) | u64::from(high.0[i]) << 32)
     }
 
     /// Writes `mask`'s lanes of 32 bits; a sink takes nothing.
@@ -62,8 +64,8 @@ impl LaneFile<'_> {
     #[inline(always)]
     pub fn w64(&mut self, row: Row, mask: LaneMask, values: [u64; 32]) {
         if row.is_some() {
-            self.w32(row, mask, values.map(|v| v as u32));
-            self.w32(Row(row.0 + 1), mask, values.map(|v| (v >> 32) as u32));
+            self.w32(row, mask, each(|i| values[i] as u32));
+            self.w32(Row(row.0 + 1), mask, each(|i| (values[i] >> 32) as u32));
         }
     }
 

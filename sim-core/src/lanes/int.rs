@@ -7,7 +7,7 @@ use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
 
 use super::file::LaneFile;
-use super::{Variants, bin32, bin64, lane, tri32, tri64, un32, un64};
+use super::{Variants, bin32, bin64, each, lane, tri32, tri64, un32, un64};
 
 /// One function of two values for all integer types.
 macro_rules! int2 {
@@ -211,7 +211,7 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Lop3 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let table = f.r32(op.src[3]);
             let (a, b, c) = (f.r32(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
-            f.w32(op.dst[0], m, std::array::from_fn(|i| lop3(a[i], b[i], c[i], table[i])));
+            f.w32(op.dst[0], m, each(|i| lop3(a[i], b[i], c[i], table[i])));
         }),
         R::Prmt => prmt(mods.prmt),
         _ => None,
@@ -264,7 +264,7 @@ fn carry32(f: &mut LaneFile<'_>, op: &Op, m: u32, sub: bool, reads: bool, writes
     let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
     let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
     let mut cout = 0;
-    let out = std::array::from_fn(|i| {
+    let out = each(|i| {
         let c = u64::from(cin >> i & 1);
         let wide = if sub {
             u64::from(a[i]).wrapping_sub(u64::from(b[i])).wrapping_sub(c)
@@ -285,7 +285,7 @@ fn carry64(f: &mut LaneFile<'_>, op: &Op, m: u32, sub: bool, reads: bool, writes
     let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
     let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
     let mut cout = 0;
-    let out = std::array::from_fn(|i| {
+    let out = each(|i| {
         let c = u128::from(cin >> i & 1);
         let wide = if sub {
             u128::from(a[i]).wrapping_sub(u128::from(b[i])).wrapping_sub(c)
@@ -332,7 +332,7 @@ fn mad_carry32(f: &mut LaneFile<'_>, op: &Op, m: u32, hi: bool, reads: bool, wri
     let (a, b, c) = (f.r32(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
     let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
     let mut cout = 0;
-    let out = std::array::from_fn(|i| {
+    let out = each(|i| {
         let product = if signed {
             (i64::from(a[i] as i32) * i64::from(b[i] as i32)) as u64
         } else {
@@ -355,7 +355,7 @@ fn mad_carry64(f: &mut LaneFile<'_>, op: &Op, m: u32, hi: bool, reads: bool, wri
     let (a, b, c) = (f.r64(op.src[0]), f.r64(op.src[1]), f.r64(op.src[2]));
     let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
     let mut cout = 0;
-    let out = std::array::from_fn(|i| {
+    let out = each(|i| {
         let product = if signed {
             (i128::from(a[i] as i64) * i128::from(b[i] as i64)) as u128
         } else {
@@ -437,13 +437,13 @@ fn mul_wide(ty: T, add: bool) -> Option<Variants> {
     fn to32(f: &mut LaneFile<'_>, op: &Op, m: u32, add: bool, g: impl Fn(u32, u32) -> u32) {
         let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
         let c = if add { f.r32(op.src[2]) } else { [0; 32] };
-        f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i]).wrapping_add(c[i])));
+        f.w32(op.dst[0], m, each(|i| g(a[i], b[i]).wrapping_add(c[i])));
     }
     #[inline(always)]
     fn to64(f: &mut LaneFile<'_>, op: &Op, m: u32, add: bool, g: impl Fn(u32, u32) -> u64) {
         let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
         let c = if add { f.r64(op.src[2]) } else { [0; 32] };
-        f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i]).wrapping_add(c[i])));
+        f.w64(op.dst[0], m, each(|i| g(a[i], b[i]).wrapping_add(c[i])));
     }
     match (ty, add) {
         (T::S16, false) => {
@@ -533,7 +533,7 @@ fn shift(form: &Form) -> Option<Variants> {
     #[inline(always)]
     fn by64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64, u32) -> u64) {
         let (a, b) = (f.r64(op.src[0]), f.r32(op.src[1]));
-        f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i])));
+        f.w64(op.dst[0], m, each(|i| g(a[i], b[i])));
     }
     let left = form.root == R::Shl;
     match (form.ty, left) {
@@ -570,7 +570,7 @@ fn shift(form: &Form) -> Option<Variants> {
 #[inline(always)]
 fn long_to_word(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64) -> u32) {
     let a = f.r64(op.src[0]);
-    f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i])));
+    f.w32(op.dst[0], m, each(|i| g(a[i])));
 }
 
 fn bfind(ty: T, shiftamt: bool) -> Option<Variants> {
@@ -627,7 +627,7 @@ fn bfe(ty: T) -> Option<Variants> {
     #[inline(always)]
     fn long(f: &mut LaneFile<'_>, op: &Op, m: u32, signed: bool) {
         let (a, b, c) = (f.r64(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
-        f.w64(op.dst[0], m, std::array::from_fn(|i| extract(a[i], b[i], c[i], 64, signed)));
+        f.w64(op.dst[0], m, each(|i| extract(a[i], b[i], c[i], 64, signed)));
     }
     match ty {
         T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(
@@ -665,16 +665,12 @@ fn bfi(ty: T) -> Option<Variants> {
         T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
             let (c, d) = (f.r32(op.src[2]), f.r32(op.src[3]));
-            f.w32(
-                op.dst[0],
-                m,
-                std::array::from_fn(|i| insert(a[i].into(), b[i].into(), c[i], d[i], 32) as u32),
-            );
+            f.w32(op.dst[0], m, each(|i| insert(a[i].into(), b[i].into(), c[i], d[i], 32) as u32));
         }),
         _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
             let (c, d) = (f.r32(op.src[2]), f.r32(op.src[3]));
-            f.w64(op.dst[0], m, std::array::from_fn(|i| insert(a[i], b[i], c[i], d[i], 64)));
+            f.w64(op.dst[0], m, each(|i| insert(a[i], b[i], c[i], d[i], 64)));
         }),
     }
 }
@@ -709,12 +705,12 @@ pub(crate) fn permute(a: u32, b: u32, c: u32, mode: Option<PrmtMode>) -> u32 {
                 out | u32::from(byte) << (8 * i)
             });
         }
-        Some(PrmtMode::F4e) => std::array::from_fn(|i| (k + i) & 7),
-        Some(PrmtMode::B4e) => std::array::from_fn(|i| (k + 8 - i) & 7),
+        Some(PrmtMode::F4e) => each(|i| (k + i) & 7),
+        Some(PrmtMode::B4e) => each(|i| (k + 8 - i) & 7),
         Some(PrmtMode::Rc8) => [k; 4],
-        Some(PrmtMode::Ecl) => std::array::from_fn(|i| i.max(k)),
-        Some(PrmtMode::Ecr) => std::array::from_fn(|i| i.min(k)),
-        Some(PrmtMode::Rc16) => std::array::from_fn(|i| (k & 1) * 2 + (i & 1)),
+        Some(PrmtMode::Ecl) => each(|i| i.max(k)),
+        Some(PrmtMode::Ecr) => each(|i| i.min(k)),
+        Some(PrmtMode::Rc16) => each(|i| (k & 1) * 2 + (i & 1)),
     };
     u32::from_le_bytes(select.map(|i| bytes[i]))
 }

@@ -136,46 +136,57 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
     variants.map(|variants| variants[isa as usize])
 }
 
+/// An array lane by lane: a plain loop, which takes on the caller's instruction set;
+/// `std::array::from_fn` is compiled on its own, for what every host has.
+#[inline(always)]
+pub(crate) fn each<T: Copy + Default, const N: usize>(mut f: impl FnMut(usize) -> T) -> [T; N] {
+    let mut out = [T::default(); N];
+    for i in 0..N {
+        out[i] = f(i);
+    }
+    out
+}
+
 /// Maps 32-bit lanes.
 #[inline(always)]
 pub(crate) fn un32(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u32) -> u32) {
     let a = f.r32(op.src[0]);
-    f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i])));
+    f.w32(op.dst[0], m, each(|i| g(a[i])));
 }
 
 /// Maps pairs of 32-bit lanes.
 #[inline(always)]
 pub(crate) fn bin32(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u32, u32) -> u32) {
     let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-    f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i])));
+    f.w32(op.dst[0], m, each(|i| g(a[i], b[i])));
 }
 
 /// Maps triples of 32-bit lanes.
 #[inline(always)]
 pub(crate) fn tri32(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u32, u32, u32) -> u32) {
     let (a, b, c) = (f.r32(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
-    f.w32(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i], c[i])));
+    f.w32(op.dst[0], m, each(|i| g(a[i], b[i], c[i])));
 }
 
 /// Maps 64-bit lanes.
 #[inline(always)]
 pub(crate) fn un64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64) -> u64) {
     let a = f.r64(op.src[0]);
-    f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i])));
+    f.w64(op.dst[0], m, each(|i| g(a[i])));
 }
 
 /// Maps pairs of 64-bit lanes.
 #[inline(always)]
 pub(crate) fn bin64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64, u64) -> u64) {
     let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
-    f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i])));
+    f.w64(op.dst[0], m, each(|i| g(a[i], b[i])));
 }
 
 /// Maps triples of 64-bit lanes.
 #[inline(always)]
 pub(crate) fn tri64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64, u64, u64) -> u64) {
     let (a, b, c) = (f.r64(op.src[0]), f.r64(op.src[1]), f.r64(op.src[2]));
-    f.w64(op.dst[0], m, std::array::from_fn(|i| g(a[i], b[i], c[i])));
+    f.w64(op.dst[0], m, each(|i| g(a[i], b[i], c[i])));
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
 
 use super::file::LaneFile;
-use super::{Variants, lane, un32, un64};
+use super::{Variants, each, lane, un32, un64};
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     if form.ty == T::Pred {
@@ -37,11 +37,11 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         // x = {a, b}
         (2, 64, 32) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-            f.w64(op.dst[0], m, std::array::from_fn(|i| u64::from(a[i]) | u64::from(b[i]) << 32));
+            f.w64(op.dst[0], m, each(|i| u64::from(a[i]) | u64::from(b[i]) << 32));
         }),
         (2, 32, 16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-            f.w32(op.dst[0], m, std::array::from_fn(|i| a[i] & 0xffff | b[i] << 16));
+            f.w32(op.dst[0], m, each(|i| a[i] & 0xffff | b[i] << 16));
         }),
         (4, 64, 16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let mut out = [0u64; 32];

@@ -3,31 +3,31 @@
 //! of the memory environment. Cycles on which nothing can happen are jumped over.
 
 pub mod accesses;
+mod issue;
 pub mod scheduler;
 pub mod stats;
 pub mod units;
+mod watch;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::isa::UnitClass;
-use sim_frontend::program::{Extra, OpClass};
-use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::partition::Request;
 use sim_memory::sm_memory::{Reply, SmMemory};
-use sim_memory::vocabulary::{Cycle, StateSpace};
+use sim_memory::vocabulary::Cycle;
 
-use accesses::{ALONE, Accesses, InFlight, Port};
+use accesses::{Accesses, Port};
 use scheduler::{Picker, WarpScheduler};
 use stats::{STALLS, SmStats, Stall};
 use units::{UNIT_CLASSES, Units};
 
-use crate::error::{Bottom, Fault, FaultKind, Place};
-use crate::execute::{Resident, Step, World};
-use crate::grid::{Drain, Kernel};
+use crate::error::Fault;
+use crate::execute::{Resident, World};
+use crate::grid::Kernel;
+use crate::lanes::InstructionSet;
 use crate::reconvergence::{Reconvergence, SplitId};
-use crate::scoreboard::Readiness;
 use crate::wheel::Wheel;
 
 /// What arrives at an SM from the device component.
@@ -83,11 +83,40 @@ struct Lane {
     /// By unit class: splits whose next operation needs it.
     by_unit: Vec<u64>,
     candidates: Vec<u64>,
+    /// By place: order of admission of the split's warp.
+    ages: Vec<u64>,
     picker: Picker,
     counts: [u32; STATUSES],
     /// Cycles before this one are accounted for.
     accounted: Cycle,
-    reason: Stall,
+}
+
+impl Lane {
+    /// A split goes from one status to another.
+    #[inline(always)]
+    fn set_status(&mut self, old: &mut Status, new: Status) {
+        if *old != new {
+            // `Absent` is counted too, modulo 2^32: nobody reads it.
+            self.counts[*old as usize] = self.counts[*old as usize].wrapping_sub(1);
+            self.counts[new as usize] = self.counts[new as usize].wrapping_add(1);
+            *old = new;
+        }
+    }
+
+    /// Why nothing issues, once nothing does.
+    fn reason(&self, finishing: bool) -> Stall {
+        const ORDER: [(Status, Stall); 7] = [
+            (Status::Ready, Stall::Unit),
+            (Status::Dependency, Stall::Dependency),
+            (Status::Memory, Stall::Memory),
+            (Status::Drain, Stall::Drain),
+            (Status::Collective, Stall::Collective),
+            (Status::Barrier, Stall::Barrier),
+            (Status::Sleep, Stall::Sleep),
+        ];
+        let found = ORDER.iter().find(|(status, _)| self.counts[*status as usize] != 0);
+        found.map_or(if finishing { Stall::Finishing } else { Stall::Idle }, |(_, stall)| *stall)
+    }
 }
 
 /// One SM.
@@ -114,6 +143,7 @@ pub struct Sm<P> {
     next: Option<Cycle>,
     inbox: VecDeque<(Cycle, SmMessage)>,
     woken: Vec<usize>,
+    woken_bits: Vec<u64>,
     touched: Vec<SplitId>,
     done: Vec<BlockDone>,
     barrier_latency: u32,
@@ -121,6 +151,7 @@ pub struct Sm<P> {
     resident_warps: u32,
     finishing: Vec<usize>,
     load_store: usize,
+    instruction_set: InstructionSet,
 }
 
 impl<P: Reconvergence> Sm<P> {
@@ -139,14 +170,15 @@ impl<P: Reconvergence> Sm<P> {
         let per_scheduler = warps.div_ceil(schedulers) << split_shift;
         let words = per_scheduler.div_ceil(64);
         let splits = warps << split_shift;
+        let instruction_set = world.instruction_set;
         let lane = || Lane {
             ready: vec![0; words],
             by_unit: vec![0; words * UNIT_CLASSES],
             candidates: vec![0; words],
+            ages: vec![0; words * 64],
             picker: Picker::new(scheduler, words),
             counts: [0; STATUSES],
             accounted: 0,
-            reason: Stall::Idle,
         };
         Self {
             index,
@@ -166,6 +198,7 @@ impl<P: Reconvergence> Sm<P> {
             next: None,
             inbox: VecDeque::new(),
             woken: Vec::new(),
+            woken_bits: vec![0; words * schedulers],
             touched: Vec::new(),
             done: Vec::new(),
             barrier_latency: chip.sm.barrier_latency,
@@ -173,11 +206,12 @@ impl<P: Reconvergence> Sm<P> {
             resident_warps: 0,
             finishing: Vec::new(),
             load_store: UnitClass::LoadStore as usize,
+            instruction_set,
         }
     }
 
     /// Scheduler of a split, and its place in the scheduler's sets.
-    #[inline]
+    #[inline(always)]
     fn place(&self, split: SplitId) -> (usize, u32) {
         let warp = split >> self.split_shift;
         let within = split & ((1 << self.split_shift) - 1);
@@ -185,7 +219,7 @@ impl<P: Reconvergence> Sm<P> {
         (scheduler, ((local as u32) << self.split_shift) | within)
     }
 
-    #[inline]
+    #[inline(always)]
     fn split_at(&self, scheduler: usize, place: u32) -> SplitId {
         let warp = (place >> self.split_shift) * self.schedulers as u32 + scheduler as u32;
         (warp << self.split_shift) | (place & ((1 << self.split_shift) - 1))
@@ -224,6 +258,25 @@ impl<P: Reconvergence> Sm<P> {
     /// # Errors
     /// The first fault.
     pub fn run(&mut self, until: Cycle) -> Result<(), Box<Fault>> {
+        match self.instruction_set {
+            InstructionSet::Baseline => self.run_here(until),
+            // SAFETY: the set is one that `InstructionSet::available` found on this host, and
+            // both sets hold these features.
+            #[allow(unsafe_code, reason = "the loop is compiled for the host's bit operations")]
+            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe { self.run_avx2(until) },
+        }
+    }
+
+    /// The whole issue loop with the host's bit counts and vector moves: one call an epoch, not
+    /// one an operation.
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
+    #[allow(unsafe_code, reason = "callers must have the features")]
+    unsafe fn run_avx2(&mut self, until: Cycle) -> Result<(), Box<Fault>> {
+        self.run_here(until)
+    }
+
+    #[inline(always)]
+    fn run_here(&mut self, until: Cycle) -> Result<(), Box<Fault>> {
         while let Some(cycle) = self.next
             && cycle < until
         {
@@ -233,16 +286,19 @@ impl<P: Reconvergence> Sm<P> {
     }
 
     /// Accounts for idle issue slots up to `until`.
+    #[inline]
     pub fn account_until(&mut self, until: Cycle) {
         for lane in &mut self.lanes {
             if lane.accounted < until {
-                self.stats.stalls[lane.reason as usize] += until - lane.accounted;
+                let reason = lane.reason(!self.finishing.is_empty());
+                self.stats.stalls[reason as usize] += until - lane.accounted;
                 lane.accounted = until;
             }
         }
     }
 
     /// Everything that happens here on cycle `now`: arrivals, memory, wake-ups, issues.
+    #[inline(always)]
     fn cycle(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
         self.account_until(now);
         self.now = now;
@@ -254,56 +310,34 @@ impl<P: Reconvergence> Sm<P> {
         if self.memory.next_event().is_some_and(|at| at <= now) {
             self.advance_memory(now)?;
         }
-        let Self { wheel, lanes, words, .. } = self;
-        let words = *words;
-        let mut woke = false;
-        wheel.take(now, |word, bits| {
-            lanes[word / words].ready[word % words] |= bits;
-            woke = true;
-        });
-        if woke {
-            self.mark_woken();
+        if self.wheel.take(now, &mut self.woken_bits) {
+            for flat in 0..self.woken_bits.len() {
+                let mut bits = self.woken_bits[flat];
+                let (scheduler, word) =
+                    if self.words == 1 { (flat, 0) } else { (flat / self.words, flat % self.words) };
+                self.lanes[scheduler].ready[word] |= bits;
+                while bits != 0 {
+                    let split = self.split_at(scheduler, word as u32 * 64 + bits.trailing_zeros());
+                    bits &= bits - 1;
+                    self.lanes[scheduler].set_status(&mut self.status[split as usize], Status::Ready);
+                }
+            }
         }
         let mut issue_next = false;
         for scheduler in 0..self.schedulers {
-            if let Some(split) = self.pick(scheduler, now) {
-                self.issue(scheduler, split, now)?;
-                let lane = &mut self.lanes[scheduler];
-                lane.accounted = now + 1;
+            if let Some(place) = self.pick(scheduler, now) {
+                self.issue(scheduler, place, now)?;
+                self.lanes[scheduler].accounted = now + 1;
                 self.stats.issued += 1;
             }
             issue_next |= self.lanes[scheduler].ready.iter().any(|word| *word != 0);
         }
-        for scheduler in 0..self.schedulers {
-            self.lanes[scheduler].reason = self.reason(scheduler);
-        }
-        self.next = self.next_after(now, issue_next);
+        self.next = if issue_next && self.units.all_free(now + 1) && self.memory.accepting() {
+            Some(now + 1)
+        } else {
+            self.next_after(now, issue_next)
+        };
         Ok(())
-    }
-
-    /// Splits the wheel made ready change their status.
-    fn mark_woken(&mut self) {
-        for scheduler in 0..self.schedulers {
-            for word in 0..self.words {
-                let mut bits = self.lanes[scheduler].ready[word];
-                while bits != 0 {
-                    let place = word as u32 * 64 + bits.trailing_zeros();
-                    bits &= bits - 1;
-                    let split = self.split_at(scheduler, place) as usize;
-                    if self.status[split] != Status::Ready {
-                        self.set_status(scheduler, split, Status::Ready);
-                    }
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn set_status(&mut self, scheduler: usize, split: usize, status: Status) {
-        let counts = &mut self.lanes[scheduler].counts;
-        counts[self.status[split] as usize] -= u32::from(self.status[split] != Status::Absent);
-        counts[status as usize] += u32::from(status != Status::Absent);
-        self.status[split] = status;
     }
 
     fn next_after(&mut self, now: Cycle, ready: bool) -> Option<Cycle> {
@@ -358,7 +392,12 @@ impl<P: Reconvergence> Sm<P> {
                 self.resident_warps += kernel.warps_per_block();
                 let admitted = std::mem::take(&mut self.resident.touched);
                 for &split in &admitted {
-                    self.reschedule(split, self.now);
+                    let warp = self.resident.warp_of(split);
+                    for own in self.resident.splits_of(warp) {
+                        let (scheduler, place) = self.place(own);
+                        self.lanes[scheduler].ages[place as usize] = self.resident.warps[warp].age;
+                    }
+                    self.reschedule(split, self.now, self.now);
                 }
                 self.resident.touched = admitted;
             }
@@ -413,7 +452,7 @@ impl<P: Reconvergence> Sm<P> {
         for &warp in &woken {
             for split in self.resident.splits_of(warp) {
                 if matches!(self.status[split as usize], Status::Memory | Status::Drain) {
-                    self.reschedule(split, now);
+                    self.reschedule(split, now, now);
                 }
             }
             if self.resident.warps[warp].live() == 0 {
@@ -422,416 +461,6 @@ impl<P: Reconvergence> Sm<P> {
         }
         woken.clear();
         self.woken = woken;
-    }
-
-    /// Finds out when `split` can issue its next instruction, not before `earliest`
-    /// [sched-canBeScheduled].
-    fn reschedule(&mut self, split: SplitId, earliest: Cycle) {
-        let (scheduler, place) = self.place(split);
-        let index = split as usize;
-        let mask = self.resident.policy.mask(split);
-        if self.status[index] == Status::Ready {
-            self.lanes[scheduler].ready[place as usize / 64] &= !(1 << (place % 64));
-        }
-        if mask == 0 {
-            self.lanes[scheduler].picker.long_wait(place);
-            self.set_status(scheduler, index, Status::Absent);
-            return;
-        }
-        let warp = &self.resident.warps[self.resident.warp_of(split)];
-        let code = &self.resident.kernels[warp.kernel].code;
-        let pc = self.resident.policy.pc(split) as usize;
-        let Some(hot) = code.hot.get(pc) else {
-            // The step reports it with its place.
-            self.lanes[scheduler].ready[place as usize / 64] |= 1 << (place % 64);
-            self.set_status(scheduler, index, Status::Ready);
-            return;
-        };
-        let unit = hot.unit;
-        let waits_for_drain = match hot.drain {
-            Drain::None => false,
-            Drain::Block => warp.outstanding.any(mask, false),
-            Drain::Device => warp.outstanding.any(mask, true),
-        };
-        let readiness = warp.board.readiness(hot.slots(), mask, earliest);
-        if self.unit_of[index] != unit {
-            let bit = 1u64 << (place % 64);
-            let word = place as usize / 64;
-            let by_unit = &mut self.lanes[scheduler].by_unit;
-            by_unit[usize::from(self.unit_of[index]) * self.words + word] &= !bit;
-            by_unit[usize::from(unit) * self.words + word] |= bit;
-            self.unit_of[index] = unit;
-        }
-        let status = if waits_for_drain {
-            Status::Drain
-        } else {
-            match readiness {
-                Readiness::Memory => Status::Memory,
-                Readiness::At(at) if at <= self.now => {
-                    self.lanes[scheduler].ready[place as usize / 64] |= 1 << (place % 64);
-                    Status::Ready
-                }
-                Readiness::At(at) => {
-                    let flat = (scheduler * self.words * 64) as u32 + place;
-                    self.wheel.insert(at, flat);
-                    Status::Dependency
-                }
-            }
-        };
-        if matches!(status, Status::Memory | Status::Drain) {
-            self.lanes[scheduler].picker.long_wait(place);
-        }
-        self.set_status(scheduler, index, status);
-    }
-
-    /// The split a scheduler issues: one of those that can be scheduled and whose unit is free
-    /// [sched-warps].
-    fn pick(&mut self, scheduler: usize, now: Cycle) -> Option<SplitId> {
-        let accepting = self.memory.accepting();
-        let Self { lanes, units, words, resident, split_shift, schedulers, load_store, .. } = self;
-        let lane = &mut lanes[scheduler];
-        if lane.ready.iter().all(|word| *word == 0) {
-            return None;
-        }
-        lane.candidates.copy_from_slice(&lane.ready);
-        if !accepting || !units.all_free(now) {
-            for class in 0..UNIT_CLASSES {
-                let busy = units.free_at(class, scheduler) > now || (class == *load_store && !accepting);
-                if busy {
-                    let sets = &lane.by_unit[class * *words..][..*words];
-                    for (candidates, set) in lane.candidates.iter_mut().zip(sets) {
-                        *candidates &= !set;
-                    }
-                }
-            }
-        }
-        let warps = &resident.warps;
-        let (shift, schedulers) = (*split_shift, *schedulers);
-        let place = lane
-            .picker
-            .pick(&lane.candidates, |place| warps[(place >> shift) as usize * schedulers + scheduler].age)?;
-        Some(self.split_at(scheduler, place))
-    }
-
-    /// A warp of an active block takes a step [block-exec].
-    fn issue(&mut self, scheduler: usize, split: SplitId, now: Cycle) -> Result<(), Box<Fault>> {
-        let w = self.resident.warp_of(split);
-        let pc = self.resident.policy.pc(split);
-        let mask = self.resident.policy.mask(split);
-        let step = match self.resident.step(split, now) {
-            Ok(step) => step,
-            Err(bottom) => return Err(self.fault(w, pc, &bottom)),
-        };
-        // The warp, its code and the operation again: `step` borrowed all of the resident state.
-        let warp = &mut self.resident.warps[w];
-        let kernel = &self.resident.kernels[warp.kernel];
-        let hot = &kernel.code.hot[pc as usize];
-        let exec = mask & crate::execute::guard(hot.guard, &warp.preds);
-        let counts = &mut self.stats.kernels[kernel.grid_id as usize];
-        if hot.bookkeeping {
-            counts.control_instructions += 1;
-        } else {
-            counts.warp_instructions += 1;
-            counts.thread_instructions += u64::from(exec.count_ones());
-            counts.active_lanes += u64::from(mask.count_ones());
-            counts.machine_instructions += u64::from(hot.machine_operations);
-        }
-        let unit = usize::from(hot.unit);
-        let mut earliest = now + 1;
-        let mut occupancy = u32::from(hot.initiation);
-        let mut parked = None;
-        match step {
-            Step::Done => {
-                let ready = now + Cycle::from(hot.latency);
-                warp.board.write(hot.written(), exec, now, ready);
-            }
-            Step::DoneAfter { latency, occupancy: held } => {
-                warp.board.write(hot.written(), exec, now, now + Cycle::from(latency));
-                self.stats.bank_conflict_cycles += u64::from(held.saturating_sub(1));
-                self.stats.shared_accesses += 1;
-                occupancy = occupancy.max(held);
-            }
-            Step::Access => {
-                self.units.occupy(unit, scheduler, now, occupancy);
-                self.send_accesses(w, pc, now)?;
-                self.after_issue(split, earliest);
-                return Ok(());
-            }
-            Step::Control(cost) => {
-                self.stats.spilled_bytes += u64::from(cost.spilled_bytes);
-                self.stats.most_entries = self.stats.most_entries.max(cost.entries);
-                earliest = now + Cycle::from(self.branch_latency.max(1)) + Cycle::from(cost.cycles);
-            }
-            Step::Sleep(cycles) => {
-                earliest = now + 1 + cycles;
-                parked = (cycles > 0).then_some(Status::Sleep);
-            }
-            Step::Parked => {
-                let status = if hot.class == OpClass::Barrier { Status::Barrier } else { Status::Collective };
-                parked = Some(status);
-            }
-        }
-        let is_barrier = matches!(hot.class, OpClass::Barrier);
-        let is_data = hot.lane.is_some();
-        self.units.occupy(unit, scheduler, now, occupancy);
-        match parked {
-            Some(status @ (Status::Barrier | Status::Collective)) => {
-                self.park(split, status);
-            }
-            Some(_) => {
-                self.after_issue(split, earliest);
-                let (scheduler, _) = self.place(split);
-                if self.status[split as usize] == Status::Dependency {
-                    self.set_status(scheduler, split as usize, Status::Sleep);
-                }
-            }
-            None => self.after_issue(
-                split,
-                if is_barrier { now + Cycle::from(self.barrier_latency.max(1)) } else { earliest },
-            ),
-        }
-        if !is_data {
-            self.after_rare(split, now);
-        }
-        Ok(())
-    }
-
-    /// A split that issued in this cycle looks for its next issue.
-    #[inline]
-    fn after_issue(&mut self, split: SplitId, earliest: Cycle) {
-        if earliest == self.now + 1 {
-            // Readiness at the next cycle is readiness now: this scheduler has issued.
-            self.now += 1;
-            self.reschedule(split, earliest);
-            self.now -= 1;
-        } else {
-            self.reschedule(split, earliest);
-        }
-    }
-
-    fn park(&mut self, split: SplitId, status: Status) {
-        let (scheduler, place) = self.place(split);
-        self.lanes[scheduler].ready[place as usize / 64] &= !(1 << (place % 64));
-        self.lanes[scheduler].picker.long_wait(place);
-        self.set_status(scheduler, split as usize, status);
-    }
-
-    /// Other splits that a control instruction, barrier or collective changed, and warps that
-    /// ended.
-    fn after_rare(&mut self, issued: SplitId, now: Cycle) {
-        if !self.resident.touched.is_empty() {
-            let touched = std::mem::replace(&mut self.resident.touched, std::mem::take(&mut self.touched));
-            let at = now + Cycle::from(self.barrier_latency.max(1));
-            for &split in &touched {
-                let waiting = matches!(self.status[split as usize], Status::Barrier | Status::Collective);
-                if (split != issued || waiting) && self.resident.waits[split as usize] == 0 {
-                    self.reschedule(split, at);
-                }
-            }
-            self.touched = touched;
-            self.touched.clear();
-        }
-        while let Some(warp) = self.resident.ended.pop() {
-            self.finish_if_drained(warp, now);
-        }
-    }
-
-    /// A warp whose threads have ended frees its block once all accesses are performed
-    /// [block-compl].
-    fn finish_if_drained(&mut self, warp: usize, now: Cycle) {
-        let state = &self.resident.warps[warp];
-        if !state.resident {
-            return;
-        }
-        if state.outstanding.total != 0 {
-            if !self.finishing.contains(&warp) {
-                self.finishing.push(warp);
-            }
-            return;
-        }
-        self.finishing.retain(|&other| other != warp);
-        let slot = state.block;
-        self.resident.warps[warp].resident = false;
-        self.resident_warps -= 1;
-        let Some(block) = self.resident.blocks[slot].as_mut() else { return };
-        block.finished_warps += 1;
-        if (block.finished_warps as usize) < block.warps.len() {
-            return;
-        }
-        let grid_id = self.resident.kernels[block.kernel].grid_id;
-        self.done.push(BlockDone { grid_id, number: block.number, at: now });
-        self.stats.blocks += 1;
-        self.stats.last_block_end = now;
-        self.resident.blocks[slot] = None;
-    }
-
-    /// Hands the accesses of the last step to the memory environment [link-memOp].
-    fn send_accesses(&mut self, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {
-        let mut group = ALONE;
-        for i in 0..self.resident.requests.len() {
-            let request = self.resident.requests.get(i);
-            if request.parts > 1 && request.part == 0 {
-                group = self.accesses.group(request.parts.into(), request.lanes);
-            }
-            let warp = &mut self.resident.warps[w];
-            let code = &self.resident.kernels[warp.kernel].code;
-            let op = &code.program.ops[pc as usize];
-            let Extra::Memory(facts) = op.extra else { continue };
-            let lanes = request.lanes;
-            let hot = &code.hot[pc as usize];
-            warp.board.block(hot.blocking(), lanes);
-            warp.outstanding.begin(lanes);
-            let mut addresses = request.addresses;
-            if request.space == StateSpace::Local {
-                for lane in crate::reconvergence::Lanes(lanes) {
-                    addresses[lane as usize] = sim_memory::address_space::local_physical(
-                        self.index,
-                        w as u32,
-                        lane,
-                        request.addresses[lane as usize],
-                    );
-                }
-            }
-            let id = self.accesses.begin(InFlight {
-                warp: w,
-                pc,
-                blocked: lanes,
-                pending: lanes,
-                issued: now,
-                addresses,
-                part: request.part,
-                parts: request.parts,
-                group: if request.parts > 1 { group } else { ALONE },
-            });
-            let kind = match (op.class, facts.atomic) {
-                (OpClass::Store, _) => AccessKind::Store,
-                (OpClass::Atomic, Some((op_, ty))) => {
-                    AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() }
-                }
-                _ => AccessKind::Load,
-            };
-            let access = WarpAccess {
-                id,
-                kind,
-                space: request.space,
-                cache_op: facts.cache,
-                semantics: facts.semantics,
-                scope: facts.scope,
-                element_bytes: request.bytes,
-                lanes,
-                addresses: &addresses,
-                data: &request.data,
-                operands: Some(&request.operands),
-            };
-            let mut port = Port {
-                warps: &mut self.resident.warps,
-                kernels: &self.resident.kernels,
-                accesses: &mut self.accesses,
-                woken: &mut self.woken,
-                stats: &mut self.stats,
-            };
-            let result = self.memory.access(now, &access, &mut port);
-            if let Err(fault) = result {
-                return Err(self.memory_fault(&fault));
-            }
-        }
-        if !self.woken.is_empty() {
-            self.wake_waiting(now);
-        }
-        Ok(())
-    }
-
-    fn reason(&self, scheduler: usize) -> Stall {
-        let counts = &self.lanes[scheduler].counts;
-        let any = |status: Status| counts[status as usize] != 0;
-        if any(Status::Ready) {
-            Stall::Unit
-        } else if any(Status::Dependency) {
-            Stall::Dependency
-        } else if any(Status::Memory) {
-            Stall::Memory
-        } else if any(Status::Drain) {
-            Stall::Drain
-        } else if any(Status::Collective) {
-            Stall::Collective
-        } else if any(Status::Barrier) {
-            Stall::Barrier
-        } else if any(Status::Sleep) {
-            Stall::Sleep
-        } else if !self.finishing.is_empty() {
-            Stall::Finishing
-        } else {
-            Stall::Idle
-        }
-    }
-
-    /// A memory fault at the access it names.
-    #[cold]
-    fn memory_fault(&self, fault: &sim_memory::fault::MemoryFault) -> Box<Fault> {
-        let entry = fault.access.and_then(|id| self.accesses.get(id));
-        let lanes = fault.lane.map_or(0, |lane| 1 << lane);
-        let bottom = Bottom::new(fault.rule, lanes, fault.reason.clone());
-        let (warp, pc) = entry.map_or((0, 0), |e| (e.warp, e.pc));
-        self.fault(warp, pc, &bottom)
-    }
-
-    /// `⊥` with its place.
-    #[cold]
-    pub fn fault(&self, warp: usize, pc: u32, bottom: &Bottom) -> Box<Fault> {
-        let checks = ["safe-act", "safe-split", "cfc-addr"];
-        let kind = if checks.contains(&bottom.rule) { FaultKind::CheckViolation } else { FaultKind::Fault };
-        let mut message = bottom.reason.clone();
-        if kind == FaultKind::CheckViolation {
-            message.push_str(&format!("; state: {}", self.resident.policy.describe(warp)));
-        }
-        Box::new(Fault {
-            kind,
-            rule: bottom.rule.to_string(),
-            message,
-            place: self.resident.where_is(warp, pc, bottom.lanes, self.now),
-        })
-    }
-
-    /// Cycle of the last thing that happened here.
-    pub fn now(&self) -> Cycle {
-        self.now
-    }
-
-    /// True if a block is resident.
-    pub fn has_blocks(&self) -> bool {
-        self.resident.blocks.iter().any(Option::is_some)
-    }
-
-    /// Issue slots of all kinds so far: `issued + Σ stalls`.
-    pub fn slots(&self) -> u64 {
-        self.stats.issued + self.stats.stalls.iter().sum::<u64>()
-    }
-
-    /// Counts of splits by where they are, for messages: (name, splits).
-    pub fn waiting(&self) -> Vec<(&'static str, u32)> {
-        let names = ["absent", "ready", "dependency", "memory", "drain", "barrier", "collective", "sleep"];
-        names
-            .iter()
-            .enumerate()
-            .map(|(i, name)| (*name, self.lanes.iter().map(|lane| lane.counts[i]).sum()))
-            .filter(|(_, count)| *count > 0)
-            .collect()
-    }
-
-    /// A split that waits, for messages about deadlocks: its warp, pc and why.
-    pub fn first_waiting(&self) -> Option<(usize, Place, &'static str)> {
-        let split = (0..self.status.len()).find(|&s| self.status[s] != Status::Absent)?;
-        let warp = self.resident.warp_of(split as SplitId);
-        let pc = self.resident.policy.pc(split as SplitId).saturating_sub(1);
-        let mask = self.resident.policy.mask(split as SplitId);
-        let why = match self.status[split] {
-            Status::Barrier => "waits at a barrier that no thread left can complete",
-            Status::Collective => "waits at a collective for threads that never arrive",
-            Status::Memory => "waits for memory",
-            Status::Drain => "waits for its accesses",
-            _ => "runs",
-        };
-        Some((warp, self.resident.where_is(warp, pc, mask, self.now), why))
     }
 }
 

@@ -72,16 +72,16 @@ impl Picker {
         Self { kind, last: u32::MAX, active: vec![0; words] }
     }
 
-    /// Picks from `candidates`; `age` gives the order of admission of a split's warp.
-    #[inline]
-    pub fn pick(&mut self, candidates: &[u64], age: impl Fn(u32) -> u64) -> Option<u32> {
+    /// Picks from `candidates`; `ages` gives the order of admission of each split's warp.
+    #[inline(always)]
+    pub fn pick(&mut self, candidates: &[u64], ages: &[u64]) -> Option<u32> {
         let chosen = match self.kind {
             WarpScheduler::Lrr => next_after(candidates, self.last),
             WarpScheduler::Gto => {
                 if contains(candidates, self.last) {
                     Some(self.last)
                 } else {
-                    oldest(candidates, age)
+                    oldest(candidates, ages)
                 }
             }
             WarpScheduler::TwoLevel { active } => {
@@ -149,15 +149,15 @@ fn first_of_both(a: &[u64], b: &[u64], last: u32) -> Option<u32> {
     next_after(&both, last)
 }
 
-#[inline]
-fn oldest(set: &[u64], age: impl Fn(u32) -> u64) -> Option<u32> {
+#[inline(always)]
+fn oldest(set: &[u64], ages: &[u64]) -> Option<u32> {
     let mut best: Option<(u64, u32)> = None;
     for (i, &word) in set.iter().enumerate() {
         let mut bits = word;
         while bits != 0 {
             let split = i as u32 * 64 + bits.trailing_zeros();
             bits &= bits - 1;
-            let age = age(split);
+            let age = ages[split as usize];
             if best.is_none_or(|(least, _)| age < least) {
                 best = Some((age, split));
             }
@@ -174,7 +174,7 @@ mod tests {
     fn sched_warps_lrr_goes_round_over_words() {
         let mut picker = Picker::new(WarpScheduler::Lrr, 2);
         let set = [1 << 3 | 1 << 63, 1 << 1];
-        let order: Vec<u32> = (0..5).filter_map(|_| picker.pick(&set, |_| 0)).collect();
+        let order: Vec<u32> = (0..5).filter_map(|_| picker.pick(&set, &[])).collect();
         assert_eq!(order, vec![3, 63, 65, 3, 63]);
     }
 
@@ -182,21 +182,20 @@ mod tests {
     fn sched_warps_gto_stays_then_takes_the_oldest() {
         let ages = [9u64, 4, 7, 1];
         let mut picker = Picker::new(WarpScheduler::Gto, 1);
-        let age = |s: u32| ages[s as usize];
-        assert_eq!(picker.pick(&[0b0111], age), Some(1));
-        assert_eq!(picker.pick(&[0b1111], age), Some(1));
-        assert_eq!(picker.pick(&[0b1101], age), Some(3));
-        assert_eq!(picker.pick(&[0b0101], age), Some(2));
-        assert_eq!(picker.pick(&[0], age), None);
+        assert_eq!(picker.pick(&[0b0111], &ages), Some(1));
+        assert_eq!(picker.pick(&[0b1111], &ages), Some(1));
+        assert_eq!(picker.pick(&[0b1101], &ages), Some(3));
+        assert_eq!(picker.pick(&[0b0101], &ages), Some(2));
+        assert_eq!(picker.pick(&[0], &ages), None);
     }
 
     #[test]
     fn sched_warps_two_level_keeps_to_its_active_set() {
         let mut picker = Picker::new(WarpScheduler::TwoLevel { active: 2 }, 1);
-        let picks: Vec<u32> = (0..4).filter_map(|_| picker.pick(&[0b1111], |_| 0)).collect();
+        let picks: Vec<u32> = (0..4).filter_map(|_| picker.pick(&[0b1111], &[])).collect();
         assert_eq!(picks, vec![0, 1, 0, 1]);
         picker.long_wait(0);
-        let picks: Vec<u32> = (0..3).filter_map(|_| picker.pick(&[0b1110], |_| 0)).collect();
+        let picks: Vec<u32> = (0..3).filter_map(|_| picker.pick(&[0b1110], &[])).collect();
         assert_eq!(picks, vec![2, 1, 2]);
     }
 }

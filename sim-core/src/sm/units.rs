@@ -11,8 +11,8 @@ pub const UNIT_CLASSES: usize = UnitClass::ALL.len();
 /// The units of one SM.
 #[derive(Clone, Debug)]
 pub struct Units {
-    /// First server of (class, scheduler) and how many it has.
-    servers: Vec<(usize, usize)>,
+    /// First server of (class, scheduler), how many it has, and whether other schedulers use them.
+    servers: Vec<(usize, usize, bool)>,
     /// Cycle from which each server takes an operation.
     free_at: Vec<Cycle>,
     schedulers: usize,
@@ -32,7 +32,7 @@ impl Units {
             let shared = unit.is_none_or(|u| u.per == UnitScope::Sm);
             for scheduler in 0..schedulers {
                 let first = if shared { total } else { total + scheduler * count };
-                servers.push((first, count));
+                servers.push((first, count, shared && schedulers > 1));
             }
             total += if shared { count } else { count * schedulers };
         }
@@ -48,16 +48,19 @@ impl Units {
     /// The cycle from which a unit of `class` takes an operation of `scheduler`.
     #[inline]
     pub fn free_at(&self, class: usize, scheduler: usize) -> Cycle {
-        let (first, count) = self.servers[class * self.schedulers + scheduler];
+        let (first, count, _) = self.servers[class * self.schedulers + scheduler];
         self.free_at[first..first + count].iter().copied().min().unwrap_or(0)
     }
 
     /// Occupies a free unit of `class` for `cycles` from `now`. One cycle leaves a unit that
     /// belongs to one scheduler free for its next issue, so nothing needs recording.
-    #[inline]
+    #[inline(always)]
     pub fn occupy(&mut self, class: usize, scheduler: usize, now: Cycle, cycles: u32) {
+        let (first, count, shared) = self.servers[class * self.schedulers + scheduler];
+        if cycles <= 1 && !shared {
+            return;
+        }
         let until = now + Cycle::from(cycles);
-        let (first, count) = self.servers[class * self.schedulers + scheduler];
         let servers = &mut self.free_at[first..first + count];
         if let Some(server) = servers.iter_mut().min() {
             *server = until;

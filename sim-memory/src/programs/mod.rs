@@ -114,7 +114,7 @@ pub enum Protocol {
 pub type ProgramId = u8;
 
 /// The programs of a protocol: one table of operation × space × cache operator × semantics.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ProgramSet {
     programs: Vec<MemoryProgram>,
 }

@@ -1,0 +1,256 @@
+//! Accesses that never leave the SM: shared memory, constant memory and kernel parameters. They
+//! happen at issue; latency and bank conflicts are charged.
+
+use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Row};
+use sim_memory::address_space::CONST_BASE;
+use sim_memory::atomics;
+use sim_memory::shared::conflict_degree;
+use sim_memory::vocabulary::LaneMask;
+
+use super::access::{addresses, extend, from_bytes, read_element, write_element, write_loaded};
+use super::{Resident, Step, read_row};
+use crate::error::Bottom;
+use crate::grid::{Code, Kernel};
+use crate::reconvergence::{Lanes, Reconvergence};
+
+impl<P: Reconvergence> Resident<P> {
+    /// Accesses to shared memory happen at once: the SM's load-store unit processes them in
+    /// issue order, so this equals running their programs to completion.
+    #[inline(always)]
+    pub(super) fn shared(
+        &mut self,
+        code: &Code,
+        w: usize,
+        op: &Op,
+        facts: &MemoryOp,
+        lanes: LaneMask,
+        addresses: &[u64; 32],
+    ) -> Result<Step, Bottom> {
+        let warp = &mut self.warps[w];
+        let Some(block) = self.blocks[warp.block].as_mut() else {
+            return Err(Bottom::new("env-readShared", lanes, "the block is not resident"));
+        };
+        let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
+        let size = block.shared.len() as u64;
+        let bits = u32::from(facts.reg_bits);
+        // Inactive lanes stand at the first active one's address.
+        let (mut high, mut most) = (0, 0u32);
+        for lane in 0..32 {
+            high |= addresses[lane] >> 32;
+            most = most.max(addresses[lane] as u32);
+        }
+        if high != 0 || u64::from(most) + bytes as u64 > size {
+            return Err(outside(lanes, addresses, bytes as u64, size));
+        }
+        let memory = block.shared.bytes_mut();
+        let words = bytes == 4 && bits == 32;
+        let first = addresses[0] as u32;
+        let mut other = 0;
+        for lane in 0..32 {
+            other |= addresses[lane] as u32 ^ first.wrapping_add(4 * lane as u32);
+        }
+        let row = words && other == 0;
+        match op.class {
+            OpClass::Load if words => {
+                if let Some(to) = warp.rows.get_mut(usize::from(op.dst[0].0)) {
+                    let at = first as usize;
+                    if row && lanes == LaneMask::MAX {
+                        let line = &memory[at..at + 128];
+                        for lane in 0..32 {
+                            to.0[lane] = word(line, 4 * lane);
+                        }
+                    } else {
+                        for lane in 0..32 {
+                            let at = addresses[lane] as usize;
+                            let value = word(memory, at);
+                            to.0[lane] = if lanes >> lane & 1 == 1 { value } else { to.0[lane] };
+                        }
+                    }
+                }
+            }
+            OpClass::Load => {
+                for lane in Lanes(lanes) {
+                    let at = addresses[lane as usize] as usize;
+                    write_loaded(&mut warp.rows, op, facts, lane, &memory[at..at + bytes]);
+                }
+            }
+            OpClass::Store if words => {
+                let values = read_row(&warp.rows, &code.consts, op.src[1]);
+                for lane in Lanes(lanes) {
+                    let at = addresses[lane as usize] as usize;
+                    memory[at..at + 4].copy_from_slice(&values[lane as usize].to_le_bytes());
+                }
+            }
+            OpClass::Store => {
+                let each = usize::from(facts.element_bytes);
+                for lane in Lanes(lanes) {
+                    let at = addresses[lane as usize] as usize;
+                    for (i, row) in op.src[1..].iter().take(facts.vector.into()).enumerate() {
+                        let value = read_element(&warp.rows, &code.consts, *row, lane, bits);
+                        memory[at + i * each..][..each].copy_from_slice(&value.to_le_bytes()[..each]);
+                    }
+                }
+            }
+            _ => {
+                let Some((operation, ty)) = facts.atomic else {
+                    return Err(Bottom::new("thr-atom", lanes, "an atomic without its operation"));
+                };
+                for lane in Lanes(lanes) {
+                    let at = addresses[lane as usize] as usize;
+                    let operand = |row: Row| match row.is_some() {
+                        true => read_element(&warp.rows, &code.consts, row, lane, bits),
+                        false => 0,
+                    };
+                    let (b, c) = (operand(op.src[1]), operand(op.src[2]));
+                    let old = from_bytes(&memory[at..at + bytes]);
+                    let new = atomics::apply(operation, ty, old, b, c);
+                    memory[at..at + bytes].copy_from_slice(&new.to_le_bytes()[..bytes]);
+                    if op.dst[0].is_some() {
+                        write_element(&mut warp.rows, op.dst[0], lane, extend(old, facts), bits);
+                    }
+                }
+            }
+        }
+        let latencies = &self.world.latency;
+        let degree = if row && latencies.banks == 32 && first.is_multiple_of(128) {
+            1
+        } else {
+            conflict_degree(addresses, lanes, bytes as u32, latencies.banks)
+        };
+        let latency = if op.class == OpClass::Atomic {
+            // Each lane that meets another's address runs the locked sequence again.
+            let same = most_at_one_address(addresses, lanes);
+            latencies.shared_atomic * same.max(1)
+        } else {
+            latencies.shared
+        };
+        Ok(Step::DoneAfter { latency: latency + degree.saturating_sub(1), occupancy: degree.max(1) })
+    }
+
+    /// Loads from constant memory: bytes that no thread writes, so they are read at once; each
+    /// distinct address costs a turn of the constant cache.
+    pub(super) fn constant(
+        &mut self,
+        w: usize,
+        op: &Op,
+        facts: &MemoryOp,
+        lanes: LaneMask,
+        addresses: &[u64; 32],
+    ) -> Result<Step, Bottom> {
+        if op.class != OpClass::Load {
+            return Err(Bottom::new("env-writeDevice", lanes, "threads do not write constant memory"));
+        }
+        let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
+        let world = &*self.world;
+        let warp = &mut self.warps[w];
+        let mut buffer = [0u8; 16];
+        let mut distinct = 0;
+        let mut last = None;
+        for lane in Lanes(lanes) {
+            let address = addresses[lane as usize];
+            if last != Some(address) {
+                let physical = address.wrapping_add(CONST_BASE);
+                if world.allocations.find(physical, bytes).is_none() {
+                    return Err(Bottom::new(
+                        "env-readDevice",
+                        1 << lane,
+                        format!("constant address {address:#x} ({bytes} bytes) lies in no variable"),
+                    ));
+                }
+                world.memory.read(physical, &mut buffer[..bytes as usize]);
+                distinct +=
+                    u32::from(!Lanes(lanes & ((1 << lane) - 1)).any(|l| addresses[l as usize] == address));
+                last = Some(address);
+            }
+            write_loaded(&mut warp.rows, op, facts, lane, &buffer[..bytes as usize]);
+        }
+        Ok(Step::DoneAfter {
+            latency: world.latency.constant + distinct.saturating_sub(1),
+            occupancy: distinct.max(1),
+        })
+    }
+
+    /// `ld.param` of a kernel: the parameter block lies in constant memory.
+    #[inline(always)]
+    pub(super) fn load_param(
+        &mut self,
+        kernel: &Kernel,
+        w: usize,
+        op: &Op,
+        exec: LaneMask,
+    ) -> Result<Step, Bottom> {
+        let Extra::Memory(facts) = &op.extra else {
+            return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
+        };
+        let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
+        let warp = &mut self.warps[w];
+        if !op.src[0].is_some() && bytes == 4 && facts.vector == 1 && facts.reg_bits == 32 {
+            // One offset for all lanes, as compilers write it.
+            let at = op.imm as u64 as usize;
+            let found = at.checked_add(4).and_then(|end| kernel.params.get(at..end));
+            if let (Some(found), Some(to)) = (found, warp.rows.get_mut(usize::from(op.dst[0].0))) {
+                let value = word(found, 0);
+                for lane in 0..32 {
+                    to.0[lane] = if exec >> lane & 1 == 1 { value } else { to.0[lane] };
+                }
+                let distinct = u32::from(exec != 0);
+                return Ok(Step::DoneAfter {
+                    latency: self.world.latency.constant,
+                    occupancy: distinct.max(1),
+                });
+            }
+        }
+        let addresses = addresses(warp, &kernel.code, op, facts, exec);
+        let (mut distinct, mut last) = (0, None);
+        for lane in Lanes(exec) {
+            let at = addresses[lane as usize];
+            let found = usize::try_from(at).ok().and_then(|at| kernel.params.get(at..at.checked_add(bytes)?));
+            let Some(found) = found else {
+                return Err(Bottom::new(
+                    "env-readDevice",
+                    1 << lane,
+                    format!(
+                        "parameter offset {at} ({bytes} bytes) lies outside the kernel's {} bytes",
+                        kernel.params.len()
+                    ),
+                ));
+            };
+            distinct += u32::from(last != Some(at));
+            last = Some(at);
+            write_loaded(&mut warp.rows, op, facts, lane, found);
+        }
+        Ok(Step::DoneAfter {
+            latency: self.world.latency.constant + distinct.saturating_sub(1),
+            occupancy: distinct.max(1),
+        })
+    }
+}
+
+/// The little-endian word at `at`.
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let found = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
+    u32::from_le_bytes(found.unwrap_or_default())
+}
+
+#[cold]
+fn outside(lanes: LaneMask, addresses: &[u64; 32], bytes: u64, size: u64) -> Bottom {
+    let beyond = |&l: &u32| addresses[l as usize].checked_add(bytes).is_none_or(|end| end > size);
+    let lane = Lanes(lanes).find(beyond).unwrap_or_default();
+    Bottom::new(
+        "env-readShared",
+        1 << lane,
+        format!(
+            "shared address {:#x} ({bytes} bytes) lies outside the block's {size} bytes",
+            addresses[lane as usize]
+        ),
+    )
+}
+
+/// The most lanes that share one address.
+fn most_at_one_address(addresses: &[u64; 32], lanes: LaneMask) -> u32 {
+    Lanes(lanes)
+        .map(|lane| Lanes(lanes).filter(|&l| addresses[l as usize] == addresses[lane as usize]).count())
+        .max()
+        .unwrap_or(0) as u32
+}

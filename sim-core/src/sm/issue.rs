@@ -1,0 +1,426 @@
+//! The issue stage: which split a scheduler picks, what issuing it does, and when it can issue
+//! again.
+
+use sim_frontend::program::{Extra, OpClass};
+use sim_memory::access::{AccessKind, WarpAccess};
+use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
+
+use super::accesses::{ALONE, InFlight, Port};
+use super::units::UNIT_CLASSES;
+use super::{BlockDone, Sm, Status};
+use crate::error::{Bottom, Fault};
+use crate::execute::{Step, check_split, guard};
+use crate::grid::{Drain, Hot, Kernel};
+use crate::lanes::file::LaneFile;
+use crate::monitor::Check;
+use crate::reconvergence::{Reconvergence, SplitId};
+use crate::scoreboard::Readiness;
+use crate::sm::stats::KernelCounts;
+use crate::warp::Warp;
+
+/// When a split's next instruction can issue.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    /// At this cycle, units permitting.
+    At(Cycle),
+    /// Once memory releases a register.
+    Memory,
+    /// Once accesses are performed.
+    Drain,
+}
+
+/// When `hot` can issue for `mask`, not before `earliest` [sched-canBeScheduled].
+#[inline(always)]
+fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
+    let drains = match hot.drain {
+        Drain::None => false,
+        Drain::Block => warp.outstanding.any(mask, false),
+        Drain::Device => warp.outstanding.any(mask, true),
+    };
+    if drains {
+        return Next::Drain;
+    }
+    match warp.board.readiness(hot.slots(), mask, earliest) {
+        Readiness::Memory => Next::Memory,
+        Readiness::At(at) => Next::At(at),
+    }
+}
+
+/// Counts an issue of `hot` by the lanes of `exec` in a split of `mask`.
+#[inline(always)]
+fn count(counts: &mut KernelCounts, hot: &Hot, exec: LaneMask, mask: LaneMask) {
+    if hot.bookkeeping {
+        counts.control_instructions += 1;
+    } else {
+        counts.warp_instructions += 1;
+        counts.thread_instructions += u64::from(exec.count_ones());
+        counts.active_lanes += u64::from(mask.count_ones());
+        counts.machine_instructions += u64::from(hot.machine_operations);
+    }
+}
+
+impl<P: Reconvergence> Sm<P> {
+    /// Finds out when `split` can issue its next instruction, not before `earliest`; ready means
+    /// by the end of cycle `horizon`.
+    pub(super) fn reschedule(&mut self, split: SplitId, earliest: Cycle, horizon: Cycle) {
+        let (scheduler, place) = self.place(split);
+        let mask = self.resident.policy.mask(split);
+        if mask == 0 {
+            self.park(split, Status::Absent);
+            return;
+        }
+        let warp = &self.resident.warps[self.resident.warp_of(split)];
+        let code = &self.resident.kernels[warp.kernel].code;
+        let (next, unit) = match code.hot.get(self.resident.policy.pc(split) as usize) {
+            Some(hot) => (next_issue(warp, hot, mask, earliest), hot.unit),
+            // The step reports it with its place.
+            None => (Next::At(horizon), self.unit_of[split as usize]),
+        };
+        self.requeue(scheduler, place, split, next, unit, horizon);
+    }
+
+    /// Puts a split where it waits for its next issue.
+    #[inline(always)]
+    fn requeue(
+        &mut self,
+        scheduler: usize,
+        place: u32,
+        split: SplitId,
+        next: Next,
+        unit: u8,
+        horizon: Cycle,
+    ) {
+        let index = split as usize;
+        let (word, bit) = (place as usize / 64, 1u64 << (place % 64));
+        let lane = &mut self.lanes[scheduler];
+        let old = self.unit_of[index];
+        if old != unit {
+            lane.by_unit[usize::from(old) * self.words + word] &= !bit;
+            lane.by_unit[usize::from(unit) * self.words + word] |= bit;
+            self.unit_of[index] = unit;
+        }
+        let status = match next {
+            Next::At(at) if at <= horizon => {
+                lane.ready[word] |= bit;
+                Status::Ready
+            }
+            Next::At(at) => {
+                lane.ready[word] &= !bit;
+                self.wheel.insert(at, (scheduler * self.words * 64) as u32 + place);
+                Status::Dependency
+            }
+            Next::Memory | Next::Drain => {
+                lane.ready[word] &= !bit;
+                lane.picker.long_wait(place);
+                if matches!(next, Next::Memory) { Status::Memory } else { Status::Drain }
+            }
+        };
+        lane.set_status(&mut self.status[index], status);
+    }
+
+    /// The split a scheduler issues: one of those that can be scheduled and whose unit is free
+    /// [sched-warps].
+    #[inline(always)]
+    pub(super) fn pick(&mut self, scheduler: usize, now: Cycle) -> Option<u32> {
+        let accepting = self.memory.accepting();
+        let Self { lanes, units, words, load_store, .. } = self;
+        let words = *words;
+        let lane = &mut lanes[scheduler];
+        let free = accepting && units.all_free(now);
+        if words == 1 {
+            let mut candidates = lane.ready[0];
+            if candidates == 0 {
+                return None;
+            }
+            if !free {
+                for class in 0..UNIT_CLASSES {
+                    let set = lane.by_unit[class];
+                    if set & candidates != 0
+                        && ((class == *load_store && !accepting) || units.free_at(class, scheduler) > now)
+                    {
+                        candidates &= !set;
+                    }
+                }
+            }
+            return lane.picker.pick(&[candidates], &lane.ages);
+        }
+        if lane.ready.iter().all(|word| *word == 0) {
+            return None;
+        }
+        lane.candidates.copy_from_slice(&lane.ready);
+        if !free {
+            for class in 0..UNIT_CLASSES {
+                let busy = units.free_at(class, scheduler) > now || (class == *load_store && !accepting);
+                if busy {
+                    let sets = &lane.by_unit[class * words..][..words];
+                    for (candidates, set) in lane.candidates.iter_mut().zip(sets) {
+                        *candidates &= !set;
+                    }
+                }
+            }
+        }
+        lane.picker.pick(&lane.candidates, &lane.ages)
+    }
+
+    /// A warp of an active block takes a step [block-exec].
+    #[inline(always)]
+    pub(super) fn issue(&mut self, scheduler: usize, place: u32, now: Cycle) -> Result<(), Box<Fault>> {
+        let split = self.split_at(scheduler, place);
+        let resident = &mut self.resident;
+        let w = resident.warp_of(split);
+        let pc = resident.policy.pc(split);
+        let mask = resident.policy.mask(split);
+        let warp = &mut resident.warps[w];
+        let kernel: &Kernel = &resident.kernels[warp.kernel];
+        let code = &*kernel.code;
+        let Some(hot) = code.hot.get(pc as usize) else {
+            let reason = format!("there is no instruction {pc}");
+            return Err(self.fault(w, pc, &Bottom::new("cfc-addr", mask, reason)));
+        };
+        let exec = mask & guard(hot.guard, &warp.preds);
+        let check = resident.world.check;
+        if check != Check::Off
+            && let Err(bottom) =
+                check_split(warp, &mut resident.verify[split as usize], hot, code, pc, mask, check)
+        {
+            return Err(self.fault(w, pc, &bottom));
+        }
+        let Some(lane) = hot.lane else {
+            return self.issue_rare(scheduler, place, split, w, pc, mask, exec, now);
+        };
+        let mut file = LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };
+        // SAFETY: `Code::new` resolved the function for an instruction set that
+        // `InstructionSet::detect` (or the caller's choice among `available`) found on this host.
+        #[allow(unsafe_code, reason = "lane functions carry target features")]
+        unsafe {
+            lane(&mut file, &code.ops[pc as usize], exec);
+        }
+        resident.policy.advance(split);
+        count(&mut self.stats.kernels[kernel.grid_id as usize], hot, exec, mask);
+        self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
+        warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
+        let (next, unit) = match code.hot.get(pc as usize + 1) {
+            Some(hot) => (next_issue(warp, hot, mask, now + 1), hot.unit),
+            None => (Next::At(now + 1), hot.unit),
+        };
+        // Readiness at the next cycle is readiness now: this scheduler has issued.
+        self.requeue(scheduler, place, split, next, unit, now + 1);
+        Ok(())
+    }
+
+    /// Everything but data operations.
+    #[inline(never)]
+    fn issue_rare(
+        &mut self,
+        scheduler: usize,
+        place: u32,
+        split: SplitId,
+        w: usize,
+        pc: u32,
+        mask: LaneMask,
+        exec: LaneMask,
+        now: Cycle,
+    ) -> Result<(), Box<Fault>> {
+        let step = match self.resident.step_rare(split, w, pc, mask, exec, now) {
+            Ok(step) => step,
+            Err(bottom) => return Err(self.fault(w, pc, &bottom)),
+        };
+        let warp = &mut self.resident.warps[w];
+        let kernel = &self.resident.kernels[warp.kernel];
+        let hot = &kernel.code.hot[pc as usize];
+        count(&mut self.stats.kernels[kernel.grid_id as usize], hot, exec, mask);
+        let unit = usize::from(hot.unit);
+        let class = hot.class;
+        let mut earliest = now + 1;
+        let mut occupancy = u32::from(hot.initiation);
+        let mut parked = None;
+        match step {
+            Step::Done => {
+                let ready = now + Cycle::from(hot.latency);
+                warp.board.write(hot.written(), exec, now, ready);
+            }
+            Step::DoneAfter { latency, occupancy: held } => {
+                warp.board.write(hot.written(), exec, now, now + Cycle::from(latency));
+                self.stats.bank_conflict_cycles += u64::from(held.saturating_sub(1));
+                self.stats.shared_accesses += 1;
+                occupancy = occupancy.max(held);
+            }
+            Step::Access => {
+                self.units.occupy(unit, scheduler, now, occupancy);
+                self.send_accesses(w, pc, now)?;
+                self.after_issue(split, earliest, now);
+                return Ok(());
+            }
+            Step::Control(cost) => {
+                self.stats.spilled_bytes += u64::from(cost.spilled_bytes);
+                self.stats.most_entries = self.stats.most_entries.max(cost.entries);
+                earliest = now + Cycle::from(self.branch_latency.max(1)) + Cycle::from(cost.cycles);
+            }
+            Step::Sleep(cycles) => {
+                earliest = now + 1 + cycles;
+                parked = (cycles > 0).then_some(Status::Sleep);
+            }
+            Step::Parked => {
+                let status = if class == OpClass::Barrier { Status::Barrier } else { Status::Collective };
+                parked = Some(status);
+            }
+        }
+        self.units.occupy(unit, scheduler, now, occupancy);
+        match parked {
+            Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),
+            Some(_) => {
+                self.after_issue(split, earliest, now);
+                let lane = &mut self.lanes[scheduler];
+                if self.status[split as usize] == Status::Dependency {
+                    lane.set_status(&mut self.status[split as usize], Status::Sleep);
+                }
+            }
+            None if class == OpClass::Barrier => {
+                self.after_issue(split, now + Cycle::from(self.barrier_latency.max(1)), now);
+            }
+            None => self.after_issue(split, earliest, now),
+        }
+        debug_assert_eq!(self.place(split), (scheduler, place));
+        self.after_rare(split, now);
+        Ok(())
+    }
+
+    /// A split that issued in this cycle looks for its next issue.
+    #[inline]
+    fn after_issue(&mut self, split: SplitId, earliest: Cycle, now: Cycle) {
+        let horizon = if earliest == now + 1 { earliest } else { now };
+        self.reschedule(split, earliest, horizon);
+    }
+
+    pub(super) fn park(&mut self, split: SplitId, status: Status) {
+        let (scheduler, place) = self.place(split);
+        self.lanes[scheduler].ready[place as usize / 64] &= !(1 << (place % 64));
+        self.lanes[scheduler].picker.long_wait(place);
+        self.lanes[scheduler].set_status(&mut self.status[split as usize], status);
+    }
+
+    /// Other splits that a control instruction, barrier or collective changed, and warps that
+    /// ended.
+    fn after_rare(&mut self, issued: SplitId, now: Cycle) {
+        if !self.resident.touched.is_empty() {
+            let touched = std::mem::replace(&mut self.resident.touched, std::mem::take(&mut self.touched));
+            let at = now + Cycle::from(self.barrier_latency.max(1));
+            for &split in &touched {
+                let waiting = matches!(self.status[split as usize], Status::Barrier | Status::Collective);
+                if (split != issued || waiting) && self.resident.waits[split as usize] == 0 {
+                    self.reschedule(split, at, now);
+                }
+            }
+            self.touched = touched;
+            self.touched.clear();
+        }
+        while let Some(warp) = self.resident.ended.pop() {
+            self.finish_if_drained(warp, now);
+        }
+    }
+
+    /// A warp whose threads have ended frees its block once all accesses are performed
+    /// [block-compl].
+    pub(super) fn finish_if_drained(&mut self, warp: usize, now: Cycle) {
+        let state = &self.resident.warps[warp];
+        if !state.resident {
+            return;
+        }
+        if state.outstanding.total != 0 {
+            if !self.finishing.contains(&warp) {
+                self.finishing.push(warp);
+            }
+            return;
+        }
+        self.finishing.retain(|&other| other != warp);
+        let slot = state.block;
+        self.resident.warps[warp].resident = false;
+        self.resident_warps -= 1;
+        let Some(block) = self.resident.blocks[slot].as_mut() else { return };
+        block.finished_warps += 1;
+        if (block.finished_warps as usize) < block.warps.len() {
+            return;
+        }
+        let grid_id = self.resident.kernels[block.kernel].grid_id;
+        self.done.push(BlockDone { grid_id, number: block.number, at: now });
+        self.stats.blocks += 1;
+        self.stats.last_block_end = now;
+        self.resident.blocks[slot] = None;
+    }
+
+    /// Hands the accesses of the last step to the memory environment [link-memOp].
+    fn send_accesses(&mut self, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {
+        let mut group = ALONE;
+        for i in 0..self.resident.requests.len() {
+            let request = self.resident.requests.get(i);
+            if request.parts > 1 && request.part == 0 {
+                group = self.accesses.group(request.parts.into(), request.lanes);
+            }
+            let warp = &mut self.resident.warps[w];
+            let code = &self.resident.kernels[warp.kernel].code;
+            let op = &code.program.ops[pc as usize];
+            let Extra::Memory(facts) = &op.extra else { continue };
+            let lanes = request.lanes;
+            let hot = &code.hot[pc as usize];
+            warp.board.block(hot.blocking(), lanes);
+            warp.outstanding.begin(lanes);
+            let mut addresses = request.addresses;
+            if request.space == StateSpace::Local {
+                for lane in crate::reconvergence::Lanes(lanes) {
+                    addresses[lane as usize] = sim_memory::address_space::local_physical(
+                        self.index,
+                        w as u32,
+                        lane,
+                        request.addresses[lane as usize],
+                    );
+                }
+            }
+            let id = self.accesses.begin(InFlight {
+                warp: w,
+                pc,
+                blocked: lanes,
+                pending: lanes,
+                issued: now,
+                addresses,
+                part: request.part,
+                parts: request.parts,
+                group: if request.parts > 1 { group } else { ALONE },
+            });
+            let kind = match (op.class, facts.atomic) {
+                (OpClass::Store, _) => AccessKind::Store,
+                (OpClass::Atomic, Some((op_, ty))) => {
+                    AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() }
+                }
+                _ => AccessKind::Load,
+            };
+            let access = WarpAccess {
+                id,
+                kind,
+                space: request.space,
+                cache_op: facts.cache,
+                semantics: facts.semantics,
+                scope: facts.scope,
+                element_bytes: request.bytes,
+                lanes,
+                addresses: &addresses,
+                data: &request.data,
+                operands: Some(&request.operands),
+            };
+            let mut port = Port {
+                warps: &mut self.resident.warps,
+                kernels: &self.resident.kernels,
+                accesses: &mut self.accesses,
+                woken: &mut self.woken,
+                stats: &mut self.stats,
+            };
+            let result = self.memory.access(now, &access, &mut port);
+            if let Err(fault) = result {
+                return Err(self.memory_fault(&fault));
+            }
+        }
+        if !self.woken.is_empty() {
+            self.wake_waiting(now);
+        }
+        Ok(())
+    }
+}

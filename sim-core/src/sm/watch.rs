@@ -1,0 +1,79 @@
+//! What an SM says of itself: faults with their places, what waits and why.
+
+use sim_memory::vocabulary::Cycle;
+
+use super::{Sm, Status};
+use crate::error::{Bottom, Fault, FaultKind, Place};
+use crate::reconvergence::{Reconvergence, SplitId};
+
+impl<P: Reconvergence> Sm<P> {
+    /// A memory fault at the access it names.
+    #[cold]
+    pub(super) fn memory_fault(&self, fault: &sim_memory::fault::MemoryFault) -> Box<Fault> {
+        let entry = fault.access.and_then(|id| self.accesses.get(id));
+        let lanes = fault.lane.map_or(0, |lane| 1 << lane);
+        let bottom = Bottom::new(fault.rule, lanes, fault.reason.clone());
+        let (warp, pc) = entry.map_or((0, 0), |e| (e.warp, e.pc));
+        self.fault(warp, pc, &bottom)
+    }
+
+    /// `⊥` with its place.
+    #[cold]
+    pub fn fault(&self, warp: usize, pc: u32, bottom: &Bottom) -> Box<Fault> {
+        let checks = ["safe-act", "safe-split", "cfc-addr"];
+        let kind = if checks.contains(&bottom.rule) { FaultKind::CheckViolation } else { FaultKind::Fault };
+        let mut message = bottom.reason.clone();
+        if kind == FaultKind::CheckViolation {
+            message.push_str(&format!("; state: {}", self.resident.policy.describe(warp)));
+        }
+        Box::new(Fault {
+            kind,
+            rule: bottom.rule.to_string(),
+            message,
+            place: self.resident.where_is(warp, pc, bottom.lanes, self.now),
+        })
+    }
+
+    /// Cycle of the last thing that happened here.
+    pub fn now(&self) -> Cycle {
+        self.now
+    }
+
+    /// True if a block is resident.
+    pub fn has_blocks(&self) -> bool {
+        self.resident.blocks.iter().any(Option::is_some)
+    }
+
+    /// Issue slots of all kinds so far: `issued + Σ stalls`.
+    pub fn slots(&self) -> u64 {
+        self.stats.issued + self.stats.stalls.iter().sum::<u64>()
+    }
+
+    /// Counts of splits by where they are, for messages: (name, splits).
+    pub fn waiting(&self) -> Vec<(&'static str, u32)> {
+        let names = ["absent", "ready", "dependency", "memory", "drain", "barrier", "collective", "sleep"];
+        names
+            .iter()
+            .enumerate()
+            .skip(1)
+            .map(|(i, name)| (*name, self.lanes.iter().map(|lane| lane.counts[i]).sum()))
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+
+    /// A split that waits, for messages about deadlocks: its warp, pc and why.
+    pub fn first_waiting(&self) -> Option<(usize, Place, &'static str)> {
+        let split = (0..self.status.len()).find(|&s| self.status[s] != Status::Absent)?;
+        let warp = self.resident.warp_of(split as SplitId);
+        let pc = self.resident.policy.pc(split as SplitId).saturating_sub(1);
+        let mask = self.resident.policy.mask(split as SplitId);
+        let why = match self.status[split] {
+            Status::Barrier => "waits at a barrier that no thread left can complete",
+            Status::Collective => "waits at a collective for threads that never arrive",
+            Status::Memory => "waits for memory",
+            Status::Drain => "waits for its accesses",
+            _ => "runs",
+        };
+        Some((warp, self.resident.where_is(warp, pc, mask, self.now), why))
+    }
+}

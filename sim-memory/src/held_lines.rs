@@ -1,0 +1,238 @@
+//! Which operation holds which line, and who waits: for the line, or for a way of its set. First
+//! come, first served. Queues are links between the slots of the operations themselves, found by
+//! the set of the cache, so that nothing is hashed or allocated once all slots exist.
+
+/// No slot.
+const NOBODY: u32 = u32::MAX;
+
+/// What one operation's slot has to do with the queues.
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    /// The line it holds.
+    line: u64,
+    /// The next holder in its set.
+    next_holder: u32,
+    /// Those that wait for its line.
+    waiting: Queue,
+    /// The next in the queue it waits in.
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Queue {
+    first: u32,
+    last: u32,
+    length: u32,
+}
+
+const EMPTY: Queue = Queue { first: NOBODY, last: NOBODY, length: 0 };
+
+/// The held lines of one cache.
+#[derive(Clone, Debug)]
+pub struct HeldLines {
+    links: Vec<Links>,
+    /// By set: the first operation that holds a line of it.
+    holders: Vec<u32>,
+    /// By set: operations that wait until one of its ways can be taken.
+    set_queues: Vec<Queue>,
+    held: usize,
+    in_set_queues: usize,
+}
+
+impl HeldLines {
+    /// Nothing held in a cache of `sets`.
+    pub fn new(sets: u64) -> Self {
+        Self {
+            links: Vec::new(),
+            holders: vec![NOBODY; sets as usize],
+            set_queues: vec![EMPTY; sets as usize],
+            held: 0,
+            in_set_queues: 0,
+        }
+    }
+
+    /// Makes room for operations `0..slots`.
+    #[inline]
+    pub fn reserve(&mut self, slots: usize) {
+        if self.links.len() < slots {
+            let none = Links { line: 0, next_holder: NOBODY, waiting: EMPTY, next: NOBODY };
+            self.links.resize(slots, none);
+        }
+    }
+
+    /// The operation that holds `line`, and how many wait for it.
+    #[inline]
+    pub fn holder(&self, set: u64, line: u64) -> Option<(u32, u32)> {
+        let mut at = self.holders[set as usize];
+        while at != NOBODY {
+            let links = &self.links[at as usize];
+            if links.line == line {
+                return Some((at, links.waiting.length));
+            }
+            at = links.next_holder;
+        }
+        None
+    }
+
+    /// `slot` holds `line`, which nobody holds.
+    pub fn hold(&mut self, set: u64, line: u64, slot: u32) {
+        debug_assert!(self.holder(set, line).is_none(), "a line has one holder");
+        let head = &mut self.holders[set as usize];
+        let links = &mut self.links[slot as usize];
+        (links.line, links.next_holder, links.waiting) = (line, *head, EMPTY);
+        *head = slot;
+        self.held += 1;
+    }
+
+    /// `slot` waits for the line `holder` holds.
+    pub fn wait(&mut self, holder: u32, slot: u32) {
+        let mut queue = self.links[holder as usize].waiting;
+        self.push(&mut queue, slot);
+        self.links[holder as usize].waiting = queue;
+    }
+
+    /// `slot` lets its line go: the first that waits holds it now.
+    pub fn release(&mut self, set: u64, slot: u32) -> Option<u32> {
+        let Links { line, next_holder, waiting, .. } = self.links[slot as usize];
+        let heir = (waiting.first != NOBODY).then_some(waiting.first);
+        let replacement = match heir {
+            Some(heir) => {
+                let after = self.links[heir as usize].next;
+                let rest = Queue {
+                    first: after,
+                    last: if after == NOBODY { NOBODY } else { waiting.last },
+                    length: waiting.length - 1,
+                };
+                let links = &mut self.links[heir as usize];
+                *links = Links { line, next_holder, waiting: rest, next: NOBODY };
+                heir
+            }
+            None => {
+                self.held -= 1;
+                next_holder
+            }
+        };
+        // The link that led here leads on.
+        let mut at = self.holders[set as usize];
+        if at == slot {
+            self.holders[set as usize] = replacement;
+        } else {
+            while at != NOBODY {
+                let links = &mut self.links[at as usize];
+                if links.next_holder == slot {
+                    links.next_holder = replacement;
+                    break;
+                }
+                at = links.next_holder;
+            }
+        }
+        heir
+    }
+
+    /// `slot` waits for a way of `set`.
+    pub fn wait_for_set(&mut self, set: u64, slot: u32) {
+        let mut queue = self.set_queues[set as usize];
+        self.push(&mut queue, slot);
+        self.set_queues[set as usize] = queue;
+        self.in_set_queues += 1;
+    }
+
+    /// Those that wait for a way of `set` look again: they are pushed on `runnable`, a stack, so
+    /// that the first comes off first.
+    #[inline]
+    pub fn wake_set(&mut self, set: u64, runnable: &mut Vec<u32>) {
+        if self.in_set_queues == 0 {
+            return;
+        }
+        let queue = std::mem::replace(&mut self.set_queues[set as usize], EMPTY);
+        let bottom = runnable.len();
+        let mut at = queue.first;
+        while at != NOBODY {
+            runnable.push(at);
+            at = std::mem::replace(&mut self.links[at as usize].next, NOBODY);
+        }
+        runnable[bottom..].reverse();
+        self.in_set_queues -= queue.length as usize;
+    }
+
+    /// Lines held.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Operations that wait for a way.
+    pub fn waiting_for_sets(&self) -> usize {
+        self.in_set_queues
+    }
+
+    fn push(&mut self, queue: &mut Queue, slot: u32) {
+        self.links[slot as usize].next = NOBODY;
+        if queue.last == NOBODY {
+            queue.first = slot;
+        } else {
+            self.links[queue.last as usize].next = slot;
+        }
+        queue.last = slot;
+        queue.length += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, VecDeque};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against maps of queues.
+        #[test]
+        fn lines_are_held_first_come_first_served(steps in proptest::collection::vec((0u8..4, 0u64..6), 1..200)) {
+            let set_of = |line: u64| line % 3;
+            let mut lines = HeldLines::new(3);
+            let mut literal: BTreeMap<u64, (u32, VecDeque<u32>)> = BTreeMap::new();
+            let mut sets: BTreeMap<u64, VecDeque<u32>> = BTreeMap::new();
+            for (slot, (step, line)) in steps.into_iter().enumerate() {
+                let slot = slot as u32;
+                lines.reserve(slot as usize + 1);
+                match step {
+                    0 | 1 => match lines.holder(set_of(line), line) {
+                        Some((holder, waiting)) => {
+                            let (expected, queue) = literal.get_mut(&line).expect("held");
+                            prop_assert_eq!((holder, waiting), (*expected, queue.len() as u32));
+                            queue.push_back(slot);
+                            lines.wait(holder, slot);
+                        }
+                        None => {
+                            prop_assert!(literal.insert(line, (slot, VecDeque::new())).is_none());
+                            lines.hold(set_of(line), line, slot);
+                        }
+                    },
+                    2 => {
+                        if let Some((holder, mut queue)) = literal.remove(&line) {
+                            let heir = queue.pop_front();
+                            prop_assert_eq!(lines.release(set_of(line), holder), heir);
+                            if let Some(heir) = heir {
+                                literal.insert(line, (heir, queue));
+                            }
+                        }
+                    }
+                    _ if line < 3 => {
+                        lines.wait_for_set(line, slot);
+                        sets.entry(line).or_default().push_back(slot);
+                    }
+                    _ => {
+                        let mut runnable = vec![7];
+                        lines.wake_set(line - 3, &mut runnable);
+                        let expected: Vec<u32> =
+                            sets.remove(&(line - 3)).unwrap_or_default().into_iter().rev().collect();
+                        prop_assert_eq!(&runnable[1..], expected.as_slice());
+                    }
+                }
+                prop_assert_eq!(lines.held(), literal.len());
+                prop_assert_eq!(lines.waiting_for_sets(), sets.values().map(VecDeque::len).sum::<usize>());
+            }
+        }
+    }
+}
