@@ -125,6 +125,8 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         allow_newer_isa: args.allow_newer_isa,
         schedule_dependent: spec.schedule == Schedule::Dependent,
         instruction_set: None,
+        epoch: args.epoch,
+        delay: None,
     };
     let variant = spec
         .variant(args.variant.as_deref(), if is_ptx { u32::MAX } else { chip.capability() })

@@ -35,6 +35,21 @@ pub struct Options {
     pub schedule_dependent: bool,
     /// Lane code; `None` chooses the best for this host.
     pub instruction_set: Option<InstructionSet>,
+    /// Cycles of an epoch; `None`, and anything longer than the channels' least latency, is that.
+    pub epoch: Option<Cycle>,
+    /// Where workers are held up.
+    pub delay: Option<Delay>,
+}
+
+/// Holds workers up, to test that nothing depends on who is first: called with the worker's
+/// number before each step of an epoch.
+#[derive(Clone)]
+pub struct Delay(pub Arc<dyn Fn(usize) + Send + Sync>);
+
+impl std::fmt::Debug for Delay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Delay")
+    }
 }
 
 /// Told now and then: cycle, blocks done, blocks in all.

@@ -57,6 +57,10 @@ pub struct RunArgs {
     /// Changes a parameter of the workload, or of the chip by its path (sm.branch_latency=2).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Cycles of an epoch, between which SMs and partitions run apart. Shorter than the default (the
+    /// chip's least channel latency) is slower and changes nothing else.
+    #[arg(long, value_name = "CYCLES")]
+    pub epoch: Option<u64>,
     /// Worker threads of the engine.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,

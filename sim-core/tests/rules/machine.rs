@@ -35,6 +35,8 @@ pub fn device(chip: Arc<ChipSpec>, policy: &str) -> Device {
         allow_newer_isa: false,
         schedule_dependent: false,
         instruction_set: None,
+        epoch: None,
+        delay: None,
     };
     Device::new(chip, Arc::new(costs), options)
 }

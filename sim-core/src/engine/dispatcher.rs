@@ -1,0 +1,285 @@
+//! The dispatcher: block dispatch under the chip's limits, kernels in stream order (CS §5.6, §5.7).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sim_frontend::chip::ChipSpec;
+use sim_memory::vocabulary::Cycle;
+
+use super::KernelTimes;
+use crate::grid::Kernel;
+use crate::sm::{BlockDone, SmMessage};
+
+/// A grid that runs or waits [block-idle].
+#[derive(Debug)]
+struct Running {
+    kernel: Arc<Kernel>,
+    next: u64,
+    done: u64,
+    /// Not dispatched before this cycle.
+    ready: Cycle,
+    fits: u32,
+    /// No further blocks are dispatched.
+    aborted: bool,
+}
+
+/// The dispatcher: block dispatch under the chip's limits, kernels in stream order.
+#[derive(Debug)]
+pub(super) struct Dispatcher {
+    chip: Arc<ChipSpec>,
+    /// Kernels of each stream, in order.
+    streams: Vec<(u32, VecDeque<Arc<Kernel>>)>,
+    running: Vec<Running>,
+    /// By SM: blocks, warps, registers and shared bytes in use.
+    used: Vec<[u32; 4]>,
+    cursor: usize,
+    /// The dispatcher acts at this cycle next.
+    next: Option<Cycle>,
+    pub(super) inbox: Vec<(Cycle, u32, BlockDone)>,
+    arrived: Vec<(Cycle, u32, BlockDone)>,
+    /// What leaves for the SMs: SM, arrival, message; in the order of arrival for each SM.
+    pub(super) outbox: Vec<(u32, Cycle, SmMessage)>,
+    aborts: Vec<(Cycle, u32)>,
+    /// Grids whose blocks have all completed, in that order.
+    pub(super) completed: Vec<u32>,
+    pub(super) times: Vec<KernelTimes>,
+    pub(super) blocks_done: u64,
+    pub(super) blocks_total: u64,
+    flushed_any: bool,
+}
+
+impl Dispatcher {
+    /// An idle dispatcher of `sms` empty SMs.
+    pub(super) fn new(chip: Arc<ChipSpec>, sms: usize) -> Self {
+        Self {
+            chip,
+            streams: Vec::new(),
+            running: Vec::new(),
+            used: vec![[0; 4]; sms],
+            cursor: 0,
+            next: None,
+            inbox: Vec::new(),
+            arrived: Vec::new(),
+            outbox: Vec::new(),
+            aborts: Vec::new(),
+            completed: Vec::new(),
+            times: Vec::new(),
+            blocks_done: 0,
+            blocks_total: 0,
+            flushed_any: false,
+        }
+    }
+
+    /// Queues a kernel behind the others of its stream, at `now`.
+    pub(super) fn launch(&mut self, kernel: Arc<Kernel>, now: Cycle) {
+        self.blocks_total += kernel.blocks();
+        let stream = kernel.stream;
+        match self.streams.iter_mut().find(|(id, _)| *id == stream) {
+            Some((_, queue)) => queue.push_back(kernel),
+            None => self.streams.push((stream, VecDeque::from([kernel]))),
+        }
+        self.next = Some(now);
+    }
+
+    /// Aborts a grid at `at`.
+    pub(super) fn abort(&mut self, grid: u32, at: Cycle) {
+        self.aborts.push((at, grid));
+        self.aborts.sort_unstable();
+    }
+
+    /// The dispatcher's share of an epoch: blocks that ended free their place, kernels whose
+    /// turn it is begin, blocks go to SMs.
+    pub(super) fn act_before(&mut self, end: Cycle) {
+        loop {
+            let d = &mut *self;
+            let Some(now) = d.next_action().filter(|now| *now < end) else { return };
+            if d.next.is_some_and(|next| next <= now) {
+                d.next = None;
+            }
+            let mut arrived = std::mem::take(&mut d.arrived);
+            d.inbox.retain(|entry| {
+                let here = entry.0 <= now;
+                if here {
+                    arrived.push(*entry);
+                }
+                !here
+            });
+            arrived.sort_unstable_by_key(|(at, sm, block)| (*at, *sm, block.number));
+            for (_, sm, block) in arrived.drain(..) {
+                self.block_done(sm, block, now);
+            }
+            self.arrived = arrived;
+            while let Some(&(at, grid)) = self.aborts.first()
+                && at <= now
+            {
+                self.aborts.remove(0);
+                self.abort_grid(grid, now);
+            }
+            self.begin_kernels(now);
+            self.send_blocks(now);
+        }
+    }
+
+    /// A grid is aborted: blocks not yet dispatched never are, the others' threads end where
+    /// they are; accesses in flight go on [ctx-abort].
+    fn abort_grid(&mut self, grid: u32, now: Cycle) {
+        let d = &mut *self;
+        for (_, queue) in &mut d.streams {
+            queue.retain(|kernel| kernel.grid_id != grid);
+        }
+        let Some(i) = d.running.iter().position(|r| r.kernel.grid_id == grid) else { return };
+        d.running[i].aborted = true;
+        if d.running[i].done == d.running[i].next {
+            d.running.remove(i);
+            return;
+        }
+        let at = now + Cycle::from(self.chip.dispatch.latency);
+        for sm in 0..self.used.len() as u32 {
+            self.outbox.push((sm, at, SmMessage::Abort { grid_id: grid }));
+        }
+    }
+
+    /// A block ended: its place is free; with its last block the grid is complete
+    /// [grid-compl] [ctx-compl] [cio-compl].
+    fn block_done(&mut self, sm: u32, block: BlockDone, now: Cycle) {
+        let d = &mut *self;
+        d.blocks_done += 1;
+        let Some(i) = d.running.iter().position(|r| r.kernel.grid_id == block.grid_id) else { return };
+        let kernel = Arc::clone(&d.running[i].kernel);
+        let needs = needs_of(&d.chip, &kernel);
+        for (used, need) in d.used[sm as usize].iter_mut().zip(needs) {
+            *used -= need;
+        }
+        let times = &mut d.times[block.grid_id as usize];
+        times.end = times.end.max(block.at);
+        d.running[i].done += 1;
+        if d.running[i].done == kernel.blocks() {
+            d.completed.push(block.grid_id);
+            d.running.remove(i);
+        } else if d.running[i].aborted && d.running[i].done == d.running[i].next {
+            d.running.remove(i);
+        }
+        d.next = Some(d.next.map_or(now, |n| n.min(now)));
+    }
+
+    /// Kernels at the head of their streams begin, up to NumConKernels at a time
+    /// [sched-grids].
+    fn begin_kernels(&mut self, now: Cycle) {
+        let limit = self.chip.limits.num_con_kernels as usize;
+        let launch = Cycle::from(self.chip.dispatch.launch_latency);
+        loop {
+            let d = &mut *self;
+            if d.running.len() >= limit {
+                return;
+            }
+            let busy = |stream: u32| d.running.iter().any(|r| r.kernel.stream == stream);
+            // The kernel launched first among those whose stream is free.
+            let next = d
+                .streams
+                .iter()
+                .enumerate()
+                .filter(|(_, (stream, queue))| !queue.is_empty() && !busy(*stream))
+                .min_by_key(|(_, (_, queue))| queue.front().map_or(u32::MAX, |k| k.grid_id))
+                .map(|(i, _)| i);
+            let Some(kernel) = next.and_then(|i| d.streams[i].1.pop_front()) else { return };
+            let grid = kernel.grid_id as usize;
+            if d.times.len() <= grid {
+                d.times.resize(grid + 1, KernelTimes::default());
+            }
+            d.times[grid] = KernelTimes { start: now, end: now };
+            // A dependent grid sees what earlier ones wrote: stale lines of L1 go.
+            if d.flushed_any {
+                let at = now + Cycle::from(self.chip.dispatch.latency);
+                for sm in 0..self.used.len() as u32 {
+                    self.outbox.push((sm, at, SmMessage::FlushL1));
+                }
+            }
+            let d = &mut *self;
+            d.flushed_any = true;
+            if kernel.blocks() == 0 {
+                d.completed.push(kernel.grid_id);
+                continue;
+            }
+            let fits = fits_of(&d.chip, &kernel);
+            d.running.push(Running { kernel, next: 0, done: 0, ready: now + launch, fits, aborted: false });
+        }
+    }
+
+    /// Sends blocks to SMs with room for them, one after another round the chip, up to the rate
+    /// of a cycle [ctx-issue] [sched-issueBlocks].
+    fn send_blocks(&mut self, now: Cycle) {
+        let latency = Cycle::from(self.chip.dispatch.latency);
+        let mut budget = self.chip.dispatch.blocks_per_cycle;
+        for i in 0..self.running.len() {
+            let d = &mut *self;
+            let running = &d.running[i];
+            if running.aborted {
+                continue;
+            }
+            if running.ready > now {
+                d.next = Some(d.next.map_or(running.ready, |n| n.min(running.ready)));
+                continue;
+            }
+            let kernel = Arc::clone(&running.kernel);
+            let needs = needs_of(&d.chip, &kernel);
+            let limits = limits_of(&self.chip);
+            while self.running[i].next < kernel.blocks() {
+                let d = &mut *self;
+                if budget == 0 {
+                    d.next = Some(now + 1);
+                    return;
+                }
+                let sms = d.used.len();
+                let room = |sm: &usize| {
+                    d.used[*sm]
+                        .iter()
+                        .zip(needs)
+                        .zip(limits)
+                        .all(|((used, need), limit)| used + need <= limit)
+                };
+                let Some(sm) = (0..sms).map(|k| (d.cursor + k) % sms).find(room) else { break };
+                d.cursor = (sm + 1) % sms;
+                for (used, need) in d.used[sm].iter_mut().zip(needs) {
+                    *used += need;
+                }
+                let number = d.running[i].next;
+                d.running[i].next += 1;
+                budget -= 1;
+                let message = SmMessage::Block { kernel: Arc::clone(&kernel), number };
+                d.outbox.push((sm as u32, now + latency, message));
+            }
+            debug_assert!(self.running[i].fits > 0, "launches that fit nowhere are refused");
+        }
+    }
+
+    /// The next cycle on which the dispatcher has something to do.
+    pub(super) fn next_action(&self) -> Option<Cycle> {
+        let arrived = self.inbox.iter().map(|(at, ..)| *at).min();
+        // Aborts alone keep nothing running.
+        let abort = self.aborts.first().map(|(at, _)| *at).filter(|_| !self.idle());
+        [self.next, arrived, abort].into_iter().flatten().min()
+    }
+
+    /// No grid runs or waits.
+    pub(super) fn idle(&self) -> bool {
+        self.running.is_empty() && self.streams.iter().all(|(_, queue)| queue.is_empty())
+    }
+}
+
+/// Resources a block takes: blocks, warps, registers, shared bytes.
+fn needs_of(chip: &ChipSpec, kernel: &Kernel) -> [u32; 4] {
+    let threads = kernel.block.iter().product();
+    let needs = chip.block_needs(threads, kernel.code.program.registers_per_thread, kernel.shared_bytes);
+    [1, needs.warps, needs.registers, needs.shared]
+}
+
+fn limits_of(chip: &ChipSpec) -> [u32; 4] {
+    let l = &chip.limits;
+    [l.max_resident_blocks, l.max_resident_threads / l.warp_size, l.reg_file_size, l.shared_mem_size]
+}
+
+fn fits_of(chip: &ChipSpec, kernel: &Kernel) -> u32 {
+    let threads = kernel.block.iter().product();
+    let needs = chip.block_needs(threads, kernel.code.program.registers_per_thread, kernel.shared_bytes);
+    chip.occupancy(needs).0
+}

@@ -1,0 +1,380 @@
+//! Workers: each owns some SMs and partitions for a whole run. Between epochs they exchange
+//! mailboxes, one for each pair of workers; with one worker there are none.
+
+use std::sync::Arc;
+
+use sim_frontend::diagnostic::Diagnostic;
+use sim_memory::partition::{Partition, Request};
+use sim_memory::sm_memory::Reply;
+use sim_memory::vocabulary::Cycle;
+
+use super::dispatcher::Dispatcher;
+use super::exchange::Exchange;
+use super::gate::Gate;
+use super::primitives::{self, Mutex};
+use super::Turn;
+use crate::error::{Fault, FaultKind, Place, SimError};
+use crate::reconvergence::Reconvergence;
+use crate::sm::{BlockDone, Sm, SmMessage};
+
+/// Spins of a worker that waits at the gate before it sleeps: some hundred microseconds, longer
+/// than an epoch of a large chip takes.
+const SPINS: u32 = 20_000;
+
+/// What one worker's parts send another's in one epoch.
+#[derive(Default)]
+struct Mailbox {
+    /// Arrival, place of the partition at its worker, SM, request.
+    requests: Vec<(Cycle, u32, u32, Request)>,
+    /// Arrival, place of the SM at its worker, partition, reply.
+    replies: Vec<(Cycle, u32, u32, Reply)>,
+}
+
+/// Some SMs and partitions.
+pub(super) struct Worker<P> {
+    sms: Vec<Sm<P>>,
+    /// With their numbers.
+    partitions: Vec<(u32, Partition)>,
+    /// By SM and by partition: the worker that has it, and its place there.
+    homes: Arc<Homes>,
+    /// By worker.
+    out: Vec<Mailbox>,
+    done: Vec<(Cycle, u32, BlockDone)>,
+    done_latency: Cycle,
+}
+
+#[derive(Default)]
+struct Homes {
+    sms: Vec<(u32, u32)>,
+    partitions: Vec<(u32, u32)>,
+}
+
+impl<P: Reconvergence> Worker<P> {
+    /// One worker with everything.
+    pub(super) fn new(sms: Vec<Sm<P>>, partitions: Vec<Partition>, done_latency: Cycle) -> Self {
+        let here = |count: usize| (0..count as u32).map(|i| (0, i)).collect();
+        let homes = Homes { sms: here(sms.len()), partitions: here(partitions.len()) };
+        Self {
+            sms,
+            partitions: (0..).zip(partitions).collect(),
+            homes: Arc::new(homes),
+            out: vec![Mailbox::default()],
+            done: Vec::new(),
+            done_latency,
+        }
+    }
+
+    pub(super) fn sms(&mut self) -> impl Iterator<Item = &mut Sm<P>> {
+        self.sms.iter_mut()
+    }
+
+    pub(super) fn partitions(&mut self) -> impl Iterator<Item = (u32, &mut Partition)> {
+        self.partitions.iter_mut().map(|(i, partition)| (*i, partition))
+    }
+
+    /// The first cycle on which a part of it has something to do.
+    pub(super) fn next_event(&mut self) -> Option<Cycle> {
+        let sms = self.sms.iter().filter_map(Sm::next_event).min();
+        let partitions = self.partitions.iter().filter_map(|(_, p)| p.next_event()).min();
+        [sms, partitions].into_iter().flatten().min()
+    }
+
+    /// Runs its parts through the epoch; gives the first fault by (cycle, source) [grid-exec].
+    pub(super) fn run(&mut self, end: Cycle) -> Option<Box<Fault>> {
+        let mut first: Option<Box<Fault>> = None;
+        let mut keep = |fault: Box<Fault>| {
+            let place = |fault: &Fault| (fault.place.cycle, fault.place.sm);
+            if first.as_ref().is_none_or(|other| place(&fault) < place(other)) {
+                first = Some(fault);
+            }
+        };
+        for sm in &mut self.sms {
+            if let Err(fault) = sm.run(end) {
+                keep(fault);
+            }
+        }
+        for (_, partition) in &mut self.partitions {
+            if let Err(fault) = partition.advance(end) {
+                keep(partition_fault(&fault, end));
+            }
+        }
+        first
+    }
+
+    /// Collects what its parts sent in the epoch, by receiver; gives the next cycle on which
+    /// something happens, arrivals included. Blocks that ended go to `done`.
+    fn collect(&mut self) -> Option<Cycle> {
+        let mut next = self.next_event().unwrap_or(Cycle::MAX);
+        let Self { sms, partitions, homes, out, done, done_latency, .. } = self;
+        for sm in sms {
+            let from = sm.index;
+            sm.take_requests(|at, to, request| {
+                next = next.min(at);
+                let (worker, place) = homes.partitions[to as usize];
+                out[worker as usize].requests.push((at, place, from, request));
+            });
+            sm.take_done(|block| done.push((block.at + *done_latency, from, block)));
+        }
+        for (from, partition) in partitions {
+            partition.take_replies(|at, to, reply| {
+                next = next.min(at);
+                let (worker, place) = homes.sms[to as usize];
+                out[worker as usize].replies.push((at, place, *from, reply));
+            });
+        }
+        (next != Cycle::MAX).then_some(next)
+    }
+
+    /// Delivers a mailbox to its parts: these sort by (cycle, source), and messages of one source
+    /// are in their order within a mailbox.
+    fn deliver(&mut self, mail: &mut Mailbox) {
+        for (at, place, from, request) in mail.requests.drain(..) {
+            self.partitions[place as usize].1.deliver(at, from, request);
+        }
+        for (at, place, from, reply) in mail.replies.drain(..) {
+            self.sms[place as usize].deliver_reply(at, from, reply);
+        }
+    }
+
+    fn deliver_dispatched(&mut self, mail: &mut Vec<(u32, Cycle, SmMessage)>) {
+        for (sm, at, message) in mail.drain(..) {
+            let (_, place) = self.homes.sms[sm as usize];
+            self.sms[place as usize].deliver(at, message);
+        }
+    }
+
+    /// A worker alone: what the dispatcher sent reaches its SMs.
+    pub(super) fn deliver_own(&mut self, dispatched: &mut Vec<(u32, Cycle, SmMessage)>) {
+        self.deliver_dispatched(dispatched);
+    }
+
+    /// A worker alone: what its parts sent reaches its parts and the dispatcher.
+    pub(super) fn post(&mut self, dispatcher: &mut Vec<(Cycle, u32, BlockDone)>) -> Option<Cycle> {
+        let next = self.collect();
+        if let Some(own) = self.out.first_mut() {
+            let mut mail = std::mem::take(own);
+            self.deliver(&mut mail);
+            self.out[0] = mail;
+        }
+        dispatcher.append(&mut self.done);
+        next
+    }
+}
+
+/// Deals the parts out to `threads` workers, one after another; partitions from the other end, so
+/// that who has an SM more has a partition less.
+pub(super) fn deal<P: Reconvergence>(workers: &mut Vec<Worker<P>>, threads: usize) {
+    if workers.len() == threads {
+        return;
+    }
+    let done_latency = workers.first().map_or(0, |worker| worker.done_latency);
+    let (mut sms, mut partitions) = (Vec::new(), Vec::new());
+    for worker in workers.drain(..) {
+        sms.extend(worker.sms);
+        partitions.extend(worker.partitions);
+    }
+    sms.sort_unstable_by_key(|sm: &Sm<P>| sm.index);
+    partitions.sort_unstable_by_key(|(index, _)| *index);
+    let mut homes = Homes::default();
+    for i in 0..sms.len() {
+        homes.sms.push(((i % threads) as u32, (i / threads) as u32));
+    }
+    for i in 0..partitions.len() {
+        homes.partitions.push(((threads - 1 - i % threads) as u32, (i / threads) as u32));
+    }
+    let homes = Arc::new(homes);
+    workers.extend((0..threads).map(|_| Worker {
+        sms: Vec::new(),
+        partitions: Vec::new(),
+        homes: Arc::clone(&homes),
+        out: (0..threads).map(|_| Mailbox::default()).collect(),
+        done: Vec::new(),
+        done_latency,
+    }));
+    for sm in sms {
+        workers[homes.sms[sm.index as usize].0 as usize].sms.push(sm);
+    }
+    for (i, partition) in partitions {
+        workers[homes.partitions[i as usize].0 as usize].partitions.push((i, partition));
+    }
+}
+
+/// What the workers of a run share; each entry is locked once an epoch and pair, by one of the
+/// two at a time.
+struct Shared {
+    gate: Gate,
+    /// The end of the epoch that is open.
+    end: primitives::AtomicU64,
+    mail: Exchange<Mailbox>,
+    /// A worker's thread died; the scope passes its panic on.
+    died: primitives::AtomicBool,
+    /// By worker: from the dispatcher.
+    dispatched: Vec<Mutex<Vec<(u32, Cycle, SmMessage)>>>,
+    /// By worker: what the leader learns of its epoch.
+    results: Vec<Mutex<Outcome>>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    next: Option<Cycle>,
+    fault: Option<Box<Fault>>,
+    done: Vec<(Cycle, u32, BlockDone)>,
+}
+
+/// Several workers on threads of their own.
+pub(super) struct Team<'t, P> {
+    workers: &'t mut [Worker<P>],
+    delay: Option<&'t (dyn Fn(usize) + Sync)>,
+}
+
+impl<'t, P: Reconvergence> Team<'t, P> {
+    pub(super) fn new(workers: &'t mut [Worker<P>], delay: Option<&'t (dyn Fn(usize) + Sync)>) -> Self {
+        Self { workers, delay }
+    }
+
+    /// Runs epochs, the first one up to `end`, until `turn` says otherwise.
+    pub(super) fn run(
+        self,
+        end: Cycle,
+        dispatcher: &mut Dispatcher,
+        mut turn: impl FnMut(Option<Cycle>, &mut Dispatcher) -> Result<Turn, SimError>,
+    ) -> Result<Turn, SimError> {
+        let count = self.workers.len();
+        // More workers than cores would spin in each other's way.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let shared = Shared {
+            gate: Gate::new(count - 1, if count <= cores { SPINS } else { 0 }),
+            end: primitives::AtomicU64::new(end),
+            mail: Exchange::new(count),
+            died: primitives::AtomicBool::new(false),
+            dispatched: (0..count).map(|_| Mutex::default()).collect(),
+            results: (0..count).map(|_| Mutex::default()).collect(),
+        };
+        let delay = self.delay;
+        let Some((leader, followers)) = self.workers.split_first_mut() else { return Ok(Turn::Over) };
+        let homes = Arc::clone(&leader.homes);
+        std::thread::scope(|scope| {
+            let shared = &shared;
+            for (i, worker) in followers.iter_mut().enumerate() {
+                let name = format!("worker {}", i + 1);
+                let body = move || {
+                    let mut round = 1;
+                    while shared.gate.enter(round) {
+                        let _arrival = Arrival(shared);
+                        worker.epoch(i + 1, round, shared, delay);
+                        round += 1;
+                    }
+                };
+                let started = std::thread::Builder::new().name(name).spawn_scoped(scope, body);
+                if let Err(error) = started {
+                    shared.gate.open(u64::MAX, true);
+                    let message = format!("a worker thread could not be started: {error}; use fewer --threads");
+                    return Err(SimError::Input(vec![Diagnostic::error("threads", message)]));
+                }
+            }
+            // Followers leave even where the leader's turn panics.
+            let _over = Over(&shared.gate);
+            let mut round = 1;
+            loop {
+                for (sm, at, message) in dispatcher.outbox.drain(..) {
+                    let (worker, _) = homes.sms[sm as usize];
+                    shared.dispatched[worker as usize].lock().push((sm, at, message));
+                }
+                shared.gate.open(round, false);
+                leader.epoch(0, round, shared, delay);
+                shared.gate.all_arrived();
+                if shared.died.load(primitives::Ordering::SeqCst) {
+                    return Ok(Turn::Over);
+                }
+                let (mut next, mut fault): (Option<Cycle>, Option<Box<Fault>>) = (None, None);
+                for result in &shared.results {
+                    let mut result = result.lock();
+                    next = [next, result.next.take()].into_iter().flatten().min();
+                    dispatcher.inbox.append(&mut result.done);
+                    if let Some(other) = result.fault.take() {
+                        let place = |fault: &Fault| (fault.place.cycle, fault.place.sm);
+                        if fault.as_ref().is_none_or(|first| place(&other) < place(first)) {
+                            fault = Some(other);
+                        }
+                    }
+                }
+                if let Some(fault) = fault {
+                    return Err(SimError::Stopped(fault));
+                }
+                match turn(next, dispatcher)? {
+                    Turn::Until(end) => shared.end.store(end, primitives::Ordering::Relaxed),
+                    Turn::Over => return Ok(Turn::Over),
+                }
+                round += 1;
+            }
+        })
+    }
+}
+
+/// A follower arrives at the end of its share, however it ends.
+struct Arrival<'s>(&'s Shared);
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.died.store(true, primitives::Ordering::SeqCst);
+        }
+        self.0.gate.arrive();
+    }
+}
+
+/// Ends the followers' work when the leader leaves.
+struct Over<'g>(&'g Gate);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.open(u64::MAX, true);
+    }
+}
+
+impl<P: Reconvergence> Worker<P> {
+    /// Its share of an epoch.
+    fn epoch(&mut self, me: usize, round: u64, shared: &Shared, delay: Option<&(dyn Fn(usize) + Sync)>) {
+        let hold_up = || {
+            if let Some(delay) = delay {
+                delay(me);
+            }
+        };
+        let end = shared.end.load(primitives::Ordering::Relaxed);
+        hold_up();
+        self.deliver_dispatched(&mut shared.dispatched[me].lock());
+        shared.mail.receive(round, me, |mail| self.deliver(mail));
+        hold_up();
+        let fault = self.run(end);
+        let next = self.collect();
+        hold_up();
+        for (to, own) in self.out.iter_mut().enumerate() {
+            shared.mail.send(round, me, to, own);
+        }
+        let mut result = shared.results[me].lock();
+        result.next = next;
+        result.fault = fault;
+        result.done.append(&mut self.done);
+        hold_up();
+    }
+}
+
+fn partition_fault(fault: &sim_memory::fault::MemoryFault, end: Cycle) -> Box<Fault> {
+    Box::new(Fault {
+        kind: FaultKind::Fault,
+        rule: fault.rule.to_string(),
+        message: format!("{} at {:#x}", fault.reason, fault.address),
+        place: Place {
+            kernel: "".into(),
+            block: [0; 3],
+            warp: 0,
+            lane: 0,
+            pc: 0,
+            file: "".into(),
+            line: 0,
+            instruction: "".into(),
+            sm: u32::MAX,
+            cycle: end,
+        },
+    })
+}
