@@ -149,9 +149,30 @@ impl<P: Reconvergence> Functional<P> {
             let warp = &mut warps[w];
             let code = &kernels[warp.kernel].code;
             let op = &code.program.ops[request.pc as usize];
-            let Extra::Memory(facts) = op.extra else { continue };
+            let Extra::Memory(facts) = &op.extra else { continue };
             let bytes = request.bytes as usize;
             let memory = &world.memory;
+            let words = bytes == 4 && facts.vector == 1 && facts.reg_bits == 32;
+            if words && request.space == StateSpace::Global && op.class != OpClass::Atomic {
+                // Inactive lanes stand at the first active one's address.
+                if op.class == OpClass::Store {
+                    let values = std::array::from_fn(|l| {
+                        let [a, b, c, d, ..] = request.data[l];
+                        u32::from_le_bytes([a, b, c, d])
+                    });
+                    if memory.write_words(&request.addresses, request.lanes, &values) {
+                        continue;
+                    }
+                } else if let Some(values) = memory.read_words(&request.addresses) {
+                    if let Some(row) = warp.rows.get_mut(usize::from(op.dst[0].0)) {
+                        for lane in 0..32 {
+                            row.0[lane] =
+                                if request.lanes >> lane & 1 == 1 { values[lane] } else { row.0[lane] };
+                        }
+                    }
+                    continue;
+                }
+            }
             for lane in Lanes(request.lanes) {
                 let l = lane as usize;
                 let at = match request.space {
@@ -169,7 +190,7 @@ impl<P: Reconvergence> Functional<P> {
                         let new = atomics::apply(operation, ty, old, b, c);
                         memory.write(at, &new.to_le_bytes()[..bytes]);
                         if op.dst[0].is_some() {
-                            let value = extend(old, &facts);
+                            let value = extend(old, facts);
                             write_element(&mut warp.rows, op.dst[0], lane, value, facts.reg_bits.into());
                         }
                     }
@@ -177,9 +198,9 @@ impl<P: Reconvergence> Functional<P> {
                         memory.read(at, &mut buffer[..bytes]);
                         if request.parts > 1 {
                             let [a, b, c, d, ..] = buffer;
-                            write_loaded_word(&mut warp.rows, op, &facts, lane, request.part, [a, b, c, d]);
+                            write_loaded_word(&mut warp.rows, op, facts, lane, request.part, [a, b, c, d]);
                         } else {
-                            write_loaded(&mut warp.rows, op, &facts, lane, &buffer[..bytes]);
+                            write_loaded(&mut warp.rows, op, facts, lane, &buffer[..bytes]);
                         }
                     }
                 }

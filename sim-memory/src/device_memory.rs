@@ -17,6 +17,15 @@ const REGIONS: usize = 1 << 14;
 type Page = Box<[AtomicU32]>;
 type Region = Box<[OnceLock<Page>]>;
 
+#[inline(always)]
+fn one_page(addresses: &[u64; 32]) -> bool {
+    let mut other = 0;
+    for lane in 0..32 {
+        other |= (addresses[lane] ^ addresses[0]) / PAGE_BYTES;
+    }
+    other == 0
+}
+
 /// Device memory, sparse.
 #[derive(Debug)]
 pub struct DeviceMemory {
@@ -52,6 +61,36 @@ impl DeviceMemory {
             region[page as usize % REGION_PAGES]
                 .get_or_init(|| (0..PAGE_WORDS).map(|_| AtomicU32::new(0)).collect()),
         )
+    }
+
+    /// Words of lanes whose aligned addresses all lie in one page; `None` where they do not.
+    #[inline(always)]
+    pub fn read_words(&self, addresses: &[u64; 32]) -> Option<[u32; 32]> {
+        if !one_page(addresses) {
+            return None;
+        }
+        let mut out = [0; 32];
+        if let Some(page) = self.page(addresses[0]) {
+            for lane in 0..32 {
+                out[lane] = page[Self::word_of(addresses[lane])].load(Relaxed);
+            }
+        }
+        Some(out)
+    }
+
+    /// Writes words of `lanes`, in ascending order, whose aligned addresses all lie in one page;
+    /// false where they do not.
+    #[inline(always)]
+    pub fn write_words(&self, addresses: &[u64; 32], lanes: u32, values: &[u32; 32]) -> bool {
+        if !one_page(addresses) {
+            return false;
+        }
+        if let Some(page) = self.page_for_writing(addresses[0]) {
+            for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
+                page[Self::word_of(addresses[lane])].store(values[lane], Relaxed);
+            }
+        }
+        true
     }
 
     #[inline]

@@ -78,7 +78,14 @@ pub fn conflict_degree(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks
         first[lane] = (addresses[lane] / 4) as u32;
     }
     if words_per_lane == 1 {
-        return turns(&first, lanes, shift);
+        // Words that lie closer together than there are banks lie in different banks.
+        let any = first[lanes.trailing_zeros() as usize];
+        let (mut least, mut most) = (any, any);
+        for lane in 0..32 {
+            let word = if lanes >> lane & 1 == 1 { first[lane] } else { any };
+            (least, most) = (least.min(word), most.max(word));
+        }
+        return if most - least < banks { 1 } else { turns(&first, lanes, shift) };
     }
     let group = 32 / words_per_lane.min(32);
     let mut total = 0;

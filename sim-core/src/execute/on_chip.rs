@@ -44,26 +44,15 @@ impl<P: Reconvergence> Resident<P> {
         }
         let memory = block.shared.bytes_mut();
         let words = bytes == 4 && bits == 32;
-        let first = addresses[0] as u32;
-        let mut other = 0;
-        for lane in 0..32 {
-            other |= addresses[lane] as u32 ^ first.wrapping_add(4 * lane as u32);
-        }
-        let row = words && other == 0;
         match op.class {
             OpClass::Load if words => {
                 if let Some(to) = warp.rows.get_mut(usize::from(op.dst[0].0)) {
-                    let at = first as usize;
-                    if row && lanes == LaneMask::MAX {
-                        let line = &memory[at..at + 128];
-                        for lane in 0..32 {
-                            to.0[lane] = word(line, 4 * lane);
-                        }
+                    let values = words_at(memory, addresses);
+                    if lanes == LaneMask::MAX {
+                        to.0 = values;
                     } else {
                         for lane in 0..32 {
-                            let at = addresses[lane] as usize;
-                            let value = word(memory, at);
-                            to.0[lane] = if lanes >> lane & 1 == 1 { value } else { to.0[lane] };
+                            to.0[lane] = if lanes >> lane & 1 == 1 { values[lane] } else { to.0[lane] };
                         }
                     }
                 }
@@ -112,11 +101,7 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let latencies = &self.world.latency;
-        let degree = if row && latencies.banks == 32 && first.is_multiple_of(128) {
-            1
-        } else {
-            conflict_degree(addresses, lanes, bytes as u32, latencies.banks)
-        };
+        let degree = conflict_degree(addresses, lanes, bytes as u32, latencies.banks);
         let latency = if op.class == OpClass::Atomic {
             // Each lane that meets another's address runs the locked sequence again.
             let same = most_at_one_address(addresses, lanes);
@@ -184,20 +169,19 @@ impl<P: Reconvergence> Resident<P> {
         };
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
         let warp = &mut self.warps[w];
-        if !op.src[0].is_some() && bytes == 4 && facts.vector == 1 && facts.reg_bits == 32 {
+        let whole = facts.vector == 1 && usize::from(facts.reg_bits) == 8 * bytes && exec != 0;
+        if !op.src[0].is_some() && whole && bytes >= 4 {
             // One offset for all lanes, as compilers write it.
             let at = op.imm as u64 as usize;
-            let found = at.checked_add(4).and_then(|end| kernel.params.get(at..end));
-            if let (Some(found), Some(to)) = (found, warp.rows.get_mut(usize::from(op.dst[0].0))) {
-                let value = word(found, 0);
-                for lane in 0..32 {
-                    to.0[lane] = if exec >> lane & 1 == 1 { value } else { to.0[lane] };
+            if let Some(found) = at.checked_add(bytes).and_then(|end| kernel.params.get(at..end)) {
+                let first = usize::from(op.dst[0].0);
+                for (i, row) in warp.rows[first..][..bytes / 4].iter_mut().enumerate() {
+                    let value = word(found, 4 * i);
+                    for lane in 0..32 {
+                        row.0[lane] = if exec >> lane & 1 == 1 { value } else { row.0[lane] };
+                    }
                 }
-                let distinct = u32::from(exec != 0);
-                return Ok(Step::DoneAfter {
-                    latency: self.world.latency.constant,
-                    occupancy: distinct.max(1),
-                });
+                return Ok(Step::DoneAfter { latency: self.world.latency.constant, occupancy: 1 });
             }
         }
         let addresses = addresses(warp, &kernel.code, op, facts, exec);
@@ -224,6 +208,38 @@ impl<P: Reconvergence> Resident<P> {
             occupancy: distinct.max(1),
         })
     }
+}
+
+/// The words of 32 lanes, whose addresses lie inside. Eight lanes at a time often read one word
+/// or eight in a row.
+#[inline(always)]
+fn words_at(memory: &[u8], addresses: &[u64; 32]) -> [u32; 32] {
+    let mut out = [0; 32];
+    for group in (0..32).step_by(8) {
+        let first = addresses[group] as u32;
+        let (mut same, mut row) = (0, 0);
+        for i in 0..8 {
+            same |= addresses[group + i] as u32 ^ first;
+            row |= addresses[group + i] as u32 ^ first.wrapping_add(4 * i as u32);
+        }
+        let at = first as usize;
+        if same == 0 {
+            let value = word(memory, at);
+            for i in 0..8 {
+                out[group + i] = value;
+            }
+        } else if row == 0 {
+            let found = &memory[at..at + 32];
+            for i in 0..8 {
+                out[group + i] = word(found, 4 * i);
+            }
+        } else {
+            for i in 0..8 {
+                out[group + i] = word(memory, addresses[group + i] as usize);
+            }
+        }
+    }
+    out
 }
 
 /// The little-endian word at `at`.
