@@ -9,9 +9,14 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::program::Pc;
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-/// The papers' `⊥`: a rule whose side condition does not hold.
+/// The papers' `⊥`: a rule whose side condition does not hold. One pointer, so that results of
+/// steps stay in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bottom {
+pub struct Bottom(Box<BottomFacts>);
+
+/// What a [`Bottom`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BottomFacts {
     /// The id of the rule, as in `docs/rules.md` (`crs-ssy`, `bar-prep` …).
     pub rule: &'static str,
     /// The lanes concerned; empty where the whole warp is.
@@ -23,7 +28,15 @@ pub struct Bottom {
 impl Bottom {
     /// A violation of `rule` by `lanes`.
     pub fn new(rule: &'static str, lanes: LaneMask, reason: impl Into<String>) -> Self {
-        Self { rule, lanes, reason: reason.into() }
+        Self(Box::new(BottomFacts { rule, lanes, reason: reason.into() }))
+    }
+}
+
+impl std::ops::Deref for Bottom {
+    type Target = BottomFacts;
+
+    fn deref(&self) -> &BottomFacts {
+        &self.0
     }
 }
 

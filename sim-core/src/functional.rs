@@ -13,6 +13,7 @@ use crate::execute::{
     Resident, Step, World, extend, from_bytes, write_element, write_loaded, write_loaded_word,
 };
 use crate::grid::Kernel;
+use crate::lanes::InstructionSet;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::sm::stats::KernelCounts;
 
@@ -47,6 +48,33 @@ impl<P: Reconvergence> Functional<P> {
     /// # Errors
     /// A fault, or `None` where it was stopped.
     pub fn run(
+        &mut self,
+        kernel: &Arc<Kernel>,
+        fits: u32,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Option<Box<Fault>>> {
+        match self.resident.world.instruction_set {
+            InstructionSet::Baseline => self.run_here(kernel, fits, stop),
+            // SAFETY: the set is one that `InstructionSet::available` found on this host, and
+            // both sets hold these features.
+            #[allow(unsafe_code, reason = "the loop is compiled for the host's bit operations")]
+            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe { self.run_avx2(kernel, fits, stop) },
+        }
+    }
+
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
+    #[allow(unsafe_code, reason = "callers must have the features")]
+    unsafe fn run_avx2(
+        &mut self,
+        kernel: &Arc<Kernel>,
+        fits: u32,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Option<Box<Fault>>> {
+        self.run_here(kernel, fits, stop)
+    }
+
+    #[inline(always)]
+    fn run_here(
         &mut self,
         kernel: &Arc<Kernel>,
         fits: u32,
@@ -102,6 +130,7 @@ impl<P: Reconvergence> Functional<P> {
         Ok(())
     }
 
+    #[inline(always)]
     fn turn(&mut self, split: SplitId, grid: usize) -> Result<(), Option<Box<Fault>>> {
         let w = self.resident.warp_of(split);
         for _ in 0..TURN {
@@ -143,6 +172,7 @@ impl<P: Reconvergence> Functional<P> {
     }
 
     /// Accesses of the last step, at once.
+    #[inline(always)]
     fn perform(&mut self, w: usize) {
         let Resident { requests, warps, kernels, world, .. } = &mut self.resident;
         for request in requests.iter() {

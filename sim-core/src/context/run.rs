@@ -149,15 +149,14 @@ impl Context {
             engine.abort(grid, at);
             self.kernels[grid as usize].aborted = true;
         }
-        let control =
-            Control {
-                stop,
-                max_cycles: self.options.max_cycles,
-                progress,
-                threads: self.options.threads,
-                epoch: self.options.epoch,
-                delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
-            };
+        let control = Control {
+            stop,
+            max_cycles: self.options.max_cycles,
+            progress,
+            threads: self.options.threads,
+            epoch: self.options.epoch,
+            delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
+        };
         let mut result = engine.run(&control);
         if result.is_ok() && self.options.check == Check::Full {
             result = check_conservation(&mut engine);

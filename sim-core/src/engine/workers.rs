@@ -8,11 +8,11 @@ use sim_memory::partition::{Partition, Request};
 use sim_memory::sm_memory::Reply;
 use sim_memory::vocabulary::Cycle;
 
+use super::Turn;
 use super::dispatcher::Dispatcher;
 use super::exchange::Exchange;
 use super::gate::Gate;
 use super::primitives::{self, Mutex};
-use super::Turn;
 use crate::error::{Fault, FaultKind, Place, SimError};
 use crate::reconvergence::Reconvergence;
 use crate::sm::{BlockDone, Sm, SmMessage};
@@ -268,7 +268,8 @@ impl<'t, P: Reconvergence> Team<'t, P> {
                 let started = std::thread::Builder::new().name(name).spawn_scoped(scope, body);
                 if let Err(error) = started {
                     shared.gate.open(u64::MAX, true);
-                    let message = format!("a worker thread could not be started: {error}; use fewer --threads");
+                    let message =
+                        format!("a worker thread could not be started: {error}; use fewer --threads");
                     return Err(SimError::Input(vec![Diagnostic::error("threads", message)]));
                 }
             }

@@ -235,7 +235,7 @@ impl<P: Reconvergence> Resident<P> {
     ///
     /// # Errors
     /// `⊥`, a fault of the program, or a violated check; the split has not advanced.
-    #[inline]
+    #[inline(always)]
     pub fn step(&mut self, split: SplitId, now: Cycle) -> Result<Step, Bottom> {
         let w = self.warp_of(split);
         let pc = self.policy.pc(split);
