@@ -109,10 +109,10 @@ pub fn conflict_degree(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks
     total
 }
 
-/// The most distinct words of one bank: each row of the banks adds one to the banks it is asked
-/// for, in counters of one bit a plane.
+/// The most distinct words of one of `1 << shift` banks: each row of the banks adds one to the
+/// banks it is asked for, in counters of one bit a plane.
 #[inline(always)]
-fn turns(words: &[u32; 32], lanes: LaneMask, shift: u32) -> u32 {
+pub fn turns(words: &[u32; 32], lanes: LaneMask, shift: u32) -> u32 {
     let mut left = lanes;
     let mut planes = [0u32; 6];
     while left != 0 {

@@ -240,6 +240,11 @@ impl<P: Reconvergence> Resident<P> {
             return Ok(Step::Done);
         }
         let code = &*kernel.code;
+        if facts.space == StateSpace::Shared
+            && let Some(step) = self.shared_words(code, w, op, facts, exec)
+        {
+            return Ok(step);
+        }
         let mut addresses = addresses(&self.warps[w], code, op, facts, exec);
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let mut low_bits = 0;

@@ -7,6 +7,7 @@ mod collective;
 mod control;
 mod meet;
 mod on_chip;
+mod wide;
 
 use std::sync::Arc;
 

@@ -4,16 +4,94 @@
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Row};
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::atomics;
-use sim_memory::shared::conflict_degree;
+use sim_memory::shared::{conflict_degree, turns};
 use sim_memory::vocabulary::LaneMask;
 
 use super::access::{addresses, extend, from_bytes, read_element, write_element, write_loaded};
-use super::{Resident, Step, read_row};
+use super::{Resident, Step, read_row, wide};
 use crate::error::Bottom;
 use crate::grid::{Code, Kernel};
 use crate::reconvergence::{Lanes, Reconvergence};
 
 impl<P: Reconvergence> Resident<P> {
+    /// Loads and stores of one word a lane, the most of what kernels do in shared memory. `None` where the access is another one or faults:
+    /// [`shared`](Self::shared) does it then.
+    #[inline(always)]
+    pub(super) fn shared_words(
+        &mut self,
+        code: &Code,
+        w: usize,
+        op: &Op,
+        facts: &MemoryOp,
+        lanes: LaneMask,
+    ) -> Option<Step> {
+        let words = facts.element_bytes == 4 && facts.vector == 1 && facts.reg_bits == 32;
+        let load = op.class == OpClass::Load;
+        if !words || !op.src[0].is_some() || !(load || op.class == OpClass::Store) {
+            return None;
+        }
+        let warp = &mut self.warps[w];
+        let block = self.blocks[warp.block].as_mut()?;
+        let row = read_row(&warp.rows, &code.consts, op.src[0]);
+        if facts.address_64 {
+            // Below 2^31, with an offset below 2^30 either way, the low words say it all.
+            let high = read_row(&warp.rows, &code.consts, Row(op.src[0].0 + 1));
+            let mut above = 0;
+            for lane in 0..32 {
+                above |= if lanes >> lane & 1 == 1 { high[lane] | row[lane] >> 31 } else { 0 };
+            }
+            if above != 0 || op.imm.unsigned_abs() >= 1 << 30 {
+                return None;
+            }
+        }
+        let offset = op.imm as u32;
+        let any = row[(lanes.trailing_zeros() & 31) as usize].wrapping_add(offset);
+        let mut at = [any; 32];
+        if lanes == LaneMask::MAX {
+            for lane in 0..32 {
+                at[lane] = row[lane].wrapping_add(offset);
+            }
+        } else {
+            for lane in 0..32 {
+                at[lane] = if lanes >> lane & 1 == 1 { row[lane].wrapping_add(offset) } else { any };
+            }
+        }
+        let set = self.world.instruction_set;
+        let (least, most, bits) = wide::span(set, &at);
+        if bits & 3 != 0 || most as usize + 4 > block.shared.len() {
+            return None;
+        }
+        let memory = block.shared.bytes_mut();
+        if load {
+            let to = warp.rows.get_mut(usize::from(op.dst[0].0))?;
+            let values = wide::gather(memory, &at, most)?;
+            if lanes == LaneMask::MAX {
+                to.0 = values;
+            } else {
+                for lane in 0..32 {
+                    to.0[lane] = if lanes >> lane & 1 == 1 { values[lane] } else { to.0[lane] };
+                }
+            }
+        } else {
+            let values = read_row(&warp.rows, &code.consts, op.src[1]);
+            for lane in Lanes(lanes) {
+                let at = at[lane as usize] as usize;
+                memory[at..at + 4].copy_from_slice(&values[lane as usize].to_le_bytes());
+            }
+        }
+        let latencies = &self.world.latency;
+        // Words that lie closer together than there are banks lie in different banks.
+        let degree = if (most - least) / 4 < latencies.banks {
+            1
+        } else {
+            for lane in 0..32 {
+                at[lane] /= 4;
+            }
+            turns(&at, lanes, latencies.banks.trailing_zeros())
+        };
+        Some(Step::DoneAfter { latency: latencies.shared + degree - 1, occupancy: degree })
+    }
+
     /// Accesses to shared memory happen at once: the SM's load-store unit processes them in
     /// issue order, so this equals running their programs to completion.
     #[inline(always)]
@@ -43,31 +121,11 @@ impl<P: Reconvergence> Resident<P> {
             return Err(outside(lanes, addresses, bytes as u64, size));
         }
         let memory = block.shared.bytes_mut();
-        let words = bytes == 4 && bits == 32;
         match op.class {
-            OpClass::Load if words => {
-                if let Some(to) = warp.rows.get_mut(usize::from(op.dst[0].0)) {
-                    let values = words_at(memory, addresses);
-                    if lanes == LaneMask::MAX {
-                        to.0 = values;
-                    } else {
-                        for lane in 0..32 {
-                            to.0[lane] = if lanes >> lane & 1 == 1 { values[lane] } else { to.0[lane] };
-                        }
-                    }
-                }
-            }
             OpClass::Load => {
                 for lane in Lanes(lanes) {
                     let at = addresses[lane as usize] as usize;
                     write_loaded(&mut warp.rows, op, facts, lane, &memory[at..at + bytes]);
-                }
-            }
-            OpClass::Store if words => {
-                let values = read_row(&warp.rows, &code.consts, op.src[1]);
-                for lane in Lanes(lanes) {
-                    let at = addresses[lane as usize] as usize;
-                    memory[at..at + 4].copy_from_slice(&values[lane as usize].to_le_bytes());
                 }
             }
             OpClass::Store => {
@@ -208,38 +266,6 @@ impl<P: Reconvergence> Resident<P> {
             occupancy: distinct.max(1),
         })
     }
-}
-
-/// The words of 32 lanes, whose addresses lie inside. Eight lanes at a time often read one word
-/// or eight in a row.
-#[inline(always)]
-fn words_at(memory: &[u8], addresses: &[u64; 32]) -> [u32; 32] {
-    let mut out = [0; 32];
-    for group in (0..32).step_by(8) {
-        let first = addresses[group] as u32;
-        let (mut same, mut row) = (0, 0);
-        for i in 0..8 {
-            same |= addresses[group + i] as u32 ^ first;
-            row |= addresses[group + i] as u32 ^ first.wrapping_add(4 * i as u32);
-        }
-        let at = first as usize;
-        if same == 0 {
-            let value = word(memory, at);
-            for i in 0..8 {
-                out[group + i] = value;
-            }
-        } else if row == 0 {
-            let found = &memory[at..at + 32];
-            for i in 0..8 {
-                out[group + i] = word(found, 4 * i);
-            }
-        } else {
-            for i in 0..8 {
-                out[group + i] = word(memory, addresses[group + i] as usize);
-            }
-        }
-    }
-    out
 }
 
 /// The little-endian word at `at`.
