@@ -231,19 +231,21 @@ impl<P: Reconvergence> Resident<P> {
         pc: Pc,
         op: &Op,
         exec: LaneMask,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         self.requests.used = 0;
         let Extra::Memory(facts) = &op.extra else {
             return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
         };
         if exec == 0 {
-            return Ok(Step::Done);
+            self.did = Step::Done;
+            return Ok(());
         }
         let code = &*kernel.code;
         if facts.space == StateSpace::Shared
             && let Some(step) = self.shared_words(code, w, op, facts, exec)
         {
-            return Ok(step);
+            self.did = step;
+            return Ok(());
         }
         let mut addresses = addresses(&self.warps[w], code, op, facts, exec);
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
@@ -273,10 +275,10 @@ impl<P: Reconvergence> Resident<P> {
                 if global == exec {
                     return self.global(code, w, pc, op, facts, exec, &addresses);
                 }
-                let mut step = Step::Done;
+                self.did = Step::Done;
                 if global != 0 {
                     let own = only(&addresses, global);
-                    step = self.global(code, w, pc, op, facts, global, &own)?;
+                    self.global(code, w, pc, op, facts, global, &own)?;
                 }
                 for lane in Lanes(shared) {
                     addresses[lane as usize] -= SHARED_WINDOW;
@@ -285,16 +287,17 @@ impl<P: Reconvergence> Resident<P> {
                     addresses[lane as usize] -= LOCAL_WINDOW;
                 }
                 if shared != 0 {
-                    let done = self.shared(code, w, op, facts, shared, &only(&addresses, shared))?;
-                    if step == Step::Done {
-                        step = done;
+                    let before = self.did;
+                    self.shared(code, w, op, facts, shared, &only(&addresses, shared))?;
+                    if before != Step::Done {
+                        self.did = before;
                     }
                 }
                 if local != 0 {
                     let own = only(&addresses, local);
-                    step = self.local(kernel, w, pc, op, facts, local, &own)?;
+                    self.local(kernel, w, pc, op, facts, local, &own)?;
                 }
-                Ok(step)
+                Ok(())
             }
         }
     }
@@ -310,14 +313,15 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; 32],
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let (start, size) = block_of(addresses, bytes);
         if self.world.allocations.find(start, size).is_none() {
             self.in_buffers(lanes, addresses, bytes)?;
         }
         self.request(code, w, pc, op, facts, lanes, StateSpace::Global, addresses, (0, 1));
-        Ok(Step::Access)
+        self.did = Step::Access;
+        Ok(())
     }
 
     /// Looks at each lane's address by itself.
@@ -361,7 +365,7 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; 32],
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let size = u64::from(kernel.local_bytes);
         for lane in Lanes(lanes) {
@@ -378,7 +382,8 @@ impl<P: Reconvergence> Resident<P> {
         for part in 0..parts {
             self.request(&kernel.code, w, pc, op, facts, lanes, StateSpace::Local, addresses, (part, parts));
         }
-        Ok(Step::Access)
+        self.did = Step::Access;
+        Ok(())
     }
 
     /// The warp's memory action: the addresses, data and operands of the lanes that access

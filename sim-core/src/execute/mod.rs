@@ -113,6 +113,9 @@ pub struct Resident<P> {
     pub split_shift: u32,
     /// Splits whose state changed in the last step, besides the one that ran.
     pub touched: Vec<SplitId>,
+    /// What the last step did, data operations aside. It stays here rather than in a result: a
+    /// result put together from parts stalls whoever reads it whole.
+    pub did: Step,
     /// Accesses the last step asks for.
     pub requests: Requests,
     /// Per split: the shadow pcs of its lanes are to be compared at its next instruction.
@@ -139,6 +142,7 @@ impl<P: Reconvergence> Resident<P> {
             split_shift: policy.splits_per_warp().trailing_zeros(),
             policy,
             touched: Vec::new(),
+            did: Step::Done,
             requests: Requests::default(),
             verify: vec![false; splits],
             waits: vec![0; splits],
@@ -262,10 +266,14 @@ impl<P: Reconvergence> Resident<P> {
             self.policy.advance(split);
             return Ok(Step::Done);
         }
-        self.step_rare(split, w, pc, mask, exec, now)
+        self.step_rare(split, w, pc, mask, exec, now)?;
+        Ok(self.did)
     }
 
-    /// Everything but data operations, after the checks.
+    /// Everything but data operations, after the checks; what it did is in [`Resident::did`].
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
     pub fn step_rare(
         &mut self,
         split: SplitId,
@@ -274,7 +282,7 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         now: Cycle,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         // The kernels step aside meanwhile: their code is read while all else changes.
         let kernels = std::mem::take(&mut self.kernels);
         let step = match self.world.instruction_set {
@@ -301,7 +309,7 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         now: Cycle,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         self.step_by_class(kernels, split, w, pc, mask, exec, now)
     }
 
@@ -315,13 +323,14 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         now: Cycle,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         self.touched.clear();
         let kernel = &*kernels[self.warps[w].kernel];
         let code = &*kernel.code;
         let op = &code.program.ops[pc as usize];
         use OpClass as C;
-        let step = match op.class {
+        self.did = Step::Done;
+        match op.class {
             C::Branch
             | C::BranchIndirect
             | C::Call
@@ -332,17 +341,23 @@ impl<P: Reconvergence> Resident<P> {
             | C::Sync
             | C::PreBreak
             | C::Break
-            | C::PreReturn => return self.control(kernels, split, w, pc, mask, exec, code),
+            | C::PreReturn => {
+                self.did = self.control(kernels, split, w, pc, mask, exec, code)?;
+                return Ok(());
+            }
             C::Load | C::Store | C::Atomic => self.access(kernel, w, pc, op, exec)?,
             C::LoadParam => self.load_param(kernel, w, op, exec)?,
-            C::Membar | C::Hint => Step::Done,
+            C::Membar | C::Hint => {}
             C::Clock => {
                 self.clock(w, op, exec, now);
-                Step::Done
             }
-            C::Barrier => return self.barrier(kernels, split, w, pc, op, exec),
+            C::Barrier => {
+                self.did = self.barrier(kernels, split, w, pc, op, exec)?;
+                return Ok(());
+            }
             C::Vote | C::Shuffle | C::Match | C::Redux | C::WarpSync | C::ActiveMask => {
-                return self.collective(kernels, split, w, pc, op, mask, exec);
+                self.did = self.collective(kernels, split, w, pc, op, mask, exec)?;
+                return Ok(());
             }
             C::Sleep => {
                 let nanoseconds = match op.src[0].is_some() {
@@ -351,7 +366,8 @@ impl<P: Reconvergence> Resident<P> {
                 };
                 let cycles = u128::from(nanoseconds) * u128::from(self.world.core_khz) / 1_000_000;
                 self.policy.advance(split);
-                return Ok(Step::Sleep(if exec == 0 { 0 } else { cycles as u64 }));
+                self.did = Step::Sleep(if exec == 0 { 0 } else { cycles as u64 });
+                return Ok(());
             }
             C::Trap if exec != 0 => {
                 return Err(Bottom::new("trap", exec, "the program executed `trap`"));
@@ -364,10 +380,10 @@ impl<P: Reconvergence> Resident<P> {
                     reason.unwrap_or("this instruction is not executed").to_string(),
                 ));
             }
-            C::Trap | C::Unsupported | C::Data => Step::Done,
-        };
+            C::Trap | C::Unsupported | C::Data => {}
+        }
         self.policy.advance(split);
-        Ok(step)
+        Ok(())
     }
 
     /// The value of a 32-bit row in the first of `lanes`.

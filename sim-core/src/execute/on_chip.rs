@@ -103,7 +103,7 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; 32],
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         let warp = &mut self.warps[w];
         let Some(block) = self.blocks[warp.block].as_mut() else {
             return Err(Bottom::new("env-readShared", lanes, "the block is not resident"));
@@ -167,7 +167,8 @@ impl<P: Reconvergence> Resident<P> {
         } else {
             latencies.shared
         };
-        Ok(Step::DoneAfter { latency: latency + degree.saturating_sub(1), occupancy: degree.max(1) })
+        self.did = Step::DoneAfter { latency: latency + degree.saturating_sub(1), occupancy: degree.max(1) };
+        Ok(())
     }
 
     /// Loads from constant memory: bytes that no thread writes, so they are read at once; each
@@ -179,7 +180,7 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; 32],
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         if op.class != OpClass::Load {
             return Err(Bottom::new("env-writeDevice", lanes, "threads do not write constant memory"));
         }
@@ -207,10 +208,11 @@ impl<P: Reconvergence> Resident<P> {
             }
             write_loaded(&mut warp.rows, op, facts, lane, &buffer[..bytes as usize]);
         }
-        Ok(Step::DoneAfter {
+        self.did = Step::DoneAfter {
             latency: world.latency.constant + distinct.saturating_sub(1),
             occupancy: distinct.max(1),
-        })
+        };
+        Ok(())
     }
 
     /// `ld.param` of a kernel: the parameter block lies in constant memory.
@@ -221,7 +223,7 @@ impl<P: Reconvergence> Resident<P> {
         w: usize,
         op: &Op,
         exec: LaneMask,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<(), Bottom> {
         let Extra::Memory(facts) = &op.extra else {
             return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
         };
@@ -239,7 +241,8 @@ impl<P: Reconvergence> Resident<P> {
                         row.0[lane] = if exec >> lane & 1 == 1 { value } else { row.0[lane] };
                     }
                 }
-                return Ok(Step::DoneAfter { latency: self.world.latency.constant, occupancy: 1 });
+                self.did = Step::DoneAfter { latency: self.world.latency.constant, occupancy: 1 };
+                return Ok(());
             }
         }
         let addresses = addresses(warp, &kernel.code, op, facts, exec);
@@ -261,10 +264,11 @@ impl<P: Reconvergence> Resident<P> {
             last = Some(at);
             write_loaded(&mut warp.rows, op, facts, lane, found);
         }
-        Ok(Step::DoneAfter {
+        self.did = Step::DoneAfter {
             latency: self.world.latency.constant + distinct.saturating_sub(1),
             occupancy: distinct.max(1),
-        })
+        };
+        Ok(())
     }
 }
 

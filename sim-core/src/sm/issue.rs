@@ -221,10 +221,9 @@ impl<P: Reconvergence> Sm<P> {
         exec: LaneMask,
         now: Cycle,
     ) -> Result<(), Box<Fault>> {
-        let step = match self.resident.step_rare(split, w, pc, mask, exec, now) {
-            Ok(step) => step,
-            Err(bottom) => return Err(self.fault(w, pc, &bottom)),
-        };
+        if let Err(bottom) = self.resident.step_rare(split, w, pc, mask, exec, now) {
+            return Err(self.fault(w, pc, &bottom));
+        }
         let warp = &mut self.resident.warps[w];
         let kernel = &self.resident.kernels[warp.kernel];
         let hot = &kernel.code.hot[pc as usize];
@@ -234,7 +233,7 @@ impl<P: Reconvergence> Sm<P> {
         let mut earliest = now + 1;
         let mut occupancy = u32::from(hot.initiation);
         let mut parked = None;
-        match step {
+        match self.resident.did {
             Step::Done => {
                 let ready = now + Cycle::from(hot.latency);
                 warp.board.write(hot.written(), exec, now, ready);
