@@ -8,10 +8,16 @@ use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::yaml::with_value;
 
 /// Shipped chip files by name.
-pub const CHIPS: &[(&str, &str)] = &[("gtx480", include_str!("../configs/chips/gtx480.yaml"))];
+pub const CHIPS: &[(&str, &str)] = &[
+    ("gtx480", include_str!("../configs/chips/gtx480.yaml")),
+    ("qv100", include_str!("../configs/chips/qv100.yaml")),
+];
 
 /// Shipped cost tables by name.
-const ISAS: &[(&str, &str)] = &[("2.0", include_str!("../configs/isa/2.0.yaml"))];
+const ISAS: &[(&str, &str)] = &[
+    ("2.0", include_str!("../configs/isa/2.0.yaml")),
+    ("7.0", include_str!("../configs/isa/7.0.yaml")),
+];
 
 /// Reads a text file.
 pub fn read(path: &Path) -> Result<Source, Diagnostic> {
