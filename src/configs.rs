@@ -14,10 +14,8 @@ pub const CHIPS: &[(&str, &str)] = &[
 ];
 
 /// Shipped cost tables by name.
-const ISAS: &[(&str, &str)] = &[
-    ("2.0", include_str!("../configs/isa/2.0.yaml")),
-    ("7.0", include_str!("../configs/isa/7.0.yaml")),
-];
+const ISAS: &[(&str, &str)] =
+    &[("2.0", include_str!("../configs/isa/2.0.yaml")), ("7.0", include_str!("../configs/isa/7.0.yaml"))];
 
 /// Reads a text file.
 pub fn read(path: &Path) -> Result<Source, Diagnostic> {

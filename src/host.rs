@@ -19,6 +19,8 @@ pub struct HostReport {
     pub threads: usize,
     /// Lane code.
     pub instruction_set: &'static str,
+    /// Digest of report.json: the first 64 bits of its SHA-256. The same on every host.
+    pub report_digest: String,
 }
 
 /// Measures a run.
@@ -46,6 +48,7 @@ impl Meter {
             peak_memory_bytes: peak_memory(),
             threads,
             instruction_set,
+            report_digest: String::new(),
         }
     }
 }

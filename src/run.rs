@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use sim_core::device::Options;
 use sim_core::error::{Fault, SimError};
 use sim_core::monitor::Check;
@@ -253,6 +254,11 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
     Ok(Found { spec, folder })
 }
 
+/// The first 64 bits of the SHA-256 of a report's bytes, in hexadecimal.
+fn digest(report: &str) -> String {
+    Sha256::digest(report).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn execute(args: &RunArgs, p: Prepared) -> u8 {
     // A second Ctrl-C ends the process at once.
     let _ = ctrlc::set_handler(|| {
@@ -292,7 +298,7 @@ fn execute(args: &RunArgs, p: Prepared) -> u8 {
         }
     };
     let instructions = outcome.report.kernels.iter().map(|k| k.warp_instructions).sum();
-    let host = meter.stop(outcome.simulated, instructions, args.threads, outcome.instruction_set);
+    let mut host = meter.stop(outcome.simulated, instructions, args.threads, outcome.instruction_set);
     let code = exit_status(&outcome);
     if let Some(error) = &outcome.stopped {
         eprintln!("error: {error}");
@@ -306,6 +312,7 @@ fn execute(args: &RunArgs, p: Prepared) -> u8 {
             return status::BAD_INPUT;
         }
     };
+    host.report_digest = digest(&text);
     if let Some(folder) = &args.out {
         let written = std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::write(folder.join("report.json"), &text))

@@ -77,6 +77,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     if d.kernels.len() > 6 {
         let _ = writeln!(out, "  … and {} launches more", d.kernels.len() - 6);
     }
+    let _ = writeln!(out, "digest: {}", host.report_digest);
     let _ = writeln!(
         out,
         "host: {:.2} s, {:.2} M warp instructions per second, {} MiB, {} thread{}",

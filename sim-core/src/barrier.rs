@@ -60,12 +60,14 @@ pub struct BarrierEnv {
     barriers: Vec<Option<Barrier>>,
     /// Counts must be multiples of this (the warp size where whole warps arrive).
     granularity: u32,
+    /// Lists of completed barriers, for the next ones.
+    spare: Vec<Vec<Arrival>>,
 }
 
 impl BarrierEnv {
     /// `indices` barriers (NumBarrierIndices), none in use.
     pub fn new(indices: usize, granularity: u32) -> Self {
-        Self { barriers: vec![None; indices], granularity }
+        Self { barriers: vec![None; indices], granularity, spare: Vec::new() }
     }
 
     /// The arrival as barInfo checks it: the index exists, the count is one a barrier can have
@@ -104,11 +106,12 @@ impl BarrierEnv {
 
     /// The barrier as prepBar finds or makes it; contradictions are `⊥` [bar-prep].
     fn prepare(&mut self, arrival: &Arrival) -> Result<&mut Barrier, Bottom> {
+        let spare = &mut self.spare;
         let barrier = self.barriers[arrival.index as usize].get_or_insert_with(|| Barrier {
             count: arrival.count,
             arrived: 0,
             reduction: arrival.reduction,
-            actions: Vec::new(),
+            actions: spare.pop().unwrap_or_default(),
         });
         if barrier.count != arrival.count {
             return Err(Bottom::new(
@@ -166,6 +169,12 @@ impl BarrierEnv {
     pub fn reevaluate(&mut self, live_threads: u32) -> Vec<Completed> {
         let waiting: Vec<u32> = self.open().filter(|(.., count)| count.is_none()).map(|(i, ..)| i).collect();
         waiting.into_iter().filter_map(|index| self.end(index, live_threads)).collect()
+    }
+
+    /// Gives the list of a completed barrier back.
+    pub fn recycle(&mut self, mut actions: Vec<Arrival>) {
+        actions.clear();
+        self.spare.push(actions);
     }
 
     /// Barriers begun and not complete: index, arrived, awaited (`None`: all live threads).

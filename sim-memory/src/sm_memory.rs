@@ -107,6 +107,7 @@ pub struct SmMemory {
     /// bytes are with the instance, which nothing touches meanwhile.
     replies: BinaryHeap<Reverse<(Cycle, u32, u64, u32)>>,
     parts: Vec<LineAccess>,
+    spare_atomics: Vec<Box<AtomicLanes>>,
     sequence: u64,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
@@ -132,6 +133,7 @@ impl SmMemory {
             events: BinaryHeap::new(),
             replies: BinaryHeap::new(),
             parts: Vec::new(),
+            spare_atomics: Vec::new(),
             sequence: 0,
             outbox: Vec::new(),
             egress_free: 0,
@@ -198,14 +200,21 @@ impl SmMemory {
                     }
                 }
                 AccessKind::Atomic { op, ty, .. } => {
-                    atomic = Some(Box::new(AtomicLanes {
+                    let lanes = AtomicLanes {
                         op,
                         ty,
                         lanes: part.lanes,
                         offsets: std::array::from_fn(|l| (access.addresses[l] & 127) as u8),
                         operands: access.operands.copied().unwrap_or([[0; 2]; 32]),
                         old: [0; 32],
-                    }));
+                    };
+                    atomic = Some(match self.spare_atomics.pop() {
+                        Some(mut spare) => {
+                            *spare = lanes;
+                            spare
+                        }
+                        None => Box::new(lanes),
+                    });
                 }
             }
             self.stats.transactions += 1;
@@ -639,6 +648,7 @@ impl SmMemory {
             self.lsu_blocked = false;
         }
         port.performed(instance.access, instance.lanes, now);
+        self.spare_atomics.extend(self.instances[slot as usize].atomic.take());
         self.free.push(slot);
     }
 

@@ -126,6 +126,10 @@ pub struct Resident<P> {
     pub meetings: Vec<Meeting>,
     /// Warps whose last thread ended in this step.
     pub ended: Vec<usize>,
+    /// Room for the lanes of a barrier instruction, by barrier and count.
+    groups: Vec<(u32, Option<u32>, LaneMask)>,
+    /// Room for the barriers an instruction completes.
+    completed: Vec<Completed>,
     admissions: u64,
 }
 
@@ -148,6 +152,8 @@ impl<P: Reconvergence> Resident<P> {
             waits: vec![0; splits],
             meetings: Vec::new(),
             ended: Vec::new(),
+            groups: Vec::new(),
+            completed: Vec::new(),
             admissions: 0,
         }
     }
@@ -434,7 +440,7 @@ impl<P: Reconvergence> Resident<P> {
         let value = |row: Row, lane: u32| {
             row.is_some().then(|| read_row(&warp.rows, &code.consts, row)[lane as usize])
         };
-        let mut groups: Vec<(u32, Option<u32>, LaneMask)> = Vec::new();
+        let mut groups = std::mem::take(&mut self.groups);
         for lane in crate::reconvergence::Lanes(exec) {
             let index = value(op.src[0], lane).unwrap_or(op.imm as u32);
             let count = value(op.src[1], lane);
@@ -450,8 +456,8 @@ impl<P: Reconvergence> Resident<P> {
                 groups.iter().fold(0, |bits, g| bits | 1u32.checked_shl(g.0).unwrap_or(0));
         }
         let block_slot = self.warps[w].block;
-        let mut completed = Vec::new();
-        for (index, count, lanes) in groups {
+        let mut completed = std::mem::take(&mut self.completed);
+        for (index, count, lanes) in groups.drain(..) {
             let Some(block) = self.blocks[block_slot].as_mut() else { continue };
             let arrival = Arrival {
                 index,
@@ -468,15 +474,17 @@ impl<P: Reconvergence> Resident<P> {
             let default = block.barrier_default(whole);
             completed.extend(block.barriers.arrive(arrival, default)?);
         }
-        for barrier in completed {
-            self.complete_barrier(kernels, barrier);
+        self.groups = groups;
+        for barrier in completed.drain(..) {
+            self.complete_barrier(kernels, block_slot, barrier);
         }
+        self.completed = completed;
         if waits && self.waits[split as usize] != 0 { Ok(Step::Parked) } else { Ok(Step::Done) }
     }
 
     /// remBar: the splits that waited go on, with the result of the reduction in their
     /// registers [bar-rem] [block-endbar].
-    fn complete_barrier(&mut self, kernels: &[Arc<Kernel>], barrier: Completed) {
+    fn complete_barrier(&mut self, kernels: &[Arc<Kernel>], block_slot: usize, barrier: Completed) {
         for action in &barrier.actions {
             if action.kind == BarrierKind::Arrive {
                 continue;
@@ -504,6 +512,9 @@ impl<P: Reconvergence> Resident<P> {
                 self.touched.push(action.split);
             }
         }
+        if let Some(block) = &mut self.blocks[block_slot] {
+            block.barriers.recycle(barrier.actions);
+        }
     }
 
     /// Threads of a block have ended: barriers that wait for all live threads look again.
@@ -517,7 +528,7 @@ impl<P: Reconvergence> Resident<P> {
             None => Vec::new(),
         };
         for barrier in completed {
-            self.complete_barrier(kernels, barrier);
+            self.complete_barrier(kernels, block_slot, barrier);
         }
     }
 }

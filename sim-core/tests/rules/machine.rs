@@ -24,6 +24,11 @@ pub fn chip(change: impl FnOnce(&mut ChipSpec)) -> Arc<ChipSpec> {
 
 /// A device of `chip` under `policy`, every check on.
 pub fn device(chip: Arc<ChipSpec>, policy: &str) -> Device {
+    device_with(chip, policy, |options| options)
+}
+
+/// The same with other options.
+pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Options) -> Options) -> Device {
     let costs = include_str!("../../../configs/isa/2.0.yaml");
     let costs = IsaCosts::load(&Source::new("2.0.yaml", costs)).expect("the shipped costs are right");
     let options = Options {
@@ -38,7 +43,7 @@ pub fn device(chip: Arc<ChipSpec>, policy: &str) -> Device {
         epoch: None,
         delay: None,
     };
-    Device::new(chip, Arc::new(costs), options)
+    Device::new(chip, Arc::new(costs), change(options))
 }
 
 /// A module with the kernel `k(.u64 out)`: `body` finds its global thread index in `%i`, the

@@ -7,3 +7,4 @@ mod hierarchy;
 mod limits;
 mod machine;
 mod threads;
+mod workers;

@@ -1,0 +1,78 @@
+//! One report, byte for byte: for any number of threads, any length of epoch, whatever is
+//! checked, in debug and release builds (whose digests are compared with the same table).
+
+use std::process::Command;
+
+/// Small runs of different kinds: barriers and shared memory, atomics, divergence with calls,
+/// loops of launches, streams of memory.
+const RUNS: &[&[&str]] = &[
+    &["sgemm", "--set", "n=64"],
+    &["histogram", "--set", "n=4096"],
+    &["nqueens", "--set", "n=5"],
+    &["bfs", "--set", "n=512"],
+    &["vecadd", "--set", "n=20000", "--chip", "qv100"],
+    &["producer_consumer"],
+];
+
+fn report(run: &[&str], more: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_warpsim"))
+        .arg("run")
+        .args(run)
+        .args(more)
+        .arg("--json")
+        .output()
+        .expect("the command runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{run:?} {more:?}: {errors}");
+    String::from_utf8(output.stdout).expect("JSON is text")
+}
+
+#[test]
+fn the_report_is_the_same_for_any_threads_and_epochs() {
+    for run in RUNS {
+        let expected = report(run, &[]);
+        for threads in ["1", "2", "3", "4", "8", "16"] {
+            for epoch in ["1", "8", "1000000"] {
+                let got = report(run, &["--threads", threads, "--epoch", epoch]);
+                assert!(got == expected, "{run:?} differs on {threads} threads with epochs of {epoch}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_report_is_the_same_whatever_is_checked() {
+    let without_check = |text: &str| {
+        let mut report: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let check = report.as_object_mut().expect("an object").remove("check");
+        assert!(check.is_some(), "the report says what was checked");
+        report
+    };
+    for run in RUNS {
+        let expected = without_check(&report(run, &[]));
+        for check in ["off", "full"] {
+            assert_eq!(without_check(&report(run, &["--check", check])), expected, "{run:?} {check}");
+        }
+    }
+}
+
+/// The digests of this build equal those committed, which any build and machine must give.
+/// Where a change is meant to change reports: `UPDATE_DIGESTS=1 cargo test --test determinism`.
+#[test]
+fn the_digests_are_those_of_every_build() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/digests.txt");
+    let mut now = String::new();
+    for run in RUNS {
+        let output = Command::new(env!("CARGO_BIN_EXE_warpsim")).arg("run").args(*run).output();
+        let output = output.expect("the command runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let digest =
+            text.lines().find_map(|line| line.strip_prefix("digest: ")).expect("a digest is printed");
+        now.push_str(&format!("{} {digest}\n", run.join(" ")));
+    }
+    if std::env::var_os("UPDATE_DIGESTS").is_some() {
+        std::fs::write(path, &now).expect("the table can be written");
+    }
+    let committed = std::fs::read_to_string(path).expect("the table is committed");
+    assert_eq!(now, committed);
+}

@@ -1,0 +1,78 @@
+//! Shapes that break simulators: no blocks, very many tiny ones, one SM, a block that fills an SM.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("warpsim-{}-{name}", std::process::id()));
+    std::fs::write(&path, text).expect("a temporary file");
+    path
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_warpsim")).arg("run").args(arguments).output().expect("it runs")
+}
+
+fn report(arguments: &[&str]) -> Value {
+    let output = run(&[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+const TINY: &str = ".version 3.0\n.target sm_20\n.address_size 64\n.visible .entry k()\n{\nexit;\n}\n";
+
+#[test]
+fn a_grid_of_many_tiny_blocks_costs_what_its_blocks_cost() {
+    let path = file("tiny.ptx", TINY);
+    let path = path.to_str().expect("text");
+    let blocks = |grid: &str| {
+        let report = report(&[path, "--entry", "k", "--grid", grid, "--block", "1", "--threads", "4"]);
+        (report["warp_instructions"].as_u64(), report["cycles"].as_u64().expect("cycles"))
+    };
+    let (instructions, cycles) = blocks("60000");
+    assert_eq!(instructions, Some(60_000));
+    let (_, half) = blocks("30000");
+    assert!(cycles < 2 * half + 100 && cycles > half, "{half} cycles, then {cycles}");
+}
+
+#[test]
+fn an_empty_grid_is_over_at_once() {
+    let path = file("empty.ptx", TINY);
+    for threads in ["1", "16"] {
+        let path = path.to_str().expect("text");
+        let report = report(&[path, "--entry", "k", "--grid", "0", "--block", "32", "--threads", threads]);
+        assert_eq!((&report["cycles"], &report["warp_instructions"]), (&0.into(), &0.into()));
+        assert_eq!(report["kernels"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+#[test]
+fn one_sm_runs_what_fifteen_run() {
+    let many = report(&["sgemm", "--set", "n=64"]);
+    let one = report(&["sgemm", "--set", "n=64", "--set", "limits.NumProcessors=1", "--threads", "16"]);
+    assert_eq!(one["result"], "pass");
+    assert_eq!(one["warp_instructions"], many["warp_instructions"]);
+    assert!(one["cycles"].as_u64() > many["cycles"].as_u64());
+}
+
+#[test]
+fn a_block_that_fills_an_sm_runs() {
+    // 1,024 threads of 32 registers: all 32,768 of the SM.
+    let names: Vec<String> = (0..28).map(|i| format!("%v{i}")).collect();
+    let loads: String = names.iter().map(|n| format!("ld.volatile.shared.u32 {n}, [room];\n")).collect();
+    let adds: String = names.iter().map(|n| format!("add.u32 %s, %s, {n};\n")).collect();
+    let text = format!(
+        ".version 3.0\n.target sm_20\n.address_size 64\n.visible .entry k()\n{{\n\
+         .reg .u32 {}, %s;\n.shared .align 4 .b8 room[49152];\nmov.u32 %s, %tid.x;\n{loads}{adds}\
+         st.volatile.shared.u32 [room], %s;\nbar.sync 0;\nexit;\n}}\n",
+        names.join(", ")
+    );
+    let path = file("full.ptx", &text);
+    let report = report(&[path.to_str().expect("text"), "--entry", "k", "--grid", "40", "--block", "1024"]);
+    let kernel = &report["kernels"][0];
+    assert_eq!(kernel["resident_blocks"], 1, "{kernel}");
+    let registers = kernel["registers_per_thread"].as_u64().expect("registers");
+    assert!((29..=32).contains(&registers), "{registers} registers");
+}
