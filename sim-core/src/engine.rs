@@ -4,7 +4,9 @@
 //! threads and any length of epoch.
 
 mod dispatcher;
+#[cfg_attr(test, allow(clippy::duplicate_mod, reason = "the model checker has them too"))]
 mod exchange;
+#[cfg_attr(test, allow(clippy::duplicate_mod, reason = "the model checker has them too"))]
 mod gate;
 #[cfg(test)]
 mod model;

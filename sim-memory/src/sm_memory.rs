@@ -107,6 +107,8 @@ pub struct SmMemory {
     /// bytes are with the instance, which nothing touches meanwhile.
     replies: BinaryHeap<Reverse<(Cycle, u32, u64, u32)>>,
     parts: Vec<LineAccess>,
+    /// Boxes that have come back, as messages carry them.
+    #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_atomics: Vec<Box<AtomicLanes>>,
     sequence: u64,
     outbox: Vec<(Cycle, u32, Request)>,

@@ -1,5 +1,6 @@
 //! The gate and the mailboxes under a model checker, which tries interleavings of their atomic
 //! steps, sleep and wake-up included.
+#![allow(clippy::duplicate_mod, reason = "the same files on the model checker's primitives")]
 
 /// The model checker's primitives in the place of the real ones.
 mod primitives {

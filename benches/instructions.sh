@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Counts host instructions of the end-to-end kernels with valgrind's callgrind, which noise does
+# not reach, and compares them with the baseline of this toolchain.
+#
+#   benches/instructions.sh          compares: a rise of more than 2 % fails
+#   benches/instructions.sh write    makes this tree's counts the baseline
+#
+# Needs valgrind. Baselines: benches/instructions/RUSTC-VERSION.txt, a line a run: instructions of
+# the host, warp instructions, arguments.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mode=${1:-check}
+toolchain=$(rustc --version | awk '{print $2}')
+baseline=benches/instructions/$toolchain.txt
+runs=(
+  "fmaloop"
+  "sgemm"
+  "vecadd"
+  "reduce"
+  "bfs"
+  "mandelbrot"
+  "nqueens"
+  "sgemm --chip qv100"
+  "vecadd --chip qv100"
+  "fmaloop --functional"
+  "sgemm --functional"
+  "vecadd --functional"
+)
+cargo build --release --quiet
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+counts=$work/counts.txt
+for run in "${runs[@]}"; do
+  # shellcheck disable=SC2086
+  valgrind --tool=callgrind --callgrind-out-file="$work/out" --collect-atstart=no \
+    --toggle-collect='*simulate*Runner*synchronize*' \
+    ./target/release/warpsim run $run --json >"$work/report.json" 2>"$work/log" ||
+    { cat "$work/log"; exit 1; }
+  instructions=$(awk '/^summary:|^totals:/ {print $2; exit}' "$work/out")
+  warps=$(sed -n 's/^      "warp_instructions": \([0-9]*\),*$/\1/p' "$work/report.json" | awk '{s+=$1} END {print s}')
+  echo "$instructions $warps $run" | tee -a "$counts" |
+    awk '{printf "%12d host instructions, %8d warp instructions: %6.0f each  %s\n", $1, $2, $1 / $2, substr($0, index($0, $3))}'
+done
+if [ "$mode" = write ]; then
+  mkdir -p benches/instructions
+  cp "$counts" "$baseline"
+  exit
+fi
+[ -f "$baseline" ] || { echo "there is no baseline for rustc $toolchain: run benches/instructions.sh write" >&2; exit 2; }
+awk '
+  { key = ""; for (i = 3; i <= NF; i++) key = key " " $i }
+  NR == FNR { before[key] = $1; next }
+  !(key in before) { printf "new:%s\n", key; bad = 1; next }
+  { change = 100 * ($1 / before[key] - 1); if (change > 2) { printf "%+.1f %%:%s\n", change, key; bad = 1 } }
+  END { if (bad) exit 1; print "no rise of more than 2 %" }
+' "$baseline" "$counts"
