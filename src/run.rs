@@ -10,6 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sim_core::device::Options;
 use sim_core::error::{Fault, SimError};
+use sim_core::lanes::InstructionSet;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::report::DeviceReport;
@@ -125,7 +126,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         max_cycles: args.max_cycles,
         allow_newer_isa: args.allow_newer_isa,
         schedule_dependent: spec.schedule == Schedule::Dependent,
-        instruction_set: None,
+        instruction_set: args.instruction_set.as_deref().map(instruction_set).transpose().map_err(one)?,
         epoch: args.epoch,
         delay: None,
     };
@@ -252,6 +253,16 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         .filter(|p| !p.as_os_str().is_empty())
         .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     Ok(Found { spec, folder })
+}
+
+/// An instruction set of this host by name.
+fn instruction_set(name: &str) -> Result<InstructionSet, Diagnostic> {
+    let available = InstructionSet::available();
+    available.iter().copied().find(|set| set.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = available.iter().map(|set| set.name()).collect();
+        let message = format!("this host has no instruction set `{name}`; it has: {}", names.join(", "));
+        Diagnostic::error("instruction-set", message)
+    })
 }
 
 /// The first 64 bits of the SHA-256 of a report's bytes, in hexadecimal.

@@ -41,6 +41,13 @@ fn the_report_is_the_same_for_any_threads_and_epochs() {
 }
 
 #[test]
+fn the_report_is_the_same_on_every_instruction_set() {
+    for run in RUNS {
+        assert!(report(run, &["--instruction-set", "baseline"]) == report(run, &[]), "{run:?}");
+    }
+}
+
+#[test]
 fn the_report_is_the_same_whatever_is_checked() {
     let without_check = |text: &str| {
         let mut report: serde_json::Value = serde_json::from_str(text).expect("JSON");

@@ -57,6 +57,10 @@ pub struct RunArgs {
     /// Changes a parameter of the workload, or of the chip by its path (sm.branch_latency=2).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Instruction set of the host that lanes and the issue loop use: baseline, avx2+fma or avx512,
+    /// as far as the host has it. The best is the default; results do not depend on it.
+    #[arg(long, value_name = "SET")]
+    pub instruction_set: Option<String>,
     /// Cycles of an epoch, between which SMs and partitions run apart. Shorter than the default (the
     /// chip's least channel latency) is slower and changes nothing else.
     #[arg(long, value_name = "CYCLES")]

@@ -46,6 +46,25 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
     }
 }
 
+/// Asks the host for the rows of an operation ahead of its issue: on chips whose registers exceed
+/// the host's caches they set the rate.
+#[inline(always)]
+fn prefetch(warp: &Warp, hot: &Hot) {
+    #[cfg(target_arch = "x86_64")]
+    for slot in hot.slots().iter().take(4) {
+        if let Some(row) = warp.rows.get(usize::from(*slot)) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let at = row.0.as_ptr().cast::<i8>();
+            // SAFETY: prefetches have no effect but on time; both addresses lie in the row.
+            #[allow(unsafe_code, reason = "measured: see docs/performance.md")]
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(at);
+                _mm_prefetch::<_MM_HINT_T0>(at.add(64));
+            }
+        }
+    }
+}
+
 /// Counts an issue of `hot` by the lanes of `exec` in a split of `mask`.
 #[inline(always)]
 fn count(counts: &mut KernelCounts, hot: &Hot, exec: LaneMask, mask: LaneMask) {
@@ -200,7 +219,12 @@ impl<P: Reconvergence> Sm<P> {
         self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
         warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
         let (next, unit) = match code.hot.get(pc as usize + 1) {
-            Some(hot) => (next_issue(warp, hot, mask, now + 1), hot.unit),
+            Some(hot) => {
+                if self.prefetches {
+                    prefetch(warp, hot);
+                }
+                (next_issue(warp, hot, mask, now + 1), hot.unit)
+            }
             None => (Next::At(now + 1), hot.unit),
         };
         // Readiness at the next cycle is readiness now: this scheduler has issued.

@@ -152,6 +152,8 @@ pub struct Sm<P> {
     finishing: Vec<usize>,
     load_store: usize,
     instruction_set: InstructionSet,
+    /// The chip's registers exceed what a host's nearer caches hold.
+    prefetches: bool,
 }
 
 impl<P: Reconvergence> Sm<P> {
@@ -207,6 +209,7 @@ impl<P: Reconvergence> Sm<P> {
             finishing: Vec::new(),
             load_store: UnitClass::LoadStore as usize,
             instruction_set,
+            prefetches: u64::from(chip.limits.reg_file_size) * u64::from(chip.limits.num_processors) > 1 << 20,
         }
     }
 
