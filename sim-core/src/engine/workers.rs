@@ -41,7 +41,15 @@ pub(super) struct Worker<P> {
     out: Vec<Mailbox>,
     done: Vec<(Cycle, u32, BlockDone)>,
     done_latency: Cycle,
+    /// Of each SM, then of each partition: the next cycle on which it has something to do. Parts
+    /// that have nothing in an epoch are not looked at.
+    next: Vec<Cycle>,
+    /// Places in `next` of those that ran in this epoch.
+    ran: Vec<usize>,
 }
+
+/// No cycle.
+const NEVER: Cycle = Cycle::MAX;
 
 #[derive(Default)]
 struct Homes {
@@ -61,7 +69,18 @@ impl<P: Reconvergence> Worker<P> {
             out: vec![Mailbox::default()],
             done: Vec::new(),
             done_latency,
+            next: Vec::new(),
+            ran: Vec::new(),
         }
+        .rested()
+    }
+
+    /// With `next` as its parts say.
+    fn rested(mut self) -> Self {
+        let sms = self.sms.iter().map(|sm| sm.next_event().unwrap_or(NEVER));
+        let partitions = self.partitions.iter().map(|(_, p)| p.next_event().unwrap_or(NEVER));
+        self.next = sms.chain(partitions).collect();
+        self
     }
 
     pub(super) fn sms(&mut self) -> impl Iterator<Item = &mut Sm<P>> {
@@ -74,9 +93,7 @@ impl<P: Reconvergence> Worker<P> {
 
     /// The first cycle on which a part of it has something to do.
     pub(super) fn next_event(&mut self) -> Option<Cycle> {
-        let sms = self.sms.iter().filter_map(Sm::next_event).min();
-        let partitions = self.partitions.iter().filter_map(|(_, p)| p.next_event()).min();
-        [sms, partitions].into_iter().flatten().min()
+        self.next.iter().copied().min().filter(|next| *next != NEVER)
     }
 
     /// Runs its parts through the epoch; gives the first fault by (cycle, source) [grid-exec].
@@ -88,14 +105,20 @@ impl<P: Reconvergence> Worker<P> {
                 first = Some(fault);
             }
         };
-        for sm in &mut self.sms {
-            if let Err(fault) = sm.run(end) {
-                keep(fault);
-            }
-        }
-        for (_, partition) in &mut self.partitions {
-            if let Err(fault) = partition.advance(end) {
-                keep(partition_fault(&fault, end));
+        self.ran.clear();
+        let count = self.sms.len();
+        for (i, next) in self.next.iter_mut().enumerate().filter(|(_, next)| **next < end) {
+            self.ran.push(i);
+            if let Some(sm) = self.sms.get_mut(i) {
+                if let Err(fault) = sm.run(end) {
+                    keep(fault);
+                }
+                *next = sm.next_event().unwrap_or(NEVER);
+            } else if let Some((_, partition)) = self.partitions.get_mut(i - count) {
+                if let Err(fault) = partition.advance(end) {
+                    keep(partition_fault(&fault, end));
+                }
+                *next = partition.next_event().unwrap_or(NEVER);
             }
         }
         first
@@ -104,25 +127,27 @@ impl<P: Reconvergence> Worker<P> {
     /// Collects what its parts sent in the epoch, by receiver; gives the next cycle on which
     /// something happens, arrivals included. Blocks that ended go to `done`.
     fn collect(&mut self) -> Option<Cycle> {
-        let mut next = self.next_event().unwrap_or(Cycle::MAX);
-        let Self { sms, partitions, homes, out, done, done_latency, .. } = self;
-        for sm in sms {
-            let from = sm.index;
-            sm.take_requests(|at, to, request| {
-                next = next.min(at);
-                let (worker, place) = homes.partitions[to as usize];
-                out[worker as usize].requests.push((at, place, from, request));
-            });
-            sm.take_done(|block| done.push((block.at + *done_latency, from, block)));
+        let mut next = self.next_event().unwrap_or(NEVER);
+        let Self { sms, partitions, homes, out, done, done_latency, ran, .. } = self;
+        let count = sms.len();
+        for &i in ran.iter() {
+            if let Some(sm) = sms.get_mut(i) {
+                let from = sm.index;
+                sm.take_requests(|at, to, request| {
+                    next = next.min(at);
+                    let (worker, place) = homes.partitions[to as usize];
+                    out[worker as usize].requests.push((at, place, from, request));
+                });
+                sm.take_done(|block| done.push((block.at + *done_latency, from, block)));
+            } else if let Some((from, partition)) = partitions.get_mut(i - count) {
+                partition.take_replies(|at, to, reply| {
+                    next = next.min(at);
+                    let (worker, place) = homes.sms[to as usize];
+                    out[worker as usize].replies.push((at, place, *from, reply));
+                });
+            }
         }
-        for (from, partition) in partitions {
-            partition.take_replies(|at, to, reply| {
-                next = next.min(at);
-                let (worker, place) = homes.sms[to as usize];
-                out[worker as usize].replies.push((at, place, *from, reply));
-            });
-        }
-        (next != Cycle::MAX).then_some(next)
+        (next != NEVER).then_some(next)
     }
 
     /// Delivers a mailbox to its parts: these sort by (cycle, source), and messages of one source
@@ -130,9 +155,13 @@ impl<P: Reconvergence> Worker<P> {
     fn deliver(&mut self, mail: &mut Mailbox) {
         for (at, place, from, request) in mail.requests.drain(..) {
             self.partitions[place as usize].1.deliver(at, from, request);
+            let next = &mut self.next[self.sms.len() + place as usize];
+            *next = at.min(*next);
         }
         for (at, place, from, reply) in mail.replies.drain(..) {
             self.sms[place as usize].deliver_reply(at, from, reply);
+            let next = &mut self.next[place as usize];
+            *next = at.min(*next);
         }
     }
 
@@ -140,6 +169,8 @@ impl<P: Reconvergence> Worker<P> {
         for (sm, at, message) in mail.drain(..) {
             let (_, place) = self.homes.sms[sm as usize];
             self.sms[place as usize].deliver(at, message);
+            let next = &mut self.next[place as usize];
+            *next = at.min(*next);
         }
     }
 
@@ -190,6 +221,8 @@ pub(super) fn deal<P: Reconvergence>(workers: &mut Vec<Worker<P>>, threads: usiz
         out: (0..threads).map(|_| Mailbox::default()).collect(),
         done: Vec::new(),
         done_latency,
+        next: Vec::new(),
+        ran: Vec::new(),
     }));
     for sm in sms {
         workers[homes.sms[sm.index as usize].0 as usize].sms.push(sm);
@@ -197,6 +230,7 @@ pub(super) fn deal<P: Reconvergence>(workers: &mut Vec<Worker<P>>, threads: usiz
     for (i, partition) in partitions {
         workers[homes.partitions[i as usize].0 as usize].partitions.push((i, partition));
     }
+    *workers = workers.drain(..).map(Worker::rested).collect();
 }
 
 /// What the workers of a run share; each entry is locked once an epoch and pair, by one of the

@@ -209,7 +209,8 @@ impl<P: Reconvergence> Sm<P> {
             finishing: Vec::new(),
             load_store: UnitClass::LoadStore as usize,
             instruction_set,
-            prefetches: u64::from(chip.limits.reg_file_size) * u64::from(chip.limits.num_processors) > 1 << 20,
+            prefetches: u64::from(chip.limits.reg_file_size) * u64::from(chip.limits.num_processors)
+                > 1 << 20,
         }
     }
 
