@@ -61,8 +61,8 @@ pub fn gather(memory: &[u8], at: &[u32; 32], most: u32) -> Option<[u32; 32]> {
     }
     let mut out = [0; 32];
     for lane in 0..32 {
-        // With its bounds check: without it the compiler makes vector gathers, which are no quicker
-        // on `sgemm` and slow where processors are cured of leaking data through them.
+        // With its bounds check: unchecked loads (which the compiler may make vector gathers of) were
+        // within the noise of these on `sgemm`.
         let at = at[lane] as usize;
         out[lane] = u32::from_le_bytes(memory.get(at..at + 4)?.try_into().ok()?);
     }
