@@ -37,6 +37,14 @@ impl Scoreboard {
         self.slots.resize(slots, Pending::default());
     }
 
+    /// Where the state of a register or predicate lies, to ask the host for it ahead of time.
+    #[inline]
+    pub(crate) fn at(&self, slot: u16) -> *const u8 {
+        self.slots
+            .get(usize::from(slot))
+            .map_or(std::ptr::null(), |pending| std::ptr::from_ref(pending).cast())
+    }
+
     /// When `lanes` may issue an instruction that touches `slots`, not before `earliest`
     /// [thr-regs].
     #[inline]

@@ -58,27 +58,28 @@ impl Outstanding {
     }
 }
 
-/// One warp slot of an SM.
+/// One warp slot of an SM. What every issue reads comes first, in two cache lines of the host.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub struct Warp {
-    /// A block's warp lives here.
-    pub resident: bool,
-    /// Block slot of the SM.
-    pub block: usize,
-    /// Warp in the block.
-    pub index: u32,
     /// Index of its kernel in the SM's table.
     pub kernel: usize,
-    /// Lanes that are threads (the last warp of a block may have fewer).
-    pub threads: LaneMask,
-    /// Threads that have ended.
-    pub exited: LaneMask,
     /// Registers, then the special-register rows.
     pub rows: Vec<LaneRow>,
     /// Predicate registers, one bit a lane.
     pub preds: Vec<u32>,
     /// Pending registers.
     pub board: Scoreboard,
+    /// Lanes that are threads (the last warp of a block may have fewer).
+    pub threads: LaneMask,
+    /// Threads that have ended.
+    pub exited: LaneMask,
+    /// A block's warp lives here.
+    pub resident: bool,
+    /// Warp in the block.
+    pub index: u32,
+    /// Block slot of the SM.
+    pub block: usize,
     /// Unfinished accesses.
     pub outstanding: Outstanding,
     /// Shadow pcs.

@@ -46,22 +46,31 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
     }
 }
 
-/// Asks the host for the rows of an operation ahead of its issue: on chips whose registers exceed
-/// the host's caches they set the rate.
+/// Asks the host for a line of memory ahead of its use.
 #[inline(always)]
-fn prefetch(warp: &Warp, hot: &Hot) {
+fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch has no effect but on time, whatever its address.
+        #[allow(unsafe_code, reason = "measured: see docs/performance.md")]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(at.cast());
+        }
+    }
+}
+
+/// Asks the host for the rows and the scoreboard of an operation ahead of its issue: on chips
+/// whose registers exceed the host's caches they set the rate.
+#[inline(always)]
+fn prefetch_operands(warp: &Warp, hot: &Hot) {
     for slot in hot.slots().iter().take(4) {
         if let Some(row) = warp.rows.get(usize::from(*slot)) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let at = row.0.as_ptr().cast::<i8>();
-            // SAFETY: prefetches have no effect but on time; both addresses lie in the row.
-            #[allow(unsafe_code, reason = "measured: see docs/performance.md")]
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(at);
-                _mm_prefetch::<_MM_HINT_T0>(at.add(64));
-            }
+            let at = row.0.as_ptr();
+            prefetch(at);
+            prefetch(at.wrapping_add(16));
         }
+        prefetch(warp.board.at(*slot));
     }
 }
 
@@ -111,66 +120,71 @@ impl<P: Reconvergence> Sm<P> {
     ) {
         let index = split as usize;
         let (word, bit) = (place as usize / 64, 1u64 << (place % 64));
-        let lane = &mut self.lanes[scheduler];
         let old = self.unit_of[index];
         if old != unit {
+            let lane = &mut self.lanes[scheduler];
             lane.by_unit[usize::from(old) * self.words + word] &= !bit;
             lane.by_unit[usize::from(unit) * self.words + word] |= bit;
             self.unit_of[index] = unit;
         }
+        let ready = &mut self.ready[scheduler * self.words + word];
         let status = match next {
             Next::At(at) if at <= horizon => {
-                lane.ready[word] |= bit;
+                *ready |= bit;
                 Status::Ready
             }
             Next::At(at) => {
-                lane.ready[word] &= !bit;
+                *ready &= !bit;
                 self.wheel.insert(at, (scheduler * self.words * 64) as u32 + place);
                 Status::Dependency
             }
             Next::Memory | Next::Drain => {
-                lane.ready[word] &= !bit;
-                lane.picker.long_wait(place);
+                *ready &= !bit;
+                self.lanes[scheduler].picker.long_wait(place);
                 if matches!(next, Next::Memory) { Status::Memory } else { Status::Drain }
             }
         };
-        lane.set_status(&mut self.status[index], status);
+        self.set_status(scheduler, split, status);
     }
 
     /// The split a scheduler issues: one of those that can be scheduled and whose unit is free
     /// [sched-warps].
     #[inline(always)]
     pub(super) fn pick(&mut self, scheduler: usize, now: Cycle) -> Option<u32> {
-        let accepting = self.memory.accepting();
-        let Self { lanes, units, words, load_store, .. } = self;
-        let words = *words;
-        let lane = &mut lanes[scheduler];
-        let free = accepting && units.all_free(now);
-        if words == 1 {
-            let mut candidates = lane.ready[0];
+        let Self { lanes, units, words, load_store, ready, memory, .. } = self;
+        if *words == 1 {
+            let mut candidates = ready[scheduler];
             if candidates == 0 {
                 return None;
             }
-            if !free {
-                for class in 0..UNIT_CLASSES {
-                    let set = lane.by_unit[class];
-                    if set & candidates != 0
-                        && ((class == *load_store && !accepting) || units.free_at(class, scheduler) > now)
-                    {
-                        candidates &= !set;
-                    }
+            let lane = &mut lanes[scheduler];
+            let accepting = memory.accepting();
+            if !accepting {
+                candidates &= !lane.by_unit[*load_store];
+            }
+            if !units.all_free(scheduler, now)
+                && let Some(sets) = lane.by_unit.first_chunk::<UNIT_CLASSES>()
+            {
+                // Without branches: the host compares several classes at once.
+                let mut busy = 0;
+                for (set, free) in sets.iter().zip(units.free(scheduler)) {
+                    busy |= set & u64::from(*free > now).wrapping_neg();
                 }
+                candidates &= !busy;
             }
             return lane.picker.pick(&[candidates], &lane.ages);
         }
-        if lane.ready.iter().all(|word| *word == 0) {
+        let words = *words;
+        let ready = &ready[scheduler * words..][..words];
+        if ready.iter().all(|word| *word == 0) {
             return None;
         }
-        lane.candidates.copy_from_slice(&lane.ready);
-        if !free {
-            for class in 0..UNIT_CLASSES {
-                let busy = units.free_at(class, scheduler) > now || (class == *load_store && !accepting);
-                if busy {
+        let lane = &mut lanes[scheduler];
+        let accepting = memory.accepting();
+        lane.candidates.copy_from_slice(ready);
+        if !accepting || !units.all_free(scheduler, now) {
+            for (class, free) in units.free(scheduler).iter().enumerate() {
+                if *free > now || (class == *load_store && !accepting) {
                     let sets = &lane.by_unit[class * words..][..words];
                     for (candidates, set) in lane.candidates.iter_mut().zip(sets) {
                         *candidates &= !set;
@@ -181,10 +195,33 @@ impl<P: Reconvergence> Sm<P> {
         lane.picker.pick(&lane.candidates, &lane.ages)
     }
 
+    /// Asks the host for what the splits likely to issue after `place` touch: the operands of the
+    /// next one, the warp of the one after.
+    #[inline(always)]
+    pub(super) fn look_ahead(&self, scheduler: usize, place: u32) {
+        let lane = &self.lanes[scheduler];
+        let ready = self.ready_of(scheduler);
+        let Some(next) = lane.picker.follows(ready, place) else { return };
+        let split = self.split_at(scheduler, next);
+        let resident = &self.resident;
+        let warp = &resident.warps[resident.warp_of(split)];
+        if let Some(kernel) = resident.kernels.get(warp.kernel)
+            && let Some(hot) = kernel.code.hot.get(resident.policy.pc(split) as usize)
+        {
+            prefetch_operands(warp, hot);
+            prefetch(warp.preds.as_ptr());
+        }
+        let Some(after) = lane.picker.follows(ready, next) else { return };
+        let warp = std::ptr::from_ref(&resident.warps[resident.warp_of(self.split_at(scheduler, after))]);
+        prefetch(warp);
+        prefetch(warp.cast::<u8>().wrapping_add(64));
+    }
+
     /// A warp of an active block takes a step [block-exec].
     #[inline(always)]
     pub(super) fn issue(&mut self, scheduler: usize, place: u32, now: Cycle) -> Result<(), Box<Fault>> {
         let split = self.split_at(scheduler, place);
+        debug_assert!(self.unit_agrees(scheduler, place, split), "sets of units follow the splits");
         let resident = &mut self.resident;
         let w = resident.warp_of(split);
         let pc = resident.policy.pc(split);
@@ -221,7 +258,7 @@ impl<P: Reconvergence> Sm<P> {
         let (next, unit) = match code.hot.get(pc as usize + 1) {
             Some(hot) => {
                 if self.prefetches {
-                    prefetch(warp, hot);
+                    prefetch_operands(warp, hot);
                 }
                 (next_issue(warp, hot, mask, now + 1), hot.unit)
             }
@@ -230,6 +267,14 @@ impl<P: Reconvergence> Sm<P> {
         // Readiness at the next cycle is readiness now: this scheduler has issued.
         self.requeue(scheduler, place, split, next, unit, now + 1);
         Ok(())
+    }
+
+    /// The sets by unit hold `split` in its unit's and in no other.
+    fn unit_agrees(&self, scheduler: usize, place: u32, split: SplitId) -> bool {
+        let sets = self.lanes[scheduler].by_unit.chunks_exact(self.words);
+        let own = usize::from(self.unit_of[split as usize]);
+        sets.enumerate()
+            .all(|(class, set)| (set[place as usize / 64] >> (place % 64) & 1 == 1) == (class == own))
     }
 
     /// Everything but data operations.
@@ -293,9 +338,8 @@ impl<P: Reconvergence> Sm<P> {
             Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),
             Some(_) => {
                 self.after_issue(split, earliest, now);
-                let lane = &mut self.lanes[scheduler];
                 if self.status[split as usize] == Status::Dependency {
-                    lane.set_status(&mut self.status[split as usize], Status::Sleep);
+                    self.set_status(scheduler, split, Status::Sleep);
                 }
             }
             None if class == OpClass::Barrier => {
@@ -317,9 +361,9 @@ impl<P: Reconvergence> Sm<P> {
 
     pub(super) fn park(&mut self, split: SplitId, status: Status) {
         let (scheduler, place) = self.place(split);
-        self.lanes[scheduler].ready[place as usize / 64] &= !(1 << (place % 64));
+        self.ready[scheduler * self.words + place as usize / 64] &= !(1 << (place % 64));
         self.lanes[scheduler].picker.long_wait(place);
-        self.lanes[scheduler].set_status(&mut self.status[split as usize], status);
+        self.set_status(scheduler, split, status);
     }
 
     /// Other splits that a control instruction, barrier or collective changed, and warps that
@@ -351,12 +395,16 @@ impl<P: Reconvergence> Sm<P> {
         }
         if state.outstanding.total != 0 {
             if !self.finishing.contains(&warp) {
+                self.account_until(now);
                 self.finishing.push(warp);
             }
             return;
         }
-        self.finishing.retain(|&other| other != warp);
-        let slot = state.block;
+        if self.finishing.contains(&warp) {
+            self.account_until(now);
+            self.finishing.retain(|&other| other != warp);
+        }
+        let slot = self.resident.warps[warp].block;
         self.resident.warps[warp].resident = false;
         self.resident_warps -= 1;
         let Some(block) = self.resident.blocks[slot].as_mut() else { return };

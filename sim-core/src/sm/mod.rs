@@ -79,7 +79,6 @@ const STATUSES: usize = 8;
 /// One scheduler's sets, each of `words` words.
 #[derive(Debug)]
 struct Lane {
-    ready: Vec<u64>,
     /// By unit class: splits whose next operation needs it.
     by_unit: Vec<u64>,
     candidates: Vec<u64>,
@@ -92,14 +91,13 @@ struct Lane {
 }
 
 impl Lane {
-    /// A split goes from one status to another.
+    /// Accounts for idle issue slots up to `until`: they have the reason that the counts give,
+    /// since these have not changed meanwhile.
     #[inline(always)]
-    fn set_status(&mut self, old: &mut Status, new: Status) {
-        if *old != new {
-            // `Absent` is counted too, modulo 2^32: nobody reads it.
-            self.counts[*old as usize] = self.counts[*old as usize].wrapping_sub(1);
-            self.counts[new as usize] = self.counts[new as usize].wrapping_add(1);
-            *old = new;
+    fn account(&mut self, until: Cycle, finishing: bool, stats: &mut SmStats) {
+        if self.accounted < until {
+            stats.stalls[self.reason(finishing) as usize] += until - self.accounted;
+            self.accounted = until;
         }
     }
 
@@ -133,6 +131,8 @@ pub struct Sm<P> {
     accesses: Accesses,
     units: Units,
     lanes: Vec<Lane>,
+    /// By scheduler, `words` words each: splits whose next operation has its operands.
+    ready: Vec<u64>,
     words: usize,
     wheel: Wheel,
     status: Vec<Status>,
@@ -174,8 +174,8 @@ impl<P: Reconvergence> Sm<P> {
         let splits = warps << split_shift;
         let instruction_set = world.instruction_set;
         let lane = || Lane {
-            ready: vec![0; words],
-            by_unit: vec![0; words * UNIT_CLASSES],
+            // As `unit_of` says: all of the first class.
+            by_unit: (0..words * UNIT_CLASSES).map(|i| if i < words { u64::MAX } else { 0 }).collect(),
             candidates: vec![0; words],
             ages: vec![0; words * 64],
             picker: Picker::new(scheduler, words),
@@ -190,6 +190,7 @@ impl<P: Reconvergence> Sm<P> {
             accesses: Accesses::default(),
             units: Units::new(&chip.sm),
             lanes: (0..schedulers).map(|_| lane()).collect(),
+            ready: vec![0; words * schedulers],
             words,
             wheel: Wheel::new(words * schedulers),
             status: vec![Status::Absent; splits],
@@ -290,21 +291,29 @@ impl<P: Reconvergence> Sm<P> {
     }
 
     /// Accounts for idle issue slots up to `until`.
-    #[inline]
     pub fn account_until(&mut self, until: Cycle) {
         for lane in &mut self.lanes {
-            if lane.accounted < until {
-                let reason = lane.reason(!self.finishing.is_empty());
-                self.stats.stalls[reason as usize] += until - lane.accounted;
-                lane.accounted = until;
-            }
+            lane.account(until, !self.finishing.is_empty(), &mut self.stats);
+        }
+    }
+
+    /// A split goes from one status to another.
+    #[inline(always)]
+    fn set_status(&mut self, scheduler: usize, split: SplitId, new: Status) {
+        let old = &mut self.status[split as usize];
+        if *old != new {
+            let lane = &mut self.lanes[scheduler];
+            lane.account(self.now, !self.finishing.is_empty(), &mut self.stats);
+            // `Absent` is counted too, modulo 2^32: nobody reads it.
+            lane.counts[*old as usize] = lane.counts[*old as usize].wrapping_sub(1);
+            lane.counts[new as usize] = lane.counts[new as usize].wrapping_add(1);
+            *old = new;
         }
     }
 
     /// Everything that happens here on cycle `now`: arrivals, memory, wake-ups, issues.
     #[inline(always)]
     fn cycle(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
-        self.account_until(now);
         self.now = now;
         while self.inbox.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, message)) = self.inbox.pop_front() {
@@ -319,29 +328,39 @@ impl<P: Reconvergence> Sm<P> {
                 let mut bits = self.woken_bits[flat];
                 let (scheduler, word) =
                     if self.words == 1 { (flat, 0) } else { (flat / self.words, flat % self.words) };
-                self.lanes[scheduler].ready[word] |= bits;
+                self.ready[flat] |= bits;
                 while bits != 0 {
                     let split = self.split_at(scheduler, word as u32 * 64 + bits.trailing_zeros());
                     bits &= bits - 1;
-                    self.lanes[scheduler].set_status(&mut self.status[split as usize], Status::Ready);
+                    self.set_status(scheduler, split, Status::Ready);
                 }
             }
         }
-        let mut issue_next = false;
+        let mut issued = false;
         for scheduler in 0..self.schedulers {
             if let Some(place) = self.pick(scheduler, now) {
+                if self.prefetches {
+                    self.look_ahead(scheduler, place);
+                }
+                self.lanes[scheduler].account(now, !self.finishing.is_empty(), &mut self.stats);
                 self.issue(scheduler, place, now)?;
                 self.lanes[scheduler].accounted = now + 1;
                 self.stats.issued += 1;
+                issued = true;
             }
-            issue_next |= self.lanes[scheduler].ready.iter().any(|word| *word != 0);
         }
-        self.next = if issue_next && self.units.all_free(now + 1) && self.memory.accepting() {
-            Some(now + 1)
-        } else {
-            self.next_after(now, issue_next)
-        };
+        // After all of them: an issue may wake a split of a scheduler that had its turn.
+        let issue_next = self.ready.iter().any(|word| *word != 0);
+        // Where something issued, something ready most often finds its unit free on the next
+        // cycle, and looking there costs less than finding out.
+        self.next = if issue_next && issued { Some(now + 1) } else { self.next_after(now, issue_next) };
         Ok(())
+    }
+
+    /// The ready splits of a scheduler.
+    #[inline(always)]
+    fn ready_of(&self, scheduler: usize) -> &[u64] {
+        &self.ready[scheduler * self.words..][..self.words]
     }
 
     fn next_after(&mut self, now: Cycle, ready: bool) -> Option<Cycle> {
@@ -363,21 +382,17 @@ impl<P: Reconvergence> Sm<P> {
     /// The first cycle after `now` on which a ready split finds its unit free.
     fn issuable_from(&self, now: Cycle) -> Option<Cycle> {
         let accepting = self.memory.accepting();
-        if self.units.all_free(now + 1) && accepting {
-            return Some(now + 1);
-        }
         let mut first: Option<Cycle> = None;
         for (scheduler, lane) in self.lanes.iter().enumerate() {
-            for class in 0..UNIT_CLASSES {
-                let sets = &lane.by_unit[class * self.words..][..self.words];
-                if !sets.iter().zip(&lane.ready).any(|(a, b)| a & b != 0) {
+            let free = self.units.free(scheduler);
+            for (class, (sets, free)) in lane.by_unit.chunks_exact(self.words).zip(free).enumerate() {
+                // Where the load-store unit does not accept, it wakes the SM itself.
+                if (class == self.load_store && !accepting)
+                    || !sets.iter().zip(self.ready_of(scheduler)).any(|(a, b)| a & b != 0)
+                {
                     continue;
                 }
-                if class == self.load_store && !accepting {
-                    // The load-store unit wakes the SM itself.
-                    continue;
-                }
-                let at = self.units.free_at(class, scheduler).max(now + 1);
+                let at = (*free).max(now + 1);
                 first = Some(first.map_or(at, |first| first.min(at)));
             }
         }

@@ -94,6 +94,16 @@ impl Picker {
         Some(chosen)
     }
 
+    /// The split that is likely to issue after `split`, as far as the policy can tell from the
+    /// ready ones.
+    #[inline(always)]
+    pub fn follows(&self, ready: &[u64], split: u32) -> Option<u32> {
+        match self.kind {
+            WarpScheduler::Lrr => next_after(ready, split),
+            WarpScheduler::Gto | WarpScheduler::TwoLevel { .. } => None,
+        }
+    }
+
     /// A split began a long wait (memory, barrier) or ended: it leaves the active set.
     #[inline]
     pub fn long_wait(&mut self, split: u32) {

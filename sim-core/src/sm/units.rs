@@ -14,10 +14,12 @@ pub struct Units {
     /// First server of (class, scheduler), how many it has, and whether other schedulers use them.
     servers: Vec<(usize, usize, bool)>,
     /// Cycle from which each server takes an operation.
-    free_at: Vec<Cycle>,
+    server_free: Vec<Cycle>,
     schedulers: usize,
-    /// The latest `free_at` of all: nothing is busy from then on.
-    busy_until: Cycle,
+    /// By scheduler and class: the cycle from which one of its servers takes an operation.
+    free: Vec<[Cycle; UNIT_CLASSES]>,
+    /// By scheduler: the latest of `free`; nothing it may use is busy from then on.
+    busy_until: Vec<Cycle>,
 }
 
 impl Units {
@@ -36,20 +38,25 @@ impl Units {
             }
             total += if shared { count } else { count * schedulers };
         }
-        Self { servers, free_at: vec![0; total], schedulers, busy_until: 0 }
+        Self {
+            servers,
+            server_free: vec![0; total],
+            schedulers,
+            free: vec![[0; UNIT_CLASSES]; schedulers],
+            busy_until: vec![0; schedulers],
+        }
     }
 
-    /// True if every unit takes an operation at `now`.
-    #[inline]
-    pub fn all_free(&self, now: Cycle) -> bool {
-        self.busy_until <= now
+    /// True if every unit `scheduler` may use takes an operation at `now`.
+    #[inline(always)]
+    pub fn all_free(&self, scheduler: usize, now: Cycle) -> bool {
+        self.busy_until[scheduler] <= now
     }
 
-    /// The cycle from which a unit of `class` takes an operation of `scheduler`.
-    #[inline]
-    pub fn free_at(&self, class: usize, scheduler: usize) -> Cycle {
-        let (first, count, _) = self.servers[class * self.schedulers + scheduler];
-        self.free_at[first..first + count].iter().copied().min().unwrap_or(0)
+    /// By class: the cycle from which a unit takes an operation of `scheduler`.
+    #[inline(always)]
+    pub fn free(&self, scheduler: usize) -> &[Cycle; UNIT_CLASSES] {
+        &self.free[scheduler]
     }
 
     /// Occupies a free unit of `class` for `cycles` from `now`. One cycle leaves a unit that
@@ -61,12 +68,20 @@ impl Units {
             return;
         }
         let until = now + Cycle::from(cycles);
-        let servers = &mut self.free_at[first..first + count];
-        if let Some(server) = servers.iter_mut().min() {
+        let servers = &mut self.server_free[first..first + count];
+        let free = if let [server] = servers {
             *server = until;
-        }
-        if until > self.busy_until {
-            self.busy_until = until;
+            until
+        } else {
+            if let Some(server) = servers.iter_mut().min() {
+                *server = until;
+            }
+            servers.iter().copied().min().unwrap_or(0)
+        };
+        let users = if shared { 0..self.schedulers } else { scheduler..scheduler + 1 };
+        for (own, busy_until) in self.free[users.clone()].iter_mut().zip(&mut self.busy_until[users]) {
+            own[class] = free;
+            *busy_until = free.max(*busy_until);
         }
     }
 }
