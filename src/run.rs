@@ -135,7 +135,9 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         .map_err(one)?;
     let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
     let variant = variant.name.clone();
-    let job = Job { spec, folder, ptx, params, skip: args.skip_launches, functional: args.functional };
+    let dump =
+        args.dump.iter().map(|request| request.split('=').next().unwrap_or(request).to_string()).collect();
+    let job = Job { spec, folder, ptx, params, skip: args.skip_launches, functional: args.functional, dump };
     Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler, set })
 }
 
@@ -361,7 +363,7 @@ fn dump(args: &RunArgs, outcome: &Outcome) -> Result<(), String> {
     for request in &args.dump {
         let (name, file) =
             request.split_once('=').ok_or(format!("--dump takes BUFFER=FILE, not `{request}`"))?;
-        let buffer = outcome.buffers.get(name).ok_or(format!("--dump: there is no buffer `{name}`"))?;
+        let Some(buffer) = outcome.buffers.get(name) else { continue };
         std::fs::write(file, &buffer.bytes).map_err(|error| format!("{file} cannot be written: {error}"))?;
     }
     Ok(())

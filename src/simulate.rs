@@ -16,11 +16,12 @@ use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::ParamInfo;
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
-    Argument, BufferSpec, Expectation, Expr, HostBuffer, Init, LaunchSpec, Params, SplitMix64, Step,
-    Tolerance, WorkloadSpec, evaluate,
+    Argument, Expectation, Expr, HostBuffer, Init, LaunchSpec, Params, SplitMix64, Step, Tolerance,
+    WorkloadSpec, evaluate,
 };
+use sim_memory::vocabulary::ScalarType;
 
-use crate::reference::{self, Inputs};
+use crate::reference::{self, Inputs, ReferenceError};
 
 /// A workload with everything a run needs.
 pub struct Job {
@@ -36,6 +37,21 @@ pub struct Job {
     pub skip: u64,
     /// All launches run functionally.
     pub functional: bool,
+    /// Buffers whose final contents are wanted.
+    pub dump: Vec<String>,
+}
+
+/// Type and length of a buffer.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    ty: ScalarType,
+    len: usize,
+}
+
+impl Layout {
+    fn bytes(self) -> usize {
+        self.len * self.ty.bytes() as usize
+    }
 }
 
 /// How the results compare.
@@ -57,7 +73,7 @@ pub struct Outcome {
     pub verdict: Option<Verdict>,
     /// Why it stopped early.
     pub stopped: Option<SimError>,
-    /// Final contents of the buffers.
+    /// Final contents of the buffers that [`Job::dump`] names.
     pub buffers: BTreeMap<String, HostBuffer>,
     /// An instruction above the chip was allowed.
     pub newer_isa: bool,
@@ -93,20 +109,21 @@ pub fn simulate(
     stop: &AtomicBool,
     progress: &Progress<'_>,
 ) -> Result<Outcome, SimError> {
+    if let Some(name) = job.dump.iter().find(|name| !job.spec.buffers.contains_key(*name)) {
+        let known: Vec<&str> = job.spec.buffers.keys().map(String::as_str).collect();
+        return Err(wrong(format!("--dump: there is no buffer `{name}`; there are: {}", known.join(", "))));
+    }
     let mut device = Device::new(chip, costs, options);
     let context = device.create_context();
     let module = device.load(context, &job.ptx, false)?;
     let context = device.context(context)?;
-    let mut buffers = BTreeMap::new();
-    for (name, spec) in &job.spec.buffers {
-        let buffer = initial(job, name, spec, &buffers)?;
-        buffers.insert(name.clone(), buffer);
-    }
-    let mut addresses = BTreeMap::new();
-    for (name, buffer) in &buffers {
+    let (mut buffers, mut addresses) = (BTreeMap::new(), BTreeMap::new());
+    for name in job.spec.buffers.keys() {
+        let buffer = initial(job, name)?;
         let address = context.malloc(name, buffer.bytes.len() as u64)?;
         context.write(address, &buffer.bytes);
         addresses.insert(name.clone(), address);
+        buffers.insert(name.clone(), Layout { ty: buffer.ty, len: buffer.len() });
     }
     let mut runner = Runner {
         job,
@@ -125,23 +142,31 @@ pub fn simulate(
         return Err(SimError::Input(errors));
     }
     let mut results = BTreeMap::new();
-    for (name, buffer) in &buffers {
-        let mut bytes = vec![0; buffer.bytes.len()];
+    for name in job.spec.expect.iter().map(|e| &e.buffer).chain(&job.dump) {
+        let Some(buffer) = buffers.get(name).filter(|_| !results.contains_key(name)) else { continue };
+        let mut bytes = vec![0; buffer.bytes()];
         runner.context.read(addresses[name], &mut bytes);
         results.insert(name.clone(), HostBuffer { ty: buffer.ty, bytes });
     }
+    let simulated = runner.simulated;
+    let report = context.report();
+    let newer_isa = context.used_newer_isa();
+    let instruction_set = context.instruction_set().name();
+    // The references make the first contents again, in the place of the device's.
+    drop(device);
     let verdict = match &ran {
-        Ok(()) => Some(judge(job, &buffers, &results)?),
+        Ok(()) => Some(judge(job, &results)?),
         Err(_) => None,
     };
+    results.retain(|name, _| job.dump.contains(name));
     Ok(Outcome {
-        report: runner.context.report(),
+        report,
         verdict,
         stopped: ran.err(),
         buffers: results,
-        newer_isa: runner.context.used_newer_isa(),
-        simulated: runner.simulated,
-        instruction_set: runner.context.instruction_set().name(),
+        newer_isa,
+        simulated,
+        instruction_set,
     })
 }
 
@@ -150,7 +175,7 @@ struct Runner<'r> {
     context: &'r mut Context,
     module: usize,
     addresses: &'r BTreeMap<String, u64>,
-    buffers: &'r BTreeMap<String, HostBuffer>,
+    buffers: &'r BTreeMap<String, Layout>,
     launched: u64,
     stop: &'r AtomicBool,
     progress: &'r Progress<'r>,
@@ -175,7 +200,7 @@ impl Runner<'_> {
                     self.synchronize()?;
                     let (buffer, address) = self.buffer(&fill.buffer)?;
                     let element = HostBuffer::element(buffer.ty, number(&fill.value, params, "fill")?);
-                    self.context.write(address, &element.repeat(buffer.len()));
+                    self.context.write(address, &element.repeat(buffer.len));
                 }
                 Step::Loop { body } => {
                     let passes = whole(&body.max_iterations, params, "max_iterations")?;
@@ -187,7 +212,7 @@ impl Runner<'_> {
                         let Some(until) = &body.until else { continue };
                         self.synchronize()?;
                         let (buffer, address) = self.buffer(&until.buffer)?;
-                        let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes.len()] };
+                        let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes()] };
                         self.context.read(address, &mut now.bytes);
                         let index = whole(&until.index, params, "until")?;
                         let value = now.number(index as usize).ok_or_else(|| {
@@ -203,9 +228,9 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn buffer(&self, name: &str) -> Result<(&HostBuffer, u64), SimError> {
+    fn buffer(&self, name: &str) -> Result<(Layout, u64), SimError> {
         match (self.buffers.get(name), self.addresses.get(name)) {
-            (Some(buffer), Some(address)) => Ok((buffer, *address)),
+            (Some(buffer), Some(address)) => Ok((*buffer, *address)),
             _ => Err(wrong(format!("there is no buffer `{name}`"))),
         }
     }
@@ -309,12 +334,10 @@ fn hex(digits: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The first contents of a buffer.
-fn initial(
-    job: &Job,
-    name: &str,
-    spec: &BufferSpec,
-    before: &BTreeMap<String, HostBuffer>,
-) -> Result<HostBuffer, SimError> {
+fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
+    let Some(spec) = job.spec.buffers.get(name) else {
+        return Err(wrong(format!("there is no buffer `{name}`")));
+    };
     let length = whole(&spec.length, &job.params, &format!("length of `{name}`"))? as usize;
     let ty = spec.ty;
     let mut buffer = HostBuffer::zeros(ty, length);
@@ -351,7 +374,8 @@ fn initial(
         Init::Hex(digits) => put(&mut buffer, &hex(digits).map_err(wrong)?)?,
         Init::File(file) => put(&mut buffer, &data_file(job, file)?)?,
         Init::Reference(function) => {
-            let made = call(function, before, &job.params)?;
+            // In the order of names, so that none needs itself.
+            let made = call(job, function, |other| other < name)?;
             if made.ty != ty {
                 return Err(wrong(format!(
                     "`{function}` makes .{} elements, `{name}` has .{}",
@@ -381,25 +405,29 @@ fn data_file(job: &Job, file: &str) -> Result<Vec<u8>, SimError> {
     data.map(<[u8]>::to_vec).ok_or_else(|| wrong(format!("{} is no whole .npy file", path.display())))
 }
 
-fn call(name: &str, buffers: &BTreeMap<String, HostBuffer>, params: &Params) -> Result<HostBuffer, SimError> {
+/// Calls a reference that may read the buffers `may` admits.
+fn call(job: &Job, name: &str, may: impl Fn(&str) -> bool) -> Result<HostBuffer, SimError> {
     let Some(function) = reference::find(name) else {
         let known: Vec<&str> = reference::names().collect();
         return Err(wrong(format!("there is no reference `{name}`; there are: {}", known.join(", "))));
     };
-    function(&Inputs { buffers, params }).map_err(|error| wrong(format!("reference `{name}`: {error}")))
+    let buffers = |buffer: &str| {
+        if !may(buffer) || !job.spec.buffers.contains_key(buffer) {
+            return Err(ReferenceError(format!("no buffer `{buffer}`")));
+        }
+        initial(job, buffer).map_err(|error| ReferenceError(error.to_string()))
+    };
+    let inputs = Inputs { buffers: &buffers, params: &job.params };
+    function(&inputs).map_err(|error| wrong(format!("reference `{name}`: {error}")))
 }
 
-fn judge(
-    job: &Job,
-    before: &BTreeMap<String, HostBuffer>,
-    after: &BTreeMap<String, HostBuffer>,
-) -> Result<Verdict, SimError> {
+fn judge(job: &Job, after: &BTreeMap<String, HostBuffer>) -> Result<Verdict, SimError> {
     if job.spec.expect.is_empty() {
         return Ok(Verdict::Unchecked);
     }
     for expectation in &job.spec.expect {
         let Some(got) = after.get(&expectation.buffer) else { continue };
-        let expected = expected(job, expectation, got, before)?;
+        let expected = expected(job, expectation, got)?;
         if let Some(difference) = difference(&expectation.buffer, got, &expected, expectation.tolerance) {
             return Ok(Verdict::Fail(difference));
         }
@@ -407,14 +435,9 @@ fn judge(
     Ok(Verdict::Pass)
 }
 
-fn expected(
-    job: &Job,
-    e: &Expectation,
-    got: &HostBuffer,
-    before: &BTreeMap<String, HostBuffer>,
-) -> Result<HostBuffer, SimError> {
+fn expected(job: &Job, e: &Expectation, got: &HostBuffer) -> Result<HostBuffer, SimError> {
     if let Some(function) = &e.reference {
-        return call(function, before, &job.params);
+        return call(job, function, |_| true);
     }
     let bytes = match (&e.values, &e.file) {
         (Some(values), _) => values.iter().flat_map(|v| HostBuffer::element(got.ty, *v)).collect(),

@@ -79,6 +79,24 @@ impl Wheel {
         (next != NEVER).then_some(next)
     }
 
+    /// Gives what wakes before `until`, as far as the ring knows.
+    #[inline]
+    pub fn upcoming(&self, until: Cycle, mut each: impl FnMut(u32)) {
+        let slots = until.saturating_sub(self.now).min(SPAN);
+        for slot in (self.now..self.now + slots).map(|cycle| (cycle % SPAN) as usize) {
+            if self.occupied >> slot & 1 == 0 {
+                continue;
+            }
+            for (word, &bits) in self.ring[slot * self.words..][..self.words].iter().enumerate() {
+                let mut bits = bits;
+                while bits != 0 {
+                    each(word as u32 * 64 + bits.trailing_zeros());
+                    bits &= bits - 1;
+                }
+            }
+        }
+    }
+
     /// Moves time to `cycle` (no entry may lie before it); what wakes then goes to `woken`, one
     /// word for 64 splits. False if nothing wakes.
     #[inline(always)]

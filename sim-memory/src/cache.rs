@@ -23,6 +23,38 @@ struct Line {
 /// `init` of CS §4.2.1.
 const INIT: Line = Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false, used: 0 };
 
+impl Line {
+    /// `canEvict`: a dirty line is never evictable, nor is a pinned one [cache-canEvict]
+    /// [cache-unused] [cache-allUsed].
+    fn can_evict(&self) -> bool {
+        self.pins == 0 && self.dirty == 0
+    }
+
+    /// Its place in the order in which a set's ways are given away: unused ones, then the least
+    /// recently used evictable one, those of class `first` before others; [`KEPT`] where it
+    /// cannot be.
+    fn rank(&self) -> u64 {
+        if self.tag == UNUSED {
+            0
+        } else if self.can_evict() {
+            u64::from(!self.first) << 62 | self.used
+        } else {
+            KEPT
+        }
+    }
+}
+
+/// Rank of a line that cannot be evicted.
+const KEPT: u64 = u64::MAX;
+
+/// Ways compared at once.
+const CHUNK: usize = 16;
+
+/// What the search compares first: a line's number, folded.
+fn short(line: u64) -> u32 {
+    ((line >> 7) ^ (line >> 39)) as u32
+}
+
 /// What an operation on a cache came to: done, retry later, or `⊥`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -54,8 +86,10 @@ pub struct CacheStats {
 /// A set-associative cache with LRU replacement behind `eligible` and `canEvict`.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// Of each way, for the search: the tag of `lines`.
-    tags: Vec<u64>,
+    /// Of each way, for the search: its tag, shortened.
+    tags: Vec<u32>,
+    /// Of each way, for the choice of a victim: its rank.
+    ranks: Vec<u64>,
     lines: Vec<Line>,
     data: Vec<[u8; 128]>,
     ways: usize,
@@ -74,7 +108,8 @@ impl Cache {
     pub fn new(spec: &CacheSpec) -> Self {
         let count = (spec.size_bytes / LINE_BYTES) as usize;
         Self {
-            tags: vec![UNUSED; count],
+            tags: vec![short(UNUSED); count],
+            ranks: vec![0; count],
             lines: vec![INIT; count],
             data: vec![[0; 128]; count],
             ways: spec.ways as usize,
@@ -106,8 +141,24 @@ impl Cache {
     #[inline]
     fn find(&self, set: u64, line: u64) -> Option<usize> {
         let first = set as usize * self.ways;
-        let way = self.tags[first..first + self.ways].iter().position(|tag| *tag == line)?;
-        Some(first + way)
+        let wanted = short(line);
+        let mut at = first;
+        for chunk in self.tags[first..first + self.ways].chunks(CHUNK) {
+            // All of a chunk without branches: the host compares several at once.
+            let mut equal = 0u32;
+            for (i, tag) in chunk.iter().enumerate() {
+                equal |= u32::from(*tag == wanted) << i;
+            }
+            while equal != 0 {
+                let i = at + equal.trailing_zeros() as usize;
+                if self.lines[i].tag == line {
+                    return Some(i);
+                }
+                equal &= equal - 1;
+            }
+            at += chunk.len();
+        }
+        None
     }
 
     /// `isCached`: every byte asked for is valid or on its way [cache-isCached].
@@ -116,21 +167,35 @@ impl Cache {
         self.find(set, line).is_some_and(|i| mask & !(self.lines[i].valid | self.lines[i].filling) == 0)
     }
 
-    /// `canEvict`: a dirty line is never evictable, nor is a pinned one [cache-canEvict]
-    /// [cache-unused] [cache-allUsed].
-    fn can_evict(&self, i: usize) -> bool {
-        let line = &self.lines[i];
-        line.pins == 0 && line.dirty == 0
-    }
-
     /// The way a reservation takes: an unused one, else the least recently used evictable one,
     /// those of class `first` before others.
     fn victim(&self, set: u64) -> Option<usize> {
         let first = set as usize * self.ways;
-        let ways = first..first + self.ways;
-        ways.clone().find(|&i| self.lines[i].tag == UNUSED).or_else(|| {
-            ways.filter(|&i| self.can_evict(i)).min_by_key(|&i| (!self.lines[i].first, self.lines[i].used))
-        })
+        let ranks = &self.ranks[first..first + self.ways];
+        let least = ranks.iter().copied().fold(KEPT, u64::min);
+        if least == KEPT {
+            return None;
+        }
+        ranks.iter().position(|rank| *rank == least).map(|way| first + way)
+    }
+
+    /// Way `i` is given to `line`; what it held is forgotten.
+    fn take(&mut self, i: usize, line: u64) {
+        self.stats.evictions += u64::from(self.lines[i].tag != UNUSED);
+        self.lines[i] = Line { tag: line, ..INIT };
+        self.tags[i] = short(line);
+    }
+
+    /// Way `i` is unused.
+    fn drop_line(&mut self, i: usize) {
+        self.lines[i] = INIT;
+        self.tags[i] = short(UNUSED);
+        self.ranks[i] = 0;
+    }
+
+    /// The line of way `i` has changed in what its rank depends on.
+    fn ranked(&mut self, i: usize) {
+        self.ranks[i] = self.lines[i].rank();
     }
 
     /// `reserve`: takes a way for the line, pins it for the operation and marks the missing
@@ -146,9 +211,7 @@ impl Cache {
                     self.stats.reservation_fails += 1;
                     return Outcome::Defer;
                 };
-                self.stats.evictions += u64::from(self.lines[i].tag != UNUSED);
-                self.lines[i] = Line { tag: line, ..INIT };
-                self.tags[i] = line;
+                self.take(i, line);
                 i
             }
         };
@@ -163,6 +226,7 @@ impl Cache {
     fn touch(&mut self, i: usize) {
         self.clock += 1;
         self.lines[i].used = self.clock;
+        self.ranked(i);
     }
 
     /// `read`: the bytes of `mask` into `data`, and unpins; pins and defers where some are still
@@ -183,6 +247,7 @@ impl Cache {
         if mask & !state.valid != 0 {
             state.pins += u32::from(!*pinned);
             *pinned = true;
+            self.ranked(i);
             return Outcome::Defer;
         }
         state.pins -= u32::from(*pinned);
@@ -202,9 +267,7 @@ impl Cache {
                     self.stats.reservation_fails += 1;
                     return Outcome::Defer;
                 };
-                self.stats.evictions += u64::from(self.lines[i].tag != UNUSED);
-                self.lines[i] = Line { tag: line, ..INIT };
-                self.tags[i] = line;
+                self.take(i, line);
                 i
             }
         };
@@ -243,8 +306,7 @@ impl Cache {
         match self.find(set, line) {
             None => Outcome::Done,
             Some(i) if self.lines[i].dirty == 0 && self.lines[i].pins == 0 => {
-                self.lines[i] = INIT;
-                self.tags[i] = UNUSED;
+                self.drop_line(i);
                 Outcome::Done
             }
             Some(_) => Outcome::Defer,
@@ -256,8 +318,7 @@ impl Cache {
         match self.find(set, line) {
             None => Outcome::Done,
             Some(i) if self.lines[i].pins == 0 => {
-                self.lines[i] = INIT;
-                self.tags[i] = UNUSED;
+                self.drop_line(i);
                 Outcome::Done
             }
             Some(_) => Outcome::Defer,
@@ -268,6 +329,7 @@ impl Cache {
     pub fn classify(&mut self, set: u64, line: u64, first: bool) {
         if let Some(i) = self.find(set, line) {
             self.lines[i].first = first;
+            self.ranked(i);
         }
     }
 
@@ -280,27 +342,31 @@ impl Cache {
             .min_by_key(|&i| self.lines[i].used)?;
         let state = &mut self.lines[i];
         let dirty = std::mem::take(&mut state.dirty);
+        let tag = state.tag;
+        self.ranked(i);
         self.stats.write_backs += 1;
-        Some((state.tag, dirty, self.data[i]))
+        Some((tag, dirty, self.data[i]))
     }
 
     /// Drops every clean line `keep` does not keep, unless it is pinned or still filling; those
     /// count as not cached from now on once they are idle [mem-flush].
     pub fn flush(&mut self, keep: impl Fn(u64) -> bool) {
-        for (line, tag) in self.lines.iter_mut().zip(&mut self.tags) {
-            if line.tag != UNUSED && !keep(line.tag) && line.pins == 0 && line.dirty == 0 {
-                *line = INIT;
-                *tag = UNUSED;
+        for i in 0..self.lines.len() {
+            let line = &self.lines[i];
+            if line.tag != UNUSED && !keep(line.tag) && line.can_evict() {
+                self.drop_line(i);
             }
         }
     }
 
     /// Gives every dirty line to `sink` and marks it clean.
     pub fn clean_all(&mut self, mut sink: impl FnMut(u64, u128, &[u8; 128])) {
-        for (line, data) in self.lines.iter_mut().zip(&self.data) {
+        for i in 0..self.lines.len() {
+            let line = &mut self.lines[i];
             if line.tag != UNUSED && line.dirty != 0 {
-                sink(line.tag, line.dirty, data);
+                sink(line.tag, line.dirty, &self.data[i]);
                 line.dirty = 0;
+                self.ranked(i);
             }
         }
     }

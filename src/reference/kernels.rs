@@ -249,7 +249,7 @@ fn bitonic_sort(i: &Inputs<'_>) -> Result {
 }
 
 fn needleman_wunsch(i: &Inputs<'_>) -> Result {
-    let (a, b, gap) = (&i.buffer("a")?.bytes, &i.buffer("b")?.bytes, i.number("gap")? as i32);
+    let (a, b, gap) = (i.buffer("a")?.bytes, i.buffer("b")?.bytes, i.number("gap")? as i32);
     let score = |(a, b): (&[u8], &[u8])| {
         let mut row: Vec<i32> = (0..=b.len() as i32).map(|j| -gap * j).collect();
         for (r, x) in a.iter().enumerate() {

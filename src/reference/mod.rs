@@ -9,8 +9,9 @@ use sim_frontend::workload::HostBuffer;
 
 /// What a reference sees: first contents of the buffers, parameters.
 pub struct Inputs<'a> {
-    /// Buffers by name.
-    pub buffers: &'a BTreeMap<String, HostBuffer>,
+    /// Makes the first contents of a buffer by its name: made where they are read, since large
+    /// buffers that stay would double what a run keeps in memory.
+    pub buffers: &'a dyn Fn(&str) -> Result<HostBuffer, ReferenceError>,
     /// Parameters by name.
     pub params: &'a BTreeMap<String, f64>,
 }
@@ -50,8 +51,8 @@ impl Inputs<'_> {
     }
 
     /// A buffer.
-    pub fn buffer(&self, name: &str) -> Result<&HostBuffer, ReferenceError> {
-        self.buffers.get(name).ok_or_else(|| ReferenceError(format!("no buffer `{name}`")))
+    pub fn buffer(&self, name: &str) -> Result<HostBuffer, ReferenceError> {
+        (self.buffers)(name)
     }
 
     /// A buffer of f32.

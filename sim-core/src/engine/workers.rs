@@ -105,20 +105,28 @@ impl<P: Reconvergence> Worker<P> {
                 first = Some(fault);
             }
         };
-        self.ran.clear();
-        let count = self.sms.len();
-        for (i, next) in self.next.iter_mut().enumerate().filter(|(_, next)| **next < end) {
-            self.ran.push(i);
-            if let Some(sm) = self.sms.get_mut(i) {
+        let Self { sms, partitions, next, ran, .. } = self;
+        ran.clear();
+        ran.extend((0..next.len()).filter(|&i| next[i] < end));
+        let count = sms.len();
+        for (turn, &i) in ran.iter().enumerate() {
+            // What the SMs of the next turns touch is on its way while this one runs.
+            if let Some(sm) = ran.get(turn + 2).and_then(|&i| sms.get_mut(i)) {
+                sm.ask_for_warps(end);
+            }
+            if let Some(sm) = ran.get(turn + 1).and_then(|&i| sms.get(i)) {
+                sm.ask_for_operands();
+            }
+            if let Some(sm) = sms.get_mut(i) {
                 if let Err(fault) = sm.run(end) {
                     keep(fault);
                 }
-                *next = sm.next_event().unwrap_or(NEVER);
-            } else if let Some((_, partition)) = self.partitions.get_mut(i - count) {
+                next[i] = sm.next_event().unwrap_or(NEVER);
+            } else if let Some((_, partition)) = partitions.get_mut(i - count) {
                 if let Err(fault) = partition.advance(end) {
                     keep(partition_fault(&fault, end));
                 }
-                *next = partition.next_event().unwrap_or(NEVER);
+                next[i] = partition.next_event().unwrap_or(NEVER);
             }
         }
         first

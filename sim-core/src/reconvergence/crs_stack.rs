@@ -373,6 +373,11 @@ impl Reconvergence for CrsStack {
     }
 
     #[inline]
+    fn lies_at(&self, split: SplitId) -> *const u8 {
+        self.warps.get(split as usize).map_or(std::ptr::null(), |warp| std::ptr::from_ref(warp).cast())
+    }
+
+    #[inline]
     fn pc(&self, split: SplitId) -> Pc {
         self.warps[split as usize].pc
     }

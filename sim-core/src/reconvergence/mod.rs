@@ -102,6 +102,11 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// A warp becomes resident with `lanes` at `entry`; `touched` receives its splits.
     fn admit(&mut self, warp: usize, lanes: LaneMask, entry: Pc, touched: &mut Vec<SplitId>);
 
+    /// Where the state of a split lies, to ask the host for it ahead of its use.
+    fn lies_at(&self, _split: SplitId) -> *const u8 {
+        std::ptr::null()
+    }
+
     /// The split's program address.
     fn pc(&self, split: SplitId) -> Pc;
 

@@ -6,6 +6,7 @@ use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
 use super::accesses::{ALONE, InFlight, Port};
+use super::ahead::prefetch_operands;
 use super::units::UNIT_CLASSES;
 use super::{BlockDone, Sm, Status};
 use crate::error::{Bottom, Fault};
@@ -43,34 +44,6 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
     match warp.board.readiness(hot.slots(), mask, earliest) {
         Readiness::Memory => Next::Memory,
         Readiness::At(at) => Next::At(at),
-    }
-}
-
-/// Asks the host for a line of memory ahead of its use.
-#[inline(always)]
-fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch has no effect but on time, whatever its address.
-        #[allow(unsafe_code, reason = "measured: see docs/performance.md")]
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(at.cast());
-        }
-    }
-}
-
-/// Asks the host for the rows and the scoreboard of an operation ahead of its issue: on chips
-/// whose registers exceed the host's caches they set the rate.
-#[inline(always)]
-fn prefetch_operands(warp: &Warp, hot: &Hot) {
-    for slot in hot.slots().iter().take(4) {
-        if let Some(row) = warp.rows.get(usize::from(*slot)) {
-            let at = row.0.as_ptr();
-            prefetch(at);
-            prefetch(at.wrapping_add(16));
-        }
-        prefetch(warp.board.at(*slot));
     }
 }
 
@@ -195,28 +168,6 @@ impl<P: Reconvergence> Sm<P> {
         lane.picker.pick(&lane.candidates, &lane.ages)
     }
 
-    /// Asks the host for what the splits likely to issue after `place` touch: the operands of the
-    /// next one, the warp of the one after.
-    #[inline(always)]
-    pub(super) fn look_ahead(&self, scheduler: usize, place: u32) {
-        let lane = &self.lanes[scheduler];
-        let ready = self.ready_of(scheduler);
-        let Some(next) = lane.picker.follows(ready, place) else { return };
-        let split = self.split_at(scheduler, next);
-        let resident = &self.resident;
-        let warp = &resident.warps[resident.warp_of(split)];
-        if let Some(kernel) = resident.kernels.get(warp.kernel)
-            && let Some(hot) = kernel.code.hot.get(resident.policy.pc(split) as usize)
-        {
-            prefetch_operands(warp, hot);
-            prefetch(warp.preds.as_ptr());
-        }
-        let Some(after) = lane.picker.follows(ready, next) else { return };
-        let warp = std::ptr::from_ref(&resident.warps[resident.warp_of(self.split_at(scheduler, after))]);
-        prefetch(warp);
-        prefetch(warp.cast::<u8>().wrapping_add(64));
-    }
-
     /// A warp of an active block takes a step [block-exec].
     #[inline(always)]
     pub(super) fn issue(&mut self, scheduler: usize, place: u32, now: Cycle) -> Result<(), Box<Fault>> {
@@ -257,7 +208,7 @@ impl<P: Reconvergence> Sm<P> {
         warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
         let (next, unit) = match code.hot.get(pc as usize + 1) {
             Some(hot) => {
-                if self.prefetches {
+                if self.ahead {
                     prefetch_operands(warp, hot);
                 }
                 (next_issue(warp, hot, mask, now + 1), hot.unit)

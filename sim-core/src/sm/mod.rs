@@ -3,6 +3,7 @@
 //! of the memory environment. Cycles on which nothing can happen are jumped over.
 
 pub mod accesses;
+mod ahead;
 mod issue;
 pub mod scheduler;
 pub mod stats;
@@ -152,8 +153,10 @@ pub struct Sm<P> {
     finishing: Vec<usize>,
     load_store: usize,
     instruction_set: InstructionSet,
-    /// The chip's registers exceed what a host's nearer caches hold.
-    prefetches: bool,
+    /// Memory of the host is asked for ahead of its use.
+    ahead: bool,
+    /// Splits likely to issue in the epoch to come.
+    coming: Vec<SplitId>,
 }
 
 impl<P: Reconvergence> Sm<P> {
@@ -210,8 +213,8 @@ impl<P: Reconvergence> Sm<P> {
             finishing: Vec::new(),
             load_store: UnitClass::LoadStore as usize,
             instruction_set,
-            prefetches: u64::from(chip.limits.reg_file_size) * u64::from(chip.limits.num_processors)
-                > 1 << 20,
+            ahead: ahead::pays(chip),
+            coming: Vec::new(),
         }
     }
 
@@ -339,9 +342,6 @@ impl<P: Reconvergence> Sm<P> {
         let mut issued = false;
         for scheduler in 0..self.schedulers {
             if let Some(place) = self.pick(scheduler, now) {
-                if self.prefetches {
-                    self.look_ahead(scheduler, place);
-                }
                 self.lanes[scheduler].account(now, !self.finishing.is_empty(), &mut self.stats);
                 self.issue(scheduler, place, now)?;
                 self.lanes[scheduler].accounted = now + 1;

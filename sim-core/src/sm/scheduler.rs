@@ -94,14 +94,9 @@ impl Picker {
         Some(chosen)
     }
 
-    /// The split that is likely to issue after `split`, as far as the policy can tell from the
-    /// ready ones.
-    #[inline(always)]
-    pub fn follows(&self, ready: &[u64], split: u32) -> Option<u32> {
-        match self.kind {
-            WarpScheduler::Lrr => next_after(ready, split),
-            WarpScheduler::Gto | WarpScheduler::TwoLevel { .. } => None,
-        }
+    /// The last split picked; `u32::MAX` where there was none.
+    pub fn last(&self) -> u32 {
+        self.last
     }
 
     /// A split began a long wait (memory, barrier) or ended: it leaves the active set.
@@ -134,9 +129,14 @@ fn contains(set: &[u64], split: u32) -> bool {
 }
 
 /// The first member after `last`, around the end.
-#[inline]
+#[inline(always)]
 fn next_after(set: &[u64], last: u32) -> Option<u32> {
     let start = last.wrapping_add(1);
+    if let [bits] = set {
+        let above = if start < 64 { bits & (u64::MAX << start) } else { 0 };
+        let first = if above != 0 { above } else { *bits };
+        return (first != 0).then(|| first.trailing_zeros());
+    }
     let (word, bit) = (start as usize / 64, start % 64);
     if let Some(bits) = set.get(word) {
         let above = bits & (u64::MAX << bit);
