@@ -60,11 +60,29 @@ pub fn gather(memory: &[u8], at: &[u32; 32], most: u32) -> Option<[u32; 32]> {
         return None;
     }
     let mut out = [0; 32];
-    for lane in 0..32 {
-        // With its bounds check: unchecked loads (which the compiler may make vector gathers of) were
-        // within the noise of these on `sgemm`.
-        let at = at[lane] as usize;
-        out[lane] = u32::from_le_bytes(memory.get(at..at + 4)?.try_into().ok()?);
+    for (at, out) in at.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<8>().0) {
+        // What kernels do most: consecutive words, or the same word for all.
+        let (mut apart, mut differ) = (0, 0);
+        for lane in 0..8 {
+            apart |= at[lane] ^ at[0].wrapping_add(4 * lane as u32);
+            differ |= at[lane] ^ at[0];
+        }
+        let first = at[0] as usize;
+        if apart == 0 {
+            let words = memory.get(first..first + 32)?.as_chunks::<4>().0;
+            for lane in 0..8 {
+                out[lane] = u32::from_le_bytes(words[lane]);
+            }
+        } else if differ == 0 {
+            *out = [u32::from_le_bytes(memory.get(first..first + 4)?.try_into().ok()?); 8];
+        } else {
+            for lane in 0..8 {
+                // With its bounds check: unchecked loads (which the compiler may make vector
+                // gathers of) were within the noise of these on `sgemm`.
+                let at = at[lane] as usize;
+                out[lane] = u32::from_le_bytes(memory.get(at..at + 4)?.try_into().ok()?);
+            }
+        }
     }
     Some(out)
 }
@@ -77,9 +95,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn wide_words_equal_the_loops(words in proptest::collection::vec(0u32..300, 32), bytes: u8) {
+        fn wide_words_equal_the_loops(
+            words in proptest::collection::vec(0u32..292, 32),
+            strides in proptest::collection::vec(0u32..4, 4),
+            bytes: u8,
+        ) {
             let memory: Vec<u8> = (0..1200u32).map(|i| (i as u8).wrapping_mul(bytes | 1)).collect();
-            let at: [u32; 32] = std::array::from_fn(|lane| words[lane] * 4);
+            // Groups of eight: one word, consecutive ones, any.
+            let at: [u32; 32] = std::array::from_fn(|lane| match strides[lane / 8] {
+                stride @ 0..2 => (words[lane / 8 * 8] + stride * (lane as u32 % 8)) * 4,
+                _ => words[lane] * 4,
+            });
             let most = at.into_iter().max().unwrap_or(0);
             for set in InstructionSet::available() {
                 prop_assert_eq!(span(set, &at), span_here(&at));

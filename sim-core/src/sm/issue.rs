@@ -47,15 +47,15 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
     }
 }
 
-/// Counts an issue of `hot` by the lanes of `exec` in a split of `mask`.
+/// Counts an issue of `hot` by so many executing and active lanes.
 #[inline(always)]
-fn count(counts: &mut KernelCounts, hot: &Hot, exec: LaneMask, mask: LaneMask) {
+fn count(counts: &mut KernelCounts, hot: &Hot, [executing, active]: [u32; 2]) {
     if hot.bookkeeping {
         counts.control_instructions += 1;
     } else {
         counts.warp_instructions += 1;
-        counts.thread_instructions += u64::from(exec.count_ones());
-        counts.active_lanes += u64::from(mask.count_ones());
+        counts.thread_instructions += u64::from(executing);
+        counts.active_lanes += u64::from(active);
         counts.machine_instructions += u64::from(hot.machine_operations);
     }
 }
@@ -193,7 +193,9 @@ impl<P: Reconvergence> Sm<P> {
             return Err(self.fault(w, pc, &bottom));
         }
         let Some(lane) = hot.lane else {
-            return self.issue_rare(scheduler, place, split, w, pc, mask, exec, now);
+            // Counted here: this function is compiled for the host's bit counts.
+            let lanes = [exec.count_ones(), mask.count_ones()];
+            return self.issue_rare(scheduler, place, split, w, pc, mask, exec, lanes, now);
         };
         let mut file = LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };
         // SAFETY: `Code::new` resolved the function for an instruction set that
@@ -203,7 +205,7 @@ impl<P: Reconvergence> Sm<P> {
             lane(&mut file, &code.ops[pc as usize], exec);
         }
         resident.policy.advance(split);
-        count(&mut self.stats.kernels[kernel.grid_id as usize], hot, exec, mask);
+        count(&mut self.stats.kernels[kernel.grid_id as usize], hot, [exec.count_ones(), mask.count_ones()]);
         self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
         warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
         let (next, unit) = match code.hot.get(pc as usize + 1) {
@@ -239,6 +241,7 @@ impl<P: Reconvergence> Sm<P> {
         pc: u32,
         mask: LaneMask,
         exec: LaneMask,
+        lanes: [u32; 2],
         now: Cycle,
     ) -> Result<(), Box<Fault>> {
         if let Err(bottom) = self.resident.step_rare(split, w, pc, mask, exec, now) {
@@ -247,7 +250,7 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &mut self.resident.warps[w];
         let kernel = &self.resident.kernels[warp.kernel];
         let hot = &kernel.code.hot[pc as usize];
-        count(&mut self.stats.kernels[kernel.grid_id as usize], hot, exec, mask);
+        count(&mut self.stats.kernels[kernel.grid_id as usize], hot, lanes);
         let unit = usize::from(hot.unit);
         let class = hot.class;
         let mut earliest = now + 1;
