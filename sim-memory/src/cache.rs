@@ -3,6 +3,7 @@
 //! sector of it.
 
 use crate::divide::Divisor;
+use crate::lru::LruOrder;
 use crate::spec::{CacheSpec, IndexFunction, LINE_BYTES};
 
 /// A tag no line has.
@@ -17,11 +18,10 @@ struct Line {
     filling: u128,
     pins: u32,
     first: bool,
-    used: u64,
 }
 
 /// `init` of CS §4.2.1.
-const INIT: Line = Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false, used: 0 };
+const INIT: Line = Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false };
 
 impl Line {
     /// `canEvict`: a dirty line is never evictable, nor is a pinned one [cache-canEvict]
@@ -29,23 +29,7 @@ impl Line {
     fn can_evict(&self) -> bool {
         self.pins == 0 && self.dirty == 0
     }
-
-    /// Its place in the order in which a set's ways are given away: unused ones, then the least
-    /// recently used evictable one, those of class `first` before others; [`KEPT`] where it
-    /// cannot be.
-    fn rank(&self) -> u64 {
-        if self.tag == UNUSED {
-            0
-        } else if self.can_evict() {
-            u64::from(!self.first) << 62 | self.used
-        } else {
-            KEPT
-        }
-    }
 }
-
-/// Rank of a line that cannot be evicted.
-const KEPT: u64 = u64::MAX;
 
 /// Ways compared at once.
 const CHUNK: usize = 16;
@@ -88,17 +72,18 @@ pub struct CacheStats {
 pub struct Cache {
     /// Of each way, for the search: its tag, shortened.
     tags: Vec<u32>,
-    /// Of each way, for the choice of a victim: its rank.
-    ranks: Vec<u64>,
     lines: Vec<Line>,
     data: Vec<[u8; 128]>,
+    /// Unused ways come before used ones.
+    order: LruOrder,
+    /// By set: lines of class `first`.
+    firsts: Vec<u32>,
     ways: usize,
     sets: u64,
     index: IndexFunction,
     by_sets: Divisor,
     /// Bits of a folded part of a line's number.
     fold: u32,
-    clock: u64,
     /// Counters.
     pub stats: CacheStats,
 }
@@ -109,7 +94,8 @@ impl Cache {
         let count = (spec.size_bytes / LINE_BYTES) as usize;
         Self {
             tags: vec![short(UNUSED); count],
-            ranks: vec![0; count],
+            order: LruOrder::new(count / (spec.ways as usize).max(1), (spec.ways as usize).max(1)),
+            firsts: vec![0; spec.sets().max(1) as usize],
             lines: vec![INIT; count],
             data: vec![[0; 128]; count],
             ways: spec.ways as usize,
@@ -117,7 +103,6 @@ impl Cache {
             index: spec.index,
             by_sets: Divisor::new(u64::from(spec.sets().max(1))),
             fold: spec.sets().max(1).next_power_of_two().trailing_zeros(),
-            clock: 0,
             stats: CacheStats::default(),
         }
     }
@@ -142,23 +127,20 @@ impl Cache {
     fn find(&self, set: u64, line: u64) -> Option<usize> {
         let first = set as usize * self.ways;
         let wanted = short(line);
-        let mut at = first;
-        for chunk in self.tags[first..first + self.ways].chunks(CHUNK) {
+        let (chunks, rest) = self.tags[first..first + self.ways].as_chunks::<CHUNK>();
+        let at = |i: usize| (self.lines[i].tag == line).then_some(i);
+        for (k, chunk) in chunks.iter().enumerate() {
             // All of a chunk without branches: the host compares several at once.
-            let mut equal = 0u32;
-            for (i, tag) in chunk.iter().enumerate() {
-                equal |= u32::from(*tag == wanted) << i;
-            }
-            while equal != 0 {
-                let i = at + equal.trailing_zeros() as usize;
-                if self.lines[i].tag == line {
+            if chunk.iter().fold(false, |any, tag| any | (*tag == wanted)) {
+                let base = first + k * CHUNK;
+                let mut equal = chunk.iter().enumerate().filter(|(_, tag)| **tag == wanted);
+                if let Some(i) = equal.find_map(|(i, _)| at(base + i)) {
                     return Some(i);
                 }
-                equal &= equal - 1;
             }
-            at += chunk.len();
         }
-        None
+        let base = first + chunks.len() * CHUNK;
+        rest.iter().enumerate().filter(|(_, tag)| **tag == wanted).find_map(|(i, _)| at(base + i))
     }
 
     /// `isCached`: every byte asked for is valid or on its way [cache-isCached].
@@ -170,32 +152,31 @@ impl Cache {
     /// The way a reservation takes: an unused one, else the least recently used evictable one,
     /// those of class `first` before others.
     fn victim(&self, set: u64) -> Option<usize> {
-        let first = set as usize * self.ways;
-        let ranks = &self.ranks[first..first + self.ways];
-        let least = ranks.iter().copied().fold(KEPT, u64::min);
-        if least == KEPT {
-            return None;
+        let mut evictable = self
+            .order
+            .ways(set as usize)
+            .filter(|&i| self.lines[i].tag == UNUSED || self.lines[i].can_evict());
+        let least = evictable.next()?;
+        if self.firsts[set as usize] == 0 || self.lines[least].tag == UNUSED {
+            return Some(least);
         }
-        ranks.iter().position(|rank| *rank == least).map(|way| first + way)
+        std::iter::once(least).chain(evictable).find(|&i| self.lines[i].first).or(Some(least))
     }
 
     /// Way `i` is given to `line`; what it held is forgotten.
-    fn take(&mut self, i: usize, line: u64) {
-        self.stats.evictions += u64::from(self.lines[i].tag != UNUSED);
-        self.lines[i] = Line { tag: line, ..INIT };
+    fn take(&mut self, set: u64, i: usize, line: u64) {
+        let old = std::mem::replace(&mut self.lines[i], Line { tag: line, ..INIT });
+        self.stats.evictions += u64::from(old.tag != UNUSED);
+        self.firsts[set as usize] -= u32::from(old.first);
         self.tags[i] = short(line);
     }
 
     /// Way `i` is unused.
-    fn drop_line(&mut self, i: usize) {
-        self.lines[i] = INIT;
+    fn drop_line(&mut self, set: u64, i: usize) {
+        let old = std::mem::replace(&mut self.lines[i], INIT);
+        self.firsts[set as usize] -= u32::from(old.first);
         self.tags[i] = short(UNUSED);
-        self.ranks[i] = 0;
-    }
-
-    /// The line of way `i` has changed in what its rank depends on.
-    fn ranked(&mut self, i: usize) {
-        self.ranks[i] = self.lines[i].rank();
+        self.order.freed(set as usize, i);
     }
 
     /// `reserve`: takes a way for the line, pins it for the operation and marks the missing
@@ -211,7 +192,7 @@ impl Cache {
                     self.stats.reservation_fails += 1;
                     return Outcome::Defer;
                 };
-                self.take(i, line);
+                self.take(set, i, line);
                 i
             }
         };
@@ -219,14 +200,8 @@ impl Cache {
         state.filling |= mask & !state.valid;
         state.pins += u32::from(!*pinned);
         *pinned = true;
-        self.touch(i);
+        self.order.used(set as usize, i);
         Outcome::Done
-    }
-
-    fn touch(&mut self, i: usize) {
-        self.clock += 1;
-        self.lines[i].used = self.clock;
-        self.ranked(i);
     }
 
     /// `read`: the bytes of `mask` into `data`, and unpins; pins and defers where some are still
@@ -247,13 +222,12 @@ impl Cache {
         if mask & !state.valid != 0 {
             state.pins += u32::from(!*pinned);
             *pinned = true;
-            self.ranked(i);
             return Outcome::Defer;
         }
         state.pins -= u32::from(*pinned);
         *pinned = false;
         copy(data, &self.data[i], mask);
-        self.touch(i);
+        self.order.used(set as usize, i);
         Outcome::Done
     }
 
@@ -267,7 +241,7 @@ impl Cache {
                     self.stats.reservation_fails += 1;
                     return Outcome::Defer;
                 };
-                self.take(i, line);
+                self.take(set, i, line);
                 i
             }
         };
@@ -278,7 +252,7 @@ impl Cache {
             self.lines[i].valid |= mask;
             self.lines[i].dirty |= mask;
         }
-        self.touch(i);
+        self.order.used(set as usize, i);
         Outcome::Done
     }
 
@@ -306,7 +280,7 @@ impl Cache {
         match self.find(set, line) {
             None => Outcome::Done,
             Some(i) if self.lines[i].dirty == 0 && self.lines[i].pins == 0 => {
-                self.drop_line(i);
+                self.drop_line(set, i);
                 Outcome::Done
             }
             Some(_) => Outcome::Defer,
@@ -318,7 +292,7 @@ impl Cache {
         match self.find(set, line) {
             None => Outcome::Done,
             Some(i) if self.lines[i].pins == 0 => {
-                self.drop_line(i);
+                self.drop_line(set, i);
                 Outcome::Done
             }
             Some(_) => Outcome::Defer,
@@ -328,22 +302,20 @@ impl Cache {
     /// `classify`: the line's eviction class [cache-classify].
     pub fn classify(&mut self, set: u64, line: u64, first: bool) {
         if let Some(i) = self.find(set, line) {
-            self.lines[i].first = first;
-            self.ranked(i);
+            let old = std::mem::replace(&mut self.lines[i].first, first);
+            let count = &mut self.firsts[set as usize];
+            *count = *count + u32::from(first) - u32::from(old);
         }
     }
 
     /// The least recently used dirty, unpinned line of a set, copied and marked clean
     /// [mem-wbL1] [mem-wbL2].
     pub fn write_back_one(&mut self, set: u64) -> Option<(u64, u128, [u8; 128])> {
-        let first = set as usize * self.ways;
-        let i = (first..first + self.ways)
-            .filter(|&i| self.lines[i].dirty != 0 && self.lines[i].pins == 0)
-            .min_by_key(|&i| self.lines[i].used)?;
+        let lines = &self.lines;
+        let i = self.order.ways(set as usize).find(|&i| lines[i].dirty != 0 && lines[i].pins == 0)?;
         let state = &mut self.lines[i];
         let dirty = std::mem::take(&mut state.dirty);
         let tag = state.tag;
-        self.ranked(i);
         self.stats.write_backs += 1;
         Some((tag, dirty, self.data[i]))
     }
@@ -354,7 +326,7 @@ impl Cache {
         for i in 0..self.lines.len() {
             let line = &self.lines[i];
             if line.tag != UNUSED && !keep(line.tag) && line.can_evict() {
-                self.drop_line(i);
+                self.drop_line((i / self.ways) as u64, i);
             }
         }
     }
@@ -366,7 +338,6 @@ impl Cache {
             if line.tag != UNUSED && line.dirty != 0 {
                 sink(line.tag, line.dirty, &self.data[i]);
                 line.dirty = 0;
-                self.ranked(i);
             }
         }
     }

@@ -13,6 +13,7 @@ mod divide;
 pub mod dram;
 pub mod fault;
 mod held_lines;
+mod lru;
 pub mod partition;
 pub mod port;
 pub mod programs;

@@ -1,0 +1,110 @@
+//! The order in which the ways of each set were used: a list through the ways, kept by links, so
+//! that neither a use nor the choice of a victim looks at all of them.
+
+/// No way.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    before: u32,
+    after: u32,
+}
+
+/// Lists of all sets; ways are numbered through all sets.
+#[derive(Clone, Debug)]
+pub struct LruOrder {
+    links: Vec<Links>,
+    /// By set: the least and the most recently used way.
+    ends: Vec<(u32, u32)>,
+}
+
+impl LruOrder {
+    /// `sets` of `ways`, in ascending order.
+    pub fn new(sets: usize, ways: usize) -> Self {
+        let count = (sets * ways) as u32;
+        let ways = ways as u32;
+        let links = (0..count).map(|i| Links {
+            before: if i % ways == 0 { NONE } else { i - 1 },
+            after: if i % ways == ways - 1 { NONE } else { i + 1 },
+        });
+        let ends = (0..sets as u32).map(|set| (set * ways, set * ways + ways - 1));
+        Self { links: links.collect(), ends: ends.collect() }
+    }
+
+    /// The ways of a set, the least recently used first.
+    pub fn ways(&self, set: usize) -> impl Iterator<Item = usize> {
+        let mut next = self.ends.get(set).map_or(NONE, |ends| ends.0);
+        std::iter::from_fn(move || {
+            let way = next;
+            next = self.links.get(way as usize)?.after;
+            Some(way as usize)
+        })
+    }
+
+    /// A way of `set` is used: it comes last.
+    #[inline]
+    pub fn used(&mut self, set: usize, way: usize) {
+        if self.ends[set].1 != way as u32 {
+            self.unlink(set, way);
+            let last = std::mem::replace(&mut self.ends[set].1, way as u32);
+            self.links[way] = Links { before: last, after: NONE };
+            self.links[last as usize].after = way as u32;
+        }
+    }
+
+    /// A way of `set` is free: it comes first.
+    pub fn freed(&mut self, set: usize, way: usize) {
+        if self.ends[set].0 != way as u32 {
+            self.unlink(set, way);
+            let first = std::mem::replace(&mut self.ends[set].0, way as u32);
+            self.links[way] = Links { before: NONE, after: first };
+            self.links[first as usize].before = way as u32;
+        }
+    }
+
+    #[inline]
+    fn unlink(&mut self, set: usize, way: usize) {
+        let Links { before, after } = self.links[way];
+        match self.links.get_mut(before as usize) {
+            Some(links) => links.after = after,
+            None => self.ends[set].0 = after,
+        }
+        match self.links.get_mut(after as usize) {
+            Some(links) => links.before = before,
+            None => self.ends[set].1 = before,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        /// A list that is searched and rebuilt says the same.
+        #[test]
+        fn order_is_that_of_the_last_uses(
+            ways in 1usize..6,
+            uses in proptest::collection::vec((0usize..3, 0usize..6, proptest::bool::ANY), 0..60),
+        ) {
+            let mut order = LruOrder::new(3, ways);
+            let mut literal: Vec<Vec<usize>> =
+                (0..3).map(|set| (set * ways..(set + 1) * ways).collect()).collect();
+            for (set, way, free) in uses {
+                let way = set * ways + way % ways;
+                literal[set].retain(|other| *other != way);
+                if free {
+                    order.freed(set, way);
+                    literal[set].insert(0, way);
+                } else {
+                    order.used(set, way);
+                    literal[set].push(way);
+                }
+            }
+            for (set, expected) in literal.iter().enumerate() {
+                let got: Vec<usize> = order.ways(set).collect();
+                proptest::prop_assert_eq!(&got, expected);
+            }
+        }
+    }
+}
