@@ -9,7 +9,7 @@ use sim_memory::vocabulary::Cycle;
 
 use super::Sm;
 use crate::grid::Hot;
-use crate::reconvergence::{Lanes, Reconvergence};
+use crate::reconvergence::Reconvergence;
 use crate::warp::Warp;
 
 /// Registers (of 32 bits) of a chip from which on asking ahead pays: 8 MiB.
@@ -70,16 +70,18 @@ impl<P: Reconvergence> Sm<P> {
             // Round-robin goes on after the last one; words before it come last.
             let start = (last as usize / 64).min(self.words - 1);
             let below = if last == u32::MAX { 0 } else { (2u64 << (last % 64)).wrapping_sub(1) };
-            let words = std::iter::once((start, ready[start] & !below))
-                .chain((start + 1..self.words).chain(0..start).map(|word| (word, ready[word])))
-                .chain([(start, ready[start] & below)]);
-            let places = words.flat_map(|(word, bits)| {
-                let halves = [(0, bits as u32), (32, (bits >> 32) as u32)];
-                halves
-                    .into_iter()
-                    .flat_map(move |(base, half)| Lanes(half).map(move |bit| (word * 64) as u32 + base + bit))
-            });
-            coming.extend(places.take(READY_EACH).map(|place| self.split_at(scheduler, place)));
+            let mut room = READY_EACH;
+            for k in 0..=self.words {
+                let word = (start + k) % self.words;
+                let part = if k == 0 { !below } else { u64::MAX };
+                let mut bits = ready[word] & if k == self.words { below } else { part };
+                while bits != 0 && room != 0 {
+                    let place = word as u32 * 64 + bits.trailing_zeros();
+                    coming.push(self.split_at(scheduler, place));
+                    bits &= bits - 1;
+                    room -= 1;
+                }
+            }
         }
         let per_scheduler = (self.words * 64) as u32;
         self.wheel.upcoming(until, |flat| {
