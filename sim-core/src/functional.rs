@@ -139,22 +139,9 @@ impl<P: Reconvergence> Functional<P> {
                 return Ok(());
             }
             let pc = self.resident.policy.pc(split);
-            let step = self.resident.step(split, 0).map_err(|bottom| Some(self.fault(w, pc, &bottom)))?;
-            let warp = &self.resident.warps[w];
-            let code = &self.resident.kernels[warp.kernel].code;
-            let hot = &code.hot[pc as usize];
-            let counts = &mut self.counts[grid];
-            if hot.bookkeeping {
-                counts.control_instructions += 1;
-            } else {
-                let exec = mask & crate::execute::guard(hot.guard, &warp.preds);
-                counts.warp_instructions += 1;
-                counts.thread_instructions += u64::from(exec.count_ones());
-                counts.active_lanes += u64::from(mask.count_ones());
-                counts.machine_instructions += u64::from(hot.machine_operations);
-            }
+            let done = self.resident.step(split, 0, &mut self.counts[grid]);
+            let Some(step) = done.map_err(|bottom| Some(self.fault(w, pc, &bottom)))? else { continue };
             match step {
-                Step::Done | Step::DoneAfter { .. } if hot.lane.is_some() => continue,
                 Step::Access => self.perform(w),
                 Step::Parked => self.parked[split as usize] = true,
                 _ => {}

@@ -28,6 +28,7 @@ use crate::lanes::InstructionSet;
 use crate::lanes::file::LaneFile;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
+use crate::sm::stats::KernelCounts;
 use crate::warp::{Warp, WarpPlace};
 
 /// What one step did, as far as its caller must act.
@@ -242,12 +243,18 @@ impl<P: Reconvergence> Resident<P> {
         self.kernels[warp.kernel].code.hot.get(self.policy.pc(split) as usize)
     }
 
-    /// Runs the next instruction of `split` at `now` [thr-dop] [thr-mov] [thr-setp].
+    /// Runs the next instruction of `split` at `now` [thr-dop] [thr-mov] [thr-setp] and counts it.
+    /// `None`: a data operation, which does nothing beyond its lanes.
     ///
     /// # Errors
     /// `⊥`, a fault of the program, or a violated check; the split has not advanced.
     #[inline(always)]
-    pub fn step(&mut self, split: SplitId, now: Cycle) -> Result<Step, Bottom> {
+    pub fn step(
+        &mut self,
+        split: SplitId,
+        now: Cycle,
+        counts: &mut KernelCounts,
+    ) -> Result<Option<Step>, Bottom> {
         let w = self.warp_of(split);
         let pc = self.policy.pc(split);
         let mask = self.policy.mask(split);
@@ -270,10 +277,13 @@ impl<P: Reconvergence> Resident<P> {
                 lane(&mut file, &code.ops[pc as usize], exec);
             }
             self.policy.advance(split);
-            return Ok(Step::Done);
+            counts.count(hot, [exec.count_ones(), mask.count_ones()]);
+            return Ok(None);
         }
         self.step_rare(split, w, pc, mask, exec, now)?;
-        Ok(self.did)
+        let hot = &self.kernels[self.warps[w].kernel].code.hot[pc as usize];
+        counts.count(hot, [exec.count_ones(), mask.count_ones()]);
+        Ok(Some(self.did))
     }
 
     /// Everything but data operations, after the checks; what it did is in [`Resident::did`].

@@ -16,7 +16,6 @@ use crate::lanes::file::LaneFile;
 use crate::monitor::Check;
 use crate::reconvergence::{Reconvergence, SplitId};
 use crate::scoreboard::Readiness;
-use crate::sm::stats::KernelCounts;
 use crate::warp::Warp;
 
 /// When a split's next instruction can issue.
@@ -44,19 +43,6 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
     match warp.board.readiness(hot.slots(), mask, earliest) {
         Readiness::Memory => Next::Memory,
         Readiness::At(at) => Next::At(at),
-    }
-}
-
-/// Counts an issue of `hot` by so many executing and active lanes.
-#[inline(always)]
-fn count(counts: &mut KernelCounts, hot: &Hot, [executing, active]: [u32; 2]) {
-    if hot.bookkeeping {
-        counts.control_instructions += 1;
-    } else {
-        counts.warp_instructions += 1;
-        counts.thread_instructions += u64::from(executing);
-        counts.active_lanes += u64::from(active);
-        counts.machine_instructions += u64::from(hot.machine_operations);
     }
 }
 
@@ -205,7 +191,8 @@ impl<P: Reconvergence> Sm<P> {
             lane(&mut file, &code.ops[pc as usize], exec);
         }
         resident.policy.advance(split);
-        count(&mut self.stats.kernels[kernel.grid_id as usize], hot, [exec.count_ones(), mask.count_ones()]);
+        let lanes = [exec.count_ones(), mask.count_ones()];
+        self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
         self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
         warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
         let (next, unit) = match code.hot.get(pc as usize + 1) {
@@ -250,7 +237,7 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &mut self.resident.warps[w];
         let kernel = &self.resident.kernels[warp.kernel];
         let hot = &kernel.code.hot[pc as usize];
-        count(&mut self.stats.kernels[kernel.grid_id as usize], hot, lanes);
+        self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
         let unit = usize::from(hot.unit);
         let class = hot.class;
         let mut earliest = now + 1;

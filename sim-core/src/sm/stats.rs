@@ -3,6 +3,8 @@
 use serde::Serialize;
 use sim_memory::vocabulary::Cycle;
 
+use crate::grid::Hot;
+
 /// Why a scheduler issued nothing in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -44,6 +46,21 @@ pub struct KernelCounts {
     pub machine_instructions: u64,
     /// Active lanes summed over issues of source instructions.
     pub active_lanes: u64,
+}
+
+impl KernelCounts {
+    /// Counts an issue of `hot` by so many executing and active lanes.
+    #[inline(always)]
+    pub fn count(&mut self, hot: &Hot, [executing, active]: [u32; 2]) {
+        if hot.bookkeeping {
+            self.control_instructions += 1;
+        } else {
+            self.warp_instructions += 1;
+            self.thread_instructions += u64::from(executing);
+            self.active_lanes += u64::from(active);
+            self.machine_instructions += u64::from(hot.machine_operations);
+        }
+    }
 }
 
 impl KernelCounts {
