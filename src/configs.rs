@@ -6,6 +6,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::yaml::with_value;
+use sim_memory::programs::{ProgramSet, TEXTS};
 
 /// Shipped chip files by name.
 pub const CHIPS: &[(&str, &str)] = &[
@@ -49,7 +50,8 @@ pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Ve
     for (path, value) in set {
         source = with_value(&source, path, value).map_err(|e| vec![e])?;
     }
-    let chip = ChipSpec::load(&source)?;
+    let mut chip = ChipSpec::load(&source)?;
+    memory_programs(&mut chip, Path::new(name).parent().unwrap_or(Path::new("")))?;
     let isa = match ISAS.iter().find(|(shipped, _)| *shipped == chip.isa) {
         Some((name, text)) => Source::new(&format!("isa/{name}.yaml"), text),
         None => {
@@ -58,4 +60,18 @@ pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Ve
         }
     };
     Ok((chip, IsaCosts::load(&isa)?))
+}
+
+/// Reads the memory programs a chip names, from its folder, and checks all of its programs.
+fn memory_programs(chip: &mut ChipSpec, folder: &Path) -> Result<(), Vec<Diagnostic>> {
+    for choice in chip.memory.programs.values_mut() {
+        let path = folder.join(&choice.name);
+        if !TEXTS.iter().any(|(name, _)| *name == choice.name) && path.exists() {
+            choice.text = Some(read(&path).map_err(|e| vec![e])?.text.to_string());
+        }
+    }
+    match ProgramSet::with(chip.memory.protocol, &chip.memory.programs) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(vec![Diagnostic::error("memory-program", error.to_string())]),
+    }
 }

@@ -80,6 +80,53 @@ fn every_workload_passes_fully_checked_under_other_schedulers() {
 }
 
 #[test]
+fn every_workload_passes_under_every_memory_protocol() {
+    // The default of gtx480 is fermi, which the other tests run.
+    for protocol in ["memory.protocol=thesis", "memory.protocol=volta"] {
+        all_pass(&["--set", protocol, "--check", "full"]);
+    }
+}
+
+#[test]
+fn a_chip_file_may_name_memory_programs() {
+    let folder = std::env::temp_dir().join(format!("warpsim-programs-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let gtx480 = include_str!("../configs/chips/gtx480.yaml");
+    let chip = folder.join("mine.yaml");
+    let with = |program: &str| {
+        let programs = format!("  protocol: fermi\n  programs: {{ld.global.ca: {program}}}\n");
+        std::fs::write(&chip, gtx480.replacen("  protocol: fermi\n", &programs, 1)).expect("written");
+    };
+    std::fs::copy("configs/isa/2.0.yaml", folder.join("2.0")).expect("a cost table");
+    let path = chip.display().to_string();
+    // Past L1: nothing hits there any more.
+    let text = "evictL1; yield; if (!isCachedL2) { reserveL2; yield; readMem; yield; updateL2; }\n\
+                readL2; yield; writeToRegs; yield; releaseRegs; end;";
+    std::fs::write(folder.join("past.mem"), text).expect("written");
+    with("past.mem");
+    let inspected = warpsim(&["inspect", "--memory", &path]);
+    let table = String::from_utf8_lossy(&inspected.stdout).into_owned();
+    assert!(table.contains("past.mem") && table.contains("named by the chip"), "{table}");
+    let printed = warpsim(&["inspect", "--memory", &path, "--operation", "ld.global.ca"]);
+    assert!(String::from_utf8_lossy(&printed.stdout).contains(text));
+    let hits = |chip: &str| {
+        let report = json(&warpsim(&["run", "spmv", "--chip", chip, "--json"]));
+        assert_eq!(report["result"], "pass");
+        report["memory"]["l1"]["hits"].as_u64().expect("a number")
+    };
+    assert!(hits("gtx480") > 0);
+    assert_eq!(hits(&path), 0);
+    for (text, expected) in [("evictL1;\nreadL2;\nend;", "line 2"), ("evictL1;\nreadL3;", "line 2, column")] {
+        std::fs::write(folder.join("past.mem"), text).expect("written");
+        let output = warpsim(&["run", "spmv", "--chip", &path]);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("past.mem") && errors.contains(expected), "{errors}");
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
 fn peer_kernels_issue_what_others_count() {
     for (workload, warps, threads) in [
         ("vecadd", 90_112, 2_752_512),

@@ -18,10 +18,13 @@ struct Line {
     filling: u128,
     pins: u32,
     first: bool,
+    /// Flushed while it was pinned: it counts as not cached, and goes when it is unpinned.
+    flushed: bool,
 }
 
 /// `init` of CS §4.2.1.
-const INIT: Line = Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false };
+const INIT: Line =
+    Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false, flushed: false };
 
 impl Line {
     /// `canEvict`: a dirty line is never evictable, nor is a pinned one [cache-canEvict]
@@ -146,7 +149,10 @@ impl Cache {
     /// `isCached`: every byte asked for is valid or on its way [cache-isCached].
     #[inline]
     pub fn is_cached(&self, set: u64, line: u64, mask: u128) -> bool {
-        self.find(set, line).is_some_and(|i| mask & !(self.lines[i].valid | self.lines[i].filling) == 0)
+        self.find(set, line).is_some_and(|i| {
+            let line = &self.lines[i];
+            !line.flushed && mask & !(line.valid | line.filling) == 0
+        })
     }
 
     /// The way a reservation takes: an unused one, else the least recently used evictable one,
@@ -227,7 +233,11 @@ impl Cache {
         state.pins -= u32::from(*pinned);
         *pinned = false;
         copy(data, &self.data[i], mask);
-        self.order.used(set as usize, i);
+        if state.flushed && state.can_evict() {
+            self.drop_line(set, i);
+        } else {
+            self.order.used(set as usize, i);
+        }
         Outcome::Done
     }
 
@@ -287,12 +297,19 @@ impl Cache {
         }
     }
 
-    /// `discard`: drops the line, dirty or not, where it is not pinned [cache-discard].
-    pub fn discard(&mut self, set: u64, line: u64) -> Outcome {
+    /// `discard`: drops the line, dirty or not, where it is not pinned [cache-discard]. Where
+    /// other bytes than those of `mask` are dirty, they stay: a line here holds what the thesis
+    /// keeps in several.
+    pub fn discard(&mut self, set: u64, line: u64, mask: u128) -> Outcome {
         match self.find(set, line) {
             None => Outcome::Done,
             Some(i) if self.lines[i].pins == 0 => {
-                self.drop_line(set, i);
+                if self.lines[i].dirty & !mask == 0 {
+                    self.drop_line(set, i);
+                } else {
+                    self.lines[i].valid &= !mask;
+                    self.lines[i].dirty &= !mask;
+                }
                 Outcome::Done
             }
             Some(_) => Outcome::Defer,
@@ -320,13 +337,18 @@ impl Cache {
         Some((tag, dirty, self.data[i]))
     }
 
-    /// Drops every clean line `keep` does not keep, unless it is pinned or still filling; those
-    /// count as not cached from now on once they are idle [mem-flush].
+    /// Drops every clean line `keep` does not keep. Pinned ones count as not cached from now on,
+    /// and go when they are unpinned [mem-flush].
     pub fn flush(&mut self, keep: impl Fn(u64) -> bool) {
         for i in 0..self.lines.len() {
-            let line = &self.lines[i];
-            if line.tag != UNUSED && !keep(line.tag) && line.can_evict() {
+            let line = &mut self.lines[i];
+            if line.tag == UNUSED || keep(line.tag) || line.dirty != 0 {
+                continue;
+            }
+            if line.pins == 0 {
                 self.drop_line((i / self.ways) as u64, i);
+            } else {
+                line.flushed = true;
             }
         }
     }

@@ -344,6 +344,12 @@ impl Partition {
                         self.hold_line(slot);
                         return Ok(());
                     }
+                    if *op == OpExp::WriteMem {
+                        let Request { line, asked, data, .. } = self.instances[index].request;
+                        self.write_back(line, asked, &data, now);
+                        self.instances[index].request.pc += 1;
+                        continue;
+                    }
                     match self.operate(*op, index) {
                         Outcome::Done => self.instances[index].request.pc += 1,
                         Outcome::Defer => {
@@ -440,10 +446,6 @@ impl Partition {
                 self.memory.read_line(r.line, r.mask, &mut r.data);
                 Outcome::Done
             }
-            OpExp::WriteMem => {
-                self.memory.write_line(r.line, r.asked, &r.data);
-                Outcome::Done
-            }
             OpExp::AtomOp => {
                 let Some(atomic) = &mut r.atomic else { return Outcome::Stuck };
                 self.stats.atomics += u64::from(atomic.lanes.count_ones());
@@ -461,7 +463,7 @@ impl Partition {
             OpExp::ReserveL2 => self.l2.reserve(set, r.line, r.mask, pinned),
             OpExp::UpdateL2 => self.l2.update(set, r.line, r.mask, &r.data),
             OpExp::EvictL2 => self.l2.evict(set, r.line),
-            OpExp::DiscardL2 => self.l2.discard(set, r.line),
+            OpExp::DiscardL2 => self.l2.discard(set, r.line, r.asked),
             OpExp::ClassifyFirstL2 => {
                 self.l2.classify(set, r.line, true);
                 Outcome::Done

@@ -13,9 +13,9 @@ use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::partition::{Mapping, Request};
 use crate::port::{AccessId, RegisterPort};
-use crate::programs::{BExp, Instruction, OpExp, ProgramId, ProgramSet, Room};
+use crate::programs::{BExp, Instruction, OpExp, Operation, ProgramId, ProgramSet, Room};
 use crate::spec::MemorySpec;
-use crate::vocabulary::{AtomicOp, CacheOp, Cycle, LaneMask, ScalarType, Semantics, StateSpace};
+use crate::vocabulary::{AtomicOp, Cycle, LaneMask, ScalarType, Scope};
 
 /// The lanes of an atomic on one line: `Σatomic` of CS §4.4.1, for several addresses at once.
 #[derive(Clone, Debug)]
@@ -90,6 +90,8 @@ pub struct SmMemory {
     spec: Arc<MemorySpec>,
     /// Its own copy: it steps aside while micro steps change all else.
     programs: ProgramSet,
+    /// By scope (block, wider): a fence makes L1 forget.
+    fence_flushes: [bool; 2],
     mapping: Mapping,
     l1: Cache,
     instances: Vec<Instance>,
@@ -144,6 +146,7 @@ impl SmMemory {
             runnable: Vec::new(),
             stats: SmMemoryStats::default(),
             spec,
+            fence_flushes: [Scope::Cta, Scope::Gpu].map(|scope| programs.fence_flushes(scope)),
             programs: ProgramSet::clone(&programs),
         }
     }
@@ -166,10 +169,14 @@ impl SmMemory {
         port: &mut impl RegisterPort,
     ) -> Result<(), MemoryFault> {
         self.stats.accesses += 1;
-        let program = self.programs.select(access.kind, access.space, access.cache_op, access.semantics);
-        let through_l1 = access.space == StateSpace::Local
-            || (matches!(access.cache_op, CacheOp::Ca | CacheOp::Lu) && access.semantics == Semantics::Weak);
-        let sector = if through_l1 { self.spec.l1.sector_bytes } else { self.spec.l2.sector_bytes };
+        let operation =
+            Operation::of(access.kind, access.space, access.cache_op, access.semantics, access.scope);
+        let program = self.programs.select(operation);
+        let sector = if self.programs.get(program).fills_l1 {
+            self.spec.l1.sector_bytes
+        } else {
+            self.spec.l2.sector_bytes
+        };
         let l2_sector = self.spec.l2.sector_bytes;
         let mut parts = std::mem::take(&mut self.parts);
         lines(access.addresses, access.lanes, access.element_bytes, &mut parts);
@@ -309,6 +316,13 @@ impl SmMemory {
     /// `flush`: global lines are forgotten; local ones stay.
     pub fn flush_l1(&mut self, _now: Cycle) {
         self.l1.flush(|line| (LOCAL_PHYSICAL..CONST_BASE).contains(&line));
+    }
+
+    /// A fence of this scope, once the accesses before it are performed.
+    pub fn fence(&mut self, scope: Scope, now: Cycle) {
+        if self.fence_flushes[usize::from(scope != Scope::Cta)] {
+            self.flush_l1(now);
+        }
     }
 
     /// True if nothing is in flight.
@@ -557,7 +571,7 @@ impl SmMemory {
             OpExp::ReserveL1 => l1.reserve(i.set, i.line, i.mask, &mut i.pinned),
             OpExp::UpdateL1 => l1.update(i.set, i.line, i.mask, data),
             OpExp::EvictL1 => l1.evict(i.set, i.line),
-            OpExp::DiscardL1 => l1.discard(i.set, i.line),
+            OpExp::DiscardL1 => l1.discard(i.set, i.line, i.asked),
             OpExp::ClassifyFirstL1 => {
                 l1.classify(i.set, i.line, true);
                 Outcome::Done

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::programs::Protocol;
+use crate::programs::{Choices, Protocol};
 
 /// How an address picks its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -124,6 +124,9 @@ pub struct DramSpec {
 pub struct MemorySpec {
     /// Set of memory programs.
     pub protocol: Protocol,
+    /// Programs in place of the protocol's, by operation: names of shipped ones, or files.
+    #[serde(default)]
+    pub programs: Choices,
     /// L1 of one SM.
     pub l1: CacheSpec,
     /// L2 of one partition.

@@ -33,6 +33,7 @@ fn spec(protocol: Protocol, sector_bytes: u32) -> MemorySpec {
     };
     MemorySpec {
         protocol,
+        programs: Default::default(),
         l1: cache(2),
         l2: cache(4),
         partitions: 3,
@@ -120,6 +121,9 @@ struct Machine {
     partitions: Vec<Partition>,
     memory: Arc<DeviceMemory>,
     now: Cycle,
+    space: StateSpace,
+    semantics: Semantics,
+    scope: Scope,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +149,9 @@ impl Machine {
                 .collect(),
             memory,
             now: 0,
+            space: StateSpace::Global,
+            semantics: Semantics::Weak,
+            scope: Scope::Gpu,
         }
     }
 
@@ -181,10 +188,10 @@ impl Machine {
         let access = WarpAccess {
             id: id as AccessId,
             kind,
-            space: StateSpace::Global,
+            space: self.space,
             cache_op: op,
-            semantics: Semantics::Weak,
-            scope: Scope::Gpu,
+            semantics: self.semantics,
+            scope: self.scope,
             element_bytes: 4,
             lanes,
             addresses: &addresses,
@@ -255,15 +262,28 @@ fn operations() -> impl Strategy<Value = Vec<(u8, u32, u32, u32, u32)>> {
     prop::collection::vec(one, 1..60)
 }
 
+const PROTOCOLS: [Protocol; 3] = [Protocol::Thesis, Protocol::Fermi, Protocol::Volta];
+const LOADS: [CacheOp; 5] = [CacheOp::Ca, CacheOp::Cg, CacheOp::Cs, CacheOp::Lu, CacheOp::Cv];
+const STORES: [CacheOp; 4] = [CacheOp::Wb, CacheOp::Cg, CacheOp::Cs, CacheOp::Wt];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// Without races (one access after another) loads return what a flat array holds, whatever
     /// was evicted, merged or written back on the way; racing accesses still come to an end.
     #[test]
-    fn loads_return_what_was_stored(ops in operations(), wait in any::<bool>(), sector in prop::sample::select(vec![32u32, 128])) {
-        let mut machine = Machine::new(Protocol::Fermi, 1, sector);
+    fn loads_return_what_was_stored(
+        ops in operations(),
+        protocol in prop::sample::select(PROTOCOLS.to_vec()),
+        space in prop::sample::select(vec![StateSpace::Global, StateSpace::Local]),
+        wait in any::<bool>(),
+        sector in prop::sample::select(vec![32u32, 128]),
+    ) {
+        let mut machine = Machine::new(protocol, 1, sector);
+        machine.space = space;
         let mut flat = vec![0u32; 1024];
+        // After its last use, as the program says, a word of local memory may be anything.
+        let mut lost = vec![false; 1024];
         let mut expected = Vec::new();
         for (kind, base, stride, lanes, value) in ops {
             let addresses = lane_addresses(base, stride);
@@ -283,14 +303,20 @@ proptest! {
             let active = || (0..32usize).filter(|l| lanes >> l & 1 == 1);
             match kind {
                 0 | 3 => {
-                    let op = if kind == 0 { CacheOp::Ca } else { CacheOp::Cg };
+                    let op = LOADS[value as usize % LOADS.len()];
                     let id = machine.start(0, What::Load, op, lanes, addresses, 0);
-                    expected.push((id, lanes, active().map(|l| (l, flat[word(l)])).collect::<Vec<_>>()));
+                    let known = active().filter(|l| !lost[word(*l)]);
+                    expected.push((id, lanes, known.map(|l| (l, flat[word(l)])).collect::<Vec<_>>()));
+                    if space == StateSpace::Local && matches!(op, CacheOp::Cs | CacheOp::Lu) {
+                        active().for_each(|l| lost[word(l)] = true);
+                    }
                 }
                 1 => {
-                    machine.start(0, What::Store, CacheOp::Wb, lanes, addresses, value);
-                    active().for_each(|l| flat[word(l)] = value + l as u32);
+                    machine.start(0, What::Store, STORES[value as usize % STORES.len()], lanes, addresses, value);
+                    active().for_each(|l| (flat[word(l)], lost[word(l)]) = (value + l as u32, false));
                 }
+                // Local memory has no atomics.
+                _ if space == StateSpace::Local => {}
                 _ => {
                     let id = machine.start(0, What::Add, CacheOp::Wb, lanes, addresses, value);
                     expected.push((id, lanes, active().map(|l| (l, flat[word(l)])).collect()));
@@ -310,7 +336,8 @@ proptest! {
             }
         }
         machine.partitions.iter_mut().for_each(Partition::flush_to_memory);
-        if wait {
+        // Dirty bytes of local memory may still be in L1, where only their thread reads them.
+        if wait && space == StateSpace::Global {
             for (i, value) in flat.iter().enumerate() {
                 let mut bytes = [0; 4];
                 machine.memory.read(BASE + 4 * i as u64, &mut bytes);
@@ -320,34 +347,115 @@ proptest! {
     }
 }
 
-/// L1s are not kept coherent: a line cached before another SM's store is read as it was (`.ca`);
-/// `.cg` reads at L2; after a flush everyone sees the store.
-#[test]
-fn an_l1_line_is_stale_after_another_sms_store() {
-    let mut machine = Machine::new(Protocol::Fermi, 2, 128);
+/// What SM 0 reads of a word it has in L1 and SM 1 has overwritten with 9, by `op`.
+fn read_after_another_sms_store(protocol: Protocol, op: CacheOp, semantics: Semantics, scope: Scope) -> u32 {
+    let (mut machine, at) = with_stale_line(protocol);
+    (machine.semantics, machine.scope) = (semantics, scope);
+    load(&mut machine, op, at)
+}
+
+/// SM 0 has the word in L1 as 0; it is 9 at L2.
+fn with_stale_line(protocol: Protocol) -> (Machine, [u64; 32]) {
+    let mut machine = Machine::new(protocol, 2, 32);
     let at = [BASE; 32];
-    let load = |machine: &mut Machine, op| {
-        let id = machine.start(0, What::Load, op, 1, at, 0);
-        machine.drain();
-        machine.word(0, id, 0)
-    };
-    assert_eq!(load(&mut machine, CacheOp::Ca), 0);
+    assert_eq!(load(&mut machine, CacheOp::Ca, at), 0);
     machine.start(1, What::Store, CacheOp::Wb, 1, at, 9);
     machine.drain();
-    assert_eq!(load(&mut machine, CacheOp::Ca), 0, "the old line");
-    let mut fresh = Machine::new(Protocol::Fermi, 2, 128);
-    fresh.start(1, What::Store, CacheOp::Wb, 1, at, 9);
-    fresh.drain();
-    assert_eq!(load(&mut fresh, CacheOp::Cg), 9, "at L2");
+    (machine, at)
+}
+
+fn load(machine: &mut Machine, op: CacheOp, at: [u64; 32]) -> u32 {
+    let id = machine.start(0, What::Load, op, 1, at, 0);
+    machine.drain();
+    machine.word(0, id, 0)
+}
+
+/// L1s are not kept coherent: a line cached before another SM's store is read as it was by `.ca`,
+/// `.cs` and strong loads of block scope; loads that go past L1 read what is at L2.
+#[test]
+fn an_l1_line_is_stale_after_another_sms_store() {
+    use {CacheOp as C, Semantics as S};
+    let rows = [
+        (C::Ca, S::Weak, Scope::Gpu, 0),
+        (C::Cs, S::Weak, Scope::Gpu, 0),
+        (C::Cg, S::Weak, Scope::Gpu, 9),
+        (C::Cv, S::Weak, Scope::Gpu, 9),
+        (C::Ca, S::Volatile, Scope::Sys, 9),
+        (C::Ca, S::Relaxed, Scope::Cta, 0),
+        (C::Ca, S::Relaxed, Scope::Gpu, 9),
+        (C::Ca, S::Acquire, Scope::Cta, 0),
+        (C::Ca, S::Acquire, Scope::Sys, 9),
+    ];
+    for protocol in PROTOCOLS {
+        for (op, semantics, scope, expected) in rows {
+            let got = read_after_another_sms_store(protocol, op, semantics, scope);
+            assert_eq!(got, expected, "{protocol:?} {op:?} {semantics:?} {scope:?}");
+        }
+    }
+}
+
+/// Fences of device scope make L1 forget where the protocol says so, those of a block never.
+#[test]
+fn a_stale_line_is_forgotten_at_fences_where_the_protocol_says_so() {
+    for (protocol, scope, expected) in [
+        (Protocol::Thesis, Scope::Gpu, 0),
+        (Protocol::Fermi, Scope::Gpu, 0),
+        (Protocol::Volta, Scope::Cta, 0),
+        (Protocol::Volta, Scope::Gpu, 9),
+        (Protocol::Volta, Scope::Sys, 9),
+    ] {
+        let (mut machine, at) = with_stale_line(protocol);
+        let now = machine.now;
+        machine.sms[0].fence(scope, now);
+        assert_eq!(load(&mut machine, CacheOp::Ca, at), expected, "{protocol:?} {scope:?}");
+    }
+    // The flush at the start of a dependent grid is for all of them.
+    let (mut machine, at) = with_stale_line(Protocol::Fermi);
     let now = machine.now;
     machine.sms[0].flush_l1(now);
-    assert_eq!(load(&mut machine, CacheOp::Ca), 9, "after the flush");
+    assert_eq!(load(&mut machine, CacheOp::Ca, at), 9);
+}
+
+/// An acquiring load or atomic takes the other lines of L1 along, a relaxed one does not.
+#[test]
+fn an_acquire_makes_other_lines_of_l1_fresh() {
+    for (what, semantics, scope, expected) in [
+        (What::Load, Semantics::Relaxed, Scope::Gpu, 0),
+        (What::Load, Semantics::Acquire, Scope::Gpu, 9),
+        (What::Add, Semantics::Relaxed, Scope::Gpu, 0),
+        (What::Add, Semantics::AcqRel, Scope::Cta, 0),
+        (What::Add, Semantics::AcqRel, Scope::Gpu, 9),
+    ] {
+        let (mut machine, at) = with_stale_line(Protocol::Volta);
+        (machine.semantics, machine.scope) = (semantics, scope);
+        machine.start(0, what, CacheOp::Ca, 1, [BASE + 512; 32], 1);
+        machine.drain();
+        machine.semantics = Semantics::Weak;
+        assert_eq!(load(&mut machine, CacheOp::Ca, at), expected, "{what:?} {semantics:?} {scope:?}");
+    }
+}
+
+/// A write-through L1 is brought up to date by its own SM's store and stays clean; the others'
+/// forget the line.
+#[test]
+fn a_store_leaves_l1_as_its_protocol_says() {
+    for (protocol, hits) in [(Protocol::Thesis, 0), (Protocol::Fermi, 0), (Protocol::Volta, 1)] {
+        let mut machine = Machine::new(protocol, 1, 32);
+        let at = [BASE; 32];
+        assert_eq!(load(&mut machine, CacheOp::Ca, at), 0);
+        machine.start(0, What::Store, CacheOp::Wb, 1, at, 7);
+        machine.drain();
+        let before = machine.sms[0].stats().l1.hits;
+        assert_eq!(load(&mut machine, CacheOp::Ca, at), 7, "{protocol:?}");
+        assert_eq!(machine.sms[0].stats().l1.hits - before, hits, "{protocol:?}");
+        assert_eq!(machine.sms[0].stats().l1.write_backs, 0, "global lines of L1 are never dirty");
+    }
 }
 
 /// Atomics of all SMs happen at L2, each once.
 #[test]
 fn atomics_of_several_sms_add_up() {
-    for protocol in [Protocol::Fermi, Protocol::Thesis] {
+    for protocol in PROTOCOLS {
         let mut machine = Machine::new(protocol, 3, 128);
         let mut ids = Vec::new();
         for round in 0..5 {

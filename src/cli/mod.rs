@@ -1,6 +1,7 @@
 //! The command line.
 
 mod find;
+mod inspect;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -35,6 +36,20 @@ enum Command {
     Chips,
     /// Lists the reconvergence policies and the warp schedulers.
     Policies,
+    /// Shows what a chip is made of.
+    Inspect(InspectArgs),
+}
+
+/// Options of `inspect`.
+#[derive(Args, Clone, Debug)]
+pub struct InspectArgs {
+    /// The memory programs of a chip, by name or file: operation, state space, cache operator or
+    /// semantics and scope, and the program each runs.
+    #[arg(long, value_name = "CHIP")]
+    pub memory: String,
+    /// Prints the text of the program an operation runs, such as ld.global.ca.
+    #[arg(long, value_name = "OPERATION")]
+    pub operation: Option<String>,
 }
 
 /// Options of `run`.
@@ -144,6 +159,7 @@ pub fn main() -> ExitCode {
         Command::Workloads { json } => workloads(json),
         Command::Chips => chips(),
         Command::Policies => policies(),
+        Command::Inspect(args) => inspect::memory(&args),
     };
     ExitCode::from(code)
 }

@@ -121,7 +121,8 @@ impl Context {
         let chip = Arc::clone(&self.chip);
         let world = self.world();
         let spec = Arc::new(chip.memory.clone());
-        let programs = ProgramSet::for_protocol(spec.protocol).map_err(|e| input("memory", e.to_string()))?;
+        let programs =
+            ProgramSet::with(spec.protocol, &spec.programs).map_err(|e| input("memory", e.to_string()))?;
         let programs = Arc::new(programs);
         let warps = self.warps();
         let sms = (0..chip.limits.num_processors)

@@ -247,6 +247,11 @@ impl<P: Reconvergence> Sm<P> {
             Step::Done => {
                 let ready = now + Cycle::from(hot.latency);
                 warp.board.write(hot.written(), exec, now, ready);
+                if let Extra::Membar(scope) = &kernel.code.program.ops[pc as usize].extra
+                    && exec != 0
+                {
+                    self.memory.fence(*scope, now);
+                }
             }
             Step::DoneAfter { latency, occupancy: held } => {
                 warp.board.write(hot.written(), exec, now, now + Cycle::from(latency));

@@ -40,7 +40,7 @@ fn cache_read_cache_pin_cache_unpin_cache_iscached_and_stuck() {
     assert_eq!(cache.reserve(0, 0, FULL, &mut holder), Outcome::Done);
     assert_eq!(cache.read(0, 0, FULL, &mut data, &mut reader), Outcome::Defer);
     assert!(reader);
-    assert_eq!(cache.discard(0, 0), Outcome::Defer);
+    assert_eq!(cache.discard(0, 0, FULL), Outcome::Defer);
     assert_eq!(cache.update(0, 0, FULL, &[1; 128]), Outcome::Done);
     assert_eq!(cache.read(0, 0, FULL, &mut data, &mut reader), Outcome::Done);
     assert_eq!(cache.evict(0, 0), Outcome::Defer, "the holder still pins it");
@@ -82,8 +82,34 @@ fn cache_evict_defers_on_dirty_and_cache_discard_does_not() {
     assert_eq!(cache.write(0, 0, FULL, &[1; 128]), Outcome::Done);
     assert_eq!(cache.evict(0, 0), Outcome::Defer);
     assert_eq!(cache.write(0, 128, FULL, &[1; 128]), Outcome::Defer, "dirty is not evictable");
-    assert_eq!(cache.discard(0, 0), Outcome::Done);
+    assert_eq!(cache.discard(0, 0, FULL), Outcome::Done);
     assert_eq!(cache.write(0, 128, FULL, &[1; 128]), Outcome::Done);
+}
+
+#[test]
+fn cache_discard_keeps_dirty_bytes_it_was_not_asked_for() {
+    let mut cache = Cache::new(&spec(1, 1));
+    assert_eq!(cache.write(0, 0, 0xff, &[1; 128]), Outcome::Done);
+    assert_eq!(cache.discard(0, 0, 0x0f), Outcome::Done);
+    assert!(!cache.is_cached(0, 0, 0x01) && cache.is_cached(0, 0, 0xf0));
+    assert_eq!(cache.write_back_one(0).map(|(line, mask, _)| (line, mask)), Some((0, 0xf0)));
+}
+
+#[test]
+fn mem_flush_marks_pinned_lines_which_go_when_unpinned() {
+    let mut cache = Cache::new(&spec(2, 1));
+    let (mut pinned, mut data) = (false, [0; 128]);
+    assert_eq!(cache.reserve(0, 0, FULL, &mut pinned), Outcome::Done);
+    assert_eq!(cache.write(0, 128, FULL, &[2; 128]), Outcome::Done);
+    cache.flush(|_| false);
+    assert!(!cache.is_cached(0, 0, FULL), "a flushed line counts as not cached");
+    assert!(cache.is_cached(0, 128, FULL), "a dirty one stays");
+    // The operation that pinned it still gets its bytes.
+    assert_eq!(cache.update(0, 0, FULL, &[7; 128]), Outcome::Done);
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut pinned), Outcome::Done);
+    assert_eq!(data[3], 7);
+    assert_eq!(cache.evict(0, 0), Outcome::Done, "it is gone");
+    assert_eq!(cache.reserve(0, 0, FULL, &mut pinned), Outcome::Done, "and can come again");
 }
 
 #[test]
@@ -216,7 +242,7 @@ proptest! {
                         }
                         Some(_) => Outcome::Defer,
                     };
-                    let got = if clean_only { cache.evict(0, line) } else { cache.discard(0, line) };
+                    let got = if clean_only { cache.evict(0, line) } else { cache.discard(0, line, FULL) };
                     prop_assert_eq!(got, expected);
                 }
             }
@@ -257,5 +283,5 @@ fn mem_flush_forgets_clean_lines_only() {
     assert_eq!(cache.reserve(0, 384, FULL, &mut held), Outcome::Done);
     cache.flush(|line| line == 256);
     let cached: Vec<bool> = [0, 128, 256, 384].iter().map(|l| cache.is_cached(0, *l, FULL)).collect();
-    assert_eq!(cached, [false, true, true, true], "clean; dirty; kept; pinned");
+    assert_eq!(cached, [false, true, true, false], "clean; dirty; kept; pinned: counts as gone");
 }

@@ -50,6 +50,8 @@ pub struct MemoryProgram {
     pub touches_l1: Vec<bool>,
     /// By instruction: a cache or memory operation of the partition may still follow.
     pub touches_partition: Vec<bool>,
+    /// Lines come into L1, so whole sectors of L1 are fetched.
+    pub fills_l1: bool,
 }
 
 fn room_of(op: OpExp) -> Room {
@@ -98,12 +100,55 @@ impl MemoryProgram {
             return Err(CompileError { line: 0, reason: "the program is too long".into() });
         }
         let mut program = Self {
+            fills_l1: code.contains(&Instruction::Op(OpExp::ReserveL1)),
             room: vec![Room::Sm; code.len()],
             touches_l1: vec![false; code.len()],
             touches_partition: vec![false; code.len()],
             code,
         };
         program.check(&lines)?;
+        Ok(program)
+    }
+
+    /// Compiles and checks a program for shared or constant memory or registers: all of it runs
+    /// in the SM, and no cache is concerned.
+    ///
+    /// # Errors
+    /// A path without `end`, or an operation on a cache; each names its line.
+    pub fn compile_on_chip(statements: &[Stm]) -> Result<Self, CompileError> {
+        let (mut code, mut lines) = (Vec::new(), Vec::new());
+        emit(statements, &mut code, &mut lines);
+        let allowed = |op: &OpExp| {
+            use OpExp as O;
+            matches!(op, O::ReadMem | O::WriteMem | O::AtomOp | O::Lock | O::Unlock) || is_register(*op)
+        };
+        let n = code.len();
+        let program = Self {
+            fills_l1: false,
+            room: vec![Room::Sm; n],
+            touches_l1: vec![false; n],
+            touches_partition: vec![false; n],
+            code,
+        };
+        for at in 0..n {
+            let line = lines.get(at).copied().unwrap_or(0);
+            let error = |reason: &str| Err(CompileError { line, reason: reason.to_string() });
+            match &program.code[at] {
+                Instruction::Op(op) if !allowed(op) => {
+                    return error("no cache lies before shared and constant memory");
+                }
+                Instruction::Unless(condition, _) if room_of_condition(condition).is_some() => {
+                    return error("no cache lies before shared and constant memory");
+                }
+                _ if program.successors(at).into_iter().flatten().any(|next| next >= n) => {
+                    return error("a path ends without `end`");
+                }
+                _ => {}
+            }
+        }
+        if n == 0 {
+            return Err(CompileError { line: 1, reason: "a path ends without `end`".into() });
+        }
         Ok(program)
     }
 

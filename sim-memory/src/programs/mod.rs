@@ -4,14 +4,12 @@
 
 mod compile;
 mod parser;
+mod table;
 
+use crate::vocabulary::Scope;
 pub use compile::{CompileError, Instruction, MemoryProgram, Room};
 pub use parser::{ParseError, parse};
-
-use serde::{Deserialize, Serialize};
-
-use crate::access::AccessKind;
-use crate::vocabulary::{CacheOp, Semantics, StateSpace};
+pub use table::{Choice, Choices, Operation, Protocol};
 
 /// Boolean expressions [prog-bexp].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,20 +98,10 @@ pub enum Stm {
     If(BExp, Vec<Stm>, Vec<Stm>, u32),
 }
 
-/// A complete set of programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Protocol {
-    /// The listings of CS ch. 4 as published.
-    Thesis,
-    /// The same protocol; store registers are released once their data has left.
-    Fermi,
-}
-
 /// An index into a [`ProgramSet`].
 pub type ProgramId = u8;
 
-/// The programs of a protocol: one table of operation × space × cache operator × semantics.
+/// The programs of a chip, by [`Operation`].
 #[derive(Clone, Debug, Default)]
 pub struct ProgramSet {
     programs: Vec<MemoryProgram>,
@@ -129,16 +117,40 @@ macro_rules! texts {
 /// [prog-listing41] [prog-listing42] [prog-listing43] [prog-listing44] [prog-listing45]
 /// [prog-listing46].
 pub const TEXTS: &[(&str, &str)] = texts! {
-    "thesis/st_global_wb" => "thesis/st_global_wb.mem",
-    "thesis/ld_ca" => "thesis/ld_ca.mem",
-    "thesis/st_local_cg" => "thesis/st_local_cg.mem",
+    "thesis/atom_acquire" => "thesis/atom_acquire.mem",
     "thesis/atom_global" => "thesis/atom_global.mem",
     "thesis/atom_shared" => "thesis/atom_shared.mem",
+    "thesis/fence" => "thesis/fence.mem",
+    "thesis/ld_acquire" => "thesis/ld_acquire.mem",
+    "thesis/ld_ca" => "thesis/ld_ca.mem",
+    "thesis/ld_cg" => "thesis/ld_cg.mem",
+    "thesis/ld_const" => "thesis/ld_const.mem",
+    "thesis/ld_cs" => "thesis/ld_cs.mem",
+    "thesis/ld_cv" => "thesis/ld_cv.mem",
+    "thesis/ld_local_lu" => "thesis/ld_local_lu.mem",
+    "thesis/ld_shared" => "thesis/ld_shared.mem",
+    "thesis/red" => "thesis/red.mem",
+    "thesis/st_global_cs" => "thesis/st_global_cs.mem",
+    "thesis/st_global_wb" => "thesis/st_global_wb.mem",
+    "thesis/st_global_wt" => "thesis/st_global_wt.mem",
+    "thesis/st_local_cg" => "thesis/st_local_cg.mem",
+    "thesis/st_local_wb" => "thesis/st_local_wb.mem",
+    "thesis/st_local_wt" => "thesis/st_local_wt.mem",
+    "thesis/st_shared" => "thesis/st_shared.mem",
     "thesis/write_regs" => "thesis/write_regs.mem",
+    "fermi/red" => "fermi/red.mem",
     "fermi/st_global" => "fermi/st_global.mem",
+    "fermi/st_global_cs" => "fermi/st_global_cs.mem",
+    "fermi/st_global_wt" => "fermi/st_global_wt.mem",
     "fermi/st_local" => "fermi/st_local.mem",
-    "fermi/ld_cg" => "fermi/ld_cg.mem",
-    "fermi/red_global" => "fermi/red_global.mem",
+    "fermi/st_local_cs" => "fermi/st_local_cs.mem",
+    "fermi/st_local_wt" => "fermi/st_local_wt.mem",
+    "volta/fence" => "volta/fence.mem",
+    "volta/ld_local_lu" => "volta/ld_local_lu.mem",
+    "volta/st_global" => "volta/st_global.mem",
+    "volta/st_global_cs" => "volta/st_global_cs.mem",
+    "volta/st_global_wt" => "volta/st_global_wt.mem",
+    "volta/st_local" => "volta/st_local.mem",
 };
 
 /// Why a set of programs cannot be used.
@@ -160,15 +172,10 @@ pub enum ProgramError {
         /// Where and why.
         error: CompileError,
     },
+    /// A chip file names an operation or a program that does not exist.
+    #[error("{0}")]
+    Unknown(String),
 }
-
-/// Roles in the table.
-const LOAD_CA: usize = 0;
-const LOAD_CG: usize = 1;
-const STORE_GLOBAL: usize = 2;
-const STORE_LOCAL: usize = 3;
-const ATOMIC: usize = 4;
-const REDUCTION: usize = 5;
 
 impl ProgramSet {
     /// The programs of a protocol.
@@ -176,49 +183,37 @@ impl ProgramSet {
     /// # Errors
     /// A text that does not parse or compile, by name.
     pub fn for_protocol(protocol: Protocol) -> Result<Self, ProgramError> {
-        let names: [&str; 6] = match protocol {
-            Protocol::Thesis => [
-                "thesis/ld_ca",
-                "fermi/ld_cg",
-                "thesis/st_global_wb",
-                "thesis/st_local_cg",
-                "thesis/atom_global",
-                "thesis/atom_global",
-            ],
-            Protocol::Fermi => [
-                "thesis/ld_ca",
-                "fermi/ld_cg",
-                "fermi/st_global",
-                "fermi/st_local",
-                "thesis/atom_global",
-                "fermi/red_global",
-            ],
-        };
-        let programs = names.iter().map(|name| load(name)).collect::<Result<_, _>>()?;
-        Ok(Self { programs })
+        Self::with(protocol, &Choices::new())
+    }
+
+    /// The programs of a protocol, but for the operations `choices` names.
+    ///
+    /// # Errors
+    /// A text that does not parse or compile, an operation or program that does not exist.
+    pub fn with(protocol: Protocol, choices: &Choices) -> Result<Self, ProgramError> {
+        if let Some(name) = choices.keys().find(|name| !Operation::ALL.iter().any(|o| o.name() == *name)) {
+            let known: Vec<&str> = Operation::ALL.iter().map(|o| o.name()).collect();
+            let message =
+                format!("programs: there is no operation `{name}`; there are: {}", known.join(", "));
+            return Err(ProgramError::Unknown(message));
+        }
+        let programs = Operation::ALL.iter().map(|&operation| match choices.get(operation.name()) {
+            Some(Choice { name, text: Some(text) }) => compiled(name, text, operation.on_chip()),
+            Some(Choice { name, text: None }) => load(name, operation.on_chip()),
+            None => load(operation.program(protocol), operation.on_chip()),
+        });
+        Ok(Self { programs: programs.collect::<Result<_, _>>()? })
     }
 
     /// The program of an access.
-    pub fn select(
-        &self,
-        kind: AccessKind,
-        space: StateSpace,
-        cache: CacheOp,
-        semantics: Semantics,
-    ) -> ProgramId {
-        let local = space == StateSpace::Local;
-        let index = match kind {
-            AccessKind::Load => {
-                let through_l1 =
-                    local || (matches!(cache, CacheOp::Ca | CacheOp::Lu) && semantics == Semantics::Weak);
-                if through_l1 { LOAD_CA } else { LOAD_CG }
-            }
-            AccessKind::Store if local => STORE_LOCAL,
-            AccessKind::Store => STORE_GLOBAL,
-            AccessKind::Atomic { returns: true, .. } => ATOMIC,
-            AccessKind::Atomic { returns: false, .. } => REDUCTION,
-        };
-        index as ProgramId
+    #[inline]
+    pub fn select(&self, operation: Operation) -> ProgramId {
+        operation as ProgramId
+    }
+
+    /// A fence of this scope makes L1 forget its lines of global memory [mem-flush].
+    pub fn fence_flushes(&self, scope: Scope) -> bool {
+        self.get(Operation::fence(scope) as ProgramId).code.contains(&Instruction::Op(OpExp::FlushL1))
     }
 
     /// A program by id.
@@ -228,15 +223,31 @@ impl ProgramSet {
     }
 }
 
-/// Parses and compiles a shipped program.
+/// Parses and compiles a shipped program; `on_chip` ones work on shared or constant memory or
+/// registers, within the SM.
 ///
 /// # Errors
-/// As the parser and the compiler report.
-pub fn load(name: &str) -> Result<MemoryProgram, ProgramError> {
-    let text = TEXTS.iter().find(|(n, _)| *n == name).map_or("", |(_, text)| *text);
+/// As the parser and the compiler report; a name that is none.
+pub fn load(name: &str, on_chip: bool) -> Result<MemoryProgram, ProgramError> {
+    match TEXTS.iter().find(|(n, _)| *n == name) {
+        Some((_, text)) => compiled(name, text, on_chip),
+        None => {
+            let known: Vec<&str> = TEXTS.iter().map(|(name, _)| *name).collect();
+            let message =
+                format!("there is no program or file `{name}`; shipped programs: {}", known.join(", "));
+            Err(ProgramError::Unknown(message))
+        }
+    }
+}
+
+fn compiled(name: &str, text: &str, on_chip: bool) -> Result<MemoryProgram, ProgramError> {
     let statements = parse(text).map_err(|error| ProgramError::Parse { name: name.to_string(), error })?;
-    MemoryProgram::compile(&statements)
-        .map_err(|error| ProgramError::Compile { name: name.to_string(), error })
+    let program = if on_chip {
+        MemoryProgram::compile_on_chip(&statements)
+    } else {
+        MemoryProgram::compile(&statements)
+    };
+    program.map_err(|error| ProgramError::Compile { name: name.to_string(), error })
 }
 
 #[cfg(test)]

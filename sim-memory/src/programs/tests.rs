@@ -1,4 +1,6 @@
 use super::*;
+use crate::access::AccessKind;
+use crate::vocabulary::{AtomicOp, CacheOp, ScalarType, Semantics, StateSpace};
 
 /// Listings 4.1–4.6 of CS, retyped without blanks.
 const LISTINGS: [(&str, &str); 6] = [
@@ -32,9 +34,69 @@ fn prog_listing41_prog_listing42_prog_listing43_prog_listing44_prog_listing45_pr
 }
 
 #[test]
-fn both_protocols_compile() {
-    for protocol in [Protocol::Thesis, Protocol::Fermi] {
+fn every_protocol_compiles_and_every_shipped_program_has_a_row() {
+    for (_, protocol) in Protocol::ALL {
         ProgramSet::for_protocol(protocol).expect("the shipped programs are right");
+    }
+    for (name, _) in TEXTS {
+        let used = |operation: &Operation| {
+            Protocol::ALL.iter().any(|(_, protocol)| operation.program(*protocol) == *name)
+        };
+        assert!(Operation::ALL.iter().any(used), "{name} is run by no operation");
+    }
+    for (i, operation) in Operation::ALL.iter().enumerate() {
+        assert_eq!(*operation as usize, i);
+    }
+}
+
+#[test]
+fn a_chip_may_name_other_programs() {
+    let choose = |operation: &str, choice: Choice| {
+        ProgramSet::with(Protocol::Fermi, &Choices::from([(operation.to_string(), choice)]))
+    };
+    let file = |text: &str| Choice { name: "mine.mem".into(), text: Some(text.into()) };
+    let set = choose("ld.global.ca", Choice::from("thesis/ld_cg".to_string())).expect("shipped");
+    let id = set.select(Operation::LdGlobalCa);
+    assert_eq!(set.get(id), &load("thesis/ld_cg", false).expect("shipped"));
+    assert!(!set.get(id).fills_l1);
+    let set = choose("fence.gpu", file("flushL1; end;")).expect("fits");
+    assert!(set.fence_flushes(Scope::Gpu) && !set.fence_flushes(Scope::Cta));
+    for (operation, choice, expected) in [
+        ("ld.glob.ca", file("end;"), "there is no operation `ld.glob.ca`"),
+        (
+            "ld.global.ca",
+            Choice::from("thesis/ld_xx".to_string()),
+            "there is no program or file `thesis/ld_xx`",
+        ),
+        ("ld.global.ca", file("evictL1;\nyield"), "mine.mem: line 2"),
+        ("ld.global.ca", file("evictL1;\nreadL2;\nend;"), "mine.mem: line 2"),
+        ("ld.shared", file("readMem;\nreadL1;\nend;"), "mine.mem: line 2"),
+        ("ld.shared", file("readMem;"), "without `end`"),
+        ("ld.global.ca", file("lock; end;"), "shared"),
+    ] {
+        let error = choose(operation, choice).map(|_| ()).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn operations_are_those_of_the_table() {
+    use {CacheOp as C, Semantics as S, StateSpace as Space};
+    let atom = AccessKind::Atomic { op: AtomicOp::Add, ty: ScalarType::U32, returns: true };
+    let red = AccessKind::Atomic { op: AtomicOp::Add, ty: ScalarType::U32, returns: false };
+    for (kind, space, cache, semantics, scope, expected) in [
+        (AccessKind::Load, Space::Global, C::Lu, S::Weak, Scope::Gpu, "ld.global.lu"),
+        (AccessKind::Load, Space::Global, C::Ca, S::Volatile, Scope::Sys, "ld.global.volatile"),
+        (AccessKind::Load, Space::Global, C::Ca, S::Acquire, Scope::Cluster, "ld.global.acquire.gpu"),
+        (AccessKind::Load, Space::Global, C::Ca, S::Relaxed, Scope::Cta, "ld.global.relaxed.cta"),
+        (AccessKind::Load, Space::Local, C::Cs, S::Weak, Scope::Gpu, "ld.local.cs"),
+        (AccessKind::Store, Space::Local, C::Wt, S::Weak, Scope::Gpu, "st.local.wt"),
+        (AccessKind::Store, Space::Global, C::Wb, S::Release, Scope::Cta, "st.global.release"),
+        (atom, Space::Global, C::Ca, S::AcqRel, Scope::Sys, "atom.global.acquire.gpu"),
+        (atom, Space::Global, C::Ca, S::AcqRel, Scope::Cta, "atom.global"),
+        (red, Space::Global, C::Ca, S::Relaxed, Scope::Gpu, "red.global"),
+    ] {
+        assert_eq!(Operation::of(kind, space, cache, semantics, scope).name(), expected);
     }
 }
 

@@ -1,0 +1,198 @@
+//! Which program each operation runs: one row for every kind, state space, cache operator,
+//! semantics and scope that PTX tells apart, and a column for each protocol.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::AccessKind;
+use crate::vocabulary::{CacheOp, Scope, Semantics, StateSpace};
+
+/// A complete set of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// The listings of CS ch. 4 as published, and the others in their spirit.
+    Thesis,
+    /// The same protocol; store registers are released once their data has left.
+    Fermi,
+    /// L1 is write-through; fences and acquires of device and system scope make it forget.
+    Volta,
+}
+
+impl Protocol {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Protocol); 3] =
+        [("thesis", Protocol::Thesis), ("fermi", Protocol::Fermi), ("volta", Protocol::Volta)];
+}
+
+macro_rules! table {
+    ($($row:ident $name:literal: $thesis:literal, $fermi:literal, $volta:literal;)+) => {
+        /// A row of the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        #[allow(missing_docs, reason = "named as `Operation::name` says")]
+        pub enum Operation {
+            $($row),+
+        }
+
+        impl Operation {
+            /// All rows.
+            pub const ALL: &[Operation] = &[$(Operation::$row),+];
+
+            /// As a chip file names it: the PTX operation, its state space, operator or
+            /// semantics, and scope; `gpu` stands for `cluster` and `sys` too.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Operation::$row => $name),+
+                }
+            }
+
+            /// The program of a protocol, by its name.
+            pub const fn program(self, protocol: Protocol) -> &'static str {
+                let (thesis, fermi, volta) = match self {
+                    $(Operation::$row => ($thesis, $fermi, $volta)),+
+                };
+                match protocol {
+                    Protocol::Thesis => thesis,
+                    Protocol::Fermi => fermi,
+                    Protocol::Volta => volta,
+                }
+            }
+        }
+    };
+}
+
+table! {
+    LdGlobalCa "ld.global.ca": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    LdGlobalCg "ld.global.cg": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg";
+    LdGlobalCs "ld.global.cs": "thesis/ld_cs", "thesis/ld_cs", "thesis/ld_cs";
+    // PTX: on global addresses .lu is .cs.
+    LdGlobalLu "ld.global.lu": "thesis/ld_cs", "thesis/ld_cs", "thesis/ld_cs";
+    LdGlobalCv "ld.global.cv": "thesis/ld_cv", "thesis/ld_cv", "thesis/ld_cv";
+    LdGlobalVolatile "ld.global.volatile": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg";
+    // The threads of a block share one L1.
+    LdGlobalRelaxedCta "ld.global.relaxed.cta": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    LdGlobalRelaxedGpu "ld.global.relaxed.gpu": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg";
+    LdGlobalAcquireCta "ld.global.acquire.cta": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    LdGlobalAcquireGpu "ld.global.acquire.gpu": "thesis/ld_acquire", "thesis/ld_acquire", "thesis/ld_acquire";
+    LdLocalCa "ld.local.ca": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    // L1 may hold a thread's own dirty bytes, so no load of local memory goes past it.
+    LdLocalCg "ld.local.cg": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    // PTX: on local addresses .cs is .lu.
+    LdLocalCs "ld.local.cs": "thesis/ld_local_lu", "thesis/ld_local_lu", "volta/ld_local_lu";
+    LdLocalLu "ld.local.lu": "thesis/ld_local_lu", "thesis/ld_local_lu", "volta/ld_local_lu";
+    LdLocalCv "ld.local.cv": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    LdLocalVolatile "ld.local.volatile": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    StGlobalWb "st.global.wb": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
+    StGlobalCg "st.global.cg": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
+    StGlobalCs "st.global.cs": "thesis/st_global_cs", "fermi/st_global_cs", "volta/st_global_cs";
+    StGlobalWt "st.global.wt": "thesis/st_global_wt", "fermi/st_global_wt", "volta/st_global_wt";
+    StGlobalVolatile "st.global.volatile": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
+    StGlobalRelaxed "st.global.relaxed": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
+    StGlobalRelease "st.global.release": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
+    StLocalWb "st.local.wb": "thesis/st_local_wb", "fermi/st_local", "volta/st_local";
+    StLocalCg "st.local.cg": "thesis/st_local_cg", "fermi/st_local_cs", "volta/st_local";
+    StLocalCs "st.local.cs": "thesis/st_local_cg", "fermi/st_local_cs", "volta/st_local";
+    StLocalWt "st.local.wt": "thesis/st_local_wt", "fermi/st_local_wt", "volta/st_local";
+    StLocalVolatile "st.local.volatile": "thesis/st_local_wb", "fermi/st_local", "volta/st_local";
+    AtomGlobal "atom.global": "thesis/atom_global", "thesis/atom_global", "thesis/atom_global";
+    AtomGlobalAcquireGpu "atom.global.acquire.gpu": "thesis/atom_acquire", "thesis/atom_acquire", "thesis/atom_acquire";
+    RedGlobal "red.global": "thesis/red", "fermi/red", "fermi/red";
+    FenceCta "fence.cta": "thesis/fence", "thesis/fence", "thesis/fence";
+    FenceGpu "fence.gpu": "thesis/fence", "thesis/fence", "volta/fence";
+    LdShared "ld.shared": "thesis/ld_shared", "thesis/ld_shared", "thesis/ld_shared";
+    StShared "st.shared": "thesis/st_shared", "thesis/st_shared", "thesis/st_shared";
+    AtomShared "atom.shared": "thesis/atom_shared", "thesis/atom_shared", "thesis/atom_shared";
+    LdConst "ld.const": "thesis/ld_const", "thesis/ld_const", "thesis/ld_const";
+    Registers "registers": "thesis/write_regs", "thesis/write_regs", "thesis/write_regs";
+}
+
+impl Operation {
+    /// The row of an access to global or local memory.
+    #[inline]
+    pub fn of(
+        kind: AccessKind,
+        space: StateSpace,
+        cache: CacheOp,
+        semantics: Semantics,
+        scope: Scope,
+    ) -> Self {
+        use {CacheOp as C, Semantics as S};
+        let local = space == StateSpace::Local;
+        let acquires = matches!(semantics, S::Acquire | S::AcqRel | S::Sc);
+        let wide = scope != Scope::Cta;
+        match kind {
+            AccessKind::Load if local => match (semantics, cache) {
+                (S::Volatile, _) => Self::LdLocalVolatile,
+                (_, C::Cg) => Self::LdLocalCg,
+                (_, C::Cs) => Self::LdLocalCs,
+                (_, C::Lu) => Self::LdLocalLu,
+                (_, C::Cv) => Self::LdLocalCv,
+                (_, C::Ca | C::Wb | C::Wt) => Self::LdLocalCa,
+            },
+            AccessKind::Load => match (semantics, cache) {
+                (S::Weak, C::Ca | C::Wb | C::Wt) => Self::LdGlobalCa,
+                (S::Weak, C::Cg) => Self::LdGlobalCg,
+                (S::Weak, C::Cs) => Self::LdGlobalCs,
+                (S::Weak, C::Lu) => Self::LdGlobalLu,
+                (S::Weak, C::Cv) => Self::LdGlobalCv,
+                (S::Volatile, _) => Self::LdGlobalVolatile,
+                _ => match (acquires, wide) {
+                    (false, false) => Self::LdGlobalRelaxedCta,
+                    (false, true) => Self::LdGlobalRelaxedGpu,
+                    (true, false) => Self::LdGlobalAcquireCta,
+                    (true, true) => Self::LdGlobalAcquireGpu,
+                },
+            },
+            AccessKind::Store if local => match (semantics, cache) {
+                (S::Volatile, _) => Self::StLocalVolatile,
+                (_, C::Cg) => Self::StLocalCg,
+                (_, C::Cs) => Self::StLocalCs,
+                (_, C::Wt) => Self::StLocalWt,
+                _ => Self::StLocalWb,
+            },
+            AccessKind::Store => match (semantics, cache) {
+                (S::Weak, C::Cg) => Self::StGlobalCg,
+                (S::Weak, C::Cs) => Self::StGlobalCs,
+                (S::Weak, C::Wt) => Self::StGlobalWt,
+                (S::Weak, _) => Self::StGlobalWb,
+                (S::Volatile, _) => Self::StGlobalVolatile,
+                (S::Relaxed | S::Acquire, _) => Self::StGlobalRelaxed,
+                (S::Release | S::AcqRel | S::Sc, _) => Self::StGlobalRelease,
+            },
+            AccessKind::Atomic { returns: false, .. } => Self::RedGlobal,
+            AccessKind::Atomic { .. } if acquires && wide => Self::AtomGlobalAcquireGpu,
+            AccessKind::Atomic { .. } => Self::AtomGlobal,
+        }
+    }
+
+    /// The row of a fence.
+    pub fn fence(scope: Scope) -> Self {
+        if scope == Scope::Cta { Self::FenceCta } else { Self::FenceGpu }
+    }
+
+    /// Runs in the SM alone, on shared or constant memory or registers.
+    pub fn on_chip(self) -> bool {
+        matches!(self, Self::LdShared | Self::StShared | Self::AtomShared | Self::LdConst | Self::Registers)
+    }
+}
+
+/// Programs a chip file names in place of its protocol's, by operation.
+pub type Choices = BTreeMap<String, Choice>;
+
+/// A program a chip file names: a shipped one, or a file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub struct Choice {
+    /// Name of a shipped program, or path of a file.
+    pub name: String,
+    /// The file's text, once it is read.
+    pub text: Option<String>,
+}
+
+impl From<String> for Choice {
+    fn from(name: String) -> Self {
+        Self { name, text: None }
+    }
+}
