@@ -12,7 +12,10 @@ fn coalescer(c: &mut Criterion) {
     for (name, stride) in [("contiguous", 4), ("4 lines", 16), ("32 lines", 128)] {
         let (at, mut out) = (strided(stride), Vec::new());
         group.bench_function(format!("lines/{name}"), |b| {
-            b.iter(|| lines(black_box(&at), u32::MAX, 4, &mut out));
+            b.iter(|| {
+                out.clear();
+                lines(black_box(&at), u32::MAX, 4, &mut out);
+            });
         });
     }
     for (name, stride) in [("row", 4), ("two ways", 8), ("32 ways", 128)] {

@@ -11,12 +11,13 @@ pub struct LineAccess {
     pub bytes: u128,
     /// Lanes that ask.
     pub lanes: LaneMask,
+    /// Bytes that move where the coalescing rule says so; 0 where the caches' sectors do.
+    pub segment: u128,
 }
 
-/// Splits an access into lines, in the order of the lowest lane of each; `out` is cleared first.
+/// Splits an access into lines, in the order of the lowest lane of each, behind what is in `out`.
 #[inline]
 pub fn lines(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
-    out.clear();
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
         // SAFETY: the host has just been asked for the features.
@@ -59,7 +60,7 @@ fn lines_here(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &
             }
             same & left
         };
-        out.push(LineAccess { line, bytes: bytes_of(&low, same, element_bytes), lanes: same });
+        out.push(LineAccess { line, bytes: bytes_of(&low, same, element_bytes), lanes: same, segment: 0 });
         left &= !same;
     }
 }
@@ -142,7 +143,7 @@ mod tests {
             let bytes = (0..u64::from(size)).fold(0u128, |bits, i| bits | 1 << (at + i));
             match out.iter_mut().find(|l| l.line == line) {
                 Some(found) => (found.bytes, found.lanes) = (found.bytes | bytes, found.lanes | 1 << lane),
-                None => out.push(LineAccess { line, bytes, lanes: 1 << lane }),
+                None => out.push(LineAccess { line, bytes, lanes: 1 << lane, segment: 0 }),
             }
         }
         out
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn contiguous_words_are_one_line() {
         let got = of(std::array::from_fn(|l| 1024 + 4 * l as u64), u32::MAX, 4);
-        assert_eq!(got, vec![LineAccess { line: 1024, bytes: u128::MAX, lanes: u32::MAX }]);
+        assert_eq!(got, vec![LineAccess { line: 1024, bytes: u128::MAX, lanes: u32::MAX, segment: 0 }]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod address_space;
 pub mod atomics;
 pub mod cache;
 pub mod coalesce;
+pub mod coalescing;
 pub mod device_memory;
 mod divide;
 pub mod dram;

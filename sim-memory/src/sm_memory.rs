@@ -8,14 +8,15 @@ use std::sync::Arc;
 use crate::access::{AccessKind, WarpAccess};
 use crate::address_space::{CONST_BASE, LOCAL_PHYSICAL};
 use crate::cache::{Cache, CacheStats, Outcome};
-use crate::coalesce::{LineAccess, lines, round_to_sectors};
+use crate::coalesce::{LineAccess, round_to_sectors};
+use crate::coalescing::{Coalescing, transactions};
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::partition::{Mapping, Request};
 use crate::port::{AccessId, RegisterPort};
 use crate::programs::{BExp, Instruction, OpExp, Operation, ProgramId, ProgramSet, Room};
 use crate::spec::MemorySpec;
-use crate::vocabulary::{AtomicOp, Cycle, LaneMask, ScalarType, Scope};
+use crate::vocabulary::{AtomicOp, Cycle, LaneMask, ScalarType, Scope, StateSpace};
 
 /// The lanes of an atomic on one line: `Σatomic` of CS §4.4.1, for several addresses at once.
 #[derive(Clone, Debug)]
@@ -179,9 +180,11 @@ impl SmMemory {
         };
         let l2_sector = self.spec.l2.sector_bytes;
         let mut parts = std::mem::take(&mut self.parts);
-        lines(access.addresses, access.lanes, access.element_bytes, &mut parts);
+        let rule = if access.space == StateSpace::Local { Coalescing::Sectors } else { self.spec.coalescing };
+        transactions(rule, access.addresses, access.lanes, access.element_bytes, &mut parts);
         for part in parts.drain(..) {
             let mask = match access.kind {
+                AccessKind::Load if part.segment != 0 => part.segment,
                 AccessKind::Load => round_to_sectors(part.bytes, sector),
                 AccessKind::Store => part.bytes,
                 AccessKind::Atomic { .. } => round_to_sectors(part.bytes, l2_sector),

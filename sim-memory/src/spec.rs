@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::coalescing::Coalescing;
 use crate::programs::{Choices, Protocol};
 
 /// How an address picks its set.
@@ -127,6 +128,8 @@ pub struct MemorySpec {
     /// Programs in place of the protocol's, by operation: names of shipped ones, or files.
     #[serde(default)]
     pub programs: Choices,
+    /// How a warp's access to global memory becomes transactions.
+    pub coalescing: Coalescing,
     /// L1 of one SM.
     pub l1: CacheSpec,
     /// L2 of one partition.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sim_memory::access::{AccessKind, WarpAccess};
+use sim_memory::coalescing::Coalescing;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::partition::Partition;
 use sim_memory::port::{AccessId, RegisterPort};
@@ -21,7 +22,7 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, Cycle, LaneMask, ScalarType, Sco
 const BASE: u64 = 0x1000_0000;
 
 /// Small caches and few MSHRs, so that a few lines make everything happen.
-fn spec(protocol: Protocol, sector_bytes: u32) -> MemorySpec {
+fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> MemorySpec {
     let cache = |sets: u32| CacheSpec {
         size_bytes: 128 * 2 * sets,
         ways: 2,
@@ -34,6 +35,7 @@ fn spec(protocol: Protocol, sector_bytes: u32) -> MemorySpec {
     MemorySpec {
         protocol,
         programs: Default::default(),
+        coalescing,
         l1: cache(2),
         l2: cache(4),
         partitions: 3,
@@ -135,7 +137,11 @@ enum What {
 
 impl Machine {
     fn new(protocol: Protocol, sms: usize, sector_bytes: u32) -> Self {
-        let spec = Arc::new(spec(protocol, sector_bytes));
+        Self::with(protocol, sms, sector_bytes, Coalescing::Lines)
+    }
+
+    fn with(protocol: Protocol, sms: usize, sector_bytes: u32, coalescing: Coalescing) -> Self {
+        let spec = Arc::new(spec(protocol, sector_bytes, coalescing));
         let programs = Arc::new(ProgramSet::for_protocol(protocol).expect("shipped"));
         let memory = Arc::new(DeviceMemory::new());
         let clocks = Clocks { core_khz: 700, dram_khz: 924 };
@@ -263,6 +269,8 @@ fn operations() -> impl Strategy<Value = Vec<(u8, u32, u32, u32, u32)>> {
 }
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Thesis, Protocol::Fermi, Protocol::Volta];
+const COALESCING: [Coalescing; 4] =
+    [Coalescing::HalfWarpInOrder, Coalescing::HalfWarpSegments, Coalescing::Lines, Coalescing::Sectors];
 const LOADS: [CacheOp; 5] = [CacheOp::Ca, CacheOp::Cg, CacheOp::Cs, CacheOp::Lu, CacheOp::Cv];
 const STORES: [CacheOp; 4] = [CacheOp::Wb, CacheOp::Cg, CacheOp::Cs, CacheOp::Wt];
 
@@ -278,8 +286,9 @@ proptest! {
         space in prop::sample::select(vec![StateSpace::Global, StateSpace::Local]),
         wait in any::<bool>(),
         sector in prop::sample::select(vec![32u32, 128]),
+        coalescing in prop::sample::select(COALESCING.to_vec()),
     ) {
-        let mut machine = Machine::new(protocol, 1, sector);
+        let mut machine = Machine::with(protocol, 1, sector, coalescing);
         machine.space = space;
         let mut flat = vec![0u32; 1024];
         // After its last use, as the program says, a word of local memory may be anything.
