@@ -121,9 +121,14 @@ impl Context {
         let chip = Arc::clone(&self.chip);
         let world = self.world();
         let spec = Arc::new(chip.memory.clone());
-        let programs =
-            ProgramSet::with(spec.protocol, &spec.programs).map_err(|e| input("memory", e.to_string()))?;
-        let programs = Arc::new(programs);
+        let programs = match &self.programs {
+            Some(programs) => Arc::clone(programs),
+            None => {
+                let programs = ProgramSet::with(spec.protocol, &spec.programs)
+                    .map_err(|e| input("memory-program", e.to_string()))?;
+                Arc::clone(self.programs.insert(Arc::new(programs)))
+            }
+        };
         let warps = self.warps();
         let sms = (0..chip.limits.num_processors)
             .map(|i| {

@@ -6,6 +6,8 @@ mod compile;
 mod parser;
 mod table;
 
+use std::sync::Arc;
+
 use crate::vocabulary::Scope;
 pub use compile::{CompileError, Instruction, MemoryProgram, Room};
 pub use parser::{ParseError, parse};
@@ -104,7 +106,9 @@ pub type ProgramId = u8;
 /// The programs of a chip, by [`Operation`].
 #[derive(Clone, Debug, Default)]
 pub struct ProgramSet {
-    programs: Vec<MemoryProgram>,
+    /// Shared by all parts of a device. The default, which stands in while a part's own steps
+    /// aside, has none and allocates nothing.
+    programs: Option<Arc<[MemoryProgram]>>,
 }
 
 macro_rules! texts {
@@ -202,7 +206,7 @@ impl ProgramSet {
             Some(Choice { name, text: None }) => load(name, operation.on_chip()),
             None => load(operation.program(protocol), operation.on_chip()),
         });
-        Ok(Self { programs: programs.collect::<Result<_, _>>()? })
+        Ok(Self { programs: Some(programs.collect::<Result<_, _>>()?) })
     }
 
     /// The program of an access.
@@ -219,7 +223,7 @@ impl ProgramSet {
     /// A program by id.
     #[inline]
     pub fn get(&self, id: ProgramId) -> &MemoryProgram {
-        &self.programs[usize::from(id)]
+        &self.programs.as_deref().unwrap_or_default()[usize::from(id)]
     }
 }
 
