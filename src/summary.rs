@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use sim_frontend::chip::ChipSpec;
+use sim_memory::latency::Level;
 
 use crate::host::HostReport;
 use crate::run::Report;
@@ -59,6 +60,16 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
             m.dram.bytes as f64 / seconds / 1e9,
             percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses)
         );
+        let latencies: Vec<String> = Level::ALL
+            .iter()
+            .filter_map(|(name, _)| {
+                let figures = m.load_latency.get(name)?;
+                Some(format!("{} {} (99 %: {})", name.to_uppercase(), figures.p50, figures.p99))
+            })
+            .collect();
+        if !latencies.is_empty() {
+            let _ = writeln!(out, "load latency in cycles, median: {}", latencies.join(", "));
+        }
         let _ = writeln!(out, "bound: {}", bound(report, chip));
     }
     for kernel in d.kernels.iter().take(6) {

@@ -140,6 +140,26 @@ fn peer_kernels_issue_what_others_count() {
     }
 }
 
+/// Counters of different parts agree: every load is answered once, by the level that counted it.
+#[test]
+fn loads_are_counted_alike_at_every_level() {
+    // Loads are cached and nothing is atomic, so DRAM is read for L2's misses alone.
+    let report = json(&warpsim(&["run", "bfs", "--json"]));
+    let memory = &report["memory"];
+    let n = |v: &serde_json::Value| v.as_u64().expect("a number");
+    let latency = |level: &str| &memory["load_latency"][level];
+    assert_eq!(n(&latency("l1")["count"]), n(&memory["l1"]["hits"]));
+    assert_eq!(n(&latency("l2")["count"]) + n(&latency("dram")["count"]), n(&memory["l1"]["misses"]));
+    assert_eq!(n(&latency("dram")["count"]), n(&memory["l2"]["misses"]));
+    assert_eq!(n(&memory["dram"]["reads"]), n(&memory["l2"]["misses"]));
+    for level in ["l1", "l2", "dram"] {
+        let figures = ["min", "p50", "p90", "p99", "max"].map(|name| n(&latency(level)[name]));
+        assert!(figures.is_sorted() && figures[0] > 0, "{level}: {figures:?}");
+    }
+    let fastest = ["l1", "l2", "dram"].map(|level| n(&latency(level)["min"]));
+    assert!(fastest.is_sorted(), "{fastest:?}");
+}
+
 #[test]
 fn exit_statuses_and_messages() {
     let cases: [(&[&str], i32, &str); 8] = [

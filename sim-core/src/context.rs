@@ -16,6 +16,7 @@ use sim_frontend::load::Module;
 use sim_frontend::program::{LaunchBounds, ParamInfo};
 use sim_memory::address_space::{Allocations, CONST_BASE};
 use sim_memory::device_memory::DeviceMemory;
+use sim_memory::latency::Latencies;
 use sim_memory::programs::ProgramSet;
 use sim_memory::vocabulary::{Cycle, StateSpace};
 
@@ -68,6 +69,8 @@ pub struct Context {
     memory: Arc<DeviceMemory>,
     /// The chip's memory programs, from the first timed run on.
     programs: Option<Arc<ProgramSet>>,
+    /// Of all timed runs so far.
+    latencies: Latencies,
     allocations: Allocations,
     /// Bytes all contexts of the device have allocated.
     device_bytes: Arc<AtomicU64>,
@@ -111,6 +114,7 @@ impl Context {
             allocations: Allocations::new(chip.limits.global_mem_size, chip.limits.const_mem_size),
             memory: Arc::new(DeviceMemory::new()),
             programs: None,
+            latencies: Latencies::default(),
             device_bytes,
             own_bytes: 0,
             modules: Vec::new(),

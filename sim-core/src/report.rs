@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sim_memory::cache::CacheStats;
 use sim_memory::dram::DramStats;
+use sim_memory::latency::Percentiles;
 use sim_memory::vocabulary::Cycle;
 
 /// Figures of one kernel.
@@ -65,6 +66,8 @@ pub struct MemoryReport {
     pub bytes_moved: u64,
     /// Sum of the accesses' latencies in core cycles.
     pub access_latency: u64,
+    /// Latencies of transactions of loads in core cycles, by the level that had their bytes.
+    pub load_latency: BTreeMap<&'static str, Percentiles>,
     /// Times an access waited for MSHRs or store tokens.
     pub blocked: u64,
     /// Accesses to shared, constant and parameter memory.

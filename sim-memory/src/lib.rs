@@ -14,6 +14,7 @@ mod divide;
 pub mod dram;
 pub mod fault;
 mod held_lines;
+pub mod latency;
 mod lru;
 pub mod partition;
 pub mod port;

@@ -531,8 +531,13 @@ impl Partition {
         let cycles = (net.header_bytes + payload).div_ceil(net.reply_bytes_per_cycle).max(1);
         self.egress_free = start + Cycle::from(cycles);
         self.stats.replies += 1;
-        let reply =
-            Reply { slot: sm_slot, pc: request.pc, data: request.data, atomic: request.atomic.take() };
+        let reply = Reply {
+            slot: sm_slot,
+            pc: request.pc,
+            data: request.data,
+            atomic: request.atomic.take(),
+            fetched: instance.fetched,
+        };
         self.outbox.push((self.egress_free + Cycle::from(net.latency), sm, reply));
     }
 }

@@ -12,6 +12,7 @@ use crate::coalesce::{LineAccess, round_to_sectors};
 use crate::coalescing::{Coalescing, transactions};
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
+use crate::latency::{Latencies, Level};
 use crate::partition::{Mapping, Request};
 use crate::port::{AccessId, RegisterPort};
 use crate::programs::{BExp, Instruction, OpExp, Operation, ProgramId, ProgramSet, Room};
@@ -46,6 +47,8 @@ pub struct Reply {
     pub data: [u8; 128],
     /// Old values of atomics.
     pub atomic: Option<Box<AtomicLanes>>,
+    /// Its bytes were fetched from DRAM for it.
+    pub fetched: bool,
 }
 
 /// Counters of one SM's side.
@@ -81,6 +84,10 @@ struct Instance {
     atomic: Option<Box<AtomicLanes>>,
     pinned: bool,
     travelled: bool,
+    /// Cycle of the access.
+    issued: Cycle,
+    /// Where its bytes come from, as far as is known.
+    level: Level,
     /// It is the operation its line is held for.
     holds: bool,
 }
@@ -91,6 +98,7 @@ pub struct SmMemory {
     spec: Arc<MemorySpec>,
     /// Its own copy: it steps aside while micro steps change all else.
     programs: ProgramSet,
+    latencies: Latencies,
     /// By scope (block, wider): a fence makes L1 forget.
     fence_flushes: [bool; 2],
     mapping: Mapping,
@@ -149,6 +157,7 @@ impl SmMemory {
             spec,
             fence_flushes: [Scope::Cta, Scope::Gpu].map(|scope| programs.fence_flushes(scope)),
             programs: ProgramSet::clone(&programs),
+            latencies: Latencies::default(),
         }
     }
 
@@ -244,6 +253,8 @@ impl SmMemory {
                 atomic,
                 pinned: false,
                 travelled: false,
+                issued: now,
+                level: Level::L1,
                 holds: false,
             };
             if let Some(place) = self.instances.get_mut(slot as usize) {
@@ -301,6 +312,7 @@ impl SmMemory {
     pub fn deliver(&mut self, reply: Reply, from: u32, at: Cycle) {
         let instance = &mut self.instances[reply.slot as usize];
         instance.pc = reply.pc;
+        instance.level = if reply.fetched { Level::Dram } else { Level::L2 };
         match instance.kind {
             AccessKind::Load => self.data[reply.slot as usize] = reply.data,
             _ => instance.atomic = reply.atomic,
@@ -353,6 +365,11 @@ impl SmMemory {
     /// Counters.
     pub fn stats(&self) -> SmMemoryStats {
         SmMemoryStats { l1: self.l1.stats, ..self.stats }
+    }
+
+    /// How long loads took.
+    pub fn latencies(&self) -> &Latencies {
+        &self.latencies
     }
 
     /// Starts waiting lines, one a cycle, as far as MSHRs and tokens allow.
@@ -590,6 +607,7 @@ impl SmMemory {
             OpExp::WriteToRegs => {
                 match (&i.kind, &i.atomic) {
                     (AccessKind::Load, _) => {
+                        self.latencies.record(i.level, now - i.issued);
                         port.write_to_regs(i.access, i.lanes, i.line, data, now);
                     }
                     (AccessKind::Atomic { .. }, Some(atomic)) => {

@@ -1,5 +1,7 @@
 //! What an engine counted becomes the report.
 
+use sim_memory::latency::Level;
+
 use super::Context;
 use crate::engine::Engine;
 use crate::reconvergence::Reconvergence;
@@ -49,6 +51,10 @@ impl Context {
             memory.bytes_moved += s.bytes_moved;
             memory.blocked += s.blocked;
             add_cache(&mut memory.l1, &s.l1);
+            self.latencies.add(sm.memory.latencies());
+        }
+        for (name, level) in Level::ALL {
+            memory.load_latency.extend(self.latencies.percentiles(level).map(|figures| (name, figures)));
         }
         for partition in engine.partitions() {
             partition.flush_to_memory();

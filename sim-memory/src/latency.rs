@@ -1,0 +1,100 @@
+//! How long loads took, by the level that had their bytes.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::vocabulary::Cycle;
+
+/// Where the bytes of a load came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// L1 had them, or another access of the SM was fetching them.
+    L1,
+    /// The L2 slice had them, or was fetching them for another.
+    L2,
+    /// DRAM.
+    Dram,
+}
+
+impl Level {
+    /// All levels with their names.
+    pub const ALL: [(&'static str, Level); 3] = [("l1", Level::L1), ("l2", Level::L2), ("dram", Level::Dram)];
+}
+
+/// The longest latency told apart, in core cycles; longer ones count as this one.
+const LONGEST: u64 = 1 << 20;
+
+/// Latencies of transactions of loads, from the access's issue to its bytes in the registers, in
+/// core cycles, within one part in a hundred.
+#[derive(Clone, Debug)]
+pub struct Latencies([Histogram<u32>; 3]);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self(Level::ALL.map(|_| {
+            Histogram::new_with_bounds(1, LONGEST, 2).unwrap_or_else(|_| unreachable!("bounds are constants"))
+        }))
+    }
+}
+
+impl Latencies {
+    /// A load from `level` took so many cycles.
+    #[inline]
+    pub fn record(&mut self, level: Level, cycles: Cycle) {
+        self.0[level as usize].saturating_record(cycles);
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            // Both have the same bounds, so every value fits.
+            let added = own.add(other);
+            debug_assert!(added.is_ok());
+        }
+    }
+
+    /// The figures of a level; `None` where nothing came from there.
+    pub fn percentiles(&self, level: Level) -> Option<Percentiles> {
+        let histogram = &self.0[level as usize];
+        (!histogram.is_empty()).then(|| Percentiles {
+            count: histogram.len(),
+            min: histogram.min(),
+            p50: histogram.value_at_quantile(0.5),
+            p90: histogram.value_at_quantile(0.9),
+            p99: histogram.value_at_quantile(0.99),
+            max: histogram.max(),
+        })
+    }
+}
+
+/// Figures of one level, in core cycles; values above 255 within one part in a hundred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Percentiles {
+    pub count: u64,
+    pub min: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_of_two_sms() {
+        let (mut one, mut other) = (Latencies::default(), Latencies::default());
+        (1..=90).for_each(|cycles| one.record(Level::L2, cycles));
+        (91..=100).for_each(|cycles| other.record(Level::L2, cycles));
+        other.record(Level::Dram, LONGEST * 100);
+        one.add(&other);
+        let figures = one.percentiles(Level::L2);
+        let expected = Percentiles { count: 100, min: 1, p50: 50, p90: 90, p99: 99, max: 100 };
+        assert_eq!(figures, Some(expected));
+        assert_eq!(one.percentiles(Level::L1), None);
+        let longest = one.percentiles(Level::Dram).map_or(0, |p| p.max);
+        assert!(longest >= LONGEST && longest < LONGEST * 2, "longer ones count as the longest: {longest}");
+    }
+}
