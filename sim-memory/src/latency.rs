@@ -26,37 +26,31 @@ const LONGEST: u64 = 1 << 20;
 
 /// Latencies of transactions of loads, from the access's issue to its bytes in the registers, in
 /// core cycles, within one part in a hundred.
-#[derive(Clone, Debug)]
-pub struct Latencies([Histogram<u32>; 3]);
-
-impl Default for Latencies {
-    fn default() -> Self {
-        Self(Level::ALL.map(|_| {
-            Histogram::new_with_bounds(1, LONGEST, 2).unwrap_or_else(|_| unreachable!("bounds are constants"))
-        }))
-    }
-}
+#[derive(Clone, Debug, Default)]
+pub struct Latencies([Option<Histogram<u32>>; 3]);
 
 impl Latencies {
     /// A load from `level` took so many cycles.
     #[inline]
     pub fn record(&mut self, level: Level, cycles: Cycle) {
-        self.0[level as usize].saturating_record(cycles);
+        // Made with the first load: many SMs of a small launch never have one.
+        self.0[level as usize].get_or_insert_with(empty).saturating_record(cycles);
     }
 
     /// Adds another's.
     pub fn add(&mut self, other: &Self) {
         for (own, other) in self.0.iter_mut().zip(&other.0) {
-            // Both have the same bounds, so every value fits.
-            let added = own.add(other);
-            debug_assert!(added.is_ok());
+            if let Some(other) = other {
+                // Both have the same bounds, so every value fits.
+                let added = own.get_or_insert_with(empty).add(other);
+                debug_assert!(added.is_ok());
+            }
         }
     }
 
     /// The figures of a level; `None` where nothing came from there.
     pub fn percentiles(&self, level: Level) -> Option<Percentiles> {
-        let histogram = &self.0[level as usize];
-        (!histogram.is_empty()).then(|| Percentiles {
+        self.0[level as usize].as_ref().map(|histogram| Percentiles {
             count: histogram.len(),
             min: histogram.min(),
             p50: histogram.value_at_quantile(0.5),
@@ -65,6 +59,10 @@ impl Latencies {
             max: histogram.max(),
         })
     }
+}
+
+fn empty() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, LONGEST, 2).unwrap_or_else(|_| unreachable!("bounds are constants"))
 }
 
 /// Figures of one level, in core cycles; values above 255 within one part in a hundred.
@@ -95,6 +93,6 @@ mod tests {
         assert_eq!(figures, Some(expected));
         assert_eq!(one.percentiles(Level::L1), None);
         let longest = one.percentiles(Level::Dram).map_or(0, |p| p.max);
-        assert!(longest >= LONGEST && longest < LONGEST * 2, "longer ones count as the longest: {longest}");
+        assert!((LONGEST..LONGEST * 2).contains(&longest), "longer ones count as the longest: {longest}");
     }
 }
