@@ -74,10 +74,12 @@ fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
     assert_eq!((one["sms"].as_u64(), one["result"].as_str()), (Some(1), Some("pass")));
     let small = cycles(&["n=1000"]);
     assert_eq!(small["params"]["n"], 1000.0);
+    let chip = include_str!("../configs/chips/gtx480.yaml");
+    let ways = 1 + chip.lines().position(|line| line.trim().starts_with("ways:")).expect("L1 has ways");
     for (set, words) in [
         ("sm.branch_latencies=4", "did you mean `sm.branch_latency`?"),
         ("memory.l1=4", "group of keys"),
-        ("memory.l1.ways=many", "memory.l1.ways=many:71:11"),
+        ("memory.l1.ways=many", &format!("memory.l1.ways=many:{ways}:11")),
         ("limits.WarpSize=33", "must lie in 1..=32"),
         ("n=lots", "no number"),
         ("n", "KEY=VALUE"),

@@ -461,6 +461,55 @@ fn a_store_leaves_l1_as_its_protocol_says() {
     }
 }
 
+/// Operations on one sector run in the order of their arrival: a store between two streams of loads
+/// is neither overtaken by the younger ones nor starved by the older ones.
+#[test]
+fn a_store_is_not_overtaken_by_younger_loads_nor_starved_by_older_ones() {
+    for protocol in PROTOCOLS {
+        for space in [StateSpace::Global, StateSpace::Local] {
+            let mut machine = Machine::new(protocol, 1, 32);
+            machine.space = space;
+            let at = [BASE; 32];
+            let stream = |machine: &mut Machine| -> Vec<usize> {
+                (0..20).map(|_| machine.start(0, What::Load, CacheOp::Ca, 1, at, 0)).collect()
+            };
+            let older = stream(&mut machine);
+            machine.start(0, What::Store, CacheOp::Wb, 1, at, 9);
+            let younger = stream(&mut machine);
+            machine.drain();
+            for (ids, value) in [(older, 0), (younger, 9)] {
+                let got: Vec<u32> = ids.iter().map(|id| machine.word(0, *id, 0)).collect();
+                assert_eq!(got, [value; 20], "{protocol:?} {space:?}");
+            }
+        }
+    }
+}
+
+/// Where all ways of a set are dirty, a new line makes room by writing back: nothing waits for ever,
+/// nothing is lost.
+#[test]
+fn all_ways_dirty_make_room_by_write_backs() {
+    // Local stores dirty L1 under the first two protocols, global ones L2 under all.
+    for (protocol, space) in PROTOCOLS
+        .iter()
+        .flat_map(|protocol| [(*protocol, StateSpace::Global), (*protocol, StateSpace::Local)])
+    {
+        let mut machine = Machine::new(protocol, 1, 128);
+        machine.space = space;
+        // Ten times what both caches hold, all of it dirty, and no pause between.
+        let lines: Vec<[u64; 32]> = (0..300).map(|i| [BASE + 128 * i; 32]).collect();
+        for (i, at) in lines.iter().enumerate() {
+            machine.start(0, What::Store, CacheOp::Wb, 1, *at, i as u32);
+        }
+        machine.drain();
+        let written: u64 = machine.partitions.iter().map(|p| p.stats().l2.write_backs).sum();
+        assert!(written > 200, "{protocol:?} {space:?}: {written} lines went to memory");
+        for (i, at) in lines.iter().enumerate() {
+            assert_eq!(load(&mut machine, CacheOp::Ca, *at), i as u32, "{protocol:?} {space:?}");
+        }
+    }
+}
+
 /// Atomics of all SMs happen at L2, each once.
 #[test]
 fn atomics_of_several_sms_add_up() {
