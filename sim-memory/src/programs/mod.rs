@@ -215,7 +215,7 @@ impl ProgramSet {
         operation as ProgramId
     }
 
-    /// A fence of this scope makes L1 forget its lines of global memory [mem-flush].
+    /// A fence of this scope makes L1 forget its lines of global memory.
     pub fn fence_flushes(&self, scope: Scope) -> bool {
         self.get(Operation::fence(scope) as ProgramId).code.contains(&Instruction::Op(OpExp::FlushL1))
     }
