@@ -6,6 +6,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::yaml::with_value;
+use sim_memory::dram::{DramTimings, STANDARDS};
 use sim_memory::programs::{ProgramSet, TEXTS};
 
 /// Shipped chip files by name.
@@ -51,7 +52,9 @@ pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Ve
         source = with_value(&source, path, value).map_err(|e| vec![e])?;
     }
     let mut chip = ChipSpec::load(&source)?;
-    memory_programs(&mut chip, Path::new(name).parent().unwrap_or(Path::new("")))?;
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    memory_programs(&mut chip, folder)?;
+    dram_standard(&mut chip, folder)?;
     let isa = match ISAS.iter().find(|(shipped, _)| *shipped == chip.isa) {
         Some((name, text)) => Source::new(&format!("isa/{name}.yaml"), text),
         None => {
@@ -73,5 +76,18 @@ fn memory_programs(chip: &mut ChipSpec, folder: &Path) -> Result<(), Vec<Diagnos
     match ProgramSet::with(chip.memory.protocol, &chip.memory.programs) {
         Ok(_) => Ok(()),
         Err(error) => Err(vec![Diagnostic::error("memory-program", error.to_string())]),
+    }
+}
+
+/// Reads the DRAM standard a chip names, from its folder, and checks the chip's figures against it.
+fn dram_standard(chip: &mut ChipSpec, folder: &Path) -> Result<(), Vec<Diagnostic>> {
+    let choice = &mut chip.memory.dram.standard;
+    let path = folder.join(&choice.name);
+    if !STANDARDS.iter().any(|(name, _)| *name == choice.name) && path.exists() {
+        choice.text = Some(read(&path).map_err(|e| vec![e])?.text.to_string());
+    }
+    match DramTimings::of(&chip.memory.dram) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(vec![Diagnostic::error("chip", format!("memory.dram: {error}"))]),
     }
 }

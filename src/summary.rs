@@ -58,7 +58,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
             percent(m.l2.hits + m.l2.merges, m.l2.hits + m.l2.merges + m.l2.misses),
             m.dram.bytes / 1024,
             m.dram.bytes as f64 / seconds / 1e9,
-            percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses)
+            percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses + m.dram.row_conflicts)
         );
         let latencies: Vec<String> = Level::ALL
             .iter()

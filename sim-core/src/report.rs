@@ -6,6 +6,7 @@ use serde::Serialize;
 use sim_memory::cache::CacheStats;
 use sim_memory::dram::DramStats;
 use sim_memory::latency::Percentiles;
+use sim_memory::occupancy::QueueStats;
 use sim_memory::vocabulary::Cycle;
 
 /// Figures of one kernel.
@@ -82,6 +83,23 @@ pub struct MemoryReport {
     pub l2: CacheStats,
     /// DRAM, all channels.
     pub dram: DramStats,
+    /// Queues, all SMs or slices; those of DRAM are with it.
+    pub queues: QueueReport,
+}
+
+/// Queues of the memory environment, in core cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct QueueReport {
+    /// Lines that wait in the load-store units.
+    pub load_store: QueueStats,
+    /// L1's MSHRs in use.
+    pub l1_mshrs: QueueStats,
+    /// Store tokens in use.
+    pub store_tokens: QueueStats,
+    /// L2's MSHRs in use.
+    pub l2_mshrs: QueueStats,
+    /// Requests that wait at slices without a free MSHR or merge.
+    pub l2_stalled: QueueStats,
 }
 
 /// What a device did.

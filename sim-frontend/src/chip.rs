@@ -234,11 +234,17 @@ impl ChipSpec {
             (limits.max_resident_blocks, "blocks"),
             (by(warps, needs.warps), "warps"),
             (by(limits.reg_file_size, needs.registers), "registers"),
-            (by(limits.shared_mem_size, needs.shared), "shared memory"),
+            (by(self.shared_memory(), needs.shared), "shared memory"),
         ]
         .into_iter()
         .min_by_key(|(n, _)| *n)
         .unwrap_or((0, "blocks"))
+    }
+
+    /// Bytes of shared memory a block can have where L1 and shared memory are one array.
+    pub fn shared_memory(&self) -> u32 {
+        let carveout = self.memory.unified.as_ref().and_then(|unified| unified.carveout_bytes);
+        carveout.unwrap_or(u32::MAX).min(self.limits.shared_mem_size)
     }
 
     fn problems(&self) -> Vec<(String, String)> {
@@ -304,6 +310,13 @@ impl ChipSpec {
             "limits.Level1CacheSize",
             "differs from memory.l1.size_bytes",
         );
+        if let Some(unified) = &self.memory.unified {
+            check(
+                unified.shared_bytes.last() == Some(&l.shared_mem_size),
+                "limits.SharedMemSize",
+                "differs from the largest of memory.unified.shared_bytes",
+            );
+        }
         check(
             u64::from(self.memory.l2.size_bytes) * u64::from(self.memory.partitions) == l.level2_cache_size,
             "limits.Level2CacheSize",

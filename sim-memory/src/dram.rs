@@ -1,74 +1,24 @@
-//! One DRAM channel: banks with row buffers, timing constraints as rows of data, and an FR-FCFS
-//! scheduler. It says when a request's bytes have crossed the data bus; the bytes themselves
-//! move at the micro step of the memory program. Times are cycles of the command clock.
+//! One DRAM channel: banks with row buffers, the constraints of its standard, refresh, and an
+//! FR-FCFS scheduler. It says when a request's bytes have crossed the data bus; the bytes
+//! themselves move at the micro step of the memory program. Times are cycles of the command clock.
+
+mod standard;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use crate::spec::{DramSpec, DramTiming};
+use crate::occupancy::{Occupancy, QueueStats};
+use crate::spec::DramSpec;
+use standard::{COMMANDS, LONGEST_WINDOW};
+pub use standard::{Command, Constraint, DramTimings, Level, STANDARDS};
 
 /// A cycle of the command clock.
 type DramCycle = u64;
 
-/// DRAM commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Command {
-    Activate,
-    Precharge,
-    Read,
-    Write,
-}
-use Command::{Activate, Precharge, Read, Write};
-
-const COMMANDS: usize = 4;
-
-/// How far a constraint reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    Bank,
-    Group,
-    Channel,
-}
-use Level::{Bank, Channel, Group};
-
-/// After `preceding`, `following` waits `latency` cycles within one `level`.
-#[derive(Clone, Copy, Debug)]
-struct Constraint {
-    level: Level,
-    preceding: Command,
-    following: Command,
-    latency: u64,
-}
-
-/// The constraints of a channel.
-fn constraints(t: &DramTiming, burst: u32) -> Vec<Constraint> {
-    let row = |level, preceding, following, latency: u32| Constraint {
-        level,
-        preceding,
-        following,
-        latency: latency.into(),
-    };
-    vec![
-        row(Bank, Activate, Read, t.RCD),
-        row(Bank, Activate, Write, t.RCD),
-        row(Bank, Activate, Precharge, t.RAS),
-        row(Bank, Activate, Activate, t.RC),
-        row(Bank, Precharge, Activate, t.RP),
-        row(Bank, Read, Precharge, t.RTPL),
-        row(Bank, Write, Precharge, t.WL + burst + t.WR),
-        row(Channel, Activate, Activate, t.RRD),
-        row(Channel, Read, Read, t.CCD.max(burst)),
-        row(Channel, Write, Write, t.CCD.max(burst)),
-        row(Group, Read, Read, t.CCDL.max(burst)),
-        row(Group, Write, Write, t.CCDL.max(burst)),
-        row(Channel, Read, Write, (t.CL + burst + 2).saturating_sub(t.WL)),
-        row(Channel, Write, Read, t.WL + burst + t.CDLR),
-    ]
-}
-
-/// A request of the scheduler's queue.
+/// A request of the scheduler's queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramRequest {
-    /// Who asks; `None` for write-backs, which nobody waits for.
+    /// Who asks; `None` for writes, which nobody waits for.
     pub tag: Option<u32>,
     /// Byte address in this channel.
     pub address: u64,
@@ -78,10 +28,37 @@ pub struct DramRequest {
     pub write: bool,
 }
 
-#[derive(Clone, Debug)]
-struct BankState {
-    open_row: Option<u64>,
-    last: [Option<DramCycle>; COMMANDS],
+/// A request with its place.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    request: DramRequest,
+    bank: usize,
+    row: u64,
+    /// Its bank opened the row for it.
+    opened: bool,
+}
+
+/// The last commands of one kind at one place, latest first; 0 is none, others are one cycle up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent([DramCycle; LONGEST_WINDOW]);
+
+impl Recent {
+    fn nth_last(&self, n: usize) -> Option<DramCycle> {
+        self.0[n - 1].checked_sub(1)
+    }
+
+    /// Commands are decided in the order of requests, so one may lie before those noted already.
+    fn note(&mut self, at: DramCycle) {
+        let mut at = at + 1;
+        for slot in &mut self.0 {
+            if at > *slot {
+                std::mem::swap(slot, &mut at);
+            }
+            if at == 0 {
+                break;
+            }
+        }
+    }
 }
 
 /// Counters of one channel.
@@ -93,261 +70,314 @@ pub struct DramStats {
     pub writes: u64,
     /// Requests that found their row open.
     pub row_hits: u64,
-    /// Requests that had to open it.
+    /// Requests that found their bank closed.
     pub row_misses: u64,
+    /// Requests that found another row open in their bank.
+    pub row_conflicts: u64,
+    /// Changes of the data bus from reads to writes and back.
+    pub turnarounds: u64,
+    /// Refresh commands.
+    pub refreshes: u64,
     /// Bytes moved.
     pub bytes: u64,
     /// Cycles of the command clock the data bus was in use.
     pub busy_cycles: u64,
+    /// The queues of reads and writes, in cycles of the command clock.
+    pub queue: QueueStats,
 }
 
 /// One channel.
 #[derive(Clone, Debug)]
 pub struct DramChannel {
     spec: DramSpec,
+    timings: Arc<DramTimings>,
     /// By the command that follows.
     rules: [Vec<Constraint>; COMMANDS],
-    banks: Vec<BankState>,
-    groups: Vec<[Option<DramCycle>; COMMANDS]>,
-    channel: [Option<DramCycle>; COMMANDS],
-    /// With bank and row of each.
-    queue: VecDeque<(DramRequest, usize, u64)>,
+    /// By bank: the open row.
+    banks: Vec<Option<u64>>,
+    /// Banks, then bank groups, then the channel.
+    places: Vec<[Recent; COMMANDS]>,
+    reads: VecDeque<Queued>,
+    writes: VecDeque<Queued>,
+    /// Writes go before reads until few are left.
+    draining: bool,
+    /// Reads, writes: how many went before the oldest.
+    overtaken: [u32; 2],
+    /// The data bus last wrote.
+    wrote: bool,
     bus_free: DramCycle,
-    /// Counters.
-    pub stats: DramStats,
+    row_miss: DramCycle,
+    /// When the next refresh is due, and how many were.
+    refresh_due: DramCycle,
+    refreshed: u64,
+    /// By bank: when a column command could come.
+    ready: Vec<Option<DramCycle>>,
+    occupancy: Occupancy,
+    stats: DramStats,
 }
 
 impl DramChannel {
     /// An idle channel with all rows closed.
-    pub fn new(spec: &DramSpec) -> Self {
-        let bank = BankState { open_row: None, last: [None; COMMANDS] };
-        Self {
-            rules: [Activate, Precharge, Read, Write].map(|command| {
-                let mut all = constraints(&spec.timing, spec.burst_cycles);
-                all.retain(|rule| rule.following == command);
-                all
+    pub fn new(spec: &DramSpec, timings: Arc<DramTimings>) -> Self {
+        use Command::{Activate, Precharge, Read, Refresh, Write};
+        let (banks, groups) = (spec.banks as usize, spec.bank_groups as usize);
+        let mut channel = Self {
+            rules: [Activate, Precharge, Read, Write, Refresh].map(|command| {
+                timings.constraints.iter().filter(|rule| rule.following == command).copied().collect()
             }),
-            banks: vec![bank; spec.banks as usize],
-            groups: vec![[None; COMMANDS]; spec.bank_groups as usize],
-            channel: [None; COMMANDS],
-            queue: VecDeque::new(),
+            banks: vec![None; banks],
+            places: vec![[Recent::default(); COMMANDS]; banks + groups + 1],
+            reads: VecDeque::new(),
+            writes: VecDeque::new(),
+            draining: false,
+            overtaken: [0; 2],
+            wrote: false,
             bus_free: 0,
+            row_miss: timings.row_miss(),
+            refresh_due: 0,
+            refreshed: 0,
+            ready: vec![None; banks],
+            occupancy: Occupancy::default(),
             stats: DramStats::default(),
             spec: spec.clone(),
-        }
+            timings,
+        };
+        channel.refresh_due = channel.refresh_interval().unwrap_or(DramCycle::MAX);
+        channel
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> DramStats {
+        DramStats { queue: self.occupancy.stats(), ..self.stats }
     }
 
     /// Queues a request.
-    pub fn push(&mut self, request: DramRequest) {
+    pub fn push(&mut self, request: DramRequest, now: DramCycle) {
         let (bank, row) = self.place(request.address);
-        self.queue.push_back((request, bank, row));
+        let queue = if request.write { &mut self.writes } else { &mut self.reads };
+        queue.push_back(Queued { request, bank, row, opened: false });
+        self.occupancy.set(self.queued(), now);
     }
 
     /// Requests queued.
     pub fn queued(&self) -> usize {
-        self.queue.len()
+        self.reads.len() + self.writes.len()
     }
 
-    /// Bank and row of an address: rows are spread over the banks, the bank mixed with the low
-    /// bits of the row so that power-of-two strides do not stay in one bank.
+    /// The queue of writes takes another one.
+    pub fn takes_writes(&self) -> bool {
+        self.writes.len() < self.spec.write_queue.entries as usize
+    }
+
+    /// Bank and row of an address. Pieces of a row go round the bank groups, so that a stream
+    /// meets the shorter column delay; the bank is mixed with the low bits of the row, so that
+    /// power-of-two strides do not stay in one bank.
     fn place(&self, address: u64) -> (usize, u64) {
-        let banks = u64::from(self.spec.banks);
-        let page = address / u64::from(self.spec.row_bytes);
-        let row = page / banks;
-        (((page + row) % banks) as usize, row)
-    }
-
-    /// How far ahead of the bus the scheduler commits: enough to open a row meanwhile.
-    fn window(&self) -> u64 {
-        let t = &self.spec.timing;
-        u64::from(t.RP + t.RCD + t.CL)
+        let groups = u64::from(self.spec.bank_groups);
+        let banks = u64::from(self.spec.banks) / groups;
+        let piece = u64::from(self.spec.group_interleave_bytes);
+        let stripe = address / (u64::from(self.spec.row_bytes) * groups);
+        let row = stripe / banks;
+        let group = (address / piece + stripe) % groups;
+        let bank = (stripe + row) % banks;
+        ((bank * groups + group) as usize, row)
     }
 
     /// The first cycle at which the scheduler chooses again; `None` without requests.
     pub fn next_decision(&self) -> Option<DramCycle> {
-        (!self.queue.is_empty()).then(|| self.bus_free.saturating_sub(self.window()))
+        // It commits so far ahead of the bus that a row can be opened meanwhile.
+        (self.queued() > 0).then(|| self.bus_free.saturating_sub(self.row_miss))
     }
 
-    /// Chooses one request at `now` by FR-FCFS: the oldest whose row is open, else the oldest.
-    /// Gives it with the cycle its last byte has crossed the bus.
+    /// Chooses one request at `now` by FR-FCFS: banks open the rows that the oldest requests ask
+    /// for once none asks for the row they have open; of the requests whose row is open, the one
+    /// whose data can move first is served, the oldest of equals. Writes wait until their queue
+    /// is high or no read waits. Gives the request with the cycle its last byte has crossed the
+    /// bus.
     pub fn choose(&mut self, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
         if self.next_decision()? > now {
             return None;
         }
-        let seen = self.queue.len().min(self.spec.queue as usize);
-        let mut queue = self.queue.iter().take(seen);
-        let open = queue.position(|(_, bank, row)| self.banks[*bank].open_row == Some(*row));
-        let (request, bank, row) = self.queue.remove(open.unwrap_or(0))?;
-        if self.banks[bank].open_row == Some(row) {
+        self.refresh(now);
+        let limits = &self.spec.write_queue;
+        let level = if self.draining { limits.low } else { limits.high };
+        self.draining = self.writes.len() >= level as usize;
+        let writes = self.draining || self.reads.is_empty();
+        let seen = if writes { limits.entries } else { self.spec.queue };
+        self.open_rows(writes, seen as usize, now);
+        let late = self.overtaken[usize::from(writes)] >= self.spec.overtaking_limit;
+        let chosen = if late { 0 } else { self.first_ready(writes, seen as usize, now) };
+        let overtaken = &mut self.overtaken[usize::from(writes)];
+        *overtaken = if chosen == 0 { 0 } else { *overtaken + 1 };
+        let entry = self.queue_mut(writes).remove(chosen)?;
+        self.occupancy.set(self.queued(), now);
+        let Queued { request, bank, row, opened } = entry;
+        if self.banks[bank] != Some(row) {
+            self.open(bank, row, now);
+        } else if !opened {
             self.stats.row_hits += 1;
+        }
+        let t = &self.timings;
+        let (command, delay) = match request.write {
+            true => (Command::Write, t.write_latency),
+            false => (Command::Read, t.read_latency),
+        };
+        let bursts = request.bursts.max(1);
+        let mut start = now;
+        for _ in 0..bursts {
+            start = self.issue(command, bank, now);
+        }
+        let end = start + delay + u64::from(self.spec.burst_cycles);
+        self.bus_free = self.bus_free.max(end);
+        let stats = &mut self.stats;
+        stats.turnarounds += u64::from(self.wrote != request.write);
+        self.wrote = request.write;
+        stats.bytes += u64::from(bursts) * u64::from(self.spec.burst_bytes);
+        stats.busy_cycles += u64::from(bursts) * u64::from(self.spec.burst_cycles);
+        *if request.write { &mut stats.writes } else { &mut stats.reads } += 1;
+        Some((request, end))
+    }
+
+    fn queue_mut(&mut self, writes: bool) -> &mut VecDeque<Queued> {
+        if writes { &mut self.writes } else { &mut self.reads }
+    }
+
+    /// Row commands: a bank whose open row no request asks for opens that of its oldest.
+    fn open_rows(&mut self, writes: bool, seen: usize, now: DramCycle) {
+        let queue = if writes { &self.writes } else { &self.reads };
+        let mut wanted = 0u64;
+        let mut others = false;
+        for entry in queue.iter().take(seen) {
+            let open = self.banks[entry.bank] == Some(entry.row);
+            wanted |= u64::from(open) << entry.bank;
+            others |= !open;
+        }
+        if !others {
+            return;
+        }
+        for place in 0..queue.len().min(seen) {
+            let entry = &mut self.queue_mut(writes)[place];
+            let (bank, row) = (entry.bank, entry.row);
+            if wanted >> bank & 1 == 0 {
+                entry.opened = true;
+                wanted |= 1 << bank;
+                self.open(bank, row, now);
+            }
+        }
+    }
+
+    /// Opens a row, after closing the one that is open.
+    fn open(&mut self, bank: usize, row: u64, now: DramCycle) {
+        if self.banks[bank].is_some() {
+            self.stats.row_conflicts += 1;
+            self.issue(Command::Precharge, bank, now);
         } else {
             self.stats.row_misses += 1;
-            if self.banks[bank].open_row.is_some() {
-                self.issue(Precharge, bank, now);
+        }
+        self.issue(Command::Activate, bank, now);
+        self.banks[bank] = Some(row);
+    }
+
+    /// The place in its queue of the request to serve.
+    fn first_ready(&mut self, writes: bool, seen: usize, now: DramCycle) -> usize {
+        let command = if writes { Command::Write } else { Command::Read };
+        // No column command comes before this, whatever the bank.
+        let channel = self.places.len() - 1;
+        let least = self.bound(command, now, |level| (level == Level::Channel).then_some(channel));
+        self.ready.fill(None);
+        let queue = if writes { &self.writes } else { &self.reads };
+        let mut best: Option<(DramCycle, usize)> = None;
+        for (place, entry) in queue.iter().take(seen).enumerate() {
+            let bank = entry.bank;
+            if self.banks[bank] != Some(entry.row) {
+                continue;
             }
-            self.issue(Activate, bank, now);
-            self.banks[bank].open_row = Some(row);
+            let at = match self.ready[bank] {
+                Some(at) => at,
+                None => self.earliest(command, bank, now),
+            };
+            self.ready[bank] = Some(at);
+            if best.is_none_or(|(least, _)| at < least) {
+                best = Some((at, place));
+            }
+            if at <= least {
+                break;
+            }
         }
-        let command = if request.write { Write } else { Read };
-        let t = &self.spec.timing;
-        let delay = u64::from(if request.write { t.WL } else { t.CL } + self.spec.burst_cycles);
-        let mut end = now;
-        for _ in 0..request.bursts.max(1) {
-            end = self.issue(command, bank, now) + delay;
-        }
-        self.bus_free = self.bus_free.max(end);
-        let bursts = u64::from(request.bursts.max(1));
-        self.stats.bytes += bursts * u64::from(self.spec.burst_bytes);
-        self.stats.busy_cycles += bursts * u64::from(self.spec.burst_cycles);
-        if request.write {
-            self.stats.writes += 1;
-        } else {
-            self.stats.reads += 1;
-        }
-        Some((request, end))
+        best.map_or(0, |(_, place)| place)
     }
 
     /// Issues a command as early as the constraints allow, not before `now`.
     fn issue(&mut self, command: Command, bank: usize, now: DramCycle) -> DramCycle {
-        let group = bank % self.groups.len();
+        let at = self.earliest(command, bank, now);
+        for place in self.places_of(bank) {
+            self.places[place][command as usize].note(at);
+        }
+        at
+    }
+
+    fn earliest(&self, command: Command, bank: usize, now: DramCycle) -> DramCycle {
+        let [own, group, channel] = self.places_of(bank);
+        self.bound(command, now, |level| {
+            Some(match level {
+                Level::Bank => own,
+                Level::BankGroup => group,
+                Level::Channel => channel,
+            })
+        })
+    }
+
+    fn bound(&self, command: Command, now: DramCycle, place: impl Fn(Level) -> Option<usize>) -> DramCycle {
         let mut at = now;
         for rule in &self.rules[command as usize] {
-            let last = match rule.level {
-                Bank => &self.banks[bank].last,
-                Group => &self.groups[group],
-                Channel => &self.channel,
-            };
-            if let Some(last) = last[rule.preceding as usize] {
+            let Some(place) = place(rule.level) else { continue };
+            if let Some(last) = self.places[place][rule.preceding as usize].nth_last(rule.window) {
                 at = at.max(last + rule.latency);
             }
         }
-        self.banks[bank].last[command as usize] = Some(at);
-        for last in [&mut self.groups[group], &mut self.channel] {
-            let slot = &mut last[command as usize];
-            *slot = Some(slot.map_or(at, |before| before.max(at)));
-        }
         at
+    }
+
+    fn places_of(&self, bank: usize) -> [usize; 3] {
+        let (banks, groups) = (self.banks.len(), self.spec.bank_groups as usize);
+        [bank, banks + bank % groups, banks + groups]
+    }
+
+    fn refresh_interval(&self) -> Option<DramCycle> {
+        let (level, interval) = self.timings.refresh?;
+        Some(if level == Level::Bank { interval / u64::from(self.spec.banks) } else { interval })
+    }
+
+    /// Does the refreshes that are due. Nothing polls: those of an idle channel are made up for
+    /// at its next request, where only the last of each bank can still be felt.
+    fn refresh(&mut self, now: DramCycle) {
+        let (Some((level, _)), Some(interval)) = (self.timings.refresh, self.refresh_interval()) else {
+            return;
+        };
+        if self.refresh_due > now {
+            return;
+        }
+        let each = if level == Level::Bank { u64::from(self.spec.banks) } else { 1 };
+        let due = (now - self.refresh_due) / interval + 1;
+        let over = due.saturating_sub(each);
+        self.refresh_due += over * interval;
+        self.refreshed += over;
+        self.stats.refreshes += due;
+        while self.refresh_due <= now {
+            let at = self.refresh_due;
+            let all = 0..self.banks.len();
+            let one = (self.refreshed % each) as usize;
+            for bank in if level == Level::Bank { one..one + 1 } else { all } {
+                if self.banks[bank].take().is_some() {
+                    self.issue(Command::Precharge, bank, at);
+                }
+            }
+            self.issue(Command::Refresh, one, at);
+            self.refresh_due += interval;
+            self.refreshed += 1;
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn gddr5() -> DramSpec {
-        DramSpec {
-            banks: 16,
-            bank_groups: 4,
-            row_bytes: 2048,
-            burst_bytes: 32,
-            burst_cycles: 2,
-            latency: 0,
-            queue: 64,
-            timing: DramTiming {
-                CCD: 2,
-                CCDL: 3,
-                RRD: 6,
-                RCD: 12,
-                RAS: 28,
-                RP: 12,
-                RC: 40,
-                CL: 12,
-                WL: 4,
-                CDLR: 5,
-                WR: 12,
-                RTPL: 2,
-            },
-        }
-    }
-
-    fn read(tag: u32, address: u64) -> DramRequest {
-        DramRequest { tag: Some(tag), address, bursts: 1, write: false }
-    }
-
-    /// Serves everything; (tag, end) in order of service.
-    fn serve(channel: &mut DramChannel) -> Vec<(u32, u64)> {
-        let mut out = Vec::new();
-        while let Some(at) = channel.next_decision() {
-            if let Some((request, end)) = channel.choose(at) {
-                out.push((request.tag.unwrap_or(u32::MAX), end));
-            }
-        }
-        out
-    }
-
-    #[test]
-    fn a_closed_bank_takes_rcd_cl_and_the_burst() {
-        let mut channel = DramChannel::new(&gddr5());
-        channel.push(read(1, 0));
-        assert_eq!(serve(&mut channel), vec![(1, 12 + 12 + 2)]);
-    }
-
-    #[test]
-    fn an_open_row_takes_the_column_delay_and_another_row_the_whole_cycle() {
-        let mut channel = DramChannel::new(&gddr5());
-        channel.push(read(1, 0));
-        channel.push(read(2, 64));
-        // CCDL after the first read of the same bank group.
-        assert_eq!(serve(&mut channel), vec![(1, 26), (2, 26 + 3)]);
-        // The same bank, another row: precharge waits for RAS, activate for RP and RC.
-        let same_bank = 2048 * 16 * 16;
-        channel.push(read(3, same_bank));
-        assert_eq!(serve(&mut channel), vec![(3, 40 + 12 + 12 + 2)]);
-        assert_eq!((channel.stats.row_hits, channel.stats.row_misses), (1, 2));
-    }
-
-    #[test]
-    fn each_constraint_holds_exactly() {
-        // (first command, second command, same bank) → least distance.
-        let t = gddr5().timing;
-        let cases = [
-            (Activate, Read, true, t.RCD),
-            (Activate, Precharge, true, t.RAS),
-            (Activate, Activate, true, t.RC),
-            (Precharge, Activate, true, t.RP),
-            (Activate, Activate, false, t.RRD),
-            (Read, Read, true, t.CCDL),
-            (Read, Read, false, t.CCD),
-            (Write, Read, false, t.WL + 2 + t.CDLR),
-            (Read, Write, false, t.CL + 2 + 2 - t.WL),
-            (Write, Precharge, true, t.WL + 2 + t.WR),
-            (Read, Precharge, true, t.RTPL),
-        ];
-        for (first, second, same_bank, distance) in cases {
-            let mut channel = DramChannel::new(&gddr5());
-            let start = channel.issue(first, 0, 100);
-            let bank = if same_bank { 0 } else { 1 };
-            let at = channel.issue(second, bank, 100);
-            assert_eq!(at - start, u64::from(distance), "{first:?} {second:?} {same_bank}");
-            // Asked later than the constraint, it does not wait.
-            let mut channel = DramChannel::new(&gddr5());
-            channel.issue(first, 0, 100);
-            let late = 100 + u64::from(distance) + 1;
-            assert_eq!(channel.issue(second, bank, late), late);
-        }
-    }
-
-    #[test]
-    fn row_hits_overtake() {
-        let mut channel = DramChannel::new(&gddr5());
-        channel.push(read(1, 0));
-        channel.push(read(2, 2048 * 16 * 16));
-        channel.push(read(3, 32));
-        let order: Vec<u32> = serve(&mut channel).into_iter().map(|(tag, _)| tag).collect();
-        assert_eq!(order, vec![1, 3, 2]);
-    }
-
-    #[test]
-    fn a_stream_reaches_the_bandwidth_of_its_bank_groups() {
-        let mut channel = DramChannel::new(&gddr5());
-        for i in 0..4096u64 {
-            channel.push(read(i as u32, i * 32));
-        }
-        let end = serve(&mut channel).last().map_or(0, |(_, end)| *end);
-        // One burst each CCDL cycles within a row, each CCD cycles where the row (64 bursts) and
-        // with it the bank group changes; opening the first row comes before.
-        let rows = 4096 / 64;
-        let exact = 12 + 12 + 2 + (4096 - rows) * 3 + (rows - 1) * 2;
-        assert!(end.abs_diff(exact) <= exact / 100, "{end} for {exact}");
-    }
-}
+mod tests;

@@ -2,16 +2,17 @@
 //! partition's half of the memory programs.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use crate::atomics;
 use crate::cache::{Cache, CacheStats, Outcome};
 use crate::device_memory::DeviceMemory;
 use crate::divide::Divisor;
-use crate::dram::{DramChannel, DramRequest, DramStats};
+use crate::dram::{DramChannel, DramRequest, DramStats, DramTimings};
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
+use crate::occupancy::{Occupancy, QueueStats};
 use crate::programs::{BExp, Instruction, OpExp, ProgramId, ProgramSet, Room};
 use crate::sm_memory::{AtomicLanes, Reply};
 use crate::spec::{Clocks, MemorySpec};
@@ -101,6 +102,10 @@ pub struct PartitionStats {
     pub dram: DramStats,
     /// Replies sent.
     pub replies: u64,
+    /// L2's MSHRs in use.
+    pub mshrs: QueueStats,
+    /// Requests that wait because MSHRs or their merges are used up.
+    pub stalled: QueueStats,
 }
 
 /// One partition.
@@ -121,7 +126,17 @@ pub struct Partition {
     arrivals: BinaryHeap<Reverse<(Cycle, u32, u64, u32)>>,
     events: BinaryHeap<Reverse<(Cycle, u64, Event, u32)>>,
     sequence: u64,
-    port_free: Cycle,
+    /// By bank of the slice.
+    port_free: Vec<Cycle>,
+    /// In order, behind one that finds no MSHR or no place at one.
+    stalled: VecDeque<u32>,
+    stalled_occupancy: Occupancy,
+    /// Misses in flight.
+    fetching: u32,
+    fetching_occupancy: Occupancy,
+    /// Instances that wait for an MSHR, and for room among the writes of the channel.
+    want_mshr: VecDeque<u32>,
+    want_write: VecDeque<u32>,
     egress_free: Cycle,
     dram_next: Option<Cycle>,
     outbox: Vec<(Cycle, u32, Reply)>,
@@ -138,13 +153,14 @@ impl Partition {
         spec: Arc<MemorySpec>,
         clocks: Clocks,
         programs: Arc<ProgramSet>,
+        timings: Arc<DramTimings>,
         memory: Arc<DeviceMemory>,
     ) -> Self {
         Self {
             mapping: Mapping::new(&spec),
             held: HeldLines::new(u64::from(spec.l2.sets().max(1))),
             l2: Cache::new(&spec.l2),
-            dram: DramChannel::new(&spec.dram),
+            dram: DramChannel::new(&spec.dram, timings),
             clocks,
             programs: ProgramSet::clone(&programs),
             memory,
@@ -153,7 +169,13 @@ impl Partition {
             arrivals: BinaryHeap::new(),
             events: BinaryHeap::new(),
             sequence: 0,
-            port_free: 0,
+            port_free: vec![0; spec.slice_banks as usize],
+            stalled: VecDeque::new(),
+            stalled_occupancy: Occupancy::default(),
+            fetching: 0,
+            fetching_occupancy: Occupancy::default(),
+            want_mshr: VecDeque::new(),
+            want_write: VecDeque::new(),
             egress_free: 0,
             dram_next: None,
             outbox: Vec::new(),
@@ -225,12 +247,24 @@ impl Partition {
                     Event::Start => self.start(slot, now)?,
                     Event::Fetched => {
                         self.instances[slot as usize].fetched = true;
+                        self.fetching -= 1;
+                        self.fetching_occupancy.set(self.fetching as usize, now);
+                        if let Some(next) = self.want_mshr.pop_front() {
+                            self.fetch(next, now);
+                        }
                         self.run(slot, now)?;
                     }
                 }
             }
             if self.dram_next.is_some_and(|at| at <= now) {
-                self.schedule_dram(now);
+                self.schedule_dram(now)?;
+            }
+            while let Some(&slot) = self.stalled.front()
+                && self.finds_mshr(slot)
+            {
+                self.stalled.pop_front();
+                self.stalled_occupancy.set(self.stalled.len(), now);
+                self.begin(slot, now)?;
             }
         }
         Ok(())
@@ -269,6 +303,10 @@ impl Partition {
             (self.l2.pinned(), "pinned L2 lines"),
             (self.held.held(), "held lines"),
             (self.held.waiting_for_sets(), "operations waiting for a way"),
+            (self.fetching as usize, "MSHRs in use"),
+            (self.want_mshr.len(), "operations waiting for an MSHR"),
+            (self.want_write.len(), "operations waiting to write to DRAM"),
+            (self.stalled.len(), "stalled requests"),
         ];
         match leaks.iter().find(|(count, _)| *count != 0) {
             Some((count, what)) => Err(format!("{count} {what} are left")),
@@ -278,15 +316,23 @@ impl Partition {
 
     /// Counters.
     pub fn stats(&self) -> PartitionStats {
-        PartitionStats { l2: self.l2.stats, dram: self.dram.stats, ..self.stats }
+        PartitionStats {
+            l2: self.l2.stats,
+            dram: self.dram.stats(),
+            mshrs: self.fetching_occupancy.stats(),
+            stalled: self.stalled_occupancy.stats(),
+            ..self.stats
+        }
     }
 
     fn receive(&mut self, at: Cycle, slot: u32) {
         self.stats.requests += 1;
         let request = &self.instances[slot as usize].request;
         let turns = request.atomic.as_ref().map_or(1, |a| most_on_one_address(a));
-        let start = self.port_free.max(at);
-        self.port_free = start + Cycle::from(self.spec.partition_interval * turns);
+        let banks = self.port_free.len() as u64;
+        let port = &mut self.port_free[(request.local / 128 % banks) as usize];
+        let start = (*port).max(at);
+        *port = start + Cycle::from(self.spec.partition_interval * turns);
         self.push_event(start + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);
     }
 
@@ -295,7 +341,30 @@ impl Partition {
         self.events.push(Reverse((at, self.sequence, event, slot)));
     }
 
+    /// An MSHR and a place at it are free, or it needs none.
+    fn finds_mshr(&self, slot: u32) -> bool {
+        let Instance { request, set, .. } = &self.instances[slot as usize];
+        if !request.is_load && request.atomic.is_none() {
+            return true;
+        }
+        match self.held.holder(*set, request.line) {
+            Some((_, waiting)) => waiting < self.spec.l2.mshr_merges,
+            None => self.fetching < self.spec.l2.mshrs || self.l2.is_cached(*set, request.line, request.mask),
+        }
+    }
+
+    /// The slice works in order: behind one that is stalled, all are.
     fn start(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
+        if !self.stalled.is_empty() || !self.finds_mshr(slot) {
+            self.l2.stats.reservation_fails += 1;
+            self.stalled.push_back(slot);
+            self.stalled_occupancy.set(self.stalled.len(), now);
+            return Ok(());
+        }
+        self.begin(slot, now)
+    }
+
+    fn begin(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
         let instance = &self.instances[slot as usize];
         if let Some((holder, _)) = self.held.holder(instance.set, instance.request.line) {
             if instance.request.is_load {
@@ -340,11 +409,20 @@ impl Partition {
                 }
                 Instruction::Op(op) => {
                     if *op == OpExp::ReadMem && !instance.fetched {
-                        self.fetch(slot, now);
+                        if self.fetching < self.spec.l2.mshrs {
+                            self.fetch(slot, now);
+                        } else {
+                            self.want_mshr.push_back(slot);
+                        }
                         self.hold_line(slot);
                         return Ok(());
                     }
                     if *op == OpExp::WriteMem {
+                        if !self.dram.takes_writes() {
+                            self.want_write.push_back(slot);
+                            self.hold_line(slot);
+                            return Ok(());
+                        }
                         let Request { line, asked, data, .. } = self.instances[index].request;
                         self.write_back(line, asked, &data, now);
                         self.instances[index].request.pc += 1;
@@ -353,13 +431,9 @@ impl Partition {
                     match self.operate(*op, index) {
                         Outcome::Done => self.instances[index].request.pc += 1,
                         Outcome::Defer => {
-                            let set = self.instances[index].set;
-                            if let Some((line, mask, data)) = self.l2.write_back_one(set) {
-                                self.write_back(line, mask, &data, now);
+                            if self.makes_room(slot, now) {
                                 continue;
                             }
-                            self.held.wait_for_set(set, slot);
-                            self.hold_line(slot);
                             return Ok(());
                         }
                         Outcome::Stuck => return Err(stuck(*op, &self.instances[index])),
@@ -380,6 +454,22 @@ impl Partition {
         }
     }
 
+    /// A line of the instance's set is written back. Without one, or with the queue of writes
+    /// full, it waits.
+    fn makes_room(&mut self, slot: u32, now: Cycle) -> bool {
+        let set = self.instances[slot as usize].set;
+        if !self.dram.takes_writes() {
+            self.want_write.push_back(slot);
+        } else if let Some((line, mask, data)) = self.l2.write_back_one(set) {
+            self.write_back(line, mask, &data, now);
+            return true;
+        } else {
+            self.held.wait_for_set(set, slot);
+        }
+        self.hold_line(slot);
+        false
+    }
+
     /// The write-back of an L1 line, at the slice (`wbL1`, its second half).
     fn write_back_of_l1(&mut self, slot: u32, now: Cycle) {
         let index = slot as usize;
@@ -389,12 +479,9 @@ impl Partition {
             if self.l2.write(set, request.line, request.asked, &request.data) != Outcome::Defer {
                 break;
             }
-            let Some((line, mask, data)) = self.l2.write_back_one(set) else {
-                self.held.wait_for_set(set, slot);
-                self.hold_line(slot);
+            if !self.makes_room(slot, now) {
                 return;
-            };
-            self.write_back(line, mask, &data, now);
+            }
         }
         self.release_line(index);
         self.free.push(slot);
@@ -481,6 +568,8 @@ impl Partition {
         let bursts = request.mask.count_ones().div_ceil(self.spec.dram.burst_bytes);
         let first = u64::from(request.mask.trailing_zeros() & 127);
         let request = DramRequest { tag: Some(slot), address: request.local + first, bursts, write: false };
+        self.fetching += 1;
+        self.fetching_occupancy.set(self.fetching as usize, now);
         self.push_dram(request, now);
     }
 
@@ -494,7 +583,7 @@ impl Partition {
     }
 
     fn push_dram(&mut self, request: DramRequest, now: Cycle) {
-        self.dram.push(request);
+        self.dram.push(request, self.clocks.to_dram(now));
         let decision = self.dram.next_decision().map(|at| self.clocks.to_core(at).max(now));
         self.dram_next = match (self.dram_next, decision) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -502,7 +591,7 @@ impl Partition {
         };
     }
 
-    fn schedule_dram(&mut self, now: Cycle) {
+    fn schedule_dram(&mut self, now: Cycle) -> Result<(), MemoryFault> {
         let dram_now = self.clocks.to_dram(now);
         while let Some((request, end)) = self.dram.choose(dram_now) {
             let slot = request.tag.unwrap_or(NOBODY);
@@ -512,6 +601,12 @@ impl Partition {
             }
         }
         self.dram_next = self.dram.next_decision().map(|at| self.clocks.to_core(at).max(now + 1));
+        while self.dram.takes_writes()
+            && let Some(slot) = self.want_write.pop_front()
+        {
+            self.run(slot, now)?;
+        }
+        Ok(())
     }
 
     /// The partition's part is over: the line is free, the reply leaves.

@@ -13,6 +13,7 @@ use crate::coalescing::{Coalescing, transactions};
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::latency::{Latencies, Level};
+use crate::occupancy::{Occupancy, QueueStats};
 use crate::partition::{Mapping, Request};
 use crate::port::{AccessId, RegisterPort};
 use crate::programs::{BExp, Instruction, OpExp, Operation, ProgramId, ProgramSet, Room};
@@ -68,6 +69,12 @@ pub struct SmMemoryStats {
     pub requests: u64,
     /// Accesses that found the load-store unit without MSHRs or tokens.
     pub blocked: u64,
+    /// Lines that wait in the load-store unit.
+    pub load_store: QueueStats,
+    /// MSHRs in use.
+    pub mshrs: QueueStats,
+    /// Store tokens in use.
+    pub tokens: QueueStats,
 }
 
 #[derive(Clone, Debug)]
@@ -126,6 +133,10 @@ pub struct SmMemory {
     egress_free: Cycle,
     loads_away: u32,
     stores_away: u32,
+    /// Departure cycles of requests that wait for the port.
+    leaving: VecDeque<Cycle>,
+    /// Of the load-store unit, the MSHRs, the store tokens.
+    occupancy: [Occupancy; 3],
     runnable: Vec<u32>,
     stats: SmMemoryStats,
 }
@@ -152,6 +163,8 @@ impl SmMemory {
             egress_free: 0,
             loads_away: 0,
             stores_away: 0,
+            leaving: VecDeque::new(),
+            occupancy: [Occupancy::default(); 3],
             runnable: Vec::new(),
             stats: SmMemoryStats::default(),
             spec,
@@ -265,6 +278,7 @@ impl SmMemory {
             self.lsu.push_back(slot);
         }
         self.parts = parts;
+        self.occupancy[0].set(self.lsu.len(), now);
         self.pump(now, port)
     }
 
@@ -364,7 +378,8 @@ impl SmMemory {
 
     /// Counters.
     pub fn stats(&self) -> SmMemoryStats {
-        SmMemoryStats { l1: self.l1.stats, ..self.stats }
+        let [load_store, mshrs, tokens] = self.occupancy.map(|queue| queue.stats());
+        SmMemoryStats { l1: self.l1.stats, load_store, mshrs, tokens, ..self.stats }
     }
 
     /// How long loads took.
@@ -377,13 +392,22 @@ impl SmMemory {
         while self.lsu_free <= now
             && let Some(&slot) = self.lsu.front()
         {
+            // The miss queue: requests that wait for the SM's port.
+            while self.leaving.front().is_some_and(|at| *at <= now) {
+                self.leaving.pop_front();
+            }
+            if let Some(&first) = self.leaving.front()
+                && self.leaving.len() >= self.spec.miss_queue as usize
+            {
+                self.lsu_free = first;
+                return Ok(());
+            }
             let instance = &self.instances[slot as usize];
-            let waiters = self.held.holder(instance.set, instance.line).map(|(_, waiting)| waiting);
             let room = match instance.kind {
-                AccessKind::Load => {
-                    let merges = waiters.is_none_or(|n| n < self.spec.l1.mshr_merges);
-                    merges && (self.loads_away < self.spec.l1.mshrs || waiters.is_some())
-                }
+                AccessKind::Load => match self.held.holder(instance.set, instance.line) {
+                    Some((_, waiting)) => waiting < self.spec.l1.mshr_merges,
+                    None => self.loads_away < self.spec.l1.mshrs || self.hits(instance),
+                },
                 _ => self.stores_away < self.spec.store_tokens,
             };
             if !room {
@@ -391,15 +415,24 @@ impl SmMemory {
                 self.lsu_blocked = true;
                 return Ok(());
             }
+            let load = matches!(instance.kind, AccessKind::Load);
             self.lsu_blocked = false;
             self.lsu.pop_front();
+            self.occupancy[0].set(self.lsu.len(), now);
             self.lsu_free = now + 1;
-            if !matches!(instance.kind, AccessKind::Load) {
+            if !load {
                 self.stores_away += 1;
+                self.occupancy[2].set(self.stores_away as usize, now);
             }
             self.start(slot, now, port)?;
         }
         Ok(())
+    }
+
+    /// A load that L1 answers: it needs no MSHR.
+    fn hits(&self, instance: &Instance) -> bool {
+        self.programs.get(instance.program).fills_l1
+            && self.l1.is_cached(instance.set, instance.line, instance.mask)
     }
 
     /// The first micro step, once no earlier operation holds the line.
@@ -438,9 +471,13 @@ impl SmMemory {
         match instance.kind {
             AccessKind::Load => {
                 self.loads_away -= 1;
+                self.occupancy[1].set(self.loads_away as usize, now);
                 self.stats.bytes_moved += u64::from(instance.mask.count_ones());
             }
-            _ => self.stores_away -= 1,
+            _ => {
+                self.stores_away -= 1;
+                self.occupancy[2].set(self.stores_away as usize, now);
+            }
         }
         self.lsu_blocked = false;
         self.run(slot, now, port)
@@ -631,6 +668,7 @@ impl SmMemory {
         let is_load = matches!(instance.kind, AccessKind::Load);
         if is_load {
             self.loads_away += 1;
+            self.occupancy[1].set(self.loads_away as usize, now);
         }
         let request = Request {
             slot: Some(slot),
@@ -670,6 +708,7 @@ impl SmMemory {
         let start = self.egress_free.max(now);
         self.egress_free = start + Cycle::from(bytes.div_ceil(net.request_bytes_per_cycle).max(1));
         let arrival = self.egress_free + Cycle::from(net.latency);
+        self.leaving.push_back(self.egress_free);
         self.stats.requests += 1;
         self.stats.bytes_moved += u64::from(payload);
         let (partition, local) = self.mapping.place(request.line);
@@ -682,6 +721,7 @@ impl SmMemory {
         if !matches!(instance.kind, AccessKind::Load) && !instance.travelled {
             // It never left: its token is free.
             self.stores_away -= 1;
+            self.occupancy[2].set(self.stores_away as usize, now);
             self.lsu_blocked = false;
         }
         port.performed(instance.access, instance.lanes, now);

@@ -1,9 +1,11 @@
 //! The memory environment's part of a chip file: plain data, checked before anything is built.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::coalescing::Coalescing;
-use crate::programs::{Choices, Protocol};
+use crate::programs::{Choice, Choices, Protocol};
 
 /// How an address picks its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -69,6 +71,28 @@ pub struct SharedSpec {
     pub atomic_latency: u32,
 }
 
+/// One array for L1 and shared memory, split anew for the grids of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnifiedSpec {
+    /// Bytes of both together.
+    pub size_bytes: u32,
+    /// The sizes shared memory can have, ascending.
+    pub shared_bytes: Vec<u32>,
+    /// The size it has. Without this, the least that holds all blocks an SM can have at a time.
+    #[serde(default)]
+    pub carveout_bytes: Option<u32>,
+}
+
+impl UnifiedSpec {
+    /// Bytes of shared memory where the blocks of an SM want `shared` of them.
+    pub fn carveout(&self, shared: u32) -> u32 {
+        let fits = self.shared_bytes.iter().copied().find(|bytes| *bytes >= shared);
+        let most = self.shared_bytes.last().copied();
+        self.carveout_bytes.or(fits).or(most).unwrap_or(0)
+    }
+}
+
 /// The constant cache's part.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,24 +101,16 @@ pub struct ConstantSpec {
     pub hit_latency: u32,
 }
 
-/// Timing of one DRAM channel in cycles of its command clock.
+/// The queue of writes of a DRAM channel.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(non_snake_case, reason = "the names are JEDEC's")]
-#[allow(missing_docs, reason = "the names are JEDEC's")]
-pub struct DramTiming {
-    pub CCD: u32,
-    pub CCDL: u32,
-    pub RRD: u32,
-    pub RCD: u32,
-    pub RAS: u32,
-    pub RP: u32,
-    pub RC: u32,
-    pub CL: u32,
-    pub WL: u32,
-    pub CDLR: u32,
-    pub WR: u32,
-    pub RTPL: u32,
+pub struct WriteQueueSpec {
+    /// Writes it holds; evictions wait while it is full.
+    pub entries: u32,
+    /// Writes are served before reads from this many on …
+    pub high: u32,
+    /// … until fewer than this are left.
+    pub low: u32,
 }
 
 /// One DRAM channel: the memory behind one partition.
@@ -107,16 +123,24 @@ pub struct DramSpec {
     pub bank_groups: u32,
     /// Bytes of a row.
     pub row_bytes: u32,
+    /// Bytes that lie in one bank group before the next takes over.
+    pub group_interleave_bytes: u32,
     /// Bytes of one burst.
     pub burst_bytes: u32,
     /// Cycles of the command clock one burst holds the data bus.
     pub burst_cycles: u32,
     /// Cycles of the core clock between the channel and the partition, besides the commands.
     pub latency: u32,
-    /// Requests the scheduler sees.
+    /// Reads the scheduler sees.
     pub queue: u32,
-    /// Constraints.
-    pub timing: DramTiming,
+    /// The queue of writes.
+    pub write_queue: WriteQueueSpec,
+    /// Younger requests that go before the oldest of their queue, at most.
+    pub overtaking_limit: u32,
+    /// Its constraints: a shipped standard by name, or a file.
+    pub standard: Choice,
+    /// The standard's parameters, in cycles of the command clock.
+    pub timing: BTreeMap<String, u32>,
 }
 
 /// The memory environment of a chip.
@@ -130,20 +154,28 @@ pub struct MemorySpec {
     pub programs: Choices,
     /// How a warp's access to global memory becomes transactions.
     pub coalescing: Coalescing,
-    /// L1 of one SM.
+    /// L1 of one SM, with shared memory at its largest.
     pub l1: CacheSpec,
+    /// How L1 and shared memory share their bytes, where they do.
+    #[serde(default)]
+    pub unified: Option<UnifiedSpec>,
     /// L2 of one partition.
     pub l2: CacheSpec,
     /// Partitions: one L2 slice and one DRAM channel each.
     pub partitions: u32,
     /// Bytes that lie in one partition before the next takes over: a multiple of 128.
     pub interleave_bytes: u32,
-    /// Requests a partition starts per cycle of the core clock, over this many cycles.
+    /// Cycles of the core clock from a request that a bank of an L2 slice starts to its next; of an
+    /// atomic, for each lane on its most used address.
     pub partition_interval: u32,
+    /// Banks of an L2 slice, by line: each starts requests of its own.
+    pub slice_banks: u32,
     /// Stores, reductions and atomics an SM has outstanding at most.
     pub store_tokens: u32,
     /// Line accesses that wait in the load-store unit before it takes no more.
     pub lsu_queue: u32,
+    /// Requests of an SM that wait for its port before the load-store unit stops.
+    pub miss_queue: u32,
     /// The network.
     pub interconnect: InterconnectSpec,
     /// Shared memory.
@@ -164,6 +196,15 @@ pub struct SpecError {
 }
 
 impl MemorySpec {
+    /// Settles how L1 and shared memory share their bytes where the blocks of an SM want `shared`.
+    pub fn split(&mut self, shared: u32) {
+        if let Some(unified) = &mut self.unified {
+            let carveout = unified.carveout(shared);
+            unified.carveout_bytes = Some(carveout);
+            self.l1.size_bytes = unified.size_bytes.saturating_sub(carveout);
+        }
+    }
+
     /// Everything that is wrong with the values.
     pub fn validate(&self) -> Vec<SpecError> {
         let mut errors = Vec::new();
@@ -189,6 +230,28 @@ impl MemorySpec {
             check(cache.mshrs > 0 && cache.mshr_merges > 0, path, "needs at least one MSHR".into());
             check(cache.hit_latency > 0, path, "hit_latency must be positive".into());
         }
+        if let Some(unified) = &self.unified {
+            let sizes = &unified.shared_bytes;
+            let most = sizes.last().copied().unwrap_or(0);
+            let ways = self.l1.ways.max(1) * LINE_BYTES;
+            check(
+                !sizes.is_empty()
+                    && sizes.is_sorted()
+                    && unified.carveout_bytes.is_none_or(|c| sizes.contains(&c)),
+                "unified",
+                "shared_bytes must be ascending, with carveout_bytes among them".into(),
+            );
+            check(
+                unified.size_bytes.checked_sub(most) == Some(self.l1.size_bytes),
+                "unified",
+                "l1.size_bytes must be what the largest of shared_bytes leaves".into(),
+            );
+            check(
+                sizes.iter().all(|shared| unified.size_bytes.saturating_sub(*shared).is_multiple_of(ways)),
+                "unified",
+                format!("what each of shared_bytes leaves must be a multiple of ways × {LINE_BYTES}"),
+            );
+        }
         check((1..=1024).contains(&self.partitions), "partitions", "must lie in 1..=1024".into());
         check(
             self.interleave_bytes > 0 && self.interleave_bytes.is_multiple_of(LINE_BYTES),
@@ -196,8 +259,10 @@ impl MemorySpec {
             format!("must be a positive multiple of {LINE_BYTES}"),
         );
         check(self.partition_interval > 0, "partition_interval", "must be positive".into());
+        check((1..=64).contains(&self.slice_banks), "slice_banks", "must lie in 1..=64".into());
         check(self.store_tokens > 0, "store_tokens", "must be positive".into());
         check(self.lsu_queue > 0, "lsu_queue", "must be positive".into());
+        check(self.miss_queue > 0, "miss_queue", "must be positive".into());
         let net = &self.interconnect;
         check(net.latency > 0, "interconnect", "latency must be positive".into());
         check(
@@ -207,9 +272,11 @@ impl MemorySpec {
         );
         let dram = &self.dram;
         check(
-            dram.banks > 0 && dram.bank_groups > 0 && dram.banks.is_multiple_of(dram.bank_groups),
+            (1..=64).contains(&dram.banks)
+                && dram.bank_groups > 0
+                && dram.banks.is_multiple_of(dram.bank_groups),
             "dram",
-            "banks must be a positive multiple of bank_groups".into(),
+            "banks must be a multiple of bank_groups, at most 64".into(),
         );
         check(
             dram.row_bytes >= LINE_BYTES && dram.row_bytes.is_multiple_of(LINE_BYTES),
@@ -222,9 +289,21 @@ impl MemorySpec {
             "burst_bytes must be a power of two from 8 to 128".into(),
         );
         check(
-            dram.burst_cycles > 0 && dram.queue > 0,
+            dram.burst_cycles > 0 && dram.queue > 0 && dram.overtaking_limit > 0,
             "dram",
-            "burst_cycles and queue must be positive".into(),
+            "burst_cycles, queue and overtaking_limit must be positive".into(),
+        );
+        let writes = &dram.write_queue;
+        check(
+            0 < writes.low && writes.low <= writes.high && writes.high <= writes.entries,
+            "dram.write_queue",
+            "must have 0 < low ≤ high ≤ entries".into(),
+        );
+        let piece = dram.group_interleave_bytes;
+        check(
+            piece > 0 && piece.is_multiple_of(LINE_BYTES) && dram.row_bytes.is_multiple_of(piece),
+            "dram.group_interleave_bytes",
+            format!("must be a multiple of {LINE_BYTES} that divides row_bytes"),
         );
         errors
     }
@@ -264,6 +343,24 @@ fn convert(cycle: u64, to: u64, from: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_memory_takes_the_least_that_fits_and_l1_the_rest() {
+        let unified = |carveout_bytes| {
+            Some(UnifiedSpec {
+                size_bytes: 131_072,
+                shared_bytes: vec![0, 8192, 65536, 98304],
+                carveout_bytes,
+            })
+        };
+        let carveout = |fixed, shared| unified(fixed).map(|unified| unified.carveout(shared));
+        assert_eq!(carveout(None, 0), Some(0));
+        assert_eq!(carveout(None, 1), Some(8192));
+        assert_eq!(carveout(None, 8192), Some(8192));
+        assert_eq!(carveout(None, 8193), Some(65536));
+        assert_eq!(carveout(None, 98304), Some(98304));
+        assert_eq!(carveout(Some(98304), 0), Some(98304));
+    }
 
     #[test]
     fn a_burst_keeps_its_bandwidth_across_clocks() {

@@ -9,13 +9,14 @@ use proptest::prelude::*;
 use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::coalescing::Coalescing;
 use sim_memory::device_memory::DeviceMemory;
+use sim_memory::dram::DramTimings;
 use sim_memory::partition::Partition;
 use sim_memory::port::{AccessId, RegisterPort};
-use sim_memory::programs::{ProgramSet, Protocol};
+use sim_memory::programs::{Choice, ProgramSet, Protocol};
 use sim_memory::sm_memory::SmMemory;
 use sim_memory::spec::{
-    CacheSpec, Clocks, ConstantSpec, DramSpec, DramTiming, IndexFunction, InterconnectSpec, MemorySpec,
-    SharedSpec,
+    CacheSpec, Clocks, ConstantSpec, DramSpec, IndexFunction, InterconnectSpec, MemorySpec, SharedSpec,
+    WriteQueueSpec,
 };
 use sim_memory::vocabulary::{AtomicOp, CacheOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace};
 
@@ -37,12 +38,15 @@ fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Memory
         programs: Default::default(),
         coalescing,
         l1: cache(2),
+        unified: None,
         l2: cache(4),
         partitions: 3,
         interleave_bytes: 256,
         partition_interval: 2,
+        slice_banks: 2,
         store_tokens: 4,
         lsu_queue: 4,
+        miss_queue: 2,
         interconnect: InterconnectSpec {
             latency: 7,
             request_bytes_per_cycle: 16,
@@ -57,22 +61,32 @@ fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Memory
             row_bytes: 512,
             burst_bytes: 32,
             burst_cycles: 2,
+            group_interleave_bytes: 256,
             latency: 20,
             queue: 4,
-            timing: DramTiming {
-                CCD: 2,
-                CCDL: 3,
-                RRD: 6,
-                RCD: 12,
-                RAS: 28,
-                RP: 12,
-                RC: 40,
-                CL: 12,
-                WL: 4,
-                CDLR: 5,
-                WR: 12,
-                RTPL: 2,
-            },
+            write_queue: WriteQueueSpec { entries: 2, high: 2, low: 1 },
+            overtaking_limit: 8,
+            standard: Choice::from("gddr5".to_string()),
+            timing: [
+                ("CCD", 2),
+                ("CCDL", 3),
+                ("RRD", 6),
+                ("FAW", 24),
+                ("RCD", 12),
+                ("RAS", 28),
+                ("RP", 12),
+                ("RC", 40),
+                ("CL", 12),
+                ("WL", 4),
+                ("CDLR", 5),
+                ("WR", 12),
+                ("RTPL", 2),
+                ("TURN", 2),
+                ("REFI", 900),
+                ("RFC", 61),
+            ]
+            .map(|(name, cycles)| (name.to_string(), cycles))
+            .into(),
         },
     }
 }
@@ -143,6 +157,7 @@ impl Machine {
     fn with(protocol: Protocol, sms: usize, sector_bytes: u32, coalescing: Coalescing) -> Self {
         let spec = Arc::new(spec(protocol, sector_bytes, coalescing));
         let programs = Arc::new(ProgramSet::for_protocol(protocol).expect("shipped"));
+        let timings = Arc::new(DramTimings::of(&spec.dram).expect("parameters fit"));
         let memory = Arc::new(DeviceMemory::new());
         let clocks = Clocks { core_khz: 700, dram_khz: 924 };
         Self {
@@ -150,7 +165,13 @@ impl Machine {
             regs: (0..sms).map(|_| Registers::default()).collect(),
             partitions: (0..3)
                 .map(|_| {
-                    Partition::new(Arc::clone(&spec), clocks, Arc::clone(&programs), Arc::clone(&memory))
+                    Partition::new(
+                        Arc::clone(&spec),
+                        clocks,
+                        Arc::clone(&programs),
+                        Arc::clone(&timings),
+                        Arc::clone(&memory),
+                    )
                 })
                 .collect(),
             memory,

@@ -50,6 +50,9 @@ impl Context {
             memory.bytes_useful += s.bytes_useful;
             memory.bytes_moved += s.bytes_moved;
             memory.blocked += s.blocked;
+            memory.queues.load_store.add(&s.load_store);
+            memory.queues.l1_mshrs.add(&s.mshrs);
+            memory.queues.store_tokens.add(&s.tokens);
             add_cache(&mut memory.l1, &s.l1);
             self.latencies.add(sm.memory.latencies());
         }
@@ -60,12 +63,18 @@ impl Context {
             partition.flush_to_memory();
             let s = partition.stats();
             memory.atomics += s.atomics;
+            memory.queues.l2_mshrs.add(&s.mshrs);
+            memory.queues.l2_stalled.add(&s.stalled);
             add_cache(&mut memory.l2, &s.l2);
             let (d, x) = (&mut memory.dram, &s.dram);
             d.reads += x.reads;
             d.writes += x.writes;
             d.row_hits += x.row_hits;
             d.row_misses += x.row_misses;
+            d.row_conflicts += x.row_conflicts;
+            d.turnarounds += x.turnarounds;
+            d.refreshes += x.refreshes;
+            d.queue.add(&x.queue);
             d.bytes += x.bytes;
             d.busy_cycles += x.busy_cycles;
         }

@@ -176,12 +176,12 @@ impl Context {
             );
         }
         let shared = u64::from(program.shared_bytes) + u64::from(launch.dynamic_shared);
-        if shared > u64::from(limits.shared_mem_size) {
+        if shared > u64::from(self.chip.shared_memory()) {
             return refuse(
                 "SharedMemSize",
                 format!(
                     "a block needs {shared} bytes of shared memory, an SM has {}",
-                    limits.shared_mem_size
+                    self.chip.shared_memory()
                 ),
             );
         }

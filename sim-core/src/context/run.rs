@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sim_frontend::chip::ChipSpec;
+use sim_memory::dram::DramTimings;
 use sim_memory::partition::Partition;
 use sim_memory::programs::ProgramSet;
 use sim_memory::sm_memory::SmMemory;
@@ -120,6 +122,16 @@ impl Context {
     ) -> Result<(), SimError> {
         let chip = Arc::clone(&self.chip);
         let world = self.world();
+        // L1 keeps what the blocks that can be resident leave of the array it shares.
+        let mut split = ChipSpec::clone(&chip);
+        let shared = kernels.iter().map(|(kernel, _)| {
+            let threads = kernel.block.iter().product();
+            let registers = kernel.code.program.registers_per_thread;
+            let needs = chip.block_needs(threads, registers, kernel.shared_bytes);
+            chip.occupancy(needs).0 * needs.shared
+        });
+        split.memory.split(shared.max().unwrap_or(0));
+        let chip = Arc::new(split);
         let spec = Arc::new(chip.memory.clone());
         let programs = match &self.programs {
             Some(programs) => Arc::clone(programs),
@@ -137,12 +149,15 @@ impl Context {
                 Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler)
             })
             .collect();
+        let timings = DramTimings::of(&spec.dram).map_err(|e| input("chip", format!("memory.dram: {e}")))?;
+        let timings = Arc::new(timings);
         let partitions = (0..spec.partitions)
             .map(|_| {
                 Partition::new(
                     Arc::clone(&spec),
                     chip.clocks(),
                     Arc::clone(&programs),
+                    Arc::clone(&timings),
                     Arc::clone(&self.memory),
                 )
             })

@@ -275,7 +275,7 @@ fn needs_of(chip: &ChipSpec, kernel: &Kernel) -> [u32; 4] {
 
 fn limits_of(chip: &ChipSpec) -> [u32; 4] {
     let l = &chip.limits;
-    [l.max_resident_blocks, l.max_resident_threads / l.warp_size, l.reg_file_size, l.shared_mem_size]
+    [l.max_resident_blocks, l.max_resident_threads / l.warp_size, l.reg_file_size, chip.shared_memory()]
 }
 
 fn fits_of(chip: &ChipSpec, kernel: &Kernel) -> u32 {

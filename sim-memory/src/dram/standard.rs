@@ -1,0 +1,237 @@
+//! DRAM standards: which constraints a channel keeps, as rows of data over the parameters that a
+//! chip gives. Shipped ones lie beside this file; a chip can name a file of its own.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::spec::DramSpec;
+
+/// DRAM commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Command {
+    /// Activate: opens a row.
+    #[serde(rename = "ACT")]
+    Activate,
+    /// Precharge: closes it.
+    #[serde(rename = "PRE")]
+    Precharge,
+    /// A burst read.
+    #[serde(rename = "RD")]
+    Read,
+    /// A burst written.
+    #[serde(rename = "WR")]
+    Write,
+    /// Refresh.
+    #[serde(rename = "REF")]
+    Refresh,
+}
+
+/// Number of commands.
+pub(super) const COMMANDS: usize = 5;
+
+/// The longest window a constraint can look back over.
+pub(super) const LONGEST_WINDOW: usize = 8;
+
+/// How far a constraint or a refresh reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// One bank.
+    Bank,
+    /// The banks of a group.
+    BankGroup,
+    /// All banks of the channel.
+    Channel,
+}
+
+/// After the `window`-th last `preceding` within one `level`, `following` waits `latency` cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constraint {
+    /// How far it reaches.
+    pub level: Level,
+    /// The earlier command.
+    pub preceding: Command,
+    /// The later one.
+    pub following: Command,
+    /// Cycles of the command clock.
+    pub latency: u64,
+    /// Which of the earlier commands: 1 is the last, 4 that of a four-activate window.
+    pub window: usize,
+}
+
+/// The timing of a channel: a standard's rows with a chip's figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DramTimings {
+    /// The constraints.
+    pub constraints: Vec<Constraint>,
+    /// Cycles of the command clock from a read command to its data.
+    pub read_latency: u64,
+    /// Cycles of the command clock from a write command to its data.
+    pub write_latency: u64,
+    /// What a refresh reaches, and the cycles of the command clock between two.
+    pub refresh: Option<(Level, u64)>,
+}
+
+/// Shipped standards by name.
+pub const STANDARDS: &[(&str, &str)] =
+    &[("gddr5", include_str!("gddr5.yaml")), ("hbm2", include_str!("hbm2.yaml"))];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: u32,
+    #[allow(dead_code, reason = "read by people")]
+    description: String,
+    parameters: BTreeMap<String, String>,
+    column: Column,
+    #[serde(default)]
+    refresh: Option<RefreshRow>,
+    constraints: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Column {
+    read: String,
+    write: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefreshRow {
+    level: Level,
+    interval: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    level: Level,
+    preceding: Vec<Command>,
+    following: Vec<Command>,
+    latency: String,
+    #[serde(default = "last")]
+    window: usize,
+}
+
+fn last() -> usize {
+    1
+}
+
+impl DramTimings {
+    /// The timing of a chip's channel.
+    ///
+    /// # Errors
+    /// A standard that does not exist or does not parse; a parameter that is missing, or that the
+    /// standard does not know; in words.
+    pub fn of(spec: &DramSpec) -> Result<Self, String> {
+        let name = &spec.standard.name;
+        let text = match (&spec.standard.text, STANDARDS.iter().find(|(shipped, _)| shipped == name)) {
+            (Some(text), _) => text.as_str(),
+            (None, Some((_, text))) => text,
+            (None, None) => {
+                let known: Vec<&str> = STANDARDS.iter().map(|(name, _)| *name).collect();
+                return Err(format!(
+                    "there is no DRAM standard or file `{name}`; shipped: {}",
+                    known.join(", ")
+                ));
+            }
+        };
+        let options = serde_yaml::options! { strict_booleans: true };
+        let file: File = serde_yaml::from_str_with_options(text, options)
+            .map_err(|error| format!("DRAM standard `{name}`: {error}"))?;
+        if file.schema != 1 {
+            return Err(format!("DRAM standard `{name}`: this version reads schema 1"));
+        }
+        let list = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let missing: Vec<_> = file.parameters.keys().filter(|key| !spec.timing.contains_key(*key)).collect();
+        if !missing.is_empty() {
+            return Err(format!("timing lacks {}, which `{name}` needs", list(missing)));
+        }
+        let unknown: Vec<_> = spec.timing.keys().filter(|key| !file.parameters.contains_key(*key)).collect();
+        if !unknown.is_empty() {
+            let known = list(file.parameters.keys().collect());
+            return Err(format!("timing: `{name}` has no {}; it has {known}", list(unknown)));
+        }
+        let value = |expression: &str| {
+            evaluate(expression, spec).map_err(|why| format!("DRAM standard `{name}`: `{expression}`: {why}"))
+        };
+        let mut constraints = Vec::new();
+        for row in &file.constraints {
+            if !(1..=LONGEST_WINDOW).contains(&row.window) {
+                return Err(format!("DRAM standard `{name}`: windows lie in 1..={LONGEST_WINDOW}"));
+            }
+            let latency = value(&row.latency)?;
+            for &preceding in &row.preceding {
+                constraints.extend(row.following.iter().map(|&following| Constraint {
+                    level: row.level,
+                    preceding,
+                    following,
+                    latency,
+                    window: row.window,
+                }));
+            }
+        }
+        let refresh = match &file.refresh {
+            Some(row) => Some((row.level, value(&row.interval)?)),
+            None => None,
+        };
+        if let Some((level, interval)) = refresh {
+            let banks = if level == Level::Bank { u64::from(spec.banks) } else { 1 };
+            if level == Level::BankGroup || interval / banks == 0 {
+                return Err(format!(
+                    "DRAM standard `{name}`: a refresh reaches a bank or the channel, and its interval is positive"
+                ));
+            }
+        }
+        Ok(Self {
+            constraints,
+            read_latency: value(&file.column.read)?,
+            write_latency: value(&file.column.write)?,
+            refresh,
+        })
+    }
+
+    /// Cycles from a precharge to the data of a read: what a scheduler must look ahead to hide
+    /// a row miss.
+    pub fn row_miss(&self) -> u64 {
+        let bank = |preceding, following| {
+            let rows = self.constraints.iter().filter(|row| {
+                row.level == Level::Bank && row.preceding == preceding && row.following == following
+            });
+            rows.map(|row| row.latency).max().unwrap_or(0)
+        };
+        bank(Command::Precharge, Command::Activate)
+            + bank(Command::Activate, Command::Read)
+            + self.read_latency
+    }
+}
+
+/// A sum of parameters and numbers; `BL` is the burst's time on the data bus. Never below zero.
+fn evaluate(expression: &str, spec: &DramSpec) -> Result<u64, String> {
+    let mut sum = 0i64;
+    let mut sign = Some(1);
+    for word in expression.split_whitespace() {
+        match (word, sign) {
+            ("+", None) => sign = Some(1),
+            ("-", None) => sign = Some(-1),
+            (word, Some(factor)) => {
+                let value = match word.parse::<u32>() {
+                    Ok(number) => number,
+                    Err(_) if word == "BL" => spec.burst_cycles,
+                    Err(_) => {
+                        *spec.timing.get(word).ok_or_else(|| format!("there is no parameter `{word}`"))?
+                    }
+                };
+                sum += factor * i64::from(value);
+                sign = None;
+            }
+            (word, None) => return Err(format!("expected + or - before `{word}`")),
+        }
+    }
+    match sign {
+        None => Ok(sum.max(0) as u64),
+        Some(_) => Err("ends without a value".to_string()),
+    }
+}

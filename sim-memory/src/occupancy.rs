@@ -1,0 +1,61 @@
+//! How full a queue is over time.
+
+use crate::vocabulary::Cycle;
+
+/// What a report says of a queue. Cycles are those of the clock the queue belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct QueueStats {
+    /// Entries over all cycles: divided by the cycles of a run, and by the queues that are
+    /// summed here, the mean occupancy.
+    pub entry_cycles: u64,
+    /// The most entries at a time in one queue.
+    pub most: u64,
+}
+
+impl QueueStats {
+    /// Adds the queues of another part.
+    pub fn add(&mut self, other: &Self) {
+        self.entry_cycles += other.entry_cycles;
+        self.most = self.most.max(other.most);
+    }
+}
+
+/// Counts the entries of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Occupancy {
+    entries: u64,
+    since: Cycle,
+    stats: QueueStats,
+}
+
+impl Occupancy {
+    /// The queue has this many entries from `now` on.
+    #[inline]
+    pub fn set(&mut self, entries: usize, now: Cycle) {
+        self.stats.entry_cycles += self.entries * now.saturating_sub(self.since);
+        self.since = self.since.max(now);
+        self.entries = entries as u64;
+        self.stats.most = self.stats.most.max(self.entries);
+    }
+
+    /// Counters up to the last change.
+    pub fn stats(&self) -> QueueStats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_count_for_as_long_as_they_stay() {
+        let mut queue = Occupancy::default();
+        queue.set(2, 10);
+        queue.set(5, 14);
+        queue.set(0, 15);
+        queue.set(1, 100);
+        queue.set(0, 101);
+        assert_eq!(queue.stats(), QueueStats { entry_cycles: 2 * 4 + 5 + 1, most: 5 });
+    }
+}
