@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use sim_memory::cache::Cache;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::dram::DramTimings;
 use sim_memory::partition::{Mapping, Partition, Request};
@@ -21,8 +22,14 @@ fn partition(c: &mut Criterion) {
     for (name, lines) in [("hit", 16u64), ("miss", u64::MAX)] {
         let memory = Arc::new(DeviceMemory::new());
         let timings = Arc::new(DramTimings::of(&spec.dram).expect("shipped"));
-        let mut partition =
-            Partition::new(Arc::clone(&spec), chip.clocks(), Arc::clone(&programs), timings, memory);
+        let mut partition = Partition::new(
+            Arc::clone(&spec),
+            chip.clocks(),
+            Arc::clone(&programs),
+            timings,
+            memory,
+            Cache::new(&spec.l2),
+        );
         let (mut number, mut now) = (0u64, 0u64);
         group.bench_function(name, |b| {
             b.iter(|| {

@@ -144,7 +144,7 @@ fn peer_kernels_issue_what_others_count() {
 #[test]
 fn loads_are_counted_alike_at_every_level() {
     // Loads are cached and nothing is atomic, so DRAM is read for L2's misses alone.
-    let report = json(&warpsim(&["run", "bfs", "--json"]));
+    let report = json(&warpsim(&["run", "bfs", "--json", "--set", "memory.copies_fill_l2=false"]));
     let memory = &report["memory"];
     let n = |v: &serde_json::Value| v.as_u64().expect("a number");
     let latency = |level: &str| &memory["load_latency"][level];

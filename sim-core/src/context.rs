@@ -15,6 +15,7 @@ use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::load::Module;
 use sim_frontend::program::{LaunchBounds, ParamInfo};
 use sim_memory::address_space::{Allocations, CONST_BASE};
+use sim_memory::cache::Cache;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::latency::Latencies;
 use sim_memory::programs::ProgramSet;
@@ -71,6 +72,10 @@ pub struct Context {
     programs: Option<Arc<ProgramSet>>,
     /// Of all timed runs so far.
     latencies: Latencies,
+    /// L2 by slice, as the last timed run left it; empty where device memory changed past it.
+    slices: Vec<Cache>,
+    /// What the host copied to the device since then: address and bytes.
+    copies: Vec<(u64, u64)>,
     allocations: Allocations,
     /// Bytes all contexts of the device have allocated.
     device_bytes: Arc<AtomicU64>,
@@ -115,6 +120,8 @@ impl Context {
             memory: Arc::new(DeviceMemory::new()),
             programs: None,
             latencies: Latencies::default(),
+            slices: Vec::new(),
+            copies: Vec::new(),
             device_bytes,
             own_bytes: 0,
             modules: Vec::new(),
@@ -230,8 +237,9 @@ impl Context {
     }
 
     /// Copies to the device.
-    pub fn write(&self, address: u64, bytes: &[u8]) {
+    pub fn write(&mut self, address: u64, bytes: &[u8]) {
         self.memory.write(address, bytes);
+        self.copies.push((address, bytes.len() as u64));
     }
 
     /// Copies from the device.

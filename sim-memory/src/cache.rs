@@ -364,6 +364,29 @@ impl Cache {
         }
     }
 
+    /// A line the host copied to the device passes through: it is here, clean. Only between runs,
+    /// when nothing is pinned or dirty.
+    pub fn fill(&mut self, set: u64, line: u64, data: &[u8; 128]) {
+        let i = match self.find(set, line) {
+            Some(i) => i,
+            None => {
+                let Some(i) = self.victim(set) else { return };
+                self.take(set, i, line);
+                i
+            }
+        };
+        self.data[i] = *data;
+        self.lines[i].valid = u128::MAX;
+        self.order.used(set as usize, i);
+    }
+
+    /// Forgets a line that the host wrote past it. Only between runs.
+    pub fn forget(&mut self, set: u64, line: u64) {
+        if let Some(i) = self.find(set, line) {
+            self.drop_line(set, i);
+        }
+    }
+
     /// Lines pinned by some operation.
     pub fn pinned(&self) -> usize {
         self.lines.iter().filter(|line| line.pins != 0).count()

@@ -148,18 +148,19 @@ pub struct Partition {
 const NOBODY: u32 = u32::MAX;
 
 impl Partition {
-    /// An idle partition with an empty L2.
+    /// An idle partition with the lines that earlier runs left in its slice, or a new one.
     pub fn new(
         spec: Arc<MemorySpec>,
         clocks: Clocks,
         programs: Arc<ProgramSet>,
         timings: Arc<DramTimings>,
         memory: Arc<DeviceMemory>,
+        l2: Cache,
     ) -> Self {
         Self {
             mapping: Mapping::new(&spec),
             held: HeldLines::new(u64::from(spec.l2.sets().max(1))),
-            l2: Cache::new(&spec.l2),
+            l2,
             dram: DramChannel::new(&spec.dram, timings),
             clocks,
             programs: ProgramSet::clone(&programs),
@@ -283,10 +284,12 @@ impl Partition {
         self.l2.clean_all(|line, mask, data| memory.write_line(line, mask, data));
     }
 
-    /// Forgets all lines, so that bytes the host writes are seen; to be called when idle and
-    /// after [`flush_to_memory`](Self::flush_to_memory).
-    pub fn invalidate(&mut self) {
-        self.l2.flush(|_| false);
+    /// L2's lines, for the partition of a later run, to be taken when idle and after
+    /// [`flush_to_memory`](Self::flush_to_memory). Counters begin anew.
+    pub fn take_l2(&mut self) -> Cache {
+        let mut l2 = std::mem::replace(&mut self.l2, Cache::new(&self.spec.l2));
+        l2.stats = CacheStats::default();
+        l2
     }
 
     /// True if nothing is in flight.

@@ -161,6 +161,8 @@ pub struct MemorySpec {
     pub unified: Option<UnifiedSpec>,
     /// L2 of one partition.
     pub l2: CacheSpec,
+    /// What the host copies to the device passes through L2 and stays there.
+    pub copies_fill_l2: bool,
     /// Partitions: one L2 slice and one DRAM channel each.
     pub partitions: u32,
     /// Bytes that lie in one partition before the next takes over: a multiple of 128.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sim_memory::access::{AccessKind, WarpAccess};
+use sim_memory::cache::Cache;
 use sim_memory::coalescing::Coalescing;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::dram::DramTimings;
@@ -40,6 +41,7 @@ fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Memory
         l1: cache(2),
         unified: None,
         l2: cache(4),
+        copies_fill_l2: false,
         partitions: 3,
         interleave_bytes: 256,
         partition_interval: 2,
@@ -171,6 +173,7 @@ impl Machine {
                         Arc::clone(&programs),
                         Arc::clone(&timings),
                         Arc::clone(&memory),
+                        Cache::new(&spec.l2),
                     )
                 })
                 .collect(),

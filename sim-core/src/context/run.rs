@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sim_frontend::chip::ChipSpec;
+use sim_memory::cache::{Cache, CacheStats};
 use sim_memory::dram::DramTimings;
-use sim_memory::partition::Partition;
+use sim_memory::partition::{Mapping, Partition};
 use sim_memory::programs::ProgramSet;
 use sim_memory::sm_memory::SmMemory;
+use sim_memory::spec::MemorySpec;
 
 use super::gather::add_counts;
 use super::{Context, ContextOutput, input};
@@ -90,6 +92,8 @@ impl Context {
         kernels: &[(Arc<Kernel>, bool)],
         stop: &AtomicBool,
     ) -> Result<(), SimError> {
+        // Memory changes past L2.
+        self.slices.clear();
         let policy = P::new(&self.choice(), self.warps());
         let blocks = self.chip.limits.max_resident_blocks as usize;
         let mut machine = Functional::new(self.world(), policy, self.warps(), blocks);
@@ -151,14 +155,17 @@ impl Context {
             .collect();
         let timings = DramTimings::of(&spec.dram).map_err(|e| input("chip", format!("memory.dram: {e}")))?;
         let timings = Arc::new(timings);
-        let partitions = (0..spec.partitions)
-            .map(|_| {
+        let partitions = self
+            .slices_after_copies(&spec)
+            .into_iter()
+            .map(|l2| {
                 Partition::new(
                     Arc::clone(&spec),
                     chip.clocks(),
                     Arc::clone(&programs),
                     Arc::clone(&timings),
                     Arc::clone(&self.memory),
+                    l2,
                 )
             })
             .collect();
@@ -187,7 +194,34 @@ impl Context {
             self.outputs.push(ContextOutput::Completed(grid));
         }
         self.gather(&mut engine, result.is_ok());
+        if result.is_ok() {
+            self.slices = engine.partitions().map(Partition::take_l2).collect();
+        }
         result
+    }
+
+    /// The slices of L2 with what is left in them from earlier runs, after what the host copied
+    /// to the device since: such bytes pass through L2 and stay, or make it forget.
+    fn slices_after_copies(&mut self, spec: &MemorySpec) -> Vec<Cache> {
+        let mut slices = std::mem::take(&mut self.slices);
+        slices.resize_with(spec.partitions as usize, || Cache::new(&spec.l2));
+        let mapping = Mapping::new(spec);
+        for (address, bytes) in self.copies.drain(..) {
+            for line in (address & !127..address + bytes).step_by(128) {
+                let (partition, local) = mapping.place(line);
+                let slice = &mut slices[partition as usize];
+                let set = slice.set_of(local / 128);
+                if spec.copies_fill_l2 {
+                    let mut data = [0; 128];
+                    self.memory.read_line(line, u128::MAX, &mut data);
+                    slice.fill(set, line, &data);
+                } else {
+                    slice.forget(set, line);
+                }
+            }
+        }
+        slices.iter_mut().for_each(|slice| slice.stats = CacheStats::default());
+        slices
     }
 }
 

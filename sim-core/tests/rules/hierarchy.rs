@@ -131,6 +131,36 @@ fn dev_create_dio_create_link_newctx_link_newvm_contexts_share_nothing() {
     assert_eq!(bytes, [9; 128], "nor written");
 }
 
+/// L2 outlives a run, and copies of the host pass through it: what a kernel reads is what was
+/// written last, by a kernel or the host, and comes from L2 where the chip says so.
+#[test]
+fn l2_outlives_a_run_and_copies_pass_through_it() {
+    for fill in [true, false] {
+        let text = module("", "ld.global.cg.u32 %r, [%own];\nadd.u32 %r, %r, 1;");
+        let chip = chip(|c| c.memory.copies_fill_l2 = fill);
+        let mut run = Run::new(device(chip, "crs_stack"), &text, false, 32);
+        let mut misses = Vec::new();
+        let mut step = |run: &mut Run, host: Option<u32>, expected: u32| {
+            let (context, out) = (run.context, run.out);
+            if let Some(value) = host {
+                let context = run.device.context(context).expect("it exists");
+                context.write(out, &value.to_le_bytes().repeat(32));
+            }
+            run.launch(1, 32, false).expect("allowed");
+            run.wait().unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(run.words(), vec![expected; 32], "copies fill L2: {fill}");
+            misses.push(run.device.context(context).expect("it exists").report().memory.l2.misses);
+        };
+        step(&mut run, None, 1);
+        step(&mut run, None, 2);
+        step(&mut run, Some(40), 41);
+        step(&mut run, Some(50), 51);
+        step(&mut run, None, 52);
+        // Counters add up over runs; before the first, nobody wrote.
+        assert_eq!(misses, if fill { vec![1; 5] } else { vec![1, 1, 2, 3, 3] });
+    }
+}
+
 #[test]
 fn dev_destroy_dio_destroy_dev_cin_frees_the_contexts_memory() {
     let small = chip(|c| c.limits.global_mem_size = 1 << 20);
