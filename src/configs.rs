@@ -13,11 +13,20 @@ use sim_memory::programs::{ProgramSet, TEXTS};
 pub const CHIPS: &[(&str, &str)] = &[
     ("gtx480", include_str!("../configs/chips/gtx480.yaml")),
     ("qv100", include_str!("../configs/chips/qv100.yaml")),
+    ("v100", include_str!("../configs/chips/v100.yaml")),
+    ("rtx2080ti", include_str!("../configs/chips/rtx2080ti.yaml")),
+    ("a100", include_str!("../configs/chips/a100.yaml")),
+    ("gh200", include_str!("../configs/chips/gh200.yaml")),
 ];
 
 /// Shipped cost tables by name.
-const ISAS: &[(&str, &str)] =
-    &[("2.0", include_str!("../configs/isa/2.0.yaml")), ("7.0", include_str!("../configs/isa/7.0.yaml"))];
+const ISAS: &[(&str, &str)] = &[
+    ("2.0", include_str!("../configs/isa/2.0.yaml")),
+    ("7.0", include_str!("../configs/isa/7.0.yaml")),
+    ("7.5", include_str!("../configs/isa/7.5.yaml")),
+    ("8.0", include_str!("../configs/isa/8.0.yaml")),
+    ("9.0", include_str!("../configs/isa/9.0.yaml")),
+];
 
 /// Reads a text file.
 pub fn read(path: &Path) -> Result<Source, Diagnostic> {

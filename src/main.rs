@@ -6,6 +6,7 @@ mod host;
 mod reference;
 mod run;
 mod simulate;
+mod study;
 mod summary;
 
 use std::process::ExitCode;

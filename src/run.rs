@@ -95,6 +95,27 @@ pub fn run(args: &RunArgs) -> u8 {
     }
 }
 
+/// Runs to the end and gives what it came to, with the chip it ran on.
+///
+/// # Errors
+/// Bad input, a run that stopped early, a result that differs.
+pub fn measure(args: &RunArgs) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnostic>> {
+    let Prepared { job, chip, costs, options, .. } = prepare(args)?;
+    let unseen = |_: u64, _: u64, _: u64| {};
+    let outcome = match simulate(&job, Arc::clone(&chip), costs, options, &STOP, &unseen) {
+        Ok(outcome) => outcome,
+        Err(SimError::Input(errors)) => return Err(errors),
+        Err(other) => return Err(vec![Diagnostic::error("run", other.to_string())]),
+    };
+    if let Some(stopped) = &outcome.stopped {
+        return Err(vec![Diagnostic::error("run", stopped.to_string())]);
+    }
+    match &outcome.verdict {
+        Some(Verdict::Fail(difference)) => Err(vec![Diagnostic::error("run", difference.clone())]),
+        _ => Ok((outcome, chip)),
+    }
+}
+
 struct Prepared {
     job: Job,
     variant: String,

@@ -160,6 +160,28 @@ fn loads_are_counted_alike_at_every_level() {
     assert!(fastest.is_sorted(), "{fastest:?}");
 }
 
+/// Latencies, capacities and bandwidths of the chips are those published; the table names the
+/// run of each figure.
+#[test]
+fn published_measurements_are_met() {
+    let output = warpsim(&["study", "microbenchmarks", "--gated", "--json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = rows.as_array().expect("a list");
+    let failed: Vec<_> = rows.iter().filter(|row| row["holds"] != true).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert_eq!(output.status.code(), Some(0));
+    for chip in ["v100", "rtx2080ti", "a100", "gh200"] {
+        for measurement in ["L1 latency", "L2 latency", "DRAM latency", "L1 capacity", "L2 capacity"] {
+            let row = rows.iter().find(|row| row["chip"] == chip && row["measurement"] == measurement);
+            assert!(row.is_some(), "{measurement} of {chip}");
+        }
+    }
+    assert!(rows.len() >= 67, "{}", rows.len());
+    let output = warpsim(&["study", "microbenchmarks", "--chip", "gtx9"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("rtx2080ti"));
+}
+
 #[test]
 fn exit_statuses_and_messages() {
     let cases: [(&[&str], i32, &str); 8] = [

@@ -25,10 +25,10 @@ def library(package, pattern):
 
 def nvrtc(lib, source, name, arch):
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
-    text = (here / "common/prelude.cuh").read_text()
-    names = (ctypes.c_char_p * 1)(b"../common/prelude.cuh")
-    texts = (ctypes.c_char_p * 1)(text.encode())
-    lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 1, texts, names)
+    headers = [f"../common/{header.name}".encode() for header in sorted((here / "common").glob("*.cuh"))]
+    names = (ctypes.c_char_p * len(headers))(*headers)
+    texts = (ctypes.c_char_p * len(headers))(*[(here / "x" / h.decode()).resolve().read_bytes() for h in headers])
+    lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), len(headers), texts, names)
     options = (ctypes.c_char_p * 2)(f"--gpu-architecture=compute_{arch}".encode(), b"--fmad=false")
     status = lib.nvrtcCompileProgram(program, 2, options)
     lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))

@@ -36,6 +36,8 @@ struct Queued {
     row: u64,
     /// Its bank opened the row for it.
     opened: bool,
+    /// Bursts to move still.
+    left: u32,
 }
 
 /// The last commands of one kind at one place, latest first; 0 is none, others are one cycle up.
@@ -107,6 +109,10 @@ pub struct DramChannel {
     wrote: bool,
     bus_free: DramCycle,
     row_miss: DramCycle,
+    /// From precharge to activate.
+    precharge: DramCycle,
+    /// Bursts of one bank group come slower than those of several.
+    one_by_one: bool,
     /// When the next refresh is due, and how many were.
     refresh_due: DramCycle,
     refreshed: u64,
@@ -134,6 +140,8 @@ impl DramChannel {
             wrote: false,
             bus_free: 0,
             row_miss: timings.row_miss(),
+            precharge: timings.delay(Level::Bank, Precharge, Activate),
+            one_by_one: timings.column_delay(Level::BankGroup) > timings.column_delay(Level::Channel),
             refresh_due: 0,
             refreshed: 0,
             ready: vec![None; banks],
@@ -155,7 +163,7 @@ impl DramChannel {
     pub fn push(&mut self, request: DramRequest, now: DramCycle) {
         let (bank, row) = self.place(request.address);
         let queue = if request.write { &mut self.writes } else { &mut self.reads };
-        queue.push_back(Queued { request, bank, row, opened: false });
+        queue.push_back(Queued { request, bank, row, opened: false, left: request.bursts.max(1) });
         self.occupancy.set(self.queued(), now);
     }
 
@@ -195,9 +203,18 @@ impl DramChannel {
     /// is high or no read waits. Gives the request with the cycle its last byte has crossed the
     /// bus.
     pub fn choose(&mut self, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
-        if self.next_decision()? > now {
-            return None;
+        while self.next_decision()? <= now {
+            let served = self.serve(now);
+            if served.is_some() {
+                return served;
+            }
         }
+        None
+    }
+
+    /// One decision. Where bursts of one bank group come slower than the data bus could take
+    /// them, it is about one burst, so that those of other groups fill the gaps.
+    fn serve(&mut self, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
         self.refresh(now);
         let limits = &self.spec.write_queue;
         let level = if self.draining { limits.low } else { limits.high };
@@ -207,14 +224,21 @@ impl DramChannel {
         self.open_rows(writes, seen as usize, now);
         let late = self.overtaken[usize::from(writes)] >= self.spec.overtaking_limit;
         let chosen = if late { 0 } else { self.first_ready(writes, seen as usize, now) };
-        let overtaken = &mut self.overtaken[usize::from(writes)];
-        *overtaken = if chosen == 0 { 0 } else { *overtaken + 1 };
-        let entry = self.queue_mut(writes).remove(chosen)?;
-        self.occupancy.set(self.queued(), now);
-        let Queued { request, bank, row, opened } = entry;
+        let one_by_one = self.one_by_one;
+        let entry = self.queue_mut(writes).get_mut(chosen)?;
+        let Queued { request, bank, row, opened, left } = *entry;
+        let bursts = if one_by_one { 1 } else { left };
+        entry.left -= bursts;
+        let whole = entry.left == 0;
+        if whole {
+            self.queue_mut(writes).remove(chosen);
+            let overtaken = &mut self.overtaken[usize::from(writes)];
+            *overtaken = if chosen == 0 { 0 } else { *overtaken + 1 };
+            self.occupancy.set(self.queued(), now);
+        }
         if self.banks[bank] != Some(row) {
             self.open(bank, row, now);
-        } else if !opened {
+        } else if !opened && whole {
             self.stats.row_hits += 1;
         }
         let t = &self.timings;
@@ -222,7 +246,6 @@ impl DramChannel {
             true => (Command::Write, t.write_latency),
             false => (Command::Read, t.read_latency),
         };
-        let bursts = request.bursts.max(1);
         let mut start = now;
         for _ in 0..bursts {
             start = self.issue(command, bank, now);
@@ -234,6 +257,9 @@ impl DramChannel {
         self.wrote = request.write;
         stats.bytes += u64::from(bursts) * u64::from(self.spec.burst_bytes);
         stats.busy_cycles += u64::from(bursts) * u64::from(self.spec.burst_cycles);
+        if !whole {
+            return None;
+        }
         *if request.write { &mut stats.writes } else { &mut stats.reads } += 1;
         Some((request, end))
     }
@@ -242,7 +268,10 @@ impl DramChannel {
         if writes { &mut self.writes } else { &mut self.reads }
     }
 
-    /// Row commands: a bank whose open row no request asks for opens that of its oldest.
+    /// Row commands: a bank whose open row no request asks for opens that of its oldest. Commands
+    /// are placed no further ahead than the scheduler looks, since those of other banks keep
+    /// their distance from them: a bank in refresh waits. If none can be opened so soon and no
+    /// row is open, the first that can be is.
     fn open_rows(&mut self, writes: bool, seen: usize, now: DramCycle) {
         let queue = if writes { &self.writes } else { &self.reads };
         let mut wanted = 0u64;
@@ -255,15 +284,38 @@ impl DramChannel {
         if !others {
             return;
         }
+        let mut open = wanted != 0;
+        let mut first: Option<(DramCycle, usize)> = None;
         for place in 0..queue.len().min(seen) {
-            let entry = &mut self.queue_mut(writes)[place];
-            let (bank, row) = (entry.bank, entry.row);
-            if wanted >> bank & 1 == 0 {
-                entry.opened = true;
-                wanted |= 1 << bank;
+            let Queued { bank, row, .. } = self.queue_mut(writes)[place];
+            if wanted >> bank & 1 == 1 {
+                continue;
+            }
+            wanted |= 1 << bank;
+            let at = self.opening(bank, now);
+            if at <= now + self.row_miss {
+                self.queue_mut(writes)[place].opened = true;
                 self.open(bank, row, now);
+                open = true;
+            } else if first.is_none_or(|(least, _)| at < least) {
+                first = Some((at, place));
             }
         }
+        if let (false, Some((_, place))) = (open, first) {
+            let entry = &mut self.queue_mut(writes)[place];
+            entry.opened = true;
+            let (bank, row) = (entry.bank, entry.row);
+            self.open(bank, row, now);
+        }
+    }
+
+    /// When a bank can activate another row.
+    fn opening(&self, bank: usize, now: DramCycle) -> DramCycle {
+        let activate = self.earliest(Command::Activate, bank, now);
+        if self.banks[bank].is_none() {
+            return activate;
+        }
+        activate.max(self.earliest(Command::Precharge, bank, now) + self.precharge)
     }
 
     /// Opens a row, after closing the one that is open.

@@ -38,6 +38,33 @@ enum Command {
     Policies,
     /// Shows what a chip is made of.
     Inspect(InspectArgs),
+    /// Runs many simulations for one table.
+    #[command(subcommand)]
+    Study(StudyCommand),
+}
+
+#[derive(Subcommand)]
+enum StudyCommand {
+    /// Runs the microbenchmarks and sets their results beside published measurements. Exit status
+    /// 1 if one that must agree does not.
+    Microbenchmarks(MicrobenchmarkArgs),
+}
+
+/// Options of `study microbenchmarks`.
+#[derive(Args, Clone, Debug)]
+pub struct MicrobenchmarkArgs {
+    /// Only these chips.
+    #[arg(long, value_delimiter = ',')]
+    pub chip: Vec<String>,
+    /// Only the rows that must agree.
+    #[arg(long)]
+    pub gated: bool,
+    /// Simulations at a time; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Prints a JSON list instead of a table.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `inspect`.
@@ -160,11 +187,26 @@ pub fn main() -> ExitCode {
         Command::Chips => chips(),
         Command::Policies => policies(),
         Command::Inspect(args) => inspect::memory(&args),
+        Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
     };
     ExitCode::from(code)
 }
 
-fn table(header: &[&str]) -> comfy_table::Table {
+/// Arguments of `run`, as they would be typed.
+///
+/// # Errors
+/// What is wrong with them, in clap's words.
+pub fn run_args(words: &[String]) -> Result<RunArgs, String> {
+    let line = ["warpsim", "run"].into_iter().map(str::to_string).chain(words.iter().cloned());
+    match Cli::try_parse_from(line) {
+        Ok(Cli { command: Command::Run(args) }) => Ok(*args),
+        Ok(_) => Err("not a run".to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A table for people.
+pub fn table(header: &[&str]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.set_header(header.to_vec());
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);

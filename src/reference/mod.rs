@@ -1,6 +1,7 @@
 //! References: what workloads should compute, computed on the host in the plainest way.
 
 mod kernels;
+mod microbenchmarks;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,12 +32,12 @@ pub type Reference = fn(&Inputs<'_>) -> Result<HostBuffer, ReferenceError>;
 
 /// The reference of a name.
 pub fn find(name: &str) -> Option<Reference> {
-    kernels::ALL.iter().find(|(n, _)| *n == name).map(|(_, f)| *f)
+    kernels::ALL.iter().chain(microbenchmarks::ALL).find(|(n, _)| *n == name).map(|(_, f)| *f)
 }
 
 /// All names.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    kernels::ALL.iter().map(|(name, _)| *name)
+    kernels::ALL.iter().chain(microbenchmarks::ALL).map(|(name, _)| *name)
 }
 
 impl Inputs<'_> {

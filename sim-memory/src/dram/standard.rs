@@ -196,15 +196,23 @@ impl DramTimings {
     /// Cycles from a precharge to the data of a read: what a scheduler must look ahead to hide
     /// a row miss.
     pub fn row_miss(&self) -> u64 {
-        let bank = |preceding, following| {
-            let rows = self.constraints.iter().filter(|row| {
-                row.level == Level::Bank && row.preceding == preceding && row.following == following
-            });
-            rows.map(|row| row.latency).max().unwrap_or(0)
-        };
-        bank(Command::Precharge, Command::Activate)
-            + bank(Command::Activate, Command::Read)
+        let delay = |preceding, following| self.delay(Level::Bank, preceding, following);
+        delay(Command::Precharge, Command::Activate)
+            + delay(Command::Activate, Command::Read)
             + self.read_latency
+    }
+
+    /// Cycles from a read to the next within one bank, bank group or the channel.
+    pub fn column_delay(&self, level: Level) -> u64 {
+        self.delay(level, Command::Read, Command::Read)
+    }
+
+    /// The longest of the constraints between the last of one command and another at a level.
+    pub fn delay(&self, level: Level, preceding: Command, following: Command) -> u64 {
+        let rows = self.constraints.iter().filter(|row| {
+            (row.level, row.preceding, row.following, row.window) == (level, preceding, following, 1)
+        });
+        rows.map(|row| row.latency).max().unwrap_or(0)
     }
 }
 

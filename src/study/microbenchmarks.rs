@@ -1,0 +1,312 @@
+//! `study microbenchmarks`: our figures beside published measurements, with the error. What is
+//! measured, and what was published, is data.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+use sim_frontend::chip::ChipSpec;
+use sim_frontend::diagnostic::{Diagnostic, Source};
+
+use crate::cli::{MicrobenchmarkArgs, complain, run_args, status, table};
+use crate::run::measure;
+use crate::simulate::Outcome;
+
+const DATA: &str = include_str!("../../data/microbenchmarks.yaml");
+
+/// The file of measurements.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: u32,
+    /// What the short names of sources mean.
+    sources: BTreeMap<String, String>,
+    measurements: Vec<Measurement>,
+}
+
+/// One thing that can be measured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Measurement {
+    name: String,
+    unit: String,
+    /// Arguments of `warpsim run`, without the chip.
+    run: String,
+    value: Value,
+    published: Vec<Published>,
+}
+
+/// How a run's outcome becomes a figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Value {
+    /// An element of the buffer `cycles`, divided.
+    Cycles {
+        #[serde(default)]
+        index: usize,
+        per: f64,
+    },
+    /// The largest of these parameters `n` for which the time of a step is still that of the
+    /// first, each with a run of its own, in KiB of `n * stride`.
+    Knee { n: Vec<u64>, stride: u64, per: f64 },
+    /// Cycles that each further way costs, over runs with these `ways`; they must lie on a line.
+    Slope { ways: Vec<u32>, per: f64 },
+    /// Gigabytes a second of a whole run, launch included, as a host would time it; or per cent of
+    /// what the data buses can move.
+    Bandwidth {
+        bytes: f64,
+        #[serde(default)]
+        of_peak: bool,
+    },
+    /// Operations a core cycle: what a run of twice `rounds` does more, by the time it takes more.
+    Rate { rounds: u32, operations: f64 },
+}
+
+/// A published figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Published {
+    chip: String,
+    /// Without one, ours is printed alone.
+    #[serde(default)]
+    value: Option<f64>,
+    /// Changes to the run, as further arguments.
+    #[serde(default)]
+    run: Option<String>,
+    /// Changes to how the figure is made.
+    #[serde(default)]
+    how: Option<Value>,
+    /// Ours must lie within so many per cent.
+    #[serde(default)]
+    within: Option<f64>,
+    /// Ours must lie between these.
+    #[serde(default)]
+    between: Option<[f64; 2]>,
+    #[serde(default)]
+    source: Option<String>,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    measurement: String,
+    chip: String,
+    unit: String,
+    ours: Option<f64>,
+    published: Option<f64>,
+    /// Per cent of the published figure.
+    error: Option<f64>,
+    /// What must hold.
+    gate: Option<String>,
+    holds: Option<bool>,
+    source: Option<String>,
+    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &MicrobenchmarkArgs) -> u8 {
+    let source = Source::new("data/microbenchmarks.yaml", DATA);
+    let file: File = match sim_frontend::yaml::read(&source) {
+        Ok(file) => file,
+        Err(error) => {
+            complain(&[error]);
+            return status::BAD_INPUT;
+        }
+    };
+    let wanted: Vec<(&Measurement, &Published)> = file
+        .measurements
+        .iter()
+        .flat_map(|measurement| measurement.published.iter().map(move |published| (measurement, published)))
+        .filter(|(_, p)| args.chip.is_empty() || args.chip.contains(&p.chip))
+        .filter(|(_, p)| !args.gated || p.within.is_some() || p.between.is_some())
+        .collect();
+    if file.schema != 1 || wanted.is_empty() {
+        let chips = crate::configs::CHIPS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let message = format!("there is nothing to measure on {}; chips: {chips}", args.chip.join(", "));
+        complain(&[Diagnostic::error("study", message)]);
+        return status::BAD_INPUT;
+    }
+    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let rows = all(&wanted, jobs.max(1));
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows).unwrap_or_default());
+    } else {
+        show(&rows, &file.sources);
+    }
+    let bad = rows.iter().any(|row| row.holds == Some(false) || row.failure.is_some());
+    if bad { status::DIFFERS } else { status::DONE }
+}
+
+/// Measures all, `jobs` at a time; rows keep the order of the file.
+fn all(wanted: &[(&Measurement, &Published)], jobs: usize) -> Vec<Row> {
+    let next = AtomicUsize::new(0);
+    let rows = Mutex::new(vec![None; wanted.len()]);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.min(wanted.len()) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&(measurement, published)) = wanted.get(at) else { break };
+                    let row = row(measurement, published);
+                    if let Ok(mut rows) = rows.lock() {
+                        rows[at] = Some(row);
+                    }
+                }
+            });
+        }
+    });
+    rows.into_inner().unwrap_or_default().into_iter().flatten().collect()
+}
+
+fn row(measurement: &Measurement, published: &Published) -> Row {
+    let words = format!(
+        "{} --chip {} {}",
+        measurement.run,
+        published.chip,
+        published.run.as_deref().unwrap_or_default()
+    );
+    let how = published.how.as_ref().unwrap_or(&measurement.value);
+    let (ours, failure) = match figure(how, words.trim()) {
+        Ok(figure) => (Some(figure), None),
+        Err(why) => (None, Some(why)),
+    };
+    let error = ours.zip(published.value).map(|(ours, theirs)| (ours / theirs - 1.0) * 100.0);
+    let gate = match (published.within, published.between) {
+        (Some(within), _) => Some(format!("±{within} %")),
+        (_, Some([low, high])) => Some(format!("{low} to {high}")),
+        _ => None,
+    };
+    let holds = match (published.within, published.between) {
+        (Some(within), _) => Some(error.is_some_and(|error| error.abs() <= within + 1e-9)),
+        (_, Some([low, high])) => Some(ours.is_some_and(|ours| (low..=high).contains(&ours))),
+        _ => None,
+    };
+    Row {
+        measurement: measurement.name.clone(),
+        chip: published.chip.clone(),
+        unit: measurement.unit.clone(),
+        ours,
+        published: published.value,
+        error,
+        gate,
+        holds,
+        source: published.source.clone(),
+        command: format!("warpsim run {}", words.trim()),
+        failure,
+    }
+}
+
+fn show(rows: &[Row], sources: &BTreeMap<String, String>) {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.1}"));
+    let mut out = table(&["measurement", "chip", "unit", "ours", "published", "error", "gate", ""]);
+    for row in rows {
+        let verdict = match (row.holds, &row.failure) {
+            (_, Some(why)) => why.clone(),
+            (Some(true), _) => "holds".to_string(),
+            (Some(false), _) => "FAILS".to_string(),
+            (None, _) => String::new(),
+        };
+        let published = match &row.source {
+            Some(source) => format!("{} [{source}]", number(row.published)),
+            None => number(row.published),
+        };
+        out.add_row([
+            row.measurement.as_str(),
+            &row.chip,
+            &row.unit,
+            &number(row.ours),
+            &published,
+            &row.error.map_or(String::new(), |error| format!("{error:+.1} %")),
+            row.gate.as_deref().unwrap_or_default(),
+            &verdict,
+        ]);
+    }
+    println!("{out}");
+    let used = |name: &str| rows.iter().any(|row| row.source.as_deref() == Some(name));
+    for (name, text) in sources.iter().filter(|(name, _)| used(name)) {
+        println!("[{name}] {text}");
+    }
+    let gated = rows.iter().filter(|row| row.holds.is_some()).count();
+    let held = rows.iter().filter(|row| row.holds == Some(true)).count();
+    println!("{held} of {gated} gates hold");
+}
+
+/// One run of `warpsim run`.
+fn outcome(words: &str, more: &[String]) -> Result<(Outcome, std::sync::Arc<ChipSpec>), String> {
+    let mut line: Vec<String> = words.split_whitespace().map(str::to_string).collect();
+    line.extend(more.iter().flat_map(|setting| ["--set".to_string(), setting.clone()]));
+    let args = run_args(&line)?;
+    measure(&args).map_err(|errors| errors.first().map_or(String::new(), |error| error.message.clone()))
+}
+
+/// An element of the buffer `cycles` of a run.
+fn cycles(words: &str, more: &[String], index: usize) -> Result<f64, String> {
+    let (outcome, _) = outcome(&format!("{words} --dump cycles"), more)?;
+    let buffer = outcome.buffers.get("cycles").and_then(|buffer| buffer.as_u64());
+    let all = buffer.ok_or("there is no buffer `cycles` of u64")?;
+    all.get(index).map(|cycles| *cycles as f64).ok_or_else(|| format!("`cycles` has no element {index}"))
+}
+
+fn figure(how: &Value, words: &str) -> Result<f64, String> {
+    match how {
+        Value::Cycles { index, per } => Ok(cycles(words, &[], *index)? / per),
+        Value::Knee { n, stride, per } => knee(words, n, *stride, *per),
+        Value::Slope { ways, per } => slope(words, ways, *per),
+        Value::Bandwidth { bytes, of_peak } => {
+            let (outcome, chip) = outcome(words, &[])?;
+            let seconds = outcome.report.cycles as f64 / (chip.clocks().core_khz as f64 * 1e3);
+            let unit = if *of_peak { peak(&chip) / 100.0 } else { 1e9 };
+            Ok(bytes / seconds / unit)
+        }
+        Value::Rate { rounds, operations } => {
+            let run = |rounds: u32| outcome(words, &[format!("rounds={rounds}")]);
+            let ((one, _), (two, _)) = (run(*rounds)?, run(2 * rounds)?);
+            let more = two.report.cycles.saturating_sub(one.report.cycles) as f64;
+            Ok(operations / more)
+        }
+    }
+}
+
+/// Bytes a second of all data buses.
+fn peak(chip: &ChipSpec) -> f64 {
+    let dram = &chip.memory.dram;
+    let each =
+        f64::from(dram.burst_bytes) / f64::from(dram.burst_cycles) * chip.clocks().dram_khz as f64 * 1e3;
+    each * f64::from(chip.memory.partitions)
+}
+
+fn knee(words: &str, ns: &[u64], stride: u64, per: f64) -> Result<f64, String> {
+    let mut first = None;
+    let mut last = None;
+    for n in ns {
+        let steps = cycles(words, &[format!("n={n}"), format!("warm={}", n.next_multiple_of(8))], 0)? / per;
+        let least = *first.get_or_insert(steps);
+        if steps > least * 1.1 {
+            break;
+        }
+        last = Some(n * stride);
+    }
+    if last == ns.last().map(|n| n * stride) {
+        return Err("no footprint is slower than the first".into());
+    }
+    last.map(|bytes| bytes as f64 / 1024.0).ok_or_else(|| "no footprints".into())
+}
+
+fn slope(words: &str, ways: &[u32], per: f64) -> Result<f64, String> {
+    let mut points = Vec::new();
+    for way in ways {
+        points.push((f64::from(*way), cycles(words, &[format!("ways={way}")], 0)? / per));
+    }
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Err("no ways".into()) };
+    let slope = (last.1 - first.1) / (last.0 - first.0);
+    for (way, cycles) in &points {
+        let line = first.1 + slope * (way - first.0);
+        if (cycles - line).abs() > 0.02 * line {
+            return Err(format!("{way} ways take {cycles:.1} cycles, a line has {line:.1}"));
+        }
+    }
+    Ok(slope)
+}

@@ -1,0 +1,3 @@
+//! Commands that run many simulations for one table.
+
+pub mod microbenchmarks;
