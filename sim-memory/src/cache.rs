@@ -110,6 +110,23 @@ impl Cache {
         }
     }
 
+    /// A cache of no lines, that stands in for one taken away.
+    pub fn hollow() -> Self {
+        Self {
+            tags: Vec::new(),
+            order: LruOrder::new(0, 1),
+            firsts: Vec::new(),
+            lines: Vec::new(),
+            data: Vec::new(),
+            ways: 0,
+            sets: 1,
+            index: IndexFunction::Linear,
+            by_sets: Divisor::new(1),
+            fold: 0,
+            stats: CacheStats::default(),
+        }
+    }
+
     /// `eligible`: the set an address maps to. `number` is the line's number in this cache's
     /// share of memory [cache-eligible].
     pub fn set_of(&self, number: u64) -> u64 {

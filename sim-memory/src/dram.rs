@@ -7,6 +7,7 @@ mod standard;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::divide::Divisor;
 use crate::occupancy::{Occupancy, QueueStats};
 use crate::spec::DramSpec;
 use standard::{COMMANDS, LONGEST_WINDOW};
@@ -45,21 +46,31 @@ struct Queued {
 struct Recent([DramCycle; LONGEST_WINDOW]);
 
 impl Recent {
-    fn nth_last(&self, n: usize) -> Option<DramCycle> {
-        self.0[n - 1].checked_sub(1)
-    }
-
     /// Commands are decided in the order of requests, so one may lie before those noted already.
-    fn note(&mut self, at: DramCycle) {
+    /// No constraint looks back over more than `depth`.
+    #[inline]
+    fn note(&mut self, at: DramCycle, depth: usize) {
         let mut at = at + 1;
-        for slot in &mut self.0 {
+        for slot in self.0.iter_mut().take(depth) {
             if at > *slot {
                 std::mem::swap(slot, &mut at);
             }
-            if at == 0 {
-                break;
-            }
         }
+    }
+}
+
+/// A constraint as the search for a command's cycle reads it.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    preceding: usize,
+    /// Commands between it and the last.
+    back: usize,
+    latency: u64,
+}
+
+impl Rule {
+    fn new(row: &Constraint) -> Self {
+        Self { preceding: row.preceding as usize, back: row.window - 1, latency: row.latency }
     }
 }
 
@@ -93,14 +104,30 @@ pub struct DramStats {
 pub struct DramChannel {
     spec: DramSpec,
     timings: Arc<DramTimings>,
-    /// By the command that follows.
-    rules: [Vec<Constraint>; COMMANDS],
+    /// By the command that follows and the level: bank, bank group, channel.
+    rules: [[Vec<Rule>; 3]; COMMANDS],
+    /// By command: how far back constraints look.
+    depths: [usize; COMMANDS],
     /// By bank: the open row.
     banks: Vec<Option<u64>>,
+    /// By bank: the place of its group.
+    groups: Vec<usize>,
     /// Banks, then bank groups, then the channel.
     places: Vec<[Recent; COMMANDS]>,
+    /// How an address splits.
+    pieces: Divisor,
+    stripes: Divisor,
+    by_groups: Divisor,
+    by_banks: Divisor,
     reads: VecDeque<Queued>,
     writes: VecDeque<Queued>,
+    /// Reads before the scheduler's queue.
+    backlog: VecDeque<Queued>,
+    /// Of reads and of writes, by bank: how many are queued, and how many find their row open.
+    counts: [Vec<[u32; 2]>; 2],
+    /// Of reads and of writes: banks with requests that find their row open, and with others only.
+    hits: [u64; 2],
+    shut: [u64; 2],
     /// Writes go before reads until few are left.
     draining: bool,
     /// Reads, writes: how many went before the oldest.
@@ -112,12 +139,14 @@ pub struct DramChannel {
     /// From precharge to activate.
     precharge: DramCycle,
     /// Bursts of one bank group come slower than those of several.
-    one_by_one: bool,
+    slow_groups: bool,
     /// When the next refresh is due, and how many were.
     refresh_due: DramCycle,
     refreshed: u64,
-    /// By bank: when a column command could come.
-    ready: Vec<Option<DramCycle>>,
+    /// By bank group: when a column command could come.
+    ready: Vec<DramCycle>,
+    /// By bank group: its banks.
+    members: Vec<u64>,
     occupancy: Occupancy,
     stats: DramStats,
 }
@@ -129,22 +158,42 @@ impl DramChannel {
         let (banks, groups) = (spec.banks as usize, spec.bank_groups as usize);
         let mut channel = Self {
             rules: [Activate, Precharge, Read, Write, Refresh].map(|command| {
-                timings.constraints.iter().filter(|rule| rule.following == command).copied().collect()
+                [Level::Bank, Level::BankGroup, Level::Channel].map(|level| {
+                    let rows = timings.constraints.iter();
+                    let rows = rows.filter(|row| row.following == command && row.level == level);
+                    rows.map(Rule::new).collect()
+                })
+            }),
+            depths: [Activate, Precharge, Read, Write, Refresh].map(|command| {
+                let rows = timings.constraints.iter().filter(|row| row.preceding == command);
+                rows.map(|row| row.window).max().unwrap_or(0)
             }),
             banks: vec![None; banks],
+            groups: (0..banks).map(|bank| banks + bank % groups).collect(),
             places: vec![[Recent::default(); COMMANDS]; banks + groups + 1],
+            pieces: Divisor::new(u64::from(spec.group_interleave_bytes)),
+            stripes: Divisor::new(u64::from(spec.row_bytes) * u64::from(spec.bank_groups)),
+            by_groups: Divisor::new(u64::from(spec.bank_groups)),
+            by_banks: Divisor::new(u64::from(spec.banks / spec.bank_groups)),
             reads: VecDeque::new(),
             writes: VecDeque::new(),
+            backlog: VecDeque::new(),
+            counts: [vec![[0; 2]; banks], vec![[0; 2]; banks]],
+            hits: [0; 2],
+            shut: [0; 2],
             draining: false,
             overtaken: [0; 2],
             wrote: false,
             bus_free: 0,
             row_miss: timings.row_miss(),
             precharge: timings.delay(Level::Bank, Precharge, Activate),
-            one_by_one: timings.column_delay(Level::BankGroup) > timings.column_delay(Level::Channel),
+            slow_groups: timings.column_delay(Level::BankGroup) > timings.column_delay(Level::Channel),
             refresh_due: 0,
             refreshed: 0,
-            ready: vec![None; banks],
+            ready: vec![0; groups],
+            members: (0..groups)
+                .map(|group| (group..banks).step_by(groups).fold(0, |all, bank| all | 1 << bank))
+                .collect(),
             occupancy: Occupancy::default(),
             stats: DramStats::default(),
             spec: spec.clone(),
@@ -159,17 +208,28 @@ impl DramChannel {
         DramStats { queue: self.occupancy.stats(), ..self.stats }
     }
 
-    /// Queues a request.
+    /// Queues a request. Reads that find the scheduler's queue full wait before it, in order.
     pub fn push(&mut self, request: DramRequest, now: DramCycle) {
         let (bank, row) = self.place(request.address);
-        let queue = if request.write { &mut self.writes } else { &mut self.reads };
-        queue.push_back(Queued { request, bank, row, opened: false, left: request.bursts.max(1) });
+        let entry = Queued { request, bank, row, opened: false, left: request.bursts.max(1) };
+        if !request.write && self.reads.len() >= self.spec.queue as usize {
+            self.backlog.push_back(entry);
+        } else {
+            self.enter(entry);
+        }
         self.occupancy.set(self.queued(), now);
+    }
+
+    fn enter(&mut self, entry: Queued) {
+        let write = entry.request.write;
+        let open = u32::from(self.banks[entry.bank] == Some(entry.row));
+        self.queue_mut(write).push_back(entry);
+        self.count(write, entry.bank, |[queued, hits]| [queued + 1, hits + open]);
     }
 
     /// Requests queued.
     pub fn queued(&self) -> usize {
-        self.reads.len() + self.writes.len()
+        self.reads.len() + self.writes.len() + self.backlog.len()
     }
 
     /// The queue of writes takes another one.
@@ -181,14 +241,12 @@ impl DramChannel {
     /// meets the shorter column delay; the bank is mixed with the low bits of the row, so that
     /// power-of-two strides do not stay in one bank.
     fn place(&self, address: u64) -> (usize, u64) {
-        let groups = u64::from(self.spec.bank_groups);
-        let banks = u64::from(self.spec.banks) / groups;
-        let piece = u64::from(self.spec.group_interleave_bytes);
-        let stripe = address / (u64::from(self.spec.row_bytes) * groups);
-        let row = stripe / banks;
-        let group = (address / piece + stripe) % groups;
-        let bank = (stripe + row) % banks;
-        ((bank * groups + group) as usize, row)
+        let (piece, _) = self.pieces.divide(address);
+        let (stripe, _) = self.stripes.divide(address);
+        let (row, _) = self.by_banks.divide(stripe);
+        let (_, group) = self.by_groups.divide(piece + stripe);
+        let (_, bank) = self.by_banks.divide(stripe + row);
+        ((bank * self.by_groups.by() + group) as usize, row)
     }
 
     /// The first cycle at which the scheduler chooses again; `None` without requests.
@@ -220,48 +278,58 @@ impl DramChannel {
         let level = if self.draining { limits.low } else { limits.high };
         self.draining = self.writes.len() >= level as usize;
         let writes = self.draining || self.reads.is_empty();
-        let seen = if writes { limits.entries } else { self.spec.queue };
-        self.open_rows(writes, seen as usize, now);
-        let late = self.overtaken[usize::from(writes)] >= self.spec.overtaking_limit;
-        let chosen = if late { 0 } else { self.first_ready(writes, seen as usize, now) };
-        let one_by_one = self.one_by_one;
-        let entry = self.queue_mut(writes).get_mut(chosen)?;
-        let Queued { request, bank, row, opened, left } = *entry;
-        let bursts = if one_by_one { 1 } else { left };
-        entry.left -= bursts;
-        let whole = entry.left == 0;
-        if whole {
-            self.queue_mut(writes).remove(chosen);
-            let overtaken = &mut self.overtaken[usize::from(writes)];
-            *overtaken = if chosen == 0 { 0 } else { *overtaken + 1 };
-            self.occupancy.set(self.queued(), now);
-        }
-        if self.banks[bank] != Some(row) {
-            self.open(bank, row, now);
-        } else if !opened && whole {
-            self.stats.row_hits += 1;
+        let kind = usize::from(writes);
+        self.open_rows(writes, now);
+        let late = self.overtaken[kind] >= self.spec.overtaking_limit;
+        let chosen = if late { 0 } else { self.first_ready(writes, now) };
+        let entry = *self.queue_mut(writes).get(chosen)?;
+        if self.banks[entry.bank] != Some(entry.row) {
+            self.open(entry.bank, entry.row, now);
+            self.queue_mut(writes)[chosen].opened = true;
         }
         let t = &self.timings;
-        let (command, delay) = match request.write {
+        let (command, delay) = match writes {
             true => (Command::Write, t.write_latency),
             false => (Command::Read, t.read_latency),
         };
-        let mut start = now;
-        for _ in 0..bursts {
-            start = self.issue(command, bank, now);
-        }
-        let end = start + delay + u64::from(self.spec.burst_cycles);
-        self.bus_free = self.bus_free.max(end);
-        let stats = &mut self.stats;
-        stats.turnarounds += u64::from(self.wrote != request.write);
-        self.wrote = request.write;
-        stats.bytes += u64::from(bursts) * u64::from(self.spec.burst_bytes);
-        stats.busy_cycles += u64::from(bursts) * u64::from(self.spec.burst_cycles);
-        if !whole {
+        let delay = delay + u64::from(self.spec.burst_cycles);
+        self.stats.turnarounds += u64::from(self.wrote != writes);
+        self.wrote = writes;
+        if self.slow_groups && entry.left > 1 {
+            self.queue_mut(writes)[chosen].left -= 1;
+            let end = self.issue(command, entry.bank, now) + delay;
+            self.moved(1, end);
             return None;
         }
-        *if request.write { &mut stats.writes } else { &mut stats.reads } += 1;
-        Some((request, end))
+        let entry = self.take(writes, chosen, now)?;
+        self.overtaken[kind] = if chosen == 0 { 0 } else { self.overtaken[kind] + 1 };
+        let mut end = now;
+        for _ in 0..entry.left {
+            end = self.issue(command, entry.bank, now) + delay;
+        }
+        self.moved(entry.left, end);
+        Some((entry.request, end))
+    }
+
+    /// Bursts have their place on the data bus, the last of them until `end`.
+    fn moved(&mut self, bursts: u32, end: DramCycle) {
+        self.bus_free = self.bus_free.max(end);
+        self.stats.bytes += u64::from(bursts) * u64::from(self.spec.burst_bytes);
+        self.stats.busy_cycles += u64::from(bursts) * u64::from(self.spec.burst_cycles);
+    }
+
+    /// Takes a request out of its queue.
+    fn take(&mut self, writes: bool, place: usize, now: DramCycle) -> Option<Queued> {
+        let entry = self.queue_mut(writes).remove(place)?;
+        self.stats.row_hits += u64::from(!entry.opened);
+        *if writes { &mut self.stats.writes } else { &mut self.stats.reads } += 1;
+        let hit = u32::from(self.banks[entry.bank] == Some(entry.row));
+        self.count(writes, entry.bank, |[queued, hits]| [queued - 1, hits - hit]);
+        if !writes && let Some(next) = self.backlog.pop_front() {
+            self.enter(next);
+        }
+        self.occupancy.set(self.queued(), now);
+        Some(entry)
     }
 
     fn queue_mut(&mut self, writes: bool) -> &mut VecDeque<Queued> {
@@ -272,26 +340,20 @@ impl DramChannel {
     /// are placed no further ahead than the scheduler looks, since those of other banks keep
     /// their distance from them: a bank in refresh waits. If none can be opened so soon and no
     /// row is open, the first that can be is.
-    fn open_rows(&mut self, writes: bool, seen: usize, now: DramCycle) {
-        let queue = if writes { &self.writes } else { &self.reads };
-        let mut wanted = 0u64;
-        let mut others = false;
-        for entry in queue.iter().take(seen) {
-            let open = self.banks[entry.bank] == Some(entry.row);
-            wanted |= u64::from(open) << entry.bank;
-            others |= !open;
-        }
-        if !others {
+    fn open_rows(&mut self, writes: bool, now: DramCycle) {
+        let mut shut = self.shut[usize::from(writes)];
+        if shut == 0 {
             return;
         }
-        let mut open = wanted != 0;
+        let mut open = self.hits[usize::from(writes)] != 0;
+        let queue = if writes { &self.writes } else { &self.reads };
         let mut first: Option<(DramCycle, usize)> = None;
-        for place in 0..queue.len().min(seen) {
+        for place in 0..queue.len() {
             let Queued { bank, row, .. } = self.queue_mut(writes)[place];
-            if wanted >> bank & 1 == 1 {
+            if shut >> bank & 1 == 0 {
                 continue;
             }
-            wanted |= 1 << bank;
+            shut &= !(1 << bank);
             let at = self.opening(bank, now);
             if at <= now + self.row_miss {
                 self.queue_mut(writes)[place].opened = true;
@@ -318,6 +380,26 @@ impl DramChannel {
         activate.max(self.earliest(Command::Precharge, bank, now) + self.precharge)
     }
 
+    fn count(&mut self, writes: bool, bank: usize, change: impl Fn([u32; 2]) -> [u32; 2]) {
+        let kind = usize::from(writes);
+        let count = &mut self.counts[kind][bank];
+        *count = change(*count);
+        let (hits, shut) = (count[1] > 0, count[0] > 0 && count[1] == 0);
+        self.hits[kind] = self.hits[kind] & !(1 << bank) | u64::from(hits) << bank;
+        self.shut[kind] = self.shut[kind] & !(1 << bank) | u64::from(shut) << bank;
+    }
+
+    /// The bank has this row open now.
+    fn has_open(&mut self, bank: usize, row: Option<u64>) {
+        self.banks[bank] = row;
+        for writes in [false, true] {
+            let queue = if writes { &self.writes } else { &self.reads };
+            let mine = queue.iter().filter(|entry| entry.bank == bank && row == Some(entry.row));
+            let hits = mine.count() as u32;
+            self.count(writes, bank, |[queued, _]| [queued, hits]);
+        }
+    }
+
     /// Opens a row, after closing the one that is open.
     fn open(&mut self, bank: usize, row: u64, now: DramCycle) {
         if self.banks[bank].is_some() {
@@ -327,33 +409,37 @@ impl DramChannel {
             self.stats.row_misses += 1;
         }
         self.issue(Command::Activate, bank, now);
-        self.banks[bank] = Some(row);
+        self.has_open(bank, Some(row));
     }
 
     /// The place in its queue of the request to serve.
-    fn first_ready(&mut self, writes: bool, seen: usize, now: DramCycle) -> usize {
+    fn first_ready(&mut self, writes: bool, now: DramCycle) -> usize {
         let command = if writes { Command::Write } else { Command::Read };
-        // No column command comes before this, whatever the bank.
-        let channel = self.places.len() - 1;
-        let least = self.bound(command, now, |level| (level == Level::Channel).then_some(channel));
-        self.ready.fill(None);
+        // What holds for all, then for the groups with open rows that are asked for.
+        let all = self.bound(command, 2, self.places.len() - 1, now);
+        let hits = self.hits[usize::from(writes)];
+        let mut least = DramCycle::MAX;
+        for group in 0..self.ready.len() {
+            if hits & self.members[group] != 0 {
+                let at = self.bound(command, 1, self.banks.len() + group, all);
+                self.ready[group] = at;
+                least = least.min(at);
+            }
+        }
         let queue = if writes { &self.writes } else { &self.reads };
         let mut best: Option<(DramCycle, usize)> = None;
-        for (place, entry) in queue.iter().take(seen).enumerate() {
+        for (place, entry) in queue.iter().enumerate() {
             let bank = entry.bank;
-            if self.banks[bank] != Some(entry.row) {
+            let of_group = self.ready[self.groups[bank] - self.banks.len()];
+            if self.banks[bank] != Some(entry.row) || best.is_some_and(|(at, _)| at <= of_group) {
                 continue;
             }
-            let at = match self.ready[bank] {
-                Some(at) => at,
-                None => self.earliest(command, bank, now),
-            };
-            self.ready[bank] = Some(at);
-            if best.is_none_or(|(least, _)| at < least) {
-                best = Some((at, place));
-            }
+            let at = self.bound(command, 0, bank, of_group);
             if at <= least {
-                break;
+                return place;
+            }
+            if best.is_none_or(|(best, _)| at < best) {
+                best = Some((at, place));
             }
         }
         best.map_or(0, |(_, place)| place)
@@ -362,37 +448,33 @@ impl DramChannel {
     /// Issues a command as early as the constraints allow, not before `now`.
     fn issue(&mut self, command: Command, bank: usize, now: DramCycle) -> DramCycle {
         let at = self.earliest(command, bank, now);
+        let depth = self.depths[command as usize];
         for place in self.places_of(bank) {
-            self.places[place][command as usize].note(at);
+            self.places[place][command as usize].note(at, depth);
         }
         at
     }
 
     fn earliest(&self, command: Command, bank: usize, now: DramCycle) -> DramCycle {
-        let [own, group, channel] = self.places_of(bank);
-        self.bound(command, now, |level| {
-            Some(match level {
-                Level::Bank => own,
-                Level::BankGroup => group,
-                Level::Channel => channel,
-            })
+        let places = self.places_of(bank);
+        (0..3).fold(now, |at, level| self.bound(command, level, places[level], at))
+    }
+
+    /// The first cycle from `at` on that the constraints of one level allow.
+    #[inline]
+    fn bound(&self, command: Command, level: usize, place: usize, at: DramCycle) -> DramCycle {
+        let place = &self.places[place];
+        self.rules[command as usize][level].iter().fold(at, |at, rule| {
+            match place[rule.preceding].0[rule.back] {
+                0 => at,
+                last => at.max(last - 1 + rule.latency),
+            }
         })
     }
 
-    fn bound(&self, command: Command, now: DramCycle, place: impl Fn(Level) -> Option<usize>) -> DramCycle {
-        let mut at = now;
-        for rule in &self.rules[command as usize] {
-            let Some(place) = place(rule.level) else { continue };
-            if let Some(last) = self.places[place][rule.preceding as usize].nth_last(rule.window) {
-                at = at.max(last + rule.latency);
-            }
-        }
-        at
-    }
-
+    #[inline]
     fn places_of(&self, bank: usize) -> [usize; 3] {
-        let (banks, groups) = (self.banks.len(), self.spec.bank_groups as usize);
-        [bank, banks + bank % groups, banks + groups]
+        [bank, self.groups[bank], self.places.len() - 1]
     }
 
     fn refresh_interval(&self) -> Option<DramCycle> {
@@ -420,8 +502,9 @@ impl DramChannel {
             let all = 0..self.banks.len();
             let one = (self.refreshed % each) as usize;
             for bank in if level == Level::Bank { one..one + 1 } else { all } {
-                if self.banks[bank].take().is_some() {
+                if self.banks[bank].is_some() {
                     self.issue(Command::Precharge, bank, at);
+                    self.has_open(bank, None);
                 }
             }
             self.issue(Command::Refresh, one, at);

@@ -261,11 +261,11 @@ impl Partition {
                 self.schedule_dram(now)?;
             }
             while let Some(&slot) = self.stalled.front()
-                && self.finds_mshr(slot)
+                && let Some(holder) = self.finds_mshr(slot)
             {
                 self.stalled.pop_front();
                 self.stalled_occupancy.set(self.stalled.len(), now);
-                self.begin(slot, now)?;
+                self.begin(slot, holder, now)?;
             }
         }
         Ok(())
@@ -287,7 +287,7 @@ impl Partition {
     /// L2's lines, for the partition of a later run, to be taken when idle and after
     /// [`flush_to_memory`](Self::flush_to_memory). Counters begin anew.
     pub fn take_l2(&mut self) -> Cache {
-        let mut l2 = std::mem::replace(&mut self.l2, Cache::new(&self.spec.l2));
+        let mut l2 = std::mem::replace(&mut self.l2, Cache::hollow());
         l2.stats = CacheStats::default();
         l2
     }
@@ -344,33 +344,36 @@ impl Partition {
         self.events.push(Reverse((at, self.sequence, event, slot)));
     }
 
-    /// An MSHR and a place at it are free, or it needs none.
-    fn finds_mshr(&self, slot: u32) -> bool {
+    /// An MSHR and a place at it are free, or it needs none: then the operation that holds its
+    /// line, if one does.
+    fn finds_mshr(&self, slot: u32) -> Option<Option<u32>> {
         let Instance { request, set, .. } = &self.instances[slot as usize];
-        if !request.is_load && request.atomic.is_none() {
-            return true;
-        }
-        match self.held.holder(*set, request.line) {
+        let holder = self.held.holder(*set, request.line);
+        let fetches = request.is_load || request.atomic.is_some();
+        let found = match holder {
+            _ if !fetches => true,
             Some((_, waiting)) => waiting < self.spec.l2.mshr_merges,
             None => self.fetching < self.spec.l2.mshrs || self.l2.is_cached(*set, request.line, request.mask),
-        }
+        };
+        found.then_some(holder.map(|(holder, _)| holder))
     }
 
     /// The slice works in order: behind one that is stalled, all are.
     fn start(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
-        if !self.stalled.is_empty() || !self.finds_mshr(slot) {
-            self.l2.stats.reservation_fails += 1;
-            self.stalled.push_back(slot);
-            self.stalled_occupancy.set(self.stalled.len(), now);
-            return Ok(());
+        if self.stalled.is_empty()
+            && let Some(holder) = self.finds_mshr(slot)
+        {
+            return self.begin(slot, holder, now);
         }
-        self.begin(slot, now)
+        self.l2.stats.reservation_fails += 1;
+        self.stalled.push_back(slot);
+        self.stalled_occupancy.set(self.stalled.len(), now);
+        Ok(())
     }
 
-    fn begin(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
-        let instance = &self.instances[slot as usize];
-        if let Some((holder, _)) = self.held.holder(instance.set, instance.request.line) {
-            if instance.request.is_load {
+    fn begin(&mut self, slot: u32, holder: Option<u32>, now: Cycle) -> Result<(), MemoryFault> {
+        if let Some(holder) = holder {
+            if self.instances[slot as usize].request.is_load {
                 self.l2.stats.merges += 1;
             }
             self.held.wait(holder, slot);

@@ -204,19 +204,29 @@ impl Context {
     /// to the device since: such bytes pass through L2 and stay, or make it forget.
     fn slices_after_copies(&mut self, spec: &MemorySpec) -> Vec<Cache> {
         let mut slices = std::mem::take(&mut self.slices);
+        let new = slices.is_empty();
         slices.resize_with(spec.partitions as usize, || Cache::new(&spec.l2));
         let mapping = Mapping::new(spec);
+        // What is followed by twice as much as L2 holds is not there any more.
+        let lasts = if spec.copies_fill_l2 { 2 * self.chip.limits.level2_cache_size } else { 0 };
+        let mut after: u64 = self.copies.iter().map(|(_, bytes)| *bytes).sum();
         for (address, bytes) in self.copies.drain(..) {
+            let past = after.saturating_sub(lasts).min(bytes);
+            after -= bytes;
+            let stays = (address + past) & !127;
             for line in (address & !127..address + bytes).step_by(128) {
+                if new && line < stays {
+                    continue;
+                }
                 let (partition, local) = mapping.place(line);
                 let slice = &mut slices[partition as usize];
                 let set = slice.set_of(local / 128);
-                if spec.copies_fill_l2 {
+                if line < stays || !spec.copies_fill_l2 {
+                    slice.forget(set, line);
+                } else {
                     let mut data = [0; 128];
                     self.memory.read_line(line, u128::MAX, &mut data);
                     slice.fill(set, line, &data);
-                } else {
-                    slice.forget(set, line);
                 }
             }
         }

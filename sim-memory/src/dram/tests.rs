@@ -133,13 +133,15 @@ fn each_constraint_holds_to_the_cycle() {
                 let mut channel = channel(&spec);
                 // A window's first command, and those between, far from any other rule.
                 for place in channel.places_of(0) {
-                    channel.places[place][rule.preceding as usize].note(1000);
+                    channel.places[place][rule.preceding as usize].note(1000, LONGEST_WINDOW);
                 }
                 for between in 1..rule.window as u64 {
                     let last = channel.places.len() - 1;
-                    channel.places[last][rule.preceding as usize].note(1000 + between);
+                    channel.places[last][rule.preceding as usize].note(1000 + between, LONGEST_WINDOW);
                 }
-                channel.rules[rule.following as usize].retain(|row| row.window == rule.window);
+                for rules in &mut channel.rules[rule.following as usize] {
+                    rules.retain(|row| row.back + 1 == rule.window);
+                }
                 channel.issue(rule.following, second, ask) - 1000
             };
             for (ask, expected) in [(1000, distance), (999 + distance, distance), (1000 + distance, distance)]
