@@ -51,13 +51,14 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let seconds = d.cycles as f64 / chip.clocks().core_khz as f64 / 1e3;
         let _ = writeln!(
             out,
-            "memory: {} accesses in {} lines; L1 hits {:.1} %, L2 hits {:.1} %; DRAM {} KiB, {:.1} GB/s, row hits {:.1} %",
+            "memory: {} accesses in {} lines; L1 hits {:.1} %, L2 hits {:.1} %; DRAM {} KiB, {:.1} GB/s of {:.0}, row hits {:.1} %",
             m.accesses,
             m.transactions,
             percent(m.l1.hits + m.l1.merges, m.l1.hits + m.l1.merges + m.l1.misses),
             percent(m.l2.hits + m.l2.merges, m.l2.hits + m.l2.merges + m.l2.misses),
             m.dram.bytes / 1024,
             m.dram.bytes as f64 / seconds / 1e9,
+            chip.dram_bandwidth() / 1e9,
             percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses + m.dram.row_conflicts)
         );
         let latencies: Vec<String> = Level::ALL

@@ -182,6 +182,77 @@ fn published_measurements_are_met() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("rtx2080ti"));
 }
 
+/// Outside the model: where results do not depend on the schedule, each byte of each buffer is
+/// what the functional run leaves there, on chips of every protocol.
+#[test]
+fn memory_ends_as_in_a_functional_run() {
+    let folder = std::env::temp_dir().join(format!("warpsim-bytes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let listed = json(&warpsim(&["workloads", "--json"]));
+    let mut compared = 0;
+    for workload in listed.as_array().expect("a list").iter().filter(|w| w["schedule"] != "dependent") {
+        let name = workload["name"].as_str().expect("a name");
+        for chip in ["gtx480", "a100"] {
+            let bytes = |more: &[&str]| -> Vec<Vec<u8>> {
+                let buffers = workload["buffers"].as_array().expect("a list").iter();
+                let files: Vec<_> = buffers.map(|b| folder.join(b.as_str().expect("a name"))).collect();
+                let dumps: Vec<String> = files
+                    .iter()
+                    .map(|file| format!("{}={}", file.file_name().expect("one").display(), file.display()))
+                    .collect();
+                let dumps = dumps.iter().flat_map(|dump| ["--dump", dump]);
+                let args: Vec<&str> = ["run", name, "--chip", chip]
+                    .into_iter()
+                    .chain(more.iter().copied())
+                    .chain(dumps)
+                    .collect();
+                let output = warpsim(&args);
+                assert!(output.status.success(), "{name} {chip}");
+                files.iter().map(|file| std::fs::read(file).expect("dumped")).collect()
+            };
+            // Not every workload has a program that gtx480 runs.
+            if chip == "gtx480" && !workload["variants"].to_string().contains("sm_20") {
+                continue;
+            }
+            let (timed, functional) = (bytes(&[]), bytes(&["--functional"]));
+            assert!(timed == functional, "{name} on {chip}");
+            compared += timed.len();
+        }
+    }
+    assert!(compared >= 100, "{compared}");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+/// Counters that say the same thing in two ways agree.
+#[test]
+fn memory_counters_agree() {
+    for (workload, chip) in [("sgemm_tiled", "gtx480"), ("histogram", "v100"), ("bitonic_sort", "gtx480")] {
+        let report = json(&warpsim(&["run", workload, "--chip", chip, "--json"]));
+        let memory = &report["memory"];
+        let n = |v: &serde_json::Value| v.as_u64().unwrap_or_default();
+        let turns = memory["on_chip_turns"].as_object().expect("turns");
+        let turns = || turns.iter().map(|(turns, count)| (turns.parse::<u64>().expect("a number"), n(count)));
+        assert_eq!(turns().map(|(_, count)| count).sum::<u64>(), n(&memory["on_chip_accesses"]));
+        let extra = turns().map(|(turns, count)| (turns - 1) * count).sum::<u64>();
+        assert_eq!(extra, n(&memory["conflict_cycles"]), "{workload}");
+        assert!(n(&memory["on_chip_accesses"]) > 0);
+        let loads: u64 = ["l1", "l2", "dram"].iter().map(|l| n(&memory["load_latency"][l]["count"])).sum();
+        let others = n(&memory["store_latency"]["count"]) + n(&memory["atomic_latency"]["count"]);
+        assert_eq!(loads + others, n(&memory["transactions"]), "{workload}");
+        assert_eq!(n(&memory["atomics"]) > 0, workload == "histogram");
+        assert_eq!(n(&memory["atomic_latency"]["count"]) > 0, workload == "histogram");
+        let queue = &memory["queues"]["l1_mshrs"];
+        assert!(n(&queue["most"]) > 0 && n(&queue["entry_cycles"]) >= n(&queue["most"]), "{workload}");
+    }
+    // Local memory is told apart.
+    let report = json(&warpsim(&["run", "nqueens", "--json"]));
+    let memory = &report["memory"];
+    let n = |key: &str| memory[key].as_u64().unwrap_or_default();
+    assert!(n("local_accesses") > 0 && n("local_accesses") <= n("accesses"));
+    let l1 = &memory["l1"];
+    assert!(l1["local_hits"].as_u64() > Some(0) && l1["local_hits"].as_u64() <= l1["hits"].as_u64());
+}
+
 #[test]
 fn exit_statuses_and_messages() {
     let cases: [(&[&str], i32, &str); 8] = [

@@ -61,6 +61,10 @@ pub struct MemoryReport {
     pub accesses: u64,
     /// Lines they were split into.
     pub transactions: u64,
+    /// Of the accesses, those to local memory.
+    pub local_accesses: u64,
+    /// Of the lines, those of local memory.
+    pub local_transactions: u64,
     /// Bytes asked for.
     pub bytes_useful: u64,
     /// Bytes between SMs and partitions, headers not counted.
@@ -69,10 +73,17 @@ pub struct MemoryReport {
     pub access_latency: u64,
     /// Latencies of transactions of loads in core cycles, by the level that had their bytes.
     pub load_latency: BTreeMap<&'static str, Percentiles>,
+    /// Latencies of transactions of stores until they were performed, in core cycles.
+    pub store_latency: Option<Percentiles>,
+    /// The same of atomics and reductions.
+    pub atomic_latency: Option<Percentiles>,
     /// Times an access waited for MSHRs or store tokens.
     pub blocked: u64,
     /// Accesses to shared, constant and parameter memory.
     pub on_chip_accesses: u64,
+    /// Those accesses by the turns they took: bank conflicts of so many ways, so many different
+    /// constants.
+    pub on_chip_turns: BTreeMap<u32, u64>,
     /// Extra cycles for bank conflicts and serialised constants.
     pub conflict_cycles: u64,
     /// Atomics at L2, by lane.

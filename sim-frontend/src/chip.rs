@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use sim_memory::shared::BankRule;
 use sim_memory::spec::{Clocks, LINE_BYTES, MemorySpec};
 
 use crate::diagnostic::{Diagnostic, Source};
@@ -212,6 +213,13 @@ impl ChipSpec {
         Clocks { core_khz: khz(self.clocks.core_mhz), dram_khz: khz(self.clocks.dram_mhz) }
     }
 
+    /// Bytes a second that the data buses of all DRAM channels can move.
+    pub fn dram_bandwidth(&self) -> f64 {
+        let dram = &self.memory.dram;
+        let each = f64::from(dram.burst_bytes) / f64::from(dram.burst_cycles);
+        each * self.clocks().dram_khz as f64 * 1e3 * f64::from(self.memory.partitions)
+    }
+
     /// What a block of `threads` takes.
     pub fn block_needs(&self, threads: u32, registers_per_thread: u32, shared: u32) -> BlockNeeds {
         let limits = &self.limits;
@@ -304,7 +312,12 @@ impl ChipSpec {
             "limits.LocalMemSize",
             "must not exceed 512 KiB",
         );
-        check(matches!(l.shared_mem_banks, 16 | 32), "limits.SharedMemBanks", "must be 16 or 32");
+        let banks = if self.memory.shared.banks == BankRule::HalfWarps { 16 } else { 32 };
+        check(
+            l.shared_mem_banks == banks,
+            "limits.SharedMemBanks",
+            "differs from memory.shared.banks: half_warps has 16, others 32",
+        );
         check(
             u64::from(self.memory.l1.size_bytes) == l.level1_cache_size,
             "limits.Level1CacheSize",

@@ -62,12 +62,49 @@ pub struct CacheStats {
     pub misses: u64,
     /// Those that waited for bytes on their way or for an earlier access to the line.
     pub merges: u64,
-    /// Reservations that found no way.
+    /// Of the hits, misses and merges, those of local memory.
+    pub local_hits: u64,
+    /// As above.
+    pub local_misses: u64,
+    /// As above.
+    pub local_merges: u64,
+    /// Reservations that found no way; at L2 also requests that found no MSHR.
     pub reservation_fails: u64,
     /// Lines that lost their place to others.
     pub evictions: u64,
     /// Dirty lines written back.
     pub write_backs: u64,
+}
+
+impl CacheStats {
+    /// A load or atomic looked for its bytes.
+    #[inline]
+    pub fn looked_up(&mut self, hit: bool, local: bool) {
+        self.hits += u64::from(hit);
+        self.misses += u64::from(!hit);
+        self.local_hits += u64::from(hit && local);
+        self.local_misses += u64::from(!hit && local);
+    }
+
+    /// A load waits for an earlier access to its line.
+    #[inline]
+    pub fn merged(&mut self, local: bool) {
+        self.merges += 1;
+        self.local_merges += u64::from(local);
+    }
+
+    /// Adds another cache's.
+    pub fn add(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.merges += other.merges;
+        self.local_hits += other.local_hits;
+        self.local_misses += other.local_misses;
+        self.local_merges += other.local_merges;
+        self.reservation_fails += other.reservation_fails;
+        self.evictions += other.evictions;
+        self.write_backs += other.write_backs;
+    }
 }
 
 /// A set-associative cache with LRU replacement behind `eligible` and `canEvict`.

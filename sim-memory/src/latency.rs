@@ -1,11 +1,12 @@
-//! How long loads took, by the level that had their bytes.
+//! How long accesses took: loads by the level that had their bytes, stores and atomics until they
+//! were performed.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::vocabulary::Cycle;
 
-/// Where the bytes of a load came from.
+/// Where the bytes of a load came from; or that it was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// L1 had them, or another access of the SM was fetching them.
@@ -14,26 +15,30 @@ pub enum Level {
     L2,
     /// DRAM.
     Dram,
+    /// A store.
+    Store,
+    /// An atomic or a reduction.
+    Atomic,
 }
 
 impl Level {
-    /// All levels with their names.
+    /// The levels of loads with their names.
     pub const ALL: [(&'static str, Level); 3] = [("l1", Level::L1), ("l2", Level::L2), ("dram", Level::Dram)];
 }
 
 /// The longest latency told apart, in core cycles; longer ones count as this one.
 const LONGEST: u64 = 1 << 20;
 
-/// Latencies of transactions of loads, from the access's issue to its bytes in the registers, in
-/// core cycles, within one part in a hundred.
+/// Latencies of transactions in core cycles, within one part in a hundred: of loads from the
+/// access's issue to its bytes in the registers, of others to the end of their programs.
 #[derive(Clone, Debug, Default)]
-pub struct Latencies([Option<Histogram<u32>>; 3]);
+pub struct Latencies([Option<Histogram<u32>>; 5]);
 
 impl Latencies {
-    /// A load from `level` took so many cycles.
+    /// A transaction took so many cycles.
     #[inline]
     pub fn record(&mut self, level: Level, cycles: Cycle) {
-        // Made with the first load: many SMs of a small launch never have one.
+        // Made with the first one: many SMs of a small launch never have one.
         self.0[level as usize].get_or_insert_with(empty).saturating_record(cycles);
     }
 

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
+use crate::address_space::LOCAL_PHYSICAL;
 use crate::atomics;
 use crate::cache::{Cache, CacheStats, Outcome};
 use crate::device_memory::DeviceMemory;
@@ -373,8 +374,9 @@ impl Partition {
 
     fn begin(&mut self, slot: u32, holder: Option<u32>, now: Cycle) -> Result<(), MemoryFault> {
         if let Some(holder) = holder {
-            if self.instances[slot as usize].request.is_load {
-                self.l2.stats.merges += 1;
+            let request = &self.instances[slot as usize].request;
+            if request.is_load {
+                self.l2.stats.merged(request.line >= LOCAL_PHYSICAL);
             }
             self.held.wait(holder, slot);
             return Ok(());
@@ -521,11 +523,7 @@ impl Partition {
             BExp::IsCachedL2 => {
                 let instance = &self.instances[index];
                 let cached = self.l2.is_cached(instance.set, instance.request.line, instance.request.mask);
-                if cached {
-                    self.l2.stats.hits += 1;
-                } else {
-                    self.l2.stats.misses += 1;
-                }
+                self.l2.stats.looked_up(cached, instance.request.line >= LOCAL_PHYSICAL);
                 cached
             }
         }

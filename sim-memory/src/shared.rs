@@ -1,5 +1,7 @@
 //! Shared memory of a thread block: bytes, banks, bank locks (CS §4.3).
 
+use serde::Deserialize;
+
 use crate::vocabulary::LaneMask;
 
 /// `SharedMem` of one block [env-readShared] [env-writeShared]: accesses outside its bytes are
@@ -59,6 +61,88 @@ impl SharedMemory {
         let banks: Vec<usize> = self.banks(address, size).collect();
         banks.into_iter().for_each(|bank| self.locked[bank] = false);
     }
+}
+
+/// What makes lanes meet in a bank of shared memory (CUDA C++ Programming Guide, shared memory by
+/// compute capability).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BankRule {
+    /// 32 banks of 32-bit words; lanes that read one word share it (2.x, 5.x and later).
+    #[default]
+    Words,
+    /// 16 banks of 32-bit words, each half-warp by itself. In a turn one word is broadcast, that of
+    /// the first lane left, and each other bank serves one lane (1.x).
+    HalfWarps,
+    /// 32 banks of 64-bit words that work on 32-bit words: words `i` and `i + 32` of an aligned
+    /// segment of 64 lie in one place of a bank (3.x, four-byte mode).
+    FourByteMode,
+    /// 32 banks of 64-bit words (3.x, eight-byte mode).
+    EightByteMode,
+}
+
+impl BankRule {
+    /// The turns the banks need for an access.
+    #[inline(always)]
+    pub fn turns(self, addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> u32 {
+        match self {
+            Self::Words => conflict_degree(addresses, lanes, bytes, 32),
+            Self::HalfWarps => half_warps(addresses, lanes, bytes),
+            Self::FourByteMode => {
+                let place = |word: u64| (word % 32, word / 64);
+                wide_banks(addresses, lanes, bytes, place)
+            }
+            Self::EightByteMode => {
+                let place = |word: u64| (word / 2 % 32, word / 64);
+                wide_banks(addresses, lanes, bytes, place)
+            }
+        }
+    }
+}
+
+/// Turns of 16 banks with one broadcast word a turn.
+fn half_warps(addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> u32 {
+    let mut turns = 0;
+    // Accesses of eight and sixteen bytes are split further, into words.
+    for word in 0..u64::from(bytes.div_ceil(4)) {
+        for half in [lanes & 0xffff, lanes & 0xffff_0000] {
+            let mut left = half;
+            while left != 0 {
+                let of = |lane: usize| addresses[lane] / 4 + word;
+                let broadcast = of(left.trailing_zeros() as usize);
+                let mut banks = 1u32 << (broadcast % 16);
+                for lane in (0..32).filter(|lane| half >> lane & 1 == 1) {
+                    let asked = left >> lane & 1 == 1;
+                    let bank = 1 << (of(lane) % 16);
+                    if asked && (of(lane) == broadcast || banks & bank == 0) {
+                        banks |= bank;
+                        left &= !(1 << lane);
+                    }
+                }
+                turns += 1;
+            }
+        }
+    }
+    turns
+}
+
+/// Turns of 32 banks of eight bytes, by bank and place of each word. Accesses of sixteen bytes go
+/// by half-warps.
+fn wide_banks(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, place: impl Fn(u64) -> (u64, u64)) -> u32 {
+    let groups = if bytes > 8 { [0xffff, 0xffff_0000] } else { [LaneMask::MAX, 0] };
+    let mut turns = 0;
+    for group in groups {
+        let mut asked: Vec<(u64, u64)> = (0..32)
+            .filter(|lane| lanes & group & 1 << lane != 0)
+            .flat_map(|lane| (0..u64::from(bytes.div_ceil(4))).map(move |word| addresses[lane] / 4 + word))
+            .map(&place)
+            .collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let banks = asked.chunk_by(|a, b| a.0 == b.0);
+        turns += banks.map(<[_]>::len).max().unwrap_or(0) as u32;
+    }
+    turns
 }
 
 /// The turns the banks need for an access: the most distinct words of one bank. Lanes that read
@@ -212,5 +296,84 @@ mod tests {
         assert_eq!(conflict_degree(&doubles, u32::MAX, 8, 32), 2);
         // Sixteen banks (compute capability 1.x) with a stride of two words.
         assert_eq!(conflict_degree(&at(2), 0xffff, 4, 16), 2);
+    }
+
+    /// Addresses of lanes by a function, all lanes, and the turns counted by hand from the guide's
+    /// rules.
+    fn cases(rule: BankRule, cases: &[(&str, u32, fn(u64) -> u64, LaneMask, u32)]) {
+        for (what, bytes, address, lanes, turns) in cases {
+            let at = std::array::from_fn(|lane| address(lane as u64));
+            assert_eq!(rule.turns(&at, *lanes, *bytes), *turns, "{rule:?}: {what}");
+        }
+    }
+
+    #[test]
+    fn turns_of_sixteen_banks_by_half_warps() {
+        let all = LaneMask::MAX;
+        cases(
+            BankRule::HalfWarps,
+            &[
+                ("a word a lane: one turn a half-warp", 4, |l| 4 * l, all, 2),
+                ("one half-warp only", 4, |l| 4 * l, 0xffff, 1),
+                ("one word for all: broadcast", 4, |_| 0, all, 2),
+                ("stride 2: two lanes a bank", 4, |l| 8 * l, all, 4),
+                ("stride 3: no bank twice", 4, |l| 12 * l, all, 2),
+                ("stride 16: all in one bank", 4, |l| 64 * l, all, 32),
+                ("stride 17: no bank twice", 4, |l| 68 * l, all, 2),
+                (
+                    "two words by halves of a half-warp: the second is no broadcast in the first turn,
+                  but one lane of its bank is served; the rest share the second turn's broadcast",
+                    4,
+                    |l| 4 * (l / 8 % 2),
+                    0xffff,
+                    2,
+                ),
+                ("two words of one bank: a turn each", 4, |l| 64 * (l % 2), 0xffff, 2),
+                ("bytes of four lanes a word: no multicast but the first word's", 1, |l| l, 0xffff, 4),
+                ("double: each word of a lane by itself, stride 2", 8, |l| 8 * l, 0xffff, 4),
+                ("no lane", 4, |l| l, 0, 0),
+            ],
+        );
+    }
+
+    #[test]
+    fn turns_of_wide_banks() {
+        let all = LaneMask::MAX;
+        cases(
+            BankRule::FourByteMode,
+            &[
+                ("a word a lane", 4, |l| 4 * l, all, 1),
+                ("stride 2: i and i + 32 of 64 share a place", 4, |l| 8 * l, all, 1),
+                ("stride 4: two segments of 64 words", 4, |l| 16 * l, all, 2),
+                ("stride 32: a pair shares a place", 4, |l| 128 * l, all, 16),
+                ("stride 33", 4, |l| 132 * l, all, 1),
+                ("one word for all", 4, |_| 64, all, 1),
+                (
+                    "words 32 apart across segments: 16 and 48 share, 48 and 80 do not",
+                    4,
+                    |l| 4 * (48 + 32 * (l % 2)),
+                    all,
+                    2,
+                ),
+                ("double a lane: 64 words of one segment", 8, |l| 8 * l, all, 1),
+                ("sixteen bytes a lane, by half-warps", 16, |l| 16 * l, all, 2),
+                ("stride 64: a turn a lane", 4, |l| 256 * l, all, 32),
+            ],
+        );
+        cases(
+            BankRule::EightByteMode,
+            &[
+                ("a word a lane: pairs share", 4, |l| 4 * l, all, 1),
+                ("double a lane", 8, |l| 8 * l, all, 1),
+                ("stride 2", 4, |l| 8 * l, all, 1),
+                ("stride 4: two lanes a bank", 4, |l| 16 * l, all, 2),
+                ("doubles at stride 2", 8, |l| 16 * l, all, 2),
+                ("stride 32 words: every second lane's bank", 4, |l| 128 * l, all, 16),
+                ("stride 33 words: banks 0, 16, 1, 17 …, lanes 31 apart meet none", 4, |l| 132 * l, all, 1),
+                ("stride 64 words: one bank", 4, |l| 256 * l, all, 32),
+                ("one word for all", 4, |_| 4, all, 1),
+                ("sixteen bytes a lane, by half-warps", 16, |l| 16 * l, all, 1 + 1),
+            ],
+        );
     }
 }

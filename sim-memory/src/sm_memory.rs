@@ -59,6 +59,10 @@ pub struct SmMemoryStats {
     pub accesses: u64,
     /// Lines they were split into.
     pub transactions: u64,
+    /// Of the accesses, those to local memory.
+    pub local_accesses: u64,
+    /// Of the lines, those of local memory.
+    pub local_transactions: u64,
     /// Bytes asked for by lanes, each byte of a line once.
     pub bytes_useful: u64,
     /// Bytes sent to and received from partitions, headers not counted.
@@ -192,6 +196,8 @@ impl SmMemory {
         port: &mut impl RegisterPort,
     ) -> Result<(), MemoryFault> {
         self.stats.accesses += 1;
+        let local = access.space == StateSpace::Local;
+        self.stats.local_accesses += u64::from(local);
         let operation =
             Operation::of(access.kind, access.space, access.cache_op, access.semantics, access.scope);
         let program = self.programs.select(operation);
@@ -252,6 +258,7 @@ impl SmMemory {
                 }
             }
             self.stats.transactions += 1;
+            self.stats.local_transactions += u64::from(local);
             self.stats.bytes_useful += u64::from(part.bytes.count_ones());
             let instance = Instance {
                 access: access.id,
@@ -443,7 +450,7 @@ impl SmMemory {
             && let Some((holder, _)) = self.held.holder(instance.set, instance.line)
         {
             if matches!(instance.kind, AccessKind::Load) {
-                self.l1.stats.merges += 1;
+                self.l1.stats.merged(instance.line >= LOCAL_PHYSICAL);
             }
             self.held.wait(holder, slot);
             return Ok(());
@@ -597,11 +604,7 @@ impl SmMemory {
             BExp::IsCachedL1 => {
                 let instance = &self.instances[index];
                 let cached = self.l1.is_cached(instance.set, instance.line, instance.mask);
-                if cached {
-                    self.l1.stats.hits += 1;
-                } else {
-                    self.l1.stats.misses += 1;
-                }
+                self.l1.stats.looked_up(cached, instance.line >= LOCAL_PHYSICAL);
                 cached
             }
         }
@@ -718,6 +721,12 @@ impl SmMemory {
 
     fn end(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) {
         let instance = &self.instances[slot as usize];
+        let took = now - instance.issued;
+        match instance.kind {
+            AccessKind::Load => {}
+            AccessKind::Store => self.latencies.record(Level::Store, took),
+            AccessKind::Atomic { .. } => self.latencies.record(Level::Atomic, took),
+        }
         if !matches!(instance.kind, AccessKind::Load) && !instance.travelled {
             // It never left: its token is free.
             self.stores_away -= 1;

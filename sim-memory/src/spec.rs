@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::coalescing::Coalescing;
 use crate::programs::{Choice, Choices, Protocol};
+use crate::shared::BankRule;
 
 /// How an address picks its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -69,6 +70,8 @@ pub struct SharedSpec {
     pub latency: u32,
     /// The same for an atomic.
     pub atomic_latency: u32,
+    /// What makes lanes meet in a bank.
+    pub banks: BankRule,
 }
 
 /// One array for L1 and shared memory, split anew for the grids of a run.

@@ -55,7 +55,7 @@ fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Memory
             reply_bytes_per_cycle: 32,
             header_bytes: 8,
         },
-        shared: SharedSpec { latency: 5, atomic_latency: 10 },
+        shared: SharedSpec { latency: 5, atomic_latency: 10, banks: Default::default() },
         constant: ConstantSpec { hit_latency: 5 },
         dram: DramSpec {
             banks: 4,

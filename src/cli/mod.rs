@@ -28,7 +28,7 @@ enum Command {
     Run(Box<RunArgs>),
     /// Lists the workloads.
     Workloads {
-        /// Prints a JSON list: name, folder, variants, checked buffers.
+        /// Prints a JSON list: name, folder, variants, checked buffers, all buffers, schedule.
         #[arg(long)]
         json: bool,
     },
@@ -223,6 +223,8 @@ struct Listed {
     folder: String,
     variants: Vec<String>,
     expects: Vec<String>,
+    buffers: Vec<String>,
+    schedule: String,
 }
 
 fn workloads(json: bool) -> u8 {
@@ -237,6 +239,8 @@ fn workloads(json: bool) -> u8 {
                     folder: folder.display().to_string(),
                     variants: spec.variants.iter().map(|v| v.name.clone()).collect(),
                     expects: spec.expect.iter().map(|e| e.buffer.clone()).collect(),
+                    buffers: spec.buffers.keys().cloned().collect(),
+                    schedule: format!("{:?}", spec.schedule).to_lowercase(),
                 });
                 let variants: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
                 let schedule = format!("{:?}", spec.schedule).to_lowercase();

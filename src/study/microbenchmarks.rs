@@ -258,7 +258,7 @@ fn figure(how: &Value, words: &str) -> Result<f64, String> {
         Value::Bandwidth { bytes, of_peak } => {
             let (outcome, chip) = outcome(words, &[])?;
             let seconds = outcome.report.cycles as f64 / (chip.clocks().core_khz as f64 * 1e3);
-            let unit = if *of_peak { peak(&chip) / 100.0 } else { 1e9 };
+            let unit = if *of_peak { chip.dram_bandwidth() / 100.0 } else { 1e9 };
             Ok(bytes / seconds / unit)
         }
         Value::Rate { rounds, operations } => {
@@ -268,14 +268,6 @@ fn figure(how: &Value, words: &str) -> Result<f64, String> {
             Ok(operations / more)
         }
     }
-}
-
-/// Bytes a second of all data buses.
-fn peak(chip: &ChipSpec) -> f64 {
-    let dram = &chip.memory.dram;
-    let each =
-        f64::from(dram.burst_bytes) / f64::from(dram.burst_cycles) * chip.clocks().dram_khz as f64 * 1e3;
-    each * f64::from(chip.memory.partitions)
 }
 
 fn knee(words: &str, ns: &[u64], stride: u64, per: f64) -> Result<f64, String> {

@@ -34,6 +34,9 @@ impl Context {
             memory.access_latency += sm.stats.access_latency;
             memory.on_chip_accesses += sm.stats.shared_accesses;
             memory.conflict_cycles += sm.stats.bank_conflict_cycles;
+            for (turns, accesses) in (1u32..).zip(&sm.stats.turns).filter(|(_, accesses)| **accesses > 0) {
+                *memory.on_chip_turns.entry(turns).or_default() += accesses;
+            }
             for (grid, counts) in sm.stats.kernels.iter().enumerate() {
                 if let Some(report) = self.kernels.get_mut(grid) {
                     add_counts(report, counts);
@@ -53,19 +56,23 @@ impl Context {
             memory.queues.load_store.add(&s.load_store);
             memory.queues.l1_mshrs.add(&s.mshrs);
             memory.queues.store_tokens.add(&s.tokens);
-            add_cache(&mut memory.l1, &s.l1);
+            memory.l1.add(&s.l1);
+            memory.local_accesses += s.local_accesses;
+            memory.local_transactions += s.local_transactions;
             self.latencies.add(sm.memory.latencies());
         }
         for (name, level) in Level::ALL {
             memory.load_latency.extend(self.latencies.percentiles(level).map(|figures| (name, figures)));
         }
+        memory.store_latency = self.latencies.percentiles(Level::Store);
+        memory.atomic_latency = self.latencies.percentiles(Level::Atomic);
         for partition in engine.partitions() {
             partition.flush_to_memory();
             let s = partition.stats();
             memory.atomics += s.atomics;
             memory.queues.l2_mshrs.add(&s.mshrs);
             memory.queues.l2_stalled.add(&s.stalled);
-            add_cache(&mut memory.l2, &s.l2);
+            memory.l2.add(&s.l2);
             let (d, x) = (&mut memory.dram, &s.dram);
             d.reads += x.reads;
             d.writes += x.writes;
@@ -104,13 +111,4 @@ pub(super) fn add_counts(report: &mut KernelReport, counts: &KernelCounts) {
     report.control_instructions += counts.control_instructions;
     report.machine_instructions += counts.machine_instructions;
     report.active_lanes += counts.active_lanes;
-}
-
-fn add_cache(sum: &mut sim_memory::cache::CacheStats, x: &sim_memory::cache::CacheStats) {
-    sum.hits += x.hits;
-    sum.misses += x.misses;
-    sum.merges += x.merges;
-    sum.reservation_fails += x.reservation_fails;
-    sum.evictions += x.evictions;
-    sum.write_backs += x.write_backs;
 }

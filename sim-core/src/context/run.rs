@@ -38,6 +38,7 @@ impl Context {
                 shared_atomic: spec.shared.atomic_latency,
                 constant: spec.constant.hit_latency,
                 banks: self.chip.limits.shared_mem_banks,
+                bank_rule: spec.shared.banks,
             },
             warp_size: self.chip.limits.warp_size,
             barriers: self.chip.limits.num_barrier_indices as usize,

@@ -15,6 +15,7 @@ use sim_frontend::form::BarrierKind;
 use sim_frontend::program::{ClockRegister, Extra, Op, OpClass, Pc, Pred, Row};
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
+use sim_memory::shared::BankRule;
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 pub use access::{Request, Requests, extend, from_bytes, write_element, write_loaded, write_loaded_word};
@@ -66,6 +67,8 @@ pub struct LocalLatency {
     pub constant: u32,
     /// Banks of shared memory.
     pub banks: u32,
+    /// What makes lanes meet in one.
+    pub bank_rule: BankRule,
 }
 
 /// Facts all SMs share while a device runs.

@@ -4,7 +4,7 @@
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Row};
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::atomics;
-use sim_memory::shared::{conflict_degree, turns};
+use sim_memory::shared::{BankRule, turns};
 use sim_memory::vocabulary::LaneMask;
 
 use super::access::{addresses, extend, from_bytes, read_element, write_element, write_loaded};
@@ -27,7 +27,8 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Option<Step> {
         let words = facts.element_bytes == 4 && facts.vector == 1 && facts.reg_bits == 32;
         let load = op.class == OpClass::Load;
-        if !words || !op.src[0].is_some() || !(load || op.class == OpClass::Store) {
+        let known = self.world.latency.bank_rule == BankRule::Words;
+        if !words || !known || !op.src[0].is_some() || !(load || op.class == OpClass::Store) {
             return None;
         }
         let warp = &mut self.warps[w];
@@ -159,7 +160,7 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let latencies = &self.world.latency;
-        let degree = conflict_degree(addresses, lanes, bytes as u32, latencies.banks);
+        let degree = latencies.bank_rule.turns(addresses, lanes, bytes as u32);
         let latency = if op.class == OpClass::Atomic {
             // Each lane that meets another's address runs the locked sequence again.
             let same = most_at_one_address(addresses, lanes);

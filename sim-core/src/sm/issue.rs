@@ -257,6 +257,12 @@ impl<P: Reconvergence> Sm<P> {
                 warp.board.write(hot.written(), exec, now, now + Cycle::from(latency));
                 self.stats.bank_conflict_cycles += u64::from(held.saturating_sub(1));
                 self.stats.shared_accesses += 1;
+                let turns = &mut self.stats.turns;
+                let at = held.max(1) as usize - 1;
+                if at >= turns.len() {
+                    turns.resize(at + 1, 0);
+                }
+                turns[at] += 1;
                 occupancy = occupancy.max(held);
             }
             Step::Access => {

@@ -91,6 +91,8 @@ pub struct SmStats {
     pub shared_accesses: u64,
     /// Extra cycles for bank conflicts.
     pub bank_conflict_cycles: u64,
+    /// Accesses to shared and constant memory by the turns they took, from one.
+    pub turns: Vec<u64>,
     /// Spilled bytes of the policy's stack or table.
     pub spilled_bytes: u64,
     /// Most entries of the policy's stack or table for one warp.
