@@ -223,7 +223,8 @@ impl Cache {
         std::iter::once(least).chain(evictable).find(|&i| self.lines[i].first).or(Some(least))
     }
 
-    /// Way `i` is given to `line`; what it held is forgotten.
+    /// Way `i` is given to `line`; what it held is forgotten: the environment evicts when it needs
+    /// the place [mem-evictL1] [mem-evictL2].
     fn take(&mut self, set: u64, i: usize, line: u64) {
         let old = std::mem::replace(&mut self.lines[i], Line { tag: line, ..INIT });
         self.stats.evictions += u64::from(old.tag != UNUSED);

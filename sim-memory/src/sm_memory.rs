@@ -490,7 +490,8 @@ impl SmMemory {
         self.run(slot, now, port)
     }
 
-    /// Micro steps until the instance ends, leaves, or waits for a cycle or a line.
+    /// Micro steps until the instance ends, leaves, or waits for a cycle or a line: each is run
+    /// to its `yield` with nothing between [mem-step].
     fn micro_steps(
         &mut self,
         programs: &ProgramSet,
@@ -719,6 +720,7 @@ impl SmMemory {
         self.outbox.push((arrival, partition, request));
     }
 
+    /// An instance that ended leaves the queue [mem-end].
     fn end(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) {
         let instance = &self.instances[slot as usize];
         let took = now - instance.issued;
