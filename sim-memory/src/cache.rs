@@ -442,6 +442,34 @@ impl Cache {
         }
     }
 
+    /// What must hold of the lines at any time, and of one at rest, when no operation is under way.
+    ///
+    /// # Errors
+    /// The first line it does not hold of, in words.
+    pub fn check_idle(&self) -> Result<(), String> {
+        for (i, line) in self.lines.iter().enumerate().filter(|(_, line)| line.tag != UNUSED) {
+            let set = (i / self.ways) as u64;
+            let wrong = |why: &str| Err(format!("line {:#x} {why}", line.tag));
+            if self.find(set, line.tag) != Some(i) {
+                return wrong("is not the one that is found for its address");
+            }
+            if line.dirty & !line.valid != 0 {
+                return wrong("has dirty bytes that are not valid");
+            }
+            if line.filling & !line.valid != 0 {
+                return wrong("waits for bytes nobody brings");
+            }
+            if line.pins != 0 || line.flushed {
+                return wrong("is pinned by nobody");
+            }
+        }
+        let firsts = self.lines.iter().filter(|line| line.first).count();
+        if firsts != self.firsts.iter().sum::<u32>() as usize {
+            return Err(format!("{firsts} lines are of class first, others were counted"));
+        }
+        Ok(())
+    }
+
     /// Lines pinned by some operation.
     pub fn pinned(&self) -> usize {
         self.lines.iter().filter(|line| line.pins != 0).count()

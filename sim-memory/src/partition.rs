@@ -95,6 +95,8 @@ enum Event {
 pub struct PartitionStats {
     /// Requests of all kinds.
     pub requests: u64,
+    /// Of these, lines of L1 written back, which nobody waits for.
+    pub write_backs: u64,
     /// Atomics, by lane.
     pub atomics: u64,
     /// L2 slice.
@@ -314,7 +316,7 @@ impl Partition {
         ];
         match leaks.iter().find(|(count, _)| *count != 0) {
             Some((count, what)) => Err(format!("{count} {what} are left")),
-            None => Ok(()),
+            None => self.l2.check_idle().map_err(|why| format!("L2: {why}")),
         }
     }
 
@@ -332,6 +334,7 @@ impl Partition {
     fn receive(&mut self, at: Cycle, slot: u32) {
         self.stats.requests += 1;
         let request = &self.instances[slot as usize].request;
+        self.stats.write_backs += u64::from(request.slot.is_none());
         let turns = request.atomic.as_ref().map_or(1, |a| most_on_one_address(a));
         let banks = self.port_free.len() as u64;
         let port = &mut self.port_free[(request.local / 128 % banks) as usize];

@@ -379,7 +379,7 @@ impl SmMemory {
         ];
         match leaks.iter().find(|(count, _)| *count != 0) {
             Some((count, what)) => Err(format!("{count} {what} are left")),
-            None => Ok(()),
+            None => self.l1.check_idle().map_err(|why| format!("L1: {why}")),
         }
     }
 

@@ -248,6 +248,16 @@ fn check_conservation<P: Reconvergence>(engine: &mut Engine<P>) -> Result<(), Si
     for (i, partition) in engine.partitions().enumerate() {
         leaks.extend(partition.check_idle().err().map(|e| format!("partition {i}: {e}")));
     }
+    // Each request arrived once, and was answered once where somebody waits.
+    let sent: u64 = engine.sms().map(|sm| sm.memory.stats().requests).sum();
+    let stats: Vec<_> = engine.partitions().map(|partition| partition.stats()).collect();
+    let arrived: u64 = stats.iter().map(|s| s.requests).sum();
+    let answered: u64 = stats.iter().map(|s| s.replies + s.write_backs).sum();
+    if sent != arrived || arrived != answered {
+        leaks.push(format!(
+            "{sent} requests were sent, {arrived} arrived, {answered} were answered or wanted no answer"
+        ));
+    }
     match leaks.first() {
         None => Ok(()),
         Some(leak) => Err(SimError::Stopped(Box::new(crate::error::Fault {

@@ -285,3 +285,37 @@ fn mem_flush_forgets_clean_lines_only() {
     let cached: Vec<bool> = [0, 128, 256, 384].iter().map(|l| cache.is_cached(0, *l, FULL)).collect();
     assert_eq!(cached, [false, true, true, false], "clean; dirty; kept; pinned: counts as gone");
 }
+
+#[test]
+fn a_cache_at_rest_has_nothing_under_way() {
+    let spec = CacheSpec {
+        size_bytes: 1024,
+        ways: 4,
+        sector_bytes: 32,
+        mshrs: 4,
+        mshr_merges: 4,
+        hit_latency: 1,
+        index: IndexFunction::Linear,
+    };
+    let mut cache = Cache::new(&spec);
+    assert_eq!(cache.check_idle(), Ok(()));
+    let (mut pinned, mut data) = (false, [0; 128]);
+    assert_eq!(cache.reserve(0, 256, 0xff, &mut pinned), Outcome::Done);
+    let told = |cache: &Cache| cache.check_idle().expect_err("something is under way");
+    assert!(told(&cache).contains("bytes nobody brings"), "{}", told(&cache));
+    assert_eq!(cache.update(0, 256, 0xff, &[1; 128]), Outcome::Done);
+    assert!(told(&cache).contains("pinned by nobody"), "{}", told(&cache));
+    assert_eq!(cache.read(0, 256, 0xff, &mut data, &mut pinned), Outcome::Done);
+    assert_eq!(cache.check_idle(), Ok(()));
+    // What only a mistake could bring about.
+    let i = cache.find(0, 256).expect("it is there");
+    cache.lines[i].dirty = 0x100;
+    assert!(told(&cache).contains("not valid"));
+    cache.lines[i].dirty = 0;
+    cache.firsts[0] = 1;
+    assert!(told(&cache).contains("class first"));
+    cache.firsts[0] = 0;
+    cache.tags[i + 1] = cache.tags[i];
+    cache.lines[i + 1] = cache.lines[i];
+    assert!(told(&cache).contains("found for its address"));
+}
