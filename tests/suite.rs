@@ -87,6 +87,24 @@ fn every_workload_passes_under_every_memory_protocol() {
     }
 }
 
+/// What a load finds of another SM's write, by protocol: L1 keeps the old words until it is made
+/// to forget them, which a fence does under the protocol of Volta alone. Loads past L1 are fresh.
+#[test]
+fn protocols_differ_in_stale_reads() {
+    let file = std::env::temp_dir().join(format!("warpsim-stale-{}", std::process::id()));
+    for (protocol, at_once, after_fence) in [("thesis", 0, 0), ("fermi", 0, 0), ("volta", 0, 7)] {
+        let protocol = format!("memory.protocol={protocol}");
+        let dump = format!("seen={}", file.display());
+        let output = warpsim(&["run", "stale_reads", "--set", &protocol, "--check", "full", "--dump", &dump]);
+        assert!(output.status.success(), "{protocol}");
+        let bytes = std::fs::read(&file).expect("dumped");
+        let words: Vec<u8> = bytes.chunks_exact(4).map(|word| word[0]).collect();
+        assert_eq!(words[..32], [at_once; 32], "{protocol}: at once");
+        assert_eq!(words[32..], [after_fence; 32], "{protocol}: after a fence");
+    }
+    std::fs::remove_file(&file).expect("removed");
+}
+
 #[test]
 fn a_chip_file_may_name_memory_programs() {
     let folder = std::env::temp_dir().join(format!("warpsim-programs-{}", std::process::id()));
