@@ -3,7 +3,7 @@
 //! at a `yield`; after the last partition operation of a micro step only a tail of register
 //! operations and `end` may follow, which runs when the reply arrives.
 
-use super::{BExp, OpExp, Stm};
+use super::{BExp, OpExp, Place, Stm};
 
 /// Where an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +31,12 @@ pub enum Instruction {
 
 /// A program that would get stuck.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason}")]
+#[error("line {line}, column {column}: {reason}")]
 pub struct CompileError {
     /// Line of the text, from 1.
     pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
     /// The reason in words.
     pub reason: String,
 }
@@ -97,7 +99,7 @@ impl MemoryProgram {
         let mut lines = Vec::new();
         emit(statements, &mut code, &mut lines);
         if code.len() >= usize::from(u16::MAX) {
-            return Err(CompileError { line: 0, reason: "the program is too long".into() });
+            return Err(CompileError { line: 1, column: 1, reason: "the program is too long".into() });
         }
         let mut program = Self {
             fills_l1: code.contains(&Instruction::Op(OpExp::ReserveL1)),
@@ -131,8 +133,8 @@ impl MemoryProgram {
             code,
         };
         for at in 0..n {
-            let line = lines.get(at).copied().unwrap_or(0);
-            let error = |reason: &str| Err(CompileError { line, reason: reason.to_string() });
+            let (line, column) = lines.get(at).copied().unwrap_or((1, 1));
+            let error = |reason: &str| Err(CompileError { line, column, reason: reason.to_string() });
             match &program.code[at] {
                 Instruction::Op(op) if !allowed(op) => {
                     return error("no cache lies before shared and constant memory");
@@ -147,7 +149,7 @@ impl MemoryProgram {
             }
         }
         if n == 0 {
-            return Err(CompileError { line: 1, reason: "a path ends without `end`".into() });
+            return Err(CompileError { line: 1, column: 1, reason: "a path ends without `end`".into() });
         }
         Ok(program)
     }
@@ -161,10 +163,11 @@ impl MemoryProgram {
         }
     }
 
-    fn check(&mut self, lines: &[u32]) -> Result<(), CompileError> {
+    fn check(&mut self, lines: &[Place]) -> Result<(), CompileError> {
         let n = self.code.len();
         let error = |at: usize, reason: &str| CompileError {
-            line: lines.get(at).copied().unwrap_or(0),
+            line: lines.get(at).map_or(1, |place| place.0),
+            column: lines.get(at).map_or(1, |place| place.1),
             reason: reason.to_string(),
         };
         // Programs have no loops, so one pass from the back settles what may follow.
@@ -262,12 +265,12 @@ impl MemoryProgram {
     }
 }
 
-fn emit(statements: &[Stm], code: &mut Vec<Instruction>, lines: &mut Vec<u32>) {
+fn emit(statements: &[Stm], code: &mut Vec<Instruction>, lines: &mut Vec<Place>) {
     for statement in statements {
         match statement {
             Stm::Nop => {}
-            Stm::Yield => push(code, lines, Instruction::Yield, 0),
-            Stm::End => push(code, lines, Instruction::End, 0),
+            Stm::Yield => push(code, lines, Instruction::Yield, (0, 0)),
+            Stm::End => push(code, lines, Instruction::End, (0, 0)),
             Stm::Op(op, line) => push(code, lines, Instruction::Op(*op), *line),
             Stm::If(condition, then, otherwise, line) => {
                 let test = code.len();
@@ -287,8 +290,8 @@ fn emit(statements: &[Stm], code: &mut Vec<Instruction>, lines: &mut Vec<u32>) {
     }
 }
 
-fn push(code: &mut Vec<Instruction>, lines: &mut Vec<u32>, instruction: Instruction, line: u32) {
-    let last = lines.last().copied().unwrap_or(0);
+fn push(code: &mut Vec<Instruction>, lines: &mut Vec<Place>, instruction: Instruction, place: Place) {
+    let last = lines.last().copied().unwrap_or((1, 1));
     code.push(instruction);
-    lines.push(if line == 0 { last } else { line });
+    lines.push(if place == (0, 0) { last } else { place });
 }

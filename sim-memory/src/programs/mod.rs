@@ -89,6 +89,9 @@ impl OpExp {
     ];
 }
 
+/// Line and column of a text, from 1.
+pub type Place = (u32, u32);
+
 /// Program statements [prog-stm].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the thesis's")]
@@ -96,8 +99,8 @@ pub enum Stm {
     Nop,
     Yield,
     End,
-    Op(OpExp, u32),
-    If(BExp, Vec<Stm>, Vec<Stm>, u32),
+    Op(OpExp, Place),
+    If(BExp, Vec<Stm>, Vec<Stm>, Place),
 }
 
 /// An index into a [`ProgramSet`].

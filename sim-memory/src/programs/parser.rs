@@ -1,6 +1,6 @@
 //! Parser of memory programs.
 
-use super::{BExp, OpExp, Stm};
+use super::{BExp, OpExp, Place, Stm};
 
 /// A text that is not a memory program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,14 +38,14 @@ pub fn parse(text: &str) -> Result<Vec<Stm>, ParseError> {
 
 impl<'a> Parser<'a> {
     fn error(&self, reason: impl Into<String>) -> ParseError {
-        let before = &self.text[..self.at.min(self.text.len())];
-        let line = before.matches('\n').count() as u32 + 1;
-        let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) as u32 + 1;
+        let (line, column) = self.place();
         ParseError { line, column, reason: reason.into() }
     }
 
-    fn line(&self) -> u32 {
-        self.text[..self.at].matches('\n').count() as u32 + 1
+    fn place(&self) -> Place {
+        let before = &self.text[..self.at.min(self.text.len())];
+        let line = before.matches('\n').count() as u32 + 1;
+        (line, before.rsplit('\n').next().map_or(0, |l| l.chars().count()) as u32 + 1)
     }
 
     fn skip(&mut self) {
@@ -112,7 +112,7 @@ impl<'a> Parser<'a> {
             return Ok(Stm::Nop);
         }
         let Some(word) = self.peek() else { return Err(self.error("expected a statement")) };
-        let line = self.line();
+        let place = self.place();
         if word == "if" {
             self.at += 2;
             self.expect("(")?;
@@ -120,13 +120,13 @@ impl<'a> Parser<'a> {
             self.expect(")")?;
             let then = self.block()?;
             let otherwise = if self.take("else") { self.block()? } else { Vec::new() };
-            return Ok(Stm::If(condition, then, otherwise, line));
+            return Ok(Stm::If(condition, then, otherwise, place));
         }
         let statement = match word {
             "yield" => Stm::Yield,
             "end" => Stm::End,
             _ => match OpExp::ALL.iter().find(|(name, _)| *name == word) {
-                Some((_, op)) => Stm::Op(*op, line),
+                Some((_, op)) => Stm::Op(*op, place),
                 None => return Err(self.error(format!("there is no operation `{word}`"))),
             },
         };

@@ -110,6 +110,12 @@ fn prog_stm_what_gets_stuck_is_refused_with_its_line() {
     assert_eq!(refused("readL1;\nyield;").1, "a path ends without `end`");
     assert_eq!(refused("evictL1;\nreadL2;\nend;").0, 2);
     assert_eq!(refused("readL2;\nreadL1;\nend;").0, 2);
+    let place = |text: &str| {
+        let error = MemoryProgram::compile(&parse(text).expect("parses")).expect_err("refused");
+        (error.line, error.column)
+    };
+    assert_eq!(place("evictL1;\n  readL2;\nend;"), (2, 3));
+    assert_eq!(place("evictL1; if (isCachedL2) { } end;"), (1, 10));
     assert!(refused("lock;\nend;").1.contains("shared"));
     assert!(refused("evictL1; if (isCachedL2) { } end;").1.contains("another room"));
     // A tail of register operations after the partition's is what listing 4.1 has.
