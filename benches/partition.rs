@@ -6,7 +6,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sim_memory::cache::Cache;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::dram::DramTimings;
-use sim_memory::partition::{Mapping, Partition, Request};
+use sim_memory::mapping::Mapping;
+use sim_memory::partition::{Partition, Request};
 use sim_memory::programs::ProgramSet;
 
 mod common;

@@ -195,7 +195,7 @@ fn published_measurements_are_met() {
         }
     }
     assert!(rows.len() >= 67, "{}", rows.len());
-    let output = warpsim(&["study", "microbenchmarks", "--chip", "gtx9"]);
+    let output = warpsim(&["study", "microbenchmarks", "--chip", "v100,gtx9"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("rtx2080ti"));
 }

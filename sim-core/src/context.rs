@@ -17,6 +17,7 @@ use sim_frontend::program::{LaunchBounds, ParamInfo};
 use sim_memory::address_space::{Allocations, CONST_BASE};
 use sim_memory::cache::Cache;
 use sim_memory::device_memory::DeviceMemory;
+use sim_memory::dram::DramTimings;
 use sim_memory::latency::Latencies;
 use sim_memory::programs::ProgramSet;
 use sim_memory::vocabulary::{Cycle, StateSpace};
@@ -68,8 +69,8 @@ pub struct Context {
     options: Options,
     set: InstructionSet,
     memory: Arc<DeviceMemory>,
-    /// The chip's memory programs, from the first timed run on.
-    programs: Option<Arc<ProgramSet>>,
+    /// The chip's memory programs and DRAM timing, from the first timed run on.
+    tables: Option<(Arc<ProgramSet>, Arc<DramTimings>)>,
     /// Of all timed runs so far.
     latencies: Latencies,
     /// L2 by slice, as the last timed run left it; empty where device memory changed past it.
@@ -118,7 +119,7 @@ impl Context {
             id,
             allocations: Allocations::new(chip.limits.global_mem_size, chip.limits.const_mem_size),
             memory: Arc::new(DeviceMemory::new()),
-            programs: None,
+            tables: None,
             latencies: Latencies::default(),
             slices: Vec::new(),
             copies: Vec::new(),

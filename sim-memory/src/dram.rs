@@ -99,6 +99,22 @@ pub struct DramStats {
     pub queue: QueueStats,
 }
 
+impl DramStats {
+    /// Adds another channel's.
+    pub fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.row_hits += other.row_hits;
+        self.row_misses += other.row_misses;
+        self.row_conflicts += other.row_conflicts;
+        self.turnarounds += other.turnarounds;
+        self.refreshes += other.refreshes;
+        self.bytes += other.bytes;
+        self.busy_cycles += other.busy_cycles;
+        self.queue.add(&other.queue);
+    }
+}
+
 /// One channel.
 #[derive(Clone, Debug)]
 pub struct DramChannel {
@@ -140,9 +156,10 @@ pub struct DramChannel {
     precharge: DramCycle,
     /// Bursts of one bank group come slower than those of several.
     slow_groups: bool,
-    /// When the next refresh is due, and how many were.
+    /// What a refresh reaches, and the cycles between two of them.
+    refreshes: Option<(Level, DramCycle)>,
+    /// When the next refresh is due.
     refresh_due: DramCycle,
-    refreshed: u64,
     /// By bank group: when a column command could come.
     ready: Vec<DramCycle>,
     /// By bank group: its banks.
@@ -156,7 +173,12 @@ impl DramChannel {
     pub fn new(spec: &DramSpec, timings: Arc<DramTimings>) -> Self {
         use Command::{Activate, Precharge, Read, Refresh, Write};
         let (banks, groups) = (spec.banks as usize, spec.bank_groups as usize);
-        let mut channel = Self {
+        let refreshes = timings.refresh.map(|(level, interval)| match level {
+            // Each bank once an interval.
+            Level::Bank => (level, interval / u64::from(spec.banks)),
+            _ => (level, interval),
+        });
+        Self {
             rules: [Activate, Precharge, Read, Write, Refresh].map(|command| {
                 [Level::Bank, Level::BankGroup, Level::Channel].map(|level| {
                     let rows = timings.constraints.iter();
@@ -188,8 +210,8 @@ impl DramChannel {
             row_miss: timings.row_miss(),
             precharge: timings.delay(Level::Bank, Precharge, Activate),
             slow_groups: timings.column_delay(Level::BankGroup) > timings.column_delay(Level::Channel),
-            refresh_due: 0,
-            refreshed: 0,
+            refresh_due: refreshes.map_or(DramCycle::MAX, |(_, interval)| interval),
+            refreshes,
             ready: vec![0; groups],
             members: (0..groups)
                 .map(|group| (group..banks).step_by(groups).fold(0, |all, bank| all | 1 << bank))
@@ -198,9 +220,7 @@ impl DramChannel {
             stats: DramStats::default(),
             spec: spec.clone(),
             timings,
-        };
-        channel.refresh_due = channel.refresh_interval().unwrap_or(DramCycle::MAX);
-        channel
+        }
     }
 
     /// Counters.
@@ -217,7 +237,7 @@ impl DramChannel {
         } else {
             self.enter(entry);
         }
-        self.occupancy.set(self.queued(), now);
+        self.occupancy.set(self.queued() as u64, now);
     }
 
     fn enter(&mut self, entry: Queued) {
@@ -328,7 +348,7 @@ impl DramChannel {
         if !writes && let Some(next) = self.backlog.pop_front() {
             self.enter(next);
         }
-        self.occupancy.set(self.queued(), now);
+        self.occupancy.set(self.queued() as u64, now);
         Some(entry)
     }
 
@@ -477,39 +497,28 @@ impl DramChannel {
         [bank, self.groups[bank], self.places.len() - 1]
     }
 
-    fn refresh_interval(&self) -> Option<DramCycle> {
-        let (level, interval) = self.timings.refresh?;
-        Some(if level == Level::Bank { interval / u64::from(self.spec.banks) } else { interval })
-    }
-
     /// Does the refreshes that are due. Nothing polls: those of an idle channel are made up for
     /// at its next request, where only the last of each bank can still be felt.
     fn refresh(&mut self, now: DramCycle) {
-        let (Some((level, _)), Some(interval)) = (self.timings.refresh, self.refresh_interval()) else {
-            return;
-        };
-        if self.refresh_due > now {
-            return;
-        }
-        let each = if level == Level::Bank { u64::from(self.spec.banks) } else { 1 };
+        let Some((level, interval)) = self.refreshes.filter(|_| self.refresh_due <= now) else { return };
+        let each = if level == Level::Bank { self.banks.len() as u64 } else { 1 };
         let due = (now - self.refresh_due) / interval + 1;
         let over = due.saturating_sub(each);
         self.refresh_due += over * interval;
-        self.refreshed += over;
-        self.stats.refreshes += due;
+        self.stats.refreshes += over;
         while self.refresh_due <= now {
-            let at = self.refresh_due;
-            let all = 0..self.banks.len();
-            let one = (self.refreshed % each) as usize;
-            for bank in if level == Level::Bank { one..one + 1 } else { all } {
+            // Banks take turns.
+            let one = (self.stats.refreshes % each) as usize;
+            let banks = if level == Level::Bank { one..one + 1 } else { 0..self.banks.len() };
+            for bank in banks {
                 if self.banks[bank].is_some() {
-                    self.issue(Command::Precharge, bank, at);
+                    self.issue(Command::Precharge, bank, self.refresh_due);
                     self.has_open(bank, None);
                 }
             }
-            self.issue(Command::Refresh, one, at);
+            self.issue(Command::Refresh, one, self.refresh_due);
             self.refresh_due += interval;
-            self.refreshed += 1;
+            self.stats.refreshes += 1;
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::vocabulary::Cycle;
 
-/// Where the bytes of a load came from; or that it was none.
+/// Where the bytes of a load came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// L1 had them, or another access of the SM was fetching them.
@@ -15,15 +15,34 @@ pub enum Level {
     L2,
     /// DRAM.
     Dram,
+}
+
+impl Level {
+    /// All levels with their names.
+    pub const ALL: [(&'static str, Level); 3] = [("l1", Level::L1), ("l2", Level::L2), ("dram", Level::Dram)];
+}
+
+/// What accesses are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A load, by where its bytes came from.
+    Load(Level),
     /// A store.
     Store,
     /// An atomic or a reduction.
     Atomic,
 }
 
-impl Level {
-    /// The levels of loads with their names.
-    pub const ALL: [(&'static str, Level); 3] = [("l1", Level::L1), ("l2", Level::L2), ("dram", Level::Dram)];
+impl Kind {
+    const COUNT: usize = Level::ALL.len() + 2;
+
+    fn index(self) -> usize {
+        match self {
+            Self::Load(level) => level as usize,
+            Self::Store => Level::ALL.len(),
+            Self::Atomic => Level::ALL.len() + 1,
+        }
+    }
 }
 
 /// The longest latency told apart, in core cycles; longer ones count as this one.
@@ -32,14 +51,14 @@ const LONGEST: u64 = 1 << 20;
 /// Latencies of transactions in core cycles, within one part in a hundred: of loads from the
 /// access's issue to its bytes in the registers, of others to the end of their programs.
 #[derive(Clone, Debug, Default)]
-pub struct Latencies([Option<Histogram<u32>>; 5]);
+pub struct Latencies([Option<Histogram<u32>>; Kind::COUNT]);
 
 impl Latencies {
     /// A transaction took so many cycles.
     #[inline]
-    pub fn record(&mut self, level: Level, cycles: Cycle) {
+    pub fn record(&mut self, kind: Kind, cycles: Cycle) {
         // Made with the first one: many SMs of a small launch never have one.
-        self.0[level as usize].get_or_insert_with(empty).saturating_record(cycles);
+        self.0[kind.index()].get_or_insert_with(empty).saturating_record(cycles);
     }
 
     /// Adds another's.
@@ -53,9 +72,9 @@ impl Latencies {
         }
     }
 
-    /// The figures of a level; `None` where nothing came from there.
-    pub fn percentiles(&self, level: Level) -> Option<Percentiles> {
-        self.0[level as usize].as_ref().map(|histogram| Percentiles {
+    /// The figures of a kind; `None` where there was none of it.
+    pub fn percentiles(&self, kind: Kind) -> Option<Percentiles> {
+        self.0[kind.index()].as_ref().map(|histogram| Percentiles {
             count: histogram.len(),
             min: histogram.min(),
             p50: histogram.value_at_quantile(0.5),
@@ -70,7 +89,7 @@ fn empty() -> Histogram<u32> {
     Histogram::new_with_bounds(1, LONGEST, 2).unwrap_or_else(|_| unreachable!("bounds are constants"))
 }
 
-/// Figures of one level, in core cycles; values above 255 within one part in a hundred.
+/// Figures of one kind, in core cycles; values above 255 within one part in a hundred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Percentiles {
@@ -89,15 +108,15 @@ mod tests {
     #[test]
     fn percentiles_of_two_sms() {
         let (mut one, mut other) = (Latencies::default(), Latencies::default());
-        (1..=90).for_each(|cycles| one.record(Level::L2, cycles));
-        (91..=100).for_each(|cycles| other.record(Level::L2, cycles));
-        other.record(Level::Dram, LONGEST * 100);
+        (1..=90).for_each(|cycles| one.record(Kind::Load(Level::L2), cycles));
+        (91..=100).for_each(|cycles| other.record(Kind::Load(Level::L2), cycles));
+        other.record(Kind::Load(Level::Dram), LONGEST * 100);
         one.add(&other);
-        let figures = one.percentiles(Level::L2);
+        let figures = one.percentiles(Kind::Load(Level::L2));
         let expected = Percentiles { count: 100, min: 1, p50: 50, p90: 90, p99: 99, max: 100 };
         assert_eq!(figures, Some(expected));
-        assert_eq!(one.percentiles(Level::L1), None);
-        let longest = one.percentiles(Level::Dram).map_or(0, |p| p.max);
+        assert_eq!(one.percentiles(Kind::Load(Level::L1)), None);
+        let longest = one.percentiles(Kind::Load(Level::Dram)).map_or(0, |p| p.max);
         assert!((LONGEST..LONGEST * 2).contains(&longest), "longer ones count as the longest: {longest}");
     }
 }

@@ -16,6 +16,7 @@ pub mod fault;
 mod held_lines;
 pub mod latency;
 mod lru;
+pub mod mapping;
 pub mod occupancy;
 pub mod partition;
 pub mod port;

@@ -20,7 +20,7 @@ impl QueueStats {
     }
 }
 
-/// Counts the entries of one queue.
+/// The number of entries of one queue, and its history.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Occupancy {
     entries: u64,
@@ -29,13 +29,36 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
+    /// The entries now.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.entries as usize
+    }
+
+    /// The queue is empty.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// The queue has one entry more from `now` on.
+    #[inline]
+    pub fn add(&mut self, now: Cycle) {
+        self.set(self.entries + 1, now);
+    }
+
+    /// The queue has one entry less from `now` on.
+    #[inline]
+    pub fn remove(&mut self, now: Cycle) {
+        self.set(self.entries - 1, now);
+    }
+
     /// The queue has this many entries from `now` on.
     #[inline]
-    pub fn set(&mut self, entries: usize, now: Cycle) {
+    pub fn set(&mut self, entries: u64, now: Cycle) {
         self.stats.entry_cycles += self.entries * now.saturating_sub(self.since);
         self.since = self.since.max(now);
-        self.entries = entries as u64;
-        self.stats.most = self.stats.most.max(self.entries);
+        self.entries = entries;
+        self.stats.most = self.stats.most.max(entries);
     }
 
     /// Counters up to the last change.
@@ -54,8 +77,12 @@ mod tests {
         queue.set(2, 10);
         queue.set(5, 14);
         queue.set(0, 15);
-        queue.set(1, 100);
-        queue.set(0, 101);
-        assert_eq!(queue.stats(), QueueStats { entry_cycles: 2 * 4 + 5 + 1, most: 5 });
+        assert!(queue.is_empty());
+        queue.add(100);
+        queue.add(101);
+        assert_eq!(queue.len(), 2);
+        queue.remove(103);
+        queue.remove(104);
+        assert_eq!(queue.stats(), QueueStats { entry_cycles: 2 * 4 + 5 + 1 + 2 * 2 + 1, most: 5 });
     }
 }

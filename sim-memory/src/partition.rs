@@ -1,51 +1,24 @@
 //! A partition: one L2 slice and one DRAM channel, the part of device memory they own, and the
 //! partition's half of the memory programs.
 
+mod micro_steps;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use crate::address_space::LOCAL_PHYSICAL;
-use crate::atomics;
-use crate::cache::{Cache, CacheStats, Outcome};
+use crate::cache::{Cache, CacheStats};
 use crate::device_memory::DeviceMemory;
-use crate::divide::Divisor;
 use crate::dram::{DramChannel, DramRequest, DramStats, DramTimings};
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
+use crate::mapping::Mapping;
 use crate::occupancy::{Occupancy, QueueStats};
-use crate::programs::{BExp, Instruction, OpExp, ProgramId, ProgramSet, Room};
+use crate::programs::{ProgramId, ProgramSet};
 use crate::sm_memory::{AtomicLanes, Reply};
 use crate::spec::{Clocks, MemorySpec};
 use crate::vocabulary::Cycle;
-
-/// Which partition owns an address, and where it lies there.
-#[derive(Clone, Debug)]
-pub struct Mapping {
-    partitions: Divisor,
-    interleave: Divisor,
-}
-
-impl Mapping {
-    /// The mapping of a chip.
-    pub fn new(spec: &MemorySpec) -> Self {
-        Self {
-            partitions: Divisor::new(u64::from(spec.partitions)),
-            interleave: Divisor::new(u64::from(spec.interleave_bytes)),
-        }
-    }
-
-    /// Partition and byte address within it. Blocks of `interleave_bytes` go round the
-    /// partitions, each round turned by a hash of its number, so that strides spread.
-    #[inline]
-    pub fn place(&self, address: u64) -> (u32, u64) {
-        let (block, within) = self.interleave.divide(address);
-        let (round, position) = self.partitions.divide(block);
-        let turn = round ^ (round >> 7) ^ (round >> 15);
-        let (_, partition) = self.partitions.divide(position + self.partitions.divide(turn).1);
-        (partition as u32, round * self.interleave.by() + within)
-    }
-}
 
 /// What an SM sends to a partition.
 #[derive(Clone, Debug)]
@@ -133,10 +106,10 @@ pub struct Partition {
     port_free: Vec<Cycle>,
     /// In order, behind one that finds no MSHR or no place at one.
     stalled: VecDeque<u32>,
-    stalled_occupancy: Occupancy,
+    /// Of `stalled`.
+    waiting: Occupancy,
     /// Misses in flight.
-    fetching: u32,
-    fetching_occupancy: Occupancy,
+    mshrs: Occupancy,
     /// Instances that wait for an MSHR, and for room among the writes of the channel.
     want_mshr: VecDeque<u32>,
     want_write: VecDeque<u32>,
@@ -175,9 +148,8 @@ impl Partition {
             sequence: 0,
             port_free: vec![0; spec.slice_banks as usize],
             stalled: VecDeque::new(),
-            stalled_occupancy: Occupancy::default(),
-            fetching: 0,
-            fetching_occupancy: Occupancy::default(),
+            waiting: Occupancy::default(),
+            mshrs: Occupancy::default(),
             want_mshr: VecDeque::new(),
             want_write: VecDeque::new(),
             egress_free: 0,
@@ -251,8 +223,7 @@ impl Partition {
                     Event::Start => self.start(slot, now)?,
                     Event::Fetched => {
                         self.instances[slot as usize].fetched = true;
-                        self.fetching -= 1;
-                        self.fetching_occupancy.set(self.fetching as usize, now);
+                        self.mshrs.remove(now);
                         if let Some(next) = self.want_mshr.pop_front() {
                             self.fetch(next, now);
                         }
@@ -267,7 +238,7 @@ impl Partition {
                 && let Some(holder) = self.finds_mshr(slot)
             {
                 self.stalled.pop_front();
-                self.stalled_occupancy.set(self.stalled.len(), now);
+                self.waiting.set(self.stalled.len() as u64, now);
                 self.begin(slot, holder, now)?;
             }
         }
@@ -309,7 +280,7 @@ impl Partition {
             (self.l2.pinned(), "pinned L2 lines"),
             (self.held.held(), "held lines"),
             (self.held.waiting_for_sets(), "operations waiting for a way"),
-            (self.fetching as usize, "MSHRs in use"),
+            (self.mshrs.len(), "MSHRs in use"),
             (self.want_mshr.len(), "operations waiting for an MSHR"),
             (self.want_write.len(), "operations waiting to write to DRAM"),
             (self.stalled.len(), "stalled requests"),
@@ -325,8 +296,8 @@ impl Partition {
         PartitionStats {
             l2: self.l2.stats,
             dram: self.dram.stats(),
-            mshrs: self.fetching_occupancy.stats(),
-            stalled: self.stalled_occupancy.stats(),
+            mshrs: self.mshrs.stats(),
+            stalled: self.waiting.stats(),
             ..self.stats
         }
     }
@@ -357,7 +328,10 @@ impl Partition {
         let found = match holder {
             _ if !fetches => true,
             Some((_, waiting)) => waiting < self.spec.l2.mshr_merges,
-            None => self.fetching < self.spec.l2.mshrs || self.l2.is_cached(*set, request.line, request.mask),
+            None => {
+                self.mshrs.len() < self.spec.l2.mshrs as usize
+                    || self.l2.is_cached(*set, request.line, request.mask)
+            }
         };
         found.then_some(holder.map(|(holder, _)| holder))
     }
@@ -371,7 +345,7 @@ impl Partition {
         }
         self.l2.stats.reservation_fails += 1;
         self.stalled.push_back(slot);
-        self.stalled_occupancy.set(self.stalled.len(), now);
+        self.waiting.set(self.stalled.len() as u64, now);
         Ok(())
     }
 
@@ -400,183 +374,12 @@ impl Partition {
         result
     }
 
-    fn micro_steps(&mut self, programs: &ProgramSet, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
-        let index = slot as usize;
-        if self.instances[index].request.slot.is_none() {
-            self.write_back_of_l1(slot, now);
-            return Ok(());
-        }
-        let program = programs.get(self.instances[index].request.program);
-        loop {
-            let instance = &mut self.instances[index];
-            let pc = usize::from(instance.request.pc);
-            match &program.code[pc] {
-                // A tail of register operations runs when the reply arrives.
-                Instruction::Op(_) | Instruction::Unless(..) | Instruction::End
-                    if program.room[pc] == Room::Sm && !is_constant(&program.code[pc]) =>
-                {
-                    self.leave(slot, now);
-                    return Ok(());
-                }
-                Instruction::Op(op) => {
-                    if *op == OpExp::ReadMem && !instance.fetched {
-                        if self.fetching < self.spec.l2.mshrs {
-                            self.fetch(slot, now);
-                        } else {
-                            self.want_mshr.push_back(slot);
-                        }
-                        self.hold_line(slot);
-                        return Ok(());
-                    }
-                    if *op == OpExp::WriteMem {
-                        if !self.dram.takes_writes() {
-                            self.want_write.push_back(slot);
-                            self.hold_line(slot);
-                            return Ok(());
-                        }
-                        let Request { line, asked, data, .. } = self.instances[index].request;
-                        self.write_back(line, asked, &data, now);
-                        self.instances[index].request.pc += 1;
-                        continue;
-                    }
-                    match self.operate(*op, index) {
-                        Outcome::Done => self.instances[index].request.pc += 1,
-                        Outcome::Defer => {
-                            if self.makes_room(slot, now) {
-                                continue;
-                            }
-                            return Ok(());
-                        }
-                        Outcome::Stuck => return Err(stuck(*op, &self.instances[index])),
-                    }
-                }
-                Instruction::Yield => instance.request.pc += 1,
-                Instruction::Jump(to) => instance.request.pc = *to,
-                Instruction::Unless(condition, to) => {
-                    let truth = self.evaluate(condition, index);
-                    let pc = &mut self.instances[index].request.pc;
-                    *pc = if truth { *pc + 1 } else { *to };
-                }
-                Instruction::End => {
-                    self.leave(slot, now);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// A line of the instance's set is written back. Without one, or with the queue of writes
-    /// full, it waits.
-    fn makes_room(&mut self, slot: u32, now: Cycle) -> bool {
-        let set = self.instances[slot as usize].set;
-        if !self.dram.takes_writes() {
-            self.want_write.push_back(slot);
-        } else if let Some((line, mask, data)) = self.l2.write_back_one(set) {
-            self.write_back(line, mask, &data, now);
-            return true;
-        } else {
-            self.held.wait_for_set(set, slot);
-        }
-        self.hold_line(slot);
-        false
-    }
-
-    /// The write-back of an L1 line, at the slice (`wbL1`, its second half).
-    fn write_back_of_l1(&mut self, slot: u32, now: Cycle) {
-        let index = slot as usize;
-        let set = self.instances[index].set;
-        loop {
-            let request = &self.instances[index].request;
-            if self.l2.write(set, request.line, request.asked, &request.data) != Outcome::Defer {
-                break;
-            }
-            if !self.makes_room(slot, now) {
-                return;
-            }
-        }
-        self.release_line(index);
-        self.free.push(slot);
-    }
-
-    fn hold_line(&mut self, slot: u32) {
-        let instance = &mut self.instances[slot as usize];
-        if !instance.holds {
-            instance.holds = true;
-            self.held.hold(instance.set, instance.request.line, slot);
-        }
-    }
-
-    fn release_line(&mut self, index: usize) {
-        let instance = &self.instances[index];
-        if instance.holds
-            && let Some(next) = self.held.release(instance.set, index as u32)
-        {
-            self.instances[next as usize].holds = true;
-            self.runnable.push(next);
-        }
-    }
-
-    fn evaluate(&mut self, condition: &BExp, index: usize) -> bool {
-        match condition {
-            BExp::True => true,
-            BExp::False | BExp::IsCachedL1 => false,
-            BExp::Not(inner) => !self.evaluate(inner, index),
-            BExp::And(a, b) => self.evaluate(a, index) && self.evaluate(b, index),
-            BExp::Or(a, b) => self.evaluate(a, index) || self.evaluate(b, index),
-            BExp::IsCachedL2 => {
-                let instance = &self.instances[index];
-                let cached = self.l2.is_cached(instance.set, instance.request.line, instance.request.mask);
-                self.l2.stats.looked_up(cached, instance.request.line >= LOCAL_PHYSICAL);
-                cached
-            }
-        }
-    }
-
-    fn operate(&mut self, op: OpExp, index: usize) -> Outcome {
-        let Instance { request: r, set, pinned, .. } = &mut self.instances[index];
-        let set = *set;
-        match op {
-            OpExp::ReadMem => {
-                self.memory.read_line(r.line, r.mask, &mut r.data);
-                Outcome::Done
-            }
-            OpExp::AtomOp => {
-                let Some(atomic) = &mut r.atomic else { return Outcome::Stuck };
-                self.stats.atomics += u64::from(atomic.lanes.count_ones());
-                perform(atomic, &mut r.data);
-                Outcome::Done
-            }
-            OpExp::ReadL2 => {
-                let outcome = self.l2.read(set, r.line, r.mask, &mut r.data, pinned);
-                if outcome == Outcome::Done {
-                    self.held.wake_set(set, &mut self.runnable);
-                }
-                outcome
-            }
-            OpExp::WriteL2 => self.l2.write(set, r.line, r.asked, &r.data),
-            OpExp::ReserveL2 => self.l2.reserve(set, r.line, r.mask, pinned),
-            OpExp::UpdateL2 => self.l2.update(set, r.line, r.mask, &r.data),
-            OpExp::EvictL2 => self.l2.evict(set, r.line),
-            OpExp::DiscardL2 => self.l2.discard(set, r.line, r.asked),
-            OpExp::ClassifyFirstL2 => {
-                self.l2.classify(set, r.line, true);
-                Outcome::Done
-            }
-            OpExp::ClassifyNormalL2 => {
-                self.l2.classify(set, r.line, false);
-                Outcome::Done
-            }
-            _ => Outcome::Stuck,
-        }
-    }
-
     fn fetch(&mut self, slot: u32, now: Cycle) {
         let request = &self.instances[slot as usize].request;
         let bursts = request.mask.count_ones().div_ceil(self.spec.dram.burst_bytes);
         let first = u64::from(request.mask.trailing_zeros() & 127);
         let request = DramRequest { tag: Some(slot), address: request.local + first, bursts, write: false };
-        self.fetching += 1;
-        self.fetching_occupancy.set(self.fetching as usize, now);
+        self.mshrs.add(now);
         self.push_dram(request, now);
     }
 
@@ -644,41 +447,10 @@ impl Partition {
     }
 }
 
-/// Conditions without a room run wherever they are met.
-fn is_constant(instruction: &Instruction) -> bool {
-    matches!(instruction, Instruction::Unless(BExp::True | BExp::False, _))
-}
-
-/// Runs an atomic over its lanes in ascending order on the bytes of a line.
-fn perform(atomic: &mut AtomicLanes, data: &mut [u8; 128]) {
-    let size = atomic.ty.bytes() as usize;
-    for lane in (0..32).filter(|lane| atomic.lanes >> lane & 1 == 1) {
-        let at = usize::from(atomic.offsets[lane]);
-        let Some(bytes) = data.get_mut(at..at + size) else { continue };
-        let mut word = [0; 8];
-        word[..size].copy_from_slice(bytes);
-        let old = u64::from_le_bytes(word);
-        let [b, c] = atomic.operands[lane];
-        let new = atomics::apply(atomic.op, atomic.ty, old, b, c);
-        bytes.copy_from_slice(&new.to_le_bytes()[..size]);
-        atomic.old[lane] = old;
-    }
-}
-
 /// One atomic per address and cycle: the most lanes on one address.
 fn most_on_one_address(atomic: &AtomicLanes) -> u32 {
     let lanes = (0..32).filter(|lane| atomic.lanes >> lane & 1 == 1);
     let mut counts = [0u8; 128];
     lanes.for_each(|lane| counts[usize::from(atomic.offsets[lane] & 127)] += 1);
     counts.into_iter().max().map_or(1, u32::from).max(1)
-}
-
-#[cold]
-fn stuck(op: OpExp, instance: &Instance) -> MemoryFault {
-    let name = OpExp::ALL.iter().find(|(_, o)| *o == op).map_or("?", |(name, _)| *name);
-    MemoryFault::new(
-        "prog-opexp",
-        instance.request.line,
-        format!("the state does not fit the operation `{name}`"),
-    )
 }

@@ -1,22 +1,25 @@
 //! The SM's side of the memory environment: the load-store unit, L1, and the memory programs of
 //! accesses in flight. Everything happens at a cycle; nothing polls.
 
+mod micro_steps;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use crate::access::{AccessKind, WarpAccess};
 use crate::address_space::{CONST_BASE, LOCAL_PHYSICAL};
-use crate::cache::{Cache, CacheStats, Outcome};
+use crate::cache::{Cache, CacheStats};
 use crate::coalesce::{LineAccess, round_to_sectors};
 use crate::coalescing::{Coalescing, transactions};
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
-use crate::latency::{Latencies, Level};
+use crate::latency::{Kind, Latencies, Level};
+use crate::mapping::Mapping;
 use crate::occupancy::{Occupancy, QueueStats};
-use crate::partition::{Mapping, Request};
+use crate::partition::Request;
 use crate::port::{AccessId, RegisterPort};
-use crate::programs::{BExp, Instruction, OpExp, Operation, ProgramId, ProgramSet, Room};
+use crate::programs::{Operation, ProgramId, ProgramSet};
 use crate::spec::MemorySpec;
 use crate::vocabulary::{AtomicOp, Cycle, LaneMask, ScalarType, Scope, StateSpace};
 
@@ -135,12 +138,14 @@ pub struct SmMemory {
     sequence: u64,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
-    loads_away: u32,
-    stores_away: u32,
+    /// MSHRs in use: loads away.
+    mshrs: Occupancy,
+    /// Store tokens in use: stores and atomics started.
+    tokens: Occupancy,
+    /// Of `lsu`.
+    load_store: Occupancy,
     /// Departure cycles of requests that wait for the port.
     leaving: VecDeque<Cycle>,
-    /// Of the load-store unit, the MSHRs, the store tokens.
-    occupancy: [Occupancy; 3],
     runnable: Vec<u32>,
     stats: SmMemoryStats,
 }
@@ -165,10 +170,10 @@ impl SmMemory {
             sequence: 0,
             outbox: Vec::new(),
             egress_free: 0,
-            loads_away: 0,
-            stores_away: 0,
+            mshrs: Occupancy::default(),
+            tokens: Occupancy::default(),
+            load_store: Occupancy::default(),
             leaving: VecDeque::new(),
-            occupancy: [Occupancy::default(); 3],
             runnable: Vec::new(),
             stats: SmMemoryStats::default(),
             spec,
@@ -285,7 +290,7 @@ impl SmMemory {
             self.lsu.push_back(slot);
         }
         self.parts = parts;
-        self.occupancy[0].set(self.lsu.len(), now);
+        self.load_store.set(self.lsu.len() as u64, now);
         self.pump(now, port)
     }
 
@@ -350,14 +355,14 @@ impl SmMemory {
     }
 
     /// `flush`: global lines are forgotten; local ones stay.
-    pub fn flush_l1(&mut self, _now: Cycle) {
+    pub fn flush_l1(&mut self) {
         self.l1.flush(|line| (LOCAL_PHYSICAL..CONST_BASE).contains(&line));
     }
 
     /// A fence of this scope, once the accesses before it are performed.
-    pub fn fence(&mut self, scope: Scope, now: Cycle) {
+    pub fn fence(&mut self, scope: Scope) {
         if self.fence_flushes[usize::from(scope != Scope::Cta)] {
-            self.flush_l1(now);
+            self.flush_l1();
         }
     }
 
@@ -374,8 +379,8 @@ impl SmMemory {
         let leaks = [
             (self.l1.pinned(), "pinned L1 lines"),
             (self.held.held(), "held lines"),
-            (self.loads_away as usize, "loads away"),
-            (self.stores_away as usize, "stores away"),
+            (self.mshrs.len(), "loads away"),
+            (self.tokens.len(), "stores away"),
         ];
         match leaks.iter().find(|(count, _)| *count != 0) {
             Some((count, what)) => Err(format!("{count} {what} are left")),
@@ -385,11 +390,16 @@ impl SmMemory {
 
     /// Counters.
     pub fn stats(&self) -> SmMemoryStats {
-        let [load_store, mshrs, tokens] = self.occupancy.map(|queue| queue.stats());
-        SmMemoryStats { l1: self.l1.stats, load_store, mshrs, tokens, ..self.stats }
+        SmMemoryStats {
+            l1: self.l1.stats,
+            load_store: self.load_store.stats(),
+            mshrs: self.mshrs.stats(),
+            tokens: self.tokens.stats(),
+            ..self.stats
+        }
     }
 
-    /// How long loads took.
+    /// How long accesses took.
     pub fn latencies(&self) -> &Latencies {
         &self.latencies
     }
@@ -413,9 +423,9 @@ impl SmMemory {
             let room = match instance.kind {
                 AccessKind::Load => match self.held.holder(instance.set, instance.line) {
                     Some((_, waiting)) => waiting < self.spec.l1.mshr_merges,
-                    None => self.loads_away < self.spec.l1.mshrs || self.hits(instance),
+                    None => self.mshrs.len() < self.spec.l1.mshrs as usize || self.hits(instance),
                 },
-                _ => self.stores_away < self.spec.store_tokens,
+                _ => self.tokens.len() < self.spec.store_tokens as usize,
             };
             if !room {
                 self.stats.blocked += u64::from(!self.lsu_blocked);
@@ -425,11 +435,10 @@ impl SmMemory {
             let load = matches!(instance.kind, AccessKind::Load);
             self.lsu_blocked = false;
             self.lsu.pop_front();
-            self.occupancy[0].set(self.lsu.len(), now);
+            self.load_store.set(self.lsu.len() as u64, now);
             self.lsu_free = now + 1;
             if !load {
-                self.stores_away += 1;
-                self.occupancy[2].set(self.stores_away as usize, now);
+                self.tokens.add(now);
             }
             self.start(slot, now, port)?;
         }
@@ -477,193 +486,15 @@ impl SmMemory {
         instance.travelled = true;
         match instance.kind {
             AccessKind::Load => {
-                self.loads_away -= 1;
-                self.occupancy[1].set(self.loads_away as usize, now);
+                self.mshrs.remove(now);
                 self.stats.bytes_moved += u64::from(instance.mask.count_ones());
             }
             _ => {
-                self.stores_away -= 1;
-                self.occupancy[2].set(self.stores_away as usize, now);
+                self.tokens.remove(now);
             }
         }
         self.lsu_blocked = false;
         self.run(slot, now, port)
-    }
-
-    /// Micro steps until the instance ends, leaves, or waits for a cycle or a line: each is run
-    /// to its `yield` with nothing between [mem-step].
-    fn micro_steps(
-        &mut self,
-        programs: &ProgramSet,
-        slot: u32,
-        now: Cycle,
-        port: &mut impl RegisterPort,
-    ) -> Result<(), MemoryFault> {
-        let index = slot as usize;
-        let program = programs.get(self.instances[index].program);
-        let mut read = false;
-        loop {
-            let pc = usize::from(self.instances[index].pc);
-            if !program.touches_l1[pc] {
-                self.release_line(index);
-            }
-            match &program.code[pc] {
-                Instruction::Op(_) if program.room[pc] == Room::Partition => {
-                    self.hold_line(index, program.touches_l1[pc]);
-                    self.send(slot, now);
-                    return Ok(());
-                }
-                Instruction::Unless(..) if program.room[pc] == Room::Partition => {
-                    self.hold_line(index, program.touches_l1[pc]);
-                    self.send(slot, now);
-                    return Ok(());
-                }
-                Instruction::Op(op) => {
-                    match self.operate(*op, index, now, port) {
-                        Outcome::Done => {}
-                        Outcome::Defer => {
-                            if *op == OpExp::ReserveL1 || *op == OpExp::WriteL1 {
-                                let set = self.instances[index].set;
-                                if let Some((line, mask, data)) = self.l1.write_back_one(set) {
-                                    self.send_write_back(line, mask, data, now);
-                                    continue;
-                                }
-                                self.held.wait_for_set(set, slot);
-                            } else {
-                                // Pinned by another operation: its unpinning wakes the set.
-                                let set = self.instances[index].set;
-                                self.held.wait_for_set(set, slot);
-                            }
-                            self.hold_line(index, true);
-                            return Ok(());
-                        }
-                        Outcome::Stuck => return Err(self.stuck(*op, index)),
-                    }
-                    read |= *op == OpExp::ReadL1;
-                    self.instances[index].pc += 1;
-                }
-                Instruction::Yield => {
-                    self.instances[index].pc += 1;
-                    if read && !self.instances[index].travelled {
-                        if !program.touches_l1[pc + 1] {
-                            self.release_line(index);
-                        }
-                        self.sequence += 1;
-                        let at = now + Cycle::from(self.spec.l1.hit_latency);
-                        self.events.push(Reverse((at, self.sequence, slot)));
-                        return Ok(());
-                    }
-                    read = false;
-                }
-                Instruction::Jump(to) => self.instances[index].pc = *to,
-                Instruction::Unless(condition, to) => {
-                    let truth = self.evaluate(condition, index);
-                    if truth {
-                        self.instances[index].pc += 1;
-                    } else {
-                        self.instances[index].pc = *to;
-                    }
-                }
-                Instruction::End => {
-                    self.end(slot, now, port);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// Operations of L1 still follow: later operations on the line wait from now on.
-    fn hold_line(&mut self, index: usize, touches_l1: bool) {
-        let instance = &mut self.instances[index];
-        if touches_l1 && !instance.holds {
-            instance.holds = true;
-            self.held.hold(instance.set, instance.line, index as u32);
-        }
-    }
-
-    /// No operation of L1 follows: the line goes to the first operation that waits for it.
-    #[inline]
-    fn release_line(&mut self, index: usize) {
-        let instance = &mut self.instances[index];
-        if !instance.holds {
-            return;
-        }
-        instance.holds = false;
-        if let Some(next) = self.held.release(instance.set, index as u32) {
-            self.instances[next as usize].holds = true;
-            self.runnable.push(next);
-        }
-    }
-
-    fn evaluate(&mut self, condition: &BExp, index: usize) -> bool {
-        match condition {
-            BExp::True => true,
-            BExp::False | BExp::IsCachedL2 => false,
-            BExp::Not(inner) => !self.evaluate(inner, index),
-            BExp::And(a, b) => self.evaluate(a, index) && self.evaluate(b, index),
-            BExp::Or(a, b) => self.evaluate(a, index) || self.evaluate(b, index),
-            BExp::IsCachedL1 => {
-                let instance = &self.instances[index];
-                let cached = self.l1.is_cached(instance.set, instance.line, instance.mask);
-                self.l1.stats.looked_up(cached, instance.line >= LOCAL_PHYSICAL);
-                cached
-            }
-        }
-    }
-
-    fn operate(&mut self, op: OpExp, index: usize, now: Cycle, port: &mut impl RegisterPort) -> Outcome {
-        let l1 = &mut self.l1;
-        let i = &mut self.instances[index];
-        let data = &mut self.data[index];
-        match op {
-            OpExp::ReadL1 => {
-                let outcome = l1.read(i.set, i.line, i.mask, data, &mut i.pinned);
-                if outcome == Outcome::Done {
-                    let set = i.set;
-                    self.held.wake_set(set, &mut self.runnable);
-                }
-                outcome
-            }
-            OpExp::WriteL1 => l1.write(i.set, i.line, i.asked, data),
-            OpExp::WriteThroughL1 => {
-                l1.write_through(i.set, i.line, i.asked, data);
-                Outcome::Done
-            }
-            OpExp::ReserveL1 => l1.reserve(i.set, i.line, i.mask, &mut i.pinned),
-            OpExp::UpdateL1 => l1.update(i.set, i.line, i.mask, data),
-            OpExp::EvictL1 => l1.evict(i.set, i.line),
-            OpExp::DiscardL1 => l1.discard(i.set, i.line, i.asked),
-            OpExp::ClassifyFirstL1 => {
-                l1.classify(i.set, i.line, true);
-                Outcome::Done
-            }
-            OpExp::ClassifyNormalL1 => {
-                l1.classify(i.set, i.line, false);
-                Outcome::Done
-            }
-            OpExp::FlushL1 => {
-                self.flush_l1(now);
-                Outcome::Done
-            }
-            OpExp::WriteToRegs => {
-                match (&i.kind, &i.atomic) {
-                    (AccessKind::Load, _) => {
-                        self.latencies.record(i.level, now - i.issued);
-                        port.write_to_regs(i.access, i.lanes, i.line, data, now);
-                    }
-                    (AccessKind::Atomic { .. }, Some(atomic)) => {
-                        port.write_atomic_results(i.access, i.lanes, &atomic.old, now);
-                    }
-                    _ => return Outcome::Stuck,
-                }
-                Outcome::Done
-            }
-            OpExp::ReleaseRegs => {
-                port.release_regs(i.access, i.lanes, now);
-                Outcome::Done
-            }
-            _ => Outcome::Stuck,
-        }
     }
 
     fn send(&mut self, slot: u32, now: Cycle) {
@@ -671,8 +502,7 @@ impl SmMemory {
         let instance = &mut self.instances[index];
         let is_load = matches!(instance.kind, AccessKind::Load);
         if is_load {
-            self.loads_away += 1;
-            self.occupancy[1].set(self.loads_away as usize, now);
+            self.mshrs.add(now);
         }
         let request = Request {
             slot: Some(slot),
@@ -726,31 +556,16 @@ impl SmMemory {
         let took = now - instance.issued;
         match instance.kind {
             AccessKind::Load => {}
-            AccessKind::Store => self.latencies.record(Level::Store, took),
-            AccessKind::Atomic { .. } => self.latencies.record(Level::Atomic, took),
+            AccessKind::Store => self.latencies.record(Kind::Store, took),
+            AccessKind::Atomic { .. } => self.latencies.record(Kind::Atomic, took),
         }
         if !matches!(instance.kind, AccessKind::Load) && !instance.travelled {
             // It never left: its token is free.
-            self.stores_away -= 1;
-            self.occupancy[2].set(self.stores_away as usize, now);
+            self.tokens.remove(now);
             self.lsu_blocked = false;
         }
         port.performed(instance.access, instance.lanes, now);
         self.spare_atomics.extend(self.instances[slot as usize].atomic.take());
         self.free.push(slot);
-    }
-
-    #[cold]
-    fn stuck(&self, op: OpExp, index: usize) -> MemoryFault {
-        let instance = &self.instances[index];
-        let name = OpExp::ALL.iter().find(|(_, o)| *o == op).map_or("?", |(name, _)| *name);
-        MemoryFault {
-            access: Some(instance.access),
-            ..MemoryFault::new(
-                "prog-opexp",
-                instance.line,
-                format!("the state does not fit the operation `{name}`"),
-            )
-        }
     }
 }

@@ -170,14 +170,12 @@ fn a_stale_line_is_forgotten_at_fences_where_the_protocol_says_so() {
         (Protocol::Volta, Scope::Sys, 9),
     ] {
         let (mut machine, at) = with_stale_line(protocol);
-        let now = machine.now;
-        machine.sms[0].fence(scope, now);
+        machine.sms[0].fence(scope);
         assert_eq!(load(&mut machine, CacheOp::Ca, at), expected, "{protocol:?} {scope:?}");
     }
     // The flush at the start of a dependent grid is for all of them.
     let (mut machine, at) = with_stale_line(Protocol::Fermi);
-    let now = machine.now;
-    machine.sms[0].flush_l1(now);
+    machine.sms[0].flush_l1();
     assert_eq!(load(&mut machine, CacheOp::Ca, at), 9);
 }
 

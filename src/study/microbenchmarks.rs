@@ -19,7 +19,6 @@ const DATA: &str = include_str!("../../data/microbenchmarks.yaml");
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    schema: u32,
     /// What the short names of sources mean.
     sources: BTreeMap<String, String>,
     measurements: Vec<Measurement>,
@@ -123,9 +122,11 @@ pub fn run(args: &MicrobenchmarkArgs) -> u8 {
         .filter(|(_, p)| args.chip.is_empty() || args.chip.contains(&p.chip))
         .filter(|(_, p)| !args.gated || p.within.is_some() || p.between.is_some())
         .collect();
-    if file.schema != 1 || wanted.is_empty() {
+    let measured =
+        |chip: &&String| file.measurements.iter().any(|m| m.published.iter().any(|p| p.chip == **chip));
+    if let Some(unknown) = args.chip.iter().find(|chip| !measured(chip)) {
         let chips = crate::configs::CHIPS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let message = format!("there is nothing to measure on {}; chips: {chips}", args.chip.join(", "));
+        let message = format!("there is nothing to measure on `{unknown}`; chips: {chips}");
         complain(&[Diagnostic::error("study", message)]);
         return status::BAD_INPUT;
     }

@@ -1,6 +1,6 @@
 //! What an engine counted becomes the report.
 
-use sim_memory::latency::Level;
+use sim_memory::latency::{Kind, Level};
 
 use super::Context;
 use crate::engine::Engine;
@@ -62,10 +62,12 @@ impl Context {
             self.latencies.add(sm.memory.latencies());
         }
         for (name, level) in Level::ALL {
-            memory.load_latency.extend(self.latencies.percentiles(level).map(|figures| (name, figures)));
+            memory
+                .load_latency
+                .extend(self.latencies.percentiles(Kind::Load(level)).map(|figures| (name, figures)));
         }
-        memory.store_latency = self.latencies.percentiles(Level::Store);
-        memory.atomic_latency = self.latencies.percentiles(Level::Atomic);
+        memory.store_latency = self.latencies.percentiles(Kind::Store);
+        memory.atomic_latency = self.latencies.percentiles(Kind::Atomic);
         for partition in engine.partitions() {
             partition.flush_to_memory();
             let s = partition.stats();
@@ -73,17 +75,7 @@ impl Context {
             memory.queues.l2_mshrs.add(&s.mshrs);
             memory.queues.l2_stalled.add(&s.stalled);
             memory.l2.add(&s.l2);
-            let (d, x) = (&mut memory.dram, &s.dram);
-            d.reads += x.reads;
-            d.writes += x.writes;
-            d.row_hits += x.row_hits;
-            d.row_misses += x.row_misses;
-            d.row_conflicts += x.row_conflicts;
-            d.turnarounds += x.turnarounds;
-            d.refreshes += x.refreshes;
-            d.queue.add(&x.queue);
-            d.bytes += x.bytes;
-            d.busy_cycles += x.busy_cycles;
+            memory.dram.add(&s.dram);
         }
         for (grid, times) in times.iter().enumerate() {
             if let Some(report) = self.kernels.get_mut(grid).filter(|k| !k.functional && k.end_cycle == 0) {

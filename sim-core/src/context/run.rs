@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sim_frontend::chip::ChipSpec;
 use sim_memory::cache::{Cache, CacheStats};
 use sim_memory::dram::DramTimings;
-use sim_memory::partition::{Mapping, Partition};
+use sim_memory::mapping::Mapping;
+use sim_memory::partition::Partition;
 use sim_memory::programs::ProgramSet;
 use sim_memory::sm_memory::SmMemory;
 use sim_memory::spec::MemorySpec;
@@ -138,14 +139,7 @@ impl Context {
         split.memory.split(shared.max().unwrap_or(0));
         let chip = Arc::new(split);
         let spec = Arc::new(chip.memory.clone());
-        let programs = match &self.programs {
-            Some(programs) => Arc::clone(programs),
-            None => {
-                let programs = ProgramSet::with(spec.protocol, &spec.programs)
-                    .map_err(|e| input("memory-program", e.to_string()))?;
-                Arc::clone(self.programs.insert(Arc::new(programs)))
-            }
-        };
+        let (programs, timings) = self.tables()?;
         let warps = self.warps();
         let sms = (0..chip.limits.num_processors)
             .map(|i| {
@@ -154,8 +148,6 @@ impl Context {
                 Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler)
             })
             .collect();
-        let timings = DramTimings::of(&spec.dram).map_err(|e| input("chip", format!("memory.dram: {e}")))?;
-        let timings = Arc::new(timings);
         let partitions = self
             .slices_after_copies(&spec)
             .into_iter()
@@ -199,6 +191,19 @@ impl Context {
             self.slices = engine.partitions().map(Partition::take_l2).collect();
         }
         result
+    }
+
+    /// What is read of the chip's texts once.
+    fn tables(&mut self) -> Result<(Arc<ProgramSet>, Arc<DramTimings>), SimError> {
+        if let Some(tables) = &self.tables {
+            return Ok(tables.clone());
+        }
+        let spec = &self.chip.memory;
+        let programs = ProgramSet::with(spec.protocol, &spec.programs)
+            .map_err(|e| input("memory-program", e.to_string()))?;
+        let timings = DramTimings::of(&spec.dram).map_err(|e| input("chip", format!("memory.dram: {e}")))?;
+        let tables = (Arc::new(programs), Arc::new(timings));
+        Ok(self.tables.insert(tables).clone())
     }
 
     /// The slices of L2 with what is left in them from earlier runs, after what the host copied

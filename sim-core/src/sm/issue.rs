@@ -250,7 +250,7 @@ impl<P: Reconvergence> Sm<P> {
                 if let Extra::Membar(scope) = &kernel.code.program.ops[pc as usize].extra
                     && exec != 0
                 {
-                    self.memory.fence(*scope, now);
+                    self.memory.fence(*scope);
                 }
             }
             Step::DoneAfter { latency, occupancy: held } => {

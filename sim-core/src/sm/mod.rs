@@ -420,7 +420,7 @@ impl<P: Reconvergence> Sm<P> {
                 }
                 self.resident.touched = admitted;
             }
-            SmMessage::FlushL1 => self.memory.flush_l1(self.now),
+            SmMessage::FlushL1 => self.memory.flush_l1(),
             SmMessage::Abort { grid_id } => self.abort(grid_id),
         }
     }

@@ -249,8 +249,7 @@ impl Machine {
     /// A fence of an SM's thread, after its accesses.
     pub fn fence(&mut self, sm: usize, scope: Scope) {
         self.drain();
-        let now = self.now;
-        self.sms[sm].fence(scope, now);
+        self.sms[sm].fence(scope);
     }
 
     /// Goes to the next cycle on which something happens; false if nothing does.

@@ -1,0 +1,32 @@
+//! Where an address lies: its partition, and its place there.
+
+use crate::divide::Divisor;
+use crate::spec::MemorySpec;
+
+/// Which partition owns an address, and where it lies there.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    partitions: Divisor,
+    interleave: Divisor,
+}
+
+impl Mapping {
+    /// The mapping of a chip.
+    pub fn new(spec: &MemorySpec) -> Self {
+        Self {
+            partitions: Divisor::new(u64::from(spec.partitions)),
+            interleave: Divisor::new(u64::from(spec.interleave_bytes)),
+        }
+    }
+
+    /// Partition and byte address within it. Blocks of `interleave_bytes` go round the
+    /// partitions, each round turned by a hash of its number, so that strides spread.
+    #[inline]
+    pub fn place(&self, address: u64) -> (u32, u64) {
+        let (block, within) = self.interleave.divide(address);
+        let (round, position) = self.partitions.divide(block);
+        let turn = round ^ (round >> 7) ^ (round >> 15);
+        let (_, partition) = self.partitions.divide(position + self.partitions.divide(turn).1);
+        (partition as u32, round * self.interleave.by() + within)
+    }
+}

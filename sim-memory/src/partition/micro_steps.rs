@@ -1,0 +1,211 @@
+//! The partition's half of the memory programs: operations on L2 and DRAM, and atomics.
+
+use super::{Instance, Partition, Request};
+use crate::address_space::LOCAL_PHYSICAL;
+use crate::atomics;
+use crate::cache::Outcome;
+use crate::fault::MemoryFault;
+use crate::programs::{BExp, Instruction, OpExp, ProgramSet, Room};
+use crate::sm_memory::AtomicLanes;
+use crate::vocabulary::Cycle;
+
+impl Partition {
+    /// Micro steps until the instance leaves or waits for a line, an MSHR, DRAM or room to write.
+    pub(super) fn micro_steps(
+        &mut self,
+        programs: &ProgramSet,
+        slot: u32,
+        now: Cycle,
+    ) -> Result<(), MemoryFault> {
+        let index = slot as usize;
+        if self.instances[index].request.slot.is_none() {
+            self.write_back_of_l1(slot, now);
+            return Ok(());
+        }
+        let program = programs.get(self.instances[index].request.program);
+        loop {
+            let instance = &mut self.instances[index];
+            let pc = usize::from(instance.request.pc);
+            match &program.code[pc] {
+                // A tail of register operations runs when the reply arrives.
+                Instruction::Op(_) | Instruction::Unless(..) | Instruction::End
+                    if program.room[pc] == Room::Sm && !is_constant(&program.code[pc]) =>
+                {
+                    self.leave(slot, now);
+                    return Ok(());
+                }
+                Instruction::Op(op) => {
+                    if *op == OpExp::ReadMem && !instance.fetched {
+                        if self.mshrs.len() < self.spec.l2.mshrs as usize {
+                            self.fetch(slot, now);
+                        } else {
+                            self.want_mshr.push_back(slot);
+                        }
+                        self.hold_line(slot);
+                        return Ok(());
+                    }
+                    if *op == OpExp::WriteMem {
+                        if !self.dram.takes_writes() {
+                            self.want_write.push_back(slot);
+                            self.hold_line(slot);
+                            return Ok(());
+                        }
+                        let Request { line, asked, data, .. } = self.instances[index].request;
+                        self.write_back(line, asked, &data, now);
+                        self.instances[index].request.pc += 1;
+                        continue;
+                    }
+                    match self.operate(*op, index) {
+                        Outcome::Done => self.instances[index].request.pc += 1,
+                        Outcome::Defer => {
+                            if self.makes_room(slot, now) {
+                                continue;
+                            }
+                            return Ok(());
+                        }
+                        Outcome::Stuck => {
+                            return Err(MemoryFault::stuck(*op, self.instances[index].request.line));
+                        }
+                    }
+                }
+                Instruction::Yield => instance.request.pc += 1,
+                Instruction::Jump(to) => instance.request.pc = *to,
+                Instruction::Unless(condition, to) => {
+                    let truth = self.evaluate(condition, index);
+                    let pc = &mut self.instances[index].request.pc;
+                    *pc = if truth { *pc + 1 } else { *to };
+                }
+                Instruction::End => {
+                    self.leave(slot, now);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// A line of the instance's set is written back. Without one, or with the queue of writes
+    /// full, it waits.
+    fn makes_room(&mut self, slot: u32, now: Cycle) -> bool {
+        let set = self.instances[slot as usize].set;
+        if !self.dram.takes_writes() {
+            self.want_write.push_back(slot);
+        } else if let Some((line, mask, data)) = self.l2.write_back_one(set) {
+            self.write_back(line, mask, &data, now);
+            return true;
+        } else {
+            self.held.wait_for_set(set, slot);
+        }
+        self.hold_line(slot);
+        false
+    }
+
+    /// The write-back of an L1 line, at the slice (`wbL1`, its second half).
+    fn write_back_of_l1(&mut self, slot: u32, now: Cycle) {
+        let index = slot as usize;
+        let set = self.instances[index].set;
+        loop {
+            let request = &self.instances[index].request;
+            if self.l2.write(set, request.line, request.asked, &request.data) != Outcome::Defer {
+                break;
+            }
+            if !self.makes_room(slot, now) {
+                return;
+            }
+        }
+        self.release_line(index);
+        self.free.push(slot);
+    }
+
+    fn hold_line(&mut self, slot: u32) {
+        let instance = &mut self.instances[slot as usize];
+        if !instance.holds {
+            instance.holds = true;
+            self.held.hold(instance.set, instance.request.line, slot);
+        }
+    }
+
+    pub(super) fn release_line(&mut self, index: usize) {
+        let instance = &self.instances[index];
+        if instance.holds
+            && let Some(next) = self.held.release(instance.set, index as u32)
+        {
+            self.instances[next as usize].holds = true;
+            self.runnable.push(next);
+        }
+    }
+
+    fn evaluate(&mut self, condition: &BExp, index: usize) -> bool {
+        match condition {
+            BExp::True => true,
+            BExp::False | BExp::IsCachedL1 => false,
+            BExp::Not(inner) => !self.evaluate(inner, index),
+            BExp::And(a, b) => self.evaluate(a, index) && self.evaluate(b, index),
+            BExp::Or(a, b) => self.evaluate(a, index) || self.evaluate(b, index),
+            BExp::IsCachedL2 => {
+                let instance = &self.instances[index];
+                let cached = self.l2.is_cached(instance.set, instance.request.line, instance.request.mask);
+                self.l2.stats.looked_up(cached, instance.request.line >= LOCAL_PHYSICAL);
+                cached
+            }
+        }
+    }
+
+    fn operate(&mut self, op: OpExp, index: usize) -> Outcome {
+        let Instance { request: r, set, pinned, .. } = &mut self.instances[index];
+        let set = *set;
+        match op {
+            OpExp::ReadMem => {
+                self.memory.read_line(r.line, r.mask, &mut r.data);
+                Outcome::Done
+            }
+            OpExp::AtomOp => {
+                let Some(atomic) = &mut r.atomic else { return Outcome::Stuck };
+                self.stats.atomics += u64::from(atomic.lanes.count_ones());
+                perform(atomic, &mut r.data);
+                Outcome::Done
+            }
+            OpExp::ReadL2 => {
+                let outcome = self.l2.read(set, r.line, r.mask, &mut r.data, pinned);
+                if outcome == Outcome::Done {
+                    self.held.wake_set(set, &mut self.runnable);
+                }
+                outcome
+            }
+            OpExp::WriteL2 => self.l2.write(set, r.line, r.asked, &r.data),
+            OpExp::ReserveL2 => self.l2.reserve(set, r.line, r.mask, pinned),
+            OpExp::UpdateL2 => self.l2.update(set, r.line, r.mask, &r.data),
+            OpExp::EvictL2 => self.l2.evict(set, r.line),
+            OpExp::DiscardL2 => self.l2.discard(set, r.line, r.asked),
+            OpExp::ClassifyFirstL2 => {
+                self.l2.classify(set, r.line, true);
+                Outcome::Done
+            }
+            OpExp::ClassifyNormalL2 => {
+                self.l2.classify(set, r.line, false);
+                Outcome::Done
+            }
+            _ => Outcome::Stuck,
+        }
+    }
+}
+
+/// Conditions without a room run wherever they are met.
+fn is_constant(instruction: &Instruction) -> bool {
+    matches!(instruction, Instruction::Unless(BExp::True | BExp::False, _))
+}
+
+/// Runs an atomic over its lanes in ascending order on the bytes of a line.
+fn perform(atomic: &mut AtomicLanes, data: &mut [u8; 128]) {
+    let size = atomic.ty.bytes() as usize;
+    for lane in (0..32).filter(|lane| atomic.lanes >> lane & 1 == 1) {
+        let at = usize::from(atomic.offsets[lane]);
+        let Some(bytes) = data.get_mut(at..at + size) else { continue };
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(bytes);
+        let old = u64::from_le_bytes(word);
+        let [b, c] = atomic.operands[lane];
+        let new = atomics::apply(atomic.op, atomic.ty, old, b, c);
+        bytes.copy_from_slice(&new.to_le_bytes()[..size]);
+        atomic.old[lane] = old;
+    }
+}

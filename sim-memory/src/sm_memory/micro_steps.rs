@@ -1,0 +1,197 @@
+//! The SM's half of the memory programs: operations on registers and L1, between one `yield` and
+//! the next.
+
+use std::cmp::Reverse;
+
+use super::{Instance, SmMemory};
+use crate::access::AccessKind;
+use crate::address_space::LOCAL_PHYSICAL;
+use crate::cache::Outcome;
+use crate::fault::MemoryFault;
+use crate::latency::Kind;
+use crate::port::RegisterPort;
+use crate::programs::{BExp, Instruction, OpExp, ProgramSet, Room};
+use crate::vocabulary::Cycle;
+
+impl SmMemory {
+    /// Micro steps until the instance ends, leaves, or waits for a cycle or a line: each is run
+    /// to its `yield` with nothing between [mem-step].
+    pub(super) fn micro_steps(
+        &mut self,
+        programs: &ProgramSet,
+        slot: u32,
+        now: Cycle,
+        port: &mut impl RegisterPort,
+    ) -> Result<(), MemoryFault> {
+        let index = slot as usize;
+        let program = programs.get(self.instances[index].program);
+        let mut read = false;
+        loop {
+            let pc = usize::from(self.instances[index].pc);
+            if !program.touches_l1[pc] {
+                self.release_line(index);
+            }
+            match &program.code[pc] {
+                Instruction::Op(_) if program.room[pc] == Room::Partition => {
+                    self.hold_line(index, program.touches_l1[pc]);
+                    self.send(slot, now);
+                    return Ok(());
+                }
+                Instruction::Unless(..) if program.room[pc] == Room::Partition => {
+                    self.hold_line(index, program.touches_l1[pc]);
+                    self.send(slot, now);
+                    return Ok(());
+                }
+                Instruction::Op(op) => {
+                    match self.operate(*op, index, now, port) {
+                        Outcome::Done => {}
+                        Outcome::Defer => {
+                            if *op == OpExp::ReserveL1 || *op == OpExp::WriteL1 {
+                                let set = self.instances[index].set;
+                                if let Some((line, mask, data)) = self.l1.write_back_one(set) {
+                                    self.send_write_back(line, mask, data, now);
+                                    continue;
+                                }
+                                self.held.wait_for_set(set, slot);
+                            } else {
+                                // Pinned by another operation: its unpinning wakes the set.
+                                let set = self.instances[index].set;
+                                self.held.wait_for_set(set, slot);
+                            }
+                            self.hold_line(index, true);
+                            return Ok(());
+                        }
+                        Outcome::Stuck => {
+                            return Err({
+                                let Instance { access, line, .. } = self.instances[index];
+                                MemoryFault { access: Some(access), ..MemoryFault::stuck(*op, line) }
+                            });
+                        }
+                    }
+                    read |= *op == OpExp::ReadL1;
+                    self.instances[index].pc += 1;
+                }
+                Instruction::Yield => {
+                    self.instances[index].pc += 1;
+                    if read && !self.instances[index].travelled {
+                        if !program.touches_l1[pc + 1] {
+                            self.release_line(index);
+                        }
+                        self.sequence += 1;
+                        let at = now + Cycle::from(self.spec.l1.hit_latency);
+                        self.events.push(Reverse((at, self.sequence, slot)));
+                        return Ok(());
+                    }
+                    read = false;
+                }
+                Instruction::Jump(to) => self.instances[index].pc = *to,
+                Instruction::Unless(condition, to) => {
+                    let truth = self.evaluate(condition, index);
+                    if truth {
+                        self.instances[index].pc += 1;
+                    } else {
+                        self.instances[index].pc = *to;
+                    }
+                }
+                Instruction::End => {
+                    self.end(slot, now, port);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Operations of L1 still follow: later operations on the line wait from now on.
+    fn hold_line(&mut self, index: usize, touches_l1: bool) {
+        let instance = &mut self.instances[index];
+        if touches_l1 && !instance.holds {
+            instance.holds = true;
+            self.held.hold(instance.set, instance.line, index as u32);
+        }
+    }
+
+    /// No operation of L1 follows: the line goes to the first operation that waits for it.
+    #[inline]
+    fn release_line(&mut self, index: usize) {
+        let instance = &mut self.instances[index];
+        if !instance.holds {
+            return;
+        }
+        instance.holds = false;
+        if let Some(next) = self.held.release(instance.set, index as u32) {
+            self.instances[next as usize].holds = true;
+            self.runnable.push(next);
+        }
+    }
+
+    fn evaluate(&mut self, condition: &BExp, index: usize) -> bool {
+        match condition {
+            BExp::True => true,
+            BExp::False | BExp::IsCachedL2 => false,
+            BExp::Not(inner) => !self.evaluate(inner, index),
+            BExp::And(a, b) => self.evaluate(a, index) && self.evaluate(b, index),
+            BExp::Or(a, b) => self.evaluate(a, index) || self.evaluate(b, index),
+            BExp::IsCachedL1 => {
+                let instance = &self.instances[index];
+                let cached = self.l1.is_cached(instance.set, instance.line, instance.mask);
+                self.l1.stats.looked_up(cached, instance.line >= LOCAL_PHYSICAL);
+                cached
+            }
+        }
+    }
+
+    fn operate(&mut self, op: OpExp, index: usize, now: Cycle, port: &mut impl RegisterPort) -> Outcome {
+        let l1 = &mut self.l1;
+        let i = &mut self.instances[index];
+        let data = &mut self.data[index];
+        match op {
+            OpExp::ReadL1 => {
+                let outcome = l1.read(i.set, i.line, i.mask, data, &mut i.pinned);
+                if outcome == Outcome::Done {
+                    let set = i.set;
+                    self.held.wake_set(set, &mut self.runnable);
+                }
+                outcome
+            }
+            OpExp::WriteL1 => l1.write(i.set, i.line, i.asked, data),
+            OpExp::WriteThroughL1 => {
+                l1.write_through(i.set, i.line, i.asked, data);
+                Outcome::Done
+            }
+            OpExp::ReserveL1 => l1.reserve(i.set, i.line, i.mask, &mut i.pinned),
+            OpExp::UpdateL1 => l1.update(i.set, i.line, i.mask, data),
+            OpExp::EvictL1 => l1.evict(i.set, i.line),
+            OpExp::DiscardL1 => l1.discard(i.set, i.line, i.asked),
+            OpExp::ClassifyFirstL1 => {
+                l1.classify(i.set, i.line, true);
+                Outcome::Done
+            }
+            OpExp::ClassifyNormalL1 => {
+                l1.classify(i.set, i.line, false);
+                Outcome::Done
+            }
+            OpExp::FlushL1 => {
+                self.flush_l1();
+                Outcome::Done
+            }
+            OpExp::WriteToRegs => {
+                match (&i.kind, &i.atomic) {
+                    (AccessKind::Load, _) => {
+                        self.latencies.record(Kind::Load(i.level), now - i.issued);
+                        port.write_to_regs(i.access, i.lanes, i.line, data, now);
+                    }
+                    (AccessKind::Atomic { .. }, Some(atomic)) => {
+                        port.write_atomic_results(i.access, i.lanes, &atomic.old, now);
+                    }
+                    _ => return Outcome::Stuck,
+                }
+                Outcome::Done
+            }
+            OpExp::ReleaseRegs => {
+                port.release_regs(i.access, i.lanes, now);
+                Outcome::Done
+            }
+            _ => Outcome::Stuck,
+        }
+    }
+}
