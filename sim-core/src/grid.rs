@@ -19,6 +19,8 @@ pub enum Drain {
     Block,
     /// Until they are performed for the device.
     Device,
+    /// Until those of its lanes' accesses that are volatile are performed for the device.
+    Volatile,
 }
 
 /// What the issue stage needs of an operation, dense.
@@ -198,11 +200,17 @@ fn is_control(class: OpClass) -> bool {
 }
 
 fn drain_of(class: OpClass, extra: &Extra) -> Drain {
-    use sim_memory::vocabulary::Scope;
+    use sim_memory::vocabulary::{Scope, Semantics, StateSpace};
     match (class, extra) {
         (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => Drain::Block,
         (OpClass::WarpSync, _) | (OpClass::Membar, Extra::Membar(Scope::Cta)) => Drain::Block,
         (OpClass::Membar, _) => Drain::Device,
+        // Shared memory acts at issue, in order by itself.
+        (OpClass::Load | OpClass::Store, Extra::Memory(facts))
+            if facts.semantics == Semantics::Volatile && facts.space != StateSpace::Shared =>
+        {
+            Drain::Volatile
+        }
         _ => Drain::None,
     }
 }

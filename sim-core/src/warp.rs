@@ -20,6 +20,8 @@ pub struct Outstanding {
     pub device: [u16; 32],
     /// Sum over `device`: a quick test for none at all.
     pub total: u32,
+    /// Of `device`, those that are volatile.
+    pub volatile: [u8; 32],
 }
 
 impl Outstanding {
@@ -49,6 +51,22 @@ impl Outstanding {
             self.device[lane] -= (lanes >> lane & 1) as u16;
         }
         self.total -= lanes.count_ones();
+    }
+
+    /// The access that these lanes begin is volatile.
+    pub fn begin_volatile(&mut self, lanes: LaneMask) {
+        Lanes(lanes).for_each(|lane| self.volatile[lane as usize] += 1);
+    }
+
+    /// The volatile access of these lanes is performed for the device.
+    pub fn end_volatile(&mut self, lanes: LaneMask) {
+        Lanes(lanes).for_each(|lane| self.volatile[lane as usize] -= 1);
+    }
+
+    /// True if one of `lanes` has a volatile access under way: its next one comes after it, while
+    /// those of other threads are not comparable [mem-priority].
+    pub fn any_volatile(&self, lanes: LaneMask) -> bool {
+        self.total != 0 && Lanes(lanes).any(|lane| self.volatile[lane as usize] != 0)
     }
 
     /// True if one of `lanes` has an access outstanding at this level [link-updMemBar].

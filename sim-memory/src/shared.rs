@@ -321,8 +321,7 @@ mod tests {
                 ("stride 16: all in one bank", 4, |l| 64 * l, all, 32),
                 ("stride 17: no bank twice", 4, |l| 68 * l, all, 2),
                 (
-                    "two words by halves of a half-warp: the second is no broadcast in the first turn,
-                  but one lane of its bank is served; the rest share the second turn's broadcast",
+                    "two words by halves of a half-warp: one broadcast a turn",
                     4,
                     |l| 4 * (l / 8 % 2),
                     0xffff,

@@ -9,7 +9,7 @@ use sim_memory::port::{AccessId, RegisterPort};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use crate::execute::{extend, write_element, write_loaded, write_loaded_word};
-use crate::grid::Kernel;
+use crate::grid::{Drain, Kernel};
 use crate::warp::Warp;
 
 use super::stats::SmStats;
@@ -212,8 +212,12 @@ impl RegisterPort for Port<'_> {
             self.stats.accesses += 1;
             self.stats.access_latency += now - entry.issued;
         }
-        let w = entry.warp;
-        self.warps[w].outstanding.end_device(lanes);
+        let (w, pc) = (entry.warp, entry.pc);
+        let warp = &mut self.warps[w];
+        warp.outstanding.end_device(lanes);
+        if self.kernels[warp.kernel].code.hot[pc as usize].drain == Drain::Volatile {
+            warp.outstanding.end_volatile(lanes);
+        }
         self.accesses.close_if_done(access);
         self.wake(w);
     }

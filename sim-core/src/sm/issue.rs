@@ -36,6 +36,7 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
         Drain::None => false,
         Drain::Block => warp.outstanding.any(mask, false),
         Drain::Device => warp.outstanding.any(mask, true),
+        Drain::Volatile => warp.outstanding.any_volatile(mask),
     };
     if drains {
         return Next::Drain;
@@ -387,6 +388,9 @@ impl<P: Reconvergence> Sm<P> {
             let hot = &code.hot[pc as usize];
             warp.board.block(hot.blocking(), lanes);
             warp.outstanding.begin(lanes);
+            if hot.drain == Drain::Volatile {
+                warp.outstanding.begin_volatile(lanes);
+            }
             let mut addresses = request.addresses;
             if request.space == StateSpace::Local {
                 for lane in crate::reconvergence::Lanes(lanes) {

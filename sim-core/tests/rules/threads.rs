@@ -133,6 +133,32 @@ fn thr_membar_link_updmembar_waits_until_the_threads_writes_are_performed() {
 }
 
 #[test]
+fn mem_priority_a_threads_volatile_accesses_come_one_after_another() {
+    // Two accesses to two lines, in one thread, then in one thread each of two warps.
+    let cycles = |first: &str, between: &str, second: &str| {
+        let body = format!(
+            "setp.lt.u32 %p, %t, 32;\nld.volatile.global.u32 %n, [%own+4096];\nadd.u32 %c, %n, 1;\n\
+             mov.u32 %a, %clock;\n@!%p bra SECOND;\n{first} [%own], %a;\n{between}\n\
+             SECOND:\n{second} [%own+4096], %a;\nDONE:\nmov.u32 %b, %clock;\nsub.u32 %r, %b, %a;"
+        );
+        let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &module("", &body), false, 2048);
+        run.launch(1, 64, false).unwrap_or_else(|e| panic!("{e}"));
+        run.wait().unwrap_or_else(|e| panic!("{e}"));
+        run.words()[..64].to_vec()
+    };
+    let (weak, volatile) = ("st.global.u32", "st.volatile.global.u32");
+    let plain = cycles(weak, "", weak);
+    for (first, second) in [(weak, volatile), (volatile, weak)] {
+        let one = cycles(first, "", second);
+        assert!(one[0] < plain[0] + 20, "one volatile access waits for nobody: {} {}", one[0], plain[0]);
+    }
+    let both = cycles(volatile, "", volatile);
+    assert!(both[0] > plain[0] + 50, "{} against {}", both[0], plain[0]);
+    let apart = cycles(volatile, "bra DONE;", volatile);
+    assert!(apart[0] < plain[0] + 20 && apart[32] < plain[32] + 20, "other threads are not comparable");
+}
+
+#[test]
 fn thr_barsync_block_endbar_separate_writes_from_reads_of_the_block() {
     let text = module(
         "",
