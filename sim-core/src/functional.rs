@@ -25,6 +25,9 @@ pub struct Functional<P> {
     resident: Resident<P>,
     counts: Vec<KernelCounts>,
     parked: Vec<bool>,
+    /// Splits that may have a turn.
+    splits: Vec<SplitId>,
+    queued: Vec<bool>,
 }
 
 impl<P: Reconvergence> Functional<P> {
@@ -35,6 +38,8 @@ impl<P: Reconvergence> Functional<P> {
             resident: Resident::new(0, world, policy, warps, blocks),
             counts: Vec::new(),
             parked: vec![false; splits],
+            splits: Vec::new(),
+            queued: vec![false; splits],
         }
     }
 
@@ -86,7 +91,8 @@ impl<P: Reconvergence> Functional<P> {
         }
         let blocks = kernel.blocks();
         let (mut next, mut done, mut live) = (0u64, 0u64, 0u32);
-        let mut splits: Vec<SplitId> = Vec::new();
+        self.splits.clear();
+        self.queued.fill(false);
         while done < blocks {
             while next < blocks && live < fits.max(1) {
                 if self.resident.admit(kernel, next).is_none() {
@@ -94,15 +100,11 @@ impl<P: Reconvergence> Functional<P> {
                 }
                 next += 1;
                 live += 1;
-                for &split in &self.resident.touched {
-                    self.parked[split as usize] = false;
-                    splits.push(split);
-                }
+                self.queue_touched();
             }
             let mut moved = false;
             let mut i = 0;
-            while i < splits.len() {
-                let split = splits[i];
+            while let Some(&split) = self.splits.get(i) {
                 if self.parked[split as usize] {
                     i += 1;
                     continue;
@@ -110,7 +112,8 @@ impl<P: Reconvergence> Functional<P> {
                 moved = true;
                 self.turn(split, grid)?;
                 if self.resident.policy.mask(split) == 0 {
-                    splits.swap_remove(i);
+                    self.queued[split as usize] = false;
+                    self.splits.swap_remove(i);
                 } else {
                     i += 1;
                 }
@@ -124,10 +127,24 @@ impl<P: Reconvergence> Functional<P> {
                 return Err(None);
             }
             if !moved && done < blocks && (next == blocks || live >= fits.max(1)) {
-                return Err(Some(self.deadlock(&splits)));
+                return Err(Some(self.deadlock()));
             }
         }
         Ok(())
+    }
+
+    /// Splits that changed may go on, and new ones get their turns.
+    fn queue_touched(&mut self) {
+        for &split in &self.resident.touched {
+            let index = split as usize;
+            if self.resident.waits[index] == 0 {
+                self.parked[index] = false;
+                if !self.queued[index] && self.resident.policy.mask(split) != 0 {
+                    self.queued[index] = true;
+                    self.splits.push(split);
+                }
+            }
+        }
     }
 
     #[inline(always)]
@@ -146,11 +163,7 @@ impl<P: Reconvergence> Functional<P> {
                 Step::Parked => self.parked[split as usize] = true,
                 _ => {}
             }
-            for &other in &self.resident.touched {
-                if self.resident.waits[other as usize] == 0 {
-                    self.parked[other as usize] = false;
-                }
-            }
+            self.queue_touched();
             if self.parked[split as usize] {
                 return Ok(());
             }
@@ -252,8 +265,8 @@ impl<P: Reconvergence> Functional<P> {
         })
     }
 
-    fn deadlock(&self, splits: &[SplitId]) -> Box<Fault> {
-        let split = splits.first().copied().unwrap_or(0);
+    fn deadlock(&self) -> Box<Fault> {
+        let split = self.splits.first().copied().unwrap_or(0);
         let warp = self.resident.warp_of(split);
         let pc = self.resident.policy.pc(split).saturating_sub(1);
         Box::new(Fault {

@@ -9,6 +9,7 @@ use sim_frontend::program::{Extra, MAX_SLOTS, Op, OpClass, Pred, Program, Row};
 
 use crate::lanes::file::LaneRow;
 use crate::lanes::{InstructionSet, LaneFn, convert, resolve};
+use crate::reconvergence::plan::Plan;
 
 /// What an operation waits for besides its registers [thr-membar].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +121,8 @@ pub struct Code {
     pub hot: Vec<Hot>,
     /// Constant rows.
     pub consts: Vec<LaneRow>,
+    /// What policies know of it.
+    pub plan: Arc<Plan>,
 }
 
 /// Costs of the operations of transformation 6: one issue slot on the control unit.
@@ -177,7 +180,8 @@ impl Code {
                 op.imm = convert::encode(form);
             }
         }
-        Self { program, ops, hot, consts }
+        let plan = Arc::new(Plan::new(&program));
+        Self { program, ops, hot, consts, plan }
     }
 }
 

@@ -61,6 +61,11 @@ impl Scoreboard {
         if memory != 0 { Readiness::Memory } else { Readiness::At(at) }
     }
 
+    /// Those of `lanes` for which memory has not released all of `slots`.
+    pub fn blocked(&self, slots: &[u16], lanes: LaneMask) -> LaneMask {
+        slots.iter().fold(0, |blocked, &slot| blocked | self.slots[usize::from(slot)].memory) & lanes
+    }
+
     /// A result of fixed latency: `slots` of `lanes` are ready at `ready`. Where an older result
     /// of other lanes is still pending, both wait for the later of the two.
     #[inline]

@@ -9,9 +9,6 @@ use sim_frontend::program::{OpClass, Program};
 use super::{Context, ContextOutput, input};
 use crate::error::SimError;
 use crate::grid::{Code, Kernel};
-use crate::reconvergence::Reconvergence;
-use crate::reconvergence::crs_stack::CrsStack;
-use crate::reconvergence::mimd::Mimd;
 use crate::report::KernelReport;
 
 /// A launch to be queued.
@@ -43,10 +40,7 @@ impl Context {
         if let Some((_, code)) = loaded.codes.iter().find(|(name, _)| name == entry) {
             return Ok(Arc::clone(code));
         }
-        let flow = match self.options.policy.name {
-            "mimd" => Mimd::FLOW,
-            _ => CrsStack::FLOW,
-        };
+        let flow = self.options.policy.flow();
         let addresses = &loaded.addresses;
         let find = |name: &str| addresses.iter().find(|(n, _)| n == name).map(|(_, at)| *at);
         // Recursion gets what CUDA gives a thread by default.

@@ -25,7 +25,10 @@ use crate::monitor::Check;
 use crate::reconvergence::Reconvergence;
 use crate::reconvergence::crs_stack::CrsStack;
 use crate::reconvergence::mimd::Mimd;
+use crate::reconvergence::pdom_stack::PdomStack;
+use crate::reconvergence::registry::Kind;
 use crate::reconvergence::registry::PolicyChoice;
+use crate::reconvergence::table::Table;
 use crate::sm::Sm;
 
 impl Context {
@@ -57,9 +60,11 @@ impl Context {
     /// # Errors
     /// What stopped it; the report has what is known by then.
     pub fn synchronize(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
-        match self.options.policy.name {
-            "mimd" => self.run::<Mimd>(stop, progress),
-            _ => self.run::<CrsStack>(stop, progress),
+        match self.options.policy.info().kind {
+            Kind::CrsStack => self.run::<CrsStack>(stop, progress),
+            Kind::PdomStack => self.run::<PdomStack>(stop, progress),
+            Kind::Table(_) => self.run::<Table>(stop, progress),
+            Kind::Mimd => self.run::<Mimd>(stop, progress),
         }
     }
 

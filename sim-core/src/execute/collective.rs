@@ -58,7 +58,7 @@ impl<P: Reconvergence> Resident<P> {
         exec: LaneMask,
     ) -> Result<Step, Bottom> {
         if exec == 0 {
-            self.policy.advance(split);
+            self.advance(split, w)?;
             return Ok(Step::Done);
         }
         let code = &*kernels[self.warps[w].kernel].code;
@@ -72,7 +72,7 @@ impl<P: Reconvergence> Resident<P> {
                 ));
             }
             self.compute(w, op, code, exec, exec)?;
-            self.policy.advance(split);
+            self.advance(split, w)?;
             return Ok(Step::Done);
         };
         let masks = read_row(&self.warps[w].rows, &code.consts, mask_row);
@@ -106,7 +106,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         if live & !exec == 0 {
             self.compute(w, op, code, live, wanted)?;
-            self.policy.advance(split);
+            self.advance(split, w)?;
             return Ok(Step::Done);
         }
         match self.meetings.iter_mut().find(|m| m.warp == w && m.pc == pc && m.mask == wanted) {
@@ -118,10 +118,9 @@ impl<P: Reconvergence> Resident<P> {
                 self.meetings.push(Meeting { warp: w, pc, mask: wanted, arrived: exec, splits: vec![split] })
             }
         }
-        self.policy.advance(split);
+        self.park(split, w);
         self.reevaluate_meetings(kernels, w)?;
         let waits = self.meetings.iter().any(|m| m.splits.contains(&split));
-        self.touched.retain(|&other| other != split);
         Ok(if waits { Step::Parked } else { Step::Done })
     }
 
@@ -139,7 +138,9 @@ impl<P: Reconvergence> Resident<P> {
             let code = &*kernels[self.warps[w].kernel].code;
             let op = &code.program.ops[meeting.pc as usize];
             self.compute(w, op, code, meeting.arrived, meeting.mask)?;
-            self.touched.extend(&meeting.splits);
+            for &split in &meeting.splits {
+                self.resume(split);
+            }
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::{NO_PC, Op, OpClass, OpInfo, Pc};
+use sim_frontend::program::{ControlFlow, NO_PC, Op, OpClass, OpInfo, Pc};
 use sim_memory::vocabulary::LaneMask;
 
 use super::{Resident, Step, read_row};
@@ -30,9 +30,10 @@ impl<P: Reconvergence> Resident<P> {
         let op = &code.program.ops[pc as usize];
         let info = &code.program.info[pc as usize];
         let checked = self.world.check != Check::Off;
+        self.hold_shadows(w);
         if info.by_hand {
             self.by_hand(w, mask, exec, op, info)?;
-            if !P::WHOLE_WARP {
+            if P::FLOW == ControlFlow::Plain {
                 return self.by_hand_alone(split, w, mask);
             }
         }
@@ -62,11 +63,12 @@ impl<P: Reconvergence> Resident<P> {
                 for lane in Lanes(exec) {
                     let target = self.indirect_target(code, pc, values[lane as usize], lane)?;
                     indirect[lane as usize] = target;
-                    base[lane as usize] = code.program.info[target as usize].base_pc;
+                    base[lane as usize] =
+                        base_target(code, op.class, info.base_pc, values[lane as usize], target);
                 }
                 let to = LaneTargets { lanes: exec, targets: Targets::PerLane(&indirect), call };
                 if checked {
-                    self.shadow_indirect(w, mask, exec, info.base_pc, &base, call);
+                    self.shadow_indirect(w, mask, exec, info.base_pc, &indirect, &base, call);
                 }
                 self.policy.branched(split, &to, &mut self.touched)?
             }
@@ -105,14 +107,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             _ => self.policy.injected(split, exec, Injected::Sync, &mut self.touched)?,
         };
-        if self.world.check != Check::Off {
-            self.verify[split as usize] = true;
-            for &other in &self.touched {
-                if self.waits[other as usize] == 0 {
-                    self.verify[other as usize] = true;
-                }
-            }
-        }
+        self.regrouped(split);
         Ok(Step::Control(cost))
     }
 
@@ -154,7 +149,7 @@ impl<P: Reconvergence> Resident<P> {
         let targets = *self.warps[w].shadow.pcs();
         let to = LaneTargets { lanes: mask, targets: Targets::PerLane(&targets), call: false };
         let cost = self.policy.branched(split, &to, &mut self.touched)?;
-        self.verify[split as usize] = true;
+        self.regrouped(split);
         Ok(Step::Control(cost))
     }
 
@@ -167,18 +162,19 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         pc: Pc,
+        targets: &[Pc; 32],
         base: &[Pc; 32],
         call: bool,
     ) {
         let shadow = &mut self.warps[w].shadow;
-        if P::WHOLE_WARP {
+        if P::FLOW == ControlFlow::Injected {
             // The most wanted target goes first, ties to the lowest lane (rule bratarget).
             let mut going = 0u32;
             let mut left = exec;
             while left != 0 {
-                let target = base[left.trailing_zeros() as usize];
+                let target = targets[left.trailing_zeros() as usize];
                 let same = Lanes(left)
-                    .filter(|&lane| base[lane as usize] == target)
+                    .filter(|&lane| targets[lane as usize] == target)
                     .fold(0u32, |m, lane| m | 1 << lane);
                 if same.count_ones() > going.count_ones() {
                     going = same;
@@ -240,4 +236,18 @@ impl<P: Reconvergence> Resident<P> {
         self.reevaluate_barriers(kernels, block_slot);
         self.reevaluate_meetings(kernels, w)
     }
+}
+
+/// Where an indirect branch or call of the source leads in the program before transformation 6,
+/// by that program's own table.
+fn base_target(code: &Code, class: OpClass, base_pc: Pc, value: u32, target: Pc) -> Pc {
+    let Some(base) = &code.program.base else { return code.program.info[target as usize].base_pc };
+    let found = if class == OpClass::BranchIndirect {
+        let table = base.ops.get(base_pc as usize).and_then(|op| base.tables.get(op.imm as usize));
+        table.and_then(|table| table.get(value as usize).copied())
+    } else {
+        let function = code.program.functions.iter().position(|function| function.entry_pc == target);
+        function.and_then(|index| base.functions.get(index)).map(|function| function.entry_pc)
+    };
+    found.unwrap_or(code.program.info[target as usize].base_pc)
 }

@@ -12,7 +12,7 @@ mod wide;
 use std::sync::Arc;
 
 use sim_frontend::form::BarrierKind;
-use sim_frontend::program::{ClockRegister, Extra, Op, OpClass, Pc, Pred, Row};
+use sim_frontend::program::{ClockRegister, Extra, NO_PC, Op, OpClass, Pc, Pred, Row};
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::shared::BankRule;
@@ -122,8 +122,13 @@ pub struct Resident<P> {
     pub did: Step,
     /// Accesses the last step asks for.
     pub requests: Requests,
-    /// Per split: the shadow pcs of its lanes are to be compared at its next instruction.
-    pub verify: Vec<bool>,
+    /// Per split: the address, before transformation 6, of the instruction it must execute next;
+    /// [`NO_PC`] where that is for the shadow pcs of its lanes to say.
+    pub expected: Vec<Pc>,
+    /// What the policy charged for the step beyond a branch's own cost.
+    pub charge: Cost,
+    /// The policy regrouped threads since they were last checked.
+    changed: bool,
     /// Per split: barriers it waits at.
     pub waits: Vec<u32>,
     /// Lanes of `.sync` collectives that wait for others.
@@ -152,7 +157,9 @@ impl<P: Reconvergence> Resident<P> {
             touched: Vec::new(),
             did: Step::Done,
             requests: Requests::default(),
-            verify: vec![false; splits],
+            expected: vec![NO_PC; splits],
+            charge: Cost::default(),
+            changed: false,
             waits: vec![0; splits],
             meetings: Vec::new(),
             ended: Vec::new(),
@@ -219,10 +226,10 @@ impl<P: Reconvergence> Resident<P> {
             warp.age = self.admissions;
             self.admissions += 1;
             let lanes = warp.threads;
-            self.policy.admit(w, lanes, kernel.code.program.entry_pc, &mut self.touched);
+            self.policy.admit(w, lanes, &kernel.code.plan, &mut self.touched);
         }
         for &split in &self.touched {
-            self.verify[split as usize] = true;
+            self.expected[split as usize] = NO_PC;
             self.waits[split as usize] = 0;
         }
         self.blocks[slot] = Some(Block {
@@ -247,7 +254,8 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// Runs the next instruction of `split` at `now` [thr-dop] [thr-mov] [thr-setp] and counts it.
-    /// `None`: a data operation, which does nothing beyond its lanes.
+    /// `None`: a data operation, which does nothing beyond its lanes; [`Resident::touched`] is that
+    /// of an older step then.
     ///
     /// # Errors
     /// `⊥`, a fault of the program, or a violated check; the split has not advanced.
@@ -268,7 +276,7 @@ impl<P: Reconvergence> Resident<P> {
         };
         let exec = mask & guard(hot.guard, &warp.preds);
         if self.world.check != Check::Off {
-            check_split(warp, &mut self.verify[split as usize], hot, code, pc, mask, self.world.check)?;
+            check_split(warp, &mut self.expected[split as usize], hot, pc, mask, self.world.check)?;
         }
         if let Some(lane) = hot.lane {
             let mut file = LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };
@@ -279,8 +287,12 @@ impl<P: Reconvergence> Resident<P> {
             unsafe {
                 lane(&mut file, &code.ops[pc as usize], exec);
             }
-            self.policy.advance(split);
             counts.count(hot, [exec.count_ones(), mask.count_ones()]);
+            if self.policy.advance(split) {
+                self.stopped(split, w)?;
+                self.did = Step::Done;
+                return Ok(Some(Step::Done));
+            }
             return Ok(None);
         }
         self.step_rare(split, w, pc, mask, exec, now)?;
@@ -314,7 +326,11 @@ impl<P: Reconvergence> Resident<P> {
             },
         };
         self.kernels = kernels;
-        step
+        step?;
+        if std::mem::take(&mut self.changed) {
+            self.check_threads(w)?;
+        }
+        Ok(())
     }
 
     #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
@@ -344,6 +360,7 @@ impl<P: Reconvergence> Resident<P> {
         now: Cycle,
     ) -> Result<(), Bottom> {
         self.touched.clear();
+        self.charge = Cost::default();
         let kernel = &*kernels[self.warps[w].kernel];
         let code = &*kernel.code;
         let op = &code.program.ops[pc as usize];
@@ -384,7 +401,7 @@ impl<P: Reconvergence> Resident<P> {
                     false => op.imm as u32,
                 };
                 let cycles = u128::from(nanoseconds) * u128::from(self.world.core_khz) / 1_000_000;
-                self.policy.advance(split);
+                self.advance(split, w)?;
                 self.did = Step::Sleep(if exec == 0 { 0 } else { cycles as u64 });
                 return Ok(());
             }
@@ -401,8 +418,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             C::Trap | C::Unsupported | C::Data => {}
         }
-        self.policy.advance(split);
-        Ok(())
+        self.advance(split, w)
     }
 
     /// The value of a 32-bit row in the first of `lanes`.
@@ -443,7 +459,7 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
         };
         if exec == 0 {
-            self.policy.advance(split);
+            self.advance(split, w)?;
             return Ok(Step::Done);
         }
         let code = &*kernels[self.warps[w].kernel].code;
@@ -463,8 +479,8 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let waits = matches!(kind, BarrierKind::Sync | BarrierKind::Red);
-        self.policy.advance(split);
         if waits {
+            self.park(split, w);
             self.waits[split as usize] =
                 groups.iter().fold(0, |bits, g| bits | 1u32.checked_shl(g.0).unwrap_or(0));
         }
@@ -492,7 +508,11 @@ impl<P: Reconvergence> Resident<P> {
             self.complete_barrier(kernels, block_slot, barrier);
         }
         self.completed = completed;
-        if waits && self.waits[split as usize] != 0 { Ok(Step::Parked) } else { Ok(Step::Done) }
+        if !waits {
+            self.advance(split, w)?;
+            return Ok(Step::Done);
+        }
+        Ok(if self.waits[split as usize] == 0 { Step::Done } else { Step::Parked })
     }
 
     /// remBar: the splits that waited go on, with the result of the reduction in their
@@ -521,8 +541,8 @@ impl<P: Reconvergence> Resident<P> {
             }
             let waits = &mut self.waits[action.split as usize];
             *waits &= !1u32.checked_shl(barrier.index).unwrap_or(0);
-            if *waits == 0 && !self.touched.contains(&action.split) {
-                self.touched.push(action.split);
+            if *waits == 0 {
+                self.resume(action.split);
             }
         }
         if let Some(block) = &mut self.blocks[block_slot] {
@@ -546,37 +566,185 @@ impl<P: Reconvergence> Resident<P> {
     }
 }
 
+impl<P: Reconvergence> Resident<P> {
+    /// The split goes on to the next instruction, where its policy may have a say.
+    fn advance(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+        if self.policy.advance(split) { self.arrived(split, w) } else { Ok(()) }
+    }
+
+    /// A data operation brought the split to an address where its policy has a say.
+    ///
+    /// # Errors
+    /// A violated check.
+    #[inline(never)]
+    pub(crate) fn stopped(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+        self.touched.clear();
+        self.charge = Cost::default();
+        self.arrived(split, w)?;
+        self.check_threads(w)
+    }
+
+    /// The split is at an address where its policy joins threads or chooses others.
+    fn arrived(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+        self.hold_shadows(w);
+        let cost = self.policy.arrived(split, &mut self.touched);
+        self.charge.add(cost);
+        self.regrouped(split);
+        Ok(())
+    }
+
+    /// The split waits at a barrier or collective.
+    pub(crate) fn park(&mut self, split: SplitId, w: usize) {
+        self.hold_shadows(w);
+        self.policy.parked(split, &mut self.touched);
+        self.regrouped(split);
+    }
+
+    /// What a parked split waited for has happened.
+    pub(crate) fn resume(&mut self, split: SplitId) {
+        self.hold_shadows(self.warp_of(split));
+        self.policy.resumed(split, &mut self.touched);
+        self.regrouped(split);
+        if !self.touched.contains(&split) {
+            self.touched.push(split);
+        }
+    }
+
+    /// The lanes `done` of a split that waits for memory have their data; true if the policy
+    /// divided it, with the splits that changed in [`Resident::touched`].
+    ///
+    /// # Errors
+    /// A violated check.
+    pub(crate) fn divide(&mut self, split: SplitId, done: LaneMask, idle: bool) -> Result<bool, Bottom> {
+        let w = self.warp_of(split);
+        self.touched.clear();
+        self.hold_shadows(w);
+        let Some(cost) = self.policy.memory(split, done, idle, &mut self.touched) else { return Ok(false) };
+        self.charge = cost;
+        self.regrouped(split);
+        self.check_threads(w)?;
+        Ok(true)
+    }
+
+    /// Before the policy regroups threads: each thread's own address is that of the split it ran
+    /// straight on in, counted here instruction by instruction.
+    pub(crate) fn hold_shadows(&mut self, w: usize) {
+        if self.world.check == Check::Off || self.world.check == Check::Full {
+            return;
+        }
+        for split in self.splits_of(w) {
+            let expected = self.expected[split as usize];
+            if expected != NO_PC {
+                self.warps[w].shadow.set(self.policy.mask(split), expected);
+            }
+        }
+    }
+
+    /// After it: lanes are compared with their own address at the next instruction.
+    pub(crate) fn regrouped(&mut self, split: SplitId) {
+        if self.world.check != Check::Off {
+            self.changed = true;
+            self.expected[split as usize] = NO_PC;
+            for &other in &self.touched {
+                self.expected[other as usize] = NO_PC;
+            }
+        }
+    }
+
+    /// Each live thread is in exactly one split or waits in exactly one place [safe-split]; with
+    /// every check on, where it is its own address [safe-inact], and the policy's own invariants
+    /// hold.
+    pub(crate) fn check_threads(&mut self, w: usize) -> Result<(), Bottom> {
+        let check = self.world.check;
+        if check == Check::Off {
+            return Ok(());
+        }
+        let warp = &self.warps[w];
+        let (mut held, mut twice, mut astray) = (0u32, 0u32, None);
+        let info = self.kernels.get(warp.kernel).map(|kernel| &kernel.code.program.info);
+        self.policy.threads(w, &mut |holding| {
+            twice |= held & holding.mask;
+            held |= holding.mask;
+            if check == Check::Full && holding.waits {
+                let own = info.and_then(|info| info.get(holding.pc as usize)).filter(|info| !info.injected);
+                let differs = own.and_then(|info| warp.shadow.disagrees(holding.mask, info.base_pc));
+                astray = astray.or(differs.map(|(lane, own)| (lane, own, holding.pc)));
+            }
+        });
+        let live = warp.live();
+        if twice != 0 {
+            return Err(Bottom::new("safe-split", twice, "these threads are in two splits at once"));
+        }
+        if held != live {
+            let (lost, dead) = (live & !held, held & !live);
+            let which = if lost != 0 { lost } else { dead };
+            let reason =
+                if lost != 0 { "no split holds these threads" } else { "a split holds ended threads" };
+            return Err(Bottom::new("safe-split", which, format!("{reason} ({which:#x})")));
+        }
+        if let Some((lane, own, pc)) = astray {
+            return Err(Bottom::new(
+                "safe-inact",
+                1 << lane,
+                format!("lane {lane} waits to go on at {pc} but its own control flow is at {own}"),
+            ));
+        }
+        if check == Check::Full && live != 0 { self.policy.invariants(w) } else { Ok(()) }
+    }
+}
+
 /// Compares shadow pcs where the check asks for it, and keeps them in straight-line code.
 #[inline(always)]
 pub(crate) fn check_split(
     warp: &mut Warp,
-    verify: &mut bool,
+    expected: &mut Pc,
     hot: &Hot,
-    code: &crate::grid::Code,
     pc: Pc,
     mask: LaneMask,
     check: Check,
 ) -> Result<(), Bottom> {
-    if hot.injected {
-        if !*verify {
-            // The straight line that ended here is the threads' own.
-            let last = code.hot[(pc as usize).saturating_sub(1)].base_pc;
-            warp.shadow.set(mask, last + 1);
-            *verify = true;
+    let base = hot.base_pc;
+    if *expected == NO_PC {
+        if hot.injected {
+            // Invisible to the threads: their own addresses stand.
+            return Ok(());
         }
-        return Ok(());
-    }
-    if *verify || check == Check::Full {
-        let base = hot.base_pc;
         if let Some((lane, own)) = warp.shadow.disagrees(mask, base) {
             return Err(violation(mask, lane, own, base));
         }
-        *verify = false;
-        if check == Check::Full && !hot.control {
-            warp.shadow.set(mask, base + 1);
+    } else {
+        if hot.injected {
+            // The straight line that ended here is the threads' own.
+            warp.shadow.set(mask, *expected);
+            *expected = NO_PC;
+            return Ok(());
+        }
+        if *expected != base {
+            return Err(strayed(mask, *expected, base, pc));
+        }
+        if check == Check::Full
+            && let Some((lane, own)) = warp.shadow.disagrees(mask, base)
+        {
+            return Err(violation(mask, lane, own, base));
         }
     }
+    *expected = base + 1;
+    if check == Check::Full && !hot.control {
+        warp.shadow.set(mask, base + 1);
+    }
     Ok(())
+}
+
+#[cold]
+fn strayed(mask: LaneMask, expected: Pc, base: Pc, pc: Pc) -> Bottom {
+    Bottom::new(
+        "safe-act",
+        mask,
+        format!(
+            "active mask {mask:#010x} is made to run instruction {base} (at {pc}; before transformation 6) \
+             but its threads ran straight on to {expected}"
+        ),
+    )
 }
 
 #[cold]

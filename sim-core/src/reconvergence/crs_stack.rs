@@ -5,11 +5,14 @@
 //! Each of the seventeen rules of →CRS is one function here; [`Warp::step`] chooses the rule as
 //! their side conditions do. The active mask `α` and the disable mask `δ` are bit masks.
 
+use std::sync::Arc;
+
 use sim_frontend::program::{ControlFlow, Pc};
 use sim_memory::vocabulary::LaneMask;
 
+use super::plan::Plan;
 use super::registry::PolicyChoice;
-use super::{Cost, Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
+use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
 use crate::error::Bottom;
 
 /// `TokenType` of CS §5.4.1.
@@ -132,6 +135,59 @@ impl ExecState {
         self.active = minus(token.mask, &self.disabled);
         self.pc = token.pc;
         Some(())
+    }
+
+    /// `actToken`: where on the stack the token lies that activates `lane` again; none for active
+    /// and ended lanes [actToken].
+    pub fn act_token(&self, lane: u32) -> Option<usize> {
+        let bit = 1 << lane;
+        if (self.active | self.disabled.exit) & bit != 0 {
+            return None;
+        }
+        self.stack.iter().rposition(|token| {
+            token.mask & bit != 0
+                && (self.disabled.break_ & bit == 0 || token.kind == TokenType::Break)
+                && (self.disabled.return_ & bit == 0 || token.kind == TokenType::Call)
+        })
+    }
+
+    /// The invariant of CS §6.4, which holds between steps.
+    ///
+    /// # Errors
+    /// The first part that does not hold, with its lanes.
+    pub fn invariants(&self) -> Result<(), Bottom> {
+        let broken = |rule, lanes, reason: &str| Err(Bottom::new(rule, lanes, reason));
+        let waiting = self.lanes & !self.active & !self.disabled.exit;
+        let of = |test: &dyn Fn(u32) -> bool, lanes| {
+            Lanes(lanes).filter(|&lane| test(lane)).fold(0u32, |mask, lane| mask | 1 << lane)
+        };
+        let lost = of(&|lane| self.act_token(lane).is_none(), waiting);
+        if lost != 0 {
+            return broken("inv-1", lost, "no token activates these threads again");
+        }
+        if self.active == 0 && waiting != 0 {
+            return broken("inv-2", waiting, "no thread is active and these have not ended");
+        }
+        let held = |tokens: &[Token], lane: u32| {
+            tokens.iter().all(|t| t.kind == TokenType::Diverge || t.mask >> lane & 1 == 1)
+        };
+        let missing = of(&|lane| !held(&self.stack, lane), self.active);
+        if missing != 0 {
+            return broken("inv-3", missing, "an active thread is missing in a token it will need");
+        }
+        let below = |lane| self.act_token(lane).map_or(&[][..], |at| &self.stack[..at]);
+        let missing = of(&|lane| !held(below(lane), lane), waiting);
+        if missing != 0 {
+            return broken("inv-4", missing, "a waiting thread is missing in a token below its own");
+        }
+        let disabled = self.disabled.break_ | self.disabled.return_ | self.disabled.exit;
+        if self.active & disabled != 0 {
+            return broken("inv-5", self.active & disabled, "an active thread is disabled");
+        }
+        if self.stack.iter().any(|token| token.mask == 0) {
+            return broken("inv-6", 0, "a token activates nobody");
+        }
+        Ok(())
     }
 
     /// `unwind`: pops until a lane is active or the stack is empty; an empty stack with threads
@@ -365,10 +421,10 @@ impl Reconvergence for CrsStack {
         1
     }
 
-    fn admit(&mut self, warp: usize, lanes: LaneMask, entry: Pc, touched: &mut Vec<SplitId>) {
+    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>) {
         let mut stack = std::mem::take(&mut self.warps[warp].stack);
         stack.clear();
-        self.warps[warp] = ExecState { stack, ..ExecState::start(entry, lanes, self.warp_lanes) };
+        self.warps[warp] = ExecState { stack, ..ExecState::start(plan.entry, lanes, self.warp_lanes) };
         touched.push(warp as SplitId);
     }
 
@@ -388,8 +444,9 @@ impl Reconvergence for CrsStack {
     }
 
     #[inline]
-    fn advance(&mut self, split: SplitId) {
+    fn advance(&mut self, split: SplitId) -> bool {
         self.warps[split as usize].pc += 1;
+        false
     }
 
     fn branched(
@@ -461,6 +518,25 @@ impl Reconvergence for CrsStack {
             };
         }
         Ok(self.cost(split as usize, before))
+    }
+
+    fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {
+        let state = &self.warps[warp];
+        if state.active != 0 {
+            visit(Holding { pc: state.pc, mask: state.active, waits: false });
+        }
+        for (at, token) in state.stack.iter().enumerate() {
+            let own = Lanes(state.lanes & token.mask)
+                .filter(|&lane| state.act_token(lane) == Some(at))
+                .fold(0, |mask, lane| mask | 1 << lane);
+            if own != 0 {
+                visit(Holding { pc: token.pc, mask: own, waits: true });
+            }
+        }
+    }
+
+    fn invariants(&self, warp: usize) -> Result<(), Bottom> {
+        self.warps[warp].invariants()
     }
 
     fn describe(&self, warp: usize) -> String {

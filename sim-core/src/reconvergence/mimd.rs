@@ -2,11 +2,14 @@
 //! Nothing diverges, so nothing reconverges; what a program computes here is what each thread's
 //! own control flow says. The reference that other policies are compared with.
 
+use std::sync::Arc;
+
 use sim_frontend::program::{ControlFlow, Pc};
 use sim_memory::vocabulary::LaneMask;
 
+use super::plan::Plan;
 use super::registry::PolicyChoice;
-use super::{Cost, Injected, LaneTargets, Lanes, Reconvergence, SplitId};
+use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId};
 use crate::error::Bottom;
 
 const LANES: usize = 32;
@@ -44,11 +47,11 @@ impl Reconvergence for Mimd {
         LANES
     }
 
-    fn admit(&mut self, warp: usize, lanes: LaneMask, entry: Pc, touched: &mut Vec<SplitId>) {
+    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>) {
         for lane in Lanes(lanes) {
             let split = warp * LANES + lane as usize;
             let thread = &mut self.threads[split];
-            thread.pc = entry;
+            thread.pc = plan.entry;
             thread.live = true;
             thread.returns.clear();
             touched.push(split as SplitId);
@@ -63,8 +66,9 @@ impl Reconvergence for Mimd {
         if self.threads[split as usize].live { 1 << (split as usize % LANES) } else { 0 }
     }
 
-    fn advance(&mut self, split: SplitId) {
+    fn advance(&mut self, split: SplitId) -> bool {
         self.threads[split as usize].pc += 1;
+        false
     }
 
     fn branched(
@@ -127,6 +131,14 @@ impl Reconvergence for Mimd {
     ) -> Result<Cost, Bottom> {
         // Programs for this policy have the untransformed control flow.
         Err(Bottom::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
+    }
+
+    fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {
+        for (lane, thread) in self.threads[warp * LANES..][..LANES].iter().enumerate() {
+            if thread.live {
+                visit(Holding { pc: thread.pc, mask: 1 << lane, waits: false });
+            }
+        }
     }
 
     fn describe(&self, warp: usize) -> String {

@@ -5,14 +5,26 @@
 //! warp has [`Reconvergence::splits_per_warp`] split ids, consecutive from
 //! `warp * splits_per_warp`; a split whose mask is empty does not exist.
 
+pub mod convergence_barriers;
 pub mod crs_stack;
+pub mod dual_path;
+pub mod lowest_first;
 pub mod mimd;
+pub mod multi_path;
+pub mod pdom_stack;
+pub mod plan;
 pub mod registry;
+pub mod returns;
+pub mod table;
+pub mod warp_subdivision;
+
+use std::sync::Arc;
 
 use sim_frontend::program::{ControlFlow, Pc};
 use sim_memory::vocabulary::LaneMask;
 
 use crate::error::Bottom;
+use plan::Plan;
 
 /// A split of one SM.
 pub type SplitId = u32;
@@ -84,6 +96,26 @@ pub struct Cost {
     pub entries: u32,
 }
 
+impl Cost {
+    /// Two decisions of one step.
+    pub fn add(&mut self, other: Self) {
+        self.cycles += other.cycles;
+        self.spilled_bytes += other.spilled_bytes;
+        self.entries = self.entries.max(other.entries);
+    }
+}
+
+/// Threads a policy holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// Where they go on.
+    pub pc: Pc,
+    /// Which they are.
+    pub mask: LaneMask,
+    /// They are in no split that can be scheduled.
+    pub waits: bool,
+}
+
 /// Decides which threads execute which instruction together.
 pub trait Reconvergence: Send + Sized + 'static {
     /// Which control flow its programs have.
@@ -99,8 +131,9 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// Split ids each warp has; a power of two.
     fn splits_per_warp(&self) -> usize;
 
-    /// A warp becomes resident with `lanes` at `entry`; `touched` receives its splits.
-    fn admit(&mut self, warp: usize, lanes: LaneMask, entry: Pc, touched: &mut Vec<SplitId>);
+    /// A warp becomes resident with `lanes` at the entry of `plan`'s program; `touched` receives
+    /// its splits.
+    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>);
 
     /// Where the state of a split lies, to ask the host for it ahead of its use.
     fn lies_at(&self, _split: SplitId) -> *const u8 {
@@ -113,8 +146,39 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// The split's lanes; empty if the split does not exist.
     fn mask(&self, split: SplitId) -> LaneMask;
 
-    /// The split executed an instruction that is not control flow.
-    fn advance(&mut self, split: SplitId);
+    /// The split executed an instruction that is not control flow. True if it comes to an address
+    /// where the policy wants to be asked: [`arrived`](Self::arrived) follows.
+    fn advance(&mut self, split: SplitId) -> bool;
+
+    /// The split is where [`advance`](Self::advance) said so.
+    fn arrived(&mut self, _split: SplitId, _touched: &mut Vec<SplitId>) -> Cost {
+        Cost::default()
+    }
+
+    /// The split executed a barrier or collective and waits there.
+    fn parked(&mut self, split: SplitId, _touched: &mut Vec<SplitId>) {
+        self.advance(split);
+    }
+
+    /// What the split waited for has happened.
+    fn resumed(&mut self, _split: SplitId, _touched: &mut Vec<SplitId>) {}
+
+    /// True if the policy divides splits where some lanes have their data and others wait.
+    fn divides_at_memory(&self) -> bool {
+        false
+    }
+
+    /// The lanes `done` of a split have the data its next instruction needs, the others wait;
+    /// `idle`: nothing else of the SM can issue. The cost if the split was divided.
+    fn memory(
+        &mut self,
+        _split: SplitId,
+        _done: LaneMask,
+        _idle: bool,
+        _touched: &mut Vec<SplitId>,
+    ) -> Option<Cost> {
+        None
+    }
 
     /// The split executed a branch or call; lanes whose guard is false fall through. Other
     /// splits that changed are pushed to `touched`; the split itself always counts as changed.
@@ -157,6 +221,18 @@ pub trait Reconvergence: Send + Sized + 'static {
         instruction: Injected,
         touched: &mut Vec<SplitId>,
     ) -> Result<Cost, Bottom>;
+
+    /// Every thread of the warp that the policy holds, each once: in splits, and waiting for
+    /// others.
+    fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding));
+
+    /// What must hold of the policy's own state between steps.
+    ///
+    /// # Errors
+    /// The invariant that does not, with its id.
+    fn invariants(&self, _warp: usize) -> Result<(), Bottom> {
+        Ok(())
+    }
 
     /// The state in words, for messages.
     fn describe(&self, warp: usize) -> String;

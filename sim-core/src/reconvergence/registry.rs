@@ -2,7 +2,15 @@
 //! and the documents derive from [`POLICIES`].
 
 use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::program::ControlFlow;
 use sim_memory::vocabulary::LaneMask;
+
+use super::convergence_barriers::ConvergenceBarriers;
+use super::dual_path::DualPath;
+use super::lowest_first::{LowestFirst, Order};
+use super::multi_path::MultiPath;
+use super::table::Rules;
+use super::warp_subdivision::WarpSubdivision;
 
 /// A parameter of a policy.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +38,36 @@ pub struct PolicyInfo {
     pub fairness: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
+    /// How it is made.
+    pub kind: Kind,
 }
+
+/// What runs a policy.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// [`CrsStack`](super::crs_stack::CrsStack).
+    CrsStack,
+    /// [`PdomStack`](super::pdom_stack::PdomStack).
+    PdomStack,
+    /// [`Mimd`](super::mimd::Mimd).
+    Mimd,
+    /// A table of paths under these rules.
+    Table(fn(&PolicyChoice) -> Box<dyn Rules>),
+}
+
+const STACK_DEPTH: Parameter = Parameter {
+    name: "depth",
+    doc: "entries a warp holds on chip before the oldest are spilled",
+    default: 32,
+    range: (1, 4096),
+};
+
+const SPILL_CYCLES: Parameter = Parameter {
+    name: "spill_cycles",
+    doc: "core cycles to move one entry to or from spill memory",
+    default: 0,
+    range: (0, 10_000),
+};
 
 /// Every policy there is.
 pub const POLICIES: &[PolicyInfo] = &[
@@ -53,6 +90,119 @@ pub const POLICIES: &[PolicyInfo] = &[
                 range: (0, 10_000),
             },
         ],
+        kind: Kind::CrsStack,
+    },
+    PolicyInfo {
+        name: "pdom_stack",
+        doc: "stack of (pc, reconvergence pc, mask); paths meet at the immediate post-dominator",
+        reference: "Fung et al., MICRO 2007, baseline; Levinthal and Porter 1984",
+        fairness: "unfair: one path of a branch runs until it comes to the post-dominator",
+        parameters: &[STACK_DEPTH, SPILL_CYCLES],
+        kind: Kind::PdomStack,
+    },
+    PolicyInfo {
+        name: "min_pc",
+        doc: "the threads at the least address of a warp run; no stack",
+        reference: "Collange 2011 (hal-00622654)",
+        fairness: "unfair: threads that loop below an address keep those at it waiting",
+        parameters: &[],
+        kind: Kind::Table(|_| Box::new(LowestFirst(Order::Pc))),
+    },
+    PolicyInfo {
+        name: "min_sp_pc",
+        doc: "the threads in the deepest call, of these those at the least address, run",
+        reference: "Collange 2011 (hal-00622654)",
+        fairness: "unfair: as min_pc",
+        parameters: &[],
+        kind: Kind::Table(|_| Box::new(LowestFirst(Order::SpPc))),
+    },
+    PolicyInfo {
+        name: "thread_frontiers",
+        doc: "basic blocks have static priorities; the first block that threads wait at runs",
+        reference: "Diamos et al., MICRO 2011 (sorted list of paths)",
+        fairness: "unfair: threads that loop in blocks of high priority keep the others waiting",
+        parameters: &[],
+        kind: Kind::Table(|_| Box::new(LowestFirst(Order::Frontier))),
+    },
+    PolicyInfo {
+        name: "dual_path",
+        doc: "post-dominator stack whose top holds two paths that both may issue",
+        reference: "Rhu and Erez, HPCA 2013",
+        fairness: "unfair: paths below the top of the stack wait",
+        parameters: &[STACK_DEPTH, SPILL_CYCLES],
+        kind: Kind::Table(|choice| Box::new(DualPath::new(choice))),
+    },
+    PolicyInfo {
+        name: "multi_path",
+        doc: "tables of splits and of reconvergence points; every path may issue",
+        reference: "ElTantawy et al., HPCA 2014",
+        fairness: "threads that wait at a join wait for its other paths; paths that run are served in turn",
+        parameters: &[
+            Parameter {
+                name: "paths",
+                doc: "paths of a warp that may issue at a time",
+                default: 32,
+                range: (1, 32),
+            },
+            Parameter {
+                name: "early",
+                doc: "1: paths that stand at one address before their join run on as one; 0: not",
+                default: 1,
+                range: (0, 1),
+            },
+            Parameter {
+                name: "entries",
+                doc: "entries of both tables on chip",
+                default: 64,
+                range: (1, 4096),
+            },
+            SPILL_CYCLES,
+        ],
+        kind: Kind::Table(|choice| Box::new(MultiPath::new(choice))),
+    },
+    PolicyInfo {
+        name: "warp_subdivision",
+        doc: "warps divide at branches and at loads some of whose data is there, and join again",
+        reference: "Meng, Tarjan, Skadron, ISCA 2010",
+        fairness: "unfair where a branch is not subdivided; splits are served in turn",
+        parameters: &[
+            Parameter { name: "splits", doc: "splits a warp can have", default: 8, range: (1, 32) },
+            Parameter {
+                name: "branch_distance",
+                doc: "instructions from a branch to its post-dominator up to which it is subdivided",
+                default: 50,
+                range: (0, 1_000_000),
+            },
+            Parameter {
+                name: "memory",
+                doc: "subdivide at loads: 0 never, 1 where the SM has nothing else to issue, 2 always",
+                default: 1,
+                range: (0, 2),
+            },
+        ],
+        kind: Kind::Table(|choice| Box::new(WarpSubdivision::new(choice))),
+    },
+    PolicyInfo {
+        name: "convergence_barriers",
+        doc: "independent thread scheduling: barriers at post-dominators, turns at back edges",
+        reference: "Diamos et al., US 2016/0019066 (BSSY and BSYNC of Volta and later)",
+        fairness: "weakly fair unless yield_after=0: threads leave a barrier that others keep away from",
+        parameters: &[
+            Parameter {
+                name: "yield_after",
+                doc: "issues of the warp without an arrival after which threads leave a barrier; 0: never",
+                default: 1024,
+                range: (0, 1_000_000_000),
+            },
+            Parameter {
+                name: "registers",
+                doc: "barriers and paths of a warp on chip",
+                default: 16,
+                range: (1, 4096),
+            },
+            SPILL_CYCLES,
+        ],
+        kind: Kind::Table(|choice| Box::new(ConvergenceBarriers::new(choice))),
     },
     PolicyInfo {
         name: "mimd",
@@ -60,6 +210,7 @@ pub const POLICIES: &[PolicyInfo] = &[
         reference: "SC §3 (interleaved semantics)",
         fairness: "as fair as the warp scheduler",
         parameters: &[],
+        kind: Kind::Mimd,
     },
 ];
 
@@ -113,6 +264,20 @@ impl PolicyChoice {
             }
         }
         Ok(Self { name: info.name, values, warp_lanes: u32::MAX })
+    }
+
+    /// What the registry says of it.
+    pub fn info(&self) -> &'static PolicyInfo {
+        // The name is the registry's own.
+        POLICIES.iter().find(|policy| policy.name == self.name).unwrap_or(&POLICIES[0])
+    }
+
+    /// Which control flow its programs have.
+    pub fn flow(&self) -> ControlFlow {
+        match self.info().kind {
+            Kind::CrsStack => ControlFlow::Injected,
+            Kind::PdomStack | Kind::Mimd | Kind::Table(_) => ControlFlow::Plain,
+        }
     }
 
     /// The value of a parameter the registry declares; 0 for one it does not.

@@ -53,6 +53,10 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn reschedule(&mut self, split: SplitId, earliest: Cycle, horizon: Cycle) {
         let (scheduler, place) = self.place(split);
         let mask = self.resident.policy.mask(split);
+        if matches!(self.status[split as usize], Status::Dependency | Status::Sleep) {
+            // Its policy changed it while it waited.
+            self.wheel.remove((scheduler * self.words * 64) as u32 + place);
+        }
         if mask == 0 {
             self.park(split, Status::Absent);
             return;
@@ -175,7 +179,7 @@ impl<P: Reconvergence> Sm<P> {
         let check = resident.world.check;
         if check != Check::Off
             && let Err(bottom) =
-                check_split(warp, &mut resident.verify[split as usize], hot, code, pc, mask, check)
+                check_split(warp, &mut resident.expected[split as usize], hot, pc, mask, check)
         {
             return Err(self.fault(w, pc, &bottom));
         }
@@ -191,11 +195,14 @@ impl<P: Reconvergence> Sm<P> {
         unsafe {
             lane(&mut file, &code.ops[pc as usize], exec);
         }
-        resident.policy.advance(split);
+        let asked = resident.policy.advance(split);
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
         self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
         warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
+        if asked {
+            return self.stopped(split, w, pc, now);
+        }
         let (next, unit) = match code.hot.get(pc as usize + 1) {
             Some(hot) => {
                 if self.ahead {
@@ -208,6 +215,26 @@ impl<P: Reconvergence> Sm<P> {
         // Readiness at the next cycle is readiness now: this scheduler has issued.
         self.requeue(scheduler, place, split, next, unit, now + 1);
         Ok(())
+    }
+
+    /// A data operation brought the split to where its policy has a say.
+    #[inline(never)]
+    fn stopped(&mut self, split: SplitId, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {
+        if let Err(bottom) = self.resident.stopped(split, w) {
+            return Err(self.fault(w, pc, &bottom));
+        }
+        let earliest = now + 1 + self.charge();
+        self.after_issue(split, earliest, now);
+        self.after_rare(split, now, 1);
+        Ok(())
+    }
+
+    /// Accounts for what the policy charged in this step: the cycles.
+    pub(super) fn charge(&mut self) -> Cycle {
+        let cost = self.resident.charge;
+        self.stats.spilled_bytes += u64::from(cost.spilled_bytes);
+        self.stats.most_entries = self.stats.most_entries.max(cost.entries);
+        Cycle::from(cost.cycles)
     }
 
     /// The sets by unit hold `split` in its unit's and in no other.
@@ -241,6 +268,7 @@ impl<P: Reconvergence> Sm<P> {
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
         let unit = usize::from(hot.unit);
         let class = hot.class;
+        let hot_control = hot.control;
         let mut earliest = now + 1;
         let mut occupancy = u32::from(hot.initiation);
         let mut parked = None;
@@ -268,14 +296,18 @@ impl<P: Reconvergence> Sm<P> {
             }
             Step::Access => {
                 self.units.occupy(unit, scheduler, now, occupancy);
+                let earliest = earliest + self.charge();
+                // The lists of the step are the next step's too.
+                let touched = std::mem::take(&mut self.resident.touched);
                 self.send_accesses(w, pc, now)?;
+                self.resident.touched = touched;
                 self.after_issue(split, earliest, now);
+                self.after_rare(split, now, 1);
                 return Ok(());
             }
             Step::Control(cost) => {
-                self.stats.spilled_bytes += u64::from(cost.spilled_bytes);
-                self.stats.most_entries = self.stats.most_entries.max(cost.entries);
-                earliest = now + Cycle::from(self.branch_latency.max(1)) + Cycle::from(cost.cycles);
+                self.resident.charge.add(cost);
+                earliest = now + Cycle::from(self.branch_latency.max(1));
             }
             Step::Sleep(cycles) => {
                 earliest = now + 1 + cycles;
@@ -287,6 +319,7 @@ impl<P: Reconvergence> Sm<P> {
             }
         }
         self.units.occupy(unit, scheduler, now, occupancy);
+        earliest += self.charge();
         match parked {
             Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),
             Some(_) => {
@@ -301,7 +334,8 @@ impl<P: Reconvergence> Sm<P> {
             None => self.after_issue(split, earliest, now),
         }
         debug_assert_eq!(self.place(split), (scheduler, place));
-        self.after_rare(split, now);
+        let others = if hot_control { self.branch_latency } else { self.barrier_latency };
+        self.after_rare(split, now, others);
         Ok(())
     }
 
@@ -319,12 +353,12 @@ impl<P: Reconvergence> Sm<P> {
         self.set_status(scheduler, split, status);
     }
 
-    /// Other splits that a control instruction, barrier or collective changed, and warps that
-    /// ended.
-    fn after_rare(&mut self, issued: SplitId, now: Cycle) {
+    /// Other splits that a control instruction, barrier, collective or join changed, which go on
+    /// after `latency` cycles, and warps that ended.
+    pub(super) fn after_rare(&mut self, issued: SplitId, now: Cycle, latency: u32) {
         if !self.resident.touched.is_empty() {
             let touched = std::mem::replace(&mut self.resident.touched, std::mem::take(&mut self.touched));
-            let at = now + Cycle::from(self.barrier_latency.max(1));
+            let at = now + Cycle::from(latency.max(1));
             for &split in &touched {
                 let waiting = matches!(self.status[split as usize], Status::Barrier | Status::Collective);
                 if (split != issued || waiting) && self.resident.waits[split as usize] == 0 {
@@ -446,7 +480,7 @@ impl<P: Reconvergence> Sm<P> {
             }
         }
         if !self.woken.is_empty() {
-            self.wake_waiting(now);
+            self.wake_waiting(now)?;
         }
         Ok(())
     }

@@ -461,17 +461,21 @@ impl<P: Reconvergence> Sm<P> {
         if let Err(fault) = result {
             return Err(self.memory_fault(&fault));
         }
-        self.wake_waiting(now);
-        Ok(())
+        self.wake_waiting(now)
     }
 
     /// Looks again at the warps whose accesses got on.
-    fn wake_waiting(&mut self, now: Cycle) {
+    fn wake_waiting(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
         let mut woken = std::mem::take(&mut self.woken);
         for &warp in &woken {
             for split in self.resident.splits_of(warp) {
                 if matches!(self.status[split as usize], Status::Memory | Status::Drain) {
                     self.reschedule(split, now, now);
+                    if self.status[split as usize] == Status::Memory
+                        && self.resident.policy.divides_at_memory()
+                    {
+                        self.divide(split, now)?;
+                    }
                 }
             }
             if self.resident.warps[warp].live() == 0 {
@@ -480,6 +484,30 @@ impl<P: Reconvergence> Sm<P> {
         }
         woken.clear();
         self.woken = woken;
+        Ok(())
+    }
+
+    /// Some lanes of a split have their data while others wait: its policy may divide it.
+    fn divide(&mut self, split: SplitId, now: Cycle) -> Result<(), Box<Fault>> {
+        let resident = &mut self.resident;
+        let (w, pc) = (resident.warp_of(split), resident.policy.pc(split));
+        let (warp, mask) = (&resident.warps[w], resident.policy.mask(split));
+        let Some(hot) = resident.kernels[warp.kernel].code.hot.get(pc as usize) else { return Ok(()) };
+        let blocked = warp.board.blocked(hot.slots(), mask);
+        if blocked == 0 || blocked == mask {
+            return Ok(());
+        }
+        let idle = self.ready.iter().all(|word| *word == 0);
+        match resident.divide(split, mask & !blocked, idle) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let at = now + 1 + self.charge();
+                self.reschedule(split, at, now);
+                self.after_rare(split, now, 1);
+                Ok(())
+            }
+            Err(bottom) => Err(self.fault(w, pc, &bottom)),
+        }
     }
 }
 

@@ -3,8 +3,10 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod contract;
 mod hierarchy;
 mod limits;
 mod machine;
+mod random_programs;
 mod threads;
 mod workers;

@@ -55,6 +55,12 @@ pub fn made(like: &Inst, class: OpClass, root: Root, ty: ScalarType) -> Inst {
     }
 }
 
+/// In all lanes, those too that a guard keeps from the call: what a recursive callee leaves in the
+/// guard's register says nothing once it returns.
+fn unguarded(inst: Inst) -> Inst {
+    Inst { guard: PredOperand::Const(true), ..inst }
+}
+
 /// `base = base + bytes`, in the lanes that make the call.
 pub fn adjust(like: &Inst, base: Reg, bytes: u32, up: bool) -> Inst {
     let root = if up { Root::Add } else { Root::Sub };
@@ -153,9 +159,9 @@ pub fn preserve_registers(func: &mut Func, offset: u32) -> u32 {
             }
             most = most.max(at - offset);
             // The stack base is raised around the call; saves lie outside of that.
-            new.extend(after.into_iter().rev());
+            new.extend(after.into_iter().rev().map(unguarded));
             new.push(inst.clone());
-            new.extend(before.into_iter().rev());
+            new.extend(before.into_iter().rev().map(unguarded));
             step_back(&mut live, inst);
         }
         new.reverse();
@@ -177,9 +183,9 @@ fn order_around_calls(insts: Vec<Inst>, base: Option<Reg>) -> Vec<Inst> {
     let mut after_call = false;
     for inst in insts {
         if is_adjust(&inst, Root::Add) {
-            raise = Some(inst);
+            raise = Some(unguarded(inst));
         } else if is_adjust(&inst, Root::Sub) && after_call {
-            out.push(inst);
+            out.push(unguarded(inst));
             out.append(&mut held);
             after_call = false;
         } else if matches!(inst.class, OpClass::Call | OpClass::CallIndirect) {

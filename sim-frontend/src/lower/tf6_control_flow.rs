@@ -10,12 +10,15 @@
 //! would execute them. Irreducible graphs, and those that would grow too much by that, become a
 //! dispatch loop. Both are reported in notes.
 
+mod dispatch;
+
 use super::cfg::{Graph, Loop, dominators, natural_loops, reverse, reverse_post_order};
 use super::ir::{BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use super::stack_consistency;
-use crate::form::{CmpOp, Form, Modifiers};
+use crate::form::{Form, Modifiers};
 use crate::isa::Root;
 use crate::program::OpClass;
+use dispatch::dispatch;
 use sim_memory::vocabulary::ScalarType;
 
 /// No target.
@@ -124,16 +127,21 @@ pub fn inject(func: &Func, uniform: &[bool]) -> Emitted {
                         Ok(_) => Emitted { items, extra, notes },
                         Err(_) => dispatch(
                             func,
+                            uniform,
                             format!("{}: paths that never meet again became a dispatch loop", func.name),
                         ),
                     }
                 }
-                Err(TooLarge) => {
-                    dispatch(func, format!("{}: unstructured control flow became a dispatch loop", func.name))
-                }
+                Err(TooLarge) => dispatch(
+                    func,
+                    uniform,
+                    format!("{}: unstructured control flow became a dispatch loop", func.name),
+                ),
             }
         }
-        None => dispatch(func, format!("{}: an irreducible region became a dispatch loop", func.name)),
+        None => {
+            dispatch(func, uniform, format!("{}: an irreducible region became a dispatch loop", func.name))
+        }
     }
 }
 
@@ -559,9 +567,16 @@ impl<'f> Emitter<'f> {
         guard: PredOperand,
         source: Option<(BlockId, usize, bool)>,
     ) -> Result<(), TooLarge> {
-        let selector = self.active[at].selectors.iter().find(|(exit, _)| *exit == to).map(|(_, s)| *s);
-        if let Some(selector) = selector {
-            self.push(set_predicate(selector, PredOperand::Const(true), guard))?;
+        let Active { index, selectors, .. } = self.active[at].clone();
+        // A call in the loop may have come back here and left its own choice behind.
+        let calls = self.loops[index].nodes.iter().any(|&b| {
+            let is_call = |inst: &Inst| matches!(inst.class, OpClass::Call | OpClass::CallIndirect);
+            self.func.blocks[b].insts.iter().any(is_call)
+        });
+        for (exit, selector) in selectors {
+            if calls || exit == to {
+                self.push(set_predicate(selector, PredOperand::Const(exit == to), guard))?;
+            }
         }
         match source {
             Some((block, position, inverted)) => {
@@ -700,97 +715,6 @@ fn post_dominators(graph: &Graph, func: &Func, blocks: usize) -> Vec<Option<usiz
     }
     let backward = reverse(&forward);
     dominators(&backward, end).into_iter().map(|d| d.filter(|d| *d != end)).take(n).collect()
-}
-
-/// A dispatch loop over all blocks: right for any graph, at the cost of going round it.
-fn dispatch(func: &Func, note: String) -> Emitted {
-    let mut extra = vec![Width::Word, Width::Pred];
-    let base = func.regs.len() as u32;
-    let (next, hit) = (base, PredOperand::Reg(base + 1, false));
-    extra.truncate(2);
-    let word =
-        |root, mods| Form { root, dst: ScalarType::U32, ty: ScalarType::U32, dst_reg: 32, src_reg: 32, mods };
-    let go = |to: usize, guard: PredOperand| {
-        let mut inst = blank(word(Root::Mov, Modifiers { vector: 1, ..Modifiers::default() }), guard);
-        inst.dst[0] = Operand::Reg(next);
-        inst.src[0] = Operand::Const { bits: to as u64, wide: false };
-        Item { data: Some(Box::new(inst)), ..injected(OpClass::Data, guard, NONE) }
-    };
-    let always = PredOperand::Const(true);
-    let graph: Graph = func.blocks.iter().map(super::ir::Block::successors).collect();
-    let mut items = vec![go(0, always)];
-    let head = items.len();
-    for b in reverse_post_order(&graph, 0) {
-        let block = &func.blocks[b];
-        let mut test = blank(
-            word(Root::Setp, Modifiers { vector: 1, cmp: Some(CmpOp::Eq), ..Modifiers::default() }),
-            always,
-        );
-        test.src[0] = Operand::Reg(next);
-        test.src[1] = Operand::Const { bits: b as u64, wide: false };
-        test.pdst[0] = hit;
-        items.push(Item { data: Some(Box::new(test)), ..injected(OpClass::Data, always, NONE) });
-        let ssy = items.len();
-        items.push(injected(OpClass::Ssy, always, NONE));
-        let over = items.len();
-        items.push(injected(OpClass::Branch, negate(hit), NONE));
-        for (i, inst) in block.insts.iter().enumerate() {
-            if matches!(inst.class, OpClass::Call | OpClass::CallIndirect) {
-                let after = items.len() + 2;
-                items.push(injected(OpClass::PreReturn, inst.guard, after));
-            }
-            items.push(item((b, i), func));
-        }
-        let last = block.insts.len();
-        // The branch itself runs, to the instruction behind it: it only says what the thread
-        // wanted. Where it diverges, the lanes meet again at once.
-        let nowhere = |items: &mut Vec<Item>| {
-            let mut branch = item((b, last), func);
-            let ssy = items.len();
-            items.push(injected(OpClass::Ssy, always, ssy + 3));
-            branch.target = ssy + 2;
-            branch.targets = vec![ssy + 2; graph[b].len()];
-            items.push(branch);
-            items.push(injected(OpClass::Sync, always, NONE));
-        };
-        match &block.end {
-            Terminator::End(_) => items.push(item((b, last), func)),
-            Terminator::Jump(inst, to) => {
-                items.push(go(*to, always));
-                if inst.is_some() {
-                    nowhere(&mut items);
-                }
-            }
-            Terminator::Branch(inst, taken, fall) => {
-                items.push(go(*fall, always));
-                items.push(go(*taken, inst.guard));
-                nowhere(&mut items);
-            }
-            Terminator::Indirect(inst, targets) => {
-                for (i, to) in targets.iter().enumerate() {
-                    let mut test = blank(
-                        word(
-                            Root::Setp,
-                            Modifiers { vector: 1, cmp: Some(CmpOp::Eq), ..Modifiers::default() },
-                        ),
-                        always,
-                    );
-                    test.src[0] = inst.src[0];
-                    test.src[1] = Operand::Const { bits: i as u64, wide: false };
-                    test.pdst[0] = hit;
-                    items.push(Item { data: Some(Box::new(test)), ..injected(OpClass::Data, always, NONE) });
-                    items.push(go(*to, hit));
-                }
-                nowhere(&mut items);
-            }
-        }
-        let sync = items.len();
-        items.push(injected(OpClass::Sync, always, NONE));
-        items[ssy].target = sync + 1;
-        items[over].target = sync;
-    }
-    items.push(injected(OpClass::Branch, always, head));
-    Emitted { items, extra, notes: vec![note] }
 }
 
 #[cfg(test)]

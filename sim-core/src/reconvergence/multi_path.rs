@@ -1,0 +1,77 @@
+//! Multi-path execution (ElTantawy et al. 2014): a table of splits and a table of reconvergence
+//! points instead of a stack, so that all paths of a warp may issue, each waiting at its own
+//! immediate post-dominator; paths that happen to meet before run on as one (opportunistic early
+//! reconvergence).
+
+use sim_frontend::program::Pc;
+
+use super::Cost;
+use super::registry::PolicyChoice;
+use super::table::{Event, Group, Path, Paths, Rules};
+
+/// Bytes of one entry in spill memory: masks, addresses, parent (assumed).
+pub const ENTRY_BYTES: u32 = 16;
+
+/// All paths interleave.
+#[derive(Debug)]
+pub struct MultiPath {
+    /// Paths that may issue at a time.
+    paths: usize,
+    early: bool,
+    table: u32,
+    spill_cycles: u32,
+}
+
+impl MultiPath {
+    /// With the parameters of `choice`.
+    pub fn new(choice: &PolicyChoice) -> Self {
+        Self {
+            paths: choice.get("paths") as usize,
+            early: choice.get("early") != 0,
+            table: choice.get("entries"),
+            spill_cycles: choice.get("spill_cycles"),
+        }
+    }
+}
+
+/// Entries of a table of `room` that go to or from spill memory as it changes its size.
+pub fn spill(before: u32, entries: u32, room: u32, cycles: u32) -> Cost {
+    let moved = entries.max(room).abs_diff(before.max(room));
+    Cost { cycles: moved * cycles, spilled_bytes: moved * ENTRY_BYTES, entries }
+}
+
+/// Paths that wait for the same others.
+fn siblings(a: &Path, b: &Path) -> bool {
+    a.entry == b.entry && a.depth == b.depth
+}
+
+impl Rules for MultiPath {
+    fn diverged(&mut self, paths: &mut Paths, slot: usize, _pc: Pc, groups: &[Group], join: Option<Pc>) {
+        paths.diverge(slot, groups, join, false);
+    }
+
+    fn joins_calls(&self) -> bool {
+        true
+    }
+
+    fn settle(&mut self, paths: &mut Paths, _event: Event, _slot: usize) {
+        paths.meet();
+        if self.early {
+            paths.merge(siblings);
+        }
+        // The oldest first, so that none is left behind.
+        let mut oldest: Vec<(u64, usize)> =
+            paths.running().map(|slot| (paths.slots[slot].turn, slot)).collect();
+        oldest.sort_unstable();
+        oldest.truncate(self.paths);
+        paths.enable_only(|slot, _| oldest.iter().any(|&(_, chosen)| chosen == slot));
+        for (_, slot) in oldest {
+            let early = self.early;
+            paths.slots[slot].stop = paths.next_meeting(slot, |a, b| early && siblings(a, b));
+        }
+    }
+
+    fn cost(&self, before: u32, entries: u32) -> Cost {
+        spill(before, entries, self.table, self.spill_cycles)
+    }
+}

@@ -1,0 +1,285 @@
+//! The post-dominator stack (Levinthal and Porter 1984; Fung et al. 2007): one split a warp and a
+//! stack of entries (pc, reconvergence pc, mask). A branch that divides the threads leaves its own
+//! entry at the immediate post-dominator and pushes one entry for each path; a path that comes to
+//! its reconvergence pc is popped.
+//!
+//! Threads that call together, some or all, to one function or several, meet at the instruction
+//! after the call. Where the paths of a branch meet only at the function's end, they meet
+//! where the entry below does.
+
+use std::sync::Arc;
+
+use sim_frontend::program::{ControlFlow, NO_PC, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use super::multi_path::spill;
+use super::plan::Plan;
+use super::registry::PolicyChoice;
+use super::returns::Returns;
+use super::table::Group;
+use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId};
+use crate::error::Bottom;
+
+/// A place in a program: an address, and the calls a thread is in there.
+type At = (Pc, u32);
+
+/// No reconvergence: the entry ends with its threads.
+const NEVER: At = (NO_PC, 0);
+
+/// One entry of the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    pc: Pc,
+    depth: u32,
+    /// Where it is popped.
+    join: At,
+    mask: LaneMask,
+}
+
+/// The stack of one warp.
+#[derive(Clone, Debug, Default)]
+struct Warp {
+    /// The top; the others below it. Its mask is empty once all threads have ended.
+    top: Option<Entry>,
+    below: Vec<Entry>,
+    returns: Returns,
+    plan: Arc<Plan>,
+}
+
+/// What every issue reads.
+#[derive(Clone, Copy, Debug)]
+struct Hot {
+    pc: Pc,
+    stop: Pc,
+    mask: LaneMask,
+}
+
+/// The post-dominator stack.
+#[derive(Debug)]
+pub struct PdomStack {
+    hot: Vec<Hot>,
+    warps: Vec<Warp>,
+    depth: u32,
+    spill_cycles: u32,
+    groups: Vec<Group>,
+}
+
+impl PdomStack {
+    /// The top entry with the address the warp has come to.
+    fn sync(&mut self, warp: usize) -> Option<Entry> {
+        let top = self.warps[warp].top.as_mut()?;
+        top.pc = self.hot[warp].pc;
+        Some(*top)
+    }
+
+    fn size(&self, warp: usize) -> u32 {
+        let Warp { top, below, .. } = &self.warps[warp];
+        below.len() as u32 + u32::from(top.is_some())
+    }
+
+    /// Pops what has come to its join or has no threads left, and makes the top known.
+    fn settle(&mut self, warp: usize, before: u32) -> Cost {
+        let state = &mut self.warps[warp];
+        while let Some(top) = state.top {
+            if top.mask != 0 && (top.pc, top.depth) != top.join {
+                break;
+            }
+            state.top = state.below.pop();
+        }
+        self.hot[warp] = match state.top {
+            Some(Entry { pc, depth, join, mask }) => {
+                Hot { pc, stop: if join.1 == depth { join.0 } else { NO_PC }, mask }
+            }
+            None => Hot { pc: 0, stop: NO_PC, mask: 0 },
+        };
+        spill(before, self.size(warp), self.depth, self.spill_cycles)
+    }
+
+    /// The threads of the top entry go where the groups say, the first group first.
+    fn moved(&mut self, warp: usize, call: bool) -> Cost {
+        let before = self.size(warp);
+        let groups = std::mem::take(&mut self.groups);
+        let state = &mut self.warps[warp];
+        if let Some(top) = state.top.take() {
+            let join = match groups.as_slice() {
+                [] => top.join,
+                [_] if !call => top.join,
+                _ => match state.plan.join(top.pc) {
+                    Some(pc) => {
+                        let join = (pc, top.depth);
+                        if join != top.join {
+                            state.below.push(Entry { pc, ..top });
+                        }
+                        join
+                    }
+                    None => top.join,
+                },
+            };
+            for &Group { pc, depth, mask } in groups.iter().rev() {
+                if (pc, depth) != join || join == top.join && groups.len() == 1 {
+                    state.below.push(Entry { pc, depth, join, mask });
+                }
+            }
+            state.top = state.below.pop();
+        }
+        self.groups = groups;
+        self.settle(warp, before)
+    }
+
+    fn group(&mut self, warp: usize, lanes: LaneMask, to: impl Fn(u32) -> Pc) {
+        for lane in Lanes(lanes) {
+            let (pc, depth) = (to(lane), self.warps[warp].returns.depth(lane));
+            match self.groups.iter_mut().find(|group| group.pc == pc && group.depth == depth) {
+                Some(group) => group.mask |= 1 << lane,
+                None => self.groups.push(Group { pc, depth, mask: 1 << lane }),
+            }
+        }
+    }
+}
+
+impl Reconvergence for PdomStack {
+    const FLOW: ControlFlow = ControlFlow::Plain;
+    const WHOLE_WARP: bool = true;
+
+    fn new(choice: &PolicyChoice, warps: usize) -> Self {
+        Self {
+            hot: vec![Hot { pc: 0, stop: NO_PC, mask: 0 }; warps],
+            warps: vec![Warp::default(); warps],
+            depth: choice.get("depth"),
+            spill_cycles: choice.get("spill_cycles"),
+            groups: Vec::new(),
+        }
+    }
+
+    fn splits_per_warp(&self) -> usize {
+        1
+    }
+
+    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>) {
+        let state = &mut self.warps[warp];
+        state.below.clear();
+        state.returns.clear();
+        state.plan = Arc::clone(plan);
+        state.top = Some(Entry { pc: plan.entry, depth: 0, join: NEVER, mask: lanes });
+        self.settle(warp, 1);
+        touched.push(warp as SplitId);
+    }
+
+    #[inline]
+    fn lies_at(&self, split: SplitId) -> *const u8 {
+        self.hot.get(split as usize).map_or(std::ptr::null(), |hot| std::ptr::from_ref(hot).cast())
+    }
+
+    #[inline]
+    fn pc(&self, split: SplitId) -> Pc {
+        self.hot[split as usize].pc
+    }
+
+    #[inline]
+    fn mask(&self, split: SplitId) -> LaneMask {
+        self.hot[split as usize].mask
+    }
+
+    #[inline]
+    fn advance(&mut self, split: SplitId) -> bool {
+        let hot = &mut self.hot[split as usize];
+        hot.pc += 1;
+        hot.pc == hot.stop
+    }
+
+    fn arrived(&mut self, split: SplitId, _touched: &mut Vec<SplitId>) -> Cost {
+        let warp = split as usize;
+        self.sync(warp);
+        let before = self.size(warp);
+        self.settle(warp, before)
+    }
+
+    fn resumed(&mut self, split: SplitId, touched: &mut Vec<SplitId>) {
+        // The barrier may have been the last instruction before the join.
+        self.arrived(split, touched);
+    }
+
+    fn branched(
+        &mut self,
+        split: SplitId,
+        to: &LaneTargets<'_>,
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        let warp = split as usize;
+        let Some(Entry { pc, mask, .. }) = self.sync(warp) else { return Ok(Cost::default()) };
+        if to.call {
+            self.warps[warp].returns.call(to.lanes, pc + 1);
+        }
+        self.groups.clear();
+        self.group(warp, to.lanes, |lane| to.targets.of(lane));
+        self.group(warp, mask & !to.lanes, |_| pc + 1);
+        Ok(self.moved(warp, to.call && to.lanes != 0))
+    }
+
+    fn returned(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        let warp = split as usize;
+        let Some(Entry { pc, mask, .. }) = self.sync(warp) else { return Ok(Cost::default()) };
+        let targets = self.warps[warp].returns.ret(lanes)?;
+        self.groups.clear();
+        self.group(warp, lanes, |lane| targets[lane as usize]);
+        self.group(warp, mask & !lanes, |_| pc + 1);
+        Ok(self.moved(warp, false))
+    }
+
+    fn exited(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        let warp = split as usize;
+        let Some(Entry { pc, mask, .. }) = self.sync(warp) else { return Ok(Cost::default()) };
+        let before = self.size(warp);
+        let state = &mut self.warps[warp];
+        state.below.iter_mut().for_each(|entry| entry.mask &= !lanes);
+        if let Some(top) = state.top.as_mut() {
+            *top = Entry { pc: pc + 1, mask: mask & !lanes, ..*top };
+        }
+        Ok(self.settle(warp, before))
+    }
+
+    fn injected(
+        &mut self,
+        _split: SplitId,
+        lanes: LaneMask,
+        instruction: Injected,
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        Err(Bottom::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
+    }
+
+    fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {
+        let Warp { top, below, .. } = &self.warps[warp];
+        let Some(top) = top else { return };
+        visit(Holding { pc: self.hot[warp].pc, mask: top.mask, waits: false });
+        // An entry's threads that an entry above it holds run there.
+        let mut above = top.mask;
+        for entry in below.iter().rev().filter(|entry| entry.mask != 0) {
+            if entry.mask & !above != 0 {
+                visit(Holding { pc: entry.pc, mask: entry.mask & !above, waits: true });
+            }
+            above |= entry.mask;
+        }
+    }
+
+    fn describe(&self, warp: usize) -> String {
+        let Warp { top, below, .. } = &self.warps[warp];
+        let in_words = |e: &Entry| {
+            let join = if e.join.0 == NO_PC { "end".to_string() } else { e.join.0.to_string() };
+            format!("({}, {join}, {:#x})", e.pc, e.mask)
+        };
+        let top = top.map(|top| Entry { pc: self.hot[warp].pc, ..top });
+        let entries: Vec<String> = top.iter().chain(below.iter().rev()).map(in_words).collect();
+        format!("stack of (pc, reconvergence pc, mask) [{}]", entries.join(" :: "))
+    }
+}

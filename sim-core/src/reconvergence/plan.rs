@@ -1,0 +1,161 @@
+//! What policies know of a program before it runs: where control flow meets again (immediate
+//! post-dominators), which basic block an instruction lies in, and the blocks' priorities.
+
+use sim_frontend::lower::cfg::{Graph, dominators, reverse, reverse_post_order};
+use sim_frontend::program::{ControlFlow, NO_PC, OpClass, Pc, Program};
+
+/// The plan of one program.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The entry's address.
+    pub entry: Pc,
+    /// By instruction: where all paths from it meet first, within its function; [`NO_PC`] where
+    /// that is the function's end.
+    join: Vec<Pc>,
+    /// By instruction: the first instruction of the next basic block in program order.
+    block_end: Vec<Pc>,
+    /// By instruction: the place of its block in the order of priorities; lower runs first.
+    priority: Vec<u32>,
+}
+
+impl Plan {
+    /// The plan of a program with untransformed control flow; the token stack needs none.
+    pub fn new(program: &Program) -> Self {
+        if program.control_flow == ControlFlow::Injected {
+            return Self { entry: program.entry_pc, ..Self::default() };
+        }
+        let count = program.ops.len();
+        let mut plan = Self {
+            entry: program.entry_pc,
+            join: vec![NO_PC; count],
+            block_end: vec![NO_PC; count],
+            priority: vec![u32::MAX; count],
+        };
+        for function in &program.functions {
+            plan.add_function(program, function.entry_pc, function.end_pc.min(count as Pc));
+        }
+        plan
+    }
+
+    /// Where the paths from `pc` meet again: its immediate post-dominator, if that lies in its
+    /// function.
+    pub fn join(&self, pc: Pc) -> Option<Pc> {
+        self.join.get(pc as usize).copied().filter(|&join| join != NO_PC)
+    }
+
+    /// The first instruction after the basic block of `pc`.
+    pub fn block_end(&self, pc: Pc) -> Pc {
+        self.block_end.get(pc as usize).copied().unwrap_or(NO_PC)
+    }
+
+    /// The priority of the block of `pc`: its place in a reverse post-order, so that a block comes
+    /// before those it leads to, loops aside; lower runs first.
+    pub fn priority(&self, pc: Pc) -> u32 {
+        self.priority.get(pc as usize).copied().unwrap_or(u32::MAX)
+    }
+
+    fn add_function(&mut self, program: &Program, first: Pc, end: Pc) {
+        if first >= end {
+            return;
+        }
+        let inside = first..end;
+        // Where a thread that takes a token of its own may go on: known only as it runs.
+        let pushed: Vec<Pc> = inside
+            .clone()
+            .filter(|&pc| {
+                matches!(
+                    program.ops[pc as usize].class,
+                    OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn
+                )
+            })
+            .map(|pc| program.ops[pc as usize].target)
+            .filter(|target| inside.contains(target))
+            .collect();
+        let mut leader = vec![false; (end - first) as usize + 1];
+        leader[0] = true;
+        for pc in inside.clone() {
+            let (targets, _) = successors(program, pc, first, end, &pushed);
+            if ends_block(program, pc) {
+                leader[(pc + 1 - first) as usize] = true;
+                targets.iter().for_each(|&target| leader[(target - first) as usize] = true);
+            }
+        }
+        let starts: Vec<Pc> = inside.clone().filter(|&pc| leader[(pc - first) as usize]).collect();
+        let block_of = |pc: Pc| starts.partition_point(|&start| start <= pc) - 1;
+        // One node a block, then the function's end.
+        let over = starts.len();
+        let mut graph: Graph = vec![Vec::new(); over + 1];
+        for (block, &start) in starts.iter().enumerate() {
+            let after = starts.get(block + 1).copied().unwrap_or(end);
+            let (targets, leaves) = successors(program, after - 1, first, end, &pushed);
+            let mut to: Vec<usize> = targets.into_iter().map(block_of).collect();
+            if leaves {
+                to.push(over);
+            }
+            to.sort_unstable();
+            to.dedup();
+            graph[block] = to;
+            for pc in start..after {
+                self.block_end[pc as usize] = after;
+            }
+        }
+        let join = dominators(&reverse(&graph), over);
+        for (place, &block) in reverse_post_order(&graph, 0).iter().enumerate() {
+            if let Some(&start) = starts.get(block) {
+                for pc in start..self.block_end[start as usize] {
+                    self.priority[pc as usize] = first + place as u32;
+                }
+            }
+        }
+        for (block, &start) in starts.iter().enumerate() {
+            let after = self.block_end[start as usize];
+            for pc in start..after {
+                self.join[pc as usize] = if pc + 1 < after {
+                    pc + 1
+                } else {
+                    join[block].and_then(|node| starts.get(node).copied()).unwrap_or(NO_PC)
+                };
+            }
+        }
+    }
+}
+
+fn ends_block(program: &Program, pc: Pc) -> bool {
+    use OpClass as C;
+    matches!(
+        program.ops[pc as usize].class,
+        C::Branch | C::BranchIndirect | C::Return | C::Exit | C::Trap | C::Sync | C::Break
+    )
+}
+
+/// Where control goes from `pc` within the function, and whether it may leave it.
+fn successors(program: &Program, pc: Pc, first: Pc, end: Pc, pushed: &[Pc]) -> (Vec<Pc>, bool) {
+    use OpClass as C;
+    let op = &program.ops[pc as usize];
+    let always = op.guard == sim_frontend::program::Pred::TRUE;
+    let mut to = Vec::new();
+    let mut leaves = false;
+    match op.class {
+        C::Branch => to.push(op.target),
+        C::BranchIndirect => match program.tables.get(op.imm as usize).filter(|_| op.imm >= 0) {
+            Some(table) => to.extend(table),
+            // Any address of the function.
+            None => {
+                to.extend(first..end);
+                leaves = true;
+            }
+        },
+        C::Return | C::Exit | C::Trap => leaves = true,
+        C::Sync | C::Break => {
+            to.extend(pushed);
+            leaves = true;
+        }
+        _ => {}
+    }
+    if !always || !ends_block(program, pc) {
+        to.push(pc + 1);
+    }
+    leaves |= to.iter().any(|target| !(first..end).contains(target));
+    to.retain(|target| (first..end).contains(target));
+    (to, leaves)
+}

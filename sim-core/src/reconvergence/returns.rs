@@ -1,0 +1,46 @@
+//! The return stacks of a warp's threads, for the policies that run the untransformed control
+//! flow: each thread knows by itself where it goes back to.
+
+use sim_frontend::program::{NO_PC, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use super::Lanes;
+use crate::error::Bottom;
+
+/// One stack a thread.
+#[derive(Clone, Debug, Default)]
+pub struct Returns(Vec<Vec<Pc>>);
+
+impl Returns {
+    /// No thread is in a call.
+    pub fn clear(&mut self) {
+        self.0.iter_mut().for_each(Vec::clear);
+    }
+
+    /// `lanes` call a function and come back to `pc`.
+    pub fn call(&mut self, lanes: LaneMask, pc: Pc) {
+        if self.0.is_empty() {
+            self.0.resize_with(32, Vec::new);
+        }
+        Lanes(lanes).for_each(|lane| self.0[lane as usize].push(pc));
+    }
+
+    /// `lanes` return: where each goes.
+    ///
+    /// # Errors
+    /// A thread is in no call.
+    pub fn ret(&mut self, lanes: LaneMask) -> Result<[Pc; 32], Bottom> {
+        let mut to = [NO_PC; 32];
+        for lane in Lanes(lanes) {
+            to[lane as usize] = self.0.get_mut(lane as usize).and_then(Vec::pop).ok_or_else(|| {
+                Bottom::new("thr-return", 1 << lane, "a return outside every function call")
+            })?;
+        }
+        Ok(to)
+    }
+
+    /// Calls a thread is in.
+    pub fn depth(&self, lane: u32) -> u32 {
+        self.0.get(lane as usize).map_or(0, |stack| stack.len() as u32)
+    }
+}

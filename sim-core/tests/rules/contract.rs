@@ -1,0 +1,84 @@
+//! The contract of reconvergence policies: whatever a policy does, each thread runs its own control
+//! flow and memory ends as it does where every thread is alone. Random programs under every policy
+//! and with every check on.
+//!
+//! `WARPSIM_PROGRAMS=FIRST..END` names other programs than the suite's, for long runs.
+
+use std::sync::Arc;
+
+use sim_core::device::Options;
+use sim_core::reconvergence::registry::POLICIES;
+
+use crate::machine::{Run, chip, device_with};
+use crate::random_programs::program;
+
+const THREADS: u32 = 80;
+
+fn results(
+    text: &str,
+    policy: &str,
+    functional: bool,
+    chip: &Arc<sim_frontend::chip::ChipSpec>,
+) -> Result<Vec<u32>, String> {
+    let mut run = Run::new(
+        device_with(Arc::clone(chip), policy, |options| Options { allow_newer_isa: true, ..options }),
+        text,
+        false,
+        2048,
+    );
+    let input: Vec<u8> =
+        (0..1024u32).flat_map(|i| (i.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).collect();
+    let out = run.out;
+    run.device.context(run.context).expect("it exists").write(out + 4096, &input);
+    run.launch(1, THREADS, functional).map_err(|e| e.to_string())?;
+    run.wait().map_err(|e| e.to_string())?;
+    Ok(run.words()[..THREADS as usize].to_vec())
+}
+
+/// Every policy, and those with parameters that change what they do once more.
+fn policies() -> Vec<&'static str> {
+    let mut all: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
+    all.extend([
+        "crs_stack:depth=1,spill_cycles=3",
+        "pdom_stack:depth=2,spill_cycles=3",
+        "multi_path:paths=2",
+        "multi_path:early=0",
+        "warp_subdivision:memory=2",
+        "warp_subdivision:memory=2,splits=32,branch_distance=1000",
+        "warp_subdivision:memory=0,branch_distance=0",
+        "convergence_barriers:yield_after=8",
+        "convergence_barriers:yield_after=0",
+    ]);
+    all
+}
+
+fn first_and_end() -> (u64, u64) {
+    let Ok(range) = std::env::var("WARPSIM_PROGRAMS") else { return (0, 120) };
+    let (first, end) = range.split_once("..").expect("FIRST..END");
+    (first.parse().expect("a number"), end.parse().expect("a number"))
+}
+
+#[test]
+fn every_policy_runs_each_threads_own_control_flow() {
+    let (first, end) = first_and_end();
+    let one_sm = chip(|c| c.limits.num_processors = 1);
+    let mut runs = 0u64;
+    for seed in first..end {
+        let text = program(seed);
+        // Time shows other interleavings than turns do.
+        let functional = seed % 4 != 0;
+        let expected = results(&text, "mimd", functional, &one_sm)
+            .unwrap_or_else(|e| panic!("program {seed} under mimd: {e}\n{text}"));
+        for policy in policies() {
+            let got = results(&text, policy, functional, &one_sm)
+                .unwrap_or_else(|e| panic!("program {seed} under {policy}: {e}\n{text}"));
+            if got != expected {
+                let lane = (0..got.len()).find(|&i| got[i] != expected[i]);
+                panic!("program {seed} under {policy} differs from thread {lane:?} on\n{text}");
+            }
+            runs += 1;
+        }
+    }
+    println!("{runs} runs");
+    assert_eq!(runs, (end - first) * policies().len() as u64);
+}
