@@ -226,7 +226,7 @@ impl<P: Reconvergence> Resident<P> {
             warp.age = self.admissions;
             self.admissions += 1;
             let lanes = warp.threads;
-            self.policy.admit(w, lanes, &kernel.code.plan, &mut self.touched);
+            self.policy.admit(w, slot, lanes, &kernel.code.plan, &mut self.touched);
         }
         for &split in &self.touched {
             self.expected[split as usize] = NO_PC;
@@ -479,7 +479,10 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let waits = matches!(kind, BarrierKind::Sync | BarrierKind::Red);
-        if waits {
+        if !waits {
+            // Who goes on at once has gone on before the barrier completes.
+            self.advance(split, w)?;
+        } else {
             self.park(split, w);
             self.waits[split as usize] =
                 groups.iter().fold(0, |bits, g| bits | 1u32.checked_shl(g.0).unwrap_or(0));
@@ -509,7 +512,6 @@ impl<P: Reconvergence> Resident<P> {
         }
         self.completed = completed;
         if !waits {
-            self.advance(split, w)?;
             return Ok(Step::Done);
         }
         Ok(if self.waits[split as usize] == 0 { Step::Done } else { Step::Parked })
@@ -632,6 +634,19 @@ impl<P: Reconvergence> Resident<P> {
         if self.world.check == Check::Off || self.world.check == Check::Full {
             return;
         }
+        if P::FORMS_WARPS && self.policy.spans_blocks() {
+            let block = self.warps[w].block;
+            for other in 0..self.warps.len() {
+                if self.warps[other].resident && self.warps[other].block == block {
+                    self.hold_shadows_of(other);
+                }
+            }
+        } else {
+            self.hold_shadows_of(w);
+        }
+    }
+
+    fn hold_shadows_of(&mut self, w: usize) {
         for split in self.splits_of(w) {
             let expected = self.expected[split as usize];
             if expected != NO_PC {

@@ -54,13 +54,14 @@ impl Rules for ConvergenceBarriers {
 
     fn settle(&mut self, paths: &mut Paths, event: Event, slot: usize) {
         let path = paths.slots[slot];
-        let upto = if let Event::Controlled(from) = event { from + 1 } else { path.pc };
+        let upto =
+            if let Event::Branched(from) | Event::Controlled(from) = event { from + 1 } else { path.pc };
         let issues = upto.saturating_sub(paths.began);
         for entry in paths.entries.iter_mut().filter(|e| !e.closed && e.arrived != 0) {
             entry.waited = entry.waited.saturating_add(issues);
         }
         // A back edge gives the others their turn.
-        if let Event::Controlled(from) = event
+        if let Event::Branched(from) = event
             && path.mask != 0
             && path.pc <= from
         {

@@ -421,7 +421,14 @@ impl Reconvergence for CrsStack {
         1
     }
 
-    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>) {
+    fn admit(
+        &mut self,
+        warp: usize,
+        _block: usize,
+        lanes: LaneMask,
+        plan: &Arc<Plan>,
+        touched: &mut Vec<SplitId>,
+    ) {
         let mut stack = std::mem::take(&mut self.warps[warp].stack);
         stack.clear();
         self.warps[warp] = ExecState { stack, ..ExecState::start(plan.entry, lanes, self.warp_lanes) };

@@ -47,7 +47,14 @@ impl Reconvergence for Mimd {
         LANES
     }
 
-    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>) {
+    fn admit(
+        &mut self,
+        warp: usize,
+        _block: usize,
+        lanes: LaneMask,
+        plan: &Arc<Plan>,
+        touched: &mut Vec<SplitId>,
+    ) {
         for lane in Lanes(lanes) {
             let split = warp * LANES + lane as usize;
             let thread = &mut self.threads[split];

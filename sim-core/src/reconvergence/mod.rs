@@ -8,6 +8,7 @@
 pub mod convergence_barriers;
 pub mod crs_stack;
 pub mod dual_path;
+pub mod dynamic_warp_formation;
 pub mod lowest_first;
 pub mod mimd;
 pub mod multi_path;
@@ -16,6 +17,7 @@ pub mod plan;
 pub mod registry;
 pub mod returns;
 pub mod table;
+pub mod thread_block_compaction;
 pub mod warp_subdivision;
 
 use std::sync::Arc;
@@ -116,6 +118,21 @@ pub struct Holding {
     pub waits: bool,
 }
 
+/// An address at which ready splits of an SM stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The kernel, by its place in the SM's table.
+    pub kernel: usize,
+    /// The address.
+    pub pc: Pc,
+    /// Threads that stand there.
+    pub threads: u32,
+    /// When the first of their splits came there; lower is earlier.
+    pub since: u64,
+    /// Branches whose paths have not met at the address, by the program's text.
+    pub nesting: u32,
+}
+
 /// Decides which threads execute which instruction together.
 pub trait Reconvergence: Send + Sized + 'static {
     /// Which control flow its programs have.
@@ -125,15 +142,25 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// without `.sync` see the warp's active threads.
     const WHOLE_WARP: bool;
 
+    /// Splits of several warps may issue as one formed warp.
+    const FORMS_WARPS: bool = false;
+
     /// A policy for an SM of `warps` warp slots.
     fn new(choice: &registry::PolicyChoice, warps: usize) -> Self;
 
     /// Split ids each warp has; a power of two.
     fn splits_per_warp(&self) -> usize;
 
-    /// A warp becomes resident with `lanes` at the entry of `plan`'s program; `touched` receives
-    /// its splits.
-    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>);
+    /// A warp of the block in slot `block` becomes resident with `lanes` at the entry of `plan`'s
+    /// program; `touched` receives its splits.
+    fn admit(
+        &mut self,
+        warp: usize,
+        block: usize,
+        lanes: LaneMask,
+        plan: &Arc<Plan>,
+        touched: &mut Vec<SplitId>,
+    );
 
     /// Where the state of a split lies, to ask the host for it ahead of its use.
     fn lies_at(&self, _split: SplitId) -> *const u8 {
@@ -162,6 +189,37 @@ pub trait Reconvergence: Send + Sized + 'static {
 
     /// What the split waited for has happened.
     fn resumed(&mut self, _split: SplitId, _touched: &mut Vec<SplitId>) {}
+
+    /// True if splits of several warps that stand at one address issue together, their lanes
+    /// permitting: as one formed warp whose lane `i` is lane `i` of whichever home warp gave it.
+    fn forms_warps(&self) -> bool {
+        false
+    }
+
+    /// Of the places ready splits stand at, the one that issues, with the threads that wait there.
+    fn prefers(&mut self, _places: &[Place]) -> Option<usize> {
+        None
+    }
+
+    /// True if a step of one warp can regroup threads of other warps of its block.
+    fn spans_blocks(&self) -> bool {
+        false
+    }
+
+    /// When the split came to be; lower is earlier.
+    fn since(&self, _split: SplitId) -> u64 {
+        0
+    }
+
+    /// True if two ready splits at one address may issue as one formed warp.
+    fn joins(&self, _leader: SplitId, _follower: SplitId) -> bool {
+        true
+    }
+
+    /// Takes `lanes` of a split into one of their own, without asking who else may run.
+    fn carve(&mut self, _split: SplitId, _lanes: LaneMask) -> Option<SplitId> {
+        None
+    }
 
     /// True if the policy divides splits where some lanes have their data and others wait.
     fn divides_at_memory(&self) -> bool {

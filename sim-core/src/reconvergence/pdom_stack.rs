@@ -155,7 +155,14 @@ impl Reconvergence for PdomStack {
         1
     }
 
-    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>) {
+    fn admit(
+        &mut self,
+        warp: usize,
+        _block: usize,
+        lanes: LaneMask,
+        plan: &Arc<Plan>,
+        touched: &mut Vec<SplitId>,
+    ) {
         let state = &mut self.warps[warp];
         state.below.clear();
         state.returns.clear();

@@ -16,6 +16,10 @@ pub struct Plan {
     block_end: Vec<Pc>,
     /// By instruction: the place of its block in the order of priorities; lower runs first.
     priority: Vec<u32>,
+    /// By instruction: branches whose paths have not met yet there.
+    nesting: Vec<u32>,
+    /// By instruction: a branch with more than one target.
+    branches: Vec<bool>,
 }
 
 impl Plan {
@@ -30,6 +34,8 @@ impl Plan {
             join: vec![NO_PC; count],
             block_end: vec![NO_PC; count],
             priority: vec![u32::MAX; count],
+            nesting: vec![0; count],
+            branches: vec![false; count],
         };
         for function in &program.functions {
             plan.add_function(program, function.entry_pc, function.end_pc.min(count as Pc));
@@ -43,6 +49,27 @@ impl Plan {
         self.join.get(pc as usize).copied().filter(|&join| join != NO_PC)
     }
 
+    /// The first address that all paths from all of `branches` come to.
+    pub fn common_join(&self, branches: &[Pc]) -> Option<Pc> {
+        let mut at = self.join(*branches.first()?)?;
+        loop {
+            let meets = |&branch: &Pc| {
+                let mut pc = Some(branch);
+                while let Some(next) = pc.and_then(|pc| self.join(pc)) {
+                    if next == at {
+                        return true;
+                    }
+                    pc = Some(next);
+                }
+                false
+            };
+            if branches.iter().all(meets) {
+                return Some(at);
+            }
+            at = self.join(at)?;
+        }
+    }
+
     /// The first instruction after the basic block of `pc`.
     pub fn block_end(&self, pc: Pc) -> Pc {
         self.block_end.get(pc as usize).copied().unwrap_or(NO_PC)
@@ -52,6 +79,16 @@ impl Plan {
     /// before those it leads to, loops aside; lower runs first.
     pub fn priority(&self, pc: Pc) -> u32 {
         self.priority.get(pc as usize).copied().unwrap_or(u32::MAX)
+    }
+
+    /// True if `pc` is a branch with more than one target.
+    pub fn branches(&self, pc: Pc) -> bool {
+        self.branches.get(pc as usize).copied().unwrap_or(false)
+    }
+
+    /// Branches between which and their joins `pc` lies.
+    pub fn nesting(&self, pc: Pc) -> u32 {
+        self.nesting.get(pc as usize).copied().unwrap_or(0)
     }
 
     fn add_function(&mut self, program: &Program, first: Pc, end: Pc) {
@@ -104,6 +141,24 @@ impl Plan {
             if let Some(&start) = starts.get(block) {
                 for pc in start..self.block_end[start as usize] {
                     self.priority[pc as usize] = first + place as u32;
+                }
+            }
+        }
+        for block in (0..over).filter(|&block| graph[block].len() > 1) {
+            self.branches[self.block_end[starts[block] as usize] as usize - 1] = true;
+            let mut inside = vec![false; over + 1];
+            inside[over] = true;
+            if let Some(at) = join[block] {
+                inside[at] = true;
+            }
+            let mut open: Vec<usize> = graph[block].clone();
+            while let Some(node) = open.pop() {
+                if !std::mem::replace(&mut inside[node], true) {
+                    let start = starts[node];
+                    for pc in start..self.block_end[start as usize] {
+                        self.nesting[pc as usize] += 1;
+                    }
+                    open.extend(&graph[node]);
                 }
             }
         }

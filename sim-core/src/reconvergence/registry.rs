@@ -7,9 +7,11 @@ use sim_memory::vocabulary::LaneMask;
 
 use super::convergence_barriers::ConvergenceBarriers;
 use super::dual_path::DualPath;
+use super::dynamic_warp_formation::{DynamicWarpFormation, SCHEDULERS};
 use super::lowest_first::{LowestFirst, Order};
 use super::multi_path::MultiPath;
 use super::table::Rules;
+use super::thread_block_compaction::ThreadBlockCompaction;
 use super::warp_subdivision::WarpSubdivision;
 
 /// A parameter of a policy.
@@ -23,6 +25,32 @@ pub struct Parameter {
     pub default: u32,
     /// The least and the greatest value it takes.
     pub range: (u32, u32),
+    /// Words for the values 0, 1, … where they have such.
+    pub words: &'static [&'static str],
+}
+
+impl Parameter {
+    /// A value as it is written.
+    pub fn spell(&self, value: u32) -> String {
+        self.words.get(value as usize).map_or_else(|| value.to_string(), |word| (*word).to_string())
+    }
+
+    fn parse(&self, text: &str) -> Result<u32, Diagnostic> {
+        let (least, most) = self.range;
+        let word = self.words.iter().position(|word| *word == text).map(|index| index as u32);
+        let number = text.parse().ok().filter(|value| (least..=most).contains(value));
+        word.or(number).ok_or_else(|| {
+            let words = self.words.join(", ");
+            let or = if words.is_empty() { "" } else { " or one of " };
+            Diagnostic::error(
+                "policy",
+                format!(
+                    "`{}` takes a whole number from {least} to {most}{or}{words}, not `{text}`",
+                    self.name
+                ),
+            )
+        })
+    }
 }
 
 /// A policy.
@@ -60,6 +88,7 @@ const STACK_DEPTH: Parameter = Parameter {
     doc: "entries a warp holds on chip before the oldest are spilled",
     default: 32,
     range: (1, 4096),
+    words: &[],
 };
 
 const SPILL_CYCLES: Parameter = Parameter {
@@ -67,6 +96,7 @@ const SPILL_CYCLES: Parameter = Parameter {
     doc: "core cycles to move one entry to or from spill memory",
     default: 0,
     range: (0, 10_000),
+    words: &[],
 };
 
 /// Every policy there is.
@@ -82,12 +112,14 @@ pub const POLICIES: &[PolicyInfo] = &[
                 doc: "tokens a warp holds on chip before the oldest are spilled",
                 default: 16,
                 range: (1, 4096),
+                words: &[],
             },
             Parameter {
                 name: "spill_cycles",
                 doc: "core cycles to move one token to or from spill memory",
                 default: 0,
                 range: (0, 10_000),
+                words: &[],
             },
         ],
         kind: Kind::CrsStack,
@@ -143,18 +175,21 @@ pub const POLICIES: &[PolicyInfo] = &[
                 doc: "paths of a warp that may issue at a time",
                 default: 32,
                 range: (1, 32),
+                words: &[],
             },
             Parameter {
                 name: "early",
                 doc: "1: paths that stand at one address before their join run on as one; 0: not",
                 default: 1,
                 range: (0, 1),
+                words: &[],
             },
             Parameter {
                 name: "entries",
                 doc: "entries of both tables on chip",
                 default: 64,
                 range: (1, 4096),
+                words: &[],
             },
             SPILL_CYCLES,
         ],
@@ -166,39 +201,71 @@ pub const POLICIES: &[PolicyInfo] = &[
         reference: "Meng, Tarjan, Skadron, ISCA 2010",
         fairness: "unfair where a branch is not subdivided; splits are served in turn",
         parameters: &[
-            Parameter { name: "splits", doc: "splits a warp can have", default: 8, range: (1, 32) },
+            Parameter {
+                name: "splits",
+                doc: "splits a warp can have",
+                default: 8,
+                range: (1, 32),
+                words: &[],
+            },
             Parameter {
                 name: "branch_distance",
                 doc: "instructions from a branch to its post-dominator up to which it is subdivided",
                 default: 50,
                 range: (0, 1_000_000),
+                words: &[],
             },
             Parameter {
                 name: "memory",
-                doc: "subdivide at loads: 0 never, 1 where the SM has nothing else to issue, 2 always",
+                doc: "subdivide at loads: never, lazy (where the SM has nothing else to issue), always",
                 default: 1,
                 range: (0, 2),
+                words: &["never", "lazy", "always"],
             },
         ],
         kind: Kind::Table(|choice| Box::new(WarpSubdivision::new(choice))),
     },
     PolicyInfo {
+        name: "dynamic_warp_formation",
+        doc: "threads of all warps that stand at one address form warps anew at each issue",
+        reference: "Fung et al., MICRO 2007",
+        fairness: "unfair but for DTime: addresses that are not preferred wait",
+        parameters: &[Parameter {
+            name: "scheduler",
+            doc: "the address that issues: most threads, fewest, oldest, most branches open, least",
+            default: 0,
+            range: (0, 4),
+            words: SCHEDULERS,
+        }],
+        kind: Kind::Table(|choice| Box::new(DynamicWarpFormation::new(choice))),
+    },
+    PolicyInfo {
+        name: "thread_block_compaction",
+        doc: "one post-dominator stack a block; the threads of a path are compacted into warps",
+        reference: "Fung and Aamodt, HPCA 2011",
+        fairness: "unfair: one path of a block's branch runs until all its threads are at the post-dominator",
+        parameters: &[],
+        kind: Kind::Table(|_| Box::new(ThreadBlockCompaction::default())),
+    },
+    PolicyInfo {
         name: "convergence_barriers",
         doc: "independent thread scheduling: barriers at post-dominators, turns at back edges",
         reference: "Diamos et al., US 2016/0019066 (BSSY and BSYNC of Volta and later)",
-        fairness: "weakly fair unless yield_after=0: threads leave a barrier that others keep away from",
+        fairness: "weakly fair unless yield_after=never: threads leave a barrier that others keep away from",
         parameters: &[
             Parameter {
                 name: "yield_after",
-                doc: "issues of the warp without an arrival after which threads leave a barrier; 0: never",
+                doc: "issues of the warp without an arrival after which threads leave a barrier",
                 default: 1024,
                 range: (0, 1_000_000_000),
+                words: &["never"],
             },
             Parameter {
                 name: "registers",
                 doc: "barriers and paths of a warp on chip",
                 default: 16,
                 range: (1, 4096),
+                words: &[],
             },
             SPILL_CYCLES,
         ],
@@ -252,16 +319,7 @@ impl PolicyChoice {
                     format!("`{name}` has no parameter `{key}`; it has: {known}"),
                 ));
             };
-            let (least, most) = info.parameters[index].range;
-            match value.parse::<u32>() {
-                Ok(value) if (least..=most).contains(&value) => values[index].1 = value,
-                _ => {
-                    return Err(Diagnostic::error(
-                        "policy",
-                        format!("`{key}` takes a whole number from {least} to {most}, not `{value}`"),
-                    ));
-                }
-            }
+            values[index].1 = info.parameters[index].parse(value)?;
         }
         Ok(Self { name: info.name, values, warp_lanes: u32::MAX })
     }
@@ -290,7 +348,13 @@ impl PolicyChoice {
         if self.values.is_empty() {
             return self.name.to_string();
         }
-        let values: Vec<String> = self.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let parameters = self.info().parameters;
+        let spell = |key: &str, value: u32| {
+            let found = parameters.iter().find(|parameter| parameter.name == key);
+            found.map_or_else(|| value.to_string(), |parameter| parameter.spell(value))
+        };
+        let values: Vec<String> =
+            self.values.iter().map(|(key, value)| format!("{key}={}", spell(key, *value))).collect();
         format!("{}:{}", self.name, values.join(","))
     }
 }

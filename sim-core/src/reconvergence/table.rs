@@ -12,7 +12,7 @@ use super::lowest_first::{LowestFirst, Order};
 use super::plan::Plan;
 use super::registry::{Kind, PolicyChoice};
 use super::returns::Returns;
-use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId};
+use super::{Cost, Holding, Injected, LaneTargets, Lanes, Place, Reconvergence, SplitId};
 use crate::error::Bottom;
 
 /// Paths a warp can have: one a lane.
@@ -38,6 +38,8 @@ pub struct Path {
     pub stop: Pc,
     /// Where they wait for others: index into [`Paths::entries`], or [`NONE`].
     pub entry: usize,
+    /// The branch at which they wait for the other warps of their block, or [`NO_PC`].
+    pub held: Pc,
     /// When the path was made or last had its turn; greater is later.
     pub turn: u64,
 }
@@ -81,6 +83,10 @@ pub struct Paths {
     pub slots: [Path; PATHS],
     /// Points where paths meet.
     pub entries: Vec<Entry>,
+    /// The block slot.
+    pub block: usize,
+    /// Slots of the paths that the last control instruction made or moved.
+    pub moved: u32,
     /// What is known of the program.
     pub plan: Arc<Plan>,
     /// Where the path that runs began to since the policy was last asked.
@@ -92,8 +98,10 @@ pub struct Paths {
 impl Default for Paths {
     fn default() -> Self {
         Self {
-            slots: [Path { entry: NONE, stop: NO_PC, ..Path::default() }; PATHS],
+            slots: [Path { entry: NONE, stop: NO_PC, held: NO_PC, ..Path::default() }; PATHS],
             entries: Vec::new(),
+            block: 0,
+            moved: 0,
             plan: Arc::default(),
             began: 0,
             returns: Returns::default(),
@@ -132,7 +140,9 @@ impl Paths {
 
     fn put(&mut self, slot: usize, Group { pc, depth, mask }: Group, entry: usize) {
         let turn = self.next_turn();
-        self.slots[slot] = Path { pc, depth, mask, parked: false, enabled: false, stop: NO_PC, entry, turn };
+        self.slots[slot] =
+            Path { pc, depth, mask, parked: false, enabled: false, stop: NO_PC, entry, held: NO_PC, turn };
+        self.moved |= 1 << slot;
     }
 
     /// `groups` take the place of the path at `slot`, without waiting for each other.
@@ -282,7 +292,9 @@ impl Paths {
 pub enum Event {
     /// A warp became resident.
     Admitted,
-    /// A path executed a branch, call, return or exit at this address.
+    /// A path executed a branch at this address.
+    Branched(Pc),
+    /// A path executed a call, return or exit at this address.
     Controlled(Pc),
     /// A path came to its stop address.
     Stopped,
@@ -309,6 +321,30 @@ pub trait Rules: Send + Debug {
     /// the path the event concerns; it may have ended.
     fn settle(&mut self, paths: &mut Paths, event: Event, slot: usize);
 
+    /// The warps of a block have a say in each other: [`settle_block`](Self::settle_block) follows
+    /// each [`settle`](Self::settle).
+    fn spans_blocks(&self) -> bool {
+        false
+    }
+
+    /// As `settle`, for the warps `own` of a block; `begins`: it has just become resident.
+    fn settle_block(&mut self, _warps: &mut [Paths], _own: &[usize], _begins: bool) {}
+
+    /// True if splits of several warps issue together.
+    fn forms_warps(&self) -> bool {
+        false
+    }
+
+    /// True if only warps of one block do.
+    fn forms_within_blocks(&self) -> bool {
+        false
+    }
+
+    /// The place that issues next.
+    fn prefers(&mut self, _places: &[Place]) -> Option<usize> {
+        None
+    }
+
     /// True if [`memory`](Self::memory) is to be asked.
     fn divides_at_memory(&self) -> bool {
         false
@@ -327,6 +363,15 @@ pub trait Rules: Send + Debug {
     }
 }
 
+/// By what threads got where they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    Branched,
+    Called,
+    /// Return, exit.
+    Left,
+}
+
 /// What every issue reads.
 #[derive(Clone, Copy, Debug)]
 struct Hot {
@@ -342,6 +387,7 @@ pub struct Table {
     warps: Vec<Paths>,
     rules: Box<dyn Rules>,
     groups: Vec<Group>,
+    forms_warps: bool,
 }
 
 impl Table {
@@ -350,6 +396,7 @@ impl Table {
         Self {
             hot: vec![Hot { pc: 0, stop: NO_PC, mask: 0 }; warps * PATHS],
             warps: vec![Paths::default(); warps],
+            forms_warps: rules.forms_warps(),
             rules,
             groups: Vec::new(),
         }
@@ -367,21 +414,39 @@ impl Table {
 
     /// Asks the policy and makes known what changed.
     fn settle(&mut self, warp: usize, event: Event, slot: usize, touched: &mut Vec<SplitId>) -> Cost {
-        let paths = &mut self.warps[warp];
-        self.rules.settle(paths, event, slot);
+        self.rules.settle(&mut self.warps[warp], event, slot);
+        if self.rules.spans_blocks() {
+            let block = self.warps[warp].block;
+            let here = |(_, paths): &(usize, &Paths)| paths.block == block && paths.used().next().is_some();
+            let own: Vec<usize> = self.warps.iter().enumerate().filter(here).map(|(w, _)| w).collect();
+            for &other in own.iter().filter(|other| **other != warp) {
+                self.sync(other);
+            }
+            let begins = event == Event::Admitted && own == [warp];
+            self.rules.settle_block(&mut self.warps, &own, begins);
+            for &other in own.iter().filter(|other| **other != warp) {
+                self.show(other, touched);
+            }
+        }
+        self.show(warp, touched);
+        self.warps[warp].moved = 0;
+        self.rules.cost(0, self.warps[warp].size())
+    }
+
+    /// Makes known what a warp's paths are now.
+    fn show(&mut self, warp: usize, touched: &mut Vec<SplitId>) {
         let hot = &mut self.hot[warp * PATHS..][..PATHS];
-        for (i, (path, hot)) in paths.slots.iter().zip(hot).enumerate() {
+        for (i, (path, hot)) in self.warps[warp].slots.iter().zip(hot).enumerate() {
             let mask = if path.enabled || path.parked { path.mask } else { 0 };
             if mask != hot.mask || (mask != 0 && path.pc != hot.pc) {
                 touched.push((warp * PATHS + i) as SplitId);
             }
             *hot = Hot { pc: path.pc, stop: path.stop, mask };
         }
-        self.rules.cost(0, paths.size())
     }
 
     /// Threads of `split` went where `groups` says.
-    fn moved(&mut self, split: SplitId, call: bool, touched: &mut Vec<SplitId>) -> Cost {
+    fn moved(&mut self, split: SplitId, kind: Moved, touched: &mut Vec<SplitId>) -> Cost {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
         let groups = std::mem::take(&mut self.groups);
         let paths = &mut self.warps[warp];
@@ -389,7 +454,7 @@ impl Table {
         let Path { pc, entry, .. } = paths.slots[slot];
         match groups.as_slice() {
             [] => paths.slots[slot].mask = 0,
-            [group] if !(call && self.rules.joins_calls()) => {
+            [group] if kind != Moved::Called || !self.rules.joins_calls() => {
                 let turn = paths.slots[slot].turn;
                 paths.scatter(slot, &[*group], entry);
                 paths.slots[slot].turn = turn;
@@ -400,7 +465,8 @@ impl Table {
             }
         }
         self.groups = groups;
-        let cost = self.settle(warp, Event::Controlled(pc), slot, touched);
+        let event = if kind == Moved::Branched { Event::Branched(pc) } else { Event::Controlled(pc) };
+        let cost = self.settle(warp, event, slot, touched);
         self.rules.cost(before, cost.entries)
     }
 }
@@ -408,6 +474,7 @@ impl Table {
 impl Reconvergence for Table {
     const FLOW: ControlFlow = ControlFlow::Plain;
     const WHOLE_WARP: bool = false;
+    const FORMS_WARPS: bool = true;
 
     fn new(choice: &PolicyChoice, warps: usize) -> Self {
         let rules = match choice.info().kind {
@@ -422,13 +489,21 @@ impl Reconvergence for Table {
         PATHS
     }
 
-    fn admit(&mut self, warp: usize, lanes: LaneMask, plan: &Arc<Plan>, touched: &mut Vec<SplitId>) {
+    fn admit(
+        &mut self,
+        warp: usize,
+        block: usize,
+        lanes: LaneMask,
+        plan: &Arc<Plan>,
+        touched: &mut Vec<SplitId>,
+    ) {
         let paths = &mut self.warps[warp];
+        paths.block = block;
         paths.entries.clear();
         paths.returns.clear();
         paths.turns = 0;
         paths.plan = Arc::clone(plan);
-        paths.slots.iter_mut().for_each(|path| path.mask = 0);
+        paths.slots.iter_mut().for_each(|path| (path.mask, path.held) = (0, NO_PC));
         paths.place(Group { pc: plan.entry, depth: 0, mask: lanes }, NONE);
         self.hot[warp * PATHS..][..PATHS].iter_mut().for_each(|hot| hot.mask = 0);
         self.settle(warp, Event::Admitted, 0, touched);
@@ -478,7 +553,12 @@ impl Reconvergence for Table {
         self.groups.clear();
         paths.groups(to.lanes, |lane| to.targets.of(lane), &mut self.groups);
         paths.groups(mask & !to.lanes, |_| pc + 1, &mut self.groups);
-        Ok(self.moved(split, to.call && to.lanes != 0, touched))
+        let kind = match to.call {
+            true if to.lanes != 0 => Moved::Called,
+            true => Moved::Left,
+            false => Moved::Branched,
+        };
+        Ok(self.moved(split, kind, touched))
     }
 
     fn returned(
@@ -495,7 +575,7 @@ impl Reconvergence for Table {
         self.groups.clear();
         paths.groups(lanes, |lane| targets[lane as usize], &mut self.groups);
         paths.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
-        Ok(self.moved(split, false, touched))
+        Ok(self.moved(split, Moved::Left, touched))
     }
 
     fn exited(
@@ -511,7 +591,7 @@ impl Reconvergence for Table {
         paths.end(lanes);
         self.groups.clear();
         paths.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
-        Ok(self.moved(split, false, touched))
+        Ok(self.moved(split, Moved::Left, touched))
     }
 
     fn injected(
@@ -540,6 +620,43 @@ impl Reconvergence for Table {
         path.parked = false;
         path.turn = turn;
         self.settle(warp, Event::Resumed, slot, touched);
+    }
+
+    fn forms_warps(&self) -> bool {
+        self.forms_warps
+    }
+
+    fn spans_blocks(&self) -> bool {
+        self.rules.spans_blocks()
+    }
+
+    fn prefers(&mut self, places: &[Place]) -> Option<usize> {
+        self.rules.prefers(places)
+    }
+
+    fn joins(&self, leader: SplitId, follower: SplitId) -> bool {
+        let block = |split: SplitId| self.warps[split as usize / PATHS].block;
+        !self.rules.forms_within_blocks() || block(leader) == block(follower)
+    }
+
+    fn carve(&mut self, split: SplitId, lanes: LaneMask) -> Option<SplitId> {
+        let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
+        self.sync(warp);
+        let paths = &mut self.warps[warp];
+        let mut own = paths.slots[slot];
+        paths.slots[slot].mask &= !lanes;
+        own.mask &= lanes;
+        let free = paths.slots.iter().position(|path| path.mask == 0)?;
+        paths.slots[free] = own;
+        let first = warp * PATHS;
+        self.hot[split as usize].mask &= !lanes;
+        self.hot[first + free] = Hot { pc: own.pc, stop: own.stop, mask: own.mask };
+        Some((first + free) as SplitId)
+    }
+
+    fn since(&self, split: SplitId) -> u64 {
+        let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
+        self.warps[warp].slots[slot].turn
     }
 
     fn divides_at_memory(&self) -> bool {

@@ -156,6 +156,10 @@ impl<P: Reconvergence> Sm<P> {
                 }
             }
         }
+        if P::FORMS_WARPS && self.resident.policy.forms_warps() {
+            self.keep_preferred(scheduler);
+        }
+        let lane = &mut self.lanes[scheduler];
         lane.picker.pick(&lane.candidates, &lane.ages)
     }
 
@@ -198,7 +202,9 @@ impl<P: Reconvergence> Sm<P> {
         let asked = resident.policy.advance(split);
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
-        self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
+        if !(P::FORMS_WARPS && self.following) {
+            self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
+        }
         warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
         if asked {
             return self.stopped(split, w, pc, now);
@@ -295,7 +301,9 @@ impl<P: Reconvergence> Sm<P> {
                 occupancy = occupancy.max(held);
             }
             Step::Access => {
-                self.units.occupy(unit, scheduler, now, occupancy);
+                if !(P::FORMS_WARPS && self.following) {
+                    self.units.occupy(unit, scheduler, now, occupancy);
+                }
                 let earliest = earliest + self.charge();
                 // The lists of the step are the next step's too.
                 let touched = std::mem::take(&mut self.resident.touched);
@@ -318,7 +326,9 @@ impl<P: Reconvergence> Sm<P> {
                 parked = Some(status);
             }
         }
-        self.units.occupy(unit, scheduler, now, occupancy);
+        if !(P::FORMS_WARPS && self.following) {
+            self.units.occupy(unit, scheduler, now, occupancy);
+        }
         earliest += self.charge();
         match parked {
             Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),

@@ -4,6 +4,7 @@
 
 pub mod accesses;
 mod ahead;
+mod formation;
 mod issue;
 pub mod scheduler;
 pub mod stats;
@@ -153,6 +154,8 @@ pub struct Sm<P> {
     finishing: Vec<usize>,
     load_store: usize,
     instruction_set: InstructionSet,
+    /// What issues now belongs to a formed warp whose leader has the issue slot.
+    following: bool,
     /// Memory of the host is asked for ahead of its use.
     ahead: bool,
     /// Splits likely to issue in the epoch to come.
@@ -214,6 +217,7 @@ impl<P: Reconvergence> Sm<P> {
             load_store: UnitClass::LoadStore as usize,
             instruction_set,
             ahead: ahead::pays(chip),
+            following: false,
             coming: Vec::new(),
         }
     }
@@ -343,7 +347,11 @@ impl<P: Reconvergence> Sm<P> {
         for scheduler in 0..self.schedulers {
             if let Some(place) = self.pick(scheduler, now) {
                 self.lanes[scheduler].account(now, !self.finishing.is_empty(), &mut self.stats);
-                self.issue(scheduler, place, now)?;
+                if P::FORMS_WARPS && self.resident.policy.forms_warps() {
+                    self.issue_formed(scheduler, place, now)?;
+                } else {
+                    self.issue(scheduler, place, now)?;
+                }
                 self.lanes[scheduler].accounted = now + 1;
                 self.stats.issued += 1;
                 issued = true;

@@ -43,11 +43,15 @@ fn policies() -> Vec<&'static str> {
         "pdom_stack:depth=2,spill_cycles=3",
         "multi_path:paths=2",
         "multi_path:early=0",
-        "warp_subdivision:memory=2",
-        "warp_subdivision:memory=2,splits=32,branch_distance=1000",
-        "warp_subdivision:memory=0,branch_distance=0",
+        "warp_subdivision:memory=always",
+        "warp_subdivision:memory=always,splits=32,branch_distance=1000",
+        "warp_subdivision:memory=never,branch_distance=0",
+        "dynamic_warp_formation:scheduler=DMin",
+        "dynamic_warp_formation:scheduler=DTime",
+        "dynamic_warp_formation:scheduler=DPdPri",
+        "dynamic_warp_formation:scheduler=DPC",
         "convergence_barriers:yield_after=8",
-        "convergence_barriers:yield_after=0",
+        "convergence_barriers:yield_after=never",
     ]);
     all
 }

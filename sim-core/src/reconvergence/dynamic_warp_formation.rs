@@ -1,0 +1,67 @@
+//! Dynamic warp formation (Fung et al. 2007): no stack; threads of all warps of an SM that stand at
+//! one address form warps anew at each issue, each in its own lane. Which address issues is one of
+//! five schedulers' choice.
+
+use sim_frontend::program::{NO_PC, Pc};
+
+use super::Place;
+use super::registry::PolicyChoice;
+use super::table::{Event, Group, NONE, Paths, Rules};
+
+/// The paper's schedulers, in the order of the parameter's values.
+pub const SCHEDULERS: &[&str] = &["DMaj", "DMin", "DTime", "DPdPri", "DPC"];
+
+/// Threads of all warps form warps.
+#[derive(Debug)]
+pub struct DynamicWarpFormation {
+    scheduler: u32,
+    /// DMaj stays with an address while threads are there.
+    current: Option<(usize, Pc)>,
+}
+
+impl DynamicWarpFormation {
+    /// With the parameters of `choice`.
+    pub fn new(choice: &PolicyChoice) -> Self {
+        Self { scheduler: choice.get("scheduler"), current: None }
+    }
+}
+
+impl Rules for DynamicWarpFormation {
+    fn diverged(&mut self, paths: &mut Paths, slot: usize, _pc: Pc, groups: &[Group], _join: Option<Pc>) {
+        paths.scatter(slot, groups, NONE);
+    }
+
+    fn settle(&mut self, paths: &mut Paths, _event: Event, _slot: usize) {
+        paths.merge(|_, _| true);
+        paths.enable_only(|_, _| true);
+        for slot in paths.running() {
+            paths.slots[slot].stop = match paths.used().count() {
+                1 => NO_PC,
+                _ => paths.next_meeting(slot, |_, _| true),
+            };
+        }
+    }
+
+    fn forms_warps(&self) -> bool {
+        true
+    }
+
+    fn prefers(&mut self, places: &[Place]) -> Option<usize> {
+        let best = |key: &dyn Fn(&Place) -> u64| {
+            // Ties go to the kernel and address that come first.
+            (0..places.len()).min_by_key(|&i| (key(&places[i]), places[i].kernel, places[i].pc))
+        };
+        match self.scheduler {
+            0 => {
+                let stays = places.iter().position(|place| Some((place.kernel, place.pc)) == self.current);
+                let chosen = stays.or_else(|| best(&|place| u64::MAX - u64::from(place.threads)));
+                self.current = chosen.map(|i| (places[i].kernel, places[i].pc));
+                chosen
+            }
+            1 => best(&|place| u64::from(place.threads)),
+            2 => best(&|place| place.since),
+            3 => best(&|place| u64::MAX - u64::from(place.nesting)),
+            _ => best(&|place| u64::from(place.pc)),
+        }
+    }
+}
