@@ -274,3 +274,6 @@ impl Context {
         report
     }
 }
+
+#[cfg(test)]
+mod mutation_tests;

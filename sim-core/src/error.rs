@@ -30,6 +30,13 @@ impl Bottom {
     pub fn new(rule: &'static str, lanes: LaneMask, reason: impl Into<String>) -> Self {
         Self(Box::new(BottomFacts { rule, lanes, reason: reason.into() }))
     }
+
+    /// What kind of stop it is: a rule of safety that the simulator itself broke, or the program's
+    /// fault.
+    pub fn kind(&self) -> FaultKind {
+        let ours = ["safe-", "inv-", "cfc-addr"].iter().any(|family| self.rule.starts_with(family));
+        if ours { FaultKind::CheckViolation } else { FaultKind::Fault }
+    }
 }
 
 impl std::ops::Deref for Bottom {

@@ -256,9 +256,8 @@ impl<P: Reconvergence> Functional<P> {
     }
 
     fn fault(&self, warp: usize, pc: u32, bottom: &Bottom) -> Box<Fault> {
-        let check = ["safe-act", "safe-split", "cfc-addr"].contains(&bottom.rule);
         Box::new(Fault {
-            kind: if check { FaultKind::CheckViolation } else { FaultKind::Fault },
+            kind: bottom.kind(),
             rule: bottom.rule.to_string(),
             message: bottom.reason.clone(),
             place: self.resident.where_is(warp, pc, bottom.lanes, 0),

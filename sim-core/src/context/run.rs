@@ -68,7 +68,11 @@ impl Context {
         }
     }
 
-    fn run<P: Reconvergence>(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
+    pub(super) fn run<P: Reconvergence>(
+        &mut self,
+        stop: &AtomicBool,
+        progress: &Progress<'_>,
+    ) -> Result<(), SimError> {
         let queue = std::mem::take(&mut self.queue);
         let mut rest = queue.as_slice();
         while let Some((_, functional)) = rest.first() {

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use sim_frontend::program::{ControlFlow, Pc};
 use sim_memory::vocabulary::LaneMask;
 
+#[cfg(test)]
+use super::Corruption;
 use super::plan::Plan;
 use super::registry::PolicyChoice;
 use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
@@ -138,7 +140,7 @@ impl ExecState {
     }
 
     /// `actToken`: where on the stack the token lies that activates `lane` again; none for active
-    /// and ended lanes [actToken].
+    /// and ended lanes [safe-actToken].
     pub fn act_token(&self, lane: u32) -> Option<usize> {
         let bit = 1 << lane;
         if (self.active | self.disabled.exit) & bit != 0 {
@@ -151,7 +153,10 @@ impl ExecState {
         })
     }
 
-    /// The invariant of CS §6.4, which holds between steps.
+    /// The invariant of CS §6.4, which holds between steps: inactive threads have their token
+    /// [inv-1]; somebody is active or all have ended [inv-2]; active threads [inv-3] and waiting
+    /// ones [inv-4] are in all tokens they will need; active threads are enabled [inv-5]; no token
+    /// is empty [inv-6].
     ///
     /// # Errors
     /// The first part that does not hold, with its lanes.
@@ -544,6 +549,23 @@ impl Reconvergence for CrsStack {
 
     fn invariants(&self, warp: usize) -> Result<(), Bottom> {
         self.warps[warp].invariants()
+    }
+
+    #[cfg(test)]
+    fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {
+        let state = &mut self.warps[split as usize];
+        match (how, state.stack.last_mut()) {
+            (Corruption::DropLane, _) => {
+                state.active &= state.active - 1;
+                true
+            }
+            (Corruption::Pop, Some(_)) => state.stack.pop().is_some(),
+            (Corruption::MoveTop, Some(top)) => {
+                top.pc += 1;
+                true
+            }
+            (_, None) => false,
+        }
     }
 
     fn describe(&self, warp: usize) -> String {

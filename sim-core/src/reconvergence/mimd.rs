@@ -7,6 +7,8 @@ use std::sync::Arc;
 use sim_frontend::program::{ControlFlow, Pc};
 use sim_memory::vocabulary::LaneMask;
 
+#[cfg(test)]
+use super::Corruption;
 use super::plan::Plan;
 use super::registry::PolicyChoice;
 use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId};
@@ -146,6 +148,12 @@ impl Reconvergence for Mimd {
                 visit(Holding { pc: thread.pc, mask: 1 << lane, waits: false });
             }
         }
+    }
+
+    #[cfg(test)]
+    fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {
+        self.threads[split as usize].live &= how != Corruption::DropLane;
+        how == Corruption::DropLane
     }
 
     fn describe(&self, warp: usize) -> String {

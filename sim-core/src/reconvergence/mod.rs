@@ -107,6 +107,18 @@ impl Cost {
     }
 }
 
+/// How a test breaks a policy.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corruption {
+    /// The split loses its lowest lane.
+    DropLane,
+    /// The token, stack entry or join point at the top is gone.
+    Pop,
+    /// The address of the token, stack entry or join point at the top is another.
+    MoveTop,
+}
+
 /// Threads a policy holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {
@@ -291,6 +303,11 @@ pub trait Reconvergence: Send + Sized + 'static {
     fn invariants(&self, _warp: usize) -> Result<(), Bottom> {
         Ok(())
     }
+
+    /// Breaks the policy's own state, to show that this is found: false where there is nothing of
+    /// the kind to break.
+    #[cfg(test)]
+    fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool;
 
     /// The state in words, for messages.
     fn describe(&self, warp: usize) -> String;

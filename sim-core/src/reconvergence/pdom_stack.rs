@@ -12,6 +12,8 @@ use std::sync::Arc;
 use sim_frontend::program::{ControlFlow, NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
+#[cfg(test)]
+use super::Corruption;
 use super::multi_path::spill;
 use super::plan::Plan;
 use super::registry::PolicyChoice;
@@ -276,6 +278,24 @@ impl Reconvergence for PdomStack {
                 visit(Holding { pc: entry.pc, mask: entry.mask & !above, waits: true });
             }
             above |= entry.mask;
+        }
+    }
+
+    #[cfg(test)]
+    fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {
+        let (hot, state) = (&mut self.hot[split as usize], &mut self.warps[split as usize]);
+        match (how, state.below.last_mut()) {
+            (Corruption::DropLane, _) => {
+                hot.mask &= hot.mask - 1;
+                state.top = state.top.map(|top| Entry { mask: hot.mask, ..top });
+                true
+            }
+            (Corruption::Pop, Some(_)) => state.below.pop().is_some(),
+            (Corruption::MoveTop, Some(top)) => {
+                top.pc += 1;
+                true
+            }
+            (_, None) => false,
         }
     }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use sim_frontend::program::{ControlFlow, NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
+#[cfg(test)]
+use super::Corruption;
 use super::lowest_first::{LowestFirst, Order};
 use super::plan::Plan;
 use super::registry::{Kind, PolicyChoice};
@@ -686,6 +688,29 @@ impl Reconvergence for Table {
         }
         for entry in self.warps[warp].entries.iter().filter(|entry| !entry.closed && entry.arrived != 0) {
             visit(Holding { pc: entry.join, mask: entry.arrived, waits: true });
+        }
+    }
+
+    #[cfg(test)]
+    fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {
+        let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
+        let waits = |entry: &&mut Entry| !entry.closed && entry.arrived != 0;
+        match (how, self.warps[warp].entries.iter_mut().rfind(waits)) {
+            (Corruption::DropLane, _) => {
+                let hot = &mut self.hot[split as usize];
+                hot.mask &= hot.mask - 1;
+                self.warps[warp].slots[slot].mask = hot.mask;
+                true
+            }
+            (Corruption::Pop, Some(entry)) => {
+                entry.closed = true;
+                true
+            }
+            (Corruption::MoveTop, Some(entry)) => {
+                entry.join += 1;
+                true
+            }
+            (_, None) => false,
         }
     }
 

@@ -20,8 +20,7 @@ impl<P: Reconvergence> Sm<P> {
     /// `⊥` with its place.
     #[cold]
     pub fn fault(&self, warp: usize, pc: u32, bottom: &Bottom) -> Box<Fault> {
-        let checks = ["safe-act", "safe-split", "cfc-addr"];
-        let kind = if checks.contains(&bottom.rule) { FaultKind::CheckViolation } else { FaultKind::Fault };
+        let kind = bottom.kind();
         let mut message = bottom.reason.clone();
         if kind == FaultKind::CheckViolation {
             message.push_str(&format!("; state: {}", self.resident.policy.describe(warp)));

@@ -182,3 +182,53 @@ fn crs_uni_crs_taken_crs_nottaken_crs_minus_crs_enable_crs_updexecstate() {
     assert_eq!((s.active, s.disabled.break_, s.pc), (0b11, 0, 7));
     assert_eq!(s.update_exec_state(), None);
 }
+
+/// Four lanes: 0 and 1 in a branch, 2 waits at the other side, 3 has left the loop around both.
+fn in_a_branch_of_a_loop() -> ExecState {
+    let token = |kind, mask, pc| Token { kind, mask, pc };
+    ExecState {
+        pc: 10,
+        active: 0b0011,
+        disabled: DisableMask { break_: 0b1000, ..DisableMask::default() },
+        stack: vec![
+            token(TokenType::Break, 0b1111, 40),
+            token(TokenType::Sync, 0b0111, 30),
+            token(TokenType::Diverge, 0b0100, 20),
+        ],
+        lanes: 0b1111,
+    }
+}
+
+#[test]
+fn safe_acttoken_is_the_topmost_token_that_fits_the_reason_a_lane_waits() {
+    let state = in_a_branch_of_a_loop();
+    let tokens: Vec<Option<usize>> = (0..4).map(|lane| state.act_token(lane)).collect();
+    // Lane 3 left the loop: only the break token will do, whatever lies above.
+    assert_eq!(tokens, [None, None, Some(2), Some(0)]);
+    assert_eq!(state.invariants(), Ok(()));
+    let ended = ExecState { disabled: DisableMask { exit: 0b1000, ..DisableMask::default() }, ..state };
+    assert_eq!(ended.act_token(3), None);
+}
+
+#[test]
+fn inv_1_inv_2_inv_3_inv_4_inv_5_inv_6_each_broken_once() {
+    let broken = |change: &dyn Fn(&mut ExecState)| {
+        let mut state = in_a_branch_of_a_loop();
+        change(&mut state);
+        state.invariants().map_err(|bottom| (bottom.rule, bottom.lanes))
+    };
+    assert_eq!(broken(&|s| s.stack[0].kind = TokenType::Sync), Err(("inv-1", 0b1000)));
+    assert_eq!(
+        broken(&|s| {
+            s.active = 0;
+            s.stack[1].mask = 0b0111;
+            s.stack.push(Token { kind: TokenType::Diverge, mask: 0b0011, pc: 12 });
+        }),
+        Err(("inv-2", 0b1111))
+    );
+    assert_eq!(broken(&|s| s.stack[1].mask = 0b0101), Err(("inv-3", 0b0010)));
+    assert_eq!(broken(&|s| s.stack[1].mask = 0b0011), Err(("inv-4", 0b0100)));
+    assert_eq!(broken(&|s| s.disabled.return_ = 0b0001), Err(("inv-5", 0b0001)));
+    let empty = Token { kind: TokenType::Diverge, mask: 0, pc: 12 };
+    assert_eq!(broken(&|s| s.stack.push(empty)), Err(("inv-6", 0)));
+}

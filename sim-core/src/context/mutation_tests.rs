@@ -1,0 +1,345 @@
+//! Policies made wrong on purpose: the monitors must find each mistake.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sim_frontend::chip::ChipSpec;
+use sim_frontend::diagnostic::Source;
+use sim_frontend::isa_cost::IsaCosts;
+use sim_frontend::program::{ControlFlow, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use crate::context::Launch;
+use crate::device::{Device, Options};
+use crate::error::{Bottom, SimError};
+use crate::monitor::Check;
+use crate::reconvergence::crs_stack::CrsStack;
+use crate::reconvergence::mimd::Mimd;
+use crate::reconvergence::pdom_stack::PdomStack;
+use crate::reconvergence::plan::Plan;
+use crate::reconvergence::registry::{Kind, POLICIES, PolicyChoice};
+use crate::reconvergence::table::Table;
+use crate::reconvergence::{Corruption, Cost, Holding, Injected, LaneTargets, Place, Reconvergence, SplitId};
+use crate::sm::scheduler::WarpScheduler;
+
+/// A mistake, made once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mistake {
+    /// The lanes that branch and those that do not are exchanged.
+    SwapTargets,
+    /// A data operation is not executed.
+    Skip,
+    /// The policy's own state is broken after a branch.
+    Corrupt(Corruption),
+}
+
+thread_local! {
+    /// Which mistake, and after how many chances to make it.
+    static PLANNED: Cell<Option<(Mistake, u32)>> = const { Cell::new(None) };
+    /// The instruction that was skipped.
+    static SKIPPED: Cell<Option<Pc>> = const { Cell::new(None) };
+}
+
+/// True if `mistake` is to be made now.
+fn now(mistake: Mistake) -> bool {
+    match PLANNED.get() {
+        Some((planned, 0)) if planned == mistake => {
+            PLANNED.set(None);
+            true
+        }
+        Some((planned, left)) if planned == mistake => {
+            PLANNED.set(Some((planned, left - 1)));
+            false
+        }
+        _ => false,
+    }
+}
+
+/// A policy that makes the planned mistake.
+struct Mutant<P>(P);
+
+impl<P: Reconvergence> Mutant<P> {
+    fn corrupted(&mut self, split: SplitId) {
+        if let Some((Mistake::Corrupt(how), 0)) = PLANNED.get() {
+            if self.0.mask(split) != 0 && self.0.corrupt(split, how) {
+                PLANNED.set(None);
+            }
+        } else if let Some((Mistake::Corrupt(how), left)) = PLANNED.get() {
+            PLANNED.set(Some((Mistake::Corrupt(how), left - 1)));
+        }
+    }
+}
+
+impl<P: Reconvergence> Reconvergence for Mutant<P> {
+    const FLOW: ControlFlow = P::FLOW;
+    const WHOLE_WARP: bool = P::WHOLE_WARP;
+    const FORMS_WARPS: bool = P::FORMS_WARPS;
+
+    fn new(choice: &PolicyChoice, warps: usize) -> Self {
+        Self(P::new(choice, warps))
+    }
+    fn splits_per_warp(&self) -> usize {
+        self.0.splits_per_warp()
+    }
+    fn admit(
+        &mut self,
+        warp: usize,
+        block: usize,
+        lanes: LaneMask,
+        plan: &Arc<Plan>,
+        touched: &mut Vec<SplitId>,
+    ) {
+        self.0.admit(warp, block, lanes, plan, touched);
+    }
+    fn pc(&self, split: SplitId) -> Pc {
+        self.0.pc(split)
+    }
+    fn mask(&self, split: SplitId) -> LaneMask {
+        self.0.mask(split)
+    }
+    fn advance(&mut self, split: SplitId) -> bool {
+        let stops = self.0.advance(split);
+        if stops || !now(Mistake::Skip) {
+            return stops;
+        }
+        SKIPPED.set(Some(self.0.pc(split)));
+        self.0.advance(split)
+    }
+    fn arrived(&mut self, split: SplitId, touched: &mut Vec<SplitId>) -> Cost {
+        self.0.arrived(split, touched)
+    }
+    fn parked(&mut self, split: SplitId, touched: &mut Vec<SplitId>) {
+        self.0.parked(split, touched);
+    }
+    fn resumed(&mut self, split: SplitId, touched: &mut Vec<SplitId>) {
+        self.0.resumed(split, touched);
+    }
+    fn forms_warps(&self) -> bool {
+        self.0.forms_warps()
+    }
+    fn spans_blocks(&self) -> bool {
+        self.0.spans_blocks()
+    }
+    fn prefers(&mut self, places: &[Place]) -> Option<usize> {
+        self.0.prefers(places)
+    }
+    fn carve(&mut self, split: SplitId, lanes: LaneMask) -> Option<SplitId> {
+        self.0.carve(split, lanes)
+    }
+    fn branched(
+        &mut self,
+        split: SplitId,
+        to: &LaneTargets<'_>,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        let mut to = *to;
+        if !to.call && now(Mistake::SwapTargets) {
+            to.lanes = self.0.mask(split) & !to.lanes;
+        }
+        let cost = self.0.branched(split, &to, touched)?;
+        self.corrupted(split);
+        Ok(cost)
+    }
+    fn returned(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        self.0.returned(split, lanes, touched)
+    }
+    fn exited(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        self.0.exited(split, lanes, touched)
+    }
+    fn injected(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        instruction: Injected,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        let cost = self.0.injected(split, lanes, instruction, touched)?;
+        self.corrupted(split);
+        Ok(cost)
+    }
+    fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {
+        self.0.threads(warp, visit);
+    }
+    fn invariants(&self, warp: usize) -> Result<(), Bottom> {
+        self.0.invariants(warp)
+    }
+    fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {
+        self.0.corrupt(split, how)
+    }
+    fn describe(&self, warp: usize) -> String {
+        self.0.describe(warp)
+    }
+}
+
+/// Nested branches in a loop whose trip count differs by lane, and a function.
+const PROGRAM: &str = ".version 3.0\n.target sm_20\n.address_size 64\n\
+    .func (.reg .u32 %ro) f(.reg .u32 %ri)\n{\n.reg .u32 %a;\n.reg .pred %p;\nand.b32 %a, %ri, 1;\n\
+    setp.eq.u32 %p, %a, 0;\n@%p bra EVEN;\nadd.u32 %a, %ri, 3;\nbra OUT;\nEVEN:\nadd.u32 %a, %ri, 5;\nOUT:\n\
+    mov.u32 %ro, %a;\nret;\n}\n\
+    .visible .entry k(.param .u64 p)\n{\n.reg .u32 %t, %i, %r, %a;\n.reg .u64 %o, %w;\n.reg .pred %p;\n\
+    ld.param.u64 %o, [p];\nmov.u32 %t, %tid.x;\nand.b32 %i, %t, 7;\nmov.u32 %r, %t;\n\
+    LOOP:\nadd.u32 %r, %r, 7;\nand.b32 %a, %r, 2;\nsetp.eq.u32 %p, %a, 0;\n@%p bra ELSE;\n\
+    and.b32 %a, %r, 4;\nsetp.eq.u32 %p, %a, 0;\n@%p bra INNER;\nadd.u32 %r, %r, 11;\nmul.lo.u32 %r, %r, 3;\n\
+    INNER:\nadd.u32 %r, %r, 13;\ncall (%r), f, (%r);\nbra JOIN;\nELSE:\nadd.u32 %r, %r, 17;\nxor.b32 %r, %r, 5;\n\
+    JOIN:\nsub.u32 %i, %i, 1;\nsetp.ge.s32 %p, %i, 0;\n@%p bra LOOP;\n\
+    mul.wide.u32 %w, %t, 4;\nadd.u64 %w, %w, %o;\nst.global.u32 [%w], %r;\nexit;\n}\n";
+
+/// Runs the program under a mutant of `policy`; what came of it, and whether the mistake was made.
+fn run(
+    policy: &str,
+    check: Check,
+    functional: bool,
+    planned: Option<(Mistake, u32)>,
+) -> (Result<Vec<u8>, SimError>, bool) {
+    let chip = include_str!("../../../configs/chips/gtx480.yaml");
+    let mut chip = ChipSpec::load(&Source::new("gtx480.yaml", chip)).expect("a chip");
+    chip.limits.num_processors = 1;
+    let costs = include_str!("../../../configs/isa/2.0.yaml");
+    let costs = IsaCosts::load(&Source::new("2.0.yaml", costs)).expect("costs");
+    let choice = PolicyChoice::parse(policy).expect("a policy");
+    let kind = choice.info().kind;
+    let options = Options {
+        policy: choice,
+        scheduler: WarpScheduler::Gto,
+        threads: 1,
+        check,
+        max_cycles: Some(100_000),
+        allow_newer_isa: false,
+        schedule_dependent: false,
+        instruction_set: None,
+        epoch: None,
+        delay: None,
+    };
+    let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);
+    let id = device.create_context();
+    device.load(id, &Source::new("t.ptx", PROGRAM), false).expect("loads");
+    let context = device.context(id).expect("it exists");
+    let out = context.malloc("out", 4 * 96).expect("fits");
+    let launch = Launch {
+        module: 0,
+        entry: "k".into(),
+        grid: [1; 3],
+        block: [96, 1, 1],
+        dynamic_shared: 0,
+        stream: 0,
+        params: out.to_le_bytes().to_vec(),
+        functional,
+    };
+    device.launch(id, &launch).expect("launches");
+    PLANNED.set(planned);
+    let stop = AtomicBool::new(false);
+    let context = device.context(id).expect("it exists");
+    let done = match kind {
+        Kind::CrsStack => context.run::<Mutant<CrsStack>>(&stop, &|_, _, _| {}),
+        Kind::PdomStack => context.run::<Mutant<PdomStack>>(&stop, &|_, _, _| {}),
+        Kind::Table(_) => context.run::<Mutant<Table>>(&stop, &|_, _, _| {}),
+        Kind::Mimd => context.run::<Mutant<Mimd>>(&stop, &|_, _, _| {}),
+    };
+    // What transformation 6 injected is no part of a thread's own control flow.
+    let injected = |pc: Pc| context.modules[0].codes[0].1.program.info[pc as usize].injected;
+    let made = PLANNED.take().is_none() && !SKIPPED.take().is_some_and(injected);
+    let mut words = vec![0; 4 * 96];
+    context.read(out, &mut words);
+    (done.map(|()| words), made)
+}
+
+/// Runs each policy with `mistake` at several places; every one that is made is found. Gives how
+/// many were made by policy, and the rules that found them.
+fn all_found(mistake: Mistake, check: Check) -> Vec<(&'static str, usize, Vec<String>)> {
+    let mut out = Vec::new();
+    for policy in POLICIES {
+        let (expected, _) = run(policy.name, check, true, None);
+        let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", policy.name));
+        let (mut count, mut rules) = (0, Vec::new());
+        for functional in [true, false] {
+            for at in [0, 1, 2, 3, 5, 8, 13, 21, 34] {
+                let (got, made) = run(policy.name, check, functional, Some((mistake, at)));
+                if !made {
+                    continue;
+                }
+                // Where the lost lane had nothing left to do but to wait, nothing is lost.
+                if matches!(mistake, Mistake::Corrupt(_))
+                    && got.as_ref().is_ok_and(|words| *words == expected)
+                {
+                    continue;
+                }
+                count += 1;
+                match got {
+                    Err(SimError::Stopped(fault)) => rules.push(fault.rule.clone()),
+                    Err(other) => panic!("{} {mistake:?} {at}: {other}", policy.name),
+                    Ok(words) => panic!(
+                        "{} {mistake:?} at {at} was not found; results {}",
+                        policy.name,
+                        if words == expected { "are right" } else { "are wrong" }
+                    ),
+                }
+            }
+        }
+        rules.sort_unstable();
+        rules.dedup();
+        out.push((policy.name, count, rules));
+    }
+    out
+}
+
+#[test]
+fn safe_act_finds_exchanged_targets_in_every_policy() {
+    for check in [Check::Safety, Check::Full] {
+        for (policy, made, rules) in all_found(Mistake::SwapTargets, check) {
+            assert!(made >= 10, "{policy}: {made}");
+            assert!(rules.iter().any(|rule| rule.starts_with("safe-")), "{policy}: {rules:?}");
+        }
+    }
+}
+
+#[test]
+fn safe_act_finds_skipped_instructions_in_every_policy() {
+    for check in [Check::Safety, Check::Full] {
+        for (policy, made, rules) in all_found(Mistake::Skip, check) {
+            assert!(made >= 10, "{policy}: {made}");
+            assert!(rules.contains(&"safe-act".to_string()), "{policy}: {rules:?}");
+        }
+    }
+}
+
+#[test]
+fn safe_split_finds_lost_lanes_in_every_policy() {
+    for check in [Check::Safety, Check::Full] {
+        for (policy, made, rules) in all_found(Mistake::Corrupt(Corruption::DropLane), check) {
+            assert!(made >= 8, "{policy}: {made}");
+            assert!(rules.iter().all(|rule| rule.starts_with("safe-")), "{policy}: {rules:?}");
+            assert!(
+                policy == "crs_stack" || rules.contains(&"safe-split".to_string()),
+                "{policy}: {rules:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn safe_split_safe_inact_find_lost_and_moved_tokens() {
+    for how in [Corruption::Pop, Corruption::MoveTop] {
+        let found = all_found(Mistake::Corrupt(how), Check::Full);
+        let of = |name: &str| {
+            let (_, made, rules) = found.iter().find(|(policy, ..)| *policy == name).expect("it is there");
+            (*made, rules.clone())
+        };
+        for stack in ["crs_stack", "pdom_stack", "multi_path", "dual_path", "convergence_barriers"] {
+            let (made, rules) = of(stack);
+            assert!(made >= 4, "{stack}: {made} of {how:?}");
+            let rule = if how == Corruption::Pop { "safe-split" } else { "safe-inact" };
+            assert!(rules.iter().any(|found| found == rule), "{stack}: {rules:?}");
+        }
+    }
+}
