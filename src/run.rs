@@ -20,7 +20,7 @@ use sim_frontend::diagnostic::{Diagnostic, nearest};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
-    Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Variant, WorkloadSpec,
+    Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Termination, Variant, WorkloadSpec,
 };
 
 use crate::cli::{Found, RunArgs, complain, find_workload, status};
@@ -100,19 +100,27 @@ pub fn run(args: &RunArgs) -> u8 {
 /// # Errors
 /// Bad input, a run that stopped early, a result that differs.
 pub fn measure(args: &RunArgs) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnostic>> {
-    let Prepared { job, chip, costs, options, .. } = prepare(args)?;
-    let unseen = |_: u64, _: u64, _: u64| {};
-    let outcome = match simulate(&job, Arc::clone(&chip), costs, options, &STOP, &unseen) {
-        Ok(outcome) => outcome,
-        Err(SimError::Input(errors)) => return Err(errors),
-        Err(other) => return Err(vec![Diagnostic::error("run", other.to_string())]),
-    };
+    let (outcome, chip) = outcome(args)?;
     if let Some(stopped) = &outcome.stopped {
         return Err(vec![Diagnostic::error("run", stopped.to_string())]);
     }
     match &outcome.verdict {
         Some(Verdict::Fail(difference)) => Err(vec![Diagnostic::error("run", difference.clone())]),
         _ => Ok((outcome, chip)),
+    }
+}
+
+/// Runs and gives what it came to, stopped early or not, with the chip it ran on.
+///
+/// # Errors
+/// Bad input.
+pub fn outcome(args: &RunArgs) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnostic>> {
+    let Prepared { job, chip, costs, options, .. } = prepare(args)?;
+    let unseen = |_: u64, _: u64, _: u64| {};
+    match simulate(&job, Arc::clone(&chip), costs, options, &STOP, &unseen) {
+        Ok(outcome) => Ok((outcome, chip)),
+        Err(SimError::Input(errors)) => Err(errors),
+        Err(other) => Err(vec![Diagnostic::error("run", other.to_string())]),
     }
 }
 
@@ -253,6 +261,7 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         description: String::new(),
         schedule: Schedule::Dependent,
         reason: Some("nothing is known of it".into()),
+        termination: Termination::default(),
         params: BTreeMap::new(),
         variants: vec![Variant {
             name: "file".into(),

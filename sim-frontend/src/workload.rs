@@ -26,6 +26,17 @@ pub enum Schedule {
     Dependent,
 }
 
+/// Under which schedules a workload ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Termination {
+    /// Under all.
+    #[default]
+    Always,
+    /// Under weakly fair ones; others may leave a thread behind that the rest waits for.
+    FairSchedules,
+}
+
 /// A workload.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +52,9 @@ pub struct WorkloadSpec {
     /// Why, where they do.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Under which schedules it ends.
+    #[serde(default)]
+    pub termination: Termination,
     /// Numbers that `--set` can change, by name.
     #[serde(default)]
     pub params: BTreeMap<String, f64>,

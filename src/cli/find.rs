@@ -29,20 +29,25 @@ fn roots() -> Vec<PathBuf> {
     roots
 }
 
+/// Folders of workloads in `root`, and in folders that group some.
+fn folders_in(root: &Path) -> Vec<PathBuf> {
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries
+            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            .filter(|path| path.is_dir())
+            .collect()
+    };
+    let is_workload = |path: &PathBuf| path.join("workload.yaml").is_file();
+    let (mut folders, groups): (Vec<PathBuf>, Vec<PathBuf>) = inside(root).into_iter().partition(is_workload);
+    folders.extend(groups.iter().flat_map(|group| inside(group)).filter(is_workload));
+    folders.sort_by_key(|path| path.file_name().map(std::ffi::OsStr::to_os_string));
+    folders
+}
+
 /// Folders of all workloads of the first root that has any, by name.
 pub fn workload_folders() -> Vec<PathBuf> {
-    for root in roots() {
-        let Ok(entries) = std::fs::read_dir(&root) else { continue };
-        let mut folders: Vec<PathBuf> = entries
-            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-            .filter(|path| path.join("workload.yaml").is_file())
-            .collect();
-        folders.sort();
-        if !folders.is_empty() {
-            return folders;
-        }
-    }
-    Vec::new()
+    roots().iter().map(|root| folders_in(root)).find(|folders| !folders.is_empty()).unwrap_or_default()
 }
 
 /// Finds and reads a workload.
@@ -53,8 +58,10 @@ pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
     } else if path.is_file() {
         return load(path, path.parent().unwrap_or(Path::new(".")));
     } else {
-        let Some(found) =
-            roots().into_iter().map(|root| root.join(name)).find(|p| p.join("workload.yaml").is_file())
+        let Some(found) = roots()
+            .iter()
+            .flat_map(|root| folders_in(root))
+            .find(|p| p.file_name().is_some_and(|n| n == name))
         else {
             let folders = workload_folders();
             let names: Vec<&str> = folders.iter().filter_map(|f| f.file_name()?.to_str()).collect();

@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use sim_core::reconvergence::registry::POLICIES;
 use sim_core::sm::scheduler::SCHEDULERS;
 use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::workload::Termination;
 
 pub use find::{Found, find_workload, workload_folders};
 
@@ -48,6 +49,63 @@ enum StudyCommand {
     /// Runs the microbenchmarks and sets their results beside published measurements. Exit status
     /// 1 if one that must agree does not.
     Microbenchmarks(MicrobenchmarkArgs),
+    /// Divergent workloads under the reconvergence policies: cycles, efficiency, instructions, memory
+    /// transactions, fairness. Exits with 1 if a result is wrong.
+    Policies(PoliciesArgs),
+    /// Programs that end under fair schedules only, under the policies: which ends which.
+    Liveness(LivenessArgs),
+}
+
+/// Options of `study policies`.
+#[derive(Args, Clone, Debug)]
+pub struct PoliciesArgs {
+    /// Workloads; by default the folder `divergence` and other divergent ones.
+    #[arg(long, value_delimiter = ',')]
+    pub workloads: Vec<String>,
+    /// Policies as `run --policy` takes them, one option each; all by default.
+    #[arg(long = "policy")]
+    pub policies: Vec<String>,
+    /// Chip.
+    #[arg(long, default_value = "gtx480")]
+    pub chip: String,
+    /// Variant of the workloads.
+    #[arg(long)]
+    pub variant: Option<String>,
+    /// KEY=VALUE as `run --set` takes it.
+    #[arg(long)]
+    pub set: Vec<String>,
+    /// What is checked: off, safety or full.
+    #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
+    pub check: String,
+    /// Writes the rows to a CSV file.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Simulations at a time; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Prints a JSON list instead of tables.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `study liveness`.
+#[derive(Args, Clone, Debug)]
+pub struct LivenessArgs {
+    /// Chip.
+    #[arg(long, default_value = "gtx480")]
+    pub chip: String,
+    /// Variant of the programs.
+    #[arg(long, default_value = "sm_52")]
+    pub variant: String,
+    /// Core cycles after which a program counts as running on.
+    #[arg(long, default_value_t = 4_000_000)]
+    pub max_cycles: u64,
+    /// Simulations at a time; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Prints a JSON list instead of a table.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `study microbenchmarks`.
@@ -188,6 +246,8 @@ pub fn main() -> ExitCode {
         Command::Policies => policies(),
         Command::Inspect(args) => inspect::memory(&args),
         Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
+        Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
+        Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),
     };
     ExitCode::from(code)
 }
@@ -225,6 +285,7 @@ struct Listed {
     expects: Vec<String>,
     buffers: Vec<String>,
     schedule: String,
+    termination: String,
 }
 
 fn workloads(json: bool) -> u8 {
@@ -241,6 +302,11 @@ fn workloads(json: bool) -> u8 {
                     expects: spec.expect.iter().map(|e| e.buffer.clone()).collect(),
                     buffers: spec.buffers.keys().cloned().collect(),
                     schedule: format!("{:?}", spec.schedule).to_lowercase(),
+                    termination: match spec.termination {
+                        Termination::Always => "always",
+                        Termination::FairSchedules => "fair_schedules",
+                    }
+                    .to_string(),
                 });
                 let variants: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
                 let schedule = format!("{:?}", spec.schedule).to_lowercase();

@@ -1,5 +1,6 @@
 //! References: what workloads should compute, computed on the host in the plainest way.
 
+mod divergence;
 mod kernels;
 mod microbenchmarks;
 
@@ -30,14 +31,18 @@ impl fmt::Display for ReferenceError {
 /// A reference.
 pub type Reference = fn(&Inputs<'_>) -> Result<HostBuffer, ReferenceError>;
 
+fn all() -> impl Iterator<Item = &'static (&'static str, Reference)> {
+    kernels::ALL.iter().chain(microbenchmarks::ALL).chain(divergence::ALL)
+}
+
 /// The reference of a name.
 pub fn find(name: &str) -> Option<Reference> {
-    kernels::ALL.iter().chain(microbenchmarks::ALL).find(|(n, _)| *n == name).map(|(_, f)| *f)
+    all().find(|(n, _)| *n == name).map(|(_, f)| *f)
 }
 
 /// All names.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    kernels::ALL.iter().chain(microbenchmarks::ALL).map(|(name, _)| *name)
+    all().map(|(name, _)| *name)
 }
 
 impl Inputs<'_> {

@@ -2,13 +2,12 @@
 //! measured, and what was published, is data.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
+use super::{in_parallel, jobs};
 use crate::cli::{MicrobenchmarkArgs, complain, run_args, status, table};
 use crate::run::measure;
 use crate::simulate::Outcome;
@@ -130,8 +129,7 @@ pub fn run(args: &MicrobenchmarkArgs) -> u8 {
         complain(&[Diagnostic::error("study", message)]);
         return status::BAD_INPUT;
     }
-    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let rows = all(&wanted, jobs.max(1));
+    let rows = in_parallel(&wanted, jobs(args.jobs), |(measurement, published)| row(measurement, published));
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows).unwrap_or_default());
     } else {
@@ -139,27 +137,6 @@ pub fn run(args: &MicrobenchmarkArgs) -> u8 {
     }
     let bad = rows.iter().any(|row| row.holds == Some(false) || row.failure.is_some());
     if bad { status::DIFFERS } else { status::DONE }
-}
-
-/// Measures all, `jobs` at a time; rows keep the order of the file.
-fn all(wanted: &[(&Measurement, &Published)], jobs: usize) -> Vec<Row> {
-    let next = AtomicUsize::new(0);
-    let rows = Mutex::new(vec![None; wanted.len()]);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(wanted.len()) {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&(measurement, published)) = wanted.get(at) else { break };
-                    let row = row(measurement, published);
-                    if let Ok(mut rows) = rows.lock() {
-                        rows[at] = Some(row);
-                    }
-                }
-            });
-        }
-    });
-    rows.into_inner().unwrap_or_default().into_iter().flatten().collect()
 }
 
 fn row(measurement: &Measurement, published: &Published) -> Row {

@@ -1,7 +1,7 @@
 //! What policies know of a program before it runs: where control flow meets again (immediate
 //! post-dominators), which basic block an instruction lies in, and the blocks' priorities.
 
-use sim_frontend::lower::cfg::{Graph, dominators, reverse, reverse_post_order};
+use sim_frontend::lower::cfg::{Graph, dominators, reverse};
 use sim_frontend::program::{ControlFlow, NO_PC, OpClass, Pc, Program};
 
 /// The plan of one program.
@@ -75,8 +75,8 @@ impl Plan {
         self.block_end.get(pc as usize).copied().unwrap_or(NO_PC)
     }
 
-    /// The priority of the block of `pc`: its place in a reverse post-order, so that a block comes
-    /// before those it leads to, loops aside; lower runs first.
+    /// The priority of the block of `pc`: its place in an order in which a block comes before those
+    /// it leads to, and all of a loop before what follows the loop; lower runs first.
     pub fn priority(&self, pc: Pc) -> u32 {
         self.priority.get(pc as usize).copied().unwrap_or(u32::MAX)
     }
@@ -137,7 +137,9 @@ impl Plan {
             }
         }
         let join = dominators(&reverse(&graph), over);
-        for (place, &block) in reverse_post_order(&graph, 0).iter().enumerate() {
+        let mut order = Vec::new();
+        loops_together(&graph, &vec![true; over + 1], 0, &mut order);
+        for (place, &block) in order.iter().enumerate() {
             if let Some(&start) = starts.get(block) {
                 for pc in start..self.block_end[start as usize] {
                     self.priority[pc as usize] = first + place as u32;
@@ -213,4 +215,58 @@ fn successors(program: &Program, pc: Pc, first: Pc, end: Pc, pushed: &[Pc]) -> (
     leaves |= to.iter().any(|target| !(first..end).contains(target));
     to.retain(|target| (first..end).contains(target));
     (to, leaves)
+}
+
+/// The nodes `inside` that are reachable from `entry`, in topological order of the strongly
+/// connected components; each of these from the node it is entered by, likewise.
+fn loops_together(graph: &Graph, inside: &[bool], entry: usize, out: &mut Vec<usize>) {
+    let mut within: Graph = graph.clone();
+    for (node, successors) in within.iter_mut().enumerate() {
+        successors.retain(|&to| inside[node] && inside[to]);
+    }
+    let order = sim_frontend::lower::cfg::reverse_post_order(&within, entry);
+    let backward = reverse(&within);
+    let mut left = vec![false; graph.len()];
+    order.iter().for_each(|&node| left[node] = true);
+    for node in order {
+        if !left[node] {
+            continue;
+        }
+        let mut component = vec![false; graph.len()];
+        let mut open = vec![node];
+        let mut size = 0;
+        while let Some(at) = open.pop() {
+            if std::mem::take(&mut left[at]) {
+                component[at] = true;
+                size += 1;
+                open.extend(&backward[at]);
+            }
+        }
+        if size == 1 {
+            out.push(node);
+            continue;
+        }
+        let mut inner = within.clone();
+        inner.iter_mut().for_each(|successors| successors.retain(|&to| to != node));
+        loops_together(&inner, &component, node, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_comes_before_what_follows_it() {
+        // 0 → 1; 1 → {2, 5}; 2 → {3, 4}; 3 → 4; 4 → 1; and a loop of two entries 5 → {6, 7}.
+        let graph =
+            vec![vec![1], vec![2, 5], vec![3, 4], vec![4], vec![1], vec![6, 7], vec![7, 8], vec![6], vec![]];
+        let mut order = Vec::new();
+        loops_together(&graph, &[true; 9], 0, &mut order);
+        assert_eq!(order.len(), 9);
+        let place = |node| order.iter().position(|&n| n == node).expect("it is there");
+        for (before, after) in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (5, 7), (6, 8), (7, 8)] {
+            assert!(place(before) < place(after), "{before} {after}: {order:?}");
+        }
+    }
 }

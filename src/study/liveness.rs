@@ -1,0 +1,120 @@
+//! `study liveness`: which policy ends which of the programs whose end depends on fairness, beside
+//! what is claimed of the policies.
+
+use serde::Serialize;
+use sim_core::error::SimError;
+use sim_frontend::workload::Termination;
+
+use super::{in_parallel, jobs};
+use crate::cli::{LivenessArgs, complain, find_workload, run_args, status, table, workload_folders};
+use crate::run::outcome;
+use crate::simulate::Verdict;
+
+/// The policies and parameters of the table.
+const POLICIES: &[&str] = &[
+    "crs_stack",
+    "pdom_stack",
+    "min_pc",
+    "min_sp_pc",
+    "thread_frontiers",
+    "dual_path",
+    "multi_path",
+    "warp_subdivision",
+    "thread_block_compaction",
+    "dynamic_warp_formation:scheduler=DMaj",
+    "dynamic_warp_formation:scheduler=DMin",
+    "dynamic_warp_formation:scheduler=DTime",
+    "dynamic_warp_formation:scheduler=DPdPri",
+    "dynamic_warp_formation:scheduler=DPC",
+    "convergence_barriers:yield_after=never",
+    "convergence_barriers",
+    "mimd",
+];
+
+/// How a program ended.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    policy: String,
+    workload: String,
+    /// `ends`, `deadlock`, `runs on`, or what else happened.
+    verdict: String,
+    /// Cycles until it ended, or until it was stopped.
+    cycles: u64,
+    /// Where one that did not end was.
+    at: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &LivenessArgs) -> u8 {
+    let workloads: Vec<String> = workload_folders()
+        .iter()
+        .filter_map(|folder| {
+            let spec = find_workload(&folder.display().to_string()).ok()?.spec;
+            (spec.termination == Termination::FairSchedules).then_some(spec.name)
+        })
+        .collect();
+    let pairs: Vec<(&str, &String)> = POLICIES
+        .iter()
+        .flat_map(|policy| workloads.iter().map(move |workload| (*policy, workload)))
+        .collect();
+    let rows = in_parallel(&pairs, jobs(args.jobs), |(policy, workload)| row(args, policy, workload));
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows).unwrap_or_default());
+    } else {
+        let mut header = vec!["policy"];
+        header.extend(workloads.iter().map(String::as_str));
+        let mut out = table(&header);
+        for policy in POLICIES {
+            let mut cells = vec![(*policy).to_string()];
+            cells.extend(rows.iter().filter(|row| row.policy == *policy).map(|row| row.verdict.clone()));
+            out.add_row(cells);
+        }
+        println!("{out}");
+        println!(
+            "variant {}, chip {}; `runs on`: not over after {} cycles",
+            args.variant, args.chip, args.max_cycles
+        );
+    }
+    let known = ["ends", "runs on", "deadlock"];
+    let odd: Vec<_> = rows.iter().filter(|row| !known.contains(&row.verdict.as_str())).collect();
+    for row in &odd {
+        eprintln!("error: {} under {}: {}", row.workload, row.policy, row.verdict);
+    }
+    if odd.is_empty() { status::DONE } else { status::DIFFERS }
+}
+
+fn row(args: &LivenessArgs, policy: &str, workload: &str) -> Row {
+    let words = format!(
+        "{workload} --policy {policy} --chip {} --variant {} --allow-newer-isa --max-cycles {} --check full",
+        args.chip, args.variant, args.max_cycles
+    );
+    let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
+    let row = |verdict: String, cycles: u64, at: Option<String>| Row {
+        policy: policy.into(),
+        workload: workload.into(),
+        verdict,
+        cycles,
+        at,
+    };
+    match run_args(&words).map(|run| outcome(&run)) {
+        Ok(Ok((found, _))) => {
+            let cycles = found.report.cycles;
+            match (&found.stopped, &found.verdict) {
+                (Some(SimError::MaxCycles { place, .. }), _) => {
+                    row("runs on".into(), cycles, place.as_ref().map(ToString::to_string))
+                }
+                (Some(SimError::Stopped(fault)), _) if fault.rule == "live" => {
+                    row("deadlock".into(), cycles, Some(fault.place.to_string()))
+                }
+                (Some(other), _) => row(other.to_string(), cycles, None),
+                (None, Some(Verdict::Pass)) => row("ends".into(), cycles, None),
+                (None, other) => row(format!("{other:?}"), cycles, None),
+            }
+        }
+        Ok(Err(errors)) => {
+            complain(&errors);
+            row("bad input".into(), 0, None)
+        }
+        Err(why) => row(why, 0, None),
+    }
+}

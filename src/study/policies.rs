@@ -1,0 +1,194 @@
+//! `study policies`: divergent workloads under every reconvergence policy.
+
+use serde::Serialize;
+use sim_core::reconvergence::registry::PolicyChoice;
+use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::workload::Termination;
+
+use super::{in_parallel, jobs};
+use crate::cli::{PoliciesArgs, complain, find_workload, run_args, status, table, workload_folders};
+use crate::run::measure;
+
+/// What others are compared with.
+const BASE: &str = "pdom_stack";
+
+/// Divergent workloads beside those of the folder `divergence`.
+const DIVERGENT: &[&str] = &["bfs", "bitonic_sort", "mandelbrot", "needleman_wunsch", "nqueens", "spmv"];
+
+/// One workload under one policy.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Row {
+    workload: String,
+    policy: String,
+    /// pass, or why not.
+    result: String,
+    cycles: Option<u64>,
+    /// Cycles under the post-dominator stack by these.
+    speedup: Option<f64>,
+    /// Active lanes an issued instruction has, of those of a warp.
+    simd_efficiency: Option<f64>,
+    /// Warp instructions issued, without injected ones.
+    warp_instructions: Option<u64>,
+    /// Injected ones.
+    control_instructions: Option<u64>,
+    /// Lines asked of L1 or L2.
+    transactions: Option<u64>,
+    /// Most entries of the policy's stack or table for one warp.
+    entries: Option<u32>,
+    /// Bytes of them that went to or from spill memory.
+    spilled_bytes: Option<u64>,
+    fairness: &'static str,
+}
+
+/// Runs the command.
+pub fn run(args: &PoliciesArgs) -> u8 {
+    let workloads = if args.workloads.is_empty() { divergent_workloads() } else { args.workloads.clone() };
+    let mut policies = args.policies.clone();
+    if policies.is_empty() {
+        policies = sim_core::reconvergence::registry::POLICIES.iter().map(|p| p.name.to_string()).collect();
+    }
+    let mut errors: Vec<Diagnostic> = policies.iter().filter_map(|p| PolicyChoice::parse(p).err()).collect();
+    errors.extend(workloads.iter().filter_map(|w| find_workload(w).err()).flatten());
+    if !errors.is_empty() {
+        complain(&errors);
+        return status::BAD_INPUT;
+    }
+    let based = policies.iter().any(|policy| policy == BASE);
+    if !based {
+        policies.insert(0, BASE.to_string());
+    }
+    let pairs: Vec<(String, String)> =
+        workloads.iter().flat_map(|w| policies.iter().map(move |p| (w.clone(), p.clone()))).collect();
+    let mut rows = in_parallel(&pairs, jobs(args.jobs), |(workload, policy)| row(args, workload, policy));
+    for at in 0..rows.len() {
+        let base = rows.iter().find(|row| row.workload == rows[at].workload && row.policy == BASE);
+        let base = base.and_then(|row| row.cycles);
+        rows[at].speedup = base.zip(rows[at].cycles).map(|(base, own)| base as f64 / own as f64);
+    }
+    if !based {
+        rows.retain(|row| row.policy != BASE);
+        policies.remove(0);
+    }
+    if let Some(file) = &args.csv
+        && let Err(error) = write_csv(file, &rows)
+    {
+        eprintln!("error: {} cannot be written: {error}", file.display());
+        return status::BAD_INPUT;
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows).unwrap_or_default());
+    } else {
+        show(&rows, &policies);
+    }
+    if rows.iter().all(|row| row.result == "pass") { status::DONE } else { status::DIFFERS }
+}
+
+/// Workloads of the folder `divergence` and others that diverge, as far as they end under every
+/// policy.
+fn divergent_workloads() -> Vec<String> {
+    workload_folders()
+        .iter()
+        .filter_map(|folder| {
+            let name = folder.file_name()?.to_str()?;
+            let group = folder.parent()?.file_name()?.to_str()?;
+            let spec = find_workload(&folder.display().to_string()).ok()?.spec;
+            let wanted = group == "divergence" || DIVERGENT.contains(&name);
+            (wanted && spec.termination == Termination::Always).then(|| name.to_string())
+        })
+        .collect()
+}
+
+fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
+    let mut words =
+        vec![workload.to_string(), "--policy".into(), policy.into(), "--chip".into(), args.chip.clone()];
+    if let Some(variant) = &args.variant {
+        words.extend(["--variant".into(), variant.clone(), "--allow-newer-isa".into()]);
+    }
+    words.extend(args.set.iter().flat_map(|setting| ["--set".to_string(), setting.clone()]));
+    words.extend(["--check".into(), args.check.clone()]);
+    let row = Row {
+        workload: workload.into(),
+        policy: policy.into(),
+        fairness: PolicyChoice::parse(policy).map_or("", |choice| choice.info().fairness),
+        ..Row::default()
+    };
+    let failed = |why: String| Row { result: why, ..row.clone() };
+    let outcome = match run_args(&words).map(|run| measure(&run)) {
+        Ok(Ok((outcome, _))) => outcome,
+        Ok(Err(errors)) => return failed(errors.first().map_or(String::new(), |e| e.message.clone())),
+        Err(why) => return failed(why),
+    };
+    let report = outcome.report;
+    Row {
+        result: "pass".into(),
+        cycles: Some(report.cycles),
+        simd_efficiency: Some(report.lane_utilisation_ppm as f64 / 1e6),
+        warp_instructions: Some(report.warp_instructions),
+        control_instructions: Some(report.control_instructions),
+        transactions: Some(report.memory.transactions),
+        entries: Some(report.policy_entries),
+        spilled_bytes: Some(report.policy_spilled_bytes),
+        ..row
+    }
+}
+
+fn write_csv(file: &std::path::Path, rows: &[Row]) -> Result<(), csv::Error> {
+    let mut writer = csv::Writer::from_path(file)?;
+    for row in rows {
+        writer.serialize(row)?;
+    }
+    writer.flush()?;
+    Ok(())
+}
+
+fn show(rows: &[Row], policies: &[String]) {
+    let header = [
+        "workload",
+        "policy",
+        "cycles",
+        "speed-up",
+        "SIMD eff.",
+        "issued",
+        "injected",
+        "transactions",
+        "entries",
+    ];
+    let mut out = table(&header);
+    for row in rows {
+        let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+        let factor = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.3}"));
+        let cycles = if row.result == "pass" { number(row.cycles) } else { row.result.clone() };
+        out.add_row([
+            row.workload.as_str(),
+            &row.policy,
+            &cycles,
+            &factor(row.speedup),
+            &factor(row.simd_efficiency),
+            &number(row.warp_instructions),
+            &number(row.control_instructions),
+            &number(row.transactions),
+            &number(row.entries.map(u64::from)),
+        ]);
+    }
+    println!("{out}\n");
+    let mut out =
+        table(&["policy", "speed-up over pdom_stack, geometric mean", "issued by pdom_stack's", "fairness"]);
+    for policy in policies {
+        let own: Vec<&Row> = rows.iter().filter(|row| row.policy == *policy).collect();
+        let speedups: Vec<f64> = own.iter().filter_map(|row| row.speedup).collect();
+        let issued: Vec<f64> = own
+            .iter()
+            .filter_map(|row| {
+                let base = rows.iter().find(|base| base.policy == BASE && base.workload == row.workload)?;
+                Some(row.warp_instructions? as f64 / base.warp_instructions? as f64)
+            })
+            .collect();
+        let mean = |values: &[f64]| match values.len() {
+            0 => String::new(),
+            n => format!("{:.3}", (values.iter().map(|v| v.ln()).sum::<f64>() / n as f64).exp()),
+        };
+        let fairness = own.first().map_or("", |row| row.fairness);
+        out.add_row([policy.as_str(), &mean(&speedups), &mean(&issued), fairness]);
+    }
+    println!("{out}");
+}

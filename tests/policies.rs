@@ -1,0 +1,132 @@
+//! Reconvergence policies as the command runs them: over all workloads, and on programs whose end
+//! depends on fairness.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn warpsim(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).args(args).output().expect("it starts")
+}
+
+fn rows(output: &Output) -> Vec<Value> {
+    let parsed: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
+    parsed.as_array().expect("rows").clone()
+}
+
+/// Large runs whose threads do not diverge.
+const STRAIGHT: &[&str] = &["alu_chain", "atomics", "bank_conflicts", "pointer_chase", "stream"];
+
+#[test]
+fn every_policy_passes_every_workload_with_every_check_on() {
+    let listed = rows(&warpsim(&["workloads", "--json"]));
+    let names: Vec<&str> = listed
+        .iter()
+        .filter(|w| w["termination"] == "always")
+        .filter_map(|w| w["name"].as_str())
+        .filter(|name| !STRAIGHT.contains(name) && *name != "warp_sum")
+        .collect();
+    assert!(names.len() >= 30, "{}", names.len());
+    let all = warpsim(&["study", "policies", "--workloads", &names.join(","), "--check", "full", "--json"]);
+    let policies = rows(&all).iter().map(|row| row["policy"].clone()).fold(Vec::new(), |mut seen, policy| {
+        if !seen.contains(&policy) {
+            seen.push(policy);
+        }
+        seen
+    });
+    assert_eq!(policies.len(), 12);
+    // `.sync` collectives in divergent code, where each policy groups threads as it likes.
+    let newer = warpsim(&[
+        "study",
+        "policies",
+        "--workloads",
+        "warp_sum",
+        "--variant",
+        "sm_90",
+        "--chip",
+        "v100",
+        "--check",
+        "full",
+        "--json",
+    ]);
+    for row in rows(&all).iter().chain(&rows(&newer)) {
+        assert_eq!(row["result"], "pass", "{row}");
+    }
+    assert_eq!(rows(&all).len(), 12 * names.len());
+}
+
+#[test]
+fn policies_end_the_programs_that_their_fairness_lets_them_end() {
+    let output = warpsim(&["study", "liveness", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows = rows(&output);
+    let programs = ["program_2", "program_2_reversed", "program_3", "program_4", "spin_lock"];
+    let verdicts = |policy: &str| {
+        programs.map(|program| {
+            let found = rows.iter().find(|row| row["policy"] == policy && row["workload"] == program);
+            found.and_then(|row| row["verdict"].as_str()).unwrap_or("missing").to_string()
+        })
+    };
+    let (e, r) = ("ends", "runs on");
+    // SC §5.1: a warp with a stack runs one path to its end, and reconverges at the post-dominator.
+    for stack in ["crs_stack", "pdom_stack", "thread_frontiers", "thread_block_compaction"] {
+        assert_eq!(verdicts(stack), [e, r, r, e, r], "{stack}");
+    }
+    // The order of the text instead of that of the branch.
+    for order in ["min_pc", "min_sp_pc"] {
+        assert_eq!(verdicts(order), [r, e, r, e, r], "{order}");
+    }
+    // Both sides run, but threads wait at the post-dominator.
+    for paths in ["dual_path", "multi_path", "warp_subdivision", "convergence_barriers:yield_after=never"] {
+        assert_eq!(verdicts(paths), [e, e, r, e, r], "{paths}");
+    }
+    for fair in ["dynamic_warp_formation:scheduler=DTime", "convergence_barriers", "mimd"] {
+        assert_eq!(verdicts(fair), [e; 5], "{fair}");
+    }
+}
+
+#[test]
+fn the_study_of_policies_says_what_it_compares() {
+    let words = ["study", "policies", "--workloads", "if_else,trip_count,loop_of_two_entries", "--json"];
+    let rows = rows(&warpsim(&words));
+    let of = |workload: &str, policy: &str, key: &str| {
+        let found = rows.iter().find(|row| row["workload"] == workload && row["policy"] == policy);
+        found.and_then(|row| row[key].as_f64()).unwrap_or_else(|| panic!("{workload} {policy} {key}"))
+    };
+    for workload in ["if_else", "trip_count"] {
+        assert_eq!(of(workload, "pdom_stack", "speedup"), 1.0);
+        // Structured: frontiers and the stack meet at the same places (Diamos et al.).
+        let issued = |policy| of(workload, policy, "warp_instructions");
+        assert_eq!(issued("thread_frontiers"), issued("pdom_stack"), "{workload}");
+        assert_eq!(of(workload, "mimd", "simd_efficiency"), 1.0 / 32.0);
+        assert!(of(workload, "mimd", "warp_instructions") > 10.0 * issued("pdom_stack"));
+    }
+    // Unstructured: frontiers meet before the post-dominator.
+    let issued = |policy| of("loop_of_two_entries", policy, "warp_instructions");
+    assert!(issued("thread_frontiers") < issued("pdom_stack"), "{rows:?}");
+    // Half the lanes on either side: what is between the branch and the join runs half full.
+    let efficiency = of("if_else", "pdom_stack", "simd_efficiency");
+    assert!((0.5..0.9).contains(&efficiency), "{efficiency}");
+    // Both policies and workloads that do not exist are named.
+    for wrong in [["--policy", "pdom"], ["--workloads", "if_els"]] {
+        let output = warpsim(&[&["study", "policies"], &wrong[..]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(wrong[1]), "{output:?}");
+    }
+}
+
+#[test]
+fn csv_holds_the_rows() {
+    let file = std::env::temp_dir().join(format!("warpsim-policies-{}.csv", std::process::id()));
+    let path = file.to_str().expect("text");
+    let words = ["study", "policies", "--workloads", "if_else", "--policy", "min_pc", "--csv", path];
+    assert!(warpsim(&words).status.success());
+    let text = std::fs::read_to_string(&file).expect("written");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "the base is run, and not listed where it was not asked for");
+    assert!(lines[0].starts_with("workload,policy,result,cycles,speedup"), "{}", lines[0]);
+    assert!(lines[1].starts_with("if_else,min_pc,pass,"), "{}", lines[1]);
+}
