@@ -59,7 +59,7 @@ fn every_policy_passes_every_workload_with_every_check_on() {
 }
 
 #[test]
-fn policies_end_the_programs_that_their_fairness_lets_them_end() {
+fn sc_stackless_policies_end_the_programs_that_their_fairness_lets_them_end() {
     let output = warpsim(&["study", "liveness", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let rows = rows(&output);

@@ -1,5 +1,5 @@
 //! `study liveness`: which policy ends which of the programs whose end depends on fairness, beside
-//! what is claimed of the policies.
+//! what is claimed of the policies [sc-stackless].
 
 use serde::Serialize;
 use sim_core::error::SimError;

@@ -82,6 +82,9 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     fn splits_per_warp(&self) -> usize {
         self.0.splits_per_warp()
     }
+    fn in_use(&self, warp: usize) -> u32 {
+        self.0.in_use(warp)
+    }
     fn admit(
         &mut self,
         warp: usize,

@@ -30,7 +30,7 @@ impl<P: Reconvergence> Resident<P> {
         let op = &code.program.ops[pc as usize];
         let info = &code.program.info[pc as usize];
         let checked = self.world.check != Check::Off;
-        self.hold_shadows(w);
+        self.hold_shadows(w, Some(split));
         if info.by_hand {
             self.by_hand(w, mask, exec, op, info)?;
             if P::FLOW == ControlFlow::Plain {

@@ -28,7 +28,7 @@ use crate::grid::{Hot, Kernel};
 use crate::lanes::InstructionSet;
 use crate::lanes::file::LaneFile;
 use crate::monitor::Check;
-use crate::reconvergence::{Cost, Reconvergence, SplitId};
+use crate::reconvergence::{Cost, Lanes, Reconvergence, SplitId};
 use crate::sm::stats::KernelCounts;
 use crate::warp::{Warp, WarpPlace};
 
@@ -588,7 +588,7 @@ impl<P: Reconvergence> Resident<P> {
 
     /// The split is at an address where its policy joins threads or chooses others.
     fn arrived(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
-        self.hold_shadows(w);
+        self.hold_shadows(w, None);
         let cost = self.policy.arrived(split, &mut self.touched);
         self.charge.add(cost);
         self.regrouped(split);
@@ -597,14 +597,14 @@ impl<P: Reconvergence> Resident<P> {
 
     /// The split waits at a barrier or collective.
     pub(crate) fn park(&mut self, split: SplitId, w: usize) {
-        self.hold_shadows(w);
+        self.hold_shadows(w, None);
         self.policy.parked(split, &mut self.touched);
         self.regrouped(split);
     }
 
     /// What a parked split waited for has happened.
     pub(crate) fn resume(&mut self, split: SplitId) {
-        self.hold_shadows(self.warp_of(split));
+        self.hold_shadows(self.warp_of(split), None);
         self.policy.resumed(split, &mut self.touched);
         self.regrouped(split);
         if !self.touched.contains(&split) {
@@ -620,7 +620,7 @@ impl<P: Reconvergence> Resident<P> {
     pub(crate) fn divide(&mut self, split: SplitId, done: LaneMask, idle: bool) -> Result<bool, Bottom> {
         let w = self.warp_of(split);
         self.touched.clear();
-        self.hold_shadows(w);
+        self.hold_shadows(w, None);
         let Some(cost) = self.policy.memory(split, done, idle, &mut self.touched) else { return Ok(false) };
         self.charge = cost;
         self.regrouped(split);
@@ -629,27 +629,30 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// Before the policy regroups threads: each thread's own address is that of the split it ran
-    /// straight on in, counted here instruction by instruction.
-    pub(crate) fn hold_shadows(&mut self, w: usize) {
-        if self.world.check == Check::Off || self.world.check == Check::Full {
+    /// straight on in, counted here instruction by instruction. `done`: a split whose threads'
+    /// addresses its control instruction sets itself.
+    pub(crate) fn hold_shadows(&mut self, w: usize, done: Option<SplitId>) {
+        if self.world.check != Check::Safety || (self.split_shift == 0 && done.is_some()) {
             return;
         }
         if P::FORMS_WARPS && self.policy.spans_blocks() {
             let block = self.warps[w].block;
             for other in 0..self.warps.len() {
                 if self.warps[other].resident && self.warps[other].block == block {
-                    self.hold_shadows_of(other);
+                    self.hold_shadows_of(other, done);
                 }
             }
         } else {
-            self.hold_shadows_of(w);
+            self.hold_shadows_of(w, done);
         }
     }
 
-    fn hold_shadows_of(&mut self, w: usize) {
-        for split in self.splits_of(w) {
+    fn hold_shadows_of(&mut self, w: usize, done: Option<SplitId>) {
+        let first = self.splits_of(w).start;
+        for own in Lanes(self.policy.in_use(w)) {
+            let split = first + own;
             let expected = self.expected[split as usize];
-            if expected != NO_PC {
+            if expected != NO_PC && Some(split) != done {
                 self.warps[w].shadow.set(self.policy.mask(split), expected);
             }
         }

@@ -537,12 +537,22 @@ impl Reconvergence for CrsStack {
         if state.active != 0 {
             visit(Holding { pc: state.pc, mask: state.active, waits: false });
         }
-        for (at, token) in state.stack.iter().enumerate() {
-            let own = Lanes(state.lanes & token.mask)
-                .filter(|&lane| state.act_token(lane) == Some(at))
-                .fold(0, |mask, lane| mask | 1 << lane);
+        // `actToken` of all waiting lanes at once: the topmost token of a kind they wait for.
+        let DisableMask { break_, return_, exit, .. } = state.disabled;
+        let mut left = state.lanes & !state.active & !exit;
+        for token in state.stack.iter().rev() {
+            if left == 0 {
+                break;
+            }
+            let other_kinds = match token.kind {
+                TokenType::Break => return_,
+                TokenType::Call => break_,
+                TokenType::Sync | TokenType::Diverge => break_ | return_,
+            };
+            let own = token.mask & left & !other_kinds;
             if own != 0 {
                 visit(Holding { pc: token.pc, mask: own, waits: true });
+                left &= !own;
             }
         }
     }

@@ -163,6 +163,12 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// Split ids each warp has; a power of two.
     fn splits_per_warp(&self) -> usize;
 
+    /// Which of a warp's split ids hold threads, one bit each from its first.
+    #[inline]
+    fn in_use(&self, _warp: usize) -> u32 {
+        u32::MAX >> (32 - self.splits_per_warp().min(32))
+    }
+
     /// A warp of the block in slot `block` becomes resident with `lanes` at the entry of `plan`'s
     /// program; `touched` receives its splits.
     fn admit(

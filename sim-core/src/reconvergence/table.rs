@@ -113,11 +113,14 @@ impl Default for Paths {
 }
 
 impl Paths {
+    /// Slots that hold a path, one bit each.
+    pub fn occupied(&self) -> u32 {
+        self.slots.iter().enumerate().fold(0u32, |bits, (i, p)| bits | u32::from(p.mask != 0) << i)
+    }
+
     /// Slots that hold a path.
     pub fn used(&self) -> impl Iterator<Item = usize> + use<> {
-        let used =
-            self.slots.iter().enumerate().fold(0u32, |bits, (i, p)| bits | u32::from(p.mask != 0) << i);
-        Lanes(used).map(|slot| slot as usize)
+        Lanes(self.occupied()).map(|slot| slot as usize)
     }
 
     /// Slots that hold a path which does not wait at a barrier or collective.
@@ -386,6 +389,8 @@ struct Hot {
 #[derive(Debug)]
 pub struct Table {
     hot: Vec<Hot>,
+    /// By warp: slots whose paths are in splits, one bit each.
+    seen: Vec<u32>,
     warps: Vec<Paths>,
     rules: Box<dyn Rules>,
     groups: Vec<Group>,
@@ -397,6 +402,7 @@ impl Table {
     pub fn with(rules: Box<dyn Rules>, warps: usize) -> Self {
         Self {
             hot: vec![Hot { pc: 0, stop: NO_PC, mask: 0 }; warps * PATHS],
+            seen: vec![0; warps],
             warps: vec![Paths::default(); warps],
             forms_warps: rules.forms_warps(),
             rules,
@@ -407,10 +413,8 @@ impl Table {
     /// Takes over where the paths have gone since.
     fn sync(&mut self, warp: usize) {
         let hot = &self.hot[warp * PATHS..][..PATHS];
-        for (path, hot) in self.warps[warp].slots.iter_mut().zip(hot) {
-            if hot.mask != 0 {
-                path.pc = hot.pc;
-            }
+        for slot in Lanes(self.seen[warp]) {
+            self.warps[warp].slots[slot as usize].pc = hot[slot as usize].pc;
         }
     }
 
@@ -438,13 +442,18 @@ impl Table {
     /// Makes known what a warp's paths are now.
     fn show(&mut self, warp: usize, touched: &mut Vec<SplitId>) {
         let hot = &mut self.hot[warp * PATHS..][..PATHS];
-        for (i, (path, hot)) in self.warps[warp].slots.iter().zip(hot).enumerate() {
+        let paths = &self.warps[warp];
+        let mut seen = 0u32;
+        for slot in Lanes(self.seen[warp] | paths.occupied()) {
+            let (path, hot) = (&paths.slots[slot as usize], &mut hot[slot as usize]);
             let mask = if path.enabled || path.parked { path.mask } else { 0 };
             if mask != hot.mask || (mask != 0 && path.pc != hot.pc) {
-                touched.push((warp * PATHS + i) as SplitId);
+                touched.push((warp * PATHS) as SplitId + slot);
             }
             *hot = Hot { pc: path.pc, stop: path.stop, mask };
+            seen |= u32::from(mask != 0) << slot;
         }
+        self.seen[warp] = seen;
     }
 
     /// Threads of `split` went where `groups` says.
@@ -491,6 +500,11 @@ impl Reconvergence for Table {
         PATHS
     }
 
+    #[inline]
+    fn in_use(&self, warp: usize) -> u32 {
+        self.seen[warp]
+    }
+
     fn admit(
         &mut self,
         warp: usize,
@@ -508,6 +522,7 @@ impl Reconvergence for Table {
         paths.slots.iter_mut().for_each(|path| (path.mask, path.held) = (0, NO_PC));
         paths.place(Group { pc: plan.entry, depth: 0, mask: lanes }, NONE);
         self.hot[warp * PATHS..][..PATHS].iter_mut().for_each(|hot| hot.mask = 0);
+        self.seen[warp] = 0;
         self.settle(warp, Event::Admitted, 0, touched);
     }
 
@@ -653,6 +668,7 @@ impl Reconvergence for Table {
         let first = warp * PATHS;
         self.hot[split as usize].mask &= !lanes;
         self.hot[first + free] = Hot { pc: own.pc, stop: own.stop, mask: own.mask };
+        self.seen[warp] |= 1 << free;
         Some((first + free) as SplitId)
     }
 

@@ -29,7 +29,7 @@ use crate::error::Fault;
 use crate::execute::{Resident, World};
 use crate::grid::Kernel;
 use crate::lanes::InstructionSet;
-use crate::reconvergence::{Reconvergence, SplitId};
+use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::wheel::Wheel;
 
 /// What arrives at an SM from the device component.
@@ -476,7 +476,9 @@ impl<P: Reconvergence> Sm<P> {
     fn wake_waiting(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
         let mut woken = std::mem::take(&mut self.woken);
         for &warp in &woken {
-            for split in self.resident.splits_of(warp) {
+            let first = self.resident.splits_of(warp).start;
+            for own in Lanes(self.resident.policy.in_use(warp)) {
+                let split = first + own;
                 if matches!(self.status[split as usize], Status::Memory | Status::Drain) {
                     self.reschedule(split, now, now);
                     if self.status[split as usize] == Status::Memory

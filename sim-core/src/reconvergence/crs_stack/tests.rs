@@ -211,6 +211,20 @@ fn safe_acttoken_is_the_topmost_token_that_fits_the_reason_a_lane_waits() {
 }
 
 #[test]
+fn each_waiting_lane_is_held_by_its_act_token() {
+    let state = in_a_branch_of_a_loop();
+    let policy = CrsStack { warps: vec![state.clone()], depth: 16, spill_cycles: 0, warp_lanes: 0b1111 };
+    let mut held = Vec::new();
+    policy.threads(0, &mut |holding| held.push((holding.pc, holding.mask, holding.waits)));
+    assert_eq!(held, [(10, 0b0011, false), (20, 0b0100, true), (40, 0b1000, true)]);
+    for (pc, mask, _) in &held[1..] {
+        for lane in Lanes(*mask) {
+            assert_eq!(state.act_token(lane).map(|at| state.stack[at].pc), Some(*pc));
+        }
+    }
+}
+
+#[test]
 fn inv_1_inv_2_inv_3_inv_4_inv_5_inv_6_each_broken_once() {
     let broken = |change: &dyn Fn(&mut ExecState)| {
         let mut state = in_a_branch_of_a_loop();
