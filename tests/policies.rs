@@ -130,3 +130,26 @@ fn csv_holds_the_rows() {
     assert!(lines[0].starts_with("workload,policy,result,cycles,speedup"), "{}", lines[0]);
     assert!(lines[1].starts_with("if_else,min_pc,pass,"), "{}", lines[1]);
 }
+
+#[test]
+fn inspect_says_which_loops_unfair_scheduling_may_affect() {
+    let table = |file: &str| {
+        let output = warpsim(&["inspect", "--liveness", file]);
+        assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for variant in ["sm_20", "sm_52", "sm_90"] {
+        // Each of these has loops, and none of them is called independent.
+        let liveness = table(&format!("workloads/liveness/liveness.{variant}.ptx"));
+        let rows = |text: &str, word: &str| text.matches(word).count();
+        assert!(rows(&liveness, "may be affected") >= 5, "{liveness}");
+        assert_eq!(rows(&liveness, "ends whenever"), 0, "{liveness}");
+        // The shapes of divergence compute with numbers of their own.
+        let divergence = table(&format!("workloads/divergence/divergence.{variant}.ptx"));
+        assert!(rows(&divergence, "ends whenever") >= 4, "{divergence}");
+        assert_eq!(rows(&divergence, "may be affected"), 0, "{divergence}");
+    }
+    let missing = warpsim(&["inspect", "--liveness", "nothing.ptx"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert_eq!(warpsim(&["inspect"]).status.code(), Some(2));
+}

@@ -3,6 +3,7 @@
 
 pub mod chip;
 pub mod diagnostic;
+pub mod fairness;
 pub mod form;
 pub mod isa;
 pub mod isa_cost;

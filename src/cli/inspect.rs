@@ -1,13 +1,78 @@
-//! `inspect`: what a chip is made of.
+//! `inspect`: what a chip is made of, and what can be said of a program without running it.
+
+use std::path::Path;
 
 use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::fairness::{self, Verdict};
+use sim_frontend::load::Module;
+use sim_frontend::program::ControlFlow;
 use sim_memory::programs::{Operation, TEXTS};
 
 use super::{InspectArgs, complain, status, table};
 
+/// Runs the command.
+pub fn inspect(args: &InspectArgs) -> u8 {
+    match (&args.liveness, &args.memory) {
+        (Some(file), _) => liveness(file),
+        (None, Some(chip)) => memory(chip, args.operation.as_deref()),
+        // The command line asks for one of them.
+        (None, None) => status::BAD_INPUT,
+    }
+}
+
+/// The loops of a file's kernels, and whether unfair scheduling may keep them going.
+fn liveness(file: &Path) -> u8 {
+    let source = match crate::configs::read(file) {
+        Ok(source) => source,
+        Err(error) => {
+            complain(&[error]);
+            return status::BAD_INPUT;
+        }
+    };
+    let module = match Module::build(&source, false) {
+        Ok(module) => module,
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
+    let mut out = table(&["kernel", "function", "lines", "verdict", "because of line"]);
+    for entry in module.entries() {
+        // Any addresses do: nothing runs.
+        let program = match module.program(entry, &|_| Some(0), ControlFlow::Plain, STACK_BYTES) {
+            Ok(program) => program,
+            Err(errors) => {
+                complain(&errors);
+                return status::BAD_INPUT;
+            }
+        };
+        let found = fairness::loops(&program);
+        if found.is_empty() {
+            out.add_row([entry, "", "", "no loops", ""]);
+        }
+        for one in found {
+            let what = if one.recursion { "recursion " } else { "" };
+            let lines = format!("{what}{}–{}", one.lines.0, one.lines.1);
+            let (verdict, why) = match one.verdict {
+                Verdict::Independent => ("ends whenever each thread alone does", String::new()),
+                Verdict::Affected { line, reason } => {
+                    ("may be affected by unfair scheduling", format!("{line}: {reason}"))
+                }
+                Verdict::Endless => ("nothing leaves it", String::new()),
+            };
+            out.add_row([entry, &one.function, &lines, verdict, &why]);
+        }
+    }
+    println!("{out}");
+    status::DONE
+}
+
+/// Local memory of a thread where calls can recur; the analysis does not depend on it.
+const STACK_BYTES: u32 = 8 << 10;
+
 /// The table of memory programs of a chip, or the text of one.
-pub fn memory(args: &InspectArgs) -> u8 {
-    let chip = match crate::configs::chip(&args.memory, &[]) {
+fn memory(chip: &str, operation: Option<&str>) -> u8 {
+    let chip = match crate::configs::chip(chip, &[]) {
         Ok((chip, _)) => chip,
         Err(errors) => {
             complain(&errors);
@@ -19,7 +84,7 @@ pub fn memory(args: &InspectArgs) -> u8 {
         Some(choice) => (choice.name.as_str(), choice.text.as_deref(), true),
         None => (operation.program(memory.protocol), None, false),
     };
-    if let Some(wanted) = &args.operation {
+    if let Some(wanted) = operation {
         let Some(&operation) = Operation::ALL.iter().find(|operation| operation.name() == wanted) else {
             let known: Vec<&str> = Operation::ALL.iter().map(|operation| operation.name()).collect();
             let message = format!("there is no operation `{wanted}`; there are: {}", known.join(", "));

@@ -127,14 +127,19 @@ pub struct MicrobenchmarkArgs {
 
 /// Options of `inspect`.
 #[derive(Args, Clone, Debug)]
+#[group(required = true, multiple = true)]
 pub struct InspectArgs {
     /// The memory programs of a chip, by name or file: operation, state space, cache operator or
     /// semantics and scope, and the program each runs.
-    #[arg(long, value_name = "CHIP")]
-    pub memory: String,
+    #[arg(long, value_name = "CHIP", conflicts_with = "liveness")]
+    pub memory: Option<String>,
     /// Prints the text of the program an operation runs, such as ld.global.ca.
-    #[arg(long, value_name = "OPERATION")]
+    #[arg(long, value_name = "OPERATION", requires = "memory")]
     pub operation: Option<String>,
+    /// The loops of a .ptx file: whether each ends whenever each thread alone does, or may be
+    /// affected by unfair scheduling, and what makes it so.
+    #[arg(long, value_name = "FILE")]
+    pub liveness: Option<PathBuf>,
 }
 
 /// Options of `run`.
@@ -244,7 +249,7 @@ pub fn main() -> ExitCode {
         Command::Workloads { json } => workloads(json),
         Command::Chips => chips(),
         Command::Policies => policies(),
-        Command::Inspect(args) => inspect::memory(&args),
+        Command::Inspect(args) => inspect::inspect(&args),
         Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),
