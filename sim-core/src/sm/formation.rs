@@ -18,7 +18,7 @@ impl<P: Reconvergence> Sm<P> {
     /// Of a scheduler's candidates keeps those at the address that the policy wants issued.
     pub(super) fn keep_preferred(&mut self, scheduler: usize) {
         let mut places: Vec<Place> = Vec::new();
-        let candidates = self.lanes[scheduler].candidates.clone();
+        let candidates = self.lanes[scheduler].candidates[..self.live].to_vec();
         let splits: Vec<(u32, SplitId)> =
             bits(&candidates).map(|place| (place, self.split_at(scheduler, place))).collect();
         for &(_, split) in &splits {

@@ -84,6 +84,9 @@ impl<P: Reconvergence> Sm<P> {
     ) {
         let index = split as usize;
         let (word, bit) = (place as usize / 64, 1u64 << (place % 64));
+        if word >= self.live {
+            self.live = word + 1;
+        }
         let old = self.unit_of[index];
         if old != unit {
             let lane = &mut self.lanes[scheduler];
@@ -115,52 +118,59 @@ impl<P: Reconvergence> Sm<P> {
     /// [sched-warps].
     #[inline(always)]
     pub(super) fn pick(&mut self, scheduler: usize, now: Cycle) -> Option<u32> {
-        let Self { lanes, units, words, load_store, ready, memory, .. } = self;
-        if *words == 1 {
-            let mut candidates = ready[scheduler];
+        let forms = P::FORMS_WARPS && self.resident.policy.forms_warps();
+        let Self { lanes, units, words, live, load_store, ready, memory, .. } = self;
+        let (words, live) = (*words, *live);
+        if live == 1 && !forms {
+            let mut candidates = ready[scheduler * words];
             if candidates == 0 {
                 return None;
             }
             let lane = &mut lanes[scheduler];
             let accepting = memory.accepting();
             if !accepting {
-                candidates &= !lane.by_unit[*load_store];
+                candidates &= !lane.by_unit[*load_store * words];
             }
-            if !units.all_free(scheduler, now)
-                && let Some(sets) = lane.by_unit.first_chunk::<UNIT_CLASSES>()
-            {
+            if !units.all_free(scheduler, now) {
                 // Without branches: the host compares several classes at once.
                 let mut busy = 0;
-                for (set, free) in sets.iter().zip(units.free(scheduler)) {
-                    busy |= set & u64::from(*free > now).wrapping_neg();
+                if words == 1
+                    && let Some(sets) = lane.by_unit.first_chunk::<UNIT_CLASSES>()
+                {
+                    for (set, free) in sets.iter().zip(units.free(scheduler)) {
+                        busy |= set & u64::from(*free > now).wrapping_neg();
+                    }
+                } else {
+                    for (sets, free) in lane.by_unit.chunks_exact(words).zip(units.free(scheduler)) {
+                        busy |= sets[0] & u64::from(*free > now).wrapping_neg();
+                    }
                 }
                 candidates &= !busy;
             }
             return lane.picker.pick(&[candidates], &lane.ages);
         }
-        let words = *words;
-        let ready = &ready[scheduler * words..][..words];
+        let ready = &ready[scheduler * words..][..live];
         if ready.iter().all(|word| *word == 0) {
             return None;
         }
         let lane = &mut lanes[scheduler];
         let accepting = memory.accepting();
-        lane.candidates.copy_from_slice(ready);
+        lane.candidates[..live].copy_from_slice(ready);
         if !accepting || !units.all_free(scheduler, now) {
             for (class, free) in units.free(scheduler).iter().enumerate() {
                 if *free > now || (class == *load_store && !accepting) {
-                    let sets = &lane.by_unit[class * words..][..words];
+                    let sets = &lane.by_unit[class * words..][..live];
                     for (candidates, set) in lane.candidates.iter_mut().zip(sets) {
                         *candidates &= !set;
                     }
                 }
             }
         }
-        if P::FORMS_WARPS && self.resident.policy.forms_warps() {
+        if forms {
             self.keep_preferred(scheduler);
         }
         let lane = &mut self.lanes[scheduler];
-        lane.picker.pick(&lane.candidates, &lane.ages)
+        lane.picker.pick(&lane.candidates[..live], &lane.ages)
     }
 
     /// A warp of an active block takes a step [block-exec].

@@ -141,6 +141,10 @@ pub struct Sm<P> {
     unit_of: Vec<u8>,
     schedulers: usize,
     split_shift: u32,
+    /// log2 of the warps of a scheduler, rounded up.
+    local_shift: u32,
+    /// Words of each set that may have bits.
+    live: usize,
     now: Cycle,
     next: Option<Cycle>,
     inbox: VecDeque<(Cycle, SmMessage)>,
@@ -175,7 +179,8 @@ impl<P: Reconvergence> Sm<P> {
         let schedulers = chip.sm.schedulers as usize;
         let warps = (chip.limits.max_resident_threads / chip.limits.warp_size).max(1) as usize;
         let split_shift = policy.splits_per_warp().trailing_zeros();
-        let per_scheduler = warps.div_ceil(schedulers) << split_shift;
+        let local_shift = warps.div_ceil(schedulers).next_power_of_two().trailing_zeros();
+        let per_scheduler = 1usize << (local_shift + split_shift);
         let words = per_scheduler.div_ceil(64);
         let splits = warps << split_shift;
         let instruction_set = world.instruction_set;
@@ -203,6 +208,8 @@ impl<P: Reconvergence> Sm<P> {
             unit_of: vec![0; splits],
             schedulers,
             split_shift,
+            local_shift,
+            live: 1,
             now: 0,
             next: None,
             inbox: VecDeque::new(),
@@ -222,19 +229,21 @@ impl<P: Reconvergence> Sm<P> {
         }
     }
 
-    /// Scheduler of a split, and its place in the scheduler's sets.
+    /// Scheduler of a split, and its place in the scheduler's sets: the first splits of all its warps,
+    /// then the second ones. Most warps have one, so most sets have bits in their first word only.
     #[inline(always)]
     fn place(&self, split: SplitId) -> (usize, u32) {
         let warp = split >> self.split_shift;
         let within = split & ((1 << self.split_shift) - 1);
         let (local, scheduler) = (warp as usize / self.schedulers, warp as usize % self.schedulers);
-        (scheduler, ((local as u32) << self.split_shift) | within)
+        (scheduler, (within << self.local_shift) | local as u32)
     }
 
     #[inline(always)]
     fn split_at(&self, scheduler: usize, place: u32) -> SplitId {
-        let warp = (place >> self.split_shift) * self.schedulers as u32 + scheduler as u32;
-        (warp << self.split_shift) | (place & ((1 << self.split_shift) - 1))
+        let (within, local) = (place >> self.local_shift, place & ((1 << self.local_shift) - 1));
+        let warp = local * self.schedulers as u32 + scheduler as u32;
+        (warp << self.split_shift) | within
     }
 
     /// A message that arrives at `at`; messages come in the order of their cycles.
@@ -331,15 +340,16 @@ impl<P: Reconvergence> Sm<P> {
             self.advance_memory(now)?;
         }
         if self.wheel.take(now, &mut self.woken_bits) {
-            for flat in 0..self.woken_bits.len() {
-                let mut bits = self.woken_bits[flat];
-                let (scheduler, word) =
-                    if self.words == 1 { (flat, 0) } else { (flat / self.words, flat % self.words) };
-                self.ready[flat] |= bits;
-                while bits != 0 {
-                    let split = self.split_at(scheduler, word as u32 * 64 + bits.trailing_zeros());
-                    bits &= bits - 1;
-                    self.set_status(scheduler, split, Status::Ready);
+            for scheduler in 0..self.schedulers {
+                for word in 0..self.live {
+                    let flat = scheduler * self.words + word;
+                    let mut bits = self.woken_bits[flat];
+                    self.ready[flat] |= bits;
+                    while bits != 0 {
+                        let split = self.split_at(scheduler, word as u32 * 64 + bits.trailing_zeros());
+                        bits &= bits - 1;
+                        self.set_status(scheduler, split, Status::Ready);
+                    }
                 }
             }
         }
@@ -358,7 +368,8 @@ impl<P: Reconvergence> Sm<P> {
             }
         }
         // After all of them: an issue may wake a split of a scheduler that had its turn.
-        let issue_next = self.ready.iter().any(|word| *word != 0);
+        let issue_next =
+            (0..self.schedulers).any(|scheduler| self.ready_of(scheduler).iter().any(|word| *word != 0));
         // Where something issued, something ready most often finds its unit free on the next
         // cycle, and looking there costs less than finding out.
         self.next = if issue_next && issued { Some(now + 1) } else { self.next_after(now, issue_next) };
@@ -368,7 +379,7 @@ impl<P: Reconvergence> Sm<P> {
     /// The ready splits of a scheduler.
     #[inline(always)]
     fn ready_of(&self, scheduler: usize) -> &[u64] {
-        &self.ready[scheduler * self.words..][..self.words]
+        &self.ready[scheduler * self.words..][..self.live]
     }
 
     fn next_after(&mut self, now: Cycle, ready: bool) -> Option<Cycle> {
