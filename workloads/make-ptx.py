@@ -13,7 +13,7 @@ import ctypes, glob, os, pathlib, subprocess, sys, sysconfig
 here = pathlib.Path(__file__).resolve().parent
 site = pathlib.Path(sysconfig.get_paths()["purelib"])
 kept = {"vecadd", "fmaloop", "sgemm", "reduce"}
-newer = {"warp_sum"}
+newer = {"warp_sum", "divergent_shuffle"}
 
 
 def library(package, pattern):

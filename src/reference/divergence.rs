@@ -20,6 +20,7 @@ pub const ALL: &[(&str, Reference)] = &[
     ("loop_of_two_entries", |i| each(i, loop_of_two_entries)),
     ("divergent_call", |i| each(i, divergent_call)),
     ("divergent_barrier", divergent_barrier),
+    ("divergent_shuffle", divergent_shuffle),
     ("unstructured_mandelbrot", unstructured_mandelbrot),
 ];
 
@@ -170,6 +171,19 @@ fn divergent_barrier(i: &Inputs<'_>) -> Result {
         let own = step(stored(t), if t >> 5 & 1 == 1 { 2 } else { 5 });
         own.wrapping_add(stored(t / BLOCK * BLOCK + (t + 32) % BLOCK))
     })
+}
+
+fn divergent_shuffle(i: &Inputs<'_>) -> Result {
+    let before = |t: u32| if t & 1 == 1 { step(start(t), 1) } else { steps(start(t), &[3, 4]) };
+    let inside = |t: u32| {
+        let (warp, lane) = (t / 32 * 32, t % 32);
+        if lane & 1 == 1 {
+            step(before(t).wrapping_add(before(warp + (lane ^ 2))), 2)
+        } else {
+            before(t) ^ before(warp + (lane + 4) % 32)
+        }
+    };
+    each(i, |t| inside(t).wrapping_add(inside(t / 32 * 32 + 31 - t % 32)))
 }
 
 fn unstructured_mandelbrot(i: &Inputs<'_>) -> Result {

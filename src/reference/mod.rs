@@ -1,6 +1,7 @@
 //! References: what workloads should compute, computed on the host in the plainest way.
 
 mod divergence;
+mod irregular;
 mod kernels;
 mod microbenchmarks;
 
@@ -32,7 +33,7 @@ impl fmt::Display for ReferenceError {
 pub type Reference = fn(&Inputs<'_>) -> Result<HostBuffer, ReferenceError>;
 
 fn all() -> impl Iterator<Item = &'static (&'static str, Reference)> {
-    kernels::ALL.iter().chain(microbenchmarks::ALL).chain(divergence::ALL)
+    kernels::ALL.iter().chain(microbenchmarks::ALL).chain(divergence::ALL).chain(irregular::ALL)
 }
 
 /// The reference of a name.

@@ -42,7 +42,14 @@ struct Row {
 
 /// Runs the command.
 pub fn run(args: &PoliciesArgs) -> u8 {
-    let workloads = if args.workloads.is_empty() { divergent_workloads() } else { args.workloads.clone() };
+    let workloads = match crate::configs::chip(&args.chip, &[]) {
+        Ok((chip, _)) if args.workloads.is_empty() => divergent_workloads(args, chip.capability()),
+        Ok(_) => args.workloads.clone(),
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
     let mut policies = args.policies.clone();
     if policies.is_empty() {
         policies = sim_core::reconvergence::registry::POLICIES.iter().map(|p| p.name.to_string()).collect();
@@ -84,15 +91,16 @@ pub fn run(args: &PoliciesArgs) -> u8 {
 }
 
 /// Workloads of the folder `divergence` and others that diverge, as far as they end under every
-/// policy.
-fn divergent_workloads() -> Vec<String> {
+/// policy and run on a chip of this capability.
+fn divergent_workloads(args: &PoliciesArgs, capability: u32) -> Vec<String> {
     workload_folders()
         .iter()
         .filter_map(|folder| {
             let name = folder.file_name()?.to_str()?;
             let group = folder.parent()?.file_name()?.to_str()?;
             let spec = find_workload(&folder.display().to_string()).ok()?.spec;
-            let wanted = group == "divergence" || DIVERGENT.contains(&name);
+            let runs = spec.variant(args.variant.as_deref(), capability).is_ok();
+            let wanted = runs && (group == "divergence" || DIVERGENT.contains(&name));
             (wanted && spec.termination == Termination::Always).then(|| name.to_string())
         })
         .collect()
