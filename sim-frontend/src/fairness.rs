@@ -6,8 +6,9 @@
 //! A forward analysis marks registers that may hold such values, by data and by control: a branch on
 //! one marks what is written up to where its paths meet. Recursion counts as a loop.
 
-use crate::lower::cfg::{Graph, dominators, reverse, reverse_post_order};
-use crate::program::{Extra, NO_PC, Op, OpClass, Pc, Pred, Program, Row};
+use crate::lower::cfg::{Graph, components, dominators, one_trip, reverse, reverse_post_order};
+use crate::program::{Extra, Op, OpClass, Pc, Pred, Program, Row};
+use crate::program_flow::successors;
 use sim_memory::vocabulary::StateSpace;
 
 /// What is known of a loop.
@@ -44,10 +45,7 @@ pub fn loops(program: &Program) -> Vec<LoopFairness> {
     let analysis = Analysis::new(program);
     let mut out = Vec::new();
     for (index, function) in program.functions.iter().enumerate() {
-        let graph = analysis.within(index);
-        let inside: Vec<bool> =
-            (0..graph.len()).map(|pc| (function.entry_pc..function.end_pc).contains(&(pc as Pc))).collect();
-        analysis.components(&graph, &inside, function.entry_pc as usize, index, &mut out);
+        analysis.add_loops(&analysis.within(index), function.entry_pc as usize, index, &mut out);
         if analysis.recurs[index] {
             out.push(analysis.recursion(index));
         }
@@ -110,39 +108,13 @@ impl<'p> Analysis<'p> {
         }
     }
 
-    /// Where control goes from `pc` inside its function, calls stepped over, and whether it may leave.
+    /// Where control goes from `pc` inside its function, and whether it may leave.
     fn next(&self, pc: usize) -> (Vec<usize>, bool) {
-        let program = self.program;
-        let op = &program.ops[pc];
-        let always = op.guard == Pred::TRUE;
-        let mut to: Vec<Pc> = Vec::new();
-        let (mut ends, mut leaves) = (always, false);
-        match op.class {
-            OpClass::Branch => to.push(op.target),
-            OpClass::BranchIndirect => match program.tables.get(op.imm as usize).filter(|_| op.imm >= 0) {
-                Some(table) => to.extend(table),
-                None => to.extend(0..program.ops.len() as Pc),
-            },
-            OpClass::Return | OpClass::Exit | OpClass::Trap => leaves = true,
-            // A token of the thread's own: anywhere one was pushed for.
-            OpClass::Sync | OpClass::Break => to.extend(self.pushed()),
-            _ => ends = false,
-        }
-        if !ends {
-            to.push(pc as Pc + 1);
-        }
-        let own = self.function_of[pc];
-        let inside = |target: &Pc| self.function_of.get(*target as usize) == Some(&own);
-        leaves |= !to.iter().all(inside);
-        let mut to: Vec<usize> = to.into_iter().filter(inside).map(|target| target as usize).collect();
-        to.sort_unstable();
-        to.dedup();
-        (to, leaves)
-    }
-
-    fn pushed(&self) -> impl Iterator<Item = Pc> + '_ {
-        let pushes = |op: &&Op| matches!(op.class, OpClass::Ssy | OpClass::PreBreak) && op.target != NO_PC;
-        self.program.ops.iter().filter(pushes).map(|op| op.target)
+        let Some(function) = self.program.functions.get(self.function_of[pc]) else {
+            return (Vec::new(), true);
+        };
+        let (to, leaves) = successors(self.program, pc as Pc, &(function.entry_pc..function.end_pc));
+        (to.into_iter().map(|target| target as usize).collect(), leaves)
     }
 
     /// The graph of one function.
@@ -332,49 +304,21 @@ impl<'p> Analysis<'p> {
         (marks, to_local && (reads_marked || self.controlled[pc]))
     }
 
-    /// The loops among the instructions `inside`, from `entry`, outer ones first.
-    fn components(
-        &self,
-        graph: &Graph,
-        inside: &[bool],
-        entry: usize,
-        function: usize,
-        out: &mut Vec<LoopFairness>,
-    ) {
-        let mut within = graph.clone();
-        for (node, to) in within.iter_mut().enumerate() {
-            to.retain(|&to| inside[node] && inside[to]);
-        }
-        let backward = reverse(&within);
-        let order = reverse_post_order(&within, entry);
-        let mut left = vec![false; graph.len()];
-        order.iter().for_each(|&node| left[node] = true);
-        for head in order {
-            if !left[head] {
+    /// The loops of a graph from `entry`, outer ones first.
+    fn add_loops(&self, graph: &Graph, entry: usize, function: usize, out: &mut Vec<LoopFairness>) {
+        for (head, nodes) in components(graph, entry) {
+            if nodes.len() == 1 && !graph[head].contains(&head) {
                 continue;
             }
             let mut members = vec![false; graph.len()];
-            let mut open = vec![head];
-            while let Some(node) = open.pop() {
-                if std::mem::take(&mut left[node]) {
-                    members[node] = true;
-                    open.extend(&backward[node]);
-                }
-            }
-            let size = members.iter().filter(|member| **member).count();
-            if size == 1 && !within[head].contains(&head) {
-                continue;
-            }
-            let verdict = self.verdict(&members);
+            nodes.iter().for_each(|&node| members[node] = true);
             out.push(LoopFairness {
                 function: self.program.functions[function].name.to_string(),
                 lines: self.lines(&members),
                 recursion: false,
-                verdict,
+                verdict: self.verdict(&members),
             });
-            let mut inner = within.clone();
-            inner.iter_mut().for_each(|to| to.retain(|&to| to != head));
-            self.components(&inner, &members, head, function, out);
+            self.add_loops(&one_trip(graph, head, &nodes), head, function, out);
         }
     }
 

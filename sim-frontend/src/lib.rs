@@ -10,6 +10,7 @@ pub mod isa_cost;
 pub mod load;
 pub mod lower;
 pub mod program;
+pub mod program_flow;
 pub mod ptx;
 pub mod workload;
 pub mod yaml;

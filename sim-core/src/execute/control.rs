@@ -108,7 +108,8 @@ impl<P: Reconvergence> Resident<P> {
             _ => self.policy.injected(split, exec, Injected::Sync, &mut self.touched)?,
         };
         self.regrouped(split);
-        Ok(Step::Control(cost))
+        self.charge.add(cost);
+        Ok(Step::Control)
     }
 
     /// The threads' own control flow at an instruction of the papers' dialect: a thread that
@@ -150,7 +151,8 @@ impl<P: Reconvergence> Resident<P> {
         let to = LaneTargets { lanes: mask, targets: Targets::PerLane(&targets), call: false };
         let cost = self.policy.branched(split, &to, &mut self.touched)?;
         self.regrouped(split);
-        Ok(Step::Control(cost))
+        self.charge.add(cost);
+        Ok(Step::Control)
     }
 
     /// The shadow of an indirect branch under the token stack: only the lanes whose target the

@@ -3,15 +3,16 @@
 //! what a step leaves to them (global and local accesses) is in its [`Step`].
 
 mod access;
+mod barriers;
 mod collective;
 mod control;
 mod meet;
 mod on_chip;
+mod regroup;
 mod wide;
 
 use std::sync::Arc;
 
-use sim_frontend::form::BarrierKind;
 use sim_frontend::program::{ClockRegister, Extra, NO_PC, Op, OpClass, Pc, Pred, Row};
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
@@ -20,15 +21,16 @@ use sim_memory::vocabulary::{Cycle, LaneMask};
 
 pub use access::{Request, Requests, extend, from_bytes, write_element, write_loaded, write_loaded_word};
 pub use meet::Meeting;
+pub(crate) use regroup::check_split;
 
-use crate::barrier::{Arrival, BarrierEnv, Completed};
+use crate::barrier::{BarrierEnv, Completed};
 use crate::block::Block;
 use crate::error::Bottom;
 use crate::grid::{Hot, Kernel};
 use crate::lanes::InstructionSet;
 use crate::lanes::file::LaneFile;
 use crate::monitor::Check;
-use crate::reconvergence::{Cost, Lanes, Reconvergence, SplitId};
+use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::sm::stats::KernelCounts;
 use crate::warp::{Warp, WarpPlace};
 
@@ -48,7 +50,7 @@ pub enum Step {
     /// generic access may already have happened in shared memory.
     Access,
     /// The policy chose the next instruction.
-    Control(Cost),
+    Control,
     /// The split waits at a barrier or for other lanes of a collective; it is in nobody's hands
     /// until it appears in [`Resident::touched`].
     Parked,
@@ -125,7 +127,7 @@ pub struct Resident<P> {
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
     /// [`NO_PC`] where that is for the shadow pcs of its lanes to say.
     pub expected: Vec<Pc>,
-    /// What the policy charged for the step beyond a branch's own cost.
+    /// What the policy charged for the step.
     pub charge: Cost,
     /// The policy regrouped threads since they were last checked.
     changed: bool,
@@ -443,338 +445,6 @@ impl<P: Reconvergence> Resident<P> {
             access::write_element(rows, op.dst[0], lane, value, if wide { 64 } else { 32 });
         }
     }
-
-    /// `bar` and `barrier` (CS §5.4.2, §5.5): lanes that name different barriers arrive at each
-    /// [thr-barsync] [thr-bararrive] [thr-barred].
-    fn barrier(
-        &mut self,
-        kernels: &[Arc<Kernel>],
-        split: SplitId,
-        w: usize,
-        pc: Pc,
-        op: &Op,
-        exec: LaneMask,
-    ) -> Result<Step, Bottom> {
-        let Extra::Barrier { kind, reduction } = op.extra else {
-            return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
-        };
-        if exec == 0 {
-            self.advance(split, w)?;
-            return Ok(Step::Done);
-        }
-        let code = &*kernels[self.warps[w].kernel].code;
-        let warp = &self.warps[w];
-        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
-        let predicate = guard(op.psrc[0], &warp.preds);
-        let value = |row: Row, lane: u32| {
-            row.is_some().then(|| read_row(&warp.rows, &code.consts, row)[lane as usize])
-        };
-        let mut groups = std::mem::take(&mut self.groups);
-        for lane in crate::reconvergence::Lanes(exec) {
-            let index = value(op.src[0], lane).unwrap_or(op.imm as u32);
-            let count = value(op.src[1], lane);
-            match groups.iter_mut().find(|g| g.0 == index && g.1 == count) {
-                Some(group) => group.2 |= 1 << lane,
-                None => groups.push((index, count, 1 << lane)),
-            }
-        }
-        let waits = matches!(kind, BarrierKind::Sync | BarrierKind::Red);
-        if !waits {
-            // Who goes on at once has gone on before the barrier completes.
-            self.advance(split, w)?;
-        } else {
-            self.park(split, w);
-            self.waits[split as usize] =
-                groups.iter().fold(0, |bits, g| bits | 1u32.checked_shl(g.0).unwrap_or(0));
-        }
-        let block_slot = self.warps[w].block;
-        let mut completed = std::mem::take(&mut self.completed);
-        for (index, count, lanes) in groups.drain(..) {
-            let Some(block) = self.blocks[block_slot].as_mut() else { continue };
-            let arrival = Arrival {
-                index,
-                count,
-                kind,
-                reduction,
-                split,
-                warp: w,
-                lanes,
-                predicate,
-                pc,
-                counted: whole.unwrap_or(lanes.count_ones()),
-            };
-            let default = block.barrier_default(whole);
-            completed.extend(block.barriers.arrive(arrival, default)?);
-        }
-        self.groups = groups;
-        for barrier in completed.drain(..) {
-            self.complete_barrier(kernels, block_slot, barrier);
-        }
-        self.completed = completed;
-        if !waits {
-            return Ok(Step::Done);
-        }
-        Ok(if self.waits[split as usize] == 0 { Step::Done } else { Step::Parked })
-    }
-
-    /// remBar: the splits that waited go on, with the result of the reduction in their
-    /// registers [bar-rem] [block-endbar].
-    fn complete_barrier(&mut self, kernels: &[Arc<Kernel>], block_slot: usize, barrier: Completed) {
-        for action in &barrier.actions {
-            if action.kind == BarrierKind::Arrive {
-                continue;
-            }
-            let warp = &mut self.warps[action.warp];
-            if let Some(result) = barrier.result {
-                let code = &kernels[warp.kernel].code;
-                let op = &code.program.ops[action.pc as usize];
-                if op.dst[0].is_some() {
-                    for lane in crate::reconvergence::Lanes(action.lanes) {
-                        access::write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
-                    }
-                } else {
-                    write_pred(
-                        &mut warp.preds,
-                        op.pdst[0],
-                        action.lanes,
-                        if result != 0 { u32::MAX } else { 0 },
-                    );
-                }
-            }
-            let waits = &mut self.waits[action.split as usize];
-            *waits &= !1u32.checked_shl(barrier.index).unwrap_or(0);
-            if *waits == 0 {
-                self.resume(action.split);
-            }
-        }
-        if let Some(block) = &mut self.blocks[block_slot] {
-            block.barriers.recycle(barrier.actions);
-        }
-    }
-
-    /// Threads of a block have ended: barriers that wait for all live threads look again.
-    fn reevaluate_barriers(&mut self, kernels: &[Arc<Kernel>], block_slot: usize) {
-        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
-        let completed = match self.blocks[block_slot].as_mut() {
-            Some(block) => {
-                let default = block.barrier_default(whole);
-                block.barriers.reevaluate(default)
-            }
-            None => Vec::new(),
-        };
-        for barrier in completed {
-            self.complete_barrier(kernels, block_slot, barrier);
-        }
-    }
-}
-
-impl<P: Reconvergence> Resident<P> {
-    /// The split goes on to the next instruction, where its policy may have a say.
-    fn advance(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
-        if self.policy.advance(split) { self.arrived(split, w) } else { Ok(()) }
-    }
-
-    /// A data operation brought the split to an address where its policy has a say.
-    ///
-    /// # Errors
-    /// A violated check.
-    #[inline(never)]
-    pub(crate) fn stopped(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
-        self.touched.clear();
-        self.charge = Cost::default();
-        self.arrived(split, w)?;
-        self.check_threads(w)
-    }
-
-    /// The split is at an address where its policy joins threads or chooses others.
-    fn arrived(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
-        self.hold_shadows(w, None);
-        let cost = self.policy.arrived(split, &mut self.touched);
-        self.charge.add(cost);
-        self.regrouped(split);
-        Ok(())
-    }
-
-    /// The split waits at a barrier or collective.
-    pub(crate) fn park(&mut self, split: SplitId, w: usize) {
-        self.hold_shadows(w, None);
-        self.policy.parked(split, &mut self.touched);
-        self.regrouped(split);
-    }
-
-    /// What a parked split waited for has happened.
-    pub(crate) fn resume(&mut self, split: SplitId) {
-        self.hold_shadows(self.warp_of(split), None);
-        self.policy.resumed(split, &mut self.touched);
-        self.regrouped(split);
-        if !self.touched.contains(&split) {
-            self.touched.push(split);
-        }
-    }
-
-    /// The lanes `done` of a split that waits for memory have their data; true if the policy
-    /// divided it, with the splits that changed in [`Resident::touched`].
-    ///
-    /// # Errors
-    /// A violated check.
-    pub(crate) fn divide(&mut self, split: SplitId, done: LaneMask, idle: bool) -> Result<bool, Bottom> {
-        let w = self.warp_of(split);
-        self.touched.clear();
-        self.hold_shadows(w, None);
-        let Some(cost) = self.policy.memory(split, done, idle, &mut self.touched) else { return Ok(false) };
-        self.charge = cost;
-        self.regrouped(split);
-        self.check_threads(w)?;
-        Ok(true)
-    }
-
-    /// Before the policy regroups threads: each thread's own address is that of the split it ran
-    /// straight on in, counted here instruction by instruction. `done`: a split whose threads'
-    /// addresses its control instruction sets itself.
-    pub(crate) fn hold_shadows(&mut self, w: usize, done: Option<SplitId>) {
-        if self.world.check != Check::Safety || (self.split_shift == 0 && done.is_some()) {
-            return;
-        }
-        if P::FORMS_WARPS && self.policy.spans_blocks() {
-            let block = self.warps[w].block;
-            for other in 0..self.warps.len() {
-                if self.warps[other].resident && self.warps[other].block == block {
-                    self.hold_shadows_of(other, done);
-                }
-            }
-        } else {
-            self.hold_shadows_of(w, done);
-        }
-    }
-
-    fn hold_shadows_of(&mut self, w: usize, done: Option<SplitId>) {
-        let first = self.splits_of(w).start;
-        for own in Lanes(self.policy.in_use(w)) {
-            let split = first + own;
-            let expected = self.expected[split as usize];
-            if expected != NO_PC && Some(split) != done {
-                self.warps[w].shadow.set(self.policy.mask(split), expected);
-            }
-        }
-    }
-
-    /// After it: lanes are compared with their own address at the next instruction.
-    pub(crate) fn regrouped(&mut self, split: SplitId) {
-        if self.world.check != Check::Off {
-            self.changed = true;
-            self.expected[split as usize] = NO_PC;
-            for &other in &self.touched {
-                self.expected[other as usize] = NO_PC;
-            }
-        }
-    }
-
-    /// Each live thread is in exactly one split or waits in exactly one place [safe-split]; with
-    /// every check on, where it is its own address [safe-inact], and the policy's own invariants
-    /// hold.
-    pub(crate) fn check_threads(&mut self, w: usize) -> Result<(), Bottom> {
-        let check = self.world.check;
-        if check == Check::Off {
-            return Ok(());
-        }
-        let warp = &self.warps[w];
-        let (mut held, mut twice, mut astray) = (0u32, 0u32, None);
-        let info = self.kernels.get(warp.kernel).map(|kernel| &kernel.code.program.info);
-        self.policy.threads(w, &mut |holding| {
-            twice |= held & holding.mask;
-            held |= holding.mask;
-            if check == Check::Full && holding.waits {
-                let own = info.and_then(|info| info.get(holding.pc as usize)).filter(|info| !info.injected);
-                let differs = own.and_then(|info| warp.shadow.disagrees(holding.mask, info.base_pc));
-                astray = astray.or(differs.map(|(lane, own)| (lane, own, holding.pc)));
-            }
-        });
-        let live = warp.live();
-        if twice != 0 {
-            return Err(Bottom::new("safe-split", twice, "these threads are in two splits at once"));
-        }
-        if held != live {
-            let (lost, dead) = (live & !held, held & !live);
-            let which = if lost != 0 { lost } else { dead };
-            let reason =
-                if lost != 0 { "no split holds these threads" } else { "a split holds ended threads" };
-            return Err(Bottom::new("safe-split", which, format!("{reason} ({which:#x})")));
-        }
-        if let Some((lane, own, pc)) = astray {
-            return Err(Bottom::new(
-                "safe-inact",
-                1 << lane,
-                format!("lane {lane} waits to go on at {pc} but its own control flow is at {own}"),
-            ));
-        }
-        if check == Check::Full && live != 0 { self.policy.invariants(w) } else { Ok(()) }
-    }
-}
-
-/// Compares shadow pcs where the check asks for it, and keeps them in straight-line code.
-#[inline(always)]
-pub(crate) fn check_split(
-    warp: &mut Warp,
-    expected: &mut Pc,
-    hot: &Hot,
-    pc: Pc,
-    mask: LaneMask,
-    check: Check,
-) -> Result<(), Bottom> {
-    let base = hot.base_pc;
-    if *expected == NO_PC {
-        if hot.injected {
-            // Invisible to the threads: their own addresses stand.
-            return Ok(());
-        }
-        if let Some((lane, own)) = warp.shadow.disagrees(mask, base) {
-            return Err(violation(mask, lane, own, base));
-        }
-    } else {
-        if hot.injected {
-            // The straight line that ended here is the threads' own.
-            warp.shadow.set(mask, *expected);
-            *expected = NO_PC;
-            return Ok(());
-        }
-        if *expected != base {
-            return Err(strayed(mask, *expected, base, pc));
-        }
-        if check == Check::Full
-            && let Some((lane, own)) = warp.shadow.disagrees(mask, base)
-        {
-            return Err(violation(mask, lane, own, base));
-        }
-    }
-    *expected = base + 1;
-    if check == Check::Full && !hot.control {
-        warp.shadow.set(mask, base + 1);
-    }
-    Ok(())
-}
-
-#[cold]
-fn strayed(mask: LaneMask, expected: Pc, base: Pc, pc: Pc) -> Bottom {
-    Bottom::new(
-        "safe-act",
-        mask,
-        format!(
-            "active mask {mask:#010x} is made to run instruction {base} (at {pc}; before transformation 6) \
-             but its threads ran straight on to {expected}"
-        ),
-    )
-}
-
-#[cold]
-fn violation(mask: LaneMask, lane: u32, own: Pc, base: Pc) -> Bottom {
-    Bottom::new(
-        "safe-act",
-        1 << lane,
-        format!(
-            "lane {lane} of active mask {mask:#010x} is made to run instruction {base} (before \
-             transformation 6) but its own control flow is at {own}"
-        ),
-    )
 }
 
 /// The lanes for which a predicate operand is true [thr-exec-tt] [thr-exec-ff].

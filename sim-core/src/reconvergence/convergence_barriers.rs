@@ -7,8 +7,9 @@ use sim_frontend::program::Pc;
 
 use super::Cost;
 use super::multi_path::spill;
+use super::paths::{Group, Paths};
 use super::registry::PolicyChoice;
-use super::table::{Event, Group, Paths, Rules};
+use super::table::{Event, Rules};
 
 /// Convergence barriers.
 #[derive(Debug)]
@@ -54,8 +55,14 @@ impl Rules for ConvergenceBarriers {
 
     fn settle(&mut self, paths: &mut Paths, event: Event, slot: usize) {
         let path = paths.slots[slot];
-        let upto =
-            if let Event::Branched(from) | Event::Controlled(from) = event { from + 1 } else { path.pc };
+        // How far the path that ran has come since the last time; others may be what this is about.
+        let upto = match event {
+            Event::Branched(from) | Event::Controlled(from) => from + 1,
+            Event::Stopped | Event::Parked => path.pc,
+            Event::Admitted | Event::Resumed | Event::Memory => {
+                paths.slots.iter().find(|path| path.mask != 0 && path.enabled).map_or(0, |path| path.pc)
+            }
+        };
         let issues = upto.saturating_sub(paths.began);
         for entry in paths.entries.iter_mut().filter(|e| !e.closed && e.arrived != 0) {
             entry.waited = entry.waited.saturating_add(issues);
@@ -79,5 +86,50 @@ impl Rules for ConvergenceBarriers {
 
     fn cost(&self, before: u32, entries: u32) -> Cost {
         spill(before, entries, self.registers, self.spill_cycles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconvergence::paths::NONE;
+
+    /// Threads 0 and 1 wait at 20 for thread 2, which spins from 10 to 14; thread 3 is at a barrier.
+    fn spinning(yield_after: u32) -> (ConvergenceBarriers, Paths, usize) {
+        let mut rules = ConvergenceBarriers { yield_after, registers: 16, spill_cycles: 0 };
+        let mut paths = Paths::default();
+        let entry = paths.open(20, 0, 0b0111, NONE, false);
+        paths.entries[entry].pending = 0b0100;
+        paths.entries[entry].arrived = 0b0011;
+        let parked = paths.place(Group { pc: 900, depth: 0, mask: 0b1000 }, NONE);
+        paths.slots[parked].parked = true;
+        let spins = paths.place(Group { pc: 10, depth: 0, mask: 0b0100 }, entry);
+        rules.settle(&mut paths, Event::Admitted, spins);
+        paths.entries[entry].waited = 0;
+        (rules, paths, spins)
+    }
+
+    #[test]
+    fn threads_leave_a_barrier_after_so_many_issues_of_others() {
+        for (yield_after, rounds) in [(12, Some(3)), (5, Some(1)), (0, None)] {
+            let (mut rules, mut paths, spins) = spinning(yield_after);
+            let left = (1..50).find(|_| {
+                // Five instructions, the last of which branches back.
+                paths.slots[spins].pc = 10;
+                rules.settle(&mut paths, Event::Branched(14), spins);
+                paths.entries[0].arrived == 0
+            });
+            assert_eq!(left, rounds, "yield_after {yield_after}");
+        }
+    }
+
+    #[test]
+    fn who_comes_back_from_a_block_barrier_has_issued_nothing() {
+        let (mut rules, mut paths, spins) = spinning(12);
+        let parked = paths.used().find(|&slot| paths.slots[slot].parked).expect("thread 3");
+        paths.slots[spins].pc = 13;
+        paths.slots[parked].parked = false;
+        rules.settle(&mut paths, Event::Resumed, parked);
+        assert_eq!(paths.entries[0].waited, 3, "three issues of the path that ran, none of the one at 900");
     }
 }

@@ -2,8 +2,8 @@
 //! split a warp, a disable mask, and tokens pushed by injected instructions. Default up to
 //! compute capability 6.x.
 //!
-//! Each of the seventeen rules of →CRS is one function here; [`Warp::step`] chooses the rule as
-//! their side conditions do. The active mask `α` and the disable mask `δ` are bit masks.
+//! Each of the seventeen rules of →CRS is one function here; [`ExecState::bra`] and
+//! [`ExecState::call`] choose among theirs as the side conditions do. The active mask `α` and the disable mask `δ` are bit masks.
 
 use std::sync::Arc;
 

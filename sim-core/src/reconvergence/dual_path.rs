@@ -5,8 +5,9 @@ use sim_frontend::program::Pc;
 
 use super::Cost;
 use super::multi_path::spill;
+use super::paths::{Group, Paths};
 use super::registry::PolicyChoice;
-use super::table::{Event, Group, Paths, Rules};
+use super::table::{Event, Rules};
 
 /// The two paths of the stack's top interleave.
 #[derive(Debug)]

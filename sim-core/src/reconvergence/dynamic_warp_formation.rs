@@ -5,8 +5,9 @@
 use sim_frontend::program::{NO_PC, Pc};
 
 use super::Place;
+use super::paths::{Group, NONE, Paths};
 use super::registry::PolicyChoice;
-use super::table::{Event, Group, NONE, Paths, Rules};
+use super::table::{Event, Rules};
 
 /// The paper's schedulers, in the order of the parameter's values.
 pub const SCHEDULERS: &[&str] = &["DMaj", "DMin", "DTime", "DPdPri", "DPC"];

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 
 use sim_frontend::program::{NO_PC, Pc};
 
-use super::table::{Event, Group, NONE, Path, Paths, Rules};
+use super::paths::{Group, NONE, Path, Paths};
+use super::table::{Event, Rules};
 
 /// The order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

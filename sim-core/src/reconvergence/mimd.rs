@@ -11,7 +11,7 @@ use sim_memory::vocabulary::LaneMask;
 use super::Corruption;
 use super::plan::Plan;
 use super::registry::PolicyChoice;
-use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId};
+use super::{Cost, Holding, LaneTargets, Lanes, Reconvergence, SplitId};
 use crate::error::Bottom;
 
 const LANES: usize = 32;
@@ -129,17 +129,6 @@ impl Reconvergence for Mimd {
             thread.live = false;
         }
         Ok(self.cost(split))
-    }
-
-    fn injected(
-        &mut self,
-        _split: SplitId,
-        lanes: LaneMask,
-        instruction: Injected,
-        _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
-        // Programs for this policy have the untransformed control flow.
-        Err(Bottom::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
     }
 
     fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {

@@ -12,6 +12,7 @@ pub mod dynamic_warp_formation;
 pub mod lowest_first;
 pub mod mimd;
 pub mod multi_path;
+pub mod paths;
 pub mod pdom_stack;
 pub mod plan;
 pub mod registry;
@@ -289,14 +290,17 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// The split met an instruction of transformation 6; `lanes` are those whose guard is true.
     ///
     /// # Errors
-    /// `⊥` where the policy's rules have no transition.
+    /// `⊥` where the policy's rules have no transition: policies with untransformed control flow
+    /// have none at all.
     fn injected(
         &mut self,
-        split: SplitId,
+        _split: SplitId,
         lanes: LaneMask,
         instruction: Injected,
-        touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom>;
+        _touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Bottom> {
+        Err(Bottom::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
+    }
 
     /// Every thread of the warp that the policy holds, each once: in splits, and waiting for
     /// others.

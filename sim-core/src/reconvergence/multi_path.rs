@@ -6,8 +6,9 @@
 use sim_frontend::program::Pc;
 
 use super::Cost;
+use super::paths::{Group, Path, Paths};
 use super::registry::PolicyChoice;
-use super::table::{Event, Group, Path, Paths, Rules};
+use super::table::{Event, Rules};
 
 /// Bytes of one entry in spill memory: masks, addresses, parent (assumed).
 pub const ENTRY_BYTES: u32 = 16;
@@ -40,11 +41,6 @@ pub fn spill(before: u32, entries: u32, room: u32, cycles: u32) -> Cost {
     Cost { cycles: moved * cycles, spilled_bytes: moved * ENTRY_BYTES, entries }
 }
 
-/// Paths that wait for the same others.
-fn siblings(a: &Path, b: &Path) -> bool {
-    a.entry == b.entry && a.depth == b.depth
-}
-
 impl Rules for MultiPath {
     fn diverged(&mut self, paths: &mut Paths, slot: usize, _pc: Pc, groups: &[Group], join: Option<Pc>) {
         paths.diverge(slot, groups, join, false);
@@ -57,7 +53,7 @@ impl Rules for MultiPath {
     fn settle(&mut self, paths: &mut Paths, _event: Event, _slot: usize) {
         paths.meet();
         if self.early {
-            paths.merge(siblings);
+            paths.merge(Path::is_sibling);
         }
         // The oldest first, so that none is left behind.
         let mut oldest: Vec<(u64, usize)> =
@@ -67,11 +63,41 @@ impl Rules for MultiPath {
         paths.enable_only(|slot, _| oldest.iter().any(|&(_, chosen)| chosen == slot));
         for (_, slot) in oldest {
             let early = self.early;
-            paths.slots[slot].stop = paths.next_meeting(slot, |a, b| early && siblings(a, b));
+            paths.slots[slot].stop = paths.next_meeting(slot, |a, b| early && a.is_sibling(b));
         }
     }
 
     fn cost(&self, before: u32, entries: u32) -> Cost {
         spill(before, entries, self.table, self.spill_cycles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::registry::Kind;
+    use super::super::table::Table;
+    use super::super::{LaneTargets, Reconvergence, Targets};
+    use super::*;
+
+    #[test]
+    fn only_what_the_table_grows_by_is_spilled() {
+        let choice = PolicyChoice::parse("multi_path:entries=2,spill_cycles=3").expect("a policy");
+        let Kind::Table(rules) = choice.info().kind else { panic!("a table") };
+        let mut table = Table::with(rules(&choice), 1);
+        let mut touched = Vec::new();
+        table.admit(0, 0, 0b1111, &Arc::default(), &mut touched);
+        let mut to = [0; 32];
+        to[..4].copy_from_slice(&[10, 20, 30, 40]);
+        let targets = LaneTargets { lanes: 0b1111, targets: Targets::PerLane(&to), call: false };
+        let cost = table.branched(0, &targets, &mut touched).expect("no rule against it");
+        assert_eq!((cost.entries, cost.cycles, cost.spilled_bytes), (4, 6, 32), "two of four go");
+        let stopped = table.arrived(0, &mut touched);
+        assert_eq!(
+            (stopped.entries, stopped.cycles, stopped.spilled_bytes),
+            (4, 0, 0),
+            "they are out already"
+        );
     }
 }

@@ -17,9 +17,8 @@ use super::Corruption;
 use super::multi_path::spill;
 use super::plan::Plan;
 use super::registry::PolicyChoice;
-use super::returns::Returns;
-use super::table::Group;
-use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId};
+use super::returns::{Group, Returns};
+use super::{Cost, Holding, LaneTargets, Reconvergence, SplitId};
 use crate::error::Bottom;
 
 /// A place in a program: an address, and the calls a thread is in there.
@@ -127,16 +126,6 @@ impl PdomStack {
         self.groups = groups;
         self.settle(warp, before)
     }
-
-    fn group(&mut self, warp: usize, lanes: LaneMask, to: impl Fn(u32) -> Pc) {
-        for lane in Lanes(lanes) {
-            let (pc, depth) = (to(lane), self.warps[warp].returns.depth(lane));
-            match self.groups.iter_mut().find(|group| group.pc == pc && group.depth == depth) {
-                Some(group) => group.mask |= 1 << lane,
-                None => self.groups.push(Group { pc, depth, mask: 1 << lane }),
-            }
-        }
-    }
 }
 
 impl Reconvergence for PdomStack {
@@ -220,8 +209,8 @@ impl Reconvergence for PdomStack {
             self.warps[warp].returns.call(to.lanes, pc + 1);
         }
         self.groups.clear();
-        self.group(warp, to.lanes, |lane| to.targets.of(lane));
-        self.group(warp, mask & !to.lanes, |_| pc + 1);
+        self.warps[warp].returns.groups(to.lanes, |lane| to.targets.of(lane), &mut self.groups);
+        self.warps[warp].returns.groups(mask & !to.lanes, |_| pc + 1, &mut self.groups);
         Ok(self.moved(warp, to.call && to.lanes != 0))
     }
 
@@ -235,8 +224,8 @@ impl Reconvergence for PdomStack {
         let Some(Entry { pc, mask, .. }) = self.sync(warp) else { return Ok(Cost::default()) };
         let targets = self.warps[warp].returns.ret(lanes)?;
         self.groups.clear();
-        self.group(warp, lanes, |lane| targets[lane as usize]);
-        self.group(warp, mask & !lanes, |_| pc + 1);
+        self.warps[warp].returns.groups(lanes, |lane| targets[lane as usize], &mut self.groups);
+        self.warps[warp].returns.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
         Ok(self.moved(warp, false))
     }
 
@@ -255,16 +244,6 @@ impl Reconvergence for PdomStack {
             *top = Entry { pc: pc + 1, mask: mask & !lanes, ..*top };
         }
         Ok(self.settle(warp, before))
-    }
-
-    fn injected(
-        &mut self,
-        _split: SplitId,
-        lanes: LaneMask,
-        instruction: Injected,
-        _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
-        Err(Bottom::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
     }
 
     fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {

@@ -1,8 +1,9 @@
 //! What policies know of a program before it runs: where control flow meets again (immediate
 //! post-dominators), which basic block an instruction lies in, and the blocks' priorities.
 
-use sim_frontend::lower::cfg::{Graph, dominators, reverse};
-use sim_frontend::program::{ControlFlow, NO_PC, OpClass, Pc, Program};
+use sim_frontend::lower::cfg::{Graph, components, dominators, one_trip, reverse};
+use sim_frontend::program::{ControlFlow, NO_PC, Pc, Program};
+use sim_frontend::program_flow::{ends_block, successors};
 
 /// The plan of one program.
 #[derive(Clone, Debug, Default)]
@@ -96,22 +97,10 @@ impl Plan {
             return;
         }
         let inside = first..end;
-        // Where a thread that takes a token of its own may go on: known only as it runs.
-        let pushed: Vec<Pc> = inside
-            .clone()
-            .filter(|&pc| {
-                matches!(
-                    program.ops[pc as usize].class,
-                    OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn
-                )
-            })
-            .map(|pc| program.ops[pc as usize].target)
-            .filter(|target| inside.contains(target))
-            .collect();
         let mut leader = vec![false; (end - first) as usize + 1];
         leader[0] = true;
         for pc in inside.clone() {
-            let (targets, _) = successors(program, pc, first, end, &pushed);
+            let (targets, _) = successors(program, pc, &inside);
             if ends_block(program, pc) {
                 leader[(pc + 1 - first) as usize] = true;
                 targets.iter().for_each(|&target| leader[(target - first) as usize] = true);
@@ -124,7 +113,7 @@ impl Plan {
         let mut graph: Graph = vec![Vec::new(); over + 1];
         for (block, &start) in starts.iter().enumerate() {
             let after = starts.get(block + 1).copied().unwrap_or(end);
-            let (targets, leaves) = successors(program, after - 1, first, end, &pushed);
+            let (targets, leaves) = successors(program, after - 1, &inside);
             let mut to: Vec<usize> = targets.into_iter().map(block_of).collect();
             if leaves {
                 to.push(over);
@@ -138,7 +127,7 @@ impl Plan {
         }
         let join = dominators(&reverse(&graph), over);
         let mut order = Vec::new();
-        loops_together(&graph, &vec![true; over + 1], 0, &mut order);
+        loops_together(&graph, 0, &mut order);
         for (place, &block) in order.iter().enumerate() {
             if let Some(&start) = starts.get(block) {
                 for pc in start..self.block_end[start as usize] {
@@ -177,78 +166,15 @@ impl Plan {
     }
 }
 
-fn ends_block(program: &Program, pc: Pc) -> bool {
-    use OpClass as C;
-    matches!(
-        program.ops[pc as usize].class,
-        C::Branch | C::BranchIndirect | C::Return | C::Exit | C::Trap | C::Sync | C::Break
-    )
-}
-
-/// Where control goes from `pc` within the function, and whether it may leave it.
-fn successors(program: &Program, pc: Pc, first: Pc, end: Pc, pushed: &[Pc]) -> (Vec<Pc>, bool) {
-    use OpClass as C;
-    let op = &program.ops[pc as usize];
-    let always = op.guard == sim_frontend::program::Pred::TRUE;
-    let mut to = Vec::new();
-    let mut leaves = false;
-    match op.class {
-        C::Branch => to.push(op.target),
-        C::BranchIndirect => match program.tables.get(op.imm as usize).filter(|_| op.imm >= 0) {
-            Some(table) => to.extend(table),
-            // Any address of the function.
-            None => {
-                to.extend(first..end);
-                leaves = true;
-            }
-        },
-        C::Return | C::Exit | C::Trap => leaves = true,
-        C::Sync | C::Break => {
-            to.extend(pushed);
-            leaves = true;
+/// The nodes reachable from `entry`, in topological order of the strongly connected components; each
+/// of these from the node it is entered by, likewise.
+fn loops_together(graph: &Graph, entry: usize, out: &mut Vec<usize>) {
+    for (head, members) in components(graph, entry) {
+        if members.len() == 1 {
+            out.push(head);
+        } else {
+            loops_together(&one_trip(graph, head, &members), head, out);
         }
-        _ => {}
-    }
-    if !always || !ends_block(program, pc) {
-        to.push(pc + 1);
-    }
-    leaves |= to.iter().any(|target| !(first..end).contains(target));
-    to.retain(|target| (first..end).contains(target));
-    (to, leaves)
-}
-
-/// The nodes `inside` that are reachable from `entry`, in topological order of the strongly
-/// connected components; each of these from the node it is entered by, likewise.
-fn loops_together(graph: &Graph, inside: &[bool], entry: usize, out: &mut Vec<usize>) {
-    let mut within: Graph = graph.clone();
-    for (node, successors) in within.iter_mut().enumerate() {
-        successors.retain(|&to| inside[node] && inside[to]);
-    }
-    let order = sim_frontend::lower::cfg::reverse_post_order(&within, entry);
-    let backward = reverse(&within);
-    let mut left = vec![false; graph.len()];
-    order.iter().for_each(|&node| left[node] = true);
-    for node in order {
-        if !left[node] {
-            continue;
-        }
-        let mut component = vec![false; graph.len()];
-        let mut open = vec![node];
-        let mut size = 0;
-        while let Some(at) = open.pop() {
-            if std::mem::take(&mut left[at]) {
-                component[at] = true;
-                size += 1;
-                open.extend(&backward[at]);
-            }
-        }
-        if size == 1 {
-            out.push(node);
-            continue;
-        }
-        let mut inner = within.clone();
-        inner.iter_mut().for_each(|successors| successors.retain(|&to| to != node));
-        loops_together(&inner, &component, node, out);
     }
 }
 
@@ -262,7 +188,7 @@ mod tests {
         let graph =
             vec![vec![1], vec![2, 5], vec![3, 4], vec![4], vec![1], vec![6, 7], vec![7, 8], vec![6], vec![]];
         let mut order = Vec::new();
-        loops_together(&graph, &[true; 9], 0, &mut order);
+        loops_together(&graph, 0, &mut order);
         assert_eq!(order.len(), 9);
         let place = |node| order.iter().position(|&n| n == node).expect("it is there");
         for (before, after) in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (5, 7), (6, 8), (7, 8)] {

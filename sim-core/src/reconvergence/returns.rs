@@ -1,11 +1,23 @@
 //! The return stacks of a warp's threads, for the policies that run the untransformed control
-//! flow: each thread knows by itself where it goes back to.
+//! flow: each thread knows by itself where it goes back to. Threads that go to one address in the
+//! same depth of calls are a group.
 
 use sim_frontend::program::{NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
 use super::Lanes;
 use crate::error::Bottom;
+
+/// Threads that go to one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The address.
+    pub pc: Pc,
+    /// Calls they are in there.
+    pub depth: u32,
+    /// Which.
+    pub mask: LaneMask,
+}
 
 /// One stack a thread.
 #[derive(Clone, Debug, Default)]
@@ -42,5 +54,17 @@ impl Returns {
     /// Calls a thread is in.
     pub fn depth(&self, lane: u32) -> u32 {
         self.0.get(lane as usize).map_or(0, |stack| stack.len() as u32)
+    }
+
+    /// `lanes` by the address each goes to and the calls it is in, the group of the lowest lane first,
+    /// after those that are in `out`.
+    pub fn groups(&self, lanes: LaneMask, to: impl Fn(u32) -> Pc, out: &mut Vec<Group>) {
+        for lane in Lanes(lanes) {
+            let (pc, depth) = (to(lane), self.depth(lane));
+            match out.iter_mut().find(|group| group.pc == pc && group.depth == depth) {
+                Some(group) => group.mask |= 1 << lane,
+                None => out.push(Group { pc, depth, mask: 1 << lane }),
+            }
+        }
     }
 }

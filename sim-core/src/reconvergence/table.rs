@@ -1,6 +1,5 @@
-//! A table of paths per warp, for the policies that keep more than one of them: where each path
-//! is, who it waits for, and which of them may issue. What distinguishes the policies is in their
-//! [`Rules`]; this file moves threads, keeps their return addresses and loses none of them.
+//! A table of paths per warp as a policy, for those that keep more than one path: what distinguishes
+//! them is in their [`Rules`]; this file tells these what happened and makes their answer known.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -8,289 +7,14 @@ use std::sync::Arc;
 use sim_frontend::program::{ControlFlow, NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
-#[cfg(test)]
-use super::Corruption;
 use super::lowest_first::{LowestFirst, Order};
+use super::paths::{Group, NONE, PATHS, Path, Paths};
 use super::plan::Plan;
 use super::registry::{Kind, PolicyChoice};
-use super::returns::Returns;
-use super::{Cost, Holding, Injected, LaneTargets, Lanes, Place, Reconvergence, SplitId};
+#[cfg(test)]
+use super::{Corruption, paths::Entry};
+use super::{Cost, Holding, LaneTargets, Lanes, Place, Reconvergence, SplitId};
 use crate::error::Bottom;
-
-/// Paths a warp can have: one a lane.
-pub const PATHS: usize = 32;
-
-/// No reconvergence entry.
-pub const NONE: usize = usize::MAX;
-
-/// Threads of one warp that run together.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Path {
-    /// Their next instruction.
-    pub pc: Pc,
-    /// Function calls they are in.
-    pub depth: u32,
-    /// Which they are; empty: there is no such path.
-    pub mask: LaneMask,
-    /// They wait at a barrier or collective.
-    pub parked: bool,
-    /// The policy lets the scheduler issue them.
-    pub enabled: bool,
-    /// The address before which the policy wants to be asked again.
-    pub stop: Pc,
-    /// Where they wait for others: index into [`Paths::entries`], or [`NONE`].
-    pub entry: usize,
-    /// The branch at which they wait for the other warps of their block, or [`NO_PC`].
-    pub held: Pc,
-    /// When the path was made or last had its turn; greater is later.
-    pub turn: u64,
-}
-
-/// A point where paths wait for each other.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// The address.
-    pub join: Pc,
-    /// Calls the threads are in there.
-    pub depth: u32,
-    /// Threads that still have to arrive.
-    pub pending: LaneMask,
-    /// Threads that wait there.
-    pub arrived: LaneMask,
-    /// The entry they belong to once they have met.
-    pub parent: usize,
-    /// Unused, for the next.
-    pub closed: bool,
-    /// Only one path of it at a time may issue.
-    pub serial: bool,
-    /// Issues of the warp since a thread arrived.
-    pub waited: u32,
-}
-
-/// Threads that go to one address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// The address.
-    pub pc: Pc,
-    /// Calls they are in there.
-    pub depth: u32,
-    /// Which.
-    pub mask: LaneMask,
-}
-
-/// The paths of one warp.
-#[derive(Clone, Debug)]
-pub struct Paths {
-    /// By slot.
-    pub slots: [Path; PATHS],
-    /// Points where paths meet.
-    pub entries: Vec<Entry>,
-    /// The block slot.
-    pub block: usize,
-    /// Slots of the paths that the last control instruction made or moved.
-    pub moved: u32,
-    /// What is known of the program.
-    pub plan: Arc<Plan>,
-    /// Where the path that runs began to since the policy was last asked.
-    pub began: Pc,
-    returns: Returns,
-    turns: u64,
-}
-
-impl Default for Paths {
-    fn default() -> Self {
-        Self {
-            slots: [Path { entry: NONE, stop: NO_PC, held: NO_PC, ..Path::default() }; PATHS],
-            entries: Vec::new(),
-            block: 0,
-            moved: 0,
-            plan: Arc::default(),
-            began: 0,
-            returns: Returns::default(),
-            turns: 0,
-        }
-    }
-}
-
-impl Paths {
-    /// Slots that hold a path, one bit each.
-    pub fn occupied(&self) -> u32 {
-        self.slots.iter().enumerate().fold(0u32, |bits, (i, p)| bits | u32::from(p.mask != 0) << i)
-    }
-
-    /// Slots that hold a path.
-    pub fn used(&self) -> impl Iterator<Item = usize> + use<> {
-        Lanes(self.occupied()).map(|slot| slot as usize)
-    }
-
-    /// Slots that hold a path which does not wait at a barrier or collective.
-    pub fn running(&self) -> impl Iterator<Item = usize> + use<> {
-        let runs = |path: &Path| path.mask != 0 && !path.parked;
-        let used = self.slots.iter().enumerate().fold(0u32, |bits, (i, p)| bits | u32::from(runs(p)) << i);
-        Lanes(used).map(|slot| slot as usize)
-    }
-
-    /// A number greater than any before.
-    pub fn next_turn(&mut self) -> u64 {
-        self.turns += 1;
-        self.turns
-    }
-
-    /// Makes a path; there is room, since each has a lane of its own.
-    pub fn place(&mut self, group: Group, entry: usize) -> usize {
-        let slot = self.slots.iter().position(|path| path.mask == 0).unwrap_or(0);
-        self.put(slot, group, entry);
-        slot
-    }
-
-    fn put(&mut self, slot: usize, Group { pc, depth, mask }: Group, entry: usize) {
-        let turn = self.next_turn();
-        self.slots[slot] =
-            Path { pc, depth, mask, parked: false, enabled: false, stop: NO_PC, entry, held: NO_PC, turn };
-        self.moved |= 1 << slot;
-    }
-
-    /// `groups` take the place of the path at `slot`, without waiting for each other.
-    pub fn scatter(&mut self, slot: usize, groups: &[Group], entry: usize) {
-        self.slots[slot].mask = 0;
-        for (i, &group) in groups.iter().enumerate() {
-            if i == 0 { self.put(slot, group, entry) } else { _ = self.place(group, entry) }
-        }
-    }
-
-    /// `groups` take the place of the path at `slot` and meet at `join`, if there is such a point
-    /// and they do not already wait for others there.
-    pub fn diverge(&mut self, slot: usize, groups: &[Group], join: Option<Pc>, serial: bool) -> usize {
-        let Path { depth, mask, entry, .. } = self.slots[slot];
-        let entry = match join {
-            Some(join) if !self.meets_at(entry, join, depth) => self.open(join, depth, mask, entry, serial),
-            _ => entry,
-        };
-        self.scatter(slot, groups, entry);
-        entry
-    }
-
-    fn meets_at(&self, entry: usize, join: Pc, depth: u32) -> bool {
-        self.entries.get(entry).is_some_and(|e| e.join == join && e.depth == depth)
-    }
-
-    /// A point where `mask` will meet.
-    pub fn open(&mut self, join: Pc, depth: u32, mask: LaneMask, parent: usize, serial: bool) -> usize {
-        let entry =
-            Entry { join, depth, pending: mask, arrived: 0, parent, closed: false, serial, waited: 0 };
-        match self.entries.iter().position(|entry| entry.closed) {
-            Some(free) => {
-                self.entries[free] = entry;
-                free
-            }
-            None => {
-                self.entries.push(entry);
-                self.entries.len() - 1
-            }
-        }
-    }
-
-    /// Paths that have come to where they meet others wait there; those that are complete go on.
-    pub fn meet(&mut self) {
-        loop {
-            let mut changed = false;
-            for slot in self.running() {
-                let Path { pc, depth, mask, entry, .. } = self.slots[slot];
-                let Some(at) = self.entries.get_mut(entry) else { continue };
-                if depth < at.depth {
-                    // They left the function by another way than through the join.
-                    at.pending &= !mask;
-                    self.slots[slot].entry = at.parent;
-                    changed = true;
-                } else if pc == at.join && depth == at.depth {
-                    at.pending &= !mask;
-                    at.arrived |= mask;
-                    at.waited = 0;
-                    self.slots[slot].mask = 0;
-                    changed = true;
-                }
-            }
-            for entry in 0..self.entries.len() {
-                if !self.entries[entry].closed && self.entries[entry].pending == 0 {
-                    self.release(entry);
-                    self.entries[entry].closed = true;
-                    changed = true;
-                }
-            }
-            if !changed {
-                return;
-            }
-        }
-    }
-
-    /// The threads that wait at `entry` go on; those still on their way meet later.
-    pub fn release(&mut self, entry: usize) {
-        let Entry { join, depth, arrived, parent, .. } = self.entries[entry];
-        self.entries[entry].arrived = 0;
-        self.entries[entry].waited = 0;
-        if arrived != 0 {
-            self.place(Group { pc: join, depth, mask: arrived }, parent);
-        }
-    }
-
-    /// Joins paths that run and agree by `same`; the lower slot stays.
-    pub fn merge(&mut self, same: impl Fn(&Path, &Path) -> bool) {
-        for slot in self.running() {
-            for other in self.running().filter(|&other| other > slot) {
-                let (a, b) = (self.slots[slot], self.slots[other]);
-                if a.mask != 0 && b.mask != 0 && a.pc == b.pc && same(&a, &b) {
-                    self.slots[slot].mask |= b.mask;
-                    self.slots[slot].turn = a.turn.min(b.turn);
-                    self.slots[other].mask = 0;
-                }
-            }
-        }
-    }
-
-    /// Lets exactly the paths of `chosen` issue.
-    pub fn enable_only(&mut self, mut chosen: impl FnMut(usize, &Path) -> bool) {
-        for (slot, path) in self.slots.iter_mut().enumerate() {
-            path.enabled = path.mask != 0 && !path.parked && chosen(slot, path);
-        }
-    }
-
-    /// The address above `path`'s at which another path that runs stands, or where its own entry
-    /// meets: the policy must be asked there.
-    pub fn next_meeting(&self, slot: usize, same: impl Fn(&Path, &Path) -> bool) -> Pc {
-        let path = &self.slots[slot];
-        let join = self.entries.get(path.entry).filter(|e| e.depth == path.depth).map(|e| e.join);
-        self.running()
-            .filter(|&other| other != slot)
-            .filter(|&other| same(path, &self.slots[other]))
-            .map(|other| self.slots[other].pc)
-            .chain(join)
-            .filter(|&pc| pc > path.pc)
-            .min()
-            .unwrap_or(NO_PC)
-    }
-
-    /// Paths and entries in use: what the policy's table holds.
-    pub fn size(&self) -> u32 {
-        (self.used().count() + self.entries.iter().filter(|entry| !entry.closed).count()) as u32
-    }
-
-    fn end(&mut self, lanes: LaneMask) {
-        for entry in &mut self.entries {
-            entry.pending &= !lanes;
-        }
-    }
-
-    /// Lanes by address and depth, the group of the lowest lane first.
-    fn groups(&self, lanes: LaneMask, to: impl Fn(u32) -> Pc, out: &mut Vec<Group>) {
-        for lane in Lanes(lanes) {
-            let (pc, depth) = (to(lane), self.returns.depth(lane));
-            match out.iter_mut().find(|group| group.pc == pc && group.depth == depth) {
-                Some(group) => group.mask |= 1 << lane,
-                None => out.push(Group { pc, depth, mask: 1 << lane }),
-            }
-        }
-    }
-}
 
 /// Why a policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -435,8 +159,11 @@ impl Table {
             }
         }
         self.show(warp, touched);
-        self.warps[warp].moved = 0;
-        self.rules.cost(0, self.warps[warp].size())
+        let paths = &mut self.warps[warp];
+        paths.moved = 0;
+        let size = paths.size();
+        let before = std::mem::replace(&mut paths.charged, size);
+        self.rules.cost(before, size)
     }
 
     /// Makes known what a warp's paths are now.
@@ -461,7 +188,6 @@ impl Table {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
         let groups = std::mem::take(&mut self.groups);
         let paths = &mut self.warps[warp];
-        let before = paths.size();
         let Path { pc, entry, .. } = paths.slots[slot];
         match groups.as_slice() {
             [] => paths.slots[slot].mask = 0,
@@ -477,8 +203,7 @@ impl Table {
         }
         self.groups = groups;
         let event = if kind == Moved::Branched { Event::Branched(pc) } else { Event::Controlled(pc) };
-        let cost = self.settle(warp, event, slot, touched);
-        self.rules.cost(before, cost.entries)
+        self.settle(warp, event, slot, touched)
     }
 }
 
@@ -518,6 +243,7 @@ impl Reconvergence for Table {
         paths.entries.clear();
         paths.returns.clear();
         paths.turns = 0;
+        paths.charged = 0;
         paths.plan = Arc::clone(plan);
         paths.slots.iter_mut().for_each(|path| (path.mask, path.held) = (0, NO_PC));
         paths.place(Group { pc: plan.entry, depth: 0, mask: lanes }, NONE);
@@ -568,8 +294,8 @@ impl Reconvergence for Table {
             paths.returns.call(to.lanes, pc + 1);
         }
         self.groups.clear();
-        paths.groups(to.lanes, |lane| to.targets.of(lane), &mut self.groups);
-        paths.groups(mask & !to.lanes, |_| pc + 1, &mut self.groups);
+        paths.returns.groups(to.lanes, |lane| to.targets.of(lane), &mut self.groups);
+        paths.returns.groups(mask & !to.lanes, |_| pc + 1, &mut self.groups);
         let kind = match to.call {
             true if to.lanes != 0 => Moved::Called,
             true => Moved::Left,
@@ -590,8 +316,8 @@ impl Reconvergence for Table {
         let Path { pc, mask, .. } = paths.slots[slot];
         let targets = paths.returns.ret(lanes)?;
         self.groups.clear();
-        paths.groups(lanes, |lane| targets[lane as usize], &mut self.groups);
-        paths.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
+        paths.returns.groups(lanes, |lane| targets[lane as usize], &mut self.groups);
+        paths.returns.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
         Ok(self.moved(split, Moved::Left, touched))
     }
 
@@ -607,18 +333,8 @@ impl Reconvergence for Table {
         let Path { pc, mask, .. } = paths.slots[slot];
         paths.end(lanes);
         self.groups.clear();
-        paths.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
+        paths.returns.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
         Ok(self.moved(split, Moved::Left, touched))
-    }
-
-    fn injected(
-        &mut self,
-        _split: SplitId,
-        lanes: LaneMask,
-        instruction: Injected,
-        _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
-        Err(Bottom::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
     }
 
     fn parked(&mut self, split: SplitId, touched: &mut Vec<SplitId>) {

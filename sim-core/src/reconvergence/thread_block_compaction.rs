@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use sim_frontend::program::{NO_PC, Pc};
 
-use super::table::{Event, Group, NONE, Path, Paths, Rules};
+use super::paths::{Group, NONE, Path, Paths};
+use super::table::{Event, Rules};
 
 /// An entry of a block's stack.
 #[derive(Clone, Copy, Debug)]

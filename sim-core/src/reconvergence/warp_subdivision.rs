@@ -7,8 +7,9 @@ use sim_memory::vocabulary::LaneMask;
 
 use super::Cost;
 use super::multi_path::spill;
+use super::paths::{Group, Path, Paths};
 use super::registry::PolicyChoice;
-use super::table::{Event, Group, Path, Paths, Rules};
+use super::table::{Event, Rules};
 
 /// Splits of a warp issue by themselves.
 #[derive(Debug)]
@@ -31,11 +32,6 @@ impl WarpSubdivision {
     }
 }
 
-/// Paths that wait for the same others.
-fn siblings(a: &Path, b: &Path) -> bool {
-    a.entry == b.entry && a.depth == b.depth
-}
-
 impl Rules for WarpSubdivision {
     fn diverged(&mut self, paths: &mut Paths, slot: usize, pc: Pc, groups: &[Group], join: Option<Pc>) {
         // A long way to the join would keep threads apart that could run together.
@@ -50,12 +46,12 @@ impl Rules for WarpSubdivision {
 
     fn settle(&mut self, paths: &mut Paths, _event: Event, _slot: usize) {
         paths.meet();
-        paths.merge(siblings);
+        paths.merge(Path::is_sibling);
         // Of a join that was not subdivided one path at a time runs: the one begun last.
         let chosen = paths.running().fold(0u32, |bits, slot| bits | u32::from(has_turn(paths, slot)) << slot);
         paths.enable_only(|slot, _| chosen >> slot & 1 == 1);
         for slot in paths.running() {
-            paths.slots[slot].stop = paths.next_meeting(slot, siblings);
+            paths.slots[slot].stop = paths.next_meeting(slot, Path::is_sibling);
         }
     }
 

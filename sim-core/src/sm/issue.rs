@@ -284,7 +284,7 @@ impl<P: Reconvergence> Sm<P> {
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
         let unit = usize::from(hot.unit);
         let class = hot.class;
-        let hot_control = hot.control;
+        let control = hot.control;
         let mut earliest = now + 1;
         let mut occupancy = u32::from(hot.initiation);
         let mut parked = None;
@@ -323,8 +323,7 @@ impl<P: Reconvergence> Sm<P> {
                 self.after_rare(split, now, 1);
                 return Ok(());
             }
-            Step::Control(cost) => {
-                self.resident.charge.add(cost);
+            Step::Control => {
                 earliest = now + Cycle::from(self.branch_latency.max(1));
             }
             Step::Sleep(cycles) => {
@@ -354,7 +353,7 @@ impl<P: Reconvergence> Sm<P> {
             None => self.after_issue(split, earliest, now),
         }
         debug_assert_eq!(self.place(split), (scheduler, place));
-        let others = if hot_control { self.branch_latency } else { self.barrier_latency };
+        let others = if control { self.branch_latency } else { self.barrier_latency };
         self.after_rare(split, now, others);
         Ok(())
     }

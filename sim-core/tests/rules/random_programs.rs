@@ -4,22 +4,20 @@
 
 use std::fmt::Write;
 
-/// Splitmix: one number after another from a seed.
-pub struct Numbers(u64);
+use sim_frontend::workload::SplitMix64;
+
+/// One number after another from a seed.
+pub struct Numbers(SplitMix64);
 
 impl Numbers {
     /// Those of a seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+        Self(SplitMix64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d))
     }
 
     /// The next below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % end
+        self.0.next_bits() % end
     }
 }
 

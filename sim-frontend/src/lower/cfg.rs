@@ -84,6 +84,42 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
     idom
 }
 
+/// The strongly connected components of what is reachable from `root`, in topological order: each
+/// with the node it is entered by first, and its members.
+pub fn components(graph: &Graph, root: usize) -> Vec<(usize, Vec<usize>)> {
+    let order = reverse_post_order(graph, root);
+    let backward = reverse(graph);
+    let mut left = vec![false; graph.len()];
+    order.iter().for_each(|&node| left[node] = true);
+    let mut out = Vec::new();
+    for head in order {
+        let mut members = Vec::new();
+        let mut open = vec![head];
+        while let Some(node) = open.pop() {
+            if std::mem::take(&mut left[node]) {
+                members.push(node);
+                open.extend(&backward[node]);
+            }
+        }
+        if !members.is_empty() {
+            out.push((head, members));
+        }
+    }
+    out
+}
+
+/// The edges of a graph among `members`, but for those that lead back to `head`: what is within one
+/// trip round a component.
+pub fn one_trip(graph: &Graph, head: usize, members: &[usize]) -> Graph {
+    let mut inside = vec![false; graph.len()];
+    members.iter().for_each(|&node| inside[node] = true);
+    let mut out = vec![Vec::new(); graph.len()];
+    for &node in members {
+        out[node] = graph[node].iter().copied().filter(|&to| inside[to] && to != head).collect();
+    }
+    out
+}
+
 /// True if `a` dominates `b` by the immediate dominators.
 pub fn dominates(idom: &[Option<usize>], a: usize, b: usize) -> bool {
     let mut at = Some(b);
@@ -164,6 +200,16 @@ mod tests {
         assert_eq!(loops, vec![Loop { header: 1, nodes: vec![1, 2, 3, 4] }]);
         let post = dominators(&reverse(&graph), 5);
         assert_eq!(post[1], Some(4));
+    }
+
+    #[test]
+    fn components_in_topological_order_and_what_is_within_them() {
+        // 0 → 1 ⇄ 2 → 3 → 4 ⟲, with a loop 5 ⇄ 6 that nothing leads to.
+        let graph = vec![vec![1], vec![2], vec![1, 3], vec![4], vec![4], vec![6], vec![5, 1]];
+        let mut found = components(&graph, 0);
+        found.iter_mut().for_each(|(_, members)| members.sort_unstable());
+        assert_eq!(found, vec![(0, vec![0]), (1, vec![1, 2]), (3, vec![3]), (4, vec![4])]);
+        assert_eq!(one_trip(&graph, 1, &[1, 2])[1..3], [vec![2], vec![]]);
     }
 
     #[test]

@@ -15,7 +15,6 @@ pub(super) fn dispatch(func: &Func, uniform: &[bool], note: String) -> Emitted {
     let mut extra = vec![Width::Word, Width::Pred];
     let base = func.regs.len() as u32;
     let (next, hit) = (base, PredOperand::Reg(base + 1, false));
-    extra.truncate(2);
     let word =
         |root, mods| Form { root, dst: ScalarType::U32, ty: ScalarType::U32, dst_reg: 32, src_reg: 32, mods };
     let go = |to: usize, guard: PredOperand| {

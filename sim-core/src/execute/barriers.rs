@@ -1,0 +1,138 @@
+//! Threads at the named barriers of their block (CS §5.5): arrival, completion, threads that end.
+
+use std::sync::Arc;
+
+use sim_frontend::form::BarrierKind;
+use sim_frontend::program::{Extra, Op, Pc, Row};
+use sim_memory::vocabulary::LaneMask;
+
+use super::{Resident, Step, access, guard, read_row, write_pred};
+use crate::barrier::{Arrival, Completed};
+use crate::error::Bottom;
+use crate::grid::Kernel;
+use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+
+impl<P: Reconvergence> Resident<P> {
+    /// `bar` and `barrier` (CS §5.4.2, §5.5): lanes that name different barriers arrive at each
+    /// [thr-barsync] [thr-bararrive] [thr-barred].
+    pub(super) fn barrier(
+        &mut self,
+        kernels: &[Arc<Kernel>],
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        op: &Op,
+        exec: LaneMask,
+    ) -> Result<Step, Bottom> {
+        let Extra::Barrier { kind, reduction } = op.extra else {
+            return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
+        };
+        if exec == 0 {
+            self.advance(split, w)?;
+            return Ok(Step::Done);
+        }
+        let code = &*kernels[self.warps[w].kernel].code;
+        let warp = &self.warps[w];
+        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
+        let predicate = guard(op.psrc[0], &warp.preds);
+        let value = |row: Row, lane: u32| {
+            row.is_some().then(|| read_row(&warp.rows, &code.consts, row)[lane as usize])
+        };
+        let mut groups = std::mem::take(&mut self.groups);
+        for lane in Lanes(exec) {
+            let index = value(op.src[0], lane).unwrap_or(op.imm as u32);
+            let count = value(op.src[1], lane);
+            match groups.iter_mut().find(|g| g.0 == index && g.1 == count) {
+                Some(group) => group.2 |= 1 << lane,
+                None => groups.push((index, count, 1 << lane)),
+            }
+        }
+        let waits = matches!(kind, BarrierKind::Sync | BarrierKind::Red);
+        if !waits {
+            // Who goes on at once has gone on before the barrier completes.
+            self.advance(split, w)?;
+        } else {
+            self.park(split, w);
+            self.waits[split as usize] =
+                groups.iter().fold(0, |bits, g| bits | 1u32.checked_shl(g.0).unwrap_or(0));
+        }
+        let block_slot = self.warps[w].block;
+        let mut completed = std::mem::take(&mut self.completed);
+        for (index, count, lanes) in groups.drain(..) {
+            let Some(block) = self.blocks[block_slot].as_mut() else { continue };
+            let arrival = Arrival {
+                index,
+                count,
+                kind,
+                reduction,
+                split,
+                warp: w,
+                lanes,
+                predicate,
+                pc,
+                counted: whole.unwrap_or(lanes.count_ones()),
+            };
+            let default = block.barrier_default(whole);
+            completed.extend(block.barriers.arrive(arrival, default)?);
+        }
+        self.groups = groups;
+        for barrier in completed.drain(..) {
+            self.complete_barrier(kernels, block_slot, barrier);
+        }
+        self.completed = completed;
+        if !waits {
+            return Ok(Step::Done);
+        }
+        Ok(if self.waits[split as usize] == 0 { Step::Done } else { Step::Parked })
+    }
+
+    /// remBar: the splits that waited go on, with the result of the reduction in their
+    /// registers [bar-rem] [block-endbar].
+    fn complete_barrier(&mut self, kernels: &[Arc<Kernel>], block_slot: usize, barrier: Completed) {
+        for action in &barrier.actions {
+            if action.kind == BarrierKind::Arrive {
+                continue;
+            }
+            let warp = &mut self.warps[action.warp];
+            if let Some(result) = barrier.result {
+                let code = &kernels[warp.kernel].code;
+                let op = &code.program.ops[action.pc as usize];
+                if op.dst[0].is_some() {
+                    for lane in Lanes(action.lanes) {
+                        access::write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
+                    }
+                } else {
+                    write_pred(
+                        &mut warp.preds,
+                        op.pdst[0],
+                        action.lanes,
+                        if result != 0 { u32::MAX } else { 0 },
+                    );
+                }
+            }
+            let waits = &mut self.waits[action.split as usize];
+            *waits &= !1u32.checked_shl(barrier.index).unwrap_or(0);
+            if *waits == 0 {
+                self.resume(action.split);
+            }
+        }
+        if let Some(block) = &mut self.blocks[block_slot] {
+            block.barriers.recycle(barrier.actions);
+        }
+    }
+
+    /// Threads of a block have ended: barriers that wait for all live threads look again.
+    pub(super) fn reevaluate_barriers(&mut self, kernels: &[Arc<Kernel>], block_slot: usize) {
+        let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
+        let completed = match self.blocks[block_slot].as_mut() {
+            Some(block) => {
+                let default = block.barrier_default(whole);
+                block.barriers.reevaluate(default)
+            }
+            None => Vec::new(),
+        };
+        for barrier in completed {
+            self.complete_barrier(kernels, block_slot, barrier);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Where policies regroup threads, and what is checked there: each thread is where its own control
+//! flow is, and in exactly one place.
+
+use sim_frontend::program::{NO_PC, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use super::Resident;
+use crate::error::Bottom;
+use crate::grid::Hot;
+use crate::monitor::Check;
+use crate::reconvergence::{Cost, Lanes, Reconvergence, SplitId};
+use crate::warp::Warp;
+
+impl<P: Reconvergence> Resident<P> {
+    /// The split goes on to the next instruction, where its policy may have a say.
+    pub(super) fn advance(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+        if self.policy.advance(split) { self.arrived(split, w) } else { Ok(()) }
+    }
+
+    /// A data operation brought the split to an address where its policy has a say.
+    ///
+    /// # Errors
+    /// A violated check.
+    #[inline(never)]
+    pub(crate) fn stopped(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+        self.touched.clear();
+        self.charge = Cost::default();
+        self.arrived(split, w)?;
+        self.check_threads(w)
+    }
+
+    /// The split is at an address where its policy joins threads or chooses others.
+    fn arrived(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+        self.hold_shadows(w, None);
+        let cost = self.policy.arrived(split, &mut self.touched);
+        self.charge.add(cost);
+        self.regrouped(split);
+        Ok(())
+    }
+
+    /// The split waits at a barrier or collective.
+    pub(crate) fn park(&mut self, split: SplitId, w: usize) {
+        self.hold_shadows(w, None);
+        self.policy.parked(split, &mut self.touched);
+        self.regrouped(split);
+    }
+
+    /// What a parked split waited for has happened.
+    pub(crate) fn resume(&mut self, split: SplitId) {
+        self.hold_shadows(self.warp_of(split), None);
+        self.policy.resumed(split, &mut self.touched);
+        self.regrouped(split);
+        if !self.touched.contains(&split) {
+            self.touched.push(split);
+        }
+    }
+
+    /// The lanes `done` of a split that waits for memory have their data; true if the policy
+    /// divided it, with the splits that changed in [`Resident::touched`].
+    ///
+    /// # Errors
+    /// A violated check.
+    pub(crate) fn divide(&mut self, split: SplitId, done: LaneMask, idle: bool) -> Result<bool, Bottom> {
+        let w = self.warp_of(split);
+        self.touched.clear();
+        self.hold_shadows(w, None);
+        let Some(cost) = self.policy.memory(split, done, idle, &mut self.touched) else { return Ok(false) };
+        self.charge = cost;
+        self.regrouped(split);
+        self.check_threads(w)?;
+        Ok(true)
+    }
+
+    /// Before the policy regroups threads: each thread's own address is that of the split it ran
+    /// straight on in, counted here instruction by instruction. `done`: a split whose threads'
+    /// addresses its control instruction sets itself.
+    pub(crate) fn hold_shadows(&mut self, w: usize, done: Option<SplitId>) {
+        if self.world.check != Check::Safety || (self.split_shift == 0 && done.is_some()) {
+            return;
+        }
+        if P::FORMS_WARPS && self.policy.spans_blocks() {
+            let block = self.warps[w].block;
+            for other in 0..self.warps.len() {
+                if self.warps[other].resident && self.warps[other].block == block {
+                    self.hold_shadows_of(other, done);
+                }
+            }
+        } else {
+            self.hold_shadows_of(w, done);
+        }
+    }
+
+    fn hold_shadows_of(&mut self, w: usize, done: Option<SplitId>) {
+        let first = self.splits_of(w).start;
+        for own in Lanes(self.policy.in_use(w)) {
+            let split = first + own;
+            let expected = self.expected[split as usize];
+            if expected != NO_PC && Some(split) != done {
+                self.warps[w].shadow.set(self.policy.mask(split), expected);
+            }
+        }
+    }
+
+    /// After it: lanes are compared with their own address at the next instruction.
+    pub(crate) fn regrouped(&mut self, split: SplitId) {
+        if self.world.check != Check::Off {
+            self.changed = true;
+            self.expected[split as usize] = NO_PC;
+            for &other in &self.touched {
+                self.expected[other as usize] = NO_PC;
+            }
+        }
+    }
+
+    /// Each live thread is in exactly one split or waits in exactly one place [safe-split]; with
+    /// every check on, where it is its own address [safe-inact], and the policy's own invariants
+    /// hold.
+    pub(crate) fn check_threads(&mut self, w: usize) -> Result<(), Bottom> {
+        let check = self.world.check;
+        if check == Check::Off {
+            return Ok(());
+        }
+        let warp = &self.warps[w];
+        let (mut held, mut twice, mut astray) = (0u32, 0u32, None);
+        let info = self.kernels.get(warp.kernel).map(|kernel| &kernel.code.program.info);
+        self.policy.threads(w, &mut |holding| {
+            twice |= held & holding.mask;
+            held |= holding.mask;
+            if check == Check::Full && holding.waits {
+                let own = info.and_then(|info| info.get(holding.pc as usize)).filter(|info| !info.injected);
+                let differs = own.and_then(|info| warp.shadow.disagrees(holding.mask, info.base_pc));
+                astray = astray.or(differs.map(|(lane, own)| (lane, own, holding.pc)));
+            }
+        });
+        let live = warp.live();
+        if twice != 0 {
+            return Err(Bottom::new("safe-split", twice, "these threads are in two splits at once"));
+        }
+        if held != live {
+            let (lost, dead) = (live & !held, held & !live);
+            let which = if lost != 0 { lost } else { dead };
+            let reason =
+                if lost != 0 { "no split holds these threads" } else { "a split holds ended threads" };
+            return Err(Bottom::new("safe-split", which, format!("{reason} ({which:#x})")));
+        }
+        if let Some((lane, own, pc)) = astray {
+            return Err(Bottom::new(
+                "safe-inact",
+                1 << lane,
+                format!("lane {lane} waits to go on at {pc} but its own control flow is at {own}"),
+            ));
+        }
+        if check == Check::Full && live != 0 { self.policy.invariants(w) } else { Ok(()) }
+    }
+}
+
+/// Compares shadow pcs where the check asks for it, and keeps them in straight-line code.
+#[inline(always)]
+pub(crate) fn check_split(
+    warp: &mut Warp,
+    expected: &mut Pc,
+    hot: &Hot,
+    pc: Pc,
+    mask: LaneMask,
+    check: Check,
+) -> Result<(), Bottom> {
+    let base = hot.base_pc;
+    if *expected == NO_PC {
+        if hot.injected {
+            // Invisible to the threads: their own addresses stand.
+            return Ok(());
+        }
+        if let Some((lane, own)) = warp.shadow.disagrees(mask, base) {
+            return Err(violation(mask, lane, own, base));
+        }
+    } else {
+        if hot.injected {
+            // The straight line that ended here is the threads' own.
+            warp.shadow.set(mask, *expected);
+            *expected = NO_PC;
+            return Ok(());
+        }
+        if *expected != base {
+            return Err(strayed(mask, *expected, base, pc));
+        }
+        if check == Check::Full
+            && let Some((lane, own)) = warp.shadow.disagrees(mask, base)
+        {
+            return Err(violation(mask, lane, own, base));
+        }
+    }
+    *expected = base + 1;
+    if check == Check::Full && !hot.control {
+        warp.shadow.set(mask, base + 1);
+    }
+    Ok(())
+}
+
+#[cold]
+fn strayed(mask: LaneMask, expected: Pc, base: Pc, pc: Pc) -> Bottom {
+    Bottom::new(
+        "safe-act",
+        mask,
+        format!(
+            "active mask {mask:#010x} is made to run instruction {base} (at {pc}; before transformation 6) \
+             but its threads ran straight on to {expected}"
+        ),
+    )
+}
+
+#[cold]
+fn violation(mask: LaneMask, lane: u32, own: Pc, base: Pc) -> Bottom {
+    Bottom::new(
+        "safe-act",
+        1 << lane,
+        format!(
+            "lane {lane} of active mask {mask:#010x} is made to run instruction {base} (before \
+             transformation 6) but its own control flow is at {own}"
+        ),
+    )
+}

@@ -1,0 +1,276 @@
+//! The paths of a warp: where each is, who it waits for, and which may issue. Moves threads and loses
+//! none of them.
+
+use std::sync::Arc;
+
+use sim_frontend::program::{NO_PC, Pc};
+use sim_memory::vocabulary::LaneMask;
+
+use super::Lanes;
+use super::plan::Plan;
+pub use super::returns::Group;
+use super::returns::Returns;
+
+/// Paths a warp can have: one a lane.
+pub const PATHS: usize = 32;
+
+/// No reconvergence entry.
+pub const NONE: usize = usize::MAX;
+
+/// Threads of one warp that run together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Path {
+    /// Their next instruction.
+    pub pc: Pc,
+    /// Function calls they are in.
+    pub depth: u32,
+    /// Which they are; empty: there is no such path.
+    pub mask: LaneMask,
+    /// They wait at a barrier or collective.
+    pub parked: bool,
+    /// The policy lets the scheduler issue them.
+    pub enabled: bool,
+    /// The address before which the policy wants to be asked again.
+    pub stop: Pc,
+    /// Where they wait for others: index into [`Paths::entries`], or [`NONE`].
+    pub entry: usize,
+    /// The branch at which they wait for the other warps of their block, or [`NO_PC`].
+    pub held: Pc,
+    /// When the path was made or last had its turn; greater is later.
+    pub turn: u64,
+}
+
+impl Path {
+    /// True if both wait for the same others.
+    pub fn is_sibling(&self, other: &Self) -> bool {
+        self.entry == other.entry && self.depth == other.depth
+    }
+}
+
+/// A point where paths wait for each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The address.
+    pub join: Pc,
+    /// Calls the threads are in there.
+    pub depth: u32,
+    /// Threads that still have to arrive.
+    pub pending: LaneMask,
+    /// Threads that wait there.
+    pub arrived: LaneMask,
+    /// The entry they belong to once they have met.
+    pub parent: usize,
+    /// Unused, for the next.
+    pub closed: bool,
+    /// Only one path of it at a time may issue.
+    pub serial: bool,
+    /// Issues of the warp since a thread arrived.
+    pub waited: u32,
+}
+
+/// The paths of one warp.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    /// By slot.
+    pub slots: [Path; PATHS],
+    /// Points where paths meet.
+    pub entries: Vec<Entry>,
+    /// The block slot.
+    pub block: usize,
+    /// Slots of the paths that the last control instruction made or moved.
+    pub moved: u32,
+    /// What is known of the program.
+    pub plan: Arc<Plan>,
+    /// The size that has been charged for.
+    pub(super) charged: u32,
+    /// Where the path that runs began to since the policy was last asked.
+    pub began: Pc,
+    pub(super) returns: Returns,
+    pub(super) turns: u64,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self {
+            slots: [Path { entry: NONE, stop: NO_PC, held: NO_PC, ..Path::default() }; PATHS],
+            entries: Vec::new(),
+            block: 0,
+            moved: 0,
+            plan: Arc::default(),
+            charged: 0,
+            began: 0,
+            returns: Returns::default(),
+            turns: 0,
+        }
+    }
+}
+
+impl Paths {
+    /// Slots that hold a path, one bit each.
+    pub fn occupied(&self) -> u32 {
+        self.slots.iter().enumerate().fold(0u32, |bits, (i, p)| bits | u32::from(p.mask != 0) << i)
+    }
+
+    /// Slots that hold a path.
+    pub fn used(&self) -> impl Iterator<Item = usize> + use<> {
+        Lanes(self.occupied()).map(|slot| slot as usize)
+    }
+
+    /// Slots that hold a path which does not wait at a barrier or collective.
+    pub fn running(&self) -> impl Iterator<Item = usize> + use<> {
+        let runs = |path: &Path| path.mask != 0 && !path.parked;
+        let used = self.slots.iter().enumerate().fold(0u32, |bits, (i, p)| bits | u32::from(runs(p)) << i);
+        Lanes(used).map(|slot| slot as usize)
+    }
+
+    /// A number greater than any before.
+    pub fn next_turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
+
+    /// Makes a path; there is room, since each has a lane of its own.
+    pub fn place(&mut self, group: Group, entry: usize) -> usize {
+        let slot = self.slots.iter().position(|path| path.mask == 0).unwrap_or(0);
+        self.put(slot, group, entry);
+        slot
+    }
+
+    fn put(&mut self, slot: usize, Group { pc, depth, mask }: Group, entry: usize) {
+        let turn = self.next_turn();
+        self.slots[slot] =
+            Path { pc, depth, mask, parked: false, enabled: false, stop: NO_PC, entry, held: NO_PC, turn };
+        self.moved |= 1 << slot;
+    }
+
+    /// `groups` take the place of the path at `slot`, without waiting for each other.
+    pub fn scatter(&mut self, slot: usize, groups: &[Group], entry: usize) {
+        self.slots[slot].mask = 0;
+        for (i, &group) in groups.iter().enumerate() {
+            if i == 0 { self.put(slot, group, entry) } else { _ = self.place(group, entry) }
+        }
+    }
+
+    /// `groups` take the place of the path at `slot` and meet at `join`, if there is such a point
+    /// and they do not already wait for others there.
+    pub fn diverge(&mut self, slot: usize, groups: &[Group], join: Option<Pc>, serial: bool) -> usize {
+        let Path { depth, mask, entry, .. } = self.slots[slot];
+        let entry = match join {
+            Some(join) if !self.meets_at(entry, join, depth) => self.open(join, depth, mask, entry, serial),
+            _ => entry,
+        };
+        self.scatter(slot, groups, entry);
+        entry
+    }
+
+    fn meets_at(&self, entry: usize, join: Pc, depth: u32) -> bool {
+        self.entries.get(entry).is_some_and(|e| e.join == join && e.depth == depth)
+    }
+
+    /// A point where `mask` will meet.
+    pub fn open(&mut self, join: Pc, depth: u32, mask: LaneMask, parent: usize, serial: bool) -> usize {
+        let entry =
+            Entry { join, depth, pending: mask, arrived: 0, parent, closed: false, serial, waited: 0 };
+        match self.entries.iter().position(|entry| entry.closed) {
+            Some(free) => {
+                self.entries[free] = entry;
+                free
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() - 1
+            }
+        }
+    }
+
+    /// Paths that have come to where they meet others wait there; those that are complete go on.
+    pub fn meet(&mut self) {
+        loop {
+            let mut changed = false;
+            for slot in self.running() {
+                let Path { pc, depth, mask, entry, .. } = self.slots[slot];
+                let Some(at) = self.entries.get_mut(entry) else { continue };
+                if depth < at.depth {
+                    // They left the function by another way than through the join.
+                    at.pending &= !mask;
+                    self.slots[slot].entry = at.parent;
+                    changed = true;
+                } else if pc == at.join && depth == at.depth {
+                    at.pending &= !mask;
+                    at.arrived |= mask;
+                    at.waited = 0;
+                    self.slots[slot].mask = 0;
+                    changed = true;
+                }
+            }
+            for entry in 0..self.entries.len() {
+                if !self.entries[entry].closed && self.entries[entry].pending == 0 {
+                    self.release(entry);
+                    self.entries[entry].closed = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// The threads that wait at `entry` go on; those still on their way meet later.
+    pub fn release(&mut self, entry: usize) {
+        let Entry { join, depth, arrived, parent, .. } = self.entries[entry];
+        self.entries[entry].arrived = 0;
+        self.entries[entry].waited = 0;
+        if arrived != 0 {
+            self.place(Group { pc: join, depth, mask: arrived }, parent);
+        }
+    }
+
+    /// Joins paths that run and agree by `same`; the lower slot stays.
+    pub fn merge(&mut self, same: impl Fn(&Path, &Path) -> bool) {
+        for slot in self.running() {
+            for other in self.running().filter(|&other| other > slot) {
+                let (a, b) = (self.slots[slot], self.slots[other]);
+                if a.mask != 0 && b.mask != 0 && a.pc == b.pc && same(&a, &b) {
+                    self.slots[slot].mask |= b.mask;
+                    self.slots[slot].turn = a.turn.min(b.turn);
+                    self.slots[other].mask = 0;
+                }
+            }
+        }
+    }
+
+    /// Lets exactly the paths of `chosen` issue.
+    pub fn enable_only(&mut self, mut chosen: impl FnMut(usize, &Path) -> bool) {
+        for (slot, path) in self.slots.iter_mut().enumerate() {
+            path.enabled = path.mask != 0 && !path.parked && chosen(slot, path);
+        }
+    }
+
+    /// The address above `path`'s at which another path that runs stands, or where its own entry
+    /// meets: the policy must be asked there.
+    pub fn next_meeting(&self, slot: usize, same: impl Fn(&Path, &Path) -> bool) -> Pc {
+        let path = &self.slots[slot];
+        let join = self.entries.get(path.entry).filter(|e| e.depth == path.depth).map(|e| e.join);
+        self.running()
+            .filter(|&other| other != slot)
+            .filter(|&other| same(path, &self.slots[other]))
+            .map(|other| self.slots[other].pc)
+            .chain(join)
+            .filter(|&pc| pc > path.pc)
+            .min()
+            .unwrap_or(NO_PC)
+    }
+
+    /// Paths and entries in use: what the policy's table holds.
+    pub fn size(&self) -> u32 {
+        (self.used().count() + self.entries.iter().filter(|entry| !entry.closed).count()) as u32
+    }
+
+    /// `lanes` have ended: nobody waits for them.
+    pub(super) fn end(&mut self, lanes: LaneMask) {
+        for entry in &mut self.entries {
+            entry.pending &= !lanes;
+        }
+    }
+}
