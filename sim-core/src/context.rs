@@ -68,7 +68,7 @@ pub struct Context {
     costs: Arc<IsaCosts>,
     options: Options,
     set: InstructionSet,
-    memory: Arc<DeviceMemory>,
+    pub(crate) memory: Arc<DeviceMemory>,
     /// The chip's memory programs and DRAM timing, from the first timed run on.
     tables: Option<(Arc<ProgramSet>, Arc<DramTimings>)>,
     /// Of all timed runs so far.

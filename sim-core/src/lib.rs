@@ -11,6 +11,8 @@ pub mod execute;
 pub mod functional;
 pub mod grid;
 pub mod lanes;
+#[cfg(test)]
+mod literal;
 pub mod monitor;
 pub mod reconvergence;
 pub mod report;

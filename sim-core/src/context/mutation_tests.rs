@@ -13,8 +13,9 @@ use sim_memory::vocabulary::LaneMask;
 use crate::context::Launch;
 use crate::device::{Device, Options};
 use crate::error::{Bottom, SimError};
+use crate::literal::Follower;
 use crate::monitor::Check;
-use crate::reconvergence::crs_stack::CrsStack;
+use crate::reconvergence::crs_stack::{CrsStack, ExecState};
 use crate::reconvergence::mimd::Mimd;
 use crate::reconvergence::pdom_stack::PdomStack;
 use crate::reconvergence::plan::Plan;
@@ -183,6 +184,9 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     fn describe(&self, warp: usize) -> String {
         self.0.describe(warp)
     }
+    fn exec_state(&self, warp: usize) -> Option<&ExecState> {
+        self.0.exec_state(warp)
+    }
 }
 
 /// Nested branches in a loop whose trip count differs by lane, and a function.
@@ -344,5 +348,31 @@ fn safe_split_safe_inact_find_lost_and_moved_tokens() {
             let rule = if how == Corruption::Pop { "safe-split" } else { "safe-inact" };
             assert!(rules.iter().any(|found| found == rule), "{stack}: {rules:?}");
         }
+    }
+}
+
+#[test]
+fn the_literal_reference_finds_every_mistake_without_the_monitors() {
+    let mistakes = [
+        Mistake::SwapTargets,
+        Mistake::Skip,
+        Mistake::Corrupt(Corruption::DropLane),
+        Mistake::Corrupt(Corruption::Pop),
+        Mistake::Corrupt(Corruption::MoveTop),
+    ];
+    for mistake in mistakes {
+        let mut found = 0;
+        for at in [0, 1, 2, 3, 5, 8, 13, 21, 34] {
+            Follower::begin(false);
+            let (_, made) = run("crs_stack", Check::Off, false, Some((mistake, at)));
+            match Follower::end(None) {
+                Ok(_) => assert!(!made, "{mistake:?} at {at} was not found"),
+                Err(why) => {
+                    assert!(made, "{mistake:?} at {at} was not made, but: {why}");
+                    found += 1;
+                }
+            }
+        }
+        assert!(found >= 4, "{mistake:?}: {found}");
     }
 }

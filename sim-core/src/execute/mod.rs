@@ -268,6 +268,8 @@ impl<P: Reconvergence> Resident<P> {
         now: Cycle,
         counts: &mut KernelCounts,
     ) -> Result<Option<Step>, Bottom> {
+        #[cfg(test)]
+        crate::literal::observe(self, split, now);
         let w = self.warp_of(split);
         let pc = self.policy.pc(split);
         let mask = self.policy.mask(split);

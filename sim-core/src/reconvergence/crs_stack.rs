@@ -562,6 +562,11 @@ impl Reconvergence for CrsStack {
     }
 
     #[cfg(test)]
+    fn exec_state(&self, warp: usize) -> Option<&ExecState> {
+        self.warps.get(warp)
+    }
+
+    #[cfg(test)]
     fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {
         let state = &mut self.warps[split as usize];
         match (how, state.stack.last_mut()) {

@@ -319,6 +319,12 @@ pub trait Reconvergence: Send + Sized + 'static {
     #[cfg(test)]
     fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool;
 
+    /// The token stack, where the policy is one, for the literal reference.
+    #[cfg(test)]
+    fn exec_state(&self, _warp: usize) -> Option<&crs_stack::ExecState> {
+        None
+    }
+
     /// The state in words, for messages.
     fn describe(&self, warp: usize) -> String;
 }

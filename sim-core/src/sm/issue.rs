@@ -178,6 +178,8 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn issue(&mut self, scheduler: usize, place: u32, now: Cycle) -> Result<(), Box<Fault>> {
         let split = self.split_at(scheduler, place);
         debug_assert!(self.unit_agrees(scheduler, place, split), "sets of units follow the splits");
+        #[cfg(test)]
+        crate::literal::observe(&self.resident, split, now);
         let resident = &mut self.resident;
         let w = resident.warp_of(split);
         let pc = resident.policy.pc(split);
