@@ -79,6 +79,9 @@ pub enum Stopped {
         limit: u64,
         /// Someone who still ran.
         place: Option<Box<sim_core::error::Place>>,
+        /// Why it may never end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        suspicion: Option<String>,
     },
     /// Ctrl-C.
     Interrupted,
@@ -408,7 +411,7 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
     };
     let stopped = outcome.stopped.map(|error| match error {
         SimError::Stopped(fault) => Stopped::Fault(fault),
-        SimError::MaxCycles { limit, place } => Stopped::MaxCycles { limit, place },
+        SimError::MaxCycles { limit, place, suspicion } => Stopped::MaxCycles { limit, place, suspicion },
         _ => Stopped::Interrupted,
     });
     Report {

@@ -8,6 +8,7 @@ mod dispatcher;
 mod exchange;
 #[cfg_attr(test, allow(clippy::duplicate_mod, reason = "the model checker has them too"))]
 mod gate;
+mod lookout;
 #[cfg(test)]
 mod model;
 mod workers;
@@ -40,6 +41,7 @@ use crate::reconvergence::Reconvergence;
 use crate::sm::Sm;
 
 use dispatcher::Dispatcher;
+use lookout::Lookout;
 use workers::{Team, Worker};
 
 /// What a kernel did, in core cycles.
@@ -74,12 +76,15 @@ pub struct Engine<P> {
     dispatcher: Dispatcher,
     lookahead: Cycle,
     now: Cycle,
+    lookout: Lookout,
 }
 
 /// What comes after an epoch.
 enum Turn {
     /// Another one, up to this cycle.
     Until(Cycle),
+    /// First a look whether anything can still happen.
+    Look,
     /// Nothing is left to do.
     Over,
 }
@@ -93,7 +98,7 @@ impl<P: Reconvergence> Engine<P> {
         let done_latency = Cycle::from(chip.dispatch.done_latency);
         let dispatcher = Dispatcher::new(chip, sms.len());
         let workers = vec![Worker::new(sms, partitions, done_latency)];
-        Self { workers, dispatcher, lookahead, now: 0 }
+        Self { workers, dispatcher, lookahead, now: 0, lookout: Lookout::new() }
     }
 
     /// Queues a kernel behind the others of its stream.
@@ -120,8 +125,37 @@ impl<P: Reconvergence> Engine<P> {
         let threads = control.threads.clamp(1, parts.max(1));
         let lookahead = control.epoch.map_or(self.lookahead, |epoch| epoch.clamp(1, self.lookahead));
         workers::deal(&mut self.workers, threads);
-        let Self { workers, dispatcher, now, .. } = self;
-        let mut epochs = 0u64;
+        let mut epochs = 0;
+        let result = loop {
+            match self.run_on(control, lookahead, &mut epochs) {
+                Ok(Turn::Look) => {
+                    if let Some(fault) = self.look() {
+                        break Err(SimError::Stopped(fault));
+                    }
+                }
+                other => break other,
+            }
+        };
+        match result {
+            Ok(_) if self.dispatcher.idle() => Ok(()),
+            Ok(_) => Err(self.deadlock()),
+            Err(SimError::MaxCycles { limit, .. }) => {
+                let place = self.anyone().map(|(place, _)| Box::new(place));
+                Err(SimError::MaxCycles { limit, place, suspicion: self.lookout.suspicion.take() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs until there is something else to do than to run.
+    fn run_on(
+        &mut self,
+        control: &Control<'_>,
+        lookahead: Cycle,
+        epochs: &mut u64,
+    ) -> Result<Turn, SimError> {
+        let Self { workers, dispatcher, now, lookout, .. } = self;
+        let look = lookout.next;
         let mut turn = |next: Option<Cycle>, dispatcher: &mut Dispatcher, now: &mut Cycle| {
             let next = [next, dispatcher.next_action()].into_iter().flatten().min();
             let Some(begin) = next else { return Ok(Turn::Over) };
@@ -129,27 +163,30 @@ impl<P: Reconvergence> Engine<P> {
                 && begin >= limit
             {
                 *now = limit;
-                return Err(SimError::MaxCycles { limit, place: None });
+                return Err(SimError::MaxCycles { limit, place: None, suspicion: None });
             }
-            epochs += 1;
+            if begin >= look {
+                return Ok(Turn::Look);
+            }
+            *epochs += 1;
             if epochs.is_multiple_of(256) {
                 if control.stop.load(Ordering::Relaxed) {
                     return Err(SimError::Interrupted);
                 }
                 (control.progress)(begin, dispatcher.blocks_done, dispatcher.blocks_total);
             }
-            let end = (begin + lookahead).min(control.max_cycles.unwrap_or(Cycle::MAX));
+            let end = (begin + lookahead).min(control.max_cycles.unwrap_or(Cycle::MAX)).min(look);
             *now = begin;
             dispatcher.act_before(end);
             *now = end;
             Ok(Turn::Until(end))
         };
         let first = workers.iter_mut().filter_map(Worker::next_event).min();
-        let mut result = turn(first, dispatcher, now);
+        let result = turn(first, dispatcher, now);
         if let (Ok(Turn::Until(end)), [worker]) = (&result, workers.as_mut_slice()) {
             // One thread needs no gate and no locks.
             let mut end = *end;
-            result = loop {
+            loop {
                 worker.deliver_own(&mut dispatcher.outbox);
                 if let Some(fault) = worker.run(end) {
                     break Err(SimError::Stopped(fault));
@@ -159,19 +196,12 @@ impl<P: Reconvergence> Engine<P> {
                     Ok(Turn::Until(next)) => end = next,
                     other => break other,
                 }
-            };
+            }
         } else if let Ok(Turn::Until(end)) = result {
             let team = Team::new(workers, control.delay);
-            result = team.run(end, dispatcher, |next, dispatcher| turn(next, dispatcher, now));
-        }
-        match result {
-            Ok(_) if self.dispatcher.idle() => Ok(()),
-            Ok(_) => Err(self.deadlock()),
-            Err(SimError::MaxCycles { limit, .. }) => {
-                let place = self.anyone().map(|(place, _)| Box::new(place));
-                Err(SimError::MaxCycles { limit, place })
-            }
-            Err(error) => Err(error),
+            team.run(end, dispatcher, |next, dispatcher| turn(next, dispatcher, now))
+        } else {
+            result
         }
     }
 
@@ -207,7 +237,7 @@ impl<P: Reconvergence> Engine<P> {
         }
     }
 
-    fn anyone(&mut self) -> Option<(Place, &'static str)> {
+    fn anyone(&mut self) -> Option<(Place, String)> {
         self.sms().find_map(|sm| sm.first_waiting().map(|(_, place, why)| (place, why)))
     }
 

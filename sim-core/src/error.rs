@@ -107,6 +107,8 @@ pub enum FaultKind {
     CheckViolation,
     /// Nothing can ever run again.
     Deadlock,
+    /// What runs goes round for ever.
+    Livelock,
 }
 
 /// A run that stopped at an instruction.
@@ -128,6 +130,7 @@ impl fmt::Display for Fault {
             FaultKind::Fault => "fault",
             FaultKind::CheckViolation => "check violation",
             FaultKind::Deadlock => "deadlock",
+            FaultKind::Livelock => "livelock",
         };
         write!(f, "{kind} [{}]: {}\n  at {}", self.rule, self.message, self.place)
     }
@@ -144,6 +147,8 @@ pub enum SimError {
         limit: Cycle,
         /// A warp that still ran.
         place: Option<Box<Place>>,
+        /// Why it may never end, in words.
+        suspicion: Option<String>,
     },
     /// The caller asked to stop.
     Interrupted,
@@ -155,8 +160,11 @@ impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped(fault) => write!(f, "{fault}"),
-            Self::MaxCycles { limit, place } => {
+            Self::MaxCycles { limit, place, suspicion } => {
                 write!(f, "stopped after {limit} cycles (--max-cycles)")?;
+                if let Some(suspicion) = suspicion {
+                    write!(f, "; it may never end: {suspicion}")?;
+                }
                 place.as_ref().map_or(Ok(()), |place| write!(f, "\n  at {place}"))
             }
             Self::Interrupted => write!(f, "interrupted"),

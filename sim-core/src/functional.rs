@@ -14,11 +14,17 @@ use crate::execute::{
 };
 use crate::grid::Kernel;
 use crate::lanes::InstructionSet;
+use crate::liveness::{Look, Watch, waits_in_words};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::sm::stats::KernelCounts;
 
 /// Instructions a split runs before others get their turn.
 const TURN: u32 = 4096;
+/// The same while the threads are watched: a prime, so that no short loop is always seen at the
+/// same place.
+const WATCHED_TURN: u32 = 4093;
+/// Rounds in which a split used up its turn after which threads are watched first.
+const FIRST_WATCH: u64 = 64;
 
 /// Runs kernels without time on the place of one SM after another.
 pub struct Functional<P> {
@@ -28,6 +34,7 @@ pub struct Functional<P> {
     /// Splits that may have a turn.
     splits: Vec<SplitId>,
     queued: Vec<bool>,
+    watch: Option<Watch>,
 }
 
 impl<P: Reconvergence> Functional<P> {
@@ -40,6 +47,7 @@ impl<P: Reconvergence> Functional<P> {
             parked: vec![false; splits],
             splits: Vec::new(),
             queued: vec![false; splits],
+            watch: None,
         }
     }
 
@@ -93,6 +101,7 @@ impl<P: Reconvergence> Functional<P> {
         let (mut next, mut done, mut live) = (0u64, 0u64, 0u32);
         self.splits.clear();
         self.queued.fill(false);
+        let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
         while done < blocks {
             while next < blocks && live < fits.max(1) {
                 if self.resident.admit(kernel, next).is_none() {
@@ -102,7 +111,7 @@ impl<P: Reconvergence> Functional<P> {
                 live += 1;
                 self.queue_touched();
             }
-            let mut moved = false;
+            let (mut moved, mut whole_turn) = (false, false);
             let mut i = 0;
             while let Some(&split) = self.splits.get(i) {
                 if self.parked[split as usize] {
@@ -110,7 +119,7 @@ impl<P: Reconvergence> Functional<P> {
                     continue;
                 }
                 moved = true;
-                self.turn(split, grid)?;
+                whole_turn |= self.turn(split, grid)?;
                 if self.resident.policy.mask(split) == 0 {
                     self.queued[split as usize] = false;
                     self.splits.swap_remove(i);
@@ -125,6 +134,10 @@ impl<P: Reconvergence> Functional<P> {
             }
             if stop() {
                 return Err(None);
+            }
+            rounds += u64::from(whole_turn);
+            if whole_turn && rounds >= next_watch && self.look(rounds, next + done).map_err(Some)? {
+                next_watch = 2 * rounds;
             }
             if !moved && done < blocks && (next == blocks || live >= fits.max(1)) {
                 return Err(Some(self.deadlock()));
@@ -147,13 +160,33 @@ impl<P: Reconvergence> Functional<P> {
         }
     }
 
+    /// Whether the threads only go round: a fault then. True if a watch is over.
+    fn look(&mut self, round: u64, blocks: u64) -> Result<bool, Box<Fault>> {
+        let resident = &mut self.resident;
+        let changes = resident.changes + blocks;
+        let Some(watch) = &mut self.watch else {
+            resident.watching = true;
+            self.watch = Some(Watch::begin(std::iter::once(&*resident), changes, round));
+            return Ok(false);
+        };
+        match watch.look(&[resident], changes, || None) {
+            Look::Open => return Ok(false),
+            Look::Stuck => return Err(watch.stuck(&[resident], 0, "")),
+            Look::Progress | Look::Suspicious(_) => {}
+        }
+        resident.watching = false;
+        self.watch = None;
+        Ok(true)
+    }
+
+    /// True if the split used up its turn.
     #[inline(always)]
-    fn turn(&mut self, split: SplitId, grid: usize) -> Result<(), Option<Box<Fault>>> {
+    fn turn(&mut self, split: SplitId, grid: usize) -> Result<bool, Option<Box<Fault>>> {
         let w = self.resident.warp_of(split);
-        for _ in 0..TURN {
+        for _ in 0..if self.watch.is_some() { WATCHED_TURN } else { TURN } {
             let mask = self.resident.policy.mask(split);
             if mask == 0 {
-                return Ok(());
+                return Ok(false);
             }
             let pc = self.resident.policy.pc(split);
             let done = self.resident.step(split, 0, &mut self.counts[grid]);
@@ -165,16 +198,16 @@ impl<P: Reconvergence> Functional<P> {
             }
             self.queue_touched();
             if self.parked[split as usize] {
-                return Ok(());
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Accesses of the last step, at once.
     #[inline(always)]
     fn perform(&mut self, w: usize) {
-        let Resident { requests, warps, kernels, world, .. } = &mut self.resident;
+        let Resident { requests, warps, kernels, world, watching, changes, .. } = &mut self.resident;
         for request in requests.iter() {
             let warp = &mut warps[w];
             let code = &kernels[warp.kernel].code;
@@ -182,7 +215,7 @@ impl<P: Reconvergence> Functional<P> {
             let Extra::Memory(facts) = &op.extra else { continue };
             let bytes = request.bytes as usize;
             let memory = &world.memory;
-            let words = bytes == 4 && facts.vector == 1 && facts.reg_bits == 32;
+            let words = bytes == 4 && facts.vector == 1 && facts.reg_bits == 32 && !*watching;
             if words && request.space == StateSpace::Global && op.class != OpClass::Atomic {
                 // Inactive lanes stand at the first active one's address.
                 if op.class == OpClass::Store {
@@ -211,13 +244,21 @@ impl<P: Reconvergence> Functional<P> {
                 };
                 let mut buffer = [0u8; 16];
                 match op.class {
-                    OpClass::Store => memory.write(at, &request.data[l][..bytes]),
+                    OpClass::Store => {
+                        let data = &request.data[l][..bytes];
+                        if *watching {
+                            memory.read(at, &mut buffer[..bytes]);
+                            *changes += u64::from(buffer[..bytes] != *data);
+                        }
+                        memory.write(at, data);
+                    }
                     OpClass::Atomic => {
                         let Some((operation, ty)) = facts.atomic else { continue };
                         memory.read(at, &mut buffer[..bytes]);
                         let old = from_bytes(&buffer[..bytes]);
                         let [b, c] = request.operands[l];
                         let new = atomics::apply(operation, ty, old, b, c);
+                        *changes += u64::from(*watching && new != old);
                         memory.write(at, &new.to_le_bytes()[..bytes]);
                         if op.dst[0].is_some() {
                             let value = extend(old, facts);
@@ -271,7 +312,10 @@ impl<P: Reconvergence> Functional<P> {
         Box::new(Fault {
             kind: FaultKind::Deadlock,
             rule: "live".into(),
-            message: "every resident warp waits at a barrier or collective that nobody left can reach".into(),
+            message: format!(
+                "every resident warp is blocked: this warp {}",
+                waits_in_words(&self.resident, split)
+            ),
             place: self.resident.where_is(warp, pc, self.resident.policy.mask(split), 0),
         })
     }

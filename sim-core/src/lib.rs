@@ -13,6 +13,7 @@ pub mod grid;
 pub mod lanes;
 #[cfg(test)]
 mod literal;
+mod liveness;
 pub mod monitor;
 pub mod reconvergence;
 pub mod report;

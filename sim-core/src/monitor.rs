@@ -154,6 +154,11 @@ impl Shadow {
         self.set(lanes, NO_PC);
     }
 
+    /// Calls a thread is in.
+    pub fn depth(&self, lane: usize) -> usize {
+        self.returns.get(lane).map_or(0, Vec::len)
+    }
+
     /// The thread's own pc.
     pub fn pc(&self, lane: u32) -> Pc {
         self.pcs[lane as usize & 31]

@@ -126,6 +126,8 @@ pub struct Cache {
     fold: u32,
     /// Counters.
     pub stats: CacheStats,
+    /// Writes of operations that changed a byte, or may have.
+    changes: u64,
 }
 
 impl Cache {
@@ -144,6 +146,7 @@ impl Cache {
             by_sets: Divisor::new(u64::from(spec.sets().max(1))),
             fold: spec.sets().max(1).next_power_of_two().trailing_zeros(),
             stats: CacheStats::default(),
+            changes: 0,
         }
     }
 
@@ -161,6 +164,7 @@ impl Cache {
             by_sets: Divisor::new(1),
             fold: 0,
             stats: CacheStats::default(),
+            changes: 0,
         }
     }
 
@@ -313,6 +317,7 @@ impl Cache {
         let old = &self.data[i];
         let equal = self.lines[i].valid & mask == mask && same(old, data, mask);
         if !equal {
+            self.changes += 1;
             copy(&mut self.data[i], data, mask);
             self.lines[i].valid |= mask;
             self.lines[i].dirty |= mask;
@@ -406,6 +411,16 @@ impl Cache {
                 line.flushed = true;
             }
         }
+    }
+
+    /// Writes that changed a byte, or may have, so far.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// True if a line `which` names is dirty.
+    pub fn any_dirty(&self, which: impl Fn(u64) -> bool) -> bool {
+        self.lines.iter().any(|line| line.tag != UNUSED && line.dirty != 0 && which(line.tag))
     }
 
     /// Gives every dirty line to `sink` and marks it clean.

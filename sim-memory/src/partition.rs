@@ -266,6 +266,11 @@ impl Partition {
         l2
     }
 
+    /// The L2 slice, to look at.
+    pub fn l2(&self) -> &Cache {
+        &self.l2
+    }
+
     /// True if nothing is in flight.
     pub fn idle(&self) -> bool {
         self.instances.len() == self.free.len() && self.dram.queued() == 0

@@ -366,6 +366,11 @@ impl SmMemory {
         }
     }
 
+    /// L1, to look at.
+    pub fn l1(&self) -> &Cache {
+        &self.l1
+    }
+
     /// True if nothing is in flight.
     pub fn idle(&self) -> bool {
         self.instances.len() == self.free.len() && self.replies.is_empty()

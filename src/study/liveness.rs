@@ -2,7 +2,7 @@
 //! what is claimed of the policies [sc-stackless].
 
 use serde::Serialize;
-use sim_core::error::SimError;
+use sim_core::error::{FaultKind, SimError};
 use sim_frontend::workload::Termination;
 
 use super::{in_parallel, jobs};
@@ -36,7 +36,7 @@ const POLICIES: &[&str] = &[
 struct Row {
     policy: String,
     workload: String,
-    /// `ends`, `deadlock`, `runs on`, or what else happened.
+    /// `ends`, `livelock` or `deadlock` (proved), `runs on`, or what else happened.
     verdict: String,
     /// Cycles until it ended, or until it was stopped.
     cycles: u64,
@@ -75,7 +75,7 @@ pub fn run(args: &LivenessArgs) -> u8 {
             args.variant, args.chip, args.max_cycles
         );
     }
-    let known = ["ends", "runs on", "deadlock"];
+    let known = ["ends", "runs on", "livelock", "deadlock"];
     let odd: Vec<_> = rows.iter().filter(|row| !known.contains(&row.verdict.as_str())).collect();
     for row in &odd {
         eprintln!("error: {} under {}: {}", row.workload, row.policy, row.verdict);
@@ -104,7 +104,8 @@ fn row(args: &LivenessArgs, policy: &str, workload: &str) -> Row {
                     row("runs on".into(), cycles, place.as_ref().map(ToString::to_string))
                 }
                 (Some(SimError::Stopped(fault)), _) if fault.rule == "live" => {
-                    row("deadlock".into(), cycles, Some(fault.place.to_string()))
+                    let verdict = if fault.kind == FaultKind::Livelock { "livelock" } else { "deadlock" };
+                    row(verdict.into(), cycles, Some(fault.place.to_string()))
                 }
                 (Some(other), _) => row(other.to_string(), cycles, None),
                 (None, Some(Verdict::Pass)) => row("ends".into(), cycles, None),

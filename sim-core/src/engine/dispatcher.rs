@@ -260,6 +260,30 @@ impl Dispatcher {
         [self.next, arrived, abort].into_iter().flatten().min()
     }
 
+    /// Blocks sent to SMs so far.
+    pub(super) fn blocks_sent(&self) -> u64 {
+        self.blocks_done + self.running.iter().map(|running| running.next - running.done).sum::<u64>()
+    }
+
+    /// The blocks and grids that have no place yet, in words.
+    pub(super) fn waits_in_words(&self) -> String {
+        let mut words = String::new();
+        for running in &self.running {
+            let left = running.kernel.blocks() - running.next;
+            if left != 0 && !running.aborted {
+                words.push_str(&format!(
+                    "; {left} blocks of {} cannot become resident before one of these ends",
+                    running.kernel.name
+                ));
+            }
+        }
+        let queued: usize = self.streams.iter().map(|(_, queue)| queue.len()).sum();
+        if queued != 0 {
+            words.push_str(&format!("; {queued} launches wait behind them"));
+        }
+        words
+    }
+
     /// No grid runs or waits.
     pub(super) fn idle(&self) -> bool {
         self.running.is_empty() && self.streams.iter().all(|(_, queue)| queue.is_empty())

@@ -293,9 +293,11 @@ impl<'t, P: Reconvergence> Team<'t, P> {
             results: (0..count).map(|_| Mutex::default()).collect(),
         };
         let delay = self.delay;
-        let Some((leader, followers)) = self.workers.split_first_mut() else { return Ok(Turn::Over) };
+        let workers = self.workers;
+        let Some((leader, followers)) = (*workers).split_first_mut() else { return Ok(Turn::Over) };
         let homes = Arc::clone(&leader.homes);
-        std::thread::scope(|scope| {
+        let mut round = 1;
+        let result = std::thread::scope(|scope| {
             let shared = &shared;
             for (i, worker) in followers.iter_mut().enumerate() {
                 let name = format!("worker {}", i + 1);
@@ -317,7 +319,6 @@ impl<'t, P: Reconvergence> Team<'t, P> {
             }
             // Followers leave even where the leader's turn panics.
             let _over = Over(&shared.gate);
-            let mut round = 1;
             loop {
                 for (sm, at, message) in dispatcher.outbox.drain(..) {
                     let (worker, _) = homes.sms[sm as usize];
@@ -346,11 +347,16 @@ impl<'t, P: Reconvergence> Team<'t, P> {
                 }
                 match turn(next, dispatcher)? {
                     Turn::Until(end) => shared.end.store(end, primitives::Ordering::Relaxed),
-                    Turn::Over => return Ok(Turn::Over),
+                    other => return Ok(other),
                 }
                 round += 1;
             }
-        })
+        });
+        // What was sent in the last round is for the next team's first.
+        for (me, worker) in workers.iter_mut().enumerate() {
+            shared.mail.receive(round + 1, me, |mail| worker.deliver(mail));
+        }
+        result
     }
 }
 

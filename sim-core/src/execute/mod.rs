@@ -133,6 +133,10 @@ pub struct Resident<P> {
     changed: bool,
     /// Per split: barriers it waits at.
     pub waits: Vec<u32>,
+    /// Changes of shared memory are counted, and of all memory in the functional mode.
+    pub watching: bool,
+    /// As counted.
+    pub changes: u64,
     /// Lanes of `.sync` collectives that wait for others.
     pub meetings: Vec<Meeting>,
     /// Warps whose last thread ended in this step.
@@ -163,6 +167,8 @@ impl<P: Reconvergence> Resident<P> {
             charge: Cost::default(),
             changed: false,
             waits: vec![0; splits],
+            watching: false,
+            changes: 0,
             meetings: Vec::new(),
             ended: Vec::new(),
             groups: Vec::new(),

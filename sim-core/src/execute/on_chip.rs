@@ -75,6 +75,13 @@ impl<P: Reconvergence> Resident<P> {
             }
         } else {
             let values = read_row(&warp.rows, &code.consts, op.src[1]);
+            if self.watching {
+                let differs = |lane: u32| {
+                    let at = at[lane as usize] as usize;
+                    memory[at..at + 4] != values[lane as usize].to_le_bytes()
+                };
+                self.changes += u64::from(Lanes(lanes).any(differs));
+            }
             for lane in Lanes(lanes) {
                 let at = at[lane as usize] as usize;
                 memory[at..at + 4].copy_from_slice(&values[lane as usize].to_le_bytes());
@@ -134,8 +141,10 @@ impl<P: Reconvergence> Resident<P> {
                 for lane in Lanes(lanes) {
                     let at = addresses[lane as usize] as usize;
                     for (i, row) in op.src[1..].iter().take(facts.vector.into()).enumerate() {
-                        let value = read_element(&warp.rows, &code.consts, *row, lane, bits);
-                        memory[at + i * each..][..each].copy_from_slice(&value.to_le_bytes()[..each]);
+                        let value = read_element(&warp.rows, &code.consts, *row, lane, bits).to_le_bytes();
+                        let to = &mut memory[at + i * each..][..each];
+                        self.changes += u64::from(self.watching && *to != value[..each]);
+                        to.copy_from_slice(&value[..each]);
                     }
                 }
             }
@@ -152,6 +161,7 @@ impl<P: Reconvergence> Resident<P> {
                     let (b, c) = (operand(op.src[1]), operand(op.src[2]));
                     let old = from_bytes(&memory[at..at + bytes]);
                     let new = atomics::apply(operation, ty, old, b, c);
+                    self.changes += u64::from(self.watching && new != old);
                     memory[at..at + bytes].copy_from_slice(&new.to_le_bytes()[..bytes]);
                     if op.dst[0].is_some() {
                         write_element(&mut warp.rows, op.dst[0], lane, extend(old, facts), bits);

@@ -46,6 +46,10 @@ impl ConvergenceBarriers {
 }
 
 impl Rules for ConvergenceBarriers {
+    fn waits_for_threads_only(&self) -> bool {
+        self.yield_after == 0
+    }
+
     fn diverged(&mut self, paths: &mut Paths, slot: usize, _pc: Pc, groups: &[Group], join: Option<Pc>) {
         let turn = paths.slots[slot].turn;
         paths.diverge(slot, groups, join, false);

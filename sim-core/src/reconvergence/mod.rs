@@ -319,6 +319,12 @@ pub trait Reconvergence: Send + Sized + 'static {
     #[cfg(test)]
     fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool;
 
+    /// True if a thread that waits goes on only where other threads arrive or end; false if also
+    /// after some time.
+    fn waits_for_threads_only(&self) -> bool {
+        true
+    }
+
     /// The token stack, where the policy is one, for the literal reference.
     #[cfg(test)]
     fn exec_state(&self, _warp: usize) -> Option<&crs_stack::ExecState> {

@@ -85,6 +85,12 @@ pub trait Rules: Send + Debug {
         false
     }
 
+    /// True if a path that waits goes on only where others arrive or end; false if also after some
+    /// time.
+    fn waits_for_threads_only(&self) -> bool {
+        true
+    }
+
     /// What the policy charges for a table of `entries`, beyond the branch itself, given that it
     /// had `before` entries.
     fn cost(&self, _before: u32, entries: u32) -> Cost {
@@ -444,6 +450,10 @@ impl Reconvergence for Table {
             }
             (_, None) => false,
         }
+    }
+
+    fn waits_for_threads_only(&self) -> bool {
+        self.rules.waits_for_threads_only()
     }
 
     fn describe(&self, warp: usize) -> String {

@@ -91,6 +91,11 @@ impl Accesses {
         self.entries.len() - self.free.len()
     }
 
+    /// True if an access issued before `since` is in flight.
+    pub fn any_older(&self, since: Cycle) -> bool {
+        self.entries.iter().any(|entry| entry.blocked | entry.pending != 0 && entry.issued < since)
+    }
+
     /// An access by id.
     pub fn get(&self, id: AccessId) -> Option<&InFlight> {
         self.entries.get(id as usize)

@@ -4,6 +4,7 @@ use sim_memory::vocabulary::Cycle;
 
 use super::{Sm, Status};
 use crate::error::{Bottom, Fault, FaultKind, Place};
+use crate::liveness::waits_in_words;
 use crate::reconvergence::{Reconvergence, SplitId};
 
 impl<P: Reconvergence> Sm<P> {
@@ -38,6 +39,16 @@ impl<P: Reconvergence> Sm<P> {
         self.now
     }
 
+    /// True if a block or another message is on its way here.
+    pub fn expects_messages(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    /// True if an access issued before `since` is not over.
+    pub fn waits_since(&self, since: Cycle) -> bool {
+        self.accesses.any_older(since)
+    }
+
     /// True if a block is resident.
     pub fn has_blocks(&self) -> bool {
         self.resident.blocks.iter().any(Option::is_some)
@@ -61,17 +72,16 @@ impl<P: Reconvergence> Sm<P> {
     }
 
     /// A split that waits, for messages about deadlocks: its warp, pc and why.
-    pub fn first_waiting(&self) -> Option<(usize, Place, &'static str)> {
+    pub fn first_waiting(&self) -> Option<(usize, Place, String)> {
         let split = (0..self.status.len()).find(|&s| self.status[s] != Status::Absent)?;
         let warp = self.resident.warp_of(split as SplitId);
         let pc = self.resident.policy.pc(split as SplitId).saturating_sub(1);
         let mask = self.resident.policy.mask(split as SplitId);
         let why = match self.status[split] {
-            Status::Barrier => "waits at a barrier that no thread left can complete",
-            Status::Collective => "waits at a collective for threads that never arrive",
-            Status::Memory => "waits for memory",
-            Status::Drain => "waits for its accesses",
-            _ => "runs",
+            Status::Barrier | Status::Collective => waits_in_words(&self.resident, split as SplitId),
+            Status::Memory => "waits for memory".into(),
+            Status::Drain => "waits for its accesses".into(),
+            _ => "runs".into(),
         };
         Some((warp, self.resident.where_is(warp, pc, mask, self.now), why))
     }

@@ -6,6 +6,7 @@
 mod contract;
 mod hierarchy;
 mod limits;
+mod liveness;
 mod machine;
 mod random_programs;
 mod threads;

@@ -1,0 +1,124 @@
+//! When the engine looks whether anything can still happen, and what it knows of what may.
+//! It looks at cycles of its own, whatever the epochs are, so that the verdict is the same for any
+//! number of threads. Between watches it waits ever longer: a program that gets on is hardly
+//! looked at.
+
+use sim_memory::address_space::LOCAL_PHYSICAL;
+use sim_memory::vocabulary::Cycle;
+
+use super::Engine;
+use crate::error::Fault;
+use crate::execute::Resident;
+use crate::liveness::{Look, Watch};
+use crate::reconvergence::Reconvergence;
+use crate::sm::Sm;
+
+/// The first cycle on which it looks.
+const FIRST: Cycle = 1 << 16;
+/// Cycles it listens for changes before it watches the threads.
+const LISTEN: Cycle = 1021;
+
+#[derive(Debug)]
+enum State {
+    Asleep,
+    /// Whether memory changes from this count on.
+    Listening(u64),
+    /// The threads, and how often L1 hit by then.
+    Watching(Watch, u64),
+}
+
+/// The engine's lookout.
+#[derive(Debug)]
+pub(super) struct Lookout {
+    /// The cycle of the next look.
+    pub(super) next: Cycle,
+    state: State,
+    /// Why a run may never end, in words.
+    pub(super) suspicion: Option<String>,
+}
+
+impl Lookout {
+    pub(super) fn new() -> Self {
+        Self { next: FIRST, state: State::Asleep, suspicion: None }
+    }
+}
+
+fn l1_hits<P: Reconvergence>(sm: &Sm<P>) -> u64 {
+    let stats = &sm.memory.l1().stats;
+    stats.hits - stats.local_hits
+}
+
+impl<P: Reconvergence> Engine<P> {
+    /// Looks, at the cycle it was to look. The fault is a proof that nothing will ever change.
+    pub(super) fn look(&mut self) -> Option<Box<Fault>> {
+        let now = self.lookout.next;
+        let sent = self.dispatcher.blocks_sent();
+        let changes = sent
+            + self.dispatcher.blocks_done
+            + self.partitions().map(|partition| partition.l2().changes()).sum::<u64>()
+            + self.sms().map(|sm| sm.memory.l1().changes() + sm.resident.changes).sum::<u64>();
+        let hits: u64 = self.sms().map(|sm| l1_hits(sm)).sum();
+        let state = std::mem::replace(&mut self.lookout.state, State::Asleep);
+        match state {
+            State::Asleep => {
+                self.sms().for_each(|sm| sm.resident.watching = true);
+                self.lookout.state = State::Listening(changes);
+                self.lookout.next = now + LISTEN;
+                None
+            }
+            State::Listening(before) if before == changes => {
+                let watch = Watch::begin(self.sms().map(|sm| &sm.resident), changes, now);
+                self.lookout.next = now + watch.gap();
+                self.lookout.state = State::Watching(watch, hits);
+                None
+            }
+            State::Listening(_) => {
+                self.sleep(now, None);
+                None
+            }
+            State::Watching(mut watch, before) => {
+                let pending = self.pending(watch.since(), hits != before);
+                let residents: Vec<&Resident<P>> = self.sms().map(|sm| &sm.resident).collect();
+                let look = watch.look(&residents, changes, || pending);
+                if look == Look::Stuck {
+                    let fault = watch.stuck(&residents, now, "");
+                    drop(residents);
+                    let mut fault = fault;
+                    fault.message.push_str(&self.dispatcher.waits_in_words());
+                    self.now = now;
+                    return Some(fault);
+                }
+                drop(residents);
+                match look {
+                    Look::Open => {
+                        self.lookout.next = now + watch.gap();
+                        self.lookout.state = State::Watching(watch, before);
+                    }
+                    Look::Suspicious(why) => self.sleep(now, Some(why)),
+                    Look::Progress | Look::Stuck => self.sleep(now, None),
+                }
+                None
+            }
+        }
+    }
+
+    fn sleep(&mut self, now: Cycle, suspicion: Option<String>) {
+        self.sms().for_each(|sm| sm.resident.watching = false);
+        self.lookout.suspicion = suspicion;
+        self.lookout.next = 2 * now;
+    }
+
+    /// What may still happen besides what threads do.
+    fn pending(&mut self, since: Cycle, hit: bool) -> Option<String> {
+        if self.dispatcher.next_action().is_some() || self.sms().any(|sm| sm.expects_messages()) {
+            return Some("a dispatch is under way".into());
+        }
+        if let Some(sm) = self.sms().find(|sm| sm.waits_since(since)).map(|sm| sm.index) {
+            return Some(format!("SM {sm} has an access under way that is older"));
+        }
+        if let Some(sm) = self.sms().find(|sm| sm.memory.l1().any_dirty(|line| line < LOCAL_PHYSICAL)) {
+            return Some(format!("SM {} has lines in L1 that are still to be written back", sm.index));
+        }
+        hit.then(|| "threads read lines of L1, which may be stale until they are evicted".into())
+    }
+}

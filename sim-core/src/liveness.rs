@@ -1,0 +1,369 @@
+//! Liveness while a program runs: what is reported as stuck is stuck [live].
+//!
+//! From time to time the threads of a device are looked at for a while. If nothing in memory
+//! changes meanwhile, nothing begins or ends, and each thread either waits for others or was
+//! elsewhere and came back to an address with the registers it had there, then it will go round
+//! like this for ever: what a thread does next follows from its registers and from memory alone.
+//! Where that cannot be said (a clock is read, a line of L1 may be stale, somebody was not seen to
+//! come back) a program that does not end is a suspicion, and runs on.
+
+use sim_frontend::program::{Extra, OpClass, Pc, Program};
+use sim_memory::vocabulary::{Cycle, LaneMask};
+
+use crate::error::{Fault, FaultKind};
+use crate::execute::Resident;
+use crate::lanes::file::LaneRow;
+use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::warp::Warp;
+
+/// Looks before a watch ends without a verdict.
+const MOST_SAMPLES: u32 = 96;
+/// Looks after which somebody must have come back.
+const FIRST_RETURNS: u32 = 24;
+
+/// The threads of one warp as they were when the watch began, and what they have done since.
+#[derive(Debug)]
+struct Watched {
+    /// Which resident, and its warp slot.
+    at: (usize, usize),
+    pcs: [Pc; 32],
+    depths: [usize; 32],
+    rows: Vec<LaneRow>,
+    predicates: Vec<u32>,
+    /// Threads that wait for others.
+    waits: LaneMask,
+    /// Threads that were elsewhere since.
+    moved: LaneMask,
+    /// Of these, those that came back.
+    returned: LaneMask,
+    /// Where the threads that do not wait have been.
+    seen: Vec<Pc>,
+}
+
+/// One look after another at all threads.
+#[derive(Debug)]
+pub struct Watch {
+    since: Cycle,
+    changes: u64,
+    samples: u32,
+    warps: Vec<Watched>,
+}
+
+/// What a look came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing can be said yet.
+    Open,
+    /// Something happens.
+    Progress,
+    /// Every thread waits or goes round.
+    Stuck,
+    /// Nothing happens, but not every thread was seen to go round: the suspicion in words.
+    Suspicious(String),
+}
+
+/// Where each thread of a warp is, and which of them wait for others.
+fn places<P: Reconvergence>(resident: &Resident<P>, w: usize) -> ([Pc; 32], LaneMask) {
+    let mut pcs = [Pc::MAX; 32];
+    let mut waits = 0;
+    resident.policy.threads(w, &mut |holding| {
+        Lanes(holding.mask).for_each(|lane| pcs[lane as usize] = holding.pc);
+        waits |= if holding.waits { holding.mask } else { 0 };
+    });
+    for split in resident.splits_of(w) {
+        let meets = resident.meetings.iter().any(|meeting| meeting.splits.contains(&split));
+        if resident.waits[split as usize] != 0 || meets {
+            waits |= resident.policy.mask(split);
+        }
+    }
+    (pcs, waits)
+}
+
+fn depths(warp: &Warp) -> [usize; 32] {
+    std::array::from_fn(|lane| warp.shadow.depth(lane))
+}
+
+impl Watched {
+    fn new<P: Reconvergence>(resident: &Resident<P>, at: (usize, usize)) -> Self {
+        let warp = &resident.warps[at.1];
+        let (pcs, waits) = places(resident, at.1);
+        Self {
+            at,
+            pcs,
+            depths: depths(warp),
+            rows: warp.rows.clone(),
+            predicates: warp.preds.clone(),
+            waits,
+            moved: 0,
+            returned: 0,
+            seen: Vec::new(),
+        }
+    }
+
+    fn look<P: Reconvergence>(&mut self, resident: &Resident<P>) {
+        let warp = &resident.warps[self.at.1];
+        let (pcs, waits) = places(resident, self.at.1);
+        self.waits = waits;
+        let mut back = 0u32;
+        for lane in Lanes(warp.live() & !waits) {
+            let (l, bit) = (lane as usize, 1 << lane);
+            if !self.seen.contains(&pcs[l]) {
+                self.seen.push(pcs[l]);
+            }
+            if pcs[l] != self.pcs[l] {
+                self.moved |= bit;
+            } else if self.moved & !self.returned & bit != 0 {
+                back |= bit;
+            }
+        }
+        if back == 0 {
+            return;
+        }
+        for (old, new) in self.rows.iter().zip(&warp.rows) {
+            for lane in 0..32 {
+                back &= !(u32::from(old.0[lane] != new.0[lane]) << lane);
+            }
+        }
+        for (old, new) in self.predicates.iter().zip(&warp.preds) {
+            back &= !(old ^ new);
+        }
+        let depths = depths(warp);
+        self.returned |= Lanes(back)
+            .filter(|lane| depths[*lane as usize] == self.depths[*lane as usize])
+            .fold(0u32, |mask, lane| mask | 1 << lane);
+    }
+
+    /// Threads that neither wait nor were seen to go round.
+    fn unsettled<P: Reconvergence>(&self, resident: &Resident<P>) -> LaneMask {
+        resident.warps[self.at.1].live() & !self.waits & !self.returned
+    }
+}
+
+impl Watch {
+    /// Begins a watch of all `residents`, memory having changed `changes` times by now.
+    pub fn begin<'r, P: Reconvergence + 'r>(
+        residents: impl Iterator<Item = &'r Resident<P>>,
+        changes: u64,
+        now: Cycle,
+    ) -> Self {
+        let mut warps = Vec::new();
+        for (i, resident) in residents.enumerate() {
+            let live = (0..resident.warps.len())
+                .filter(|&w| resident.warps[w].resident && resident.warps[w].live() != 0);
+            warps.extend(live.map(|w| Watched::new(resident, (i, w))));
+        }
+        Self { since: now, changes, samples: 0, warps }
+    }
+
+    /// The cycle it began.
+    pub fn since(&self) -> Cycle {
+        self.since
+    }
+
+    /// Cycles until the next look: no period of a loop divides them all.
+    pub fn gap(&self) -> Cycle {
+        1021 + 74 * Cycle::from(self.samples)
+    }
+
+    /// Looks at the threads. `changes` counts all that changed so far; `open` names what may still
+    /// happen, so that nothing is proved.
+    pub fn look<P: Reconvergence>(
+        &mut self,
+        residents: &[&Resident<P>],
+        changes: u64,
+        open: impl FnOnce() -> Option<String>,
+    ) -> Look {
+        if changes != self.changes {
+            return Look::Progress;
+        }
+        self.samples += 1;
+        for watched in &mut self.warps {
+            let resident = residents[watched.at.0];
+            if !resident.warps[watched.at.1].resident {
+                return Look::Progress;
+            }
+            watched.look(resident);
+        }
+        let left = self.warps.iter().find(|watched| watched.unsettled(residents[watched.at.0]) != 0);
+        if self.samples >= 4 && left.is_none() {
+            return match open().or_else(|| residents.iter().find_map(|resident| undecided(resident))) {
+                None => Look::Stuck,
+                Some(_) if self.samples < MOST_SAMPLES => Look::Open,
+                Some(why) => Look::Suspicious(self.suspicion(&why)),
+            };
+        }
+        match left {
+            Some(_) if self.samples == FIRST_RETURNS && self.warps.iter().all(|w| w.returned == 0) => {
+                Look::Progress
+            }
+            Some(watched) if self.samples >= MOST_SAMPLES => {
+                let lanes = watched.unsettled(residents[watched.at.0]);
+                let who = residents[watched.at.0].where_is(
+                    watched.at.1,
+                    watched.pcs[lanes.trailing_zeros() as usize & 31],
+                    lanes,
+                    0,
+                );
+                // Only where others do go round is a thread that does not one to suspect.
+                if self.warps.iter().any(|w| w.returned != 0) {
+                    let why = format!("lanes {lanes:#x} were not seen to go round ({who})");
+                    Look::Suspicious(self.suspicion(&why))
+                } else {
+                    Look::Progress
+                }
+            }
+            _ => Look::Open,
+        }
+    }
+
+    fn suspicion(&self, why: &str) -> String {
+        format!(
+            "nothing has changed in memory since cycle {} and threads go round; not proved: {why}",
+            self.since
+        )
+    }
+
+    /// The fault of a device that is stuck: who goes round where, who waits where; `rest` says what
+    /// else will never happen.
+    pub fn stuck<P: Reconvergence>(&self, residents: &[&Resident<P>], now: Cycle, rest: &str) -> Box<Fault> {
+        const MOST: usize = 4;
+        let spins = |watched: &&Watched| watched.returned & !watched.waits != 0;
+        let mut order: Vec<&Watched> = self.warps.iter().collect();
+        order.sort_by_key(|watched| !spins(watched));
+        let mut words = Vec::new();
+        for watched in order.iter().take(MOST) {
+            words.push(in_words(watched, residents[watched.at.0]));
+        }
+        if order.len() > MOST {
+            words.push(format!("and so on for {} more warps", order.len() - MOST));
+        }
+        let first = order.first().map(|watched| {
+            let lanes = if spins(watched) { watched.returned & !watched.waits } else { watched.waits };
+            let pc = watched.pcs[lanes.trailing_zeros() as usize & 31];
+            residents[watched.at.0].where_is(watched.at.1, pc, lanes, now)
+        });
+        Box::new(Fault {
+            kind: FaultKind::Livelock,
+            rule: "live".into(),
+            message: format!(
+                "nothing will ever change: since cycle {} no byte of memory has, and every thread waits or came \
+                 back to an address with the registers it had there: {}{rest}",
+                self.since,
+                words.join("; ")
+            ),
+            place: first.unwrap_or_else(|| residents[0].where_is(0, 0, 0, now)),
+        })
+    }
+}
+
+/// The source lines of addresses, as `3-5, 9`.
+fn lines(program: &Program, pcs: impl Iterator<Item = Pc>) -> String {
+    let mut lines: Vec<u32> =
+        pcs.filter_map(|pc| program.info.get(pc as usize)).map(|i| i.line).filter(|l| *l != 0).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for line in lines {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 >= line => *last = line,
+            _ => runs.push((line, line)),
+        }
+    }
+    let runs: Vec<String> =
+        runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
+    runs.join(", ")
+}
+
+/// What the threads of a warp do, in words.
+fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> String {
+    let warp = &resident.warps[watched.at.1];
+    let program = &resident.kernels[warp.kernel].code.program;
+    let block = resident.blocks[warp.block].as_ref().map_or([0; 3], |block| block.index);
+    let mut parts = Vec::new();
+    let spins = watched.returned & !watched.waits;
+    if spins != 0 {
+        let at = lines(program, watched.seen.iter().copied());
+        parts.push(format!("lanes {spins:#x} go round at lines {at}"));
+    }
+    let at_barrier: LaneMask = resident
+        .splits_of(watched.at.1)
+        .filter(|split| resident.waits[*split as usize] != 0)
+        .fold(0, |mask, split| mask | resident.policy.mask(split));
+    let others = watched.waits & warp.live() & !at_barrier;
+    for (mask, how) in [(at_barrier, "wait at a barrier"), (others, "wait for threads of their warp")] {
+        if mask != 0 {
+            let at = lines(program, Lanes(mask).map(|lane| watched.pcs[lane as usize]));
+            parts.push(format!("lanes {mask:#x} {how}, to go on at line {at}"));
+        }
+    }
+    format!("block {block:?} warp {}: {}", warp.index, parts.join(", "))
+}
+
+/// Why the next step of a thread may depend on more than its registers and memory.
+fn undecided<P: Reconvergence>(resident: &Resident<P>) -> Option<String> {
+    if !resident.policy.waits_for_threads_only() {
+        return Some("the policy lets waiting threads go on after a time".into());
+    }
+    resident.warps.iter().filter(|warp| warp.resident).find_map(|warp| {
+        let program = &resident.kernels[warp.kernel].code.program;
+        program.ops.iter().find_map(|op| match (op.class, &op.extra) {
+            (OpClass::Clock | OpClass::Sleep, _) => Some(format!("kernel {} tells the time", program.entry)),
+            (OpClass::Vote, Extra::Vote { sync: false, .. })
+            | (OpClass::Shuffle, Extra::Shuffle { sync: false, .. })
+            | (OpClass::ActiveMask, _)
+                if !P::WHOLE_WARP =>
+            {
+                Some(format!("kernel {} asks which threads run together", program.entry))
+            }
+            _ => None,
+        })
+    })
+}
+
+/// What a blocked split waits for, in words: the barrier, who has arrived, where the others are.
+pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) -> String {
+    let warp = &resident.warps[resident.warp_of(split)];
+    let bits = resident.waits[split as usize];
+    let Some(block) = resident.blocks.get(warp.block).and_then(Option::as_ref).filter(|_| bits != 0) else {
+        let meeting = resident.meetings.iter().find(|meeting| meeting.splits.contains(&split));
+        return meeting.map_or("waits".into(), |meeting| {
+            let absent = meeting.mask & warp.live() & !meeting.arrived;
+            format!(
+                "waits at a collective of lanes {:#x} for lanes {absent:#x}, which never arrive",
+                meeting.mask
+            )
+        });
+    };
+    let index = bits.trailing_zeros();
+    let whole = (P::WHOLE_WARP && resident.world.compute_capability < 70).then_some(resident.world.warp_size);
+    let open = block.barriers.open().find(|(other, ..)| *other == index);
+    let (arrived, awaited) = open.map_or((0, 0), |(_, arrived, count)| {
+        (arrived, count.unwrap_or_else(|| block.barrier_default(whole)))
+    });
+    let mut others = Vec::new();
+    let mut ended = 0;
+    for &w in &block.warps {
+        let other = &resident.warps[w];
+        ended += (other.threads & other.exited).count_ones();
+        let program = &resident.kernels[other.kernel].code.program;
+        for s in resident.splits_of(w) {
+            let mask = resident.policy.mask(s);
+            let elsewhere = resident.waits[s as usize] >> index & 1 == 0 && mask != 0;
+            if elsewhere && others.len() < 4 {
+                let at = lines(program, std::iter::once(resident.policy.pc(s)));
+                let at_barrier = resident.waits[s as usize];
+                let how = if at_barrier != 0 {
+                    format!("waits at barrier {}", at_barrier.trailing_zeros())
+                } else {
+                    "is".into()
+                };
+                others.push(format!("warp {} lanes {mask:#x} {how}, line {at}", other.index));
+            }
+        }
+    }
+    let others = if others.is_empty() { String::new() } else { format!("; {}", others.join("; ")) };
+    format!(
+        "waits at barrier {index} of its block, where {arrived} of {awaited} threads have arrived and nobody \
+         left can: {ended} threads of the block have ended{others}"
+    )
+}

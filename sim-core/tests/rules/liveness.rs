@@ -1,0 +1,161 @@
+//! What is reported as stuck is stuck, with who goes round and who waits; what may still get on is
+//! let run.
+
+use sim_core::device::Options;
+use sim_core::error::{Fault, FaultKind, SimError};
+use sim_core::monitor::Check;
+
+use crate::machine::{Run, chip, device_with, module};
+
+/// Thread 0 sets the word that the others wait for, on the path that is run last under the stack.
+const REVERSED: &str = "setp.eq.u32 %p, %t, 0;\n@!%p bra WAITS;\nst.volatile.global.u32 [%out], 1;\nbra OVER;\n\
+    WAITS:\nld.volatile.global.u32 %a, [%out];\nsetp.ne.u32 %q, %a, 1;\n@%q bra WAITS;\nOVER:\nmov.u32 %r, 1;";
+
+fn run(
+    body: &str,
+    policy: &str,
+    grid: u32,
+    block: u32,
+    change: impl FnOnce(Options) -> Options,
+) -> (Result<(), SimError>, String) {
+    run_in((grid * block) as usize, body, policy, grid, block, change)
+}
+
+/// The same with a buffer of `words` words.
+fn run_in(
+    words: usize,
+    body: &str,
+    policy: &str,
+    grid: u32,
+    block: u32,
+    change: impl FnOnce(Options) -> Options,
+) -> (Result<(), SimError>, String) {
+    let chip = chip(|c| {
+        c.limits.num_processors = 1;
+        c.limits.max_resident_blocks = 2;
+    });
+    let functional = policy.strip_prefix("functional ");
+    let device = device_with(chip, functional.unwrap_or(policy), change);
+    let mut run = Run::new(device, &module("", body), false, words);
+    run.launch(grid, block, functional.is_some()).expect("it fits");
+    let result = run.wait();
+    (result, format!("{:?}", run.report()))
+}
+
+fn fault(result: Result<(), SimError>) -> Box<Fault> {
+    match result {
+        Err(SimError::Stopped(fault)) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn live_threads_that_go_round_for_ever_are_found_with_those_that_wait() {
+    for policy in ["crs_stack", "functional crs_stack", "pdom_stack", "thread_frontiers"] {
+        let (result, _) = run(REVERSED, policy, 1, 32, |o| o);
+        let fault = fault(result);
+        assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Livelock, "live"), "{policy}");
+        for words in ["lanes 0xfffffffe go round at lines", "lanes 0x1 wait for threads of their warp"] {
+            assert!(fault.message.contains(words), "{policy}: {}", fault.message);
+        }
+        assert!(
+            fault.place.instruction.contains("setp")
+                || fault.place.instruction.contains("ld.volatile")
+                || fault.place.instruction.contains("bra"),
+            "{}",
+            fault.place
+        );
+        assert_eq!(fault.place.lane, 1, "{policy}");
+    }
+    for policy in ["dual_path", "mimd", "functional mimd", "convergence_barriers"] {
+        assert!(run(REVERSED, policy, 1, 32, |o| o).0.is_ok(), "{policy}");
+    }
+}
+
+#[test]
+fn live_is_the_same_verdict_for_any_number_of_threads_and_epochs() {
+    let found = |threads, epoch| {
+        let (result, report) = run(REVERSED, "crs_stack", 3, 64, |o| Options { threads, epoch, ..o });
+        (fault(result).to_string(), report)
+    };
+    let first = found(1, None);
+    for (threads, epoch) in [(1, Some(1)), (2, None), (3, Some(5)), (4, Some(1))] {
+        assert_eq!(found(threads, epoch), first, "{threads} threads, epoch {epoch:?}");
+    }
+}
+
+#[test]
+fn live_what_gets_on_is_not_stuck() {
+    // A warp counts for long and changes nothing while another waits for its word.
+    let counts = "setp.lt.u32 %p, %t, 32;\n@!%p bra WAITS;\nmov.u32 %b, 0;\nCOUNTS:\nadd.u32 %b, %b, 1;\n\
+        setp.lt.u32 %q, %b, ROUNDS;\n@%q bra COUNTS;\nst.volatile.global.u32 [%out], 1;\nbra OVER;\nWAITS:\n\
+        ld.volatile.global.u32 %a, [%out];\nsetp.ne.u32 %q, %a, 1;\n@%q bra WAITS;\nOVER:\nmov.u32 %r, 1;";
+    for policy in ["crs_stack", "functional crs_stack", "mimd", "min_pc"] {
+        let rounds = if policy.starts_with("functional") { "150000" } else { "40000" };
+        let (result, _) = run(&counts.replace("ROUNDS", rounds), policy, 1, 64, |o| o);
+        assert!(result.is_ok(), "{policy}: {result:?}");
+    }
+    // What goes on is in memory alone: at most of its addresses the thread always has the same
+    // registers.
+    let counts = "mov.u32 %n, room;\nmov.u32 %b, 0;\nCOUNTS:\nmov.u32 %a, 0;\nmov.u32 %c, 0;\nmov.u32 %c, 0;\nmov.u32 %c, 0;\n\
+        mov.u32 %c, 0;\nmov.u32 %c, 0;\nmov.u32 %c, 0;\nld.volatile.SPACE.u32 %a, [WHERE];\nadd.u32 %a, %a, 1;\n\
+        st.volatile.SPACE.u32 [WHERE], %a;\nsetp.lt.u32 %q, %a, ROUNDS;\nmov.u32 %a, 0;\n@%q bra COUNTS;\nmov.u32 %r, 1;";
+    for (policy, space, at, rounds) in [
+        ("crs_stack", "shared", "room", "20000"),
+        ("crs_stack", "shared", "%n", "20000"),
+        ("functional crs_stack", "shared", "room", "100000"),
+        ("crs_stack", "global", "%out", "3000"),
+        ("functional crs_stack", "global", "%out", "100000"),
+    ] {
+        let body = counts.replace("SPACE", space).replace("WHERE", at).replace("ROUNDS", rounds);
+        let (result, _) = run(&body, policy, 1, 1, |o| o);
+        assert!(result.is_ok(), "{policy} {space}: {result:?}");
+    }
+    // Where waiting threads go on after a time, nothing is proved before.
+    let in_turn = "WAITS:\nld.volatile.global.u32 %a, [%out+64];\nsetp.ne.u32 %q, %a, %t;\n@%q bra WAITS;\n\
+        add.u32 %b, %t, 1;\nst.volatile.global.u32 [%out+64], %b;\nmov.u32 %r, 1;";
+    let with = |policy: &str| run_in(32, in_turn, policy, 1, 3, |o| o).0;
+    assert!(with("convergence_barriers:yield_after=5000").is_ok());
+    assert_eq!(fault(with("convergence_barriers:yield_after=never")).kind, FaultKind::Livelock);
+}
+
+#[test]
+fn live_is_a_suspicion_where_a_clock_is_read() {
+    let body = REVERSED.replace("WAITS:\n", "WAITS:\nmov.u32 %b, %clock;\nmov.u32 %b, 0;\n");
+    let (result, _) = run(&body, "crs_stack", 1, 32, |o| Options { max_cycles: Some(1_500_000), ..o });
+    match result {
+        Err(SimError::MaxCycles { suspicion: Some(why), .. }) => {
+            assert!(why.contains("not proved: kernel k tells the time"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn live_blocks_that_cannot_become_resident_are_named() {
+    // Every block waits for the last one.
+    let body = "mov.u32 %c, %nctaid.x;\nsub.u32 %c, %c, 1;\nmov.u32 %b, %ctaid.x;\nsetp.eq.u32 %p, %b, %c;\n\
+        @%p st.volatile.global.u32 [%out], 7;\n\
+        WAITS:\nld.volatile.global.u32 %a, [%out];\nsetp.ne.u32 %q, %a, 7;\n@%q bra WAITS;\nmov.u32 %r, 7;";
+    assert!(run(body, "crs_stack", 2, 32, |o| o).0.is_ok());
+    let fault = fault(run(body, "crs_stack", 5, 32, |o| o).0);
+    assert_eq!(fault.kind, FaultKind::Livelock);
+    assert!(fault.message.contains("3 blocks of k cannot become resident"), "{}", fault.message);
+}
+
+#[test]
+fn live_a_barrier_that_nobody_left_can_reach_says_who_is_where() {
+    let body = "setp.lt.u32 %p, %t, 32;\n@%p bra FIRST;\nsetp.lt.u32 %p, %t, 64;\n@%p exit;\nbar.sync 1, 64;\nFIRST:\n\
+        bar.sync 0, 96;\nmov.u32 %r, 1;";
+    for policy in ["crs_stack", "functional crs_stack"] {
+        let fault = fault(run(body, policy, 1, 96, |o| Options { check: Check::Safety, ..o }).0);
+        assert_eq!(fault.kind, FaultKind::Deadlock, "{policy}");
+        for words in [
+            "barrier 0 of its block, where 32 of 96 threads have arrived",
+            "32 threads of the block have ended",
+            "warp 2 lanes 0xffffffff waits at barrier 1",
+        ] {
+            assert!(fault.message.contains(words), "{policy}: {}", fault.message);
+        }
+    }
+}
