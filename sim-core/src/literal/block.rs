@@ -4,6 +4,7 @@ use super::Stuck;
 use super::barrier::{BarWrites, BarrierEnv, end_bar, upd_bar};
 use super::crs::WarpState;
 use super::registers::Registers;
+use super::safety::theorem_1;
 use super::thread::ProgEnv;
 use super::warp::{MemAct, Warp, WarpAct};
 
@@ -65,6 +66,7 @@ impl ThreadBlock {
         let warp_size = self.warps[w].threads.len() as u32;
         self.warps[w].can_be_scheduled()?;
         let (rule, act) = self.warps[w].step(env, registers)?;
+        theorem_1(&self.warps[w].exec, &self.warps[w].pcs)?;
         out.rules.push(rule);
         match act {
             Some(WarpAct::Mem(mem)) => out.mem = mem,

@@ -13,6 +13,7 @@ mod grid;
 mod host;
 mod memory;
 mod registers;
+mod safety;
 mod tests;
 mod thread;
 mod warp;

@@ -168,3 +168,43 @@ fn every_rule_is_followed_on_random_programs() {
         assert!(rules.contains_key(rule), "{rule} was never applied: {rules:?}");
     }
 }
+
+#[test]
+fn safe_topmosttoken_safe_branch_safe_reset_as_printed() {
+    use super::crs::{ActiveState, TokenType};
+    use super::safety::{branch, reset, topmost_token};
+    use super::thread::{Act, FlowAct, Req};
+    let (on, off) = (ActiveState::Active, ActiveState::Inactive);
+    let token = |kind, pc| (kind, vec![on, on, off], pc);
+    // From the top: the first of its kind counts, whoever it activates.
+    let stack = [
+        token(TokenType::Sync, 9),
+        token(TokenType::Break, 20),
+        token(TokenType::Call, 30),
+        token(TokenType::Break, 40),
+    ];
+    let stack = stack.into();
+    assert_eq!(topmost_token(&stack, TokenType::Break).map(|t| t.2), Ok(20));
+    assert_eq!(topmost_token(&stack, TokenType::Call).map(|t| t.2), Ok(30));
+    assert!(topmost_token(&stack, TokenType::Diverge).is_err());
+    let go = |flow| branch(5, &stack, Some(&Act::Flow(flow)));
+    assert_eq!(go(FlowAct::Break(0)), Ok(Some(20)));
+    assert_eq!(go(FlowAct::Return(0)), Ok(Some(30)));
+    assert_eq!(go(FlowAct::Exit(0)), Ok(None));
+    assert_eq!(go(FlowAct::Bra(0, 17)), Ok(Some(17)));
+    assert_eq!(go(FlowAct::Call(0, 18)), Ok(Some(18)));
+    for flow in [FlowAct::Sync, FlowAct::Ssy(50), FlowAct::PreBrk(50), FlowAct::PreRet(50)] {
+        assert_eq!(go(flow), Ok(Some(6)));
+    }
+    assert_eq!(branch(5, &stack, None), Ok(Some(6)));
+    assert_eq!(branch(5, &stack, Some(&Act::Mem(Req::Clock))), Ok(Some(6)));
+    // Lane 1 wanted another target than the one chosen; lane 2 was not at the branch.
+    let mut pcs = [Some(70), Some(80), Some(3)];
+    let flows = [FlowAct::Bra(0, 70), FlowAct::Bra(1, 80)];
+    reset(&mut pcs, &flows, 5, &vec![on, on, off], &vec![on, off, off]);
+    assert_eq!(pcs, [Some(70), Some(5), Some(3)]);
+    // By a guard alone nobody comes back.
+    let mut pcs = [Some(70), Some(6), Some(3)];
+    reset(&mut pcs, &flows[..1], 5, &vec![on, on, off], &vec![on, off, off]);
+    assert_eq!(pcs, [Some(70), Some(6), Some(3)]);
+}

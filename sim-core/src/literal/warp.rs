@@ -2,11 +2,12 @@
 //! together.
 
 use sim_frontend::form::{BarrierKind, Reduction, ShflMode, VoteMode};
-use sim_frontend::program::{Extra, Op};
+use sim_frontend::program::{Extra, Op, Pc};
 
 use super::Stuck;
 use super::crs::{self, ActiveState, ExecState, WarpState};
 use super::registers::{Registers, Slot};
+use super::safety;
 use super::thread::{Act, BarAct, FlowAct, ProgEnv, Req, Thread};
 
 /// `MemActΩ`: what each lane asks.
@@ -35,6 +36,8 @@ pub(super) struct Warp {
     /// Barriers it waits for.
     pub barids: Vec<u32>,
     pub threads: Vec<Thread>,
+    /// By lane, each thread's own next address (`Threadpc` of chapter 6).
+    pub pcs: Vec<Option<Pc>>,
 }
 
 /// `vote`: the data word, or the Boolean as 0 or 1.
@@ -112,9 +115,11 @@ impl Warp {
         let pc = self.exec.pc;
         let mut acts = Vec::new();
         for (thread, active) in self.threads.iter_mut().zip(&self.exec.active) {
-            if let Some(act) = thread.exec(env, pc, *active, registers)? {
-                acts.push((thread.lane, act));
+            let act = thread.exec(env, pc, *active, registers)?;
+            if *active == ActiveState::Active {
+                self.pcs[thread.lane as usize] = safety::branch(pc, &self.exec.stack, act.as_ref())?;
             }
+            acts.extend(act.map(|act| (thread.lane, act)));
         }
         let op = &env.code.ops[pc as usize];
         let (mut flows, mut mem, mut votes, mut bars, mut shuffles) =
@@ -180,6 +185,7 @@ impl Warp {
                 }
             }
         }
+        safety::reset(&mut self.pcs, &flows, pc, &self.exec.active, &exec.active);
         self.state = state;
         self.exec = exec;
         Ok((rule, None))
@@ -204,6 +210,7 @@ impl Warp {
                 disabled: (0..warp_size).map(|wl| if exists(wl) { D::Enabled } else { D::Exit }).collect(),
                 stack: [].into(),
             },
+            pcs: (0..warp_size).map(|wl| exists(wl).then_some(entry)).collect(),
             barids: Vec::new(),
             threads: (0..warp_size).map(by_lane).collect(),
         }
