@@ -153,10 +153,13 @@ impl Dispatcher {
         let times = &mut d.times[block.grid_id as usize];
         times.end = times.end.max(block.at);
         d.running[i].done += 1;
-        if d.running[i].done == kernel.blocks() {
+        if d.running[i].aborted {
+            // An aborted grid never completes, though all its blocks were resident.
+            if d.running[i].done == d.running[i].next {
+                d.running.remove(i);
+            }
+        } else if d.running[i].done == kernel.blocks() {
             d.completed.push(block.grid_id);
-            d.running.remove(i);
-        } else if d.running[i].aborted && d.running[i].done == d.running[i].next {
             d.running.remove(i);
         }
         d.next = Some(d.next.map_or(now, |n| n.min(now)));

@@ -3,6 +3,7 @@
 use sim_core::context::{ContextOutput, Launch};
 use sim_core::device::DeviceOutput;
 use sim_core::error::SimError;
+use sim_core::reconvergence::registry::POLICIES;
 use sim_frontend::diagnostic::Source;
 
 use crate::machine::{Run, chip, device, every_way, module, timed};
@@ -100,6 +101,41 @@ fn ctx_in_ctx_abort_cio_abort_end_a_grid_but_not_its_accesses() {
     run.wait().unwrap_or_else(|e| panic!("{e}"));
     let error = run.device.context(run.context).expect("it exists").abort(grid, 5);
     assert!(matches!(error, Err(SimError::Input(_))));
+}
+
+#[test]
+fn ctx_abort_ends_threads_wherever_their_policy_has_them() {
+    // Threads wait at joins, at a barrier and for a function to return while others go on.
+    let function = ".func (.reg .u32 %ro) f(.reg .u32 %ri)\n{\n.reg .pred %p;\n.reg .u32 %a;\nmov.u32 %a, %ri;\n\
+        LOOP:\nsub.u32 %a, %a, 1;\nsetp.gt.s32 %p, %a, 0;\n@%p bra LOOP;\nadd.u32 %ro, %ri, 1;\nret;\n}\n";
+    let body = "and.b32 %b, %t, 7;\nmov.u32 %c, 8;\nAGAIN:\nsetp.lt.u32 %p, %b, 3;\n@%p bra ONE;\n\
+        mul.lo.u32 %a, %b, 9;\ncall (%a), f, (%a);\nadd.u32 %r, %r, %a;\nbra MET;\nONE:\nadd.u32 %r, %r, 5;\nMET:\n\
+        bar.sync 0;\nsub.u32 %c, %c, 1;\nsetp.ne.u32 %q, %c, 0;\n@%q bra AGAIN;";
+    let text = module(function, body);
+    for policy in POLICIES {
+        let fresh =
+            || Run::new(device(chip(|c| c.limits.num_processors = 2), policy.name), &text, false, 8 * 64);
+        let mut whole = fresh();
+        whole.launch(8, 64, false).expect("allowed");
+        whole.wait().unwrap_or_else(|e| panic!("{}: {e}", policy.name));
+        let (expected, cycles) = (whole.words(), whole.report().cycles);
+        let mut ended = 0;
+        for part in [1, 3, 5, 7] {
+            let mut run = fresh();
+            let grid = run.launch(8, 64, false).expect("allowed");
+            run.device
+                .context(run.context)
+                .expect("it exists")
+                .abort(grid, cycles * part / 9)
+                .expect("it waits");
+            run.wait().unwrap_or_else(|e| panic!("{} at {part}/9: {e}", policy.name));
+            ended += u64::from(run.report().kernels[0].aborted);
+            run.launch(8, 64, false).expect("allowed");
+            run.wait().unwrap_or_else(|e| panic!("{} after {part}/9: {e}", policy.name));
+            assert!(run.words() == expected, "{} after an abort at {part}/9", policy.name);
+        }
+        assert!(ended >= 3, "{}: {ended}", policy.name);
+    }
 }
 
 #[test]
