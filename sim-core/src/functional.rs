@@ -244,6 +244,7 @@ impl<P: Reconvergence> Functional<P> {
                 };
                 let mut buffer = [0u8; 16];
                 match op.class {
+                    OpClass::Hint => {}
                     OpClass::Store => {
                         let data = &request.data[l][..bytes];
                         if *watching {

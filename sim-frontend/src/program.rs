@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use sim_memory::vocabulary::{AtomicOp, CacheOp, Scope, Semantics, StateSpace};
+use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
 use crate::form::{BarrierKind, Form, Reduction, ShflMode, VoteMode};
 
@@ -84,7 +84,7 @@ pub enum OpClass {
     Atomic,
     /// `membar`, `fence`.
     Membar,
-    /// `prefetch` and other hints: an issue slot and nothing else.
+    /// `prefetch` and other hints to the caches (see [`MemoryOp::hint`]).
     Hint,
     /// Direct branch to `target`.
     Branch,
@@ -153,6 +153,8 @@ pub struct MemoryOp {
     pub address_64: bool,
     /// Atomics: the operation and the type of the element.
     pub atomic: Option<(AtomicOp, sim_memory::vocabulary::ScalarType)>,
+    /// Hints: what is asked of the caches.
+    pub hint: Option<CacheHint>,
 }
 
 /// Facts of the rarer classes, by which [`Op`] stays small.

@@ -1,7 +1,7 @@
 //! What a warp asks of global or local memory.
 
 use crate::port::AccessId;
-use crate::vocabulary::{AtomicOp, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace};
+use crate::vocabulary::{AtomicOp, CacheHint, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace};
 
 /// Load, store or atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,16 @@ pub enum AccessKind {
         /// The old value goes to a register.
         returns: bool,
     },
+    /// `prefetch` and other hints to the caches, of whole lines.
+    Hint(CacheHint),
+}
+
+impl AccessKind {
+    /// Brings a line and holds an MSHR meanwhile; the others hold a store token.
+    #[inline]
+    pub fn fetches(self) -> bool {
+        matches!(self, Self::Load | Self::Hint(CacheHint::PrefetchL1 | CacheHint::PrefetchL2))
+    }
 }
 
 /// One access of the active lanes of a split.

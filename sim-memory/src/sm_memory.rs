@@ -21,7 +21,7 @@ use crate::partition::Request;
 use crate::port::{AccessId, RegisterPort};
 use crate::programs::{Operation, ProgramId, ProgramSet};
 use crate::spec::MemorySpec;
-use crate::vocabulary::{AtomicOp, Cycle, LaneMask, ScalarType, Scope, StateSpace};
+use crate::vocabulary::{AtomicOp, CacheHint, Cycle, LaneMask, ScalarType, Scope, StateSpace};
 
 /// The lanes of an atomic on one line: `Σatomic` of CS §4.4.1, for several addresses at once.
 #[derive(Clone, Debug)]
@@ -221,6 +221,10 @@ impl SmMemory {
                 AccessKind::Load => round_to_sectors(part.bytes, sector),
                 AccessKind::Store => part.bytes,
                 AccessKind::Atomic { .. } => round_to_sectors(part.bytes, l2_sector),
+                AccessKind::Hint(CacheHint::PrefetchL1 | CacheHint::PrefetchL2) => {
+                    round_to_sectors(part.bytes, sector)
+                }
+                AccessKind::Hint(_) => u128::MAX,
             };
             let slot = self.free.pop().unwrap_or(self.instances.len() as u32);
             self.data.resize(self.data.len().max(slot as usize + 1), [0; 128]);
@@ -228,7 +232,7 @@ impl SmMemory {
             let data = &mut self.data[slot as usize];
             let mut atomic = None;
             match access.kind {
-                AccessKind::Load => {}
+                AccessKind::Load | AccessKind::Hint(_) => {}
                 AccessKind::Store => {
                     let size = access.element_bytes as usize;
                     // Ascending lanes: where two write one byte, the highest lane's stays.
@@ -272,7 +276,7 @@ impl SmMemory {
                 pc: 0,
                 line: part.line,
                 set: self.l1.set_of(part.line / 128),
-                asked: part.bytes,
+                asked: if matches!(access.kind, AccessKind::Hint(_)) { mask } else { part.bytes },
                 mask,
                 lanes: part.lanes,
                 atomic,
@@ -340,7 +344,7 @@ impl SmMemory {
         instance.pc = reply.pc;
         instance.level = if reply.fetched { Level::Dram } else { Level::L2 };
         match instance.kind {
-            AccessKind::Load => self.data[reply.slot as usize] = reply.data,
+            kind if kind.fetches() => self.data[reply.slot as usize] = reply.data,
             _ => instance.atomic = reply.atomic,
         }
         self.sequence += 1;
@@ -426,7 +430,7 @@ impl SmMemory {
             }
             let instance = &self.instances[slot as usize];
             let room = match instance.kind {
-                AccessKind::Load => match self.held.holder(instance.set, instance.line) {
+                kind if kind.fetches() => match self.held.holder(instance.set, instance.line) {
                     Some((_, waiting)) => waiting < self.spec.l1.mshr_merges,
                     None => self.mshrs.len() < self.spec.l1.mshrs as usize || self.hits(instance),
                 },
@@ -437,7 +441,7 @@ impl SmMemory {
                 self.lsu_blocked = true;
                 return Ok(());
             }
-            let load = matches!(instance.kind, AccessKind::Load);
+            let load = instance.kind.fetches();
             self.lsu_blocked = false;
             self.lsu.pop_front();
             self.load_store.set(self.lsu.len() as u64, now);
@@ -490,7 +494,7 @@ impl SmMemory {
         let instance = &mut self.instances[slot as usize];
         instance.travelled = true;
         match instance.kind {
-            AccessKind::Load => {
+            kind if kind.fetches() => {
                 self.mshrs.remove(now);
                 self.stats.bytes_moved += u64::from(instance.mask.count_ones());
             }
@@ -505,7 +509,7 @@ impl SmMemory {
     fn send(&mut self, slot: u32, now: Cycle) {
         let index = slot as usize;
         let instance = &mut self.instances[index];
-        let is_load = matches!(instance.kind, AccessKind::Load);
+        let is_load = instance.kind.fetches();
         if is_load {
             self.mshrs.add(now);
         }
@@ -560,11 +564,11 @@ impl SmMemory {
         let instance = &self.instances[slot as usize];
         let took = now - instance.issued;
         match instance.kind {
-            AccessKind::Load => {}
+            AccessKind::Load | AccessKind::Hint(_) => {}
             AccessKind::Store => self.latencies.record(Kind::Store, took),
             AccessKind::Atomic { .. } => self.latencies.record(Kind::Atomic, took),
         }
-        if !matches!(instance.kind, AccessKind::Load) && !instance.travelled {
+        if !instance.kind.fetches() && !instance.travelled {
             // It never left: its token is free.
             self.tokens.remove(now);
             self.lsu_blocked = false;

@@ -47,6 +47,21 @@ pub enum CacheOp {
     Wt,
 }
 
+/// What an instruction that moves no value asks of the caches (PTX ISA "prefetch", "discard",
+/// "applypriority").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheHint {
+    /// `prefetch.L1`, `prefetchu.L1`: bring the line to L1.
+    PrefetchL1,
+    /// `prefetch.L2`: to L2.
+    PrefetchL2,
+    /// `discard.L2`: drop the line without writing it back.
+    Discard,
+    /// `applypriority.L2::evict_normal`: the line is evicted like any other.
+    EvictNormal,
+}
+
 /// Memory semantics of an access (PTX ISA "Memory Consistency Model").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]

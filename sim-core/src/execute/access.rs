@@ -302,6 +302,35 @@ impl<P: Reconvergence> Resident<P> {
         }
     }
 
+    /// `prefetch` and other hints: a lane whose address lies nowhere, or in shared memory, asks for
+    /// nothing (PTX ISA "prefetch").
+    pub(super) fn hint(&mut self, kernel: &Kernel, w: usize, pc: Pc, op: &Op, exec: LaneMask) {
+        self.requests.used = 0;
+        self.did = Step::Done;
+        let Extra::Memory(facts) = &op.extra else { return };
+        if exec == 0 {
+            return;
+        }
+        let addresses = addresses(&self.warps[w], &kernel.code, op, facts, exec);
+        let allocations = &self.world.allocations;
+        let (space, lanes) = match facts.space {
+            StateSpace::Local => {
+                let own = |l: &u32| addresses[*l as usize] < u64::from(kernel.local_bytes);
+                (StateSpace::Local, Lanes(exec).filter(own).fold(0, |mask, l| mask | 1 << l))
+            }
+            StateSpace::Global | StateSpace::Generic => {
+                let there = |l: &u32| allocations.find(addresses[*l as usize], 1).is_some();
+                (StateSpace::Global, Lanes(exec).filter(there).fold(0, |mask, l| mask | 1 << l))
+            }
+            _ => return,
+        };
+        if lanes != 0 {
+            let own = only(&addresses, lanes);
+            self.request(&kernel.code, w, pc, op, facts, lanes, space, &own, (0, 1));
+            self.did = Step::Access;
+        }
+    }
+
     /// Accesses to global memory: inside an allocation, or a fault that names the nearest one.
     #[inline(always)]
     fn global(

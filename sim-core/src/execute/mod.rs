@@ -393,7 +393,8 @@ impl<P: Reconvergence> Resident<P> {
             }
             C::Load | C::Store | C::Atomic => self.access(kernel, w, pc, op, exec)?,
             C::LoadParam => self.load_param(kernel, w, op, exec)?,
-            C::Membar | C::Hint => {}
+            C::Hint => self.hint(kernel, w, pc, op, exec),
+            C::Membar => {}
             C::Clock => {
                 self.clock(w, op, exec, now);
             }

@@ -470,6 +470,10 @@ impl<P: Reconvergence> Sm<P> {
             });
             let kind = match (op.class, facts.atomic) {
                 (OpClass::Store, _) => AccessKind::Store,
+                (OpClass::Hint, _) => match facts.hint {
+                    Some(hint) => AccessKind::Hint(hint),
+                    None => continue,
+                },
                 (OpClass::Atomic, Some((op_, ty))) => {
                     AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() }
                 }

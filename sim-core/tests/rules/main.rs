@@ -5,6 +5,7 @@
 
 mod contract;
 mod hierarchy;
+mod hints;
 mod limits;
 mod liveness;
 mod machine;

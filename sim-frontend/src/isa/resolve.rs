@@ -324,6 +324,9 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "local" => m.space = Some(StateSpace::Local),
         "shared" | "shared::cta" => m.space = Some(StateSpace::Shared),
         "param" => m.space = Some(StateSpace::Param),
+        // Which level a hint is about.
+        "L1" => m.cache = Some(CacheOp::Ca),
+        "L2" | "L2::evict_last" | "L2::evict_normal" => m.cache = Some(CacheOp::Cg),
         "ca" => m.cache = Some(CacheOp::Ca),
         "cg" => m.cache = Some(CacheOp::Cg),
         "cs" => m.cache = Some(CacheOp::Cs),

@@ -117,7 +117,9 @@ isa! {
     St "st" LoadStore 10 "Stores." [
         "[weak volatile relaxed release] [cta cluster gpu sys] [global local param shared shared::cta] [wb cg cs wt] [v2 v4] {b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64} -> m v",
     ];
-    Prefetch "prefetch" LoadStore 20 "Brings a line to a cache." ["[global local] {L1 L2} -> m"];
+    Prefetch "prefetch" LoadStore 20 "Brings a line to a cache." [
+        "[global local] {L1 L2} -> m", "{global} {L2::evict_last L2::evict_normal} -> m",
+    ];
     Atom "atom" LoadStore 11 "Reads, computes and writes in one step." [
         "[relaxed acquire release acq_rel] [cta cluster gpu sys] [global shared shared::cta] {and or xor} {b32 b64} -> d m b",
         "[relaxed acquire release acq_rel] [cta cluster gpu sys] [global shared shared::cta] {exch} {b32 b64} -> d m b",
@@ -177,9 +179,9 @@ isa! {
     Dp2a "dp2a" Imul 61 "Dot product of two." [];
     Dp4a "dp4a" Imul 61 "Dot product of four." [];
     Ldu "ldu" LoadStore 20 "Loads uniform data." [];
-    Prefetchu "prefetchu" LoadStore 20 "Prefetches uniform data." [];
-    Applypriority "applypriority" LoadStore 80 "Sets an eviction priority." [];
-    Discard "discard" LoadStore 80 "Drops a line." [];
+    Prefetchu "prefetchu" LoadStore 20 "Prefetches uniform data." ["{L1} -> m"];
+    Applypriority "applypriority" LoadStore 80 "Sets an eviction priority." ["[global] {L2::evict_normal} -> m e:u32"];
+    Discard "discard" LoadStore 80 "Drops a line." ["[global] {L2} -> m e:u32"];
     Createpolicy "createpolicy" Alu 80 "Makes a cache policy." [];
     Cp "cp" LoadStore 80 "Copies asynchronously." [];
     Mbarrier "mbarrier" LoadStore 80 "Barrier objects in memory." [];

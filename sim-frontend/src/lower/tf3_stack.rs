@@ -100,6 +100,7 @@ pub fn frame_access(
         reg_bits: crate::isa::register_bits(ty).max(if ty.bits() <= 16 { 16 } else { 32 }),
         address_64: false,
         atomic: None,
+        hint: None,
     });
     inst
 }

@@ -24,6 +24,7 @@ pub fn facts(form: &Form, space: StateSpace, reg_bits: u8, address_64: bool) -> 
         reg_bits,
         address_64,
         atomic: form.mods.atomic.map(|op| (op, form.ty)),
+        hint: None,
     }
 }
 

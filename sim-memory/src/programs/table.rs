@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::access::AccessKind;
-use crate::vocabulary::{CacheOp, Scope, Semantics, StateSpace};
+use crate::vocabulary::{CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
 /// A complete set of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +99,10 @@ table! {
     AtomGlobal "atom.global": "thesis/atom_global", "thesis/atom_global", "thesis/atom_global";
     AtomGlobalAcquireGpu "atom.global.acquire.gpu": "thesis/atom_acquire", "thesis/atom_acquire", "thesis/atom_acquire";
     RedGlobal "red.global": "thesis/red", "fermi/red", "fermi/red";
+    PrefetchL1 "prefetch.L1": "thesis/prefetch_l1", "thesis/prefetch_l1", "thesis/prefetch_l1";
+    PrefetchL2 "prefetch.L2": "thesis/prefetch_l2", "thesis/prefetch_l2", "thesis/prefetch_l2";
+    Discard "discard.L2": "thesis/discard", "thesis/discard", "thesis/discard";
+    EvictNormal "applypriority.L2": "thesis/evict_normal", "thesis/evict_normal", "thesis/evict_normal";
     FenceCta "fence.cta": "thesis/fence", "thesis/fence", "thesis/fence";
     FenceGpu "fence.gpu": "thesis/fence", "thesis/fence", "volta/fence";
     LdShared "ld.shared": "thesis/ld_shared", "thesis/ld_shared", "thesis/ld_shared";
@@ -164,6 +168,10 @@ impl Operation {
             AccessKind::Atomic { returns: false, .. } => Self::RedGlobal,
             AccessKind::Atomic { .. } if acquires && wide => Self::AtomGlobalAcquireGpu,
             AccessKind::Atomic { .. } => Self::AtomGlobal,
+            AccessKind::Hint(CacheHint::PrefetchL1) => Self::PrefetchL1,
+            AccessKind::Hint(CacheHint::PrefetchL2) => Self::PrefetchL2,
+            AccessKind::Hint(CacheHint::Discard) => Self::Discard,
+            AccessKind::Hint(CacheHint::EvictNormal) => Self::EvictNormal,
         }
     }
 

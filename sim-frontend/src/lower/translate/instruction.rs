@@ -150,7 +150,14 @@ impl<'a> Translator<'_, 'a> {
                 }
             }
             Root::Call => self.call(inst, ast),
-            Root::Ld | Root::St | Root::Atom | Root::Red | Root::Prefetch => self.memory(inst, ast),
+            Root::Ld
+            | Root::St
+            | Root::Atom
+            | Root::Red
+            | Root::Prefetch
+            | Root::Prefetchu
+            | Root::Discard
+            | Root::Applypriority => self.memory(inst, ast),
             Root::Mov => self.mov(inst, ast),
             Root::Ssy | Root::PreBrk | Root::PreRet => {
                 self.func.injected_by_hand = true;

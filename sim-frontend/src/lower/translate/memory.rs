@@ -1,6 +1,6 @@
 //! Loads, stores, atomics: address operands, spaces, data operands.
 
-use sim_memory::vocabulary::{ScalarType, StateSpace};
+use sim_memory::vocabulary::{CacheHint, CacheOp, ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
 use crate::isa::{self, Root};
@@ -31,7 +31,16 @@ impl<'a> Translator<'_, 'a> {
                 (at, rest)
             }
             (Root::St | Root::Red, [at, rest @ ..]) if rest.len() == 1 => (at, rest),
-            (Root::Prefetch, [at]) => (at, &[]),
+            (Root::Prefetch | Root::Prefetchu, [at]) => (at, &[]),
+            (Root::Discard | Root::Applypriority, [at, size]) => {
+                if self.source(size, ScalarType::U32, Place::Exact)
+                    != (Operand::Const { bits: 128, wide: false })
+                {
+                    let message = format!("`{}` is about 128 bytes; write 128", ast.root);
+                    return self.error(size.span, "operands", message);
+                }
+                (at, &[])
+            }
             _ => {
                 let message = format!("`{}` does not take {} operands", ast.root, ast.operands.len());
                 return self.error(ast.span, "operands", message);
@@ -102,7 +111,7 @@ impl<'a> Translator<'_, 'a> {
         inst.class = match root {
             Root::Ld => OpClass::Load,
             Root::St => OpClass::Store,
-            Root::Prefetch => OpClass::Hint,
+            Root::Prefetch | Root::Prefetchu | Root::Discard | Root::Applypriority => OpClass::Hint,
             _ => OpClass::Atomic,
         };
         if space == StateSpace::Param {
@@ -135,8 +144,15 @@ impl<'a> Translator<'_, 'a> {
         }
         inst.extra = Extra::Memory(facts);
         if inst.class == OpClass::Hint {
-            inst.extra = Extra::None;
-            inst.src[0] = Operand::None;
+            // Of the line that one byte lies in.
+            facts.element_bytes = 1;
+            facts.hint = Some(match (root, facts.cache) {
+                (Root::Discard, _) => CacheHint::Discard,
+                (Root::Applypriority, _) => CacheHint::EvictNormal,
+                (_, CacheOp::Cg) => CacheHint::PrefetchL2,
+                _ => CacheHint::PrefetchL1,
+            });
+            inst.extra = Extra::Memory(facts);
         }
         self.push(inst);
     }
