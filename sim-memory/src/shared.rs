@@ -2,20 +2,19 @@
 
 use serde::Deserialize;
 
-use crate::vocabulary::LaneMask;
+use crate::vocabulary::{Cycle, LaneMask};
 
 /// `SharedMem` of one block [env-readShared] [env-writeShared]: accesses outside its bytes are
 /// refused by whoever holds the lanes' addresses, so that the message can name the lane.
 #[derive(Clone, Debug)]
 pub struct SharedMemory {
     bytes: Vec<u8>,
-    locked: Vec<bool>,
 }
 
 impl SharedMemory {
-    /// `bytes` zero bytes in `banks` banks of 32-bit words.
-    pub fn new(bytes: u32, banks: u32) -> Self {
-        Self { bytes: vec![0; bytes as usize], locked: vec![false; banks.max(1) as usize] }
+    /// `bytes` zero bytes.
+    pub fn new(bytes: u32) -> Self {
+        Self { bytes: vec![0; bytes as usize] }
     }
 
     /// Its size in bytes.
@@ -37,29 +36,37 @@ impl SharedMemory {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
+}
+
+/// The bank locks of an SM's shared memory, which atomics hold from their read to their write;
+/// plain accesses ignore them.
+#[derive(Clone, Debug)]
+pub struct BankLocks {
+    /// By bank: it is locked up to this cycle.
+    until: Vec<Cycle>,
+}
+
+impl BankLocks {
+    /// `banks` banks of 32-bit words, none locked.
+    pub fn new(banks: u32) -> Self {
+        Self { until: vec![0; banks.max(1) as usize] }
+    }
 
     /// `banks`: the banks an access touches; successive words lie in successive banks
     /// [env-banks].
-    pub fn banks(&self, address: u64, size: u32) -> impl Iterator<Item = usize> {
-        let banks = self.locked.len() as u64;
+    pub fn banks(&self, address: u64, size: u32) -> impl Iterator<Item = usize> + use<> {
+        let banks = self.until.len() as u64;
         let (first, last) = (address / 4, (address + u64::from(size.max(1)) - 1) / 4);
         (first..=last).take(banks as usize).map(move |word| (word % banks) as usize)
     }
 
-    /// `lock`: all banks of the access, or none where one is locked already [env-lock].
-    pub fn lock(&mut self, address: u64, size: u32) -> bool {
-        let banks: Vec<usize> = self.banks(address, size).collect();
-        if banks.iter().any(|&bank| self.locked[bank]) {
-            return false;
-        }
-        banks.into_iter().for_each(|bank| self.locked[bank] = true);
-        true
-    }
-
-    /// `unlock`: the banks of the access [env-unlock].
-    pub fn unlock(&mut self, address: u64, size: u32) {
-        let banks: Vec<usize> = self.banks(address, size).collect();
-        banks.into_iter().for_each(|bank| self.locked[bank] = false);
+    /// `lock`: all banks of the access or none, so not before the last of them is free
+    /// [env-lock]; `unlock` is `held` cycles later [env-unlock]. Gives the cycle of the unlocking.
+    pub fn lock(&mut self, address: u64, size: u32, now: Cycle, held: u32) -> Cycle {
+        let start = self.banks(address, size).map(|bank| self.until[bank]).max().unwrap_or(0).max(now);
+        let end = start + Cycle::from(held);
+        self.banks(address, size).for_each(|bank| self.until[bank] = end);
+        end
     }
 }
 
@@ -236,19 +243,22 @@ mod tests {
 
     #[test]
     fn env_banks_env_lock_env_unlock_all_or_none() {
-        let mut shared = SharedMemory::new(1024, 32);
-        assert_eq!(shared.banks(4, 8).collect::<Vec<_>>(), vec![1, 2]);
-        assert!(shared.lock(4, 8));
-        assert!(!shared.lock(0, 8), "bank 1 is locked");
-        assert!(shared.lock(0, 4), "bank 0 was left alone by the failed lock");
-        assert!(!shared.lock(4 + 128, 4), "the same bank, another word");
-        shared.unlock(4, 8);
-        assert!(shared.lock(8, 4));
+        let mut locks = BankLocks::new(32);
+        assert_eq!(locks.banks(4, 8).collect::<Vec<_>>(), vec![1, 2]);
+        assert_eq!(locks.banks(126, 4).collect::<Vec<_>>(), vec![31, 0], "an access over the last bank");
+        assert_eq!(locks.lock(4, 8, 100, 10), 110);
+        // Bank 0 is free, but not taken before bank 1 is.
+        assert_eq!(locks.lock(0, 8, 103, 10), 120);
+        assert_eq!(locks.lock(0, 4, 104, 10), 130, "bank 0 was locked with bank 1");
+        assert_eq!(locks.lock(8, 4, 105, 10), 120, "bank 2 only by the first");
+        assert_eq!(locks.lock(4 + 128, 4, 106, 10), 130, "the same bank, another word");
+        assert_eq!(locks.lock(12, 4, 106, 10), 116, "a bank of nobody's");
+        assert_eq!(locks.lock(4, 4, 500, 10), 510, "unlocked long ago");
     }
 
     #[test]
     fn env_readshared_env_writeshared_bytes() {
-        let mut shared = SharedMemory::new(8, 32);
+        let mut shared = SharedMemory::new(8);
         shared.bytes_mut()[3] = 7;
         assert_eq!(shared.bytes(), [0, 0, 0, 7, 0, 0, 0, 0]);
     }

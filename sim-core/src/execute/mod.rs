@@ -16,7 +16,7 @@ use std::sync::Arc;
 use sim_frontend::program::{ClockRegister, Extra, NO_PC, Op, OpClass, Pc, Pred, Row};
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
-use sim_memory::shared::BankRule;
+use sim_memory::shared::{BankLocks, BankRule};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 pub use access::{Request, Requests, extend, from_bytes, write_element, write_loaded, write_loaded_word};
@@ -133,6 +133,9 @@ pub struct Resident<P> {
     changed: bool,
     /// Per split: barriers it waits at.
     pub waits: Vec<u32>,
+    /// Locks of the banks of shared memory, and the cycle of the step.
+    locks: BankLocks,
+    now: Cycle,
     /// Changes of shared memory are counted, and of all memory in the functional mode.
     pub watching: bool,
     /// As counted.
@@ -152,6 +155,7 @@ impl<P: Reconvergence> Resident<P> {
     /// No blocks yet, `warp_slots` warps and `block_slots` blocks at most.
     pub fn new(sm: u32, world: Arc<World>, policy: P, warp_slots: usize, block_slots: usize) -> Self {
         let splits = warp_slots * policy.splits_per_warp();
+        let banks = world.latency.banks;
         Self {
             sm,
             world,
@@ -167,6 +171,8 @@ impl<P: Reconvergence> Resident<P> {
             charge: Cost::default(),
             changed: false,
             waits: vec![0; splits],
+            locks: BankLocks::new(banks),
+            now: 0,
             watching: false,
             changes: 0,
             meetings: Vec::new(),
@@ -245,7 +251,7 @@ impl<P: Reconvergence> Resident<P> {
             index,
             kernel: kernel_index,
             barriers: BarrierEnv::new(self.world.barriers, granularity),
-            shared: sim_memory::shared::SharedMemory::new(kernel.shared_bytes, self.world.latency.banks),
+            shared: sim_memory::shared::SharedMemory::new(kernel.shared_bytes),
             live_threads: x * y * z,
             live_warps: needed,
             finished_warps: 0,
@@ -371,6 +377,7 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Result<(), Bottom> {
         self.touched.clear();
         self.charge = Cost::default();
+        self.now = now;
         let kernel = &*kernels[self.warps[w].kernel];
         let code = &*kernel.code;
         let op = &code.program.ops[pc as usize];

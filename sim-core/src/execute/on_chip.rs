@@ -172,9 +172,12 @@ impl<P: Reconvergence> Resident<P> {
         let latencies = &self.world.latency;
         let degree = latencies.bank_rule.turns(addresses, lanes, bytes as u32);
         let latency = if op.class == OpClass::Atomic {
-            // Each lane that meets another's address runs the locked sequence again.
-            let same = most_at_one_address(addresses, lanes);
-            latencies.shared_atomic * same.max(1)
+            // Each lane locks its banks, runs its program and unlocks them; lanes and warps that
+            // meet in a bank come one after another.
+            let held = latencies.shared_atomic;
+            let ends =
+                Lanes(lanes).map(|l| self.locks.lock(addresses[l as usize], bytes as u32, self.now, held));
+            (ends.max().unwrap_or(self.now) - self.now).min(u32::MAX.into()) as u32
         } else {
             latencies.shared
         };
@@ -302,12 +305,4 @@ fn outside(lanes: LaneMask, addresses: &[u64; 32], bytes: u64, size: u64) -> Bot
             addresses[lane as usize]
         ),
     )
-}
-
-/// The most lanes that share one address.
-fn most_at_one_address(addresses: &[u64; 32], lanes: LaneMask) -> u32 {
-    Lanes(lanes)
-        .map(|lane| Lanes(lanes).filter(|&l| addresses[l as usize] == addresses[lane as usize]).count())
-        .max()
-        .unwrap_or(0) as u32
 }

@@ -307,3 +307,30 @@ fn calls_mix_registers_and_parameter_variables() {
         assert!(error.to_string().contains(reason), "{error}");
     }
 }
+
+#[test]
+fn env_lock_env_unlock_atomics_of_two_warps_meet_in_banks() {
+    // Lane 0 of each warp, at words of the warp's own.
+    let cycles = |apart: u32, atomic: &str| {
+        let body = format!(
+            "and.b32 %b, %t, 31;\nsetp.ne.u32 %p, %b, 0;\n@%p bra OVER;\nshr.u32 %a, %t, 5;\nmul.lo.u32 %a, %a, {apart};\n\
+             mov.u32 %c, room;\nadd.u32 %a, %a, %c;\nmov.u32 %n, 50;\nAGAIN:\n{atomic}\nsub.u32 %n, %n, 1;\n\
+             setp.ne.u32 %q, %n, 0;\n@%q bra AGAIN;\nld.shared.u32 %r, [%a];\nOVER:"
+        );
+        let (words, report) = timed(&module("", &body), false, 1, 64).unwrap_or_else(|e| panic!("{e}"));
+        (words, report.cycles)
+    };
+    let add = "atom.shared.add.u32 %b, [%a], 1;";
+    let (words, other_banks) = cycles(4, add);
+    assert_eq!((words[0], words[32]), (50, 50));
+    let (words, same_bank) = cycles(128, add);
+    assert_eq!((words[0], words[32]), (50, 50));
+    let (words, same_word) = cycles(0, add);
+    assert_eq!(words[0].max(words[32]), 100);
+    // The chip's 60 cycles of lock, load, operate, store, and what is around them.
+    assert!(same_bank > other_banks + 45 * 60 / 2, "{same_bank} {other_banks}");
+    assert!(same_word.abs_diff(same_bank) < 200, "{same_word} {same_bank}");
+    // Plain accesses ignore locks.
+    let load = "ld.shared.u32 %b, [%a];";
+    assert_eq!(cycles(4, load).1, cycles(128, load).1);
+}
