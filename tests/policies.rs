@@ -59,6 +59,34 @@ fn every_policy_passes_every_workload_with_every_check_on() {
 }
 
 #[test]
+fn every_policy_gets_on_under_every_warp_scheduler() {
+    let all = [
+        "crs_stack",
+        "pdom_stack",
+        "min_pc",
+        "min_sp_pc",
+        "thread_frontiers",
+        "dual_path",
+        "multi_path",
+        "warp_subdivision",
+        "dynamic_warp_formation",
+        "thread_block_compaction",
+        "convergence_barriers",
+        "mimd",
+    ];
+    for policy in all {
+        for scheduler in ["lrr", "two_level:4", "two_level:1"] {
+            for workload in ["quicksort", "divergent_barrier", "if_else"] {
+                let words = ["run", workload, "--policy", policy, "--scheduler", scheduler];
+                let output = warpsim(&[&words[..], &["--check", "full", "--max-cycles", "2000000"]].concat());
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(0), "{workload} {policy} {scheduler}: {errors}");
+            }
+        }
+    }
+}
+
+#[test]
 fn sc_stackless_policies_end_the_programs_that_their_fairness_lets_them_end() {
     let output = warpsim(&["study", "liveness", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));

@@ -31,7 +31,9 @@ struct Measurement {
     unit: String,
     /// Arguments of `warpsim run`, without the chip.
     run: String,
-    value: Value,
+    /// How the figure is made, where a chip says nothing else.
+    #[serde(default)]
+    value: Option<Value>,
     published: Vec<Published>,
 }
 
@@ -72,7 +74,7 @@ struct Published {
     /// Changes to the run, as further arguments.
     #[serde(default)]
     run: Option<String>,
-    /// Changes to how the figure is made.
+    /// How the figure is made for this chip.
     #[serde(default)]
     how: Option<Value>,
     /// Ours must lie within so many per cent.
@@ -146,8 +148,12 @@ fn row(measurement: &Measurement, published: &Published) -> Row {
         published.chip,
         published.run.as_deref().unwrap_or_default()
     );
-    let how = published.how.as_ref().unwrap_or(&measurement.value);
-    let (ours, failure) = match figure(how, words.trim()) {
+    let how = published.how.as_ref().or(measurement.value.as_ref());
+    let found = how.map_or_else(
+        || Err(format!("data/microbenchmarks.yaml does not say how `{}` is made", measurement.name)),
+        |how| figure(how, words.trim()),
+    );
+    let (ours, failure) = match found {
         Ok(figure) => (Some(figure), None),
         Err(why) => (None, Some(why)),
     };

@@ -120,6 +120,14 @@ pub enum Corruption {
     MoveTop,
 }
 
+/// What every issue reads of a split: where it is, where its policy has a say next, its lanes.
+#[derive(Clone, Copy, Debug)]
+struct Issuing {
+    pc: Pc,
+    stop: Pc,
+    mask: LaneMask,
+}
+
 /// Threads a policy holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {

@@ -18,7 +18,7 @@ use super::multi_path::spill;
 use super::plan::Plan;
 use super::registry::PolicyChoice;
 use super::returns::{Group, Returns};
-use super::{Cost, Holding, LaneTargets, Reconvergence, SplitId};
+use super::{Cost, Holding, Issuing, LaneTargets, Reconvergence, SplitId};
 use crate::error::Bottom;
 
 /// A place in a program: an address, and the calls a thread is in there.
@@ -47,18 +47,10 @@ struct Warp {
     plan: Arc<Plan>,
 }
 
-/// What every issue reads.
-#[derive(Clone, Copy, Debug)]
-struct Hot {
-    pc: Pc,
-    stop: Pc,
-    mask: LaneMask,
-}
-
 /// The post-dominator stack.
 #[derive(Debug)]
 pub struct PdomStack {
-    hot: Vec<Hot>,
+    hot: Vec<Issuing>,
     warps: Vec<Warp>,
     depth: u32,
     spill_cycles: u32,
@@ -89,9 +81,9 @@ impl PdomStack {
         }
         self.hot[warp] = match state.top {
             Some(Entry { pc, depth, join, mask }) => {
-                Hot { pc, stop: if join.1 == depth { join.0 } else { NO_PC }, mask }
+                Issuing { pc, stop: if join.1 == depth { join.0 } else { NO_PC }, mask }
             }
-            None => Hot { pc: 0, stop: NO_PC, mask: 0 },
+            None => Issuing { pc: 0, stop: NO_PC, mask: 0 },
         };
         spill(before, self.size(warp), self.depth, self.spill_cycles)
     }
@@ -134,7 +126,7 @@ impl Reconvergence for PdomStack {
 
     fn new(choice: &PolicyChoice, warps: usize) -> Self {
         Self {
-            hot: vec![Hot { pc: 0, stop: NO_PC, mask: 0 }; warps],
+            hot: vec![Issuing { pc: 0, stop: NO_PC, mask: 0 }; warps],
             warps: vec![Warp::default(); warps],
             depth: choice.get("depth"),
             spill_cycles: choice.get("spill_cycles"),

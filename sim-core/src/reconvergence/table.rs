@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::registry::{Kind, PolicyChoice};
 #[cfg(test)]
 use super::{Corruption, paths::Entry};
-use super::{Cost, Holding, LaneTargets, Lanes, Place, Reconvergence, SplitId};
+use super::{Cost, Holding, Issuing, LaneTargets, Lanes, Place, Reconvergence, SplitId};
 use crate::error::Bottom;
 
 /// Why a policy is asked.
@@ -107,18 +107,10 @@ enum Moved {
     Left,
 }
 
-/// What every issue reads.
-#[derive(Clone, Copy, Debug)]
-struct Hot {
-    pc: Pc,
-    stop: Pc,
-    mask: LaneMask,
-}
-
 /// The policy: one table a warp.
 #[derive(Debug)]
 pub struct Table {
-    hot: Vec<Hot>,
+    hot: Vec<Issuing>,
     /// By warp: slots whose paths are in splits, one bit each.
     seen: Vec<u32>,
     warps: Vec<Paths>,
@@ -131,7 +123,7 @@ impl Table {
     /// The table of `warps` warps under `rules`.
     pub fn with(rules: Box<dyn Rules>, warps: usize) -> Self {
         Self {
-            hot: vec![Hot { pc: 0, stop: NO_PC, mask: 0 }; warps * PATHS],
+            hot: vec![Issuing { pc: 0, stop: NO_PC, mask: 0 }; warps * PATHS],
             seen: vec![0; warps],
             warps: vec![Paths::default(); warps],
             forms_warps: rules.forms_warps(),
@@ -183,7 +175,7 @@ impl Table {
             if mask != hot.mask || (mask != 0 && path.pc != hot.pc) {
                 touched.push((warp * PATHS) as SplitId + slot);
             }
-            *hot = Hot { pc: path.pc, stop: path.stop, mask };
+            *hot = Issuing { pc: path.pc, stop: path.stop, mask };
             seen |= u32::from(mask != 0) << slot;
         }
         self.seen[warp] = seen;
@@ -389,7 +381,7 @@ impl Reconvergence for Table {
         paths.slots[free] = own;
         let first = warp * PATHS;
         self.hot[split as usize].mask &= !lanes;
-        self.hot[first + free] = Hot { pc: own.pc, stop: own.stop, mask: own.mask };
+        self.hot[first + free] = Issuing { pc: own.pc, stop: own.stop, mask: own.mask };
         self.seen[warp] |= 1 << free;
         Some((first + free) as SplitId)
     }

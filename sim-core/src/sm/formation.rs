@@ -18,6 +18,8 @@ impl<P: Reconvergence> Sm<P> {
     /// Of a scheduler's candidates keeps those at the address that the policy wants issued.
     pub(super) fn keep_preferred(&mut self, scheduler: usize) {
         let mut places: Vec<Place> = Vec::new();
+        let lane = &mut self.lanes[scheduler];
+        lane.picker.narrow(&mut lane.candidates[..self.live]);
         let candidates = self.lanes[scheduler].candidates[..self.live].to_vec();
         let splits: Vec<(u32, SplitId)> =
             bits(&candidates).map(|place| (place, self.split_at(scheduler, place))).collect();

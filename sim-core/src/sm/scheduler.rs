@@ -94,6 +94,15 @@ impl Picker {
         Some(chosen)
     }
 
+    /// Leaves in `candidates` those that [`pick`](Self::pick) may pick, for a policy that chooses
+    /// among them first.
+    pub fn narrow(&mut self, candidates: &mut [u64]) {
+        if let WarpScheduler::TwoLevel { active } = self.kind {
+            self.refill(candidates, active);
+            candidates.iter_mut().zip(&self.active).for_each(|(candidates, active)| *candidates &= active);
+        }
+    }
+
     /// The last split picked; `u32::MAX` where there was none.
     pub fn last(&self) -> u32 {
         self.last
