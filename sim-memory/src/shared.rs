@@ -337,6 +337,14 @@ mod tests {
                     0xffff,
                     2,
                 ),
+                (
+                    "the first lane's word is broadcast, of another one lane is served: two turns",
+                    4,
+                    |l| 4 * l.min(1),
+                    0xf,
+                    2,
+                ),
+                ("the same with the first word asked for by many: one turn", 4, |l| 4 * (l / 3), 0xf, 1),
                 ("two words of one bank: a turn each", 4, |l| 64 * (l % 2), 0xffff, 2),
                 ("bytes of four lanes a word: no multicast but the first word's", 1, |l| l, 0xffff, 4),
                 ("double: each word of a lane by itself, stride 2", 8, |l| 8 * l, 0xffff, 4),
@@ -366,6 +374,7 @@ mod tests {
                 ),
                 ("double a lane: 64 words of one segment", 8, |l| 8 * l, all, 1),
                 ("sixteen bytes a lane, by half-warps", 16, |l| 16 * l, all, 2),
+                ("sixteen bytes, the same for all: a turn for each half-warp", 16, |_| 0, all, 2),
                 ("stride 64: a turn a lane", 4, |l| 256 * l, all, 32),
             ],
         );

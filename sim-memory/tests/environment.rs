@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use sim_memory::coalescing::Coalescing;
 use sim_memory::partition::Partition;
 use sim_memory::programs::Protocol;
+use sim_memory::spec::UnifiedSpec;
 use sim_memory::vocabulary::{CacheOp, Scope, Semantics, StateSpace};
 
 mod common;
@@ -294,5 +295,20 @@ fn atomics_of_several_sms_add_up() {
         olds.sort_unstable();
         olds.dedup();
         assert_eq!(olds.len(), 96, "no two lanes saw the same sum");
+    }
+}
+
+#[test]
+fn shared_memory_of_a_run_is_taken_from_l1() {
+    let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
+    let own = spec.l1.size_bytes;
+    spec.split(40_000);
+    assert_eq!(spec.l1.size_bytes, own, "arrays of their own");
+    let shared_bytes = vec![0, 8192, 65_536, 98_304];
+    spec.unified = Some(UnifiedSpec { size_bytes: 131_072, shared_bytes, carveout_bytes: None });
+    for (shared, l1) in [(0, 131_072), (8193, 65_536), (98_304, 32_768)] {
+        let mut run = spec.clone();
+        run.split(shared);
+        assert_eq!(run.l1.size_bytes, l1, "{shared} bytes of shared memory");
     }
 }

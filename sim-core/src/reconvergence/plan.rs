@@ -195,4 +195,26 @@ mod tests {
             assert!(place(before) < place(after), "{before} {after}: {order:?}");
         }
     }
+
+    #[test]
+    fn branches_nest_and_meet_at_their_post_dominators() {
+        use sim_frontend::diagnostic::Source;
+        use sim_frontend::load::Module;
+        use sim_frontend::program::ControlFlow;
+        // 0 setp, 1 bra ELSE; 2 setp, 3 bra INNER; 4 add; 5 INNER; 6 bra JOIN; 7 ELSE; 8 JOIN; 9 exit.
+        let text = ".version 3.0\n.target sm_20\n.address_size 64\n.visible .entry k()\n{\n.reg .u32 %a;\n\
+            .reg .pred %p;\nsetp.eq.u32 %p, %a, 0;\n@%p bra ELSE;\nsetp.eq.u32 %p, %a, 1;\n@%p bra INNER;\n\
+            add.u32 %a, %a, 1;\nINNER:\nadd.u32 %a, %a, 2;\nbra JOIN;\nELSE:\nadd.u32 %a, %a, 3;\nJOIN:\n\
+            add.u32 %a, %a, 4;\nexit;\n}\n";
+        let module = Module::build(&Source::new("t.ptx", text), false).expect("it is right");
+        let program = module.program("k", &|_| None, ControlFlow::Plain, 0).expect("it is right");
+        let plan = Plan::new(&program);
+        let of = |f: &dyn Fn(Pc) -> u32| (0..10).map(f).collect::<Vec<u32>>();
+        assert_eq!(of(&|pc| plan.nesting(pc)), [0, 0, 1, 1, 2, 1, 1, 1, 0, 0]);
+        assert_eq!((plan.join(1), plan.join(3), plan.join(4)), (Some(8), Some(5), Some(5)));
+        assert_eq!(of(&|pc| u32::from(plan.branches(pc))), [0, 1, 0, 1, 0, 0, 0, 0, 0, 0]);
+        // Each block before those it leads to.
+        let order = [0, 2, 4, 5, 8].map(|pc| plan.priority(pc));
+        assert!(order.is_sorted() && plan.priority(7) < plan.priority(8), "{order:?}");
+    }
 }

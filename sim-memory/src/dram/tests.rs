@@ -189,6 +189,10 @@ fn four_activates_fill_a_window() {
     let mut channel = channel(&gddr5());
     let times: Vec<u64> = (0..6).map(|bank| channel.issue(Activate, bank, 50)).collect();
     assert_eq!(times, vec![50, 56, 62, 68, 50 + 27, 56 + 27]);
+    // Other bank groups each time: the fifth waits for the window, not for RRD.
+    let mut channel = self::channel(&hbm2());
+    let times: Vec<u64> = [0, 1, 2, 3, 4, 5].map(|bank| channel.issue(Activate, bank, 50)).to_vec();
+    assert_eq!(times, vec![50, 53, 56, 59, 50 + 17, 53 + 17]);
 }
 
 #[test]
@@ -301,6 +305,13 @@ fn refresh_of_a_bank_leaves_others_alone() {
     let mut other = self::channel(&spec);
     other.push(read(1, at(5, 0)), 101);
     assert_eq!(other.choose(101).map(|(_, end)| end), Some(100 + 7 + 12 + 13 + 2));
+    // A row that is open when another bank is refreshed stays open.
+    let mut open = self::channel(&spec);
+    open.push(read(1, at(5, 0)), 0);
+    assert!(open.choose(0).is_some());
+    open.push(read(2, at(5, 0) + 64), 101);
+    assert!(open.choose(101).is_some());
+    assert_eq!((open.stats().refreshes, open.stats().row_hits), (1, 1));
     // Sixteen intervals are one round; the next starts with bank 0 again.
     other.push(read(2, at(0, 0)), 1701);
     assert_eq!(other.choose(1701).map(|(_, end)| end), Some(1700 + 136 + 12 + 13 + 2));
