@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use sim_core::reconvergence::registry::POLICIES;
 
 fn warpsim(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
@@ -60,21 +61,7 @@ fn every_policy_passes_every_workload_with_every_check_on() {
 
 #[test]
 fn every_policy_gets_on_under_every_warp_scheduler() {
-    let all = [
-        "crs_stack",
-        "pdom_stack",
-        "min_pc",
-        "min_sp_pc",
-        "thread_frontiers",
-        "dual_path",
-        "multi_path",
-        "warp_subdivision",
-        "dynamic_warp_formation",
-        "thread_block_compaction",
-        "convergence_barriers",
-        "mimd",
-    ];
-    for policy in all {
+    for policy in POLICIES.iter().map(|policy| policy.name) {
         for scheduler in ["lrr", "two_level:4", "two_level:1"] {
             for workload in ["quicksort", "divergent_barrier", "if_else"] {
                 let words = ["run", workload, "--policy", policy, "--scheduler", scheduler];

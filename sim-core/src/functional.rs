@@ -169,9 +169,9 @@ impl<P: Reconvergence> Functional<P> {
             self.watch = Some(Watch::begin(std::iter::once(&*resident), changes, round));
             return Ok(false);
         };
-        match watch.look(&[resident], changes, || None) {
+        match watch.look(&[resident], changes, None) {
             Look::Open => return Ok(false),
-            Look::Stuck => return Err(watch.stuck(&[resident], 0, "")),
+            Look::Stuck => return Err(watch.stuck(&[resident], 0)),
             Look::Progress | Look::Suspicious(_) => {}
         }
         resident.watching = false;

@@ -171,7 +171,7 @@ impl Watch {
         &mut self,
         residents: &[&Resident<P>],
         changes: u64,
-        open: impl FnOnce() -> Option<String>,
+        open: Option<String>,
     ) -> Look {
         if changes != self.changes {
             return Look::Progress;
@@ -186,7 +186,7 @@ impl Watch {
         }
         let left = self.warps.iter().find(|watched| watched.unsettled(residents[watched.at.0]) != 0);
         if self.samples >= 4 && left.is_none() {
-            return match open().or_else(|| residents.iter().find_map(|resident| undecided(resident))) {
+            return match open.or_else(|| residents.iter().find_map(|resident| undecided(resident))) {
                 None => Look::Stuck,
                 Some(_) if self.samples < MOST_SAMPLES => Look::Open,
                 Some(why) => Look::Suspicious(self.suspicion(&why)),
@@ -223,9 +223,8 @@ impl Watch {
         )
     }
 
-    /// The fault of a device that is stuck: who goes round where, who waits where; `rest` says what
-    /// else will never happen.
-    pub fn stuck<P: Reconvergence>(&self, residents: &[&Resident<P>], now: Cycle, rest: &str) -> Box<Fault> {
+    /// The fault of a device that is stuck: who goes round where, who waits where.
+    pub fn stuck<P: Reconvergence>(&self, residents: &[&Resident<P>], now: Cycle) -> Box<Fault> {
         const MOST: usize = 4;
         let spins = |watched: &&Watched| watched.returned & !watched.waits != 0;
         let mut order: Vec<&Watched> = self.warps.iter().collect();
@@ -247,7 +246,7 @@ impl Watch {
             rule: "live".into(),
             message: format!(
                 "nothing will ever change: since cycle {} no byte of memory has, and every thread waits or came \
-                 back to an address with the registers it had there: {}{rest}",
+                 back to an address with the registers it had there: {}",
                 self.since,
                 words.join("; ")
             ),

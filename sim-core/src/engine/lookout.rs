@@ -52,8 +52,7 @@ impl<P: Reconvergence> Engine<P> {
     /// Looks, at the cycle it was to look. The fault is a proof that nothing will ever change.
     pub(super) fn look(&mut self) -> Option<Box<Fault>> {
         let now = self.lookout.next;
-        let sent = self.dispatcher.blocks_sent();
-        let changes = sent
+        let changes = self.dispatcher.blocks_sent()
             + self.dispatcher.blocks_done
             + self.partitions().map(|partition| partition.l2().changes()).sum::<u64>()
             + self.sms().map(|sm| sm.memory.l1().changes() + sm.resident.changes).sum::<u64>();
@@ -79,23 +78,19 @@ impl<P: Reconvergence> Engine<P> {
             State::Watching(mut watch, before) => {
                 let pending = self.pending(watch.since(), hits != before);
                 let residents: Vec<&Resident<P>> = self.sms().map(|sm| &sm.resident).collect();
-                let look = watch.look(&residents, changes, || pending);
-                if look == Look::Stuck {
-                    let fault = watch.stuck(&residents, now, "");
-                    drop(residents);
-                    let mut fault = fault;
-                    fault.message.push_str(&self.dispatcher.waits_in_words());
-                    self.now = now;
-                    return Some(fault);
-                }
-                drop(residents);
-                match look {
+                match watch.look(&residents, changes, pending) {
+                    Look::Stuck => {
+                        let mut fault = watch.stuck(&residents, now);
+                        fault.message.push_str(&self.dispatcher.waits_in_words());
+                        self.now = now;
+                        return Some(fault);
+                    }
                     Look::Open => {
                         self.lookout.next = now + watch.gap();
                         self.lookout.state = State::Watching(watch, before);
                     }
                     Look::Suspicious(why) => self.sleep(now, Some(why)),
-                    Look::Progress | Look::Stuck => self.sleep(now, None),
+                    Look::Progress => self.sleep(now, None),
                 }
                 None
             }

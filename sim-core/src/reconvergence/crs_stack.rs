@@ -402,11 +402,6 @@ impl CrsStack {
         let moved = after.max(depth).abs_diff(before.max(depth)) as u32;
         Cost { cycles: moved * self.spill_cycles, spilled_bytes: moved * TOKEN_BYTES, entries: after as u32 }
     }
-
-    /// The execution state of a warp, for the monitors.
-    pub fn state(&self, warp: usize) -> &ExecState {
-        &self.warps[warp]
-    }
 }
 
 impl Reconvergence for CrsStack {

@@ -86,11 +86,6 @@ impl Accesses {
         }
     }
 
-    /// Accesses in flight.
-    pub fn in_flight(&self) -> usize {
-        self.entries.len() - self.free.len()
-    }
-
     /// True if an access issued before `since` is in flight.
     pub fn any_older(&self, since: Cycle) -> bool {
         self.entries.iter().any(|entry| entry.blocked | entry.pending != 0 && entry.issued < since)

@@ -18,25 +18,13 @@ fn run(
     block: u32,
     change: impl FnOnce(Options) -> Options,
 ) -> (Result<(), SimError>, String) {
-    run_in((grid * block) as usize, body, policy, grid, block, change)
-}
-
-/// The same with a buffer of `words` words.
-fn run_in(
-    words: usize,
-    body: &str,
-    policy: &str,
-    grid: u32,
-    block: u32,
-    change: impl FnOnce(Options) -> Options,
-) -> (Result<(), SimError>, String) {
     let chip = chip(|c| {
         c.limits.num_processors = 1;
         c.limits.max_resident_blocks = 2;
     });
     let functional = policy.strip_prefix("functional ");
     let device = device_with(chip, functional.unwrap_or(policy), change);
-    let mut run = Run::new(device, &module("", body), false, words);
+    let mut run = Run::new(device, &module("", body), false, 256);
     run.launch(grid, block, functional.is_some()).expect("it fits");
     let result = run.wait();
     (result, format!("{:?}", run.report()))
@@ -114,7 +102,7 @@ fn live_what_gets_on_is_not_stuck() {
     // Where waiting threads go on after a time, nothing is proved before.
     let in_turn = "WAITS:\nld.volatile.global.u32 %a, [%out+64];\nsetp.ne.u32 %q, %a, %t;\n@%q bra WAITS;\n\
         add.u32 %b, %t, 1;\nst.volatile.global.u32 [%out+64], %b;\nmov.u32 %r, 1;";
-    let with = |policy: &str| run_in(32, in_turn, policy, 1, 3, |o| o).0;
+    let with = |policy: &str| run(in_turn, policy, 1, 3, |o| o).0;
     assert!(with("convergence_barriers:yield_after=5000").is_ok());
     assert_eq!(fault(with("convergence_barriers:yield_after=never")).kind, FaultKind::Livelock);
 }
