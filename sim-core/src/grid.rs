@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use sim_frontend::form::BarrierKind;
-use sim_frontend::isa::Root;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Extra, MAX_SLOTS, Op, OpClass, Pred, Program, Row};
 
 use crate::lanes::file::LaneRow;
-use crate::lanes::{InstructionSet, LaneFn, convert, resolve};
+use crate::lanes::{self, InstructionSet, LaneFn, resolve};
 use crate::reconvergence::plan::Plan;
 
 /// What an operation waits for besides its registers [thr-membar].
@@ -174,10 +173,9 @@ impl Code {
         let consts = program.consts.iter().map(|row| LaneRow(*row)).collect();
         let mut ops = program.ops.clone();
         for op in &mut ops {
-            if let Some(form) = program.forms.get(usize::from(op.form))
-                && form.root == Root::Cvt
-            {
-                op.imm = convert::encode(form);
+            let form = program.forms.get(usize::from(op.form));
+            if let Some(imm) = form.filter(|_| op.class == OpClass::Data).and_then(lanes::immediate) {
+                op.imm = imm;
             }
         }
         let plan = Arc::new(Plan::new(&program));

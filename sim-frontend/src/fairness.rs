@@ -288,6 +288,7 @@ impl<'p> Analysis<'p> {
             | OpClass::Shuffle
             | OpClass::Match
             | OpClass::Redux
+            | OpClass::Elect
             | OpClass::ActiveMask
             | OpClass::Barrier => true,
             _ => false,
@@ -358,7 +359,10 @@ impl<'p> Analysis<'p> {
         let waits = |&pc: &usize| {
             all[pc]
                 && (ops[pc].class == OpClass::Barrier
-                    || matches!(ops[pc].class, OpClass::WarpSync | OpClass::Match | OpClass::Redux)
+                    || matches!(
+                        ops[pc].class,
+                        OpClass::WarpSync | OpClass::Match | OpClass::Redux | OpClass::Elect
+                    )
                     || matches!(
                         ops[pc].extra,
                         Extra::Vote { sync: true, .. } | Extra::Shuffle { sync: true, .. }

@@ -103,6 +103,49 @@ pub enum PrmtMode {
     Rc16,
 }
 
+/// Properties `testp` asks for; zeros count as normal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum FloatTest {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    Normal,
+    Subnormal,
+}
+
+/// The secondary operation of a video instruction, with its third source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum VideoSecondary {
+    Add,
+    Min,
+    Max,
+}
+
+/// Which part of an operand a video instruction takes (PTX ISA "Scalar Video Instructions",
+/// "SIMD Video Instructions"). Four bits a lane of the result: scalar instructions have one,
+/// which is 0 for the word, 1 to 4 for `.b0` to `.b3`, 5 and 6 for `.h0` and `.h1`; a source of
+/// a SIMD instruction has one for each part, which counts the parts of a, then those of b; a
+/// destination of a SIMD instruction is a mask of its parts.
+pub type VideoSelect = u16;
+
+/// What a video instruction does besides its types.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Video {
+    /// Parts of the destination, a and b.
+    pub select: [VideoSelect; 3],
+    /// `.add`, `.min`, `.max` with c.
+    pub secondary: Option<VideoSecondary>,
+    /// `vmad`: a minus stands before a, b, c.
+    pub negate: [bool; 3],
+    /// `vmad`: `.shr7`, `.shr15`; 0 where there is none.
+    pub scale: u8,
+    /// `vmad.po`.
+    pub plus_one: bool,
+}
+
 /// What a `bar`/`barrier` does when it is reached (CS §5.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are the PTX modifiers")]
@@ -167,6 +210,26 @@ pub struct Modifiers {
     pub reduction: Option<Reduction>,
     /// `match.any` / `match.all`: true for all.
     pub match_all: bool,
+    /// `.relu`: negative results become zero.
+    pub relu: bool,
+    /// `.satfinite`: results beyond the format become its largest finite value.
+    pub satfinite: bool,
+    /// `.NaN` of `min` and `max`: a NaN wins.
+    pub propagate_nan: bool,
+    /// `.xorsign.abs` of `min` and `max`: magnitudes are compared, signs multiplied.
+    pub xorsign_abs: bool,
+    /// `cvt.pack`.
+    pub pack: bool,
+    /// `.L1::evict_first` and the like, `.L2::128B` and the like.
+    pub level_hint: bool,
+    /// `.L2::cache_hint`: the last operand is a cache policy.
+    pub cache_hint: bool,
+    /// `testp`.
+    pub test: Option<FloatTest>,
+    /// The type of the first source where two are written: dot products and video.
+    pub a_type: Option<ScalarType>,
+    /// Video instructions.
+    pub video: Video,
 }
 
 /// One fully resolved instruction shape.

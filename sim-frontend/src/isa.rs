@@ -3,16 +3,22 @@
 //! listings and tests are driven by [`TABLE`].
 //!
 //! A form is `"modifiers -> operands"`. Modifiers: `{a b}` one of these, `[a b]` at most one of
-//! these, in this order. Types are the type names; with two type groups the first is that of
-//! the result. Operands: `d` destination, `q` predicate destination, `a` source of the form's
-//! type, `a:u32` source of that type, `p` predicate source, `m` address, `v` scalar or vector of
-//! the form's type (first operand: destination), `L` label or symbol, `*` anything; `|q` an
-//! optional second destination; `(x)` may be left out.
+//! these, `<a b>` any number of these, in this order; `$x` is a list that rows share, `#shape` the
+//! shape of a matrix. Before them: `@75` the form's least target, `~` parsed and checked but not
+//! executed, `!1.4` valid up to that PTX ISA, `!20` valid below that target. Types are the type names; with several type groups
+//! the first is that of the result. Operands: `d` destination, `q` predicate destination, `a`
+//! source of the form's type, `a:u32` source of that type, `a:dst` of the result's, `p` predicate
+//! source, `m` address, `v` scalar or vector of the form's type (first operand: destination), `y`
+//! and `x` destination and source of which a part may be meant, `n` as `x` with a minus, `i`
+//! integer constant, `L` label or symbol, `*` anything; `|q` an optional second destination;
+//! `(x)` may be left out.
 
+mod grammar;
 mod resolve;
 mod table;
 
-pub use resolve::{OperandShape, Resolved, Shape, combinations, register_bits, resolve};
+pub use grammar::{FormListing, Legacy, OperandShape, Shape, listing};
+pub use resolve::{Resolved, combinations, is_video, register_bits, resolve};
 pub use table::{Root, TABLE};
 
 use serde::Deserialize;
@@ -68,16 +74,16 @@ pub struct Entry {
     pub unit: UnitClass,
     /// Least target (major * 10 + minor).
     pub min_sm: u32,
-    /// Forms; none for instructions that are parsed but not executed.
+    /// Forms.
     pub forms: &'static [&'static str],
     /// Exists in the papers' dialect only.
     pub papers: bool,
 }
 
 impl Entry {
-    /// True if instructions of this root are executed.
+    /// True if some form of this root is executed.
     pub fn executed(&self) -> bool {
-        !self.forms.is_empty()
+        self.forms.iter().any(|form| !form.starts_with('~'))
     }
 }
 

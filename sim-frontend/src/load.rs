@@ -245,7 +245,7 @@ fn fill(
                 out.relocations.push((at as u64, bytes as u32, name.to_string(), *offset, *generic));
                 return Ok(());
             }
-            let Some(bits) = tf2_fold_constants::bits(&operand.kind, variable.ty) else {
+            let Some(bits) = tf2_fold_constants::bits(&operand.kind, variable.ty, true) else {
                 return Err(Diagnostic::error("init", format!("this is no .{} value", variable.ty.name()))
                     .at(operand.span, "")
                     .in_source(source));

@@ -118,6 +118,8 @@ pub enum OpClass {
     Match,
     /// `redux.sync`.
     Redux,
+    /// `elect.sync`: `dst[0]`, optional `pdst[0]`, `src[0]` mask.
+    Elect,
     /// `activemask`.
     ActiveMask,
     /// `bar.warp.sync`.

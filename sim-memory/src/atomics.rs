@@ -1,6 +1,7 @@
 //! The abstract function `aop` of CS §4.4.3: what an atomic writes, from the old value and its
 //! operands. Values are the low bits of `u64`.
 
+use crate::soft_float::{BF16, F16, Format, Round};
 use crate::vocabulary::{AtomicOp, ScalarType};
 
 /// Canonical NaN of single precision arithmetic (PTX ISA "Floating-Point Instructions").
@@ -49,6 +50,10 @@ pub fn apply(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
                 let sum = f64::from_bits(old) + f64::from_bits(b);
                 if sum.is_nan() { NAN_F64 } else { sum.to_bits() }
             }
+            ScalarType::F16 => F16.add(old, b, Round::Nearest),
+            ScalarType::Bf16 => BF16.add(old, b, Round::Nearest),
+            ScalarType::F16x2 => halves(F16, old, b),
+            ScalarType::Bf16x2 => halves(BF16, old, b),
             _ => old.wrapping_add(b),
         },
         AtomicOp::Min if ty.is_signed() => signed(old).min(signed(b)) as u64,
@@ -59,9 +64,15 @@ pub fn apply(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
     value & mask
 }
 
+/// Sums of both halves of a word.
+fn halves(format: Format, a: u64, b: u64) -> u64 {
+    let sum = |at: u32| format.add(a >> at & 0xffff, b >> at & 0xffff, Round::Nearest) << at;
+    sum(16) | sum(0)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{AtomicOp, NAN_F32, ScalarType, apply};
     use ScalarType::*;
 
     #[test]
@@ -82,6 +93,11 @@ mod tests {
             (AtomicOp::Cas, B32, 4, 3, 8, 4),
             (AtomicOp::Exch, B64, 1, u64::MAX, 0, u64::MAX),
             (AtomicOp::Xor, B32, 0b1100, 0b1010, 0, 0b0110),
+            (AtomicOp::Cas, B16, 0xffff, 0xffff, 8, 8),
+            // 1 + 2^-11 ties to 1; 65504 + 16 rounds to infinity; 1.5 + 2.5 = 4.
+            (AtomicOp::Add, F16, 0x3c00, 0x1000, 0, 0x3c00),
+            (AtomicOp::Add, F16x2, 0x7bff_3e00, 0x4c00_4100, 0, 0x7c00_4400),
+            (AtomicOp::Add, Bf16x2, 0x3fc0_8000, 0x4020_8000, 0, 0x4080_8000),
         ];
         for (op, ty, old, b, c, expected) in cases {
             assert_eq!(apply(op, ty, old, b, c), expected, "{op:?} {ty:?} {old} {b}");

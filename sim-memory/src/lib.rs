@@ -23,5 +23,6 @@ pub mod port;
 pub mod programs;
 pub mod shared;
 pub mod sm_memory;
+pub mod soft_float;
 pub mod spec;
 pub mod vocabulary;

@@ -2,6 +2,7 @@
 
 mod find;
 mod inspect;
+mod isa;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ enum Command {
     Policies,
     /// Shows what a chip is made of.
     Inspect(InspectArgs),
+    /// Lists the instructions, or the forms of one: executed or parsed, unit, least target.
+    Isa(IsaArgs),
     /// Runs many simulations for one table.
     #[command(subcommand)]
     Study(StudyCommand),
@@ -54,6 +57,19 @@ enum StudyCommand {
     Policies(PoliciesArgs),
     /// Programs that end under fair schedules only, under the policies: which ends which.
     Liveness(LivenessArgs),
+}
+
+/// Options of `isa`.
+#[derive(Args, Clone, Debug)]
+pub struct IsaArgs {
+    /// An instruction, such as `add`.
+    pub root: Option<String>,
+    /// Prints the rows as JSON.
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Prints the page docs/isa.md.
+    #[arg(long, conflicts_with = "root")]
+    pub markdown: bool,
 }
 
 /// Options of `study policies`.
@@ -250,6 +266,7 @@ pub fn main() -> ExitCode {
         Command::Chips => chips(),
         Command::Policies => policies(),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Isa(args) => isa::isa(&args),
         Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),

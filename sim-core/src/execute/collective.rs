@@ -207,6 +207,14 @@ impl<P: Reconvergence> Resident<P> {
                 }
                 write_pred(&mut warp.preds, op.pdst[0], lanes, if agree { u32::MAX } else { 0 });
             }
+            // Any of the threads may be elected; it is the one of the lowest lane.
+            (OpClass::Elect, _) => {
+                let leader = lanes.trailing_zeros();
+                for lane in Lanes(lanes) {
+                    write_element(&mut warp.rows, op.dst[0], lane, leader.into(), 32);
+                }
+                write_pred(&mut warp.preds, op.pdst[0], lanes, 1u32.checked_shl(leader).unwrap_or(0));
+            }
             (OpClass::ActiveMask, _) => {
                 for lane in Lanes(lanes) {
                     write_element(&mut warp.rows, op.dst[0], lane, lanes.into(), 32);
@@ -225,7 +233,7 @@ fn sync_mask(op: &Op) -> Option<Row> {
         (OpClass::Vote, Extra::Vote { sync: true, .. }) => Some(op.src[0]),
         (OpClass::Shuffle, Extra::Shuffle { sync: true, .. }) => Some(op.src[3]),
         (OpClass::Redux | OpClass::Match, _) => Some(op.src[1]),
-        (OpClass::WarpSync, _) => Some(op.src[0]),
+        (OpClass::WarpSync | OpClass::Elect, _) => Some(op.src[0]),
         _ => None,
     }
 }

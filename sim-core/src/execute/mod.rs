@@ -409,7 +409,7 @@ impl<P: Reconvergence> Resident<P> {
                 self.did = self.barrier(kernels, split, w, pc, op, exec)?;
                 return Ok(());
             }
-            C::Vote | C::Shuffle | C::Match | C::Redux | C::WarpSync | C::ActiveMask => {
+            C::Vote | C::Shuffle | C::Match | C::Redux | C::Elect | C::WarpSync | C::ActiveMask => {
                 self.did = self.collective(kernels, split, w, pc, op, mask, exec)?;
                 return Ok(());
             }

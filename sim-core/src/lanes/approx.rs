@@ -1,4 +1,4 @@
-//! Approximate functions (PTX ISA "sin", "cos", "lg2", "ex2", "rsqrt"): computed in double
+//! Approximate functions (PTX ISA "sin", "cos", "lg2", "ex2", "tanh", "rsqrt"): computed in double
 //! precision by the same code on every host, rounded to the result, so they are within the
 //! manual's error bounds with room to spare.
 
@@ -45,6 +45,7 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         (R::Cos, _) => function!(libm::cos),
         (R::Lg2, _) => function!(libm::log2),
         (R::Ex2, _) => function!(libm::exp2),
+        (R::Tanh, _) => function!(libm::tanh),
         (R::Rsqrt, T::F32) => function!(|x| 1.0 / x.sqrt()),
         (R::Rsqrt, T::F64) if ftz => {
             lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| upper_half(

@@ -2,7 +2,7 @@
 
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are negations")]
 
-use sim_frontend::form::{BoolOp, CmpOp, Form};
+use sim_frontend::form::{BoolOp, CmpOp, FloatTest, Form};
 use sim_frontend::isa::Root;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
@@ -22,6 +22,7 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
             f.w32(op.dst[0], m, each(|i| if p >> i & 1 == 1 { a[i] } else { b[i] }));
         }),
         Root::Slct => slct(form),
+        Root::Testp => test(form),
         _ => compare(form),
     }
 }
@@ -42,6 +43,42 @@ fn slct(form: &Form) -> Option<Variants> {
         (_, T::F32) if form.mods.ftz => select!(r32, w32, |c: u32| flush32(f32::from_bits(c)) >= 0.0),
         (_, T::F32) => select!(r32, w32, |c: u32| f32::from_bits(c) >= 0.0),
         _ => select!(r32, w32, |c: u32| c as i32 >= 0),
+    }
+}
+
+/// `testp`: a property of a value; zeros count as normal.
+fn test(form: &Form) -> Option<Variants> {
+    macro_rules! property {
+        ($test:expr) => {
+            match form.ty {
+                T::F32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+                    let a = f.r32(op.src[0]);
+                    let test: fn(f64, bool) -> bool = $test;
+                    let bits = (0..32).fold(0, |bits, i| {
+                        let x = f32::from_bits(a[i]);
+                        bits | u32::from(test(x.into(), x.is_subnormal())) << i
+                    });
+                    f.wpred(op.pdst[0], m, bits);
+                }),
+                _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+                    let a = f.r64(op.src[0]);
+                    let test: fn(f64, bool) -> bool = $test;
+                    let bits = (0..32).fold(0, |bits, i| {
+                        let x = f64::from_bits(a[i]);
+                        bits | u32::from(test(x, x.is_subnormal())) << i
+                    });
+                    f.wpred(op.pdst[0], m, bits);
+                }),
+            }
+        };
+    }
+    match form.mods.test? {
+        FloatTest::Finite => property!(|x, _| x.is_finite()),
+        FloatTest::Infinite => property!(|x, _| x.is_infinite()),
+        FloatTest::Number => property!(|x, _| !x.is_nan()),
+        FloatTest::NotANumber => property!(|x, _| x.is_nan()),
+        FloatTest::Normal => property!(|x, subnormal| x.is_finite() && !subnormal),
+        FloatTest::Subnormal => property!(|_, subnormal| subnormal),
     }
 }
 

@@ -3,12 +3,12 @@
 
 use sim_frontend::form::{Form, Rounding};
 use sim_frontend::program::Op;
+use sim_memory::soft_float::{self as soft, Format, Parts, Round};
 use sim_memory::vocabulary::ScalarType as T;
 
 use super::file::LaneFile;
 use super::float::{direction, flush32};
-use super::soft::{self, Format, Parts, Round};
-use super::{Variants, lane};
+use super::{Variants, each, lane};
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     fast(form).or_else(|| general(form))
@@ -58,11 +58,16 @@ fn fast(form: &Form) -> Option<Variants> {
 /// The others share one body; what they are is decoded from [`Op::imm`], where
 /// [`encode`] put it when the program was made ready.
 fn general(form: &Form) -> Option<Variants> {
-    let known = |ty: T| matches!(kind(ty), Kind::Int { .. }) || matches!(ty, T::F16 | T::F32 | T::F64);
-    if !known(form.dst) || !known(form.ty) {
-        return None;
+    if form.mods.pack {
+        return lane!(|f: &mut LaneFile<'_>, op: &Op, m| pack(f, op, m));
     }
-    lane!(|f: &mut LaneFile<'_>, op: &Op, m| run(f, op, m))
+    if parts(form.dst) > 1 || parts(form.ty) > 1 {
+        return lane!(|f: &mut LaneFile<'_>, op: &Op, m| run_packed(f, op, m));
+    }
+    match (kind(form.dst), kind(form.ty)) {
+        (Kind::Other, _) | (_, Kind::Other) => None,
+        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| run(f, op, m)),
+    }
 }
 
 /// Everything a conversion depends on.
@@ -76,38 +81,84 @@ struct Conversion {
     integral: bool,
     ftz: bool,
     sat: bool,
+    relu: bool,
+    satfinite: bool,
 }
 
-const TYPES: [T; 11] = [T::U8, T::U16, T::U32, T::U64, T::S8, T::S16, T::S32, T::S64, T::F16, T::F32, T::F64];
-const ROUNDS: [Round; 4] = [Round::Nearest, Round::Zero, Round::Down, Round::Up];
+const TYPES: [T; 19] = [
+    T::U8,
+    T::U16,
+    T::U32,
+    T::U64,
+    T::S8,
+    T::S16,
+    T::S32,
+    T::S64,
+    T::F16,
+    T::F32,
+    T::F64,
+    T::Bf16,
+    T::Tf32,
+    T::F16x2,
+    T::Bf16x2,
+    T::E4m3x2,
+    T::E5m2x2,
+    T::E4m3,
+    T::E5m2,
+];
+const ROUNDS: [Round; 5] = [Round::Nearest, Round::Zero, Round::Down, Round::Up, Round::NearestAway];
 
 /// A `cvt` form as the immediate of its operation.
-pub(crate) fn encode(form: &Form) -> i64 {
+pub(super) fn encode(form: &Form) -> i64 {
     let index = |ty: T| TYPES.iter().position(|t| *t == ty).unwrap_or(2) as i64;
-    let round = ROUNDS.iter().position(|r| *r == direction(form.mods.rounding)).unwrap_or(0) as i64;
+    let round = match form.mods.rounding {
+        Some(Rounding::Rna) => Round::NearestAway,
+        other => direction(other),
+    };
+    let round = ROUNDS.iter().position(|r| *r == round).unwrap_or(0) as i64;
     let integral =
         matches!(form.mods.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
     index(form.dst)
-        | index(form.ty) << 4
-        | i64::from(form.dst_reg) << 8
-        | i64::from(form.src_reg == 64) << 16
-        | round << 17
-        | i64::from(integral) << 19
-        | i64::from(form.mods.ftz) << 20
-        | i64::from(form.mods.sat) << 21
+        | index(form.ty) << 5
+        | i64::from(form.dst_reg) << 10
+        | i64::from(form.src_reg == 64) << 18
+        | round << 19
+        | i64::from(integral) << 22
+        | i64::from(form.mods.ftz) << 23
+        | i64::from(form.mods.sat) << 24
+        | i64::from(form.mods.relu) << 25
+        | i64::from(form.mods.satfinite) << 26
 }
 
 fn decode(imm: i64) -> Conversion {
-    let ty = |at: u32| TYPES[((imm >> at & 15) as usize).min(TYPES.len() - 1)];
+    let ty = |at: u32| TYPES[((imm >> at & 31) as usize).min(TYPES.len() - 1)];
     Conversion {
         dst: ty(0),
-        src: ty(4),
-        dst_bits: (imm >> 8 & 0xff) as u32,
-        src_wide: imm >> 16 & 1 == 1,
-        round: ROUNDS[(imm >> 17 & 3) as usize],
-        integral: imm >> 19 & 1 == 1,
-        ftz: imm >> 20 & 1 == 1,
-        sat: imm >> 21 & 1 == 1,
+        src: ty(5),
+        dst_bits: (imm >> 10 & 0xff) as u32,
+        src_wide: imm >> 18 & 1 == 1,
+        round: ROUNDS[((imm >> 19 & 7) as usize).min(ROUNDS.len() - 1)],
+        integral: imm >> 22 & 1 == 1,
+        ftz: imm >> 23 & 1 == 1,
+        sat: imm >> 24 & 1 == 1,
+        relu: imm >> 25 & 1 == 1,
+        satfinite: imm >> 26 & 1 == 1,
+    }
+}
+
+/// Values in one of the type.
+fn parts(ty: T) -> u32 {
+    if matches!(ty, T::F16x2 | T::Bf16x2 | T::E4m3x2 | T::E5m2x2) { 2 } else { 1 }
+}
+
+/// The type of a part.
+fn part(ty: T) -> T {
+    match ty {
+        T::F16x2 => T::F16,
+        T::Bf16x2 => T::Bf16,
+        T::E4m3x2 => T::E4m3,
+        T::E5m2x2 => T::E5m2,
+        other => other,
     }
 }
 
@@ -120,6 +171,9 @@ enum Kind {
 fn kind(ty: T) -> Kind {
     match ty {
         T::F16 => Kind::Float(soft::F16),
+        T::Bf16 => Kind::Float(soft::BF16),
+        T::Tf32 => Kind::Float(soft::TF32),
+        T::E5m2 => Kind::Float(soft::E5M2),
         T::F32 => Kind::Float(soft::F32),
         T::F64 => Kind::Float(soft::F64),
         ty if ty.is_integer() => Kind::Int { bits: ty.bits(), signed: ty.is_signed() },
@@ -136,6 +190,68 @@ fn run(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     } else {
         f.w32(op.dst[0], m, out.map(|v| v as u32));
     }
+}
+
+/// Two values into the parts of one, or the parts of one into those of another.
+fn run_packed(f: &mut LaneFile<'_>, op: &Op, m: u32) {
+    let c = decode(op.imm);
+    let (from, to) = (part(c.src), part(c.dst));
+    let c = Conversion { dst: to, src: from, dst_bits: to.bits(), ..c };
+    let convert = |bits: u64| match (from, to) {
+        (_, T::E4m3) => to_e4m3(from, bits, c.relu),
+        (T::E4m3, _) => relu(soft::F16, from_e4m3(bits), c.relu),
+        _ => convert(bits, &c),
+    };
+    let (high, low) = if parts(decode(op.imm).src) == 1 {
+        (f.r32(op.src[0]), f.r32(op.src[1]))
+    } else {
+        let (a, bits) = (f.r32(op.src[0]), from.bits());
+        (a.map(|v| v >> bits & ((1 << bits) - 1)), a.map(|v| v & ((1 << bits) - 1)))
+    };
+    let out = each(|i| (convert(high[i].into()) << to.bits() | convert(low[i].into())) as u32);
+    f.w32(op.dst[0], m, out);
+}
+
+/// `cvt.pack`: a in the upper, b in the lower part, saturated; bytes push those of c up.
+fn pack(f: &mut LaneFile<'_>, op: &Op, m: u32) {
+    let to = decode(op.imm).dst;
+    let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
+    let c = if to.bits() == 8 { f.r32(op.src[2]) } else { [0; 32] };
+    let part =
+        |v: u32| extend(clamp(i128::from(v as i32), to.bits(), to.is_signed()), to.bits(), false) as u32;
+    f.w32(op.dst[0], m, each(|i| c[i] << 16 | part(a[i]) << to.bits() | part(b[i])));
+}
+
+/// `.e4m3` has no infinity: 256 to 448 lie where others have it, and larger values saturate.
+fn to_e4m3(from: T, bits: u64, clamp: bool) -> u64 {
+    let Kind::Float(format) = kind(from) else { return 0x7f };
+    let value = f64::from_bits(soft::F64.convert(format, bits & format_mask(format), Round::Nearest));
+    if value.is_nan() {
+        return 0x7f;
+    }
+    let sign = u64::from(value.is_sign_negative()) << 7;
+    let magnitude = match value.abs() {
+        large if large >= 448.0 => 0x7e,
+        large if large >= 256.0 => 0x70 + (large / 32.0).round_ties_even() as u64,
+        _ => soft::E4M3.convert(format, bits & format_mask(format), Round::Nearest) & 0x7f,
+    };
+    if clamp && sign != 0 { 0 } else { sign | magnitude }
+}
+
+/// The half-precision value of an `.e4m3`.
+fn from_e4m3(bits: u64) -> u64 {
+    let (negative, fraction) = (bits >> 7 & 1 == 1, bits & 7);
+    match (bits >> 3 & 15, fraction) {
+        (15, 7) => soft::F16.nan(),
+        (15, _) => soft::F16.round(negative, u128::from(8 + fraction), 5, false, Round::Nearest),
+        _ => soft::F16.convert(soft::E4M3, bits & 0xff, Round::Nearest),
+    }
+}
+
+/// Negative results become zero, if asked for; a NaN stays one.
+fn relu(format: Format, bits: u64, clamp: bool) -> u64 {
+    let negative = bits >> (format.fraction + format.exponent) & 1 == 1;
+    if clamp && negative && format.unpack(bits) != Parts::Nan { 0 } else { bits }
 }
 
 /// The result as the bits of the destination register.
@@ -161,8 +277,10 @@ fn convert(bits: u64, c: &Conversion) -> u64 {
                 value = integral(from, value, c.round);
             }
             let round = if c.integral { Round::Nearest } else { c.round };
-            let result = flush(to, to.convert(from, value, round), c.ftz);
-            if c.sat { saturate(to, result) } else { result }
+            let result = relu(to, flush(to, to.convert(from, value, round), c.ftz), c.relu);
+            let overflows = c.satfinite && matches!(to.unpack(result), Parts::Infinite(_));
+            let result = if c.sat { saturate(to, result) } else { result - u64::from(overflows) };
+            if c.dst == T::Tf32 { result << 13 } else { result }
         }
         _ => bits,
     };
@@ -217,6 +335,7 @@ fn rounded_integer(negative: bool, significand: u128, exponent: i32, round: Roun
             Round::Zero => false,
             Round::Down => negative && (half || low),
             Round::Up => !negative && (half || low),
+            Round::NearestAway => half,
         };
         (whole + u128::from(up)) as i128
     };
@@ -268,7 +387,18 @@ mod tests {
         };
         convert(
             bits,
-            &Conversion { dst, src, dst_bits, src_wide: src.bits() == 64, round, integral, ftz: false, sat },
+            &Conversion {
+                dst,
+                src,
+                dst_bits,
+                src_wide: src.bits() == 64,
+                round,
+                integral,
+                ftz: false,
+                sat,
+                relu: false,
+                satfinite: false,
+            },
         )
     }
 

@@ -7,10 +7,10 @@ use sim_frontend::form::{Accuracy, Form, Rounding};
 use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::atomics::{NAN_F32, NAN_F64};
+use sim_memory::soft_float::{self as soft, Round};
 use sim_memory::vocabulary::ScalarType as T;
 
 use super::file::LaneFile;
-use super::soft::{self, Round};
 use super::{Variants, bin32, bin64, lane, tri32, tri64, un32, un64};
 
 /// Subnormal numbers become zeros of their sign.
@@ -51,8 +51,13 @@ pub(crate) fn fma32(fma: bool, a: f32, b: f32, c: f32) -> f32 {
     }
     // The product is exact in f64; the sum is rounded to odd there, so that rounding to f32
     // afterwards rounds the exact value (Boldo, Melquiond 2008).
-    let product = f64::from(a) * f64::from(b);
-    let addend = f64::from(c);
+    sum_to_odd(f64::from(a) * f64::from(b), f64::from(c)) as f32
+}
+
+/// A sum in double precision, rounded to odd: what is rounded again, to a format of less than half
+/// the bits, is rounded as if it were exact.
+#[inline(always)]
+pub(super) fn sum_to_odd(product: f64, addend: f64) -> f64 {
     let sum = product + addend;
     let back = sum - product;
     let error = (product - (sum - back)) + (addend - back);
@@ -61,7 +66,7 @@ pub(crate) fn fma32(fma: bool, a: f32, b: f32, c: f32) -> f32 {
     // Towards the error: away from zero if it has the sum's sign.
     let away = (error > 0.0) == (sum > 0.0);
     let fixed = if odd { if away { bits + 1 } else { bits.wrapping_sub(1) } } else { bits };
-    f64::from_bits(fixed) as f32
+    f64::from_bits(fixed)
 }
 
 #[inline(always)]

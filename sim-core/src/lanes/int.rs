@@ -1,78 +1,12 @@
-//! Integer arithmetic, logic, shifts, bit fields (PTX ISA "Integer Arithmetic Instructions",
-//! "Logic and Shift Instructions"). 16-bit values live zero-extended in 32-bit rows.
+//! Integer arithmetic (PTX ISA "Integer Arithmetic Instructions"). 16-bit values live zero-extended in 32-bit rows.
 
-use sim_frontend::form::{Form, Half, PrmtMode};
+use sim_frontend::form::{Form, Half};
 use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
 
 use super::file::LaneFile;
-use super::{Variants, bin32, bin64, each, lane, tri32, tri64, un32, un64};
-
-/// One function of two values for all integer types.
-macro_rules! int2 {
-    ($ty:expr, |$a:ident, $b:ident| $e:expr) => {
-        match $ty {
-            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
-                let ($a, $b) = (a as i16, b as i16);
-                ($e) as u16 as u32
-            })),
-            T::U16 | T::B16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
-                let ($a, $b) = (a as u16, b as u16);
-                ($e) as u16 as u32
-            })),
-            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
-                let ($a, $b) = (a as i32, b as i32);
-                ($e) as u32
-            })),
-            T::U32 | T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
-                let ($a, $b) = (a, b);
-                ($e) as u32
-            })),
-            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| {
-                let ($a, $b) = (a as i64, b as i64);
-                ($e) as u64
-            })),
-            T::U64 | T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin64(f, op, m, |a, b| {
-                let ($a, $b) = (a, b);
-                ($e) as u64
-            })),
-            _ => None,
-        }
-    };
-}
-
-macro_rules! int1 {
-    ($ty:expr, |$a:ident| $e:expr) => {
-        match $ty {
-            T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| {
-                let $a = a as i16;
-                ($e) as u16 as u32
-            })),
-            T::U16 | T::B16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| {
-                let $a = a as u16;
-                ($e) as u16 as u32
-            })),
-            T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| {
-                let $a = a as i32;
-                ($e) as u32
-            })),
-            T::U32 | T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| {
-                let $a = a;
-                ($e) as u32
-            })),
-            T::S64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| {
-                let $a = a as i64;
-                ($e) as u64
-            })),
-            T::U64 | T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| {
-                let $a = a;
-                ($e) as u64
-            })),
-            _ => None,
-        }
-    };
-}
+use super::{Variants, bin32, bin64, each, int1, int2, lane, tri32, tri64, un32, un64};
 
 macro_rules! int3 {
     ($ty:expr, |$a:ident, $b:ident, $c:ident| $e:expr) => {
@@ -110,7 +44,6 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
     let ty = form.ty;
     let mods = &form.mods;
     match form.root {
-        R::And | R::Or | R::Xor | R::Not if ty == T::Pred => predicate(form.root),
         R::Add if mods.cc => carry(ty, false, false, true),
         R::Addc => carry(ty, false, true, mods.cc),
         R::Sub if mods.cc => carry(ty, true, false, true),
@@ -161,81 +94,8 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Min => int2!(ty, |a, b| a.min(b)),
         R::Max => int2!(ty, |a, b| a.max(b)),
         R::Sad => int3!(ty, |a, b, c| a.max(b).wrapping_sub(a.min(b)).wrapping_add(c)),
-        R::And => int2!(ty, |a, b| a & b),
-        R::Or => int2!(ty, |a, b| a | b),
-        R::Xor => int2!(ty, |a, b| a ^ b),
-        R::Not => int1!(ty, |a| !a),
-        R::Cnot => int1!(ty, |a| u8::from(a == 0)),
-        R::Shl | R::Shr => shift(form),
-        R::Popc if ty == T::B64 => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, u64::count_ones))
-        }
-        R::Popc => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, u32::count_ones)),
-        R::Clz if ty == T::B64 => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, u64::leading_zeros))
-        }
-        R::Clz => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, u32::leading_zeros)),
-        R::Brev => match ty {
-            T::B64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, u64::reverse_bits)),
-            _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, u32::reverse_bits)),
-        },
-        R::Bfind => bfind(ty, mods.shiftamt),
-        R::Bfe => bfe(ty),
-        R::Bfi => bfi(ty),
-        R::Shf => match (mods.left, mods.wrap) {
-            (true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
-                a,
-                b,
-                c & 31,
-                true
-            ))),
-            (true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
-                a,
-                b,
-                c.min(32),
-                true
-            ))),
-            (false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
-                a,
-                b,
-                c & 31,
-                false
-            ))),
-            (false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
-                a,
-                b,
-                c.min(32),
-                false
-            ))),
-        },
-        R::Lop3 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let table = f.r32(op.src[3]);
-            let (a, b, c) = (f.r32(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
-            f.w32(op.dst[0], m, each(|i| lop3(a[i], b[i], c[i], table[i])));
-        }),
-        R::Prmt => prmt(mods.prmt),
+        R::Dp2a | R::Dp4a => dot(form),
         _ => None,
-    }
-}
-
-fn predicate(root: R) -> Option<Variants> {
-    match root {
-        R::And => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let v = f.pred(op.psrc[0]) & f.pred(op.psrc[1]);
-            f.wpred(op.pdst[0], m, v)
-        }),
-        R::Or => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let v = f.pred(op.psrc[0]) | f.pred(op.psrc[1]);
-            f.wpred(op.pdst[0], m, v)
-        }),
-        R::Xor => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let v = f.pred(op.psrc[0]) ^ f.pred(op.psrc[1]);
-            f.wpred(op.pdst[0], m, v)
-        }),
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let v = !f.pred(op.psrc[0]);
-            f.wpred(op.pdst[0], m, v)
-        }),
     }
 }
 
@@ -528,231 +388,43 @@ fn mul24(form: &Form) -> Option<Variants> {
     }
 }
 
-/// Shifts by more than the width give zero, or the sign (PTX ISA "shl", "shr").
-fn shift(form: &Form) -> Option<Variants> {
+/// `dp4a`, `dp2a`: products of four bytes, or of two halves of a and two bytes of b, added to c.
+fn dot(form: &Form) -> Option<Variants> {
     #[inline(always)]
-    fn by64(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64, u32) -> u64) {
-        let (a, b) = (f.r64(op.src[0]), f.r32(op.src[1]));
-        f.w64(op.dst[0], m, each(|i| g(a[i], b[i])));
+    fn byte(value: u32, at: u32, signed: bool) -> i32 {
+        let byte = (value >> (8 * at)) as u8;
+        if signed { i32::from(byte as i8) } else { i32::from(byte) }
     }
-    let left = form.root == R::Shl;
-    match (form.ty, left) {
-        (T::B16 | T::U16, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
-            if b < 16 { a << b & 0xffff } else { 0 }
-        })),
-        (T::B32 | T::U32 | T::S32, true) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 32 { a << b } else { 0 }))
-        }
-        (_, true) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| if b < 64 { a << b } else { 0 }))
-        }
-        (T::B16 | T::U16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| {
-            if b < 16 { (a & 0xffff) >> b } else { 0 }
-        })),
-        (T::S16, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| u32::from(
-            (a as i16 >> b.min(15)) as u16
-        ))),
-        (T::B32 | T::U32, false) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| if b < 32 { a >> b } else { 0 }))
-        }
-        (T::S32, false) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32 >> b.min(31)) as u32))
-        }
-        (T::S64, false) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| (a as i64 >> b.min(63)) as u64))
-        }
-        (_, false) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| by64(f, op, m, |a, b| if b < 64 { a >> b } else { 0 }))
-        }
-    }
-}
-
-#[inline(always)]
-fn long_to_word(f: &mut LaneFile<'_>, op: &Op, m: u32, g: impl Fn(u64) -> u32) {
-    let a = f.r64(op.src[0]);
-    f.w32(op.dst[0], m, each(|i| g(a[i])));
-}
-
-fn bfind(ty: T, shiftamt: bool) -> Option<Variants> {
     #[inline(always)]
-    fn find(value: u64, width: u32, signed: bool, shiftamt: bool) -> u32 {
-        let value =
-            if signed && value >> (width - 1) & 1 == 1 { !value & (u64::MAX >> (64 - width)) } else { value };
-        if value == 0 {
-            return u32::MAX;
-        }
-        let position = 63 - value.leading_zeros();
-        if shiftamt { width - 1 - position } else { position }
+    fn half(value: u32, at: u32, signed: bool) -> i32 {
+        let half = (value >> (16 * at)) as u16;
+        if signed { i32::from(half as i16) } else { i32::from(half) }
     }
-    match (ty, shiftamt) {
-        (T::U32, false) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, false, false)))
-        }
-        (T::U32, true) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, false, true)))
-        }
-        (T::S32, false) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, true, false)))
-        }
-        (T::S32, true) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| find(a.into(), 32, true, true)))
-        }
-        (T::U64, false) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, false, false)))
-        }
-        (T::U64, true) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, false, true)))
-        }
-        (T::S64, false) => {
-            lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, true, false)))
-        }
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long_to_word(f, op, m, |a| find(a, 64, true, true))),
-    }
-}
-
-/// Extracts a field: position and length are taken modulo 256; beyond the value the sign fills
-/// (PTX ISA "bfe").
-pub(crate) fn extract(a: u64, position: u32, length: u32, width: u32, signed: bool) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
-    let msb = width - 1;
-    let sign = signed && length != 0 && a >> (position + length - 1).min(msb) & 1 == 1;
-    let field = if position > msb { 0 } else { a >> position };
-    let kept = length.min(width.saturating_sub(position.min(width)));
-    let mask = if kept >= 64 { u64::MAX } else { (1u64 << kept) - 1 };
-    let out = if sign { field & mask | !mask } else { field & mask };
-    out & (u64::MAX >> (64 - width))
-}
-
-fn bfe(ty: T) -> Option<Variants> {
     #[inline(always)]
-    fn long(f: &mut LaneFile<'_>, op: &Op, m: u32, signed: bool) {
-        let (a, b, c) = (f.r64(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
-        f.w64(op.dst[0], m, each(|i| extract(a[i], b[i], c[i], 64, signed)));
+    fn four(f: &mut LaneFile<'_>, op: &Op, m: u32, sa: bool, sb: bool) {
+        tri32(f, op, m, |a, b, c| {
+            (0..4).fold(c, |sum, i| sum.wrapping_add((byte(a, i, sa) * byte(b, i, sb)) as u32))
+        });
     }
-    match ty {
-        T::U32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(
-            a.into(),
-            b,
-            c,
-            32,
-            false
-        ) as u32)),
-        T::S32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| extract(
-            a.into(),
-            b,
-            c,
-            32,
-            true
-        ) as u32)),
-        T::U64 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long(f, op, m, false)),
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| long(f, op, m, true)),
+    #[inline(always)]
+    fn two(f: &mut LaneFile<'_>, op: &Op, m: u32, first: u32, sa: bool, sb: bool) {
+        tri32(f, op, m, |a, b, c| {
+            (0..2).fold(c, |sum, i| sum.wrapping_add((half(a, i, sa) * byte(b, first + i, sb)) as u32))
+        });
     }
-}
-
-/// Inserts the low bits of `a` into `b` (PTX ISA "bfi").
-pub(crate) fn insert(a: u64, b: u64, position: u32, length: u32, width: u32) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
-    if position >= width {
-        return b;
+    macro_rules! signs {
+        ($run:ident $(, $first:expr)?) => {
+            match (form.mods.a_type? == T::S32, form.ty == T::S32) {
+                (false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| $run(f, op, m $(, $first)?, false, false)),
+                (false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| $run(f, op, m $(, $first)?, false, true)),
+                (true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| $run(f, op, m $(, $first)?, true, false)),
+                (true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| $run(f, op, m $(, $first)?, true, true)),
+            }
+        };
     }
-    let length = length.min(width - position);
-    let mask = if length >= 64 { u64::MAX } else { (1u64 << length) - 1 };
-    b & !(mask << position) | (a & mask) << position
-}
-
-fn bfi(ty: T) -> Option<Variants> {
-    match ty {
-        T::B32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-            let (c, d) = (f.r32(op.src[2]), f.r32(op.src[3]));
-            f.w32(op.dst[0], m, each(|i| insert(a[i].into(), b[i].into(), c[i], d[i], 32) as u32));
-        }),
-        _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
-            let (c, d) = (f.r32(op.src[2]), f.r32(op.src[3]));
-            f.w64(op.dst[0], m, each(|i| insert(a[i], b[i], c[i], d[i], 64)));
-        }),
-    }
-}
-
-#[inline(always)]
-fn funnel(a: u32, b: u32, by: u32, left: bool) -> u32 {
-    let both = u64::from(b) << 32 | u64::from(a);
-    if left { (both << by >> 32) as u32 } else { (both >> by) as u32 }
-}
-
-/// Bit by bit, the table says what three bits give.
-fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
-    (0..8)
-        .filter(|k| table >> k & 1 == 1)
-        .map(|k| {
-            let pick = |value: u32, bit: u32| if k >> bit & 1 == 1 { value } else { !value };
-            pick(a, 2) & pick(b, 1) & pick(c, 0)
-        })
-        .fold(0, |out, term| out | term)
-}
-
-/// Byte permutation; the special modes choose four bytes by the low two bits of `c`.
-pub(crate) fn permute(a: u32, b: u32, c: u32, mode: Option<PrmtMode>) -> u32 {
-    let bytes = (u64::from(b) << 32 | u64::from(a)).to_le_bytes();
-    let k = (c & 3) as usize;
-    let select: [usize; 4] = match mode {
-        None => {
-            return (0..4).fold(0, |out, i| {
-                let selector = c >> (4 * i);
-                let byte = bytes[(selector & 7) as usize];
-                let byte = if selector & 8 != 0 { ((byte as i8) >> 7) as u8 } else { byte };
-                out | u32::from(byte) << (8 * i)
-            });
-        }
-        Some(PrmtMode::F4e) => each(|i| (k + i) & 7),
-        Some(PrmtMode::B4e) => each(|i| (k + 8 - i) & 7),
-        Some(PrmtMode::Rc8) => [k; 4],
-        Some(PrmtMode::Ecl) => each(|i| i.max(k)),
-        Some(PrmtMode::Ecr) => each(|i| i.min(k)),
-        Some(PrmtMode::Rc16) => each(|i| (k & 1) * 2 + (i & 1)),
-    };
-    u32::from_le_bytes(select.map(|i| bytes[i]))
-}
-
-fn prmt(mode: Option<PrmtMode>) -> Option<Variants> {
-    match mode {
-        None => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, None))),
-        Some(PrmtMode::F4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::F4e)
-        ))),
-        Some(PrmtMode::B4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::B4e)
-        ))),
-        Some(PrmtMode::Rc8) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::Rc8)
-        ))),
-        Some(PrmtMode::Ecl) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::Ecl)
-        ))),
-        Some(PrmtMode::Ecr) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::Ecr)
-        ))),
-        Some(PrmtMode::Rc16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::Rc16)
-        ))),
+    match (form.root, form.mods.half) {
+        (R::Dp4a, _) => signs!(four),
+        (_, Some(Half::Hi)) => signs!(two, 2),
+        _ => signs!(two, 0),
     }
 }

@@ -4,16 +4,18 @@
 
 mod address;
 mod approx;
+mod bits;
 mod compare;
-pub(crate) mod convert;
+mod convert;
 pub mod file;
 mod float;
 mod int;
 mod mov;
-pub mod soft;
+mod packed;
+mod video;
 
 use sim_frontend::form::Form;
-use sim_frontend::isa::Root;
+use sim_frontend::isa::{Root, is_video};
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::{LaneMask, ScalarType};
 
@@ -121,19 +123,228 @@ macro_rules! lane {
 }
 pub(crate) use lane;
 
+/// One function of two values for all integer types.
+macro_rules! int2 {
+    ($ty:expr, |$a:ident, $b:ident| $e:expr) => {
+        match $ty {
+            sim_memory::vocabulary::ScalarType::S16 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::bin32(
+                    f,
+                    op,
+                    m,
+                    |a, b| {
+                        let ($a, $b) = (a as i16, b as i16);
+                        ($e) as u16 as u32
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::U16 | sim_memory::vocabulary::ScalarType::B16 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::bin32(
+                    f,
+                    op,
+                    m,
+                    |a, b| {
+                        let ($a, $b) = (a as u16, b as u16);
+                        ($e) as u16 as u32
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::S32 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::bin32(
+                    f,
+                    op,
+                    m,
+                    |a, b| {
+                        let ($a, $b) = (a as i32, b as i32);
+                        ($e) as u32
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::U32 | sim_memory::vocabulary::ScalarType::B32 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::bin32(
+                    f,
+                    op,
+                    m,
+                    |a, b| {
+                        let ($a, $b) = (a, b);
+                        ($e) as u32
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::S64 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::bin64(
+                    f,
+                    op,
+                    m,
+                    |a, b| {
+                        let ($a, $b) = (a as i64, b as i64);
+                        ($e) as u64
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::U64 | sim_memory::vocabulary::ScalarType::B64 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::bin64(
+                    f,
+                    op,
+                    m,
+                    |a, b| {
+                        let ($a, $b) = (a, b);
+                        ($e) as u64
+                    }
+                ))
+            }
+            _ => None,
+        }
+    };
+}
+
+/// One function of a value for all integer types.
+macro_rules! int1 {
+    ($ty:expr, |$a:ident| $e:expr) => {
+        match $ty {
+            sim_memory::vocabulary::ScalarType::S16 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::un32(
+                    f,
+                    op,
+                    m,
+                    |a| {
+                        let $a = a as i16;
+                        ($e) as u16 as u32
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::U16 | sim_memory::vocabulary::ScalarType::B16 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::un32(
+                    f,
+                    op,
+                    m,
+                    |a| {
+                        let $a = a as u16;
+                        ($e) as u16 as u32
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::S32 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::un32(
+                    f,
+                    op,
+                    m,
+                    |a| {
+                        let $a = a as i32;
+                        ($e) as u32
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::U32 | sim_memory::vocabulary::ScalarType::B32 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::un32(
+                    f,
+                    op,
+                    m,
+                    |a| {
+                        let $a = a;
+                        ($e) as u32
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::S64 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::un64(
+                    f,
+                    op,
+                    m,
+                    |a| {
+                        let $a = a as i64;
+                        ($e) as u64
+                    }
+                ))
+            }
+            sim_memory::vocabulary::ScalarType::U64 | sim_memory::vocabulary::ScalarType::B64 => {
+                $crate::lanes::lane!(|f: &mut $crate::lanes::file::LaneFile<'_>,
+                                      op: &sim_frontend::program::Op,
+                                      m| $crate::lanes::un64(
+                    f,
+                    op,
+                    m,
+                    |a| {
+                        let $a = a;
+                        ($e) as u64
+                    }
+                ))
+            }
+            _ => None,
+        }
+    };
+}
+pub(crate) use {int1, int2};
+
 /// The lane function of a form; `None` where it is no data operation that is executed.
 pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
     use Root as R;
     let variants: Option<Variants> = match form.root {
         R::Mov => mov::resolve(form),
+        // A policy is opaque; which lines it prefers is not modelled.
+        R::Createpolicy => lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w64(op.dst[0], m, [0; 32])),
         R::Cvt => convert::resolve(form),
         R::Cvta | R::Isspacep => address::resolve(form),
-        R::Setp | R::Set | R::Selp | R::Slct => compare::resolve(form),
-        R::Sin | R::Cos | R::Lg2 | R::Ex2 | R::Rsqrt => approx::resolve(form),
+        _ if is_video(form.root) => video::resolve(form),
+        _ if packed::handles(form) => packed::resolve(form),
+        R::Setp | R::Set | R::Selp | R::Slct | R::Testp => compare::resolve(form),
+        R::Sin | R::Cos | R::Lg2 | R::Ex2 | R::Rsqrt | R::Tanh => approx::resolve(form),
+        R::And
+        | R::Or
+        | R::Xor
+        | R::Not
+        | R::Cnot
+        | R::Shl
+        | R::Shr
+        | R::Shf
+        | R::Lop3
+        | R::Prmt
+        | R::Popc
+        | R::Clz
+        | R::Bfind
+        | R::Fns
+        | R::Brev
+        | R::Bfe
+        | R::Bfi
+        | R::Szext
+        | R::Bmsk => bits::resolve(form),
         _ if matches!(form.ty, ScalarType::F32 | ScalarType::F64) => float::resolve(form),
         _ => int::resolve(form),
     };
     variants.map(|variants| variants[isa as usize])
+}
+
+/// What a lane function finds in the immediate of its operation, where a form has so many
+/// modifiers that one function serves many forms.
+pub fn immediate(form: &Form) -> Option<i64> {
+    match form.root {
+        Root::Cvt => Some(convert::encode(form)),
+        _ if is_video(form.root) => Some(video::encode(form)),
+        _ if packed::handles(form) => Some(packed::encode(form)),
+        _ => None,
+    }
 }
 
 /// An array lane by lane: a plain loop, which takes on the caller's instruction set;

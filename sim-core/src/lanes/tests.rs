@@ -8,6 +8,8 @@ use sim_frontend::program::{Extra, MAX_SLOTS, NO_PC, Op, OpClass, Pred, Row};
 /// Roots that are executed elsewhere than in lanes.
 const NOT_DATA: &[Root] = &[
     Root::Ld,
+    Root::Ldu,
+    Root::Elect,
     Root::St,
     Root::Atom,
     Root::Red,
@@ -36,9 +38,6 @@ const NOT_DATA: &[Root] = &[
     Root::PreBrk,
     Root::Brk,
     Root::PreRet,
-    Root::Testp,
-    Root::Tanh,
-    Root::Fns,
 ];
 
 fn op() -> Op {
@@ -61,7 +60,7 @@ fn op() -> Op {
 }
 
 /// A cheap deterministic mixer (SplitMix64).
-fn mix(state: &mut u64) -> u64 {
+pub(super) fn mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -102,7 +101,7 @@ fn every_data_form_of_the_table_resolves_and_all_instruction_sets_give_the_same_
             let preds = [0, mix(&mut seed) as u32, mix(&mut seed) as u32];
             let mask = mix(&mut seed) as u32;
             let mut operation = op();
-            operation.imm = if form.root == Root::Cvt { super::convert::encode(&form) } else { 0 };
+            operation.imm = immediate(&form).unwrap_or(0);
             let results: Vec<_> = sets
                 .iter()
                 .map(|&set| {

@@ -116,7 +116,7 @@ const REGISTERS: &str = ".reg .u32 %h, %x, %t, %n;\n.reg .u64 %w, %in;\n.reg .pr
 /// words of input after them at `out + 4096`.
 pub fn program(seed: u64) -> String {
     let numbers = &mut Numbers::new(seed);
-    let mut text = ".version 3.0\n.target sm_20\n.address_size 64\n".to_string();
+    let mut text = ".version 6.0\n.target sm_30\n.address_size 64\n".to_string();
     let functions: Vec<String> = (0..numbers.below(3)).map(|i| format!("f{i}")).collect();
     for (i, name) in functions.iter().enumerate() {
         let blocks = numbers.below(4) + 1;

@@ -1,61 +1,14 @@
 //! Resolves the modifiers of an instruction to a [`Form`] by the grammar of its row.
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
-
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
-use super::{Entry, Root, TABLE};
+use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
+use super::{Entry, Root};
 use crate::form::{
-    Accuracy, BarrierKind, BoolOp, CmpOp, Form, Half, Modifiers, PrmtMode, Reduction, Rounding, ShflMode,
-    VoteMode,
+    Accuracy, BarrierKind, BoolOp, CmpOp, FloatTest, Form, Half, Modifiers, PrmtMode, Reduction, Rounding,
+    ShflMode, VideoSecondary, VoteMode,
 };
 use crate::ptx::parser::scalar_type;
-
-/// What may stand in a place of an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A destination register; its type where it is not the form's.
-    Destination(Option<ScalarType>),
-    /// A predicate destination.
-    PredicateDestination,
-    /// A register or constant; its type where it is not the form's. The Boolean says that it has
-    /// the type of the result.
-    Source(Option<ScalarType>, bool),
-    /// A predicate.
-    Predicate,
-    /// `[…]`.
-    Address,
-    /// A register, constant or vector.
-    Vector,
-    /// A label or symbol.
-    Label,
-    /// Anything, any number of times.
-    Anything,
-}
-
-/// One operand of a form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OperandShape {
-    /// What stands here.
-    pub shape: Shape,
-    /// A second, predicate destination may follow after `|`.
-    pub pair: bool,
-    /// It may be left out.
-    pub optional: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Group {
-    required: bool,
-    words: Vec<&'static str>,
-}
-
-#[derive(Clone, Debug)]
-struct Grammar {
-    groups: Vec<Group>,
-    operands: Vec<OperandShape>,
-}
 
 /// A form with the shapes of its operands.
 #[derive(Clone, Debug)]
@@ -64,74 +17,35 @@ pub struct Resolved {
     pub form: Form,
     /// Its operands.
     pub operands: &'static [OperandShape],
+    /// It is executed, not only parsed and checked.
+    pub executed: bool,
+    /// Least target (major * 10 + minor).
+    pub min_sm: u32,
+    /// What later versions or targets ask for a modifier that says how to round.
+    pub legacy: Option<Legacy>,
 }
 
-fn grammars() -> &'static HashMap<Root, Vec<Grammar>> {
-    static GRAMMARS: OnceLock<HashMap<Root, Vec<Grammar>>> = OnceLock::new();
-    GRAMMARS.get_or_init(|| {
-        TABLE
-            .iter()
-            .map(|entry| (entry.root, entry.forms.iter().map(|form| grammar(form)).collect()))
-            .collect()
-    })
-}
-
-/// Parses a row's form. The rows are constants; a test reads them all.
-fn grammar(text: &'static str) -> Grammar {
-    let (modifiers, operands) = text.split_once("->").unwrap_or((text, ""));
-    let mut groups = Vec::new();
-    let mut rest = modifiers.trim();
-    while let Some(open) = rest.chars().next() {
-        let close = if open == '{' { '}' } else { ']' };
-        let end = rest.find(close).unwrap_or(rest.len() - 1);
-        groups.push(Group { required: open == '{', words: rest[1..end].split(' ').collect() });
-        rest = rest[end + 1..].trim_start();
-    }
-    let operands = operands
-        .split_whitespace()
-        .map(|word| {
-            let optional = word.starts_with('(');
-            let word = word.trim_matches(['(', ')']);
-            let (word, pair) = word.strip_suffix("|q").map_or((word, false), |w| (w, true));
-            let (kind, ty) = word.split_once(':').map_or((word, None), |(k, t)| (k, Some(t)));
-            let dst = ty == Some("dst");
-            let ty = ty.and_then(scalar_type);
-            let shape = match kind {
-                "d" => Shape::Destination(ty),
-                "q" => Shape::PredicateDestination,
-                "p" => Shape::Predicate,
-                "m" => Shape::Address,
-                "v" => Shape::Vector,
-                "L" => Shape::Label,
-                "*" => Shape::Anything,
-                _ => Shape::Source(ty, dst),
-            };
-            OperandShape { shape, pair, optional }
-        })
-        .collect();
-    Grammar { groups, operands }
-}
-
-/// Every combination of modifiers a row accepts where each optional group is absent or any of
-/// its words: for tests and listings.
+/// Every combination of modifiers that an executed form of a row accepts, where each optional
+/// group is absent or any of its words: for tests and listings.
 pub fn combinations(entry: &Entry) -> Vec<Vec<&'static str>> {
-    let mut out = Vec::new();
-    for grammar in &grammars()[&entry.root] {
-        let mut lists: Vec<Vec<&'static str>> = vec![Vec::new()];
-        for group in &grammar.groups {
-            let mut next = if group.required { Vec::new() } else { lists.clone() };
-            for list in &lists {
-                next.extend(group.words.iter().map(|word| {
-                    let mut longer = list.clone();
-                    longer.push(word);
-                    longer
-                }));
-            }
-            lists = next;
+    grammars()[&entry.root].iter().filter(|grammar| grammar.executed).flat_map(spellings).collect()
+}
+
+/// Every combination of modifiers of one form.
+pub(super) fn spellings(grammar: &Grammar) -> Vec<Vec<&'static str>> {
+    let mut lists: Vec<Vec<&'static str>> = vec![Vec::new()];
+    for group in &grammar.groups {
+        let mut next = if group.kind == GroupKind::One { Vec::new() } else { lists.clone() };
+        for list in &lists {
+            next.extend(group.words.iter().map(|word| {
+                let mut longer = list.clone();
+                longer.push(word);
+                longer
+            }));
         }
-        out.extend(lists);
+        lists = next;
     }
-    out
+    lists
 }
 
 /// Resolves modifiers to a form.
@@ -146,21 +60,36 @@ pub fn resolve(
 ) -> Result<Resolved, (Option<usize>, String)> {
     let list = &grammars()[&entry.root];
     let mut furthest: (usize, Vec<&'static str>) = (0, Vec::new());
-    // Compilers also write `atom.or.acq_rel.cta.b32`.
+    // The assembler takes modifiers in any order, types in theirs; compilers make use of it
+    // (`atom.or.acq_rel.cta.b32`). Where a modifier is part of the name it must follow it.
     let passes: &[Types] = match (papers, entry.root) {
         (true, _) => &[Types::Written, Types::Missing, Types::Other],
-        (false, Root::Atom | Root::Red) => &[Types::Written],
-        _ => &[],
+        (false, Root::Mul | Root::Mad | Root::Madc | Root::Mul24 | Root::Mad24 | Root::Shf) => &[],
+        (false, _) => &[Types::Written],
     };
-    let in_order = list.iter().map(|grammar| (grammar, match_in_order(grammar, modifiers)));
+    let executed = || list.iter().filter(|grammar| grammar.executed);
+    let in_order = executed().map(|grammar| (grammar, match_in_order(grammar, modifiers)));
     let any_order = passes.iter().flat_map(|types| {
-        list.iter().map(move |grammar| (grammar, match_any_order(grammar, modifiers, *types)))
+        executed().map(move |grammar| (grammar, match_any_order(grammar, modifiers, *types)))
     });
-    for (grammar, matched) in in_order.chain(any_order) {
+    let parsed = list.iter().filter(|grammar| !grammar.executed);
+    let parsed = parsed.map(|grammar| (grammar, match_in_order(grammar, modifiers)));
+    for (grammar, matched) in in_order.chain(any_order).chain(parsed) {
         match matched {
             Ok(()) => {
-                return Ok(Resolved { form: form(entry, grammar, modifiers), operands: &grammar.operands });
+                return Ok(Resolved {
+                    form: form(entry, grammar, modifiers),
+                    operands: &grammar.operands,
+                    executed: grammar.executed,
+                    min_sm: modifiers
+                        .iter()
+                        .map(|word| word_target(entry.root, word))
+                        .fold(entry.min_sm.max(grammar.min_sm), u32::max),
+                    legacy: grammar.legacy,
+                });
             }
+            // What is never executed is no advice, where there is better.
+            Err(_) if !grammar.executed && entry.executed() => {}
             Err((at, wanted)) if at > furthest.0 || furthest.1.is_empty() => furthest = (at, wanted),
             Err((at, wanted)) if at == furthest.0 => furthest.1.extend(wanted),
             Err(_) => {}
@@ -173,16 +102,46 @@ pub fn resolve(
     Err(((at < modifiers.len()).then_some(at), wanted.join(", ")))
 }
 
+/// Least target of a modifier, where the form without it has a lesser one.
+pub fn word_target(root: Root, word: &str) -> u32 {
+    let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red);
+    match word {
+        "L2::cache_hint" | "L2::256B" => 80,
+        "L2::64B" | "L2::128B" => 75,
+        "weak" | "relaxed" | "acquire" | "release" | "acq_rel" if memory => 70,
+        "cluster" if memory || root == Root::Fence => 90,
+        "cta" | "gpu" | "sys" if matches!(root, Root::Atom | Root::Red) => 60,
+        "param" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
+        _ => 0,
+    }
+}
+
+/// True for the shape of a matrix, such as `m16n8k16`.
+fn matrix_shape(word: &str) -> bool {
+    let numbers = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts = word.strip_prefix('m').and_then(|rest| rest.split_once('n'));
+    parts
+        .and_then(|(m, rest)| Some((m, rest.split_once('k')?)))
+        .is_some_and(|(m, (n, k))| numbers(m) && numbers(n) && numbers(k))
+}
+
 fn match_in_order(grammar: &Grammar, modifiers: &[&str]) -> Result<(), (usize, Vec<&'static str>)> {
     let mut at = 0;
     let mut wanted = Vec::new();
     for group in &grammar.groups {
-        if modifiers.get(at).is_some_and(|word| group.words.contains(word)) {
+        let fits =
+            |word: &&str| group.words.contains(word) || group.words.contains(&"#shape") && matrix_shape(word);
+        if group.kind == GroupKind::Any {
+            while modifiers.get(at).is_some_and(fits) {
+                at += 1;
+            }
+            wanted.extend(&group.words);
+        } else if modifiers.get(at).is_some_and(fits) {
             at += 1;
             wanted.clear();
         } else {
             wanted.extend(&group.words);
-            if group.required {
+            if group.kind == GroupKind::One {
                 return Err((at, wanted));
             }
         }
@@ -232,7 +191,7 @@ fn match_any_order(
     }
     for (group, used) in grammar.groups.iter().zip(used) {
         let untyped = types != Types::Written && (has_word_type(group) || group.words.contains(&"lo"));
-        if group.required && !used && !untyped {
+        if group.kind == GroupKind::One && !used && !untyped {
             return Err((modifiers.len(), group.words.clone()));
         }
     }
@@ -260,6 +219,18 @@ fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
     if types.is_empty() && matches!(entry.root, Root::Isspacep) {
         types.push(ScalarType::B64);
     }
+    // The third type of `cvt.pack` is that of c.
+    if mods.pack && types.len() == 3 {
+        types.pop();
+    }
+    // Two source types stand behind that of the result, except where that follows from them.
+    match types.as_slice() {
+        [_, a, _] => mods.a_type = Some(*a),
+        [a, _] if matches!(entry.root, Root::Dp2a | Root::Dp4a) || is_video(entry.root) => {
+            mods.a_type = Some(*a)
+        }
+        _ => {}
+    }
     let ty = types.last().copied().unwrap_or(ScalarType::B32);
     let mut dst = types.first().copied().unwrap_or(ScalarType::B32);
     if types.is_empty() && matches!(entry.root, Root::Mul | Root::Mad) && mods.half.is_none() {
@@ -273,14 +244,33 @@ fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
             _ => ScalarType::S64,
         };
     }
-    if let Some(OperandShape { shape: Shape::Destination(Some(named)), .. }) = grammar.operands.first() {
+    // A conversion's type says more than the register that takes it.
+    if entry.root != Root::Cvt
+        && let Some(OperandShape { shape: Shape::Destination(Some(named)), .. }) = grammar.operands.first()
+    {
         dst = *named;
     }
     Form { root: entry.root, dst, ty, dst_reg: register_bits(dst), src_reg: register_bits(ty), mods }
 }
 
+/// The scalar and SIMD video instructions.
+pub fn is_video(root: Root) -> bool {
+    (Root::Vadd..=Root::Vset4).contains(&root)
+}
+
 /// What a modifier means on a root.
 fn apply(root: Root, word: &str, m: &mut Modifiers) {
+    if is_video(root) {
+        match word {
+            "add" => return m.video.secondary = Some(VideoSecondary::Add),
+            "min" => return m.video.secondary = Some(VideoSecondary::Min),
+            "max" => return m.video.secondary = Some(VideoSecondary::Max),
+            "shr7" => return m.video.scale = 7,
+            "shr15" => return m.video.scale = 15,
+            "po" => return m.video.plus_one = true,
+            _ => {}
+        }
+    }
     let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red | Root::Prefetch);
     match word {
         "rn" => m.rounding = Some(Rounding::Rn),
@@ -307,6 +297,21 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "warp" => m.barrier = Some(BarrierKind::WarpSync),
         "arrive" => m.barrier = Some(BarrierKind::Arrive),
         "red" => m.barrier = Some(BarrierKind::Red),
+        "relu" => m.relu = true,
+        "satfinite" => m.satfinite = true,
+        "NaN" => m.propagate_nan = true,
+        "xorsign" => m.xorsign_abs = true,
+        "pack" => m.pack = true,
+        "L2::cache_hint" => m.cache_hint = true,
+        "L2::64B" | "L2::128B" | "L2::256B" => m.level_hint = true,
+        _ if word.starts_with("L1::") => m.level_hint = true,
+        "rna" => m.rounding = Some(Rounding::Rna),
+        "finite" => m.test = Some(FloatTest::Finite),
+        "infinite" => m.test = Some(FloatTest::Infinite),
+        "number" => m.test = Some(FloatTest::Number),
+        "notanumber" => m.test = Some(FloatTest::NotANumber),
+        "normal" => m.test = Some(FloatTest::Normal),
+        "subnormal" => m.test = Some(FloatTest::Subnormal),
         "wrap" => m.wrap = true,
         "l" => m.left = true,
         "shiftamt" => m.shiftamt = true,
@@ -323,7 +328,7 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "global" => m.space = Some(StateSpace::Global),
         "local" => m.space = Some(StateSpace::Local),
         "shared" | "shared::cta" => m.space = Some(StateSpace::Shared),
-        "param" => m.space = Some(StateSpace::Param),
+        "param" | "param::entry" | "param::func" => m.space = Some(StateSpace::Param),
         // Which level a hint is about.
         "L1" => m.cache = Some(CacheOp::Ca),
         "L2" | "L2::evict_last" | "L2::evict_normal" => m.cache = Some(CacheOp::Cg),

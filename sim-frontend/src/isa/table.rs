@@ -27,126 +27,294 @@ macro_rules! isa {
 isa! {
     // Integer and floating-point arithmetic.
     Add "add" Alu 10 "Adds." [
-        "[sat] {s32} -> d a b", "{u16 u32 u64 s16 s64} -> d a b", "{cc} {u32 s32 u64 s64} -> d a b",
-        "[rn rz rm rp] [ftz] [sat] {f32} -> d a b", "[rn rz rm rp] {f64} -> d a b",
+        "[sat] {s32} -> d a b", "{u16 u32 u64 s16 s64} -> d a b", "{cc} {u32 s32 u64 s64} -> d a b", "@90 {u16x2 s16x2} -> d a b",
+        "[$rnd] [ftz] [sat] {f32} -> d a b", "@13 [$rnd] {f64} -> d a b", "@100 [$rnd] [ftz] {f32x2} -> d a b",
+        "@53 [rn] [ftz] [sat] {f16 f16x2} -> d a b", "@90 [rn] {bf16 bf16x2} -> d a b",
+        "~@100 [$rnd] [sat] {f32} {f16 bf16} -> d a:b16 c",
     ];
     Sub "sub" Alu 10 "Subtracts." [
         "[sat] {s32} -> d a b", "{u16 u32 u64 s16 s64} -> d a b", "{cc} {u32 s32 u64 s64} -> d a b",
-        "[rn rz rm rp] [ftz] [sat] {f32} -> d a b", "[rn rz rm rp] {f64} -> d a b",
+        "[$rnd] [ftz] [sat] {f32} -> d a b", "@13 [$rnd] {f64} -> d a b", "@100 [$rnd] [ftz] {f32x2} -> d a b",
+        "@53 [rn] [ftz] [sat] {f16 f16x2} -> d a b", "@90 [rn] {bf16 bf16x2} -> d a b",
+        "~@100 [$rnd] [sat] {f32} {f16 bf16} -> d a:b16 c",
     ];
     Addc "addc" Alu 10 "Adds with the carry of the condition code." ["[cc] {u32 s32 u64 s64} -> d a b"];
     Subc "subc" Alu 10 "Subtracts with the borrow of the condition code." ["[cc] {u32 s32 u64 s64} -> d a b"];
     Mul "mul" Imul 10 "Multiplies; keeps the low or high half, or the double-width product." [
-        "{lo hi} {u16 u32 u64 s16 s32 s64} -> d a b", "{wide} {u16 u32 s16 s32} -> d a b",
-        "[rn rz rm rp] [ftz] [sat] {f32} -> d a b", "[rn rz rm rp] {f64} -> d a b",
+        "{lo hi} {$int} -> d a b", "{wide} {u16 u32 s16 s32} -> d a b",
+        "[$rnd] [ftz] [sat] {f32} -> d a b", "@13 [$rnd] {f64} -> d a b", "@100 [$rnd] [ftz] {f32x2} -> d a b",
+        "@53 [rn] [ftz] [sat] {f16 f16x2} -> d a b", "@90 [rn] {bf16 bf16x2} -> d a b",
     ];
     Mad "mad" Imul 10 "Multiplies and adds." [
-        "{hi} {sat} {s32} -> d a b c", "{lo hi} {u16 u32 u64 s16 s32 s64} -> d a b c",
-        "{wide} {u16 u32 s16 s32} -> d a b c", "{lo hi} {cc} {u32 s32 u64 s64} -> d a b c",
-        "[rn rz rm rp] [ftz] [sat] {f32} -> d a b c", "[rn rz rm rp] {f64} -> d a b c",
+        "{hi} {sat} {s32} -> d a b c", "{lo hi} {$int} -> d a b c",
+        "{wide} {u16 u32 s16 s32} -> d a b c:dst", "@20 {lo hi} {cc} {u32 s32 u64 s64} -> d a b c",
+        "@20 {$rnd} [ftz] [sat] {f32} -> d a b c", "!20 [ftz] [sat] {f32} -> d a b c", "@13 {$rnd} {f64} -> d a b c",
     ];
     Madc "madc" Imul 20 "Multiplies and adds with the carry." ["{lo hi} [cc] {u32 s32 u64 s64} -> d a b c"];
     Mul24 "mul24" Imul 10 "Multiplies 24-bit values." ["{lo hi} {u32 s32} -> d a b"];
     Mad24 "mad24" Imul 10 "Multiplies 24-bit values and adds." ["{hi} {sat} {s32} -> d a b c", "{lo hi} {u32 s32} -> d a b c"];
+    Sad "sad" Alu 10 "Sum of absolute differences." ["{$int} -> d a b c"];
     Div "div" Sfu 10 "Divides." [
-        "{u16 u32 u64 s16 s32 s64} -> d a b", "{approx full} [ftz] {f32} -> d a b",
-        "{rn rz rm rp} [ftz] {f32} -> d a b", "{rn rz rm rp} {f64} -> d a b", "[ftz] {f32 f64} -> d a b",
+        "{$int} -> d a b", "{approx full} [ftz] {f32} -> d a b",
+        "@20 {$rnd} [ftz] {f32} -> d a b", "@13 {$rnd} {f64} -> d a b", "!1.4 [ftz] {f32 f64} -> d a b",
     ];
-    Rem "rem" Sfu 10 "The remainder of integer division." ["{u16 u32 u64 s16 s32 s64} -> d a b"];
-    Abs "abs" Alu 10 "The absolute value." ["{s16 s32 s64} -> d a", "[ftz] {f32} -> d a", "{f64} -> d a"];
-    Neg "neg" Alu 10 "Negates." ["{s16 s32 s64} -> d a", "[ftz] {f32} -> d a", "{f64} -> d a"];
-    Min "min" Alu 10 "The lesser value." ["{u16 u32 u64 s16 s32 s64} -> d a b", "[ftz] {f32} -> d a b", "{f64} -> d a b"];
-    Max "max" Alu 10 "The greater value." ["{u16 u32 u64 s16 s32 s64} -> d a b", "[ftz] {f32} -> d a b", "{f64} -> d a b"];
-    Popc "popc" Alu 20 "Counts one bits." ["{b32 b64} -> d:u32 a"];
-    Clz "clz" Alu 20 "Counts leading zeros." ["{b32 b64} -> d:u32 a"];
-    Bfind "bfind" Alu 20 "The most significant bit that is not a sign bit." ["[shiftamt] {u32 u64 s32 s64} -> d:u32 a"];
-    Brev "brev" Alu 20 "Reverses bits." ["{b32 b64} -> d a"];
-    Bfe "bfe" Alu 20 "Extracts a bit field." ["{u32 u64 s32 s64} -> d a b:u32 c:u32"];
-    Bfi "bfi" Alu 20 "Inserts a bit field." ["{b32 b64} -> d a b c:u32 e:u32"];
-    Fma "fma" Fma 13 "Fused multiply-add." ["{rn rz rm rp} [ftz] [sat] {f32} -> d a b c", "{rn rz rm rp} {f64} -> d a b c"];
+    Rem "rem" Sfu 10 "The remainder of integer division." ["{$int} -> d a b"];
+    Abs "abs" Alu 10 "The absolute value." [
+        "{s16 s32 s64} -> d a", "[ftz] {f32} -> d a", "@13 {f64} -> d a", "@53 [ftz] {f16 f16x2} -> d a", "@80 {bf16 bf16x2} -> d a",
+    ];
+    Neg "neg" Alu 10 "Negates." [
+        "{s16 s32 s64} -> d a", "[ftz] {f32} -> d a", "@13 {f64} -> d a", "@53 [ftz] {f16 f16x2} -> d a", "@80 {bf16 bf16x2} -> d a",
+    ];
+    Min "min" Alu 10 "The lesser value." [
+        "{$int} -> d a b", "@90 {u16x2} -> d a b", "@90 [relu] {s16x2} -> d a b", "@90 {relu} {s32} -> d a b",
+        "[ftz] {f32} -> d a b", "@80 [ftz] {NaN} {f32} -> d a b", "@86 [ftz] [NaN] {xorsign} {abs} {f32} -> d a b", "@13 {f64} -> d a b",
+        "@80 [ftz] [NaN] {f16 f16x2} -> d a b", "@86 [ftz] [NaN] {xorsign} {abs} {f16 f16x2} -> d a b",
+        "@80 [NaN] {bf16 bf16x2} -> d a b", "@86 [NaN] {xorsign} {abs} {bf16 bf16x2} -> d a b",
+        "~@100 [ftz] [NaN] [abs] {f32} -> d a b c",
+    ];
+    Max "max" Alu 10 "The greater value." [
+        "{$int} -> d a b", "@90 {u16x2} -> d a b", "@90 [relu] {s16x2} -> d a b", "@90 {relu} {s32} -> d a b",
+        "[ftz] {f32} -> d a b", "@80 [ftz] {NaN} {f32} -> d a b", "@86 [ftz] [NaN] {xorsign} {abs} {f32} -> d a b", "@13 {f64} -> d a b",
+        "@80 [ftz] [NaN] {f16 f16x2} -> d a b", "@86 [ftz] [NaN] {xorsign} {abs} {f16 f16x2} -> d a b",
+        "@80 [NaN] {bf16 bf16x2} -> d a b", "@86 [NaN] {xorsign} {abs} {bf16 bf16x2} -> d a b",
+        "~@100 [ftz] [NaN] [abs] {f32} -> d a b c",
+    ];
+    Fma "fma" Fma 13 "Fused multiply-add." [
+        "@20 {$rnd} [ftz] [sat] {f32} -> d a b c", "{$rnd} {f64} -> d a b c", "@100 {$rnd} [ftz] {f32x2} -> d a b c",
+        "@53 {rn} [ftz] [sat] {f16 f16x2} -> d a b c", "@80 {rn} [ftz] {relu} {f16 f16x2} -> d a b c", "@80 {rn} [relu] {bf16 bf16x2} -> d a b c",
+        "~@90 {rn} {oob} [relu] {f16 f16x2 bf16 bf16x2} -> d a b c", "~@100 {$rnd} [sat] {f32} {f16 bf16} -> d a:b16 b:b16 c",
+    ];
     Rcp "rcp" Sfu 10 "The reciprocal." [
-        "{approx} [ftz] {f32} -> d a", "{rn rz rm rp} [ftz] {f32} -> d a", "{approx} {ftz} {f64} -> d a",
-        "{rn rz rm rp} {f64} -> d a", "[ftz] {f32} -> d a",
+        "{approx} [ftz] {f32} -> d a", "@20 {$rnd} [ftz] {f32} -> d a", "@20 {approx} {ftz} {f64} -> d a",
+        "@13 {$rnd} {f64} -> d a", "!1.4 [ftz] {f32 f64} -> d a",
     ];
     Sqrt "sqrt" Sfu 10 "The square root." [
-        "{approx} [ftz] {f32} -> d a", "{rn rz rm rp} [ftz] {f32} -> d a", "{rn rz rm rp} {f64} -> d a", "[ftz] {f32} -> d a",
+        "{approx} [ftz] {f32} -> d a", "@20 {$rnd} [ftz] {f32} -> d a", "@13 {$rnd} {f64} -> d a", "!1.4 [ftz] {f32 f64} -> d a",
     ];
-    Rsqrt "rsqrt" Sfu 10 "The reciprocal of the square root." ["{approx} [ftz] {f32 f64} -> d a"];
-    Sin "sin" Sfu 10 "The sine." ["[approx] [ftz] {f32} -> d a"];
-    Cos "cos" Sfu 10 "The cosine." ["[approx] [ftz] {f32} -> d a"];
-    Lg2 "lg2" Sfu 10 "The binary logarithm." ["[approx] [ftz] {f32} -> d a"];
-    Ex2 "ex2" Sfu 10 "Two to the power." ["[approx] [ftz] {f32} -> d a"];
+    Rsqrt "rsqrt" Sfu 10 "The reciprocal of the square root." ["{approx} [ftz] {f32} -> d a", "@13 {approx} [ftz] {f64} -> d a"];
+    Sin "sin" Sfu 10 "The sine." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
+    Cos "cos" Sfu 10 "The cosine." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
+    Lg2 "lg2" Sfu 10 "The binary logarithm." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
+    Ex2 "ex2" Sfu 10 "Two to the power." [
+        "{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a", "@75 {approx} {f16 f16x2} -> d a", "@90 {approx} {ftz} {bf16 bf16x2} -> d a",
+    ];
+    Tanh "tanh" Sfu 75 "The hyperbolic tangent." ["{approx} {f32 f16 f16x2} -> d a", "@90 {approx} {bf16 bf16x2} -> d a"];
     Copysign "copysign" Alu 20 "The magnitude of b with the sign of a." ["{f32 f64} -> d a b"];
+    Testp "testp" Alu 20 "Tests a property of a floating-point value." [
+        "{finite infinite number notanumber normal subnormal} {f32 f64} -> q a",
+    ];
+    Dp4a "dp4a" Imul 61 "Dot product of four bytes, added to c." ["{u32 s32} {u32 s32} -> d:u32 a:b32 b:b32 c:u32"];
+    Dp2a "dp2a" Imul 61 "Dot product of two halves and two bytes, added to c." ["{lo hi} {u32 s32} {u32 s32} -> d:u32 a:b32 b:b32 c:u32"];
     // Comparison and selection.
     Setp "setp" Alu 10 "Compares into predicates." [
-        "{eq ne lt le gt ge lo ls hi hs} {b16 b32 b64 u16 u32 u64 s16 s32 s64} -> q|q a b", "{eq ne lt le gt ge lo ls hi hs} {and or xor} {b16 b32 b64 u16 u32 u64 s16 s32 s64} -> q|q a b p",
-        "{eq ne lt le gt ge equ neu ltu leu gtu geu num nan} [ftz] {f32 f64} -> q|q a b", "{eq ne lt le gt ge equ neu ltu leu gtu geu num nan} {and or xor} [ftz] {f32 f64} -> q|q a b p",
+        "{$icmp} {$words} -> q|q a b", "{$icmp} {and or xor} {$words} -> q|q a b p",
+        "{$fcmp} [ftz] {f32} -> q|q a b", "{$fcmp} {and or xor} [ftz] {f32} -> q|q a b p",
+        "@13 {$fcmp} {f64} -> q|q a b", "@13 {$fcmp} {and or xor} {f64} -> q|q a b p",
+        "@53 {$fcmp} [ftz] {f16} -> q a b", "@53 {$fcmp} {and or xor} [ftz] {f16} -> q a b p",
+        "@53 {$fcmp} [ftz] {f16x2} -> q|q a b", "@53 {$fcmp} {and or xor} [ftz] {f16x2} -> q|q a b p",
+        "@90 {$fcmp} {bf16} -> q a b", "@90 {$fcmp} {and or xor} {bf16} -> q a b p",
+        "@90 {$fcmp} {bf16x2} -> q|q a b", "@90 {$fcmp} {and or xor} {bf16x2} -> q|q a b p",
     ];
     Set "set" Alu 10 "Compares into a register." [
-        "{eq ne lt le gt ge lo ls hi hs} {u32 s32 f32} {b16 b32 b64 u16 u32 u64 s16 s32 s64} -> d a b", "{eq ne lt le gt ge lo ls hi hs} {and or xor} {u32 s32 f32} {b16 b32 b64 u16 u32 u64 s16 s32 s64} -> d a b p",
-        "{eq ne lt le gt ge equ neu ltu leu gtu geu num nan} [ftz] {u32 s32 f32} {f32 f64} -> d a b", "{eq ne lt le gt ge equ neu ltu leu gtu geu num nan} {and or xor} [ftz] {u32 s32 f32} {f32 f64} -> d a b p",
+        "{$icmp} {u32 s32 f32} {$words} -> d a b", "{$icmp} {and or xor} {u32 s32 f32} {$words} -> d a b p",
+        "{$fcmp} [ftz] {u32 s32 f32} {f32} -> d a b", "{$fcmp} {and or xor} [ftz] {u32 s32 f32} {f32} -> d a b p",
+        "@13 {$fcmp} {u32 s32 f32} {f64} -> d a b", "@13 {$fcmp} {and or xor} {u32 s32 f32} {f64} -> d a b p",
+        "@53 {$fcmp} [ftz] {f16 u16 s16 u32 s32} {f16} -> d a b", "@53 {$fcmp} {and or xor} [ftz] {f16 u16 s16 u32 s32} {f16} -> d a b p",
+        "@53 {$fcmp} [ftz] {f16x2} {f16x2} -> d a b", "@53 {$fcmp} {and or xor} [ftz] {f16x2} {f16x2} -> d a b p",
+        "@90 {$fcmp} {bf16 u16 s16 u32 s32} {bf16} -> d a b", "@90 {$fcmp} {and or xor} {bf16 u16 s16 u32 s32} {bf16} -> d a b p",
+        "@90 {$fcmp} {bf16x2} {bf16x2} -> d a b", "@90 {$fcmp} {and or xor} {bf16x2} {bf16x2} -> d a b p",
     ];
-    Selp "selp" Alu 10 "Selects by a predicate." ["{b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> d a b p"];
-    Slct "slct" Alu 10 "Selects by a sign." ["[ftz] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} {s32 f32} -> d a:dst b:dst c"];
-    // Logic and shifts.
+    Selp "selp" Alu 10 "Selects by a predicate." ["{$words f32} -> d a b p", "@13 {f64} -> d a b p"];
+    Slct "slct" Alu 10 "Selects by a sign." ["{$words f32 f64} {s32} -> d a:dst b:dst c", "[ftz] {$words f32 f64} {f32} -> d a:dst b:dst c"];
+    // Logic, shifts and bits.
     And "and" Alu 10 "Bitwise and." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
     Or "or" Alu 10 "Bitwise or." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
     Xor "xor" Alu 10 "Bitwise exclusive or." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
     Not "not" Alu 10 "Bitwise complement." ["{pred} -> q p", "{b16 b32 b64} -> d a"];
     Cnot "cnot" Alu 10 "1 for 0, else 0." ["{b16 b32 b64} -> d a"];
     Shl "shl" Alu 10 "Shifts left." ["{b16 b32 b64} -> d a b:u32"];
-    Shr "shr" Alu 10 "Shifts right." ["{b16 b32 b64 u16 u32 u64 s16 s32 s64} -> d a b:u32"];
+    Shr "shr" Alu 10 "Shifts right." ["{$words} -> d a b:u32"];
     Shf "shf" Alu 32 "Funnel shift." ["{l r} {clamp wrap} {b32} -> d a b c:u32"];
-    Lop3 "lop3" Alu 50 "Any logic function of three values." ["{b32} -> d a b c e:u32"];
-    Prmt "prmt" Alu 20 "Permutes bytes." ["{b32} -> d a b c", "{b32} {f4e b4e rc8 ecl ecr rc16} -> d a b c"];
+    Lop3 "lop3" Alu 50 "Any logic function of three values." ["{b32} -> d a b c i", "@70 {and or} {b32} -> d|q a b c i p"];
+    Prmt "prmt" Alu 20 "Permutes bytes." ["{b32} [f4e b4e rc8 ecl ecr rc16] -> d a b c"];
+    Popc "popc" Alu 20 "Counts one bits." ["{b32 b64} -> d:u32 a"];
+    Clz "clz" Alu 20 "Counts leading zeros." ["{b32 b64} -> d:u32 a"];
+    Bfind "bfind" Alu 20 "The most significant bit that is not a sign bit." ["[shiftamt] {u32 u64 s32 s64} -> d:u32 a"];
+    Fns "fns" Alu 30 "The n-th set bit from a position." ["{b32} -> d a b c:s32"];
+    Brev "brev" Alu 20 "Reverses bits." ["{b32 b64} -> d a"];
+    Bfe "bfe" Alu 20 "Extracts a bit field." ["{u32 u64 s32 s64} -> d a b:u32 c:u32"];
+    Bfi "bfi" Alu 20 "Inserts a bit field." ["{b32 b64} -> d a b c:u32 e:u32"];
+    Szext "szext" Alu 70 "Extends the sign, or zero, from a bit position." ["{clamp wrap} {u32 s32} -> d a b:u32"];
+    Bmsk "bmsk" Alu 70 "Makes a bit mask of a position and a width." ["{clamp wrap} {b32} -> d a:u32 b:u32"];
+    // Video.
+    Vadd "vadd" Alu 20 "Video addition." [
+        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
+    ];
+    Vsub "vsub" Alu 20 "Video subtraction." [
+        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
+    ];
+    Vabsdiff "vabsdiff" Alu 20 "Video absolute difference." [
+        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
+    ];
+    Vmin "vmin" Alu 20 "Video minimum." [
+        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
+    ];
+    Vmax "vmax" Alu 20 "Video maximum." [
+        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
+    ];
+    Vshl "vshl" Alu 20 "Video shift left." [
+        "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} {add min max} -> d x x c:dst",
+    ];
+    Vshr "vshr" Alu 20 "Video shift right." [
+        "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} {add min max} -> d x x c:dst",
+    ];
+    Vmad "vmad" Imul 20 "Video multiply-add." [
+        "{u32 s32} {u32 s32} {u32 s32} [sat] [shr7 shr15] -> d n n n:dst", "{u32 s32} {u32 s32} {u32 s32} {po} [sat] [shr7 shr15] -> d x x c:dst",
+    ];
+    Vset "vset" Alu 20 "Video comparison." [
+        "{u32 s32} {u32 s32} {eq ne lt le gt ge} -> y:u32 x x (c:u32)", "{u32 s32} {u32 s32} {eq ne lt le gt ge} {add min max} -> d:u32 x x c:u32",
+    ];
+    Vadd2 "vadd2" Alu 30 "SIMD video addition of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vsub2 "vsub2" Alu 30 "SIMD video subtraction of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vavrg2 "vavrg2" Alu 30 "SIMD video average of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vabsdiff2 "vabsdiff2" Alu 30 "SIMD video absolute difference of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vmin2 "vmin2" Alu 30 "SIMD video minimum of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vmax2 "vmax2" Alu 30 "SIMD video maximum of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vset2 "vset2" Alu 30 "SIMD video comparison of halves." ["{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32"];
+    Vadd4 "vadd4" Alu 30 "SIMD video addition of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vsub4 "vsub4" Alu 30 "SIMD video subtraction of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vavrg4 "vavrg4" Alu 30 "SIMD video average of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vabsdiff4 "vabsdiff4" Alu 30 "SIMD video absolute difference of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vmin4 "vmin4" Alu 30 "SIMD video minimum of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vmax4 "vmax4" Alu 30 "SIMD video maximum of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
+    Vset4 "vset4" Alu 30 "SIMD video comparison of bytes." ["{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32"];
     // Data movement and conversion.
     Mov "mov" Alu 10 "Moves a value, an address, or packs and unpacks vectors." [
-        "{pred} -> q p", "{b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> v v",
+        "{pred} -> q p", "{$words f32 f64} -> v v", "~@70 {b128} -> *",
     ];
     Cvt "cvt" Convert 10 "Converts between types." [
-        "[rni rzi rmi rpi rn rz rm rp] [ftz] [sat] {u8 u16 u32 u64 s8 s16 s32 s64 f16 f32 f64} {u8 u16 u32 u64 s8 s16 s32 s64 f16 f32 f64} -> d a",
+        "[$irnd $rnd] [ftz] [sat] {$cvt} {$cvt} -> d a",
+        "@70 {rn rz} {satfinite} {f16} {f32} -> d a", "@80 {rn rz} {relu} [satfinite] {f16} {f32} -> d a", "@80 {rn rz} [relu] [satfinite] {bf16} {f32} -> d a", "@80 {f32} {bf16} -> d a", "@80 {rn rz} [relu] [satfinite] {f16x2 bf16x2} {f32} -> d a b",
+        "@80 {rna} [satfinite] {tf32} {f32} -> d:b32 a", "@90 {rn rz} [relu] {tf32} {f32} -> d:b32 a", "@100 {rn rz} [relu] {satfinite} {tf32} {f32} -> d:b32 a",
+        "@90 [$irnd $rnd] {bf16} {u16 u32 u64 s16 s32 s64 f16 bf16 f64} -> d a", "@90 [$irnd $rnd] {u16 u32 u64 s16 s32 s64 f16 f32 f64} {bf16} -> d a",
+        "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f32} -> d:b16 a b", "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f16x2} -> d:b16 a",
+        "@89 {rn} [relu] {f16x2} {e4m3x2 e5m2x2} -> d a:b16",
+        "@72 {pack} {sat} {u16 s16} {s32} -> d:u32 a b", "@72 {pack} {sat} {u8 s8} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32",
+        "~@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> *", "~@100 <rn rz rs relu satfinite scaled::n2::ue8m0 f16x2 bf16x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 f32> -> *",
     ];
     Cvta "cvta" Alu 20 "Converts between generic addresses and those of a space." [
-        "[to] {const global local shared param} {u32 u64} -> d a",
+        "[to] {const global local $shared param} {u32 u64} -> d a",
     ];
-    Isspacep "isspacep" Alu 20 "Tests whether a generic address lies in a space." ["{const global local shared param} -> q a:u64"];
+    Isspacep "isspacep" Alu 20 "Tests whether a generic address lies in a space." ["{const global local $shared param} -> q a:u64"];
     Ld "ld" LoadStore 10 "Loads." [
-        "[weak volatile relaxed acquire] [cta cluster gpu sys] [const global local param shared shared::cta] [ca cg cs lu cv] [nc] [L2::64B L2::128B L2::256B] [v2 v4] {b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64} -> v m",
-        "[global] {nc} [v2 v4] {b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64} -> v m",
+        "[weak] [$spaces] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "@70 [weak] [global] {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "{volatile} [global $shared] [$prefetch] [v2 v4] {$memory} -> v m",
+        "@70 {relaxed acquire} {$scope} [global $shared] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "@70 {mmio} {relaxed} {sys} [global] {$memory} -> v m",
+        "@32 {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)", "@70 {global} {nc} {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "~@90 <weak volatile relaxed acquire $scope const global local param shared shared::cta shared::cluster nc $evict L2::cache_hint $prefetch L2::evict_last L2::evict_first L2::evict_normal v2 v4 v8 b128 $memory> -> *",
     ];
+    Ldu "ldu" LoadStore 20 "Loads uniform data through the read-only path." ["[global] [v2 v4] {$memory} -> v m"];
     St "st" LoadStore 10 "Stores." [
-        "[weak volatile relaxed release] [cta cluster gpu sys] [global local param shared shared::cta] [wb cg cs wt] [v2 v4] {b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64} -> m v",
+        "[weak] [global local $shared param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
+        "@70 [weak] [global] {$evict} [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
+        "{volatile} [global $shared] [v2 v4] {$memory} -> m v",
+        "@70 {relaxed release} {$scope} [global $shared] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
+        "@70 {mmio} {relaxed} {sys} [global] {$memory} -> m v",
+        "~@90 <async bulk weak volatile relaxed release $scope global local param shared shared::cta shared::cluster mbarrier::complete_tx::bytes $evict L2::cache_hint v2 v4 v8 b128 $memory> -> *",
     ];
     Prefetch "prefetch" LoadStore 20 "Brings a line to a cache." [
-        "[global local] {L1 L2} -> m", "{global} {L2::evict_last L2::evict_normal} -> m",
+        "[global local] {L1 L2} -> m", "@80 {global} {L2::evict_last L2::evict_normal} -> m", "~@90 [const param] {tensormap} -> *",
+    ];
+    Prefetchu "prefetchu" LoadStore 20 "Prefetches uniform data." ["{L1} -> m"];
+    Applypriority "applypriority" LoadStore 80 "Sets an eviction priority." ["[global] {L2::evict_normal} -> m e:u32"];
+    Discard "discard" LoadStore 80 "Drops a line." ["[global] {L2} -> m e:u32"];
+    Createpolicy "createpolicy" Alu 80 "Makes a cache policy." [
+        "{fractional} {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d (a:f32)", "{cvt} {L2} {b64} -> d a",
+        "~ {range} [global] {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> *",
     ];
     Atom "atom" LoadStore 11 "Reads, computes and writes in one step." [
-        "[relaxed acquire release acq_rel] [cta cluster gpu sys] [global shared shared::cta] {and or xor} {b32 b64} -> d m b",
-        "[relaxed acquire release acq_rel] [cta cluster gpu sys] [global shared shared::cta] {exch} {b32 b64} -> d m b",
-        "[relaxed acquire release acq_rel] [cta cluster gpu sys] [global shared shared::cta] {cas} {b32 b64} -> d m b c",
-        "[relaxed acquire release acq_rel] [cta cluster gpu sys] [global shared shared::cta] {add} {u32 s32 u64 f32 f64} -> d m b",
-        "[relaxed acquire release acq_rel] [cta cluster gpu sys] [global shared shared::cta] {inc dec} {u32} -> d m b",
-        "[relaxed acquire release acq_rel] [cta cluster gpu sys] [global shared shared::cta] {min max} {u32 s32 u64 s64} -> d m b",
+        "[$ordering] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared] {exch} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared] {cas} {b32 b64} -> d m b c", "@70 [$ordering] [$scope] [global $shared] {cas} {b16} -> d m b c",
+        "[$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {u32 s32 u64} -> d m b (e:b64)", "@20 [$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {f32} -> d m b (e:b64)",
+        "@60 [$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {f64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared] {inc dec} [L2::cache_hint] {u32} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared] {min max} [L2::cache_hint] {u32 s32} -> d m b (e:b64)", "@32 [$ordering] [$scope] [global $shared] {min max} [L2::cache_hint] {u64 s64} -> d m b (e:b64)",
+        "@60 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16x2} -> d m b (e:b64)", "@70 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16} -> d m b (e:b64)",
+        "@90 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> d m b (e:b64)",
+        "~@90 [$ordering] [$scope] [global shared shared::cta shared::cluster] {add min max exch cas and or xor inc dec} [noftz] [L2::cache_hint] [v2 v4 v8] {b128 f16 f16x2 bf16 bf16x2 f32 $atomic} -> *",
     ];
-    Red "red" LoadStore 12 "Computes and writes in one step." [
-        "[relaxed release] [cta cluster gpu sys] [global shared shared::cta] {and or xor} {b32 b64} -> m b",
-        "[relaxed release] [cta cluster gpu sys] [global shared shared::cta] {add} {u32 s32 u64 f32 f64} -> m b",
-        "[relaxed release] [cta cluster gpu sys] [global shared shared::cta] {inc dec} {u32} -> m b",
-        "[relaxed release] [cta cluster gpu sys] [global shared shared::cta] {min max} {u32 s32 u64 s64} -> m b",
+    Red "red" LoadStore 11 "Computes and writes in one step." [
+        "[relaxed release] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {u32 s32 u64} -> m b (e:b64)", "@20 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f32} -> m b (e:b64)",
+        "@60 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f64} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared] {inc dec} [L2::cache_hint] {u32} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared] {min max} [L2::cache_hint] {u32 s32} -> m b (e:b64)", "@32 [relaxed release] [$scope] [global $shared] {min max} [L2::cache_hint] {u64 s64} -> m b (e:b64)",
+        "@60 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16x2} -> m b (e:b64)", "@70 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16} -> m b (e:b64)",
+        "@90 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> m b (e:b64)",
+        "~@90 [async] [relaxed release] [$scope] [global shared shared::cta shared::cluster] [mbarrier::complete_tx::bytes] {add min max and or xor inc dec} [noftz] [L2::cache_hint] [v2 v4 v8] {f16 f16x2 bf16 bf16x2 f32 $atomic} -> *",
     ];
-    Membar "membar" LoadStore 10 "Waits for the thread's memory operations." ["{cta gl sys} -> "];
-    Fence "fence" LoadStore 70 "Orders memory operations." ["[sc acq_rel] {cta cluster gpu sys} -> "];
+    Membar "membar" LoadStore 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
+    Fence "fence" LoadStore 70 "Orders memory operations." [
+        "[sc acq_rel] {$scope} -> ", "{acquire release} {$scope} -> ", "{proxy} {alias} -> ", "@90 {proxy} {async} [global shared::cta shared::cluster] -> ", "@90 {mbarrier_init} {release} {cluster} -> ",
+        "~@90 <proxy async tensormap::generic async::generic acquire release sync_restrict::shared::cta sync_restrict::shared::cluster $scope> -> *",
+    ];
+    Cp "cp" LoadStore 80 "Copies asynchronously." [
+        "~ {async} {ca cg} {$shared} {global} [L2::cache_hint] [$prefetch] -> *", "~ {async} {commit_group} -> ", "~ {async} {wait_group} -> *", "~ {async} {wait_all} -> ",
+        "~ {async} {mbarrier} {arrive} [noinc] [$shared] {b64} -> *",
+        "~@90 {async reduce prefetch} <async bulk tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
+    ];
+    Mbarrier "mbarrier" LoadStore 80 "Barrier objects in memory." [
+        "~ {init inval pending_count} [$shared] {b64} -> *", "~ {arrive arrive_drop} [noComplete expect_tx] [relaxed release] [cta cluster] [shared shared::cta shared::cluster] {b64} -> *",
+        "~ {test_wait try_wait} [parity] [relaxed acquire] [cta cluster] [$shared] {b64} -> *", "~@90 {expect_tx complete_tx} [relaxed] [cta cluster] [shared shared::cta shared::cluster] {b64} -> *",
+    ];
+    Mapa "mapa" Alu 90 "Maps a shared address to another block of the cluster." ["~ [shared::cluster] {u32 u64} -> *"];
+    Getctarank "getctarank" Alu 90 "The rank of the block that owns an address." ["~ [shared::cluster] {u32 u64} -> *"];
+    Multimem "multimem" LoadStore 90 "Operations on multicast addresses." [
+        "~ {ld_reduce st red cp} <async bulk weak relaxed acquire release $scope global add min max and or xor acc::f32 acc::f16 v2 v4 v8 f16 f16x2 bf16 bf16x2 f32 e4m3x4 e5m2x4 e4m3 e5m2 e4m3x2 e5m2x2 shared::cta bulk_group cp_mask $atomic> -> *",
+    ];
+    Tensormap "tensormap" LoadStore 90 "Changes a tensor map." ["~ <replace cp_fenceproxy tile global shared::cta tensormap::generic release $scope sync aligned global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode b1024 b32 b64> -> *"];
+    // Textures and surfaces.
+    Tex "tex" LoadStore 10 "Reads a texture." ["~ [base level grad] {$geometry} [v2 v4] {u32 s32 f32 f16 f16x2 u64 s64} {s32 f32} -> *"];
+    Tld4 "tld4" LoadStore 20 "Gathers from a texture." ["~ {r g b a} {2d a2d cube acube} {v4} {u32 s32 f32} {f32} -> *"];
+    Txq "txq" LoadStore 20 "Queries a texture." ["~ <level width height depth channel_data_type channel_order normalized_coords force_unnormalized_coords filter_mode addr_mode_0 addr_mode_1 addr_mode_2 array_size num_mipmap_levels num_samples b32> -> *"];
+    Istypep "istypep" Alu 30 "Queries an opaque type." ["~ {texref samplerref surfref} -> *"];
+    Suld "suld" LoadStore 20 "Loads from a surface." ["~ {b} {$geometry} [ca cg cs cv] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> *"];
+    Sust "sust" LoadStore 20 "Stores to a surface." ["~ {b p} {$geometry} [wb cg cs wt] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> *"];
+    Sured "sured" LoadStore 20 "Reduces on a surface." ["~ {b p} {add min max and or} {1d 2d 3d} {u32 u64 s32 b32 s64} {trap clamp zero} -> *"];
+    Suq "suq" LoadStore 20 "Queries a surface." ["~ {width height depth channel_data_type channel_order array_size memory_layout} {b32} -> *"];
+    // Matrices.
+    Wmma "wmma" Fma 70 "Warp matrix multiply." [
+        "~ {load store mma} <a b c d sync aligned row col and xor popc rn rz rm rp satfinite global shared shared::cta f16 f32 f64 bf16 tf32 s8 u8 s4 u4 b1 s32 #shape> -> *",
+    ];
+    Mma "mma" Fma 70 "Matrix multiply." [
+        "~ {sync sp sp::ordered_metadata} <sync aligned row col and xor popc rn rz rm rp satfinite f16 f32 f64 bf16 tf32 s8 u8 s4 u4 b1 s32 e4m3 e5m2 e3m2 e2m3 e2m1 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X ue8m0 ue4m3 #shape> -> *",
+    ];
+    Wgmma "wgmma" Fma 90 "Warp-group matrix multiply." [
+        "~ {mma_async fence commit_group wait_group} <sp sync aligned f16 f32 bf16 tf32 e4m3 e5m2 s8 u8 b1 s32 and popc satfinite #shape> -> *",
+    ];
+    Tcgen05 "tcgen05" Fma 100 "Fifth-generation tensor core operations." [
+        "~ {alloc dealloc relinquish_alloc_permit ld st wait::ld wait::st cp shift mma commit fence::before_thread_sync fence::after_thread_sync} <sp ws sync aligned cta_group::1 cta_group::2 shared::cta shared::cluster b32 b64 x1 x2 x4 x8 x16 x32 x64 x128 16x64b 16x128b 16x256b 32x32b 16x32bx2 128x256b 4x256b 128x128b 64x128b 32x128b warpx4 warpx2::02_13 warpx2::01_23 b8x16 b6x16_p32 b4x16_p64 down pack::16b unpack::16b red min max abs NaN u32 s32 f32 kind::f16 kind::tf32 kind::f8f6f4 kind::i8 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X block16 block32 collector::a::fill collector::a::use collector::a::lastuse collector::a::discard ashift mbarrier::arrive::one multicast::cluster spcluster> -> *",
+    ];
+    Ldmatrix "ldmatrix" LoadStore 75 "Loads matrices." ["~ {sync} {aligned} {m8n8 m16n16 m8n16} {x1 x2 x4} [trans] [$shared] {b16 b8 b8x16} [b6x16_p32 b4x16_p64] -> *"];
+    Stmatrix "stmatrix" LoadStore 90 "Stores matrices." ["~ {sync} {aligned} {m8n8 m16n8} {x1 x2 x4} [trans] [$shared] {b16 b8} -> *"];
+    Movmatrix "movmatrix" Alu 75 "Transposes a matrix." ["~ {sync} {aligned} {m8n8} {trans} {b16} -> *"];
     // Collectives.
     Vote "vote" Control 12 "A vote among the threads of a warp." [
-        "{all any uni} {pred} -> q p", "{ballot} {b32} -> d p", "{sync} {all any uni} {pred} -> q p a:b32", "{sync} {ballot} {b32} -> d p a:b32",
-        "{ballot} {sync} {b32} -> d p a:b32",
+        "{all any uni} {pred} -> q p", "@20 {ballot} {b32} -> d p", "@30 {sync} {all any uni} {pred} -> q p a:b32", "@30 {sync} {ballot} {b32} -> d p a:b32",
+        "@30 {ballot} {sync} {b32} -> d p a:b32",
     ];
     Shfl "shfl" Control 30 "Moves values between the lanes of a warp." [
         "{up down bfly idx} {b32} -> d|q a b:u32 c:u32", "{sync} {up down bfly idx} {b32} -> d|q a b:u32 c:u32 e:b32",
     ];
     Match "match" Control 70 "Finds lanes with equal values." ["{any} {sync} {b32 b64} -> d:b32 a b:b32", "{all} {sync} {b32 b64} -> d:b32|q a b:b32"];
-    Redux "redux" Control 80 "Reduces a value over lanes." ["{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32"];
+    Redux "redux" Control 80 "Reduces a value over lanes." [
+        "{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32", "~@100 {sync} {min max} [abs] [NaN] {f32} -> d a b:b32",
+    ];
     Activemask "activemask" Control 30 "The active lanes of the warp." ["{b32} -> d"];
+    Elect "elect" Control 90 "Elects one thread." ["{sync} -> d|q a:b32"];
     // Control flow and synchronisation.
     Bra "bra" Control 10 "Branches." ["[uni] -> L"];
     Brx "brx" Control 30 "Branches through a table." ["{idx} [uni] -> a:u32 L"];
@@ -154,85 +322,28 @@ isa! {
     Ret "ret" Control 10 "Returns from a function." ["[uni] -> "];
     Exit "exit" Control 10 "Ends the thread." [" -> "];
     Bar "bar" Control 10 "A barrier of the thread block." [
-        "[warp] {sync} -> a:u32 (b:u32)", "[cta] {sync} -> a:u32 (b:u32)", "[cta] {arrive} -> a:u32 b:u32",
-        "[cta] {red} {popc} {u32} -> d a:u32 (b:u32) p", "[cta] {red} {and or} {pred} -> q a:u32 (b:u32) p",
+        "@30 {warp} {sync} -> a:b32", "[cta] {sync} -> a:u32 (b:u32)", "@20 [cta] {arrive} -> a:u32 b:u32",
+        "@20 [cta] {red} {popc} {u32} -> d a:u32 (b:u32) p", "@20 [cta] {red} {and or} {pred} -> q a:u32 (b:u32) p",
     ];
-    Barrier "barrier" Control 10 "A barrier of the thread block." [
+    Barrier "barrier" Control 30 "A barrier of the thread block." [
         "[cta] {sync} [aligned] -> a:u32 (b:u32)", "[cta] {arrive} [aligned] -> a:u32 b:u32",
         "[cta] {red} {popc} [aligned] {u32} -> d a:u32 (b:u32) p", "[cta] {red} {and or} [aligned] {pred} -> q a:u32 (b:u32) p",
+        "~@90 {cluster} {arrive wait} [release relaxed acquire] [aligned] -> ",
     ];
     Nanosleep "nanosleep" Control 70 "Sleeps." ["{u32} -> a"];
     Trap "trap" Control 10 "Stops the program with a fault." [" -> "];
+    Brkpt "brkpt" Control 11 "A breakpoint." ["~ -> "];
+    Pmevent "pmevent" Control 10 "A performance monitor event." ["~ [mask] -> *"];
+    Griddepcontrol "griddepcontrol" Control 90 "Controls dependent grids." ["~ {launch_dependents wait} -> "];
+    Setmaxnreg "setmaxnreg" Control 90 "Changes the register count." ["~ {inc dec} {sync} {aligned} {u32} -> *"];
+    Clusterlaunchcontrol "clusterlaunchcontrol" Control 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid v4 x y z pred b32 b128> -> *"];
+    Alloca "alloca" Alu 52 "Allocates stack." ["~ {u32 u64} -> *"];
+    Stacksave "stacksave" Alu 52 "Saves the stack pointer." ["~ {u32 u64} -> *"];
+    Stackrestore "stackrestore" Alu 52 "Restores the stack pointer." ["~ {u32 u64} -> *"];
     // The instructions that transformation 6 injects; the papers write them.
     Ssy "ssy" Control 10 "Pushes a sync token." [" -> L"] papers;
     Sync "sync" Control 10 "Pops a token." [" -> "] papers;
     PreBrk "preBrk" Control 10 "Pushes a break token." [" -> L"] papers;
     Brk "brk" Control 10 "Leaves a loop." [" -> "] papers;
     PreRet "preRet" Control 10 "Pushes a call token." [" -> (L)"] papers;
-    // Parsed, not executed.
-    Sad "sad" Alu 10 "Sum of absolute differences." ["{u16 u32 u64 s16 s32 s64} -> d a b c"];
-    Testp "testp" Alu 20 "Tests a property of a floating-point value." [];
-    Tanh "tanh" Sfu 75 "The hyperbolic tangent." [];
-    Fns "fns" Alu 30 "The n-th set bit." [];
-    Szext "szext" Alu 70 "Extends a sign." [];
-    Bmsk "bmsk" Alu 70 "Makes a bit mask." [];
-    Dp2a "dp2a" Imul 61 "Dot product of two." [];
-    Dp4a "dp4a" Imul 61 "Dot product of four." [];
-    Ldu "ldu" LoadStore 20 "Loads uniform data." [];
-    Prefetchu "prefetchu" LoadStore 20 "Prefetches uniform data." ["{L1} -> m"];
-    Applypriority "applypriority" LoadStore 80 "Sets an eviction priority." ["[global] {L2::evict_normal} -> m e:u32"];
-    Discard "discard" LoadStore 80 "Drops a line." ["[global] {L2} -> m e:u32"];
-    Createpolicy "createpolicy" Alu 80 "Makes a cache policy." [];
-    Cp "cp" LoadStore 80 "Copies asynchronously." [];
-    Mbarrier "mbarrier" LoadStore 80 "Barrier objects in memory." [];
-    Tex "tex" LoadStore 10 "Reads a texture." [];
-    Tld4 "tld4" LoadStore 20 "Gathers from a texture." [];
-    Txq "txq" LoadStore 20 "Queries a texture." [];
-    Istypep "istypep" Alu 30 "Queries an opaque type." [];
-    Suld "suld" LoadStore 20 "Loads from a surface." [];
-    Sust "sust" LoadStore 20 "Stores to a surface." [];
-    Sured "sured" LoadStore 20 "Reduces on a surface." [];
-    Suq "suq" LoadStore 20 "Queries a surface." [];
-    Wmma "wmma" Fma 70 "Warp matrix multiply." [];
-    Mma "mma" Fma 70 "Matrix multiply." [];
-    Wgmma "wgmma" Fma 90 "Warp-group matrix multiply." [];
-    Tcgen05 "tcgen05" Fma 100 "Fifth-generation tensor core operations." [];
-    Ldmatrix "ldmatrix" LoadStore 75 "Loads matrices." [];
-    Stmatrix "stmatrix" LoadStore 90 "Stores matrices." [];
-    Movmatrix "movmatrix" Alu 75 "Transposes a matrix." [];
-    Mapa "mapa" Alu 90 "Maps a shared address to another block." [];
-    Getctarank "getctarank" Alu 90 "The rank of the block that owns an address." [];
-    Elect "elect" Control 90 "Elects one thread." [];
-    Griddepcontrol "griddepcontrol" Control 90 "Controls dependent grids." [];
-    Setmaxnreg "setmaxnreg" Control 90 "Changes the register count." [];
-    Alloca "alloca" Alu 52 "Allocates stack." [];
-    Stacksave "stacksave" Alu 52 "Saves the stack pointer." [];
-    Stackrestore "stackrestore" Alu 52 "Restores the stack pointer." [];
-    Brkpt "brkpt" Control 11 "A breakpoint." [];
-    Pmevent "pmevent" Control 10 "A performance monitor event." [];
-    Multimem "multimem" LoadStore 90 "Operations on multicast addresses." [];
-    Tensormap "tensormap" LoadStore 90 "Changes a tensor map." [];
-    Vadd "vadd" Alu 20 "Video addition." [];
-    Vsub "vsub" Alu 20 "Video subtraction." [];
-    Vabsdiff "vabsdiff" Alu 20 "Video absolute difference." [];
-    Vmin "vmin" Alu 20 "Video minimum." [];
-    Vmax "vmax" Alu 20 "Video maximum." [];
-    Vshl "vshl" Alu 20 "Video shift left." [];
-    Vshr "vshr" Alu 20 "Video shift right." [];
-    Vmad "vmad" Alu 20 "Video multiply-add." [];
-    Vset "vset" Alu 20 "Video comparison." [];
-    Vadd2 "vadd2" Alu 30 "SIMD video addition of halves." [];
-    Vsub2 "vsub2" Alu 30 "SIMD video subtraction of halves." [];
-    Vavrg2 "vavrg2" Alu 30 "SIMD video average of halves." [];
-    Vabsdiff2 "vabsdiff2" Alu 30 "SIMD video absolute difference of halves." [];
-    Vmin2 "vmin2" Alu 30 "SIMD video minimum of halves." [];
-    Vmax2 "vmax2" Alu 30 "SIMD video maximum of halves." [];
-    Vset2 "vset2" Alu 30 "SIMD video comparison of halves." [];
-    Vadd4 "vadd4" Alu 30 "SIMD video addition of bytes." [];
-    Vsub4 "vsub4" Alu 30 "SIMD video subtraction of bytes." [];
-    Vavrg4 "vavrg4" Alu 30 "SIMD video average of bytes." [];
-    Vabsdiff4 "vabsdiff4" Alu 30 "SIMD video absolute difference of bytes." [];
-    Vmin4 "vmin4" Alu 30 "SIMD video minimum of bytes." [];
-    Vmax4 "vmax4" Alu 30 "SIMD video maximum of bytes." [];
-    Vset4 "vset4" Alu 30 "SIMD video comparison of bytes." [];
 }

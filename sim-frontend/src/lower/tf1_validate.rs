@@ -1,7 +1,10 @@
 //! Transformation 1: what the type checker of PTX checks (CS §5.1.3 step 1) [tf-1]: whether a
 //! register may stand where it stands.
 
-use sim_memory::vocabulary::ScalarType;
+use sim_memory::vocabulary::{ScalarType, StateSpace};
+
+use crate::form::{CmpOp, Form, Rounding};
+use crate::isa::Root;
 
 /// Where a register stands, as far as its size may differ from the instruction's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,88 @@ pub fn compatible(declared: ScalarType, wanted: ScalarType, place: Place) -> boo
 /// The sentence for an operand that does not fit.
 pub fn mismatch(name: &str, declared: ScalarType, wanted: ScalarType) -> String {
     format!("`{name}` is a .{} register; this operand must be .{}", declared.name(), wanted.name())
+}
+
+/// What the grammar of the table does not say of modifiers that stand together.
+///
+/// # Errors
+/// What is wrong, in a sentence.
+pub fn modifiers(form: &Form) -> Result<(), String> {
+    let m = &form.mods;
+    let space = m.space.filter(|space| *space != StateSpace::Global);
+    let hint = m.cache_hint || m.level_hint;
+    match form.root {
+        Root::Cvt => conversion(form),
+        Root::Setp | Root::Set if form.ty.is_signed() || form.ty.is_bits() => match m.cmp {
+            Some(CmpOp::Lo | CmpOp::Ls | CmpOp::Hi | CmpOp::Hs) => {
+                Err(format!("a comparison for unsigned values does not go with .{}", form.ty.name()))
+            }
+            Some(CmpOp::Eq | CmpOp::Ne) => Ok(()),
+            _ if form.ty.is_bits() => {
+                Err(format!(".{} values are equal or not (.eq, .ne); they have no order", form.ty.name()))
+            }
+            _ => Ok(()),
+        },
+        Root::Ld | Root::St | Root::Ldu | Root::Atom | Root::Red => {
+            if u32::from(m.vector) * form.ty.bits() > 128 {
+                return Err("a vector has at most 128 bits".to_string());
+            }
+            match space {
+                Some(space) if hint => {
+                    let space = format!("{space:?}").to_lowercase();
+                    Err(format!("a hint to the caches goes with .global or generic addresses, not .{space}"))
+                }
+                _ => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a `cvt` rounds where it must and only there (PTX ISA "cvt").
+///
+/// # Errors
+/// What is wrong, in a sentence.
+fn conversion(form: &Form) -> Result<(), String> {
+    let (dst, src) = (form.dst, form.ty);
+    let whole =
+        matches!(form.mods.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
+    let names = format!("`cvt.{}.{}`", dst.name(), src.name());
+    let precision = |ty: ScalarType| match ty {
+        ScalarType::Bf16 => 8,
+        ScalarType::F16 => 11,
+        ScalarType::F32 => 24,
+        _ => 53,
+    };
+    if form.mods.ftz && dst != ScalarType::F32 && src != ScalarType::F32 {
+        return Err(format!("{names}: .ftz flushes subnormal .f32 values, and there is none"));
+    }
+    if form.mods.sat && dst == src && !dst.is_float() {
+        return Err(format!("{names} cannot saturate: the types are equal"));
+    }
+    match (dst.is_float(), src.is_float(), form.mods.rounding) {
+        (false, false, Some(_)) => Err(format!("{names} is exact: it does not round")),
+        (false, true, None) => Err(format!("{names} must say how it rounds: .rni, .rzi, .rmi or .rpi")),
+        (false, true, Some(_)) if !whole => {
+            Err(format!("{names} rounds to an integer: .rni, .rzi, .rmi or .rpi"))
+        }
+        (true, false, None) => Err(format!("{names} must say how it rounds: .rn, .rz, .rm or .rp")),
+        (true, false, Some(_)) if whole => {
+            Err(format!("{names} rounds to floating point: .rn, .rz, .rm or .rp"))
+        }
+        (true, true, rounding) if dst != src => {
+            let narrows =
+                precision(dst) < precision(src) || (dst, src) == (ScalarType::F16, ScalarType::Bf16);
+            match rounding {
+                None if narrows => Err(format!("{names} must say how it rounds: .rn, .rz, .rm or .rp")),
+                Some(_) if whole => Err(format!("{names} cannot round to an integer: its types differ")),
+                Some(_) if !narrows => Err(format!("{names} is exact: it does not round")),
+                _ => Ok(()),
+            }
+        }
+        (true, true, Some(_)) if !whole => Err(format!("{names} is exact: it does not round")),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

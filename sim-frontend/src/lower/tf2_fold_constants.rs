@@ -6,20 +6,18 @@ use sim_memory::vocabulary::ScalarType;
 use crate::ptx::ast::OperandKind;
 
 /// The bits of a literal as an operand of type `ty`; `None` where it does not fit the type's
-/// kind (a floating-point literal for an integer).
-pub fn bits(literal: &OperandKind<'_>, ty: ScalarType) -> Option<u64> {
+/// kind: a floating-point literal for an integer, or an integer for a floating-point type, which
+/// only the papers write.
+pub fn bits(literal: &OperandKind<'_>, ty: ScalarType, papers: bool) -> Option<u64> {
     use ScalarType as T;
-    let float = matches!(ty, T::F32 | T::F64 | T::F16);
     Some(match (literal, ty) {
-        (OperandKind::Int(value), T::F32) => u64::from((*value as f32).to_bits()),
-        (OperandKind::Int(value), T::F64) => (*value as f64).to_bits(),
-        (OperandKind::Int(value), _) => *value as u64 & mask(ty),
+        (OperandKind::Int(value), T::F32) if papers => u64::from((*value as f32).to_bits()),
+        (OperandKind::Int(value), T::F64) if papers => (*value as f64).to_bits(),
+        (OperandKind::Int(value), _) if !ty.is_float() => *value as u64 & mask(ty),
         (OperandKind::Float32(bits), T::F64) => f64::from(f32::from_bits(*bits)).to_bits(),
-        (OperandKind::Float32(bits), _) if ty.bits() == 32 => u64::from(*bits),
-        (OperandKind::Float64(bits), T::F32) => u64::from((f64::from_bits(*bits) as f32).to_bits()),
-        (OperandKind::Float64(bits), _) if ty.bits() == 64 => *bits,
-        (OperandKind::Float64(bits), T::B32) => u64::from((f64::from_bits(*bits) as f32).to_bits()),
-        _ if float => return None,
+        (OperandKind::Float32(bits), T::F32 | T::B32) => u64::from(*bits),
+        (OperandKind::Float64(bits), T::F32 | T::B32) => u64::from((f64::from_bits(*bits) as f32).to_bits()),
+        (OperandKind::Float64(bits), T::F64 | T::B64) => *bits,
         _ => return None,
     })
 }
@@ -42,13 +40,16 @@ mod tests {
             (OperandKind::Int(-1), ScalarType::S32, Some(0xffff_ffff)),
             (OperandKind::Int(-1), ScalarType::U16, Some(0xffff)),
             (OperandKind::Int(5 + 3), ScalarType::B64, Some(8)),
-            (OperandKind::Int(2), ScalarType::F32, Some(0x4000_0000)),
+            (OperandKind::Int(2), ScalarType::F32, None),
+            (OperandKind::Float32(0x3fc0_0000), ScalarType::U32, None),
+            (OperandKind::Float32(0x3fc0_0000), ScalarType::B32, Some(0x3fc0_0000)),
             (OperandKind::Float64(1.5f64.to_bits()), ScalarType::F32, Some(0x3fc0_0000)),
             (OperandKind::Float32(0x3fc0_0000), ScalarType::F64, Some(1.5f64.to_bits())),
             (OperandKind::Float32(0x3fc0_0000), ScalarType::S16, None),
         ];
         for (literal, ty, expected) in cases {
-            assert_eq!(bits(&literal, ty), expected, "{literal:?} {ty:?}");
+            assert_eq!(bits(&literal, ty, false), expected, "{literal:?} {ty:?}");
         }
+        assert_eq!(bits(&OperandKind::Int(2), ScalarType::F32, true), Some(0x4000_0000));
     }
 }

@@ -55,6 +55,16 @@ pub struct Variable<'a> {
     pub span: Span,
 }
 
+impl Module<'_> {
+    /// The architecture of `.target` (major * 10 + minor), if one is named.
+    pub fn target_sm(&self) -> Option<u32> {
+        self.target.iter().find_map(|word| {
+            let number = word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_"))?;
+            number.trim_end_matches(['a', 'f']).parse().ok()
+        })
+    }
+}
+
 impl Variable<'_> {
     /// Bytes of one element, vectors included.
     pub fn element_bytes(&self) -> u64 {
@@ -167,6 +177,8 @@ pub enum OperandKind<'a> {
     Not(&'a str),
     /// `name.x`: a special register's or vector's component.
     Component(&'a str, &'a str),
+    /// `-name` or `-name.part`, in `vmad`.
+    Negated(&'a str, Option<&'a str>),
     /// `name + constant`, or `generic(name) + constant`.
     Offset {
         /// The symbol.

@@ -81,7 +81,10 @@ pub fn lex(text: &str) -> Vec<Token> {
                     Kind::Unended
                 }
             },
-            b'.' if bytes.get(at + 1).is_some_and(|b| is_name(*b) && !b.is_ascii_digit()) => {
+            // `.5` is no number in PTX, and `.1d` behind a name is a modifier.
+            b'.' if bytes.get(at + 1).is_some_and(|b| is_name(*b))
+                && (!bytes[at + 1].is_ascii_digit() || start > 0 && is_name(bytes[start - 1])) =>
+            {
                 at += 1;
                 at += bytes[at..].iter().take_while(|b| is_name(**b)).count();
                 // `::` joins the parts of modifiers such as `.shared::cta`.

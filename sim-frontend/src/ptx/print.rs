@@ -4,16 +4,22 @@ use std::fmt::Write;
 
 use super::ast::{Instruction, Operand, OperandKind};
 
+/// Root and modifiers.
+pub fn opcode(instruction: &Instruction<'_>) -> String {
+    let mut out = String::from(instruction.root);
+    for modifier in &instruction.modifiers {
+        let _ = write!(out, ".{modifier}");
+    }
+    out
+}
+
 /// An instruction without its semicolon.
 pub fn instruction(instruction: &Instruction<'_>) -> String {
     let mut out = String::new();
     if let Some(guard) = instruction.guard {
         let _ = write!(out, "@{}{} ", if guard.negated { "!" } else { "" }, guard.name);
     }
-    out.push_str(instruction.root);
-    for modifier in &instruction.modifiers {
-        let _ = write!(out, ".{modifier}");
-    }
+    out.push_str(&opcode(instruction));
     for (i, operand) in instruction.operands.iter().enumerate() {
         out.push_str(if i == 0 { " " } else { ", " });
         print(&mut out, operand);
@@ -48,6 +54,10 @@ fn print(out: &mut String, operand: &Operand<'_>) {
         OperandKind::Name(name) => write!(out, "{name}"),
         OperandKind::Not(name) => write!(out, "!{name}"),
         OperandKind::Component(name, component) => write!(out, "{name}.{component}"),
+        OperandKind::Negated(name, part) => match part {
+            Some(part) => write!(out, "-{name}.{part}"),
+            None => write!(out, "-{name}"),
+        },
         OperandKind::Offset { name, offset: by, generic } => {
             if *generic {
                 offset(out, &format!("generic({name})"), *by);

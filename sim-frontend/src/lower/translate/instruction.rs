@@ -6,10 +6,10 @@ use sim_memory::vocabulary::{ScalarType, Scope, StateSpace};
 
 use super::{Local, Symbol, Translator};
 use crate::diagnostic::{Span, nearest};
-use crate::form::{BarrierKind, Form};
-use crate::isa::{self, OperandShape, Root, Shape};
+use crate::form::{BarrierKind, Form, VideoSelect};
+use crate::isa::{self, Legacy, OperandShape, Root, Shape};
 use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Reg, Terminator, Width};
-use crate::lower::tf1_validate::{Place, compatible, mismatch};
+use crate::lower::tf1_validate::{Place, compatible, mismatch, modifiers};
 use crate::lower::tf3_stack::{adjust, frame_access, made};
 use crate::lower::{tf2_fold_constants, tf3_stack, tf5_explicit_exit};
 use crate::program::{ClockRegister, Extra, OpClass, SpecialRegister};
@@ -66,6 +66,43 @@ fn special(name: &str, component: Option<&str>) -> Option<Special> {
     })
 }
 
+/// Results of a video instruction: 1, or 2 or 4 in the parts of a register.
+fn video_lanes(root: Root) -> usize {
+    match root {
+        _ if (Root::Vadd2..=Root::Vset2).contains(&root) => 2,
+        _ if (Root::Vadd4..=Root::Vset4).contains(&root) => 4,
+        _ => 1,
+    }
+}
+
+/// [`VideoSelect`] of a part as PTX writes it; where none is written, all of it.
+fn video_select(lanes: usize, position: usize, part: Option<&str>) -> Option<VideoSelect> {
+    if lanes == 1 {
+        let names = ["b0", "b1", "b2", "b3", "h0", "h1"];
+        return match part {
+            None => Some(0),
+            Some(part) => names.iter().position(|name| *name == part).map(|i| i as u16 + 1),
+        };
+    }
+    let default = match (lanes, position) {
+        (2, 0 | 1) => "h10",
+        (2, _) => "h32",
+        (_, 0 | 1) => "b3210",
+        _ => "b7654",
+    };
+    let digits = part.unwrap_or(default).strip_prefix(if lanes == 2 { 'h' } else { 'b' })?;
+    let numbers: Option<Vec<u16>> = digits.chars().map(|c| c.to_digit(8).map(|d| d as u16)).collect();
+    let numbers = numbers?;
+    if position == 0 {
+        let falling = numbers.windows(2).all(|pair| pair[0] > pair[1]);
+        let inside = numbers.iter().all(|n| usize::from(*n) < lanes);
+        return (falling && inside && !numbers.is_empty())
+            .then(|| numbers.iter().fold(0, |mask, n| mask | 1 << n));
+    }
+    let inside = numbers.iter().all(|n| usize::from(*n) < 2 * lanes);
+    (numbers.len() == lanes && inside).then(|| numbers.iter().fold(0, |bits, n| bits << 4 | n))
+}
+
 impl<'a> Translator<'_, 'a> {
     pub(super) fn instruction(&mut self, ast: &Instruction<'a>) {
         let papers = self.cx.module.papers;
@@ -93,22 +130,9 @@ impl<'a> Translator<'_, 'a> {
         if let Some(guard) = ast.guard {
             inst.guard = self.predicate_named(guard.name, guard.negated, guard.span);
         }
-        if !entry.executed() {
-            inst.class = OpClass::Unsupported;
-            inst.unsupported = Some(Arc::from(format!("`{}` is parsed but not executed", entry.name)));
-            self.push(inst);
-            return;
-        }
         let resolved = match isa::resolve(entry, &ast.modifiers, papers) {
             Ok(resolved) => resolved,
             Err((at, wanted)) => {
-                if modern(entry.root, &ast.modifiers) {
-                    inst.class = OpClass::Unsupported;
-                    inst.unsupported =
-                        Some(Arc::from(format!("this form of `{}` is parsed but not executed", entry.name)));
-                    self.push(inst);
-                    return;
-                }
                 let message = match at.and_then(|i| ast.modifiers.get(i)) {
                     Some(word) => format!("`.{word}` does not belong here in `{}`", entry.name),
                     None => format!("a modifier of `{}` is missing", entry.name),
@@ -121,7 +145,19 @@ impl<'a> Translator<'_, 'a> {
             }
         };
         inst.form = resolved.form;
+        inst.min_sm = resolved.min_sm;
         inst.uniform_hint = resolved.form.mods.uni;
+        self.fits_module(ast, &resolved);
+        if !resolved.executed {
+            ast.operands.iter().for_each(|operand| self.mention(operand));
+            inst.class = OpClass::Unsupported;
+            let what = if entry.executed() { "this form of " } else { "" };
+            inst.unsupported = Some(Arc::from(format!("{what}`{}` is parsed but not executed", entry.name)));
+            return self.push(inst);
+        }
+        if !papers && let Err(message) = modifiers(&resolved.form) {
+            return self.error(ast.opcode, "modifier", message);
+        }
         match entry.root {
             Root::Bra => self.branch(inst, ast),
             Root::Brx => {
@@ -151,6 +187,7 @@ impl<'a> Translator<'_, 'a> {
             }
             Root::Call => self.call(inst, ast),
             Root::Ld
+            | Root::Ldu
             | Root::St
             | Root::Atom
             | Root::Red
@@ -174,6 +211,60 @@ impl<'a> Translator<'_, 'a> {
                 self.push(inst);
             }
             _ => self.ordinary(inst, ast, resolved.operands),
+        }
+    }
+
+    /// The module's `.target` and `.version` have the form.
+    fn fits_module(&mut self, ast: &Instruction<'a>, resolved: &isa::Resolved) {
+        let module = self.cx.module;
+        if let Some(target) = module.target_sm().filter(|target| *target < resolved.min_sm) {
+            let message = format!(
+                "`{}` needs .target sm_{} or higher; the module's is sm_{target}",
+                print::opcode(ast),
+                resolved.min_sm
+            );
+            self.error(ast.opcode, "target", message);
+        }
+        let late = match resolved.legacy {
+            None => None,
+            Some(Legacy::Version) => module.version.filter(|v| *v > (1, 4)).map(|_| "from PTX ISA 1.5 on"),
+            Some(Legacy::Target) => module.target_sm().filter(|sm| *sm >= 20).map(|_| "from sm_20 on"),
+        };
+        if let Some(since) = late.filter(|_| !module.papers) {
+            let message = format!("`{}` must say how it rounds {since}", print::opcode(ast));
+            self.error(ast.opcode, "modifier", message);
+            self.help("`.approx`, or `.rn`, `.rz`, `.rm`, `.rp` where the target has it".into());
+        }
+    }
+
+    /// The names in an operand of an instruction that is not executed are declared.
+    fn mention(&mut self, operand: &AstOperand<'a>) {
+        match &operand.kind {
+            OperandKind::Name(name)
+            | OperandKind::Not(name)
+            | OperandKind::Offset { name, .. }
+            | OperandKind::Component(name, _)
+            | OperandKind::Negated(name, _)
+            | OperandKind::Address { base: Some(name), .. } => {
+                if special(name, None).is_none()
+                    && self.lookup(name).is_none()
+                    && !self.cx.symbols.contains_key(*name)
+                {
+                    self.unknown(name, operand.span);
+                }
+            }
+            OperandKind::Vector(list) | OperandKind::List(list) => {
+                list.iter().for_each(|operand| self.mention(operand));
+            }
+            OperandKind::Pair(a, b) => {
+                self.mention(a);
+                self.mention(b);
+            }
+            OperandKind::Int(_)
+            | OperandKind::Float32(_)
+            | OperandKind::Float64(_)
+            | OperandKind::Address { base: None, .. }
+            | OperandKind::Sink => {}
         }
     }
 
@@ -304,7 +395,7 @@ impl<'a> Translator<'_, 'a> {
                 },
                 OperandKind::Sink => continue,
                 literal => {
-                    let bits = tf2_fold_constants::bits(literal, ScalarType::B32).unwrap_or(0);
+                    let bits = tf2_fold_constants::bits(literal, ScalarType::B32, true).unwrap_or(0);
                     (Operand::Const { bits, wide: false }, ScalarType::B32, 4)
                 }
             };
@@ -447,6 +538,50 @@ impl<'a> Translator<'_, 'a> {
                     }
                     s += 1;
                 }
+                Shape::DestinationPart(ty) => {
+                    let ty = ty.unwrap_or(form.dst);
+                    let mut part = None;
+                    inst.dst[d] = match operand.kind {
+                        OperandKind::Component(name, found) => {
+                            part = Some(found);
+                            self.register(name, operand.span, ty, loose).map_or(Operand::None, Operand::Reg)
+                        }
+                        _ => self.destination(operand, ty, loose),
+                    };
+                    inst.form.mods.video.select[0] = self.select(form.root, 0, part, operand.span);
+                    d += 1;
+                    // With a part of the destination the rest comes from c.
+                    let merges = shapes.last().is_some_and(|s| s.optional);
+                    if merges && part.is_some() != (given == shapes.len()) {
+                        let message = "a part of the destination and a source for the rest of it go together";
+                        self.error(operand.span, "operands", message);
+                    }
+                }
+                Shape::Part(minus) => {
+                    let ty = match (s, form.mods.a_type) {
+                        (0, Some(ty)) => ty,
+                        (2, _) => form.dst,
+                        _ => form.ty,
+                    };
+                    let (source, part) = self.source_part(operand, ty);
+                    inst.src[s] = source;
+                    inst.form.mods.video.negate[s] = matches!(operand.kind, OperandKind::Negated(..));
+                    if inst.form.mods.video.negate[s] && !minus {
+                        self.error(operand.span, "operand", "a register cannot be negated here");
+                    }
+                    if s < 2 {
+                        inst.form.mods.video.select[s + 1] =
+                            self.select(form.root, s + 1, part, operand.span);
+                    }
+                    s += 1;
+                }
+                Shape::Immediate => {
+                    if !matches!(operand.kind, OperandKind::Int(_)) {
+                        self.error(operand.span, "operand", "an integer constant must stand here");
+                    }
+                    inst.src[s] = self.source(operand, ScalarType::U32, loose);
+                    s += 1;
+                }
                 _ => {}
             }
             if let Some(second) = second {
@@ -462,6 +597,36 @@ impl<'a> Translator<'_, 'a> {
         }
         self.classify(&mut inst, &form);
         self.push(inst);
+    }
+
+    /// A source of which a part may be meant, and the part.
+    fn source_part(&mut self, operand: &AstOperand<'a>, ty: ScalarType) -> (Operand, Option<&'a str>) {
+        let (name, part) = match operand.kind {
+            OperandKind::Component(name, part) if special(name, Some(part)).is_none() => (name, Some(part)),
+            OperandKind::Negated(name, part) => (name, part),
+            _ => return (self.source(operand, ty, Place::Exact), None),
+        };
+        let register = self.register(name, operand.span, ty, Place::Exact);
+        (register.map_or(Operand::None, Operand::Reg), part)
+    }
+
+    /// Which part of operand `position` (destination, a, b) is meant.
+    fn select(&mut self, root: Root, position: usize, part: Option<&str>, span: Span) -> VideoSelect {
+        let lanes = video_lanes(root);
+        let found = video_select(lanes, position, part);
+        found.unwrap_or_else(|| {
+            let part = part.unwrap_or_default();
+            self.error(span, "operand", format!("`.{part}` is no part of this operand"));
+            let words = match (lanes, position) {
+                (1, _) => "`.b0` to `.b3`, `.h0` and `.h1` are",
+                (2, 0) => "`.h0`, `.h1` and `.h10` are",
+                (2, _) => "`.h` and two of the halves 0 to 3 is",
+                (_, 0) => "`.b` and falling numbers of bytes 0 to 3 is",
+                _ => "`.b` and four of the bytes 0 to 7 is",
+            };
+            self.help(words.into());
+            0
+        })
     }
 
     fn carry(&mut self) -> Reg {
@@ -506,6 +671,7 @@ impl<'a> Translator<'_, 'a> {
                 Some(reduction) => (OpClass::Redux, Extra::Redux { reduction, signed: form.ty.is_signed() }),
                 None => (OpClass::Unsupported, Extra::None),
             },
+            Root::Elect => (OpClass::Elect, Extra::None),
             Root::Activemask => (OpClass::ActiveMask, Extra::None),
             Root::Membar | Root::Fence => (OpClass::Membar, Extra::Membar(m.scope.unwrap_or(Scope::Sys))),
             Root::Nanosleep => (OpClass::Sleep, Extra::None),
@@ -663,12 +829,13 @@ impl<'a> Translator<'_, 'a> {
             | OperandKind::List(_)
             | OperandKind::Pair(..)
             | OperandKind::Address { .. }
+            | OperandKind::Negated(..)
             | OperandKind::Not(_) => {
                 self.error(operand.span, "operand", "a register or constant must stand here");
                 Operand::None
             }
             OperandKind::Sink => Operand::None,
-            literal => match tf2_fold_constants::bits(literal, ty) {
+            literal => match tf2_fold_constants::bits(literal, ty, self.cx.module.papers) {
                 Some(bits) => Operand::Const { bits, wide },
                 None => {
                     let message = format!("this literal cannot be a .{} value", ty.name());
@@ -736,27 +903,4 @@ impl<'a> Translator<'_, 'a> {
         self.push(inst);
         Operand::Reg(reg)
     }
-}
-
-/// Forms with types or modifiers of later hardware, which parse and are not executed.
-fn modern(root: Root, modifiers: &[&str]) -> bool {
-    const TYPES: [&str; 14] = [
-        "f16", "f16x2", "bf16", "bf16x2", "tf32", "b128", "f32x2", "e4m3x2", "e5m2x2", "u16x2", "s16x2",
-        "xorsign", "relu", "rna",
-    ];
-    let memory = [
-        "L1::evict_last",
-        "L1::no_allocate",
-        "L1::evict_first",
-        "L2::cache_hint",
-        "noftz",
-        "shared::cluster",
-        "proxy",
-        "abs",
-        "async",
-        "mmio",
-        "v8",
-    ];
-    modifiers.iter().any(|word| TYPES.contains(word) || memory.iter().any(|m| word.starts_with(m)))
-        || matches!(root, Root::Fence)
 }

@@ -24,8 +24,18 @@ struct Address {
 impl<'a> Translator<'_, 'a> {
     pub(super) fn memory(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
         let root = inst.form.root;
-        let (address, data): (&AstOperand<'a>, &[AstOperand<'a>]) = match (root, ast.operands.as_slice()) {
-            (Root::Ld, [to, from]) => (from, std::slice::from_ref(to)),
+        let mut operands = ast.operands.as_slice();
+        if inst.form.mods.cache_hint
+            && let [rest @ .., policy] = operands
+        {
+            // Which lines the policy prefers is not modelled; that it is one is checked.
+            self.source(policy, ScalarType::B64, Place::Exact);
+            operands = rest;
+        }
+        // `ldu` reads what no thread writes meanwhile: the read-only path may serve it.
+        inst.form.mods.non_coherent |= root == Root::Ldu;
+        let (address, data): (&AstOperand<'a>, &[AstOperand<'a>]) = match (root, operands) {
+            (Root::Ld | Root::Ldu, [to, from]) => (from, std::slice::from_ref(to)),
             (Root::Atom, [to, at, rest @ ..]) if !rest.is_empty() && rest.len() <= 3 => {
                 inst.dst[0] = self.destination(to, inst.form.ty, Place::Exact);
                 (at, rest)
@@ -60,7 +70,7 @@ impl<'a> Translator<'_, 'a> {
         let mut reg_bits =
             isa::register_bits(ty).max(if root == Root::Atom || root == Root::Red { 32 } else { 16 });
         match root {
-            Root::Ld | Root::St => {
+            Root::Ld | Root::Ldu | Root::St => {
                 let operand = &data[0];
                 let parts: &[AstOperand<'a>] = match &operand.kind {
                     OperandKind::Vector(parts) => parts,
@@ -75,7 +85,7 @@ impl<'a> Translator<'_, 'a> {
                     return self.error(operand.span, "vector", message);
                 }
                 for (i, part) in parts.iter().enumerate() {
-                    let place = if root == Root::Ld {
+                    let place = if root != Root::St {
                         inst.dst[i] = self.destination(part, ty, Place::Wider);
                         inst.dst[i]
                     } else {
@@ -109,14 +119,14 @@ impl<'a> Translator<'_, 'a> {
             _ => {}
         }
         inst.class = match root {
-            Root::Ld => OpClass::Load,
+            Root::Ld | Root::Ldu => OpClass::Load,
             Root::St => OpClass::Store,
             Root::Prefetch | Root::Prefetchu | Root::Discard | Root::Applypriority => OpClass::Hint,
             _ => OpClass::Atomic,
         };
         if space == StateSpace::Param {
             if self.func.entry && (address.param || address.space.is_none()) {
-                if root != Root::Ld {
+                if !matches!(root, Root::Ld | Root::Ldu) {
                     return self.error(ast.opcode, "space", "parameters of a kernel are read-only");
                 }
                 inst.class = OpClass::LoadParam;

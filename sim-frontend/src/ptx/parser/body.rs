@@ -221,6 +221,15 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 Ok(OperandKind::Not(self.name("a predicate")?))
             }
+            Some(Kind::Punct(b'-'))
+                if self.kind_at(1) == Some(Kind::Name) && self.word_at(1) != "WARP_SZ" =>
+            {
+                self.at += 1;
+                let name = self.name("a register")?;
+                let part = (self.kind() == Some(Kind::Dotted)).then(|| &self.word()[1..]);
+                self.at += usize::from(part.is_some());
+                Ok(OperandKind::Negated(name, part))
+            }
             Some(Kind::Name) if self.word() == "WARP_SZ" => self.constant_operand(),
             Some(Kind::Name) => {
                 if self.papers

@@ -152,6 +152,9 @@ fn from_table(pick: &[u32]) -> Vec<String> {
             Shape::Address => ["[%rd1]", "[%rd1+16]", "[sym+-4]", "[256]"][choose(4)].into(),
             Shape::Vector => ["{%r1, %r2}", "{%f1, _, %f3, %f4}"][choose(2)].into(),
             Shape::Label => "$L__BB0_1".into(),
+            Shape::DestinationPart(_) => ["%r1", "%r1.b0", "%r1.h10"][choose(3)].into(),
+            Shape::Part(_) => ["%r1", "%r1.h1", "-%r1", "-%r1.b3", "7"][choose(5)].into(),
+            Shape::Immediate => "192".into(),
             Shape::Source(..) | Shape::Anything => source(&mut choose),
         };
         operands.push(if operand.pair && choose(2) == 0 { format!("{text}|%p4") } else { text });

@@ -1,5 +1,6 @@
-//! Arithmetic by integers for what the host's instructions do not give: directed rounding, and
-//! fused multiply-add without the instruction. Exact values are kept as significand, exponent
+//! Floating-point arithmetic by integers, in any format and rounding, for what the host's
+//! instructions do not give: directed rounding, small formats, and fused multiply-add without
+//! the instruction. Exact values are kept as significand, exponent
 //! and a sticky bit, and rounded once.
 
 /// Direction of rounding.
@@ -10,6 +11,8 @@ pub enum Round {
     Zero,
     Down,
     Up,
+    /// To nearest, ties away from zero (`.rna`).
+    NearestAway,
 }
 
 /// A floating-point format.
@@ -21,6 +24,14 @@ pub struct Format {
     pub exponent: u32,
 }
 
+/// Eight bits with five of exponent (`.e5m2`).
+pub const E5M2: Format = Format { fraction: 2, exponent: 5 };
+/// Eight bits with four of exponent; the finite values of `.e4m3` below 256.
+pub const E4M3: Format = Format { fraction: 3, exponent: 4 };
+/// `.bf16`.
+pub const BF16: Format = Format { fraction: 7, exponent: 8 };
+/// `.tf32`, as the upper 19 bits of a word.
+pub const TF32: Format = Format { fraction: 10, exponent: 8 };
 /// Half precision.
 pub const F16: Format = Format { fraction: 10, exponent: 5 };
 /// Single precision.
@@ -120,6 +131,7 @@ impl Format {
             Round::Zero => false,
             Round::Down => negative && (rest_half || inexact_low),
             Round::Up => !negative && (rest_half || inexact_low),
+            Round::NearestAway => rest_half,
         };
         let mut kept = kept + u128::from(up);
         let mut unit = unit;
@@ -133,7 +145,7 @@ impl Format {
         let field = i64::from(unit) - i64::from(least) + 1;
         if field >= self.max_exponent_field() as i64 {
             let to_infinity = match round {
-                Round::Nearest => true,
+                Round::Nearest | Round::NearestAway => true,
                 Round::Zero => false,
                 Round::Down => negative,
                 Round::Up => !negative,

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Asks ptxas about the forms of the instruction table.
+
+For every form, some spellings (every word of every group at least once) become one-instruction
+kernels with registers of fitting types; ptxas must accept them, and must reject the same with an
+older target. Disagreements are printed. Usage:
+
+    workloads/check-isa.py WARPSIM PTXAS [ROOT ...]
+
+ptxas comes with the CUDA toolkit or the package nvidia-cuda-nvcc-cu12.
+"""
+
+import concurrent.futures
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+BITS = {"b8": 16, "u8": 16, "s8": 16, "e4m3": 16, "e5m2": 16, "e4m3x2": 16, "e5m2x2": 16, "pred": 1}
+TARGETS = [50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120]
+ARCHITECTURES = {90: "sm_90a", 100: "sm_100a", 103: "sm_103a", 120: "sm_120a"}
+
+
+def bits(word):
+    if word in BITS:
+        return BITS[word]
+    found = re.fullmatch(r"(?:b|u|s|f|bf|tf)(\d+)(?:x(\d))?", word)
+    if not found:
+        return None
+    return 32 if word == "tf32" else int(found[1]) * int(found[2] or 1)
+
+
+def register(kind, number):
+    size = {1: "%p", 16: "%h", 32: "%r", 64: "%l"}.get(kind, "%r")
+    if isinstance(kind, str):
+        size = {"f32": "%f", "f64": "%d"}.get(kind) or register(bits(kind) or 32, number)[:2]
+    return f"{size}{number}"
+
+
+def spellings(groups, rng):
+    """Every word of every group at least once, optional groups with and without."""
+    def pick(kind, words, word=None):
+        if kind == "any":
+            return []
+        if word is not None:
+            return [word]
+        return [rng.choice(words)] if kind == "one" else rng.choice([[], [rng.choice(words)]])
+
+    out = set()
+    for index, (kind, words) in enumerate(groups):
+        if kind == "any":
+            continue
+        for word in words:
+            parts = [pick(k, w, word if i == index else None) for i, (k, w) in enumerate(groups)]
+            out.add(tuple(word for part in parts for word in part))
+    out.add(tuple(word for kind, words in groups for word in ([words[0]] if kind == "one" else [])))
+    return sorted(out)
+
+
+def instruction(root, words, operands):
+    types = [word for word in words if bits(word) is not None]
+    video = root.startswith("v") and root not in ("vote",)
+    ty = types[-1] if types else "b32"
+    result = types[0] if types else "b32"
+    if root == "cvt" and "pack" in words:
+        ty = types[1]
+    if "wide" in words:
+        result = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}[ty]
+    vector = 4 if "v4" in words else 2 if "v2" in words else 1
+    out, sources = [], 0
+    for i, operand in enumerate(operands):
+        name, _, named = operand.strip("()").removesuffix("|q").partition(":")
+        named = named.removesuffix("|q").rstrip(")")
+        if operand.startswith("("):
+            if name == "e" and "L2::cache_hint" not in words:
+                continue
+            if root.startswith("v") and named in ("dst", "u32"):
+                continue
+        if name in ("d", "y"):
+            text = register(named or (result if not (video and named) else named), i)
+            if "|q" in operand and root in ("shfl", "lop3", "match", "elect"):
+                text += f"|%p{i}"
+        elif name == "q":
+            text = f"%p{i}" + (f"|%p{i + 8}" if "|q" in operand else "")
+        elif name == "p":
+            text = f"%p{i}"
+        elif name == "m":
+            space = {"shared", "shared::cta", "local", "param", "param::entry", "param::func"} & set(words)
+            text = {"": "[%l9]", "shared": "[sh]", "local": "[lo]", "param": "[pa]"}[
+                (sorted(space) or [""])[0].split("::")[0]
+            ]
+            if "const" in words:
+                text = "[co]"
+        elif name == "v":
+            one = ty if ty != "b8" else "u8"
+            text = register(one, i)
+            if vector > 1:
+                text = "{" + ", ".join(register(one, i * 4 + j) for j in range(vector)) + "}"
+        elif name == "i":
+            text = "0xe8"
+        else:
+            kind = named or ty
+            if kind == "dst":
+                kind = result
+            if video and len(types) == 3 and sources == 0:
+                kind = types[1]
+            elif video and root.startswith("vset") and sources == 0:
+                kind = types[0]
+            if root in ("bar", "barrier") and named == "u32":
+                text = {0: "0", 1: "64"}[sources]
+            elif root in ("discard", "applypriority"):
+                text = "128"
+            elif kind == "f32" and named:
+                text = "0f3F000000"
+            else:
+                text = register(kind, i)
+            sources += 1
+        out.append(text)
+    return f"{'.'.join([root, *words])} {', '.join(out)};".replace(" ;", ";")
+
+
+def refused(root, words):
+    """What `tf1_validate::modifiers` refuses, and what has no place in these kernels."""
+    types = [word for word in words if bits(word) is not None]
+    floats = [ty.startswith(("f", "b")) and not ty.startswith("b1") for ty in types]
+    if root in ("set", "setp"):
+        unsigned = {"lo", "ls", "hi", "hs"} & set(words) and not types[-1].startswith("u")
+        ordered = re.fullmatch(r"b\d+", types[-1]) and not {"eq", "ne"} & set(words)
+        return unsigned or ordered
+    if root in ("ld", "st", "ldu", "atom", "red"):
+        local = {"shared", "shared::cta", "local", "param", "param::entry", "param::func", "const"} & set(words)
+        hint = any(word.startswith(("L1::", "L2::")) for word in words)
+        wide = ("v4" in words) * 4 + ("v2" in words) * 2
+        return local and hint or wide * max(8, bits(types[-1])) > 128 or "param::func" in words or (
+            root == "st" and "param" in words
+        )
+    if root == "cvta":
+        return "u32" in words
+    if root == "cvt" and not {"relu", "satfinite", "pack", "rna"} & set(words) and "x2" not in " ".join(types):
+        if "ftz" in words and "f32" not in types or "sat" in words and types[0] == types[1] and not floats[0]:
+            return True
+        whole, some = {"rni", "rzi", "rmi", "rpi"} & set(words), {"rn", "rz", "rm", "rp"} & set(words)
+        precision = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
+        to, source = (precision.get(ty) for ty in types)
+        if to is None or source is None:
+            needs_whole, needs_some = to is None and source is not None, to is not None and source is None
+            return needs_whole != bool(whole) or needs_some != bool(some)
+        narrows = to < source
+        return (bool(some) != narrows) or (whole and types[0] != types[1])
+    return False
+
+
+def module(target, text, version):
+    registers = "".join(
+        f".reg .{ty} {name}<40>; "
+        for ty, name in [("pred", "%p"), ("b16", "%h"), ("b32", "%r"), ("b64", "%l"), ("f32", "%f"), ("f64", "%d")]
+    )
+    space = ".const .align 16 .b8 co[64];\n.global .align 16 .b8 gl[64];\n"
+    return (
+        f".version {version}\n.target {target}\n.address_size 64\n{space}.visible .entry k(.param .align 16 .b8 pa[64])\n"
+        f"{{\n{registers}\n.shared .align 16 .b8 sh[64];\n.local .align 16 .b8 lo[64];\n{text}\nL:\nret;\n}}\n"
+    )
+
+
+def verdict(ptxas, folder, job):
+    key, target, text = job
+    architecture = ARCHITECTURES.get(target, f"sm_{target}")
+    path = os.path.join(folder, f"{key}.ptx")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(module(architecture, text, "8.7"))
+    done = subprocess.run(
+        [ptxas, f"-arch={architecture}", "-o", os.devnull, path], capture_output=True, text=True, check=False
+    )
+    message = (done.stderr.strip() or done.stdout.strip()).split("\n")[0]
+    if "8.8 or later" in message or "8.6 or later" in message:
+        return None, message
+    return done.returncode == 0, re.sub(r"^ptxas \S+, line \d+; ", "", message)
+
+
+def main():
+    warpsim, ptxas, *roots = sys.argv[1:]
+    table = json.loads(subprocess.run([warpsim, "isa", "--json"], capture_output=True, check=True).stdout)
+    rng = random.Random(1)
+    jobs = []
+    for row in table:
+        if roots and row["root"] not in roots:
+            continue
+        for form in row["forms"]:
+            if not form["executed"] or form["legacy"] or "*" in form["operands"] or "L" in form["operands"]:
+                continue
+            for words in spellings(form["groups"], rng):
+                if refused(row["root"], words):
+                    continue
+                least = max([form["min_sm"], *(sm for word, sm in form["word_targets"] if word in words)])
+                target = min(t for t in TARGETS if t >= max(least, 50))
+                older = [t for t in TARGETS if t < least]
+                text = instruction(row["root"], words, form["operands"])
+                jobs.append((True, (len(jobs), target, text)))
+                if older:
+                    jobs.append((False, (len(jobs), older[-1], text)))
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
+        answers = pool.map(lambda job: verdict(ptxas, folder, job[1]), jobs)
+        wrong = 0
+        for (expected, (_, target, text)), (accepted, message) in zip(jobs, answers):
+            if accepted is not None and accepted != expected:
+                wrong += 1
+                print(f"sm_{target}: {text} {'rejected: ' + message if expected else 'accepted'}")
+    print(f"{len(jobs)} questions, {wrong} disagreements")
+    return wrong != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
