@@ -38,6 +38,7 @@ fn slct(form: &Form) -> Option<Variants> {
         };
     }
     match (form.dst.bits(), form.ty) {
+        (64, T::F32) if form.mods.ftz => select!(r64, w64, |c: u32| flush32(f32::from_bits(c)) >= 0.0),
         (64, T::F32) => select!(r64, w64, |c: u32| f32::from_bits(c) >= 0.0),
         (64, _) => select!(r64, w64, |c: u32| c as i32 >= 0),
         (_, T::F32) if form.mods.ftz => select!(r32, w32, |c: u32| flush32(f32::from_bits(c)) >= 0.0),

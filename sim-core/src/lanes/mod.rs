@@ -11,6 +11,8 @@ pub mod file;
 mod float;
 mod int;
 mod mov;
+#[cfg(test)]
+mod oracle;
 mod packed;
 mod video;
 

@@ -350,7 +350,7 @@ fn compare(f: &mut LaneFile<'_>, op: &Op, m: u32) {
         let (low, high) = (first >> i & 1, second >> i & 1);
         match k.result {
             T::F16 | T::Bf16 => low * one,
-            T::F16x2 | T::Bf16x2 => low * one | high * one << 16,
+            T::F16x2 | T::Bf16x2 => (low * one) | ((high * one) << 16),
             T::U16 | T::S16 => low * 0xffff,
             _ => low * u32::MAX,
         }

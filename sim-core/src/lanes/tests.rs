@@ -6,7 +6,7 @@ use sim_frontend::isa::{TABLE, combinations, resolve as resolve_form};
 use sim_frontend::program::{Extra, MAX_SLOTS, NO_PC, Op, OpClass, Pred, Row};
 
 /// Roots that are executed elsewhere than in lanes.
-const NOT_DATA: &[Root] = &[
+pub(super) const NOT_DATA: &[Root] = &[
     Root::Ld,
     Root::Ldu,
     Root::Elect,
@@ -40,7 +40,7 @@ const NOT_DATA: &[Root] = &[
     Root::PreRet,
 ];
 
-fn op() -> Op {
+pub(super) fn op() -> Op {
     Op {
         class: OpClass::Data,
         cost: 0,

@@ -143,7 +143,7 @@ fn extend(value: u32, bits: u32, signed: bool) -> i64 {
     if signed { value as i64 >> (64 - bits) } else { (value >> (64 - bits)) as i64 }
 }
 
-fn clamp(value: i64, bits: u32, signed: bool) -> i64 {
+fn clamp(value: i128, bits: u32, signed: bool) -> i128 {
     if signed {
         value.clamp(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     } else {
@@ -160,7 +160,7 @@ fn part(value: u32, select: u32, signed: bool) -> i64 {
     }
 }
 
-fn holds(cmp: CmpOp, a: i64, b: i64) -> bool {
+fn holds(cmp: CmpOp, a: i128, b: i128) -> bool {
     match cmp {
         CmpOp::Eq => a == b,
         CmpOp::Ne => a != b,
@@ -171,12 +171,13 @@ fn holds(cmp: CmpOp, a: i64, b: i64) -> bool {
     }
 }
 
-fn compute(v: &Video, a: i64, b: i64) -> i64 {
+fn compute(v: &Video, a: i64, b: i64) -> i128 {
+    let (a, b) = (i128::from(a), i128::from(b));
     match v.primary {
         Primary::Add | Primary::Mad => a + b,
         Primary::Sub => a - b,
         // Halves round away from zero.
-        Primary::Average => (a + b + i64::from(a + b >= 0)) >> 1,
+        Primary::Average => (a + b + i128::from(a + b >= 0)) >> 1,
         Primary::AbsoluteDifference => (a - b).abs(),
         Primary::Min => a.min(b),
         Primary::Max => a.max(b),
@@ -184,7 +185,7 @@ fn compute(v: &Video, a: i64, b: i64) -> i64 {
             let by = if v.wrap { b & 31 } else { b.min(32) };
             if v.primary == Primary::Shl { a << by } else { a >> by }
         }
-        Primary::Set => i64::from(holds(v.cmp, a, b)),
+        Primary::Set => i128::from(holds(v.cmp, a, b)),
     }
 }
 
@@ -200,7 +201,7 @@ fn scalar(v: &Video, a: u32, b: u32, c: u32) -> u32 {
         };
         value = clamp(value, bits, v.signed[0]);
     }
-    let third = extend(c, 32, v.signed[0]);
+    let third = i128::from(extend(c, 32, v.signed[0]));
     let value = match v.secondary {
         None => value,
         Some(VideoSecondary::Add) => value + third,
@@ -260,7 +261,7 @@ fn simd(v: &Video, a: u32, b: u32, c: u32) -> u32 {
             value = clamp(value, bits, v.signed[0]);
         }
         let taken = v.select[0] >> lane & 1 == 1;
-        let kept = (c >> (bits * lane)) as i64;
+        let kept = i128::from(c >> (bits * lane));
         let low = (if taken { value } else { kept }) as u32 & (u32::MAX >> (32 - bits));
         merged |= low << (bits * lane);
         if taken {

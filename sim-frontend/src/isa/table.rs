@@ -56,7 +56,7 @@ isa! {
     Sad "sad" Alu 10 "Sum of absolute differences." ["{$int} -> d a b c"];
     Div "div" Sfu 10 "Divides." [
         "{$int} -> d a b", "{approx full} [ftz] {f32} -> d a b",
-        "@20 {$rnd} [ftz] {f32} -> d a b", "@13 {$rnd} {f64} -> d a b", "!1.4 [ftz] {f32 f64} -> d a b",
+        "@20 {$rnd} [ftz] {f32} -> d a b", "@13 {$rnd} {f64} -> d a b", "!1.4 [ftz] {f32} -> d a b", "!1.4 {f64} -> d a b",
     ];
     Rem "rem" Sfu 10 "The remainder of integer division." ["{$int} -> d a b"];
     Abs "abs" Alu 10 "The absolute value." [
@@ -86,10 +86,10 @@ isa! {
     ];
     Rcp "rcp" Sfu 10 "The reciprocal." [
         "{approx} [ftz] {f32} -> d a", "@20 {$rnd} [ftz] {f32} -> d a", "@20 {approx} {ftz} {f64} -> d a",
-        "@13 {$rnd} {f64} -> d a", "!1.4 [ftz] {f32 f64} -> d a",
+        "@13 {$rnd} {f64} -> d a", "!1.4 [ftz] {f32} -> d a", "!1.4 {f64} -> d a",
     ];
     Sqrt "sqrt" Sfu 10 "The square root." [
-        "{approx} [ftz] {f32} -> d a", "@20 {$rnd} [ftz] {f32} -> d a", "@13 {$rnd} {f64} -> d a", "!1.4 [ftz] {f32 f64} -> d a",
+        "{approx} [ftz] {f32} -> d a", "@20 {$rnd} [ftz] {f32} -> d a", "@13 {$rnd} {f64} -> d a", "!1.4 [ftz] {f32} -> d a", "!1.4 {f64} -> d a",
     ];
     Rsqrt "rsqrt" Sfu 10 "The reciprocal of the square root." ["{approx} [ftz] {f32} -> d a", "@13 {approx} [ftz] {f64} -> d a"];
     Sin "sin" Sfu 10 "The sine." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];

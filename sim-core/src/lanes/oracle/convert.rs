@@ -1,0 +1,174 @@
+//! Conversions in exact rationals.
+
+use num_rational::BigRational;
+use num_traits::{Signed, ToPrimitive, Zero};
+use sim_frontend::form::{Form, Rounding};
+use sim_memory::vocabulary::ScalarType as T;
+
+use super::float::mode;
+use super::number::{Format, Mode, Value, power};
+use super::{Expected, Inputs, integer_value, width_mask};
+
+/// A half as a double.
+pub fn half_to_double(format: Format, bits: u64) -> f64 {
+    match format.value(bits, false) {
+        Value::Nan => f64::NAN,
+        Value::Infinite(true) => f64::NEG_INFINITY,
+        Value::Infinite(false) => f64::INFINITY,
+        Value::Number(negative, value) => {
+            let value = value.to_f64().unwrap_or(0.0);
+            if negative && value == 0.0 { -0.0 } else { value }
+        }
+    }
+}
+
+/// The nearest integer in a direction.
+fn integral(value: &BigRational, mode: Mode) -> BigRational {
+    match mode {
+        Mode::Zero => value.trunc(),
+        Mode::Down => value.floor(),
+        Mode::Up => value.ceil(),
+        Mode::NearestAway => value.round(),
+        Mode::NearestEven => {
+            let (below, half) = (value.floor(), power(-1));
+            let rest = value - &below;
+            let odd = !(below.to_integer() % num_bigint::BigInt::from(2)).is_zero();
+            if rest > half || rest == half && odd { below + power(0) } else { below }
+        }
+    }
+}
+
+/// The numbers of `.e4m3`: no infinity, one NaN.
+fn e4m3_value(bits: u64) -> Value {
+    let (negative, field, fraction) = (bits >> 7 & 1 == 1, (bits >> 3 & 15) as i64, bits & 7);
+    if field == 15 && fraction == 7 {
+        return Value::Nan;
+    }
+    let magnitude = if field == 0 {
+        BigRational::from_integer(fraction.into()) * power(-9)
+    } else {
+        BigRational::from_integer((8 + fraction).into()) * power(field - 10)
+    };
+    Value::Number(negative, if negative { -magnitude } else { magnitude })
+}
+
+/// The nearest `.e4m3` by trying all of them; ties go to the even one, what lies beyond saturates.
+fn nearest_e4m3(value: &Value) -> u64 {
+    let (negative, magnitude) = match value {
+        Value::Nan => return 0x7f,
+        Value::Infinite(negative) => return u64::from(*negative) << 7 | 0x7e,
+        Value::Number(negative, number) => (*negative, number.abs()),
+    };
+    let distance = |bits: u64| match e4m3_value(bits) {
+        Value::Number(_, number) => (number - &magnitude).abs(),
+        _ => power(300),
+    };
+    let mut best = 0;
+    for bits in 1..0x7f {
+        let (new, old) = (distance(bits), distance(best));
+        if new < old || new == old && bits % 2 == 0 {
+            best = bits;
+        }
+    }
+    u64::from(negative) << 7 | best
+}
+
+/// One value converted, as the bits of the type.
+fn one(form: &Form, from: T, to: T, bits: u64) -> u64 {
+    let m = &form.mods;
+    let source = Format::of(from);
+    let flush_in = m.ftz && from == T::F32;
+    let value = match (source, from) {
+        (_, T::E4m3) => e4m3_value(bits),
+        (Some(format), _) => format.value(bits, flush_in),
+        (None, _) => {
+            let value = integer_value(bits, from);
+            Value::number(BigRational::from_integer(value.into()))
+        }
+    };
+    let whole = matches!(m.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
+    if to == T::E4m3 {
+        let result = nearest_e4m3(&value);
+        return if m.relu && value.negative() { 0 } else { result };
+    }
+    let Some(format) = Format::of(to) else {
+        let bits = to.bits();
+        let (least, most) = if to.is_signed() {
+            (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+        } else {
+            (0, (1i128 << bits) - 1)
+        };
+        let number = match &value {
+            Value::Nan => return 0,
+            Value::Infinite(negative) => return (if *negative { least } else { most }) as u64,
+            Value::Number(_, number) => number,
+        };
+        let rounded = integral(number, mode(m.rounding)).to_integer();
+        // From floating point the result is clamped; from integers only where that is asked for.
+        let clamped = source.is_some() || m.sat;
+        let value = rounded.to_i128().unwrap_or(if rounded.is_negative() { i128::MIN } else { i128::MAX });
+        return (if clamped { value.clamp(least, most) } else { value }) as u64;
+    };
+    let value = match value {
+        Value::Number(negative, number) if whole => {
+            Value::Number(negative, integral(&number, mode(m.rounding)))
+        }
+        other => other,
+    };
+    let rounding = if whole { Mode::NearestEven } else { mode(m.rounding) };
+    let mut out = format.round(&value, rounding);
+    if m.ftz && to == T::F32 {
+        out = format.flushed(out);
+    }
+    if m.relu && value.negative() {
+        out = 0;
+    }
+    if m.satfinite && out & !(1 << (format.bits() - 1)) == format.infinity(false) {
+        out = format.largest(out >> (format.bits() - 1) == 1);
+    }
+    if m.sat {
+        let one = format.round(&Value::number(power(0)), Mode::NearestEven);
+        out = if value == Value::Nan || value.negative() { 0 } else { out.min(one) };
+    }
+    if to == T::Tf32 { out << 13 } else { out }
+}
+
+fn part(ty: T) -> (T, u32) {
+    match ty {
+        T::F16x2 => (T::F16, 16),
+        T::Bf16x2 => (T::Bf16, 16),
+        T::E4m3x2 => (T::E4m3, 8),
+        T::E5m2x2 => (T::E5m2, 8),
+        other => (other, 0),
+    }
+}
+
+pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
+    let ((from, from_step), (to, to_step)) = (part(form.ty), part(form.dst));
+    if form.mods.pack {
+        let clamp = |bits: u64| {
+            let value = i128::from(bits as u32 as i32);
+            let width = to.bits();
+            let (least, most) = if to.is_signed() {
+                (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1)
+            } else {
+                (0, (1i128 << width) - 1)
+            };
+            value.clamp(least, most) as u64 & width_mask(to)
+        };
+        let both = clamp(x.src[0]) << to.bits() | clamp(x.src[1]);
+        let above = if to.bits() == 8 { x.src[2] << 16 & 0xffff_ffff } else { 0 };
+        return Some(Expected::Bits(above | both));
+    }
+    if to_step > 0 {
+        let (high, low) =
+            if from_step > 0 { (x.src[0] >> from_step, x.src[0]) } else { (x.src[0], x.src[1]) };
+        let convert = |bits: u64| one(form, from, to, bits) & width_mask(to);
+        return Some(Expected::Bits(convert(high) << to_step | convert(low)));
+    }
+    let bits = one(form, from, to, x.src[0]);
+    // Integers are extended to the register, by the sign of their type.
+    let register = if form.dst_reg == 64 { u64::MAX } else { (1 << form.dst_reg) - 1 };
+    let extended = if to.is_integer() { integer_value(bits, to) as u64 } else { bits };
+    Some(Expected::Bits(extended & register))
+}
