@@ -23,6 +23,15 @@ impl Source {
         Self { name: name.into(), text: text.into(), lines: lines.into() }
     }
 
+    /// The bytes of a part of the text; none where it is not one.
+    pub fn span_of(&self, part: &str) -> Span {
+        let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        if start + part.len() > self.text.len() || start > self.text.len() {
+            return Span::default();
+        }
+        Span { start: start as u32, end: (start + part.len()) as u32 }
+    }
+
     /// Line and column of a byte, both from 1; columns count characters.
     pub fn position(&self, byte: u32) -> (u32, u32) {
         let line = self.lines.partition_point(|start| *start <= byte).max(1);

@@ -3,6 +3,7 @@
 //! of operations whose names are numbers.
 
 mod assemble;
+mod header;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::lower::tf2_fold_constants;
 use crate::lower::translate::Symbol;
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program};
-use crate::ptx::ast::{Function, Init, Module as Ast, OperandKind, Storage, Variable};
+use crate::ptx::ast::{Function, Init, OperandKind, Statement, Storage, Variable};
 use crate::ptx::parser::parse;
 
 /// A variable of global or constant memory.
@@ -51,10 +52,18 @@ impl Module {
     /// Every error of the file.
     pub fn build(source: &Source, papers: bool) -> Result<Self, Vec<Diagnostic>> {
         let ast = parse(source, papers)?;
-        let mut errors = Vec::new();
+        let mut errors = header::check(source, &ast);
         let mut globals = Vec::new();
-        for variable in &ast.variables {
-            match global(variable, source) {
+        let inner = ast.functions.iter().flat_map(|function| {
+            let list = local_globals(function.body.as_deref().unwrap_or_default());
+            list.into_iter().map(move |variable| (Some(function.name), variable))
+        });
+        for (function, variable) in ast.variables.iter().map(|variable| (None, variable)).chain(inner) {
+            let mut found = global(variable, source);
+            if let (Some(function), Ok(Some(found))) = (function, &mut found) {
+                found.name = inner_name(function, variable);
+            }
+            match found {
                 Ok(Some(found)) => globals.push(found),
                 Ok(None) => {}
                 Err(error) => errors.push(error),
@@ -71,7 +80,7 @@ impl Module {
                 .map(|f| f.name.to_string())
                 .collect(),
             globals,
-            target_sm: target_sm(&ast),
+            target_sm: ast.target_sm().unwrap_or(0),
             address_bits: ast.address_size.unwrap_or(if ast.version.is_some_and(|v| v < (2, 3)) {
                 32
             } else {
@@ -149,12 +158,27 @@ impl Module {
     }
 }
 
-fn target_sm(ast: &Ast<'_>) -> u32 {
-    let digits = |word: &&str| {
-        let digits: String = word.strip_prefix("sm_")?.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u32>().ok()
-    };
-    ast.target.iter().find_map(digits).unwrap_or(0)
+/// The name of a variable of global or constant memory that a function declares.
+pub(crate) fn inner_name(function: &str, variable: &Variable<'_>) -> String {
+    // The place tells those of different blocks apart.
+    format!("{function}::{}@{}", variable.name, variable.span.start)
+}
+
+/// Variables of global and constant memory that a body declares.
+fn local_globals<'s, 'a>(body: &'s [Statement<'a>]) -> Vec<&'s Variable<'a>> {
+    let mut out = Vec::new();
+    for statement in body {
+        match statement {
+            Statement::Declaration(variable)
+                if matches!(variable.storage, Storage::Space(StateSpace::Global | StateSpace::Const)) =>
+            {
+                out.push(variable);
+            }
+            Statement::Block(inner) => out.extend(local_globals(inner)),
+            _ => {}
+        }
+    }
+    out
 }
 
 fn bounds(function: &Function<'_>) -> LaunchBounds {

@@ -210,19 +210,26 @@ isa! {
         "[weak] [$spaces] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "{volatile} [global $shared] [$prefetch] [v2 v4] {$memory} -> v m",
-        "@70 {relaxed acquire} {$scope} [global $shared] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "@70 {relaxed acquire} [$scope] [global $shared] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> v m",
         "@32 {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)", "@70 {global} {nc} {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
-        "~@90 <weak volatile relaxed acquire $scope const global local param shared shared::cta shared::cluster nc $evict L2::cache_hint $prefetch L2::evict_last L2::evict_first L2::evict_normal v2 v4 v8 b128 $memory> -> *",
+        "~@70 [weak relaxed acquire volatile] [$scope] [$spaces] [ca cg cs lu cv] [nc] [$evict] [L2::cache_hint] [$prefetch] {b128} -> *",
+        "~@90 [weak relaxed acquire volatile] [$scope] {shared::cluster} [v2 v4] {$memory} -> *",
+        "~@100 [weak relaxed acquire volatile] [$scope] {global} [nc] [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [$prefetch] [v2 v4 v8] {$memory} -> *",
+        "~@100 [weak relaxed acquire volatile] [$scope] [global] [nc] [$evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> *",
     ];
     Ldu "ldu" LoadStore 20 "Loads uniform data through the read-only path." ["[global] [v2 v4] {$memory} -> v m"];
     St "st" LoadStore 10 "Stores." [
         "[weak] [global local $shared param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "{volatile} [global $shared] [v2 v4] {$memory} -> m v",
-        "@70 {relaxed release} {$scope} [global $shared] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
+        "@70 {relaxed release} [$scope] [global $shared] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> m v",
-        "~@90 <async bulk weak volatile relaxed release $scope global local param shared shared::cta shared::cluster mbarrier::complete_tx::bytes $evict L2::cache_hint v2 v4 v8 b128 $memory> -> *",
+        "~@70 [weak relaxed release volatile] [$scope] [global local $shared param] [wb cg cs wt] [$evict] [L2::cache_hint] {b128} -> *",
+        "~@90 [weak relaxed release volatile] [$scope] {shared::cluster} [v2 v4] {$memory} -> *",
+        "~@90 {async} [weak mmio] [relaxed release] [$scope] [global shared::cluster] [mbarrier::complete_tx::bytes] [v2 v4] {$memory} -> *", "~@100 {bulk} {async} {shared::cta shared::cluster} {mbarrier::complete_tx::bytes} {$memory} -> *",
+        "~@100 [weak relaxed release volatile] [$scope] {global} [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [v2 v4 v8] {$memory} -> *",
+        "~@100 [weak relaxed release volatile] [$scope] [global] [$evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> *",
     ];
     Prefetch "prefetch" LoadStore 20 "Brings a line to a cache." [
         "[global local] {L1 L2} -> m", "@80 {global} {L2::evict_last L2::evict_normal} -> m", "~@90 [const param] {tensormap} -> *",
@@ -244,7 +251,8 @@ isa! {
         "[$ordering] [$scope] [global $shared] {min max} [L2::cache_hint] {u32 s32} -> d m b (e:b64)", "@32 [$ordering] [$scope] [global $shared] {min max} [L2::cache_hint] {u64 s64} -> d m b (e:b64)",
         "@60 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16x2} -> d m b (e:b64)", "@70 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16} -> d m b (e:b64)",
         "@90 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> d m b (e:b64)",
-        "~@90 [$ordering] [$scope] [global shared shared::cta shared::cluster] {add min max exch cas and or xor inc dec} [noftz] [L2::cache_hint] [v2 v4 v8] {b128 f16 f16x2 bf16 bf16x2 f32 $atomic} -> *",
+        "~@90 [$ordering] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *", "~@90 [$ordering] [$scope] [global $shared] {exch cas} [L2::cache_hint] {b128} -> *",
+        "~@90 [$ordering] [$scope] {shared::cluster} {add min max exch cas and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
     ];
     Red "red" LoadStore 11 "Computes and writes in one step." [
         "[relaxed release] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
@@ -254,7 +262,8 @@ isa! {
         "[relaxed release] [$scope] [global $shared] {min max} [L2::cache_hint] {u32 s32} -> m b (e:b64)", "@32 [relaxed release] [$scope] [global $shared] {min max} [L2::cache_hint] {u64 s64} -> m b (e:b64)",
         "@60 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16x2} -> m b (e:b64)", "@70 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16} -> m b (e:b64)",
         "@90 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> m b (e:b64)",
-        "~@90 [async] [relaxed release] [$scope] [global shared shared::cta shared::cluster] [mbarrier::complete_tx::bytes] {add min max and or xor inc dec} [noftz] [L2::cache_hint] [v2 v4 v8] {f16 f16x2 bf16 bf16x2 f32 $atomic} -> *",
+        "~@90 [relaxed release] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *",
+        "~@90 [async] [relaxed release] [$scope] {shared::cluster} [mbarrier::complete_tx::bytes] {add min max and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
     ];
     Membar "membar" LoadStore 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
     Fence "fence" LoadStore 70 "Orders memory operations." [

@@ -22,11 +22,8 @@ use crate::ptx::ast::{Function, Module as Ast, Statement, Storage, Variable};
 pub(super) fn check(source: &Source, ast: &Ast<'_>) -> Vec<Diagnostic> {
     let mut symbols = function_symbols(ast);
     for variable in &ast.variables {
-        if let Storage::Space(space) = variable.storage
-            && symbols.insert(variable.name.to_string(), Symbol::Variable(space, 0)).is_some()
-        {
-            let error = Diagnostic::error("name", format!("`{}` is declared twice", variable.name));
-            return vec![error.at(variable.span, "").in_source(source)];
+        if let Storage::Space(space) = variable.storage {
+            symbols.insert(variable.name.to_string(), Symbol::Variable(space, 0));
         }
     }
     let shared = HashMap::new();

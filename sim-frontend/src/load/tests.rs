@@ -81,7 +81,7 @@ fn errors_come_together_with_places() {
     let errors = Module::build(&Source::new("t.ptx", &text), false).expect_err("seven errors");
     let lines: Vec<String> = errors.iter().filter_map(Diagnostic::place).collect();
     let expected: Vec<String> =
-        ["5:14", "6:14", "7:1", "8:1", "9:5", "10:1", "11:1"].iter().map(|p| format!("t.ptx:{p}")).collect();
+        ["5:14", "6:14", "7:1", "8:5", "9:5", "10:1", "11:1"].iter().map(|p| format!("t.ptx:{p}")).collect();
     assert_eq!(lines, expected, "{}", errors.iter().map(Diagnostic::render).collect::<String>());
     assert!(errors[2].help.as_deref().is_some_and(|h| h.contains("`add`")));
 }

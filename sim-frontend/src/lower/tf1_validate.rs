@@ -1,7 +1,7 @@
 //! Transformation 1: what the type checker of PTX checks (CS §5.1.3 step 1) [tf-1]: whether a
 //! register may stand where it stands.
 
-use sim_memory::vocabulary::{ScalarType, StateSpace};
+use sim_memory::vocabulary::{ScalarType, Semantics, StateSpace};
 
 use crate::form::{CmpOp, Form, Rounding};
 use crate::isa::Root;
@@ -59,6 +59,12 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
             _ => Ok(()),
         },
         Root::Ld | Root::St | Root::Ldu | Root::Atom | Root::Red => {
+            let ordered = matches!(m.semantics, Semantics::Relaxed | Semantics::Acquire | Semantics::Release);
+            if ordered && m.scope.is_none() && matches!(form.root, Root::Ld | Root::St) {
+                return Err(
+                    "an access with an order names its scope: .cta, .cluster, .gpu or .sys".to_string()
+                );
+            }
             if u32::from(m.vector) * form.ty.bits() > 128 {
                 return Err("a vector has at most 128 bits".to_string());
             }
@@ -89,6 +95,14 @@ fn conversion(form: &Form) -> Result<(), String> {
         ScalarType::F32 => 24,
         _ => 53,
     };
+    // Of the others the grammar says all.
+    let plain = |ty: ScalarType| {
+        ty.is_integer()
+            || matches!(ty, ScalarType::F16 | ScalarType::Bf16 | ScalarType::F32 | ScalarType::F64)
+    };
+    if !plain(dst) || !plain(src) || form.mods.pack {
+        return Ok(());
+    }
     if form.mods.ftz && dst != ScalarType::F32 && src != ScalarType::F32 {
         return Err(format!("{names}: .ftz flushes subnormal .f32 values, and there is none"));
     }

@@ -28,6 +28,11 @@ impl<'a, T> Scopes<'a, T> {
         self.scopes.pop();
     }
 
+    /// What a name means, if the innermost block declares it.
+    pub fn find_innermost(&self, name: &str) -> Option<&T> {
+        self.scopes.last()?.get(name)
+    }
+
     /// Declares a name in the innermost block; gives back the value if the name is taken there.
     pub fn declare(&mut self, name: &'a str, value: T) -> Result<(), T> {
         let Some(scope) = self.scopes.last_mut() else { return Err(value) };

@@ -65,6 +65,10 @@ pub(super) struct Translator<'m, 'a> {
     pub(super) function: usize,
     pub(super) names: Scopes<'a, Local>,
     families: Scopes<'a, Family>,
+    /// Where names and families are declared.
+    declared: Scopes<'a, Span>,
+    /// Sizes of .param variables.
+    pub(super) bytes: Scopes<'a, u64>,
     labels: Scopes<'a, BlockId>,
     tables: Scopes<'a, Vec<(&'a str, Span)>>,
     pub(super) func: Func,
@@ -94,6 +98,8 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         function,
         names: Scopes::default(),
         families: Scopes::default(),
+        declared: Scopes::default(),
+        bytes: Scopes::default(),
         labels: Scopes::default(),
         tables: Scopes::default(),
         func: Func {
@@ -175,6 +181,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         if ast.entry {
             for (param, offset) in ast.params.iter().zip(offsets) {
                 let _ = self.names.declare(param.name, Local::Param(offset.into()));
+                let _ = self.declared.declare(param.name, param.span);
             }
             return;
         }
@@ -185,6 +192,7 @@ impl<'m, 'a> Translator<'m, 'a> {
                 Storage::Space(_) => Local::Variable(StateSpace::Param, offset.into()),
             };
             let _ = self.names.declare(param.name, local);
+            let _ = self.declared.declare(param.name, param.span);
         }
         // Parameters in registers are fetched from the frame.
         let (offsets, _) = layout(ast.returns.iter().chain(&ast.params));
@@ -268,12 +276,16 @@ impl<'m, 'a> Translator<'m, 'a> {
                 Statement::Block(inner) => {
                     self.names.open();
                     self.families.open();
+                    self.declared.open();
+                    self.bytes.open();
                     self.labels.open();
                     self.tables.open();
                     self.statements(inner);
                     self.tables.close();
                     self.labels.close();
                     self.families.close();
+                    self.declared.close();
+                    self.bytes.close();
                     self.names.close();
                 }
                 Statement::Loc(file, line) => self.loc = Some((*file, *line)),
@@ -292,11 +304,15 @@ impl<'m, 'a> Translator<'m, 'a> {
                     }
                     if self.families.declare(variable.name, Family { first, count, ty: variable.ty }).is_err()
                     {
+                        let first = self.declared.find(variable.name).copied();
                         self.error(
                             variable.span,
                             "name",
                             format!("`{}` is declared twice here", variable.name),
                         );
+                        self.also(first, "the first declaration");
+                    } else {
+                        let _ = self.declared.declare(variable.name, variable.span);
                     }
                     return;
                 }
@@ -310,17 +326,44 @@ impl<'m, 'a> Translator<'m, 'a> {
             Storage::Space(space @ (StateSpace::Local | StateSpace::Param)) => {
                 let place = self.places.get(self.next_place).copied().unwrap_or(0);
                 self.next_place += 1;
+                let _ = self.bytes.declare(variable.name, variable.bytes().unwrap_or(0));
                 Local::Variable(space, place)
             }
-            Storage::Space(space) => {
-                let message = format!("a function cannot declare .{space:?} variables").to_lowercase();
-                self.error(variable.span, "space", message);
-                return;
+            Storage::Space(space @ (StateSpace::Global | StateSpace::Const)) => {
+                let name = crate::load::inner_name(self.func.name.as_ref(), variable);
+                // The check of a module has no addresses yet.
+                let at = match self.cx.symbols.get(&name) {
+                    Some(Symbol::Variable(_, at)) => *at,
+                    _ => 0,
+                };
+                Local::Variable(space, at)
             }
+            Storage::Space(StateSpace::Generic) => return,
         };
-        if self.names.declare(variable.name, local).is_err() {
+        // `%r3` clashes with `%r<8>` of the same block.
+        let family = split_number(variable.name).and_then(|(prefix, number)| {
+            self.families.find_innermost(prefix).filter(|family| number < family.count).map(|_| prefix)
+        });
+        if self.names.declare(variable.name, local).is_err() || family.is_some() {
+            let first = self.declared.find(family.unwrap_or(variable.name)).copied();
             self.error(variable.span, "name", format!("`{}` is declared twice here", variable.name));
+            self.also(first, "the first declaration");
+        } else {
+            let _ = self.declared.declare(variable.name, variable.span);
         }
+    }
+
+    /// Another place that the last error is about.
+    pub(super) fn also(&mut self, span: Option<Span>, words: &str) {
+        if let (Some(span), Some(last)) = (span, self.errors.last_mut()) {
+            last.labels.push((span, words.to_string()));
+        }
+    }
+
+    /// Where a register or variable is declared.
+    pub(super) fn declaration_of(&self, name: &str) -> Option<Span> {
+        let family = || self.declared.find(split_number(name)?.0);
+        self.declared.find(name).or_else(family).copied()
     }
 
     /// What a name means here [expr-V].
@@ -328,15 +371,20 @@ impl<'m, 'a> Translator<'m, 'a> {
         if let Some(local) = self.names.find(name) {
             return Some(*local);
         }
-        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-        let (prefix, number) = name.split_at(name.len() - digits);
-        let number: u32 = (number.len() == 1 || !number.starts_with('0')).then(|| number.parse().ok())??;
+        let (prefix, number) = split_number(name)?;
         let family = self.families.find(prefix)?;
         (number < family.count).then(|| Local::Reg(family.first + number, family.ty))
     }
 
     pub(super) fn unknown(&mut self, name: &str, span: Span) {
         self.error(span, "name", format!("`{name}` is not declared"));
+        if let Some((prefix, Some(family))) =
+            split_number(name).map(|(prefix, _)| (prefix, self.families.find(prefix).copied()))
+        {
+            let last = family.count.saturating_sub(1);
+            self.help(format!("`{prefix}<{}>` declares `{prefix}0` to `{prefix}{last}`", family.count));
+            return self.also(self.declared.find(prefix).copied(), "the family");
+        }
         let near = nearest(name, self.names.names().chain(self.cx.symbols.keys().map(String::as_str)));
         if let Some(near) = near {
             let words = format!("did you mean `{near}`?");
@@ -492,6 +540,14 @@ impl<'m, 'a> Translator<'m, 'a> {
             uniform_hint: false,
         }
     }
+}
+
+/// `%r3` as a member of the family `%r`: prefix and number.
+fn split_number(name: &str) -> Option<(&str, u32)> {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (prefix, number) = name.split_at(name.len() - digits);
+    let number = (number.len() == 1 || !number.starts_with('0')).then(|| number.parse().ok())??;
+    Some((prefix, number))
 }
 
 /// Local and parameter variables in order of declaration, and where calls put the latter.

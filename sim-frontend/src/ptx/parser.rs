@@ -107,6 +107,11 @@ impl<'a> Parser<'a> {
 
     pub(crate) fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         let span = self.span();
+        let unended = |token: &Token| token.kind == Kind::Unended;
+        if self.kind().is_none() && self.tokens.last().is_some_and(unended) && !self.errors.is_empty() {
+            // The end of the file is where it is for that reason.
+            return Err(Skip);
+        }
         let found = match self.kind() {
             None => "the end of the file".to_string(),
             Some(Kind::Unended) => "a comment or string without an end".to_string(),

@@ -137,9 +137,16 @@ impl<'a> Translator<'_, 'a> {
                     Some(word) => format!("`.{word}` does not belong here in `{}`", entry.name),
                     None => format!("a modifier of `{}` is missing", entry.name),
                 };
-                self.error(ast.opcode, "modifier", message);
-                if !wanted.is_empty() {
-                    self.help(format!("one of these may follow: {wanted}"));
+                let word = at.and_then(|i| ast.modifiers.get(i).copied());
+                let place = word.map_or(ast.opcode, |word| self.cx.source.span_of(word));
+                self.error(place, "modifier", message);
+                let words = || wanted.split(", ").map(|word| word.trim_start_matches('.'));
+                // A type that exists was meant; it is another that fits.
+                let typo = word.filter(|word| crate::ptx::parser::scalar_type(word).is_none());
+                match typo.and_then(|word| nearest(word, words())) {
+                    Some(near) => self.help(format!("did you mean `.{near}`?")),
+                    None if wanted.is_empty() => {}
+                    None => self.help(format!("one of these may follow: {wanted}")),
                 }
                 return;
             }
@@ -194,7 +201,7 @@ impl<'a> Translator<'_, 'a> {
             | Root::Prefetch
             | Root::Prefetchu
             | Root::Discard
-            | Root::Applypriority => self.memory(inst, ast),
+            | Root::Applypriority => self.memory(inst, ast, resolved.operands),
             Root::Mov => self.mov(inst, ast),
             Root::Ssy | Root::PreBrk | Root::PreRet => {
                 self.func.injected_by_hand = true;
@@ -268,7 +275,7 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    fn count(&mut self, ast: &Instruction<'a>, wanted: usize) {
+    pub(super) fn count(&mut self, ast: &Instruction<'a>, wanted: usize) {
         let message = format!("`{}` takes {wanted} operands here, not {}", ast.root, ast.operands.len());
         self.error(ast.span, "operands", message);
     }
@@ -344,8 +351,16 @@ impl<'a> Translator<'_, 'a> {
                     inst.class = OpClass::Unsupported;
                     inst.unsupported = Some(Arc::from(format!("`{name}` is not defined in this module")));
                 }
-                _ => return self.unknown(name, target.span),
+                Some(Symbol::Variable(..)) => {
+                    let message = format!("`{name}` is a variable; a function or register must stand here");
+                    return self.error(target.span, "call", message);
+                }
+                None => return self.unknown(name, target.span),
             },
+        }
+        if inst.class == OpClass::CallIndirect && operands.next().is_none() && !self.cx.module.papers {
+            self.error(ast.span, "call", "an indirect call says what it calls");
+            return self.help("name a .callprototype or .calltargets label last".into());
         }
         let base = self.func.stack_base;
         let frame = self.frame;
@@ -376,6 +391,9 @@ impl<'a> Translator<'_, 'a> {
             _ => None,
         };
         // Registers and constants go to the frame before, results come from it after.
+        if let Callee::Function(index) = inst.callee {
+            self.argument_sizes(index, returns.iter().chain(&arguments));
+        }
         let mut at = 0u32;
         let mut after = Vec::new();
         let (mut variables, mut registers) = (false, false);
@@ -426,6 +444,30 @@ impl<'a> Translator<'_, 'a> {
         let down = moves.map(|base| adjust(&inst, base, frame, false));
         self.push(inst);
         down.into_iter().chain(after).for_each(|i| self.push(i));
+    }
+
+    /// Values given and taken have the sizes of the callee's parameters.
+    fn argument_sizes<'o>(&mut self, callee: usize, given: impl Iterator<Item = &'o AstOperand<'a>>)
+    where
+        'a: 'o,
+    {
+        let module = self.cx.module;
+        let callee = &module.functions[callee];
+        for (param, operand) in callee.returns.iter().chain(&callee.params).zip(given) {
+            let OperandKind::Name(name) = operand.kind else { continue };
+            let bytes = match self.lookup(name) {
+                Some(Local::Reg(_, ty)) => Some(u64::from(ty.bytes())),
+                Some(Local::Variable(StateSpace::Param, _)) => self.bytes.find(name).copied(),
+                _ => None,
+            };
+            let wanted = param.bytes().unwrap_or(0);
+            if let Some(bytes) = bytes.filter(|bytes| *bytes != wanted) {
+                let message =
+                    format!("`{name}` has {bytes} bytes; `{}` of `{}` has {wanted}", param.name, callee.name);
+                self.error(operand.span, "call", message);
+                self.also(Some(param.span), "the parameter");
+            }
+        }
     }
 
     fn mov(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
@@ -596,6 +638,19 @@ impl<'a> Translator<'_, 'a> {
             inst.psrc[0] = PredOperand::Reg(self.carry(), false);
         }
         self.classify(&mut inst, &form);
+        if inst.class == OpClass::Barrier
+            && let Operand::Const { bits, .. } = inst.src[0]
+            && bits > 15
+        {
+            self.error(
+                ast.operands[0].span,
+                "barrier",
+                format!("barriers have the numbers 0 to 15, not {bits}"),
+            );
+        }
+        if form.root == Root::Elect && inst.pdst[0] == PredOperand::None {
+            self.error(ast.span, "operands", "`elect` writes a predicate too: `_|%p1` or `%r1|%p1`");
+        }
         self.push(inst);
     }
 
@@ -688,6 +743,7 @@ impl<'a> Translator<'_, 'a> {
                     return PredOperand::Reg(reg, negated);
                 }
                 self.error(span, "type", mismatch(name, ty, ScalarType::Pred));
+                self.also(self.declaration_of(name), "declared here");
                 PredOperand::None
             }
             None if self.cx.module.papers => {
@@ -744,6 +800,7 @@ impl<'a> Translator<'_, 'a> {
             Some(Local::Reg(reg, declared)) => {
                 if !self.cx.module.papers && !compatible(declared, ty, place) {
                     self.error(span, "type", mismatch(name, declared, ty));
+                    self.also(self.declaration_of(name), "declared here");
                 }
                 Some(reg)
             }
@@ -803,11 +860,14 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Component(name, component) => match special(name, Some(component)) {
                 Some(found) => self.special_source(found, wide),
                 None => {
-                    self.error(
-                        operand.span,
-                        "name",
-                        format!("there is no special register `{name}.{component}`"),
-                    );
+                    let message = format!("there is no special register `{name}.{component}`");
+                    self.error(operand.span, "name", message);
+                    let vectors = ["%tid", "%ntid", "%ctaid", "%nctaid"];
+                    if vectors.contains(name) {
+                        self.help(format!("`{name}` has the components .x, .y and .z"));
+                    } else if let Some(near) = nearest(name, vectors) {
+                        self.help(format!("did you mean `{near}.{component}`?"));
+                    }
                     Operand::None
                 }
             },

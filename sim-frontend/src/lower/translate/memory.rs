@@ -3,7 +3,7 @@
 use sim_memory::vocabulary::{CacheHint, CacheOp, ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
-use crate::isa::{self, Root};
+use crate::isa::{self, OperandShape, Root};
 use crate::lower::ir::{Inst, Operand, Width};
 use crate::lower::tf1_validate::Place;
 use crate::lower::tf4_access_sizes;
@@ -22,9 +22,13 @@ struct Address {
 }
 
 impl<'a> Translator<'_, 'a> {
-    pub(super) fn memory(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+    pub(super) fn memory(&mut self, mut inst: Inst, ast: &Instruction<'a>, shapes: &[OperandShape]) {
         let root = inst.form.root;
         let mut operands = ast.operands.as_slice();
+        let wanted = shapes.iter().filter(|s| !s.optional).count() + usize::from(inst.form.mods.cache_hint);
+        if operands.len() != wanted {
+            return self.count(ast, wanted);
+        }
         if inst.form.mods.cache_hint
             && let [rest @ .., policy] = operands
         {

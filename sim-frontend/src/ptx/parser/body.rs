@@ -163,6 +163,14 @@ impl<'a> Parser<'a> {
         let mut operands = Vec::new();
         while !matches!(self.kind(), None | Some(Kind::Punct(b';' | b'}'))) {
             if !operands.is_empty() {
+                let line = |span: Span| self.source.position(span.start).0;
+                if self.kind() != Some(Kind::Punct(b',')) && line(self.span()) > line(self.last_span()) {
+                    let end = self.last_span().end;
+                    self.error::<()>(Span { start: end, end }, "a `;` is missing here", "").ok();
+                    // What follows is the next statement.
+                    let span = start.to(self.last_span());
+                    return Ok(Instruction { guard, root, modifiers, operands, span, opcode, spaced });
+                }
                 self.expect(b',')?;
             } else if self.papers {
                 // The papers write `call function , (var)` and blanks before commas.

@@ -1,0 +1,118 @@
+//! What a module says of itself and of its names, before any body is read: version, target, and
+//! that nothing is declared twice.
+
+use std::collections::HashMap;
+
+use sim_memory::vocabulary::StateSpace;
+
+use crate::diagnostic::{Diagnostic, Source, Span, nearest};
+use crate::ptx::ast::{Function, Module, Storage, Variable};
+
+/// Newest PTX ISA whose additions the table knows.
+const NEWEST_VERSION: (u32, u32) = (9, 1);
+
+/// Architectures that `.target` may name (PTX ISA "PTX Module Directives: .target").
+const TARGETS: [&str; 41] = [
+    "sm_10", "sm_11", "sm_12", "sm_13", "sm_20", "sm_21", "sm_30", "sm_32", "sm_35", "sm_37", "sm_50",
+    "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87",
+    "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_101", "sm_101a", "sm_101f",
+    "sm_103", "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a", "sm_120f",
+];
+
+/// Newer ones, and words that are no architecture.
+const OTHER_TARGETS: [&str; 9] = [
+    "sm_121",
+    "sm_121a",
+    "sm_121f",
+    "texmode_unified",
+    "texmode_independent",
+    "texmode_raw",
+    "debug",
+    "map_f64_to_f32",
+    "compute_",
+];
+
+/// Everything that is wrong with the module's directives and names.
+pub(super) fn check(source: &Source, module: &Module<'_>) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    if !module.papers {
+        version_and_target(source, module, &mut errors);
+    }
+    names(source, module, &mut errors);
+    for variable in &module.variables {
+        if variable.storage == Storage::Space(StateSpace::Shared)
+            && let Some(_) = &variable.init
+        {
+            let message =
+                format!("`{}`: shared memory has no initial value; a thread must store it", variable.name);
+            errors.push(Diagnostic::error("init", message).at(variable.span, "").in_source(source));
+        }
+    }
+    errors
+}
+
+fn version_and_target(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
+    // `.version` comes first.
+    let line = source.text.lines().find(|line| line.trim_start().starts_with(".version"));
+    let start = line.map_or(Span::default(), |line| source.span_of(line.trim()));
+    let mut wrong = |span: Span, code, message: String, help: Option<String>| {
+        let mut error = Diagnostic::error(code, message).at(span, "").in_source(source);
+        error.help = help;
+        errors.push(error);
+    };
+    if let Some((major, minor)) = module.version
+        && (major, minor) > NEWEST_VERSION
+    {
+        let (a, b) = NEWEST_VERSION;
+        let message = format!("PTX ISA {major}.{minor} is not known here; {a}.{b} is the newest that is");
+        wrong(start, "version", message, None);
+    }
+    if module.target.is_empty() {
+        let help = "write `.target sm_52` or another architecture behind `.version`".to_string();
+        wrong(start, "target", "the module names no `.target`".to_string(), Some(help));
+    }
+    for word in &module.target {
+        let known = || TARGETS.iter().chain(&OTHER_TARGETS);
+        if !known().any(|target| target == word) {
+            let help = nearest(word, known().copied()).map(|near| format!("did you mean `{near}`?"));
+            wrong(source.span_of(word), "target", format!("there is no target `{word}`"), help);
+        }
+    }
+}
+
+/// A declaration, and where the name was declared before.
+fn twice(source: &Source, name: &str, span: Span, first: Span) -> Diagnostic {
+    Diagnostic::error("name", format!("`{name}` is declared twice"))
+        .at(span, "")
+        .at(first, "the first declaration")
+        .in_source(source)
+}
+
+fn names(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
+    let mut seen: HashMap<&str, Span> = HashMap::new();
+    // A declaration before or after the definition is the same variable.
+    let definitions = module.variables.iter().filter(|variable| !variable.external);
+    for variable in definitions.filter(|variable| variable.name != "_") {
+        if let Some(first) = seen.insert(variable.name, variable.span) {
+            errors.push(twice(source, variable.name, variable.span, first));
+        }
+    }
+    let bodies = || module.functions.iter().filter(|function| function.body.is_some());
+    for function in bodies() {
+        if let Some(first) = seen.insert(function.name, function.span) {
+            errors.push(twice(source, function.name, function.span, first));
+        }
+    }
+    for function in bodies() {
+        parameters(source, function, errors);
+    }
+}
+
+fn parameters(source: &Source, function: &Function<'_>, errors: &mut Vec<Diagnostic>) {
+    let mut seen: HashMap<&str, &Variable<'_>> = HashMap::new();
+    for param in function.returns.iter().chain(&function.params).filter(|param| param.name != "_") {
+        if let Some(first) = seen.insert(param.name, param) {
+            errors.push(twice(source, param.name, param.span, first.span));
+        }
+    }
+}
