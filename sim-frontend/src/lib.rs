@@ -2,6 +2,7 @@
 //! This crate knows no cycles.
 
 pub mod chip;
+pub mod dependence;
 pub mod diagnostic;
 pub mod fairness;
 pub mod form;

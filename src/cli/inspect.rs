@@ -1,5 +1,7 @@
 //! `inspect`: what a chip is made of, and what can be said of a program without running it.
 
+mod program;
+
 use std::path::Path;
 
 use sim_frontend::diagnostic::Diagnostic;
@@ -12,11 +14,12 @@ use super::{InspectArgs, complain, status, table};
 
 /// Runs the command.
 pub fn inspect(args: &InspectArgs) -> u8 {
-    match (&args.liveness, &args.memory) {
-        (Some(file), _) => liveness(file),
-        (None, Some(chip)) => memory(chip, args.operation.as_deref()),
+    match (&args.file, &args.liveness, &args.memory) {
+        (Some(file), ..) => program::program(file, args),
+        (_, Some(file), _) => liveness(file),
+        (.., Some(chip)) => memory(chip, args.operation.as_deref()),
         // The command line asks for one of them.
-        (None, None) => status::BAD_INPUT,
+        (None, None, None) => status::BAD_INPUT,
     }
 }
 

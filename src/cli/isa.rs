@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use sim_frontend::diagnostic::{Diagnostic, nearest};
-use sim_frontend::isa::{self, Entry, FormListing, Legacy, TABLE};
+use sim_frontend::isa::{self, Entry, FormListing, Legacy, TABLE, UnitClass};
 
 use super::{IsaArgs, complain, status, table};
 
@@ -77,7 +77,10 @@ pub fn isa(args: &IsaArgs) -> u8 {
 }
 
 fn unit(entry: &Entry) -> String {
-    format!("{:?}", entry.unit).to_lowercase()
+    match entry.unit {
+        UnitClass::LoadStore => "load-store".to_string(),
+        unit => format!("{unit:?}").to_lowercase(),
+    }
 }
 
 fn target(form: &FormListing) -> String {

@@ -2,8 +2,10 @@
 //! operands checked (1), constants folded (2), calls and frames made explicit (3), accesses
 //! sized (4), ends explicit (5).
 
+mod call;
 mod instruction;
 mod memory;
+mod operand;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,0 +1,159 @@
+//! Calls: parameters lie in the frame, which moves.
+
+use std::sync::Arc;
+
+use sim_memory::vocabulary::{ScalarType, StateSpace};
+
+use super::{Local, Symbol, Translator};
+use crate::lower::ir::{Callee, Inst, Operand};
+use crate::lower::tf3_stack::{adjust, frame_access};
+use crate::lower::{tf2_fold_constants, tf3_stack};
+use crate::program::OpClass;
+use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
+
+impl<'a> Translator<'_, 'a> {
+    /// `call (ret), f, (args), proto`: parameters lie in the frame; the stack base moves.
+    pub(super) fn call(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let mut operands = ast.operands.iter().peekable();
+        let list = |o: &&AstOperand<'a>| matches!(o.kind, OperandKind::List(_));
+        let returns = operands.next_if(|o| list(o));
+        let Some(target) = operands.next() else { return self.count(ast, 1) };
+        let arguments = operands.next_if(|o| list(o));
+        inst.class = OpClass::Call;
+        let name = match &target.kind {
+            OperandKind::Name(name) => *name,
+            _ => return self.error(target.span, "call", "a function or register must stand here"),
+        };
+        match self.lookup(name) {
+            Some(Local::Reg(reg, _)) => {
+                inst.class = OpClass::CallIndirect;
+                inst.src[0] = Operand::Reg(reg);
+            }
+            _ => match self.cx.symbols.get(name) {
+                Some(Symbol::Function(index)) => inst.callee = Callee::Function(*index),
+                Some(Symbol::Undefined) => {
+                    inst.class = OpClass::Unsupported;
+                    inst.unsupported = Some(Arc::from(format!("`{name}` is not defined in this module")));
+                }
+                Some(Symbol::Variable(..)) => {
+                    let message = format!("`{name}` is a variable; a function or register must stand here");
+                    return self.error(target.span, "call", message);
+                }
+                None => return self.unknown(name, target.span),
+            },
+        }
+        if inst.class == OpClass::CallIndirect && operands.next().is_none() && !self.cx.module.papers {
+            self.error(ast.span, "call", "an indirect call says what it calls");
+            return self.help("name a .callprototype or .calltargets label last".into());
+        }
+        let base = self.func.stack_base;
+        let frame = self.frame;
+        let items = |o: Option<&AstOperand<'a>>| match o.map(|o| &o.kind) {
+            Some(OperandKind::List(list)) => list.clone(),
+            _ => Vec::new(),
+        };
+        let (returns, arguments) = (items(returns), items(arguments));
+        // Where the callee finds each value; an indirect call has only its own list to go by.
+        let expected = match inst.callee {
+            Callee::Function(index) => {
+                let callee = &self.cx.module.functions[index];
+                let (offsets, _) = tf3_stack::layout(callee.returns.iter().chain(&callee.params));
+                let given = (returns.len(), arguments.len());
+                if given != (callee.returns.len(), callee.params.len()) {
+                    let message = format!(
+                        "`{}` returns {} values and takes {}; the call has {} and {}",
+                        callee.name,
+                        callee.returns.len(),
+                        callee.params.len(),
+                        given.0,
+                        given.1
+                    );
+                    return self.error(ast.span, "call", message);
+                }
+                Some(offsets)
+            }
+            _ => None,
+        };
+        // Registers and constants go to the frame before, results come from it after.
+        if let Callee::Function(index) = inst.callee {
+            self.argument_sizes(index, returns.iter().chain(&arguments));
+        }
+        let mut at = 0u32;
+        let mut after = Vec::new();
+        let (mut variables, mut registers) = (false, false);
+        for (i, operand) in returns.iter().chain(&arguments).enumerate() {
+            let is_return = i < returns.len();
+            let (value, ty, bytes) = match &operand.kind {
+                OperandKind::Name(name) => match self.lookup(name) {
+                    Some(Local::Reg(reg, ty)) => (Operand::Reg(reg), ty, ty.bytes()),
+                    Some(Local::Variable(StateSpace::Param, _)) => {
+                        variables = true;
+                        continue;
+                    }
+                    _ => {
+                        self.unknown(name, operand.span);
+                        continue;
+                    }
+                },
+                OperandKind::Sink => continue,
+                literal => {
+                    let bits = tf2_fold_constants::bits(literal, ScalarType::B32, true).unwrap_or(0);
+                    (Operand::Const { bits, wide: false }, ScalarType::B32, 4)
+                }
+            };
+            registers = true;
+            at = match &expected {
+                Some(offsets) => offsets[i],
+                None => at.next_multiple_of(bytes.max(1)),
+            };
+            let mut access = frame_access(&inst, !is_return, base, frame + at, value, ty);
+            access.guard = inst.guard;
+            if is_return {
+                after.push(access)
+            } else {
+                self.push(access)
+            }
+            at += bytes;
+        }
+        if expected.is_none() && variables && registers && inst.class == OpClass::CallIndirect {
+            let message = "an indirect call takes registers or .param variables, not both: where the callee \
+                           finds them is not known";
+            return self.error(ast.span, "call", message);
+        }
+        let moves = base.filter(|_| inst.class != OpClass::Unsupported);
+        if let Some(base) = moves {
+            let up = adjust(&inst, base, frame, true);
+            self.push(up);
+        }
+        let down = moves.map(|base| adjust(&inst, base, frame, false));
+        self.push(inst);
+        down.into_iter().chain(after).for_each(|i| self.push(i));
+    }
+
+    /// Values given and taken have the sizes of the callee's parameters.
+    pub(super) fn argument_sizes<'o>(
+        &mut self,
+        callee: usize,
+        given: impl Iterator<Item = &'o AstOperand<'a>>,
+    ) where
+        'a: 'o,
+    {
+        let module = self.cx.module;
+        let callee = &module.functions[callee];
+        for (param, operand) in callee.returns.iter().chain(&callee.params).zip(given) {
+            let OperandKind::Name(name) = operand.kind else { continue };
+            let bytes = match self.lookup(name) {
+                Some(Local::Reg(_, ty)) => Some(u64::from(ty.bytes())),
+                Some(Local::Variable(StateSpace::Param, _)) => self.bytes.find(name).copied(),
+                _ => None,
+            };
+            let wanted = param.bytes().unwrap_or(0);
+            if let Some(bytes) = bytes.filter(|bytes| *bytes != wanted) {
+                let message =
+                    format!("`{name}` has {bytes} bytes; `{}` of `{}` has {wanted}", param.name, callee.name);
+                self.error(operand.span, "call", message);
+                self.also(Some(param.span), "the parameter");
+            }
+        }
+    }
+}

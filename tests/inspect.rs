@@ -1,0 +1,119 @@
+//! `inspect FILE.ptx` and `isa`: what they tell is what the program and the table are.
+
+use std::process::{Command, Output};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn warpsim(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+    command.current_dir(ROOT).args(args).output().expect("warpsim starts")
+}
+
+fn text(args: &[&str]) -> String {
+    let output = warpsim(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_kernel_is_shown_with_graph_injected_instructions_branches_memory_and_occupancy() {
+    let shown = text(&["inspect", "workloads/vecadd/vecadd.sm_20.ptx", "--entry", "vecadd"]);
+    for words in [
+        "kernel vecadd: 22 instructions, 2 more injected",
+        "6 blocks an SM, 48 of 48 warps, limited by warps",
+        "+ ssy → 23",
+        "+ sync",
+        "| 32   | @%p1 bra LBB0_2 | may diverge | at line 48 (B2)  |",
+        "B1: from B0; to B2; dominated by B0; post-dominated by B2:",
+        "r0 ← [24]",
+        "| global | load   | 2            | 8              |",
+    ] {
+        assert!(shown.contains(words), "no `{words}` in\n{shown}");
+    }
+    assert!(!shown.contains("kernel sgemm"), "one kernel was asked for");
+    // Uniform branches, a loop, the break that leaves it, limits of another chip.
+    let shown = text(&[
+        "inspect",
+        "workloads/vecadd/vecadd.sm_20.ptx",
+        "--entry",
+        "sgemm",
+        "--chip",
+        "qv100",
+        "--block",
+        "1024",
+    ]);
+    for words in [
+        "qv100 with blocks of 1024 threads: 2 blocks",
+        "| B2   | sgemm    | 207–269 |",
+        "uniform",
+        "in 1 loop:",
+    ] {
+        assert!(shown.contains(words), "no `{words}` in\n{shown}");
+    }
+    assert!(!shown.contains("may diverge"), "{shown}");
+}
+
+#[test]
+fn graphs_are_for_graphviz_to_draw() {
+    let shown = text(&["inspect", "workloads/vecadd/vecadd.sm_20.ptx", "--entry", "vecadd", "--graphviz"]);
+    assert!(shown.starts_with("digraph \"vecadd\" {") && shown.trim_end().ends_with('}'), "{shown}");
+    let edges: Vec<&str> = shown.lines().map(str::trim).filter(|line| line.contains("->")).collect();
+    let expected =
+        ["b0_0 -> b0_1;", "b0_0 -> b0_2;", "b0_0 -> b0_2 [style=dashed, constraint=false];", "b0_1 -> b0_2;"];
+    assert_eq!(edges, expected);
+}
+
+#[test]
+fn every_program_of_every_workload_can_be_inspected() {
+    let mut files = Vec::new();
+    let mut folders = vec![std::path::PathBuf::from(ROOT).join("workloads")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "ptx") {
+                files.push(path);
+            }
+        }
+    }
+    assert!(files.len() > 60, "{}", files.len());
+    for file in files {
+        let name = file.display().to_string();
+        let shown = text(&["inspect", &name]);
+        assert!(shown.contains("kernel ") && shown.contains("limited by"), "{name}");
+        let drawn = text(&["inspect", &name, "--graphviz"]);
+        assert_eq!(drawn.matches('{').count(), drawn.matches('}').count(), "{name}");
+    }
+}
+
+#[test]
+fn wrong_files_and_kernels_are_named() {
+    for (args, words) in [
+        (&["inspect", "nowhere.ptx"][..], "nowhere.ptx"),
+        (&["inspect", "workloads/vecadd/vecadd.sm_20.ptx", "--entry", "vecad"], "vecadd"),
+        (&["inspect", "workloads/vecadd/vecadd.sm_20.ptx", "--chip", "gtx"], "gtx480"),
+        (&["isa", "ad"], "did you mean `add`?"),
+    ] {
+        let output = warpsim(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn the_page_of_instructions_is_the_table() {
+    let page = std::fs::read_to_string(format!("{ROOT}/docs/isa.md")).expect("docs/isa.md");
+    let table = text(&["isa", "--markdown"]);
+    assert!(page == table, "run `warpsim isa --markdown > docs/isa.md`");
+    let one = text(&["isa", "dp4a"]);
+    assert!(
+        one.contains("dp4a.(u32|s32).(u32|s32)") && one.contains("sm_61") && one.contains("executed"),
+        "{one}"
+    );
+    let parsed = text(&["isa", "wgmma"]);
+    assert!(parsed.contains("parsed") && !parsed.contains("executed"), "{parsed}");
+    let list: serde_json::Value = serde_json::from_str(&text(&["isa", "--json"])).expect("JSON");
+    assert!(list.as_array().is_some_and(|rows| rows.len() >= 135), "{}", list.as_array().map_or(0, Vec::len));
+}
