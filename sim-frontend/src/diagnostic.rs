@@ -32,9 +32,14 @@ impl Source {
         Span { start: start as u32, end: (start + part.len()) as u32 }
     }
 
+    /// Line of a byte, from 1.
+    pub fn line(&self, byte: u32) -> u32 {
+        self.lines.partition_point(|start| *start <= byte).max(1) as u32
+    }
+
     /// Line and column of a byte, both from 1; columns count characters.
     pub fn position(&self, byte: u32) -> (u32, u32) {
-        let line = self.lines.partition_point(|start| *start <= byte).max(1);
+        let line = self.line(byte) as usize;
         let start = self.lines.get(line - 1).copied().unwrap_or(0) as usize;
         let end = (byte as usize).min(self.text.len());
         let before = self.text.as_bytes().get(start..end).unwrap_or_default();

@@ -21,6 +21,9 @@ pub use grammar::{FormListing, Legacy, OperandShape, Shape, listing};
 pub use resolve::{Resolved, combinations, is_video, register_bits, resolve};
 pub use table::{Root, TABLE};
 
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
 /// The unit that executes an instruction.
@@ -89,7 +92,8 @@ impl Entry {
 
 /// The row of a root by name.
 pub fn entry(name: &str) -> Option<&'static Entry> {
-    TABLE.iter().find(|entry| entry.name == name)
+    static NAMES: OnceLock<FxHashMap<&str, &Entry>> = OnceLock::new();
+    NAMES.get_or_init(|| TABLE.iter().map(|entry| (entry.name, entry)).collect()).get(name).copied()
 }
 
 /// The row of a root.

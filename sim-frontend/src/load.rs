@@ -5,7 +5,7 @@
 mod assemble;
 mod header;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use sim_memory::vocabulary::StateSpace;
@@ -141,7 +141,7 @@ impl Module {
             );
             return Err(vec![error]);
         };
-        let mut symbols: HashMap<String, Symbol> = HashMap::new();
+        let mut symbols: FxHashMap<String, Symbol> = FxHashMap::default();
         for global in &self.globals {
             if let Some(at) = address(&global.name) {
                 symbols.insert(global.name.clone(), Symbol::Variable(global.space, at));

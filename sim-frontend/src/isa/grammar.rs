@@ -1,6 +1,5 @@
 //! The grammar that the rows of the table are written in.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use sim_memory::vocabulary::ScalarType;
@@ -104,14 +103,13 @@ const LISTS: &[(&str, &str)] = &[
     ("$geometry", "1d 2d 3d a1d a2d cube acube 2dms a2dms"),
 ];
 
-pub(super) fn grammars() -> &'static HashMap<Root, Vec<Grammar>> {
-    static GRAMMARS: OnceLock<HashMap<Root, Vec<Grammar>>> = OnceLock::new();
-    GRAMMARS.get_or_init(|| {
-        TABLE
-            .iter()
-            .map(|entry| (entry.root, entry.forms.iter().map(|form| grammar(form)).collect()))
-            .collect()
-    })
+/// The forms of a root.
+pub(super) fn grammars(root: Root) -> &'static [Grammar] {
+    static GRAMMARS: OnceLock<Vec<Vec<Grammar>>> = OnceLock::new();
+    let all = GRAMMARS.get_or_init(|| {
+        TABLE.iter().map(|entry| entry.forms.iter().map(|form| grammar(form)).collect()).collect()
+    });
+    &all[root as usize]
 }
 
 /// Words of a group, lists spelled out.
@@ -236,7 +234,7 @@ pub fn listing(entry: &super::Entry) -> Vec<FormListing> {
         };
         if operand.starts_with('(') { format!("[{what}{ty}]") } else { format!("{what}{ty}{pair}") }
     };
-    let grammars = &grammars()[&entry.root];
+    let grammars = grammars(entry.root);
     entry
         .forms
         .iter()

@@ -28,7 +28,7 @@ pub struct Resolved {
 /// Every combination of modifiers that an executed form of a row accepts, where each optional
 /// group is absent or any of its words: for tests and listings.
 pub fn combinations(entry: &Entry) -> Vec<Vec<&'static str>> {
-    grammars()[&entry.root].iter().filter(|grammar| grammar.executed).flat_map(spellings).collect()
+    grammars(entry.root).iter().filter(|grammar| grammar.executed).flat_map(spellings).collect()
 }
 
 /// Every combination of modifiers of one form.
@@ -58,7 +58,7 @@ pub fn resolve(
     modifiers: &[&str],
     papers: bool,
 ) -> Result<Resolved, (Option<usize>, String)> {
-    let list = &grammars()[&entry.root];
+    let list = grammars(entry.root);
     let mut furthest: (usize, Vec<&'static str>) = (0, Vec::new());
     // The assembler takes modifiers in any order, types in theirs; compilers make use of it
     // (`atom.or.acq_rel.cta.b32`). Where a modifier is part of the name it must follow it.

@@ -3,7 +3,9 @@
 
 mod encode;
 
-use std::collections::{BTreeSet, HashMap};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sim_memory::vocabulary::StateSpace;
@@ -26,8 +28,17 @@ pub(super) fn check(source: &Source, ast: &Ast<'_>) -> Vec<Diagnostic> {
             symbols.insert(variable.name.to_string(), Symbol::Variable(space, 0));
         }
     }
-    let shared = HashMap::new();
-    let cx = Context { source, module: ast, symbols: &symbols, shared: &shared, saved: 0, calls: true };
+    let shared = FxHashMap::default();
+    let cx = Context {
+        source,
+        module: ast,
+        symbols: &symbols,
+        shared: &shared,
+        saved: 0,
+        calls: true,
+        texts: false,
+        forms: RefCell::default(),
+    };
     (0..ast.functions.len())
         .filter(|&f| ast.functions[f].body.is_some())
         .filter_map(|f| translate(&cx, f).err())
@@ -35,8 +46,8 @@ pub(super) fn check(source: &Source, ast: &Ast<'_>) -> Vec<Diagnostic> {
         .collect()
 }
 
-fn function_symbols(ast: &Ast<'_>) -> HashMap<String, Symbol> {
-    let mut symbols = HashMap::new();
+fn function_symbols(ast: &Ast<'_>) -> FxHashMap<String, Symbol> {
+    let mut symbols = FxHashMap::default();
     for (i, function) in ast.functions.iter().enumerate().filter(|(_, f)| !f.entry) {
         if function.body.is_some() {
             symbols.insert(function.name.to_string(), Symbol::Function(i));
@@ -67,14 +78,14 @@ pub(super) fn params(function: &Function<'_>) -> (Vec<ParamInfo>, u32) {
 
 /// Shared variables: those of the module and of the functions that may run.
 struct Shared {
-    offsets: HashMap<(usize, usize), u64>,
+    offsets: FxHashMap<(usize, usize), u64>,
     bytes: u32,
     align: u32,
 }
 
-fn shared_layout(ast: &Ast<'_>, entry: usize, symbols: &mut HashMap<String, Symbol>) -> Shared {
+fn shared_layout(ast: &Ast<'_>, entry: usize, symbols: &mut FxHashMap<String, Symbol>) -> Shared {
     let mut at = 0u64;
-    let mut offsets = HashMap::new();
+    let mut offsets = FxHashMap::default();
     let mut place = |variable: &Variable<'_>| {
         at = at.next_multiple_of(variable.alignment());
         let offset = at;
@@ -128,7 +139,7 @@ fn has_calls(body: &[Statement<'_>]) -> bool {
 
 /// A function ready to be encoded.
 pub(super) struct Ready {
-    pub(super) func: Func,
+    pub(super) func: Arc<Func>,
     pub(super) assignment: Assignment,
     pub(super) emitted: Emitted,
 }
@@ -156,7 +167,7 @@ pub(super) fn program(
     source: &Source,
     ast: &Ast<'_>,
     entry: usize,
-    mut symbols: HashMap<String, Symbol>,
+    mut symbols: FxHashMap<String, Symbol>,
     flow: ControlFlow,
     stack_bytes: u32,
 ) -> Result<Arc<Program>, Vec<Diagnostic>> {
@@ -165,7 +176,16 @@ pub(super) fn program(
     let calls = has_calls(ast.functions[entry].body.as_deref().unwrap_or_default());
     let mut saved = 0;
     let (functions, recursive) = loop {
-        let cx = Context { source, module: ast, symbols: &symbols, shared: &shared.offsets, saved, calls };
+        let cx = Context {
+            source,
+            module: ast,
+            symbols: &symbols,
+            shared: &shared.offsets,
+            saved,
+            calls,
+            texts: true,
+            forms: RefCell::default(),
+        };
         let mut functions: Vec<(usize, Func)> = Vec::new();
         let mut open = vec![entry];
         let mut indirect = false;
@@ -199,7 +219,7 @@ pub(super) fn program(
     let mut plain = Vec::new();
     let mut injected = Vec::new();
     let mut max_tokens = 0;
-    let (mut next_row, mut next_pred) = (HashMap::new(), HashMap::new());
+    let (mut next_row, mut next_pred) = (FxHashMap::default(), FxHashMap::default());
     for ((f, func), callers) in functions.iter().zip(&bases) {
         let start_row = callers.iter().filter_map(|c| next_row.get(c)).copied().max().unwrap_or(0);
         let start_pred = callers.iter().filter_map(|c| next_pred.get(c)).copied().max().unwrap_or(0);
@@ -230,8 +250,14 @@ pub(super) fn program(
         notes.extend(emitted.notes.iter().cloned());
         next_row.insert(*f, assignment.rows + emitted.extra.len() as u16 * 2);
         next_pred.insert(*f, assignment.preds + emitted.extra.len() as u16);
-        plain.push(Ready { func: func.clone(), assignment: assignment.clone(), emitted: plain_order(func) });
-        injected.push(Ready { func: func.clone(), assignment, emitted });
+        let shared = Arc::new(func.clone());
+        let emitted_plain = plain_order(func);
+        plain.push(Ready {
+            func: Arc::clone(&shared),
+            assignment: assignment.clone(),
+            emitted: emitted_plain,
+        });
+        injected.push(Ready { func: shared, assignment, emitted });
     }
     let numbers: Vec<usize> = functions.iter().map(|(f, _)| *f).collect();
     let local_bytes = if recursive { stack_bytes } else { frame_need(&functions, 0) };

@@ -1,8 +1,7 @@
 //! What a module says of itself and of its names, before any body is read: version, target, and
 //! that nothing is declared twice.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use sim_memory::vocabulary::StateSpace;
 
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
@@ -89,7 +88,7 @@ fn twice(source: &Source, name: &str, span: Span, first: Span) -> Diagnostic {
 }
 
 fn names(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
-    let mut seen: HashMap<&str, Span> = HashMap::new();
+    let mut seen: FxHashMap<&str, Span> = FxHashMap::default();
     // A declaration before or after the definition is the same variable.
     let definitions = module.variables.iter().filter(|variable| !variable.external);
     for variable in definitions.filter(|variable| variable.name != "_") {
@@ -109,7 +108,7 @@ fn names(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
 }
 
 fn parameters(source: &Source, function: &Function<'_>, errors: &mut Vec<Diagnostic>) {
-    let mut seen: HashMap<&str, &Variable<'_>> = HashMap::new();
+    let mut seen: FxHashMap<&str, &Variable<'_>> = FxHashMap::default();
     for param in function.returns.iter().chain(&function.params).filter(|param| param.name != "_") {
         if let Some(first) = seen.insert(param.name, param) {
             errors.push(twice(source, param.name, param.span, first.span));

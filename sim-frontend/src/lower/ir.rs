@@ -171,37 +171,60 @@ impl Block {
     }
 }
 
+/// Registers of an instruction: at most its operands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Regs {
+    list: [Reg; 20],
+    used: usize,
+}
+
+impl Regs {
+    fn add(&mut self, reg: Reg) {
+        self.list[self.used] = reg;
+        self.used += 1;
+    }
+}
+
+impl IntoIterator for Regs {
+    type Item = Reg;
+    type IntoIter = std::iter::Take<std::array::IntoIter<Reg, 20>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter().take(self.used)
+    }
+}
+
 impl Inst {
     /// Registers it reads: rows, predicates, guard; a guarded write reads its destination too,
     /// since lanes whose guard is false keep the old value.
-    pub fn reads(&self) -> Vec<Reg> {
-        let mut out = Vec::new();
+    pub fn reads(&self) -> Regs {
+        let mut out = if self.guard == PredOperand::Const(true) { Regs::default() } else { self.writes() };
         for operand in &self.src {
             if let Operand::Reg(reg) = operand {
-                out.push(*reg);
+                out.add(*reg);
             }
         }
         for pred in self.psrc.iter().chain([&self.guard]) {
             if let PredOperand::Reg(reg, _) = pred {
-                out.push(*reg);
+                out.add(*reg);
             }
-        }
-        if self.guard != PredOperand::Const(true) {
-            out.extend(self.writes());
         }
         out
     }
 
     /// Registers it writes.
-    pub fn writes(&self) -> Vec<Reg> {
-        let rows = self.dst.iter().filter_map(|o| match o {
-            Operand::Reg(reg) => Some(*reg),
-            _ => None,
-        });
-        let preds = self.pdst.iter().filter_map(|o| match o {
-            PredOperand::Reg(reg, _) => Some(*reg),
-            _ => None,
-        });
-        rows.chain(preds).collect()
+    pub fn writes(&self) -> Regs {
+        let mut out = Regs::default();
+        for operand in &self.dst {
+            if let Operand::Reg(reg) = operand {
+                out.add(*reg);
+            }
+        }
+        for pred in &self.pdst {
+            if let PredOperand::Reg(reg, _) = pred {
+                out.add(*reg);
+            }
+        }
+        out
     }
 }

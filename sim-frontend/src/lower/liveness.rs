@@ -70,12 +70,10 @@ pub fn live_out(func: &Func) -> Vec<RegSet> {
         for b in (0..blocks).rev() {
             let block = &func.blocks[b];
             for next in block.successors() {
-                let from = live_in[next].clone();
-                live_out[b].union(&from);
+                live_out[b].union(&live_in[next]);
             }
             let mut live = live_out[b].clone();
-            let insts: Vec<_> = block.all().collect();
-            for inst in insts.into_iter().rev() {
+            for inst in block.last().into_iter().chain(block.insts.iter().rev()) {
                 step_back(&mut live, inst);
             }
             changed |= live_in[b].union(&live);

@@ -6,11 +6,10 @@
 //! above the sync token its branch was given, so it needs no entry; one whose branch was given
 //! none is kept as [`Token::Open`], and must never be on top at a `sync`.
 
-use std::collections::HashMap;
-
 use super::ir::PredOperand;
 use super::tf6_control_flow::{Item, NONE};
 use crate::program::OpClass;
+use rustc_hash::FxHashMap;
 
 /// An abstract token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +42,7 @@ pub struct Inconsistent {
 /// The first point at which a rule does not hold.
 pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
     let start = if entry { Vec::new() } else { vec![Token::Call(NONE)] };
-    let mut states: HashMap<usize, Vec<Token>> = HashMap::new();
+    let mut states: FxHashMap<usize, Vec<Token>> = FxHashMap::default();
     let mut open = vec![(0usize, start)];
     let mut deepest = 0;
     while let Some((at, stack)) = open.pop() {

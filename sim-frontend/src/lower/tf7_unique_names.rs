@@ -3,24 +3,24 @@
 //! block whether or not control flow passes it, an inner label hides an outer one, and jumps go
 //! out of blocks but not into them.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// A stack of scopes that maps names to ids of a kind.
 #[derive(Clone, Debug)]
 pub struct Scopes<'a, T> {
-    scopes: Vec<HashMap<&'a str, T>>,
+    scopes: Vec<FxHashMap<&'a str, T>>,
 }
 
 impl<T> Default for Scopes<'_, T> {
     fn default() -> Self {
-        Self { scopes: vec![HashMap::new()] }
+        Self { scopes: vec![FxHashMap::default()] }
     }
 }
 
 impl<'a, T> Scopes<'a, T> {
     /// Opens a block.
     pub fn open(&mut self) {
-        self.scopes.push(HashMap::new());
+        self.scopes.push(FxHashMap::default());
     }
 
     /// Closes the innermost block.

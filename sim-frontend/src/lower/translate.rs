@@ -7,7 +7,8 @@ mod instruction;
 mod memory;
 mod operand;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
@@ -16,6 +17,7 @@ use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Reg, Terminato
 use super::tf3_stack::{FRAME_ALIGN, layout};
 use super::tf7_unique_names::Scopes;
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
+use crate::isa;
 use crate::program::OpClass;
 use crate::ptx::ast::{Function, Module, Operand as AstOperand, OperandKind, Statement, Storage, Variable};
 
@@ -37,13 +39,17 @@ pub struct Context<'m, 'a> {
     /// The tree.
     pub module: &'m Module<'a>,
     /// Module-scope names.
-    pub symbols: &'m HashMap<String, Symbol>,
+    pub symbols: &'m FxHashMap<String, Symbol>,
     /// Offsets of function-scope shared variables, by function and order of declaration.
-    pub shared: &'m HashMap<(usize, usize), u64>,
+    pub shared: &'m FxHashMap<(usize, usize), u64>,
     /// Bytes of each function's saved registers.
     pub saved: u32,
     /// Functions exist that can be called: frames move.
     pub calls: bool,
+    /// Instructions keep their text; the check of a module does without.
+    pub texts: bool,
+    /// What opcodes of the text resolve to.
+    pub forms: RefCell<FxHashMap<Box<str>, (&'static isa::Entry, isa::Resolved)>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +93,7 @@ pub(super) struct Translator<'m, 'a> {
     next_place: usize,
     shared_seen: usize,
     pub(super) frame: u32,
+    no_text: Arc<str>,
 }
 
 /// Translates a function.
@@ -125,6 +132,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         next_place: 0,
         shared_seen: 0,
         frame: 0,
+        no_text: "".into(),
     };
     if cx.calls {
         let base = t.fresh(ScalarType::U32);
@@ -213,7 +221,7 @@ impl<'m, 'a> Translator<'m, 'a> {
     fn plan_frame(&mut self, ast: &Function<'a>, body: &[Statement<'a>]) {
         let own = if ast.entry { 0 } else { layout(ast.returns.iter().chain(&ast.params)).1 };
         let mut locals: Vec<(bool, &Variable<'a>)> = Vec::new();
-        let mut placed: HashMap<usize, Option<u64>> = HashMap::new();
+        let mut placed: FxHashMap<usize, Option<u64>> = FxHashMap::default();
         let mut scopes: Scopes<'a, usize> = Scopes::default();
         gather(&self.cx.module.functions, body, &mut locals, &mut scopes, &mut placed);
         let mut at = u64::from(own);
@@ -452,7 +460,9 @@ impl<'m, 'a> Translator<'m, 'a> {
         for (new, old) in self.order.iter().enumerate() {
             number[*old] = new;
         }
-        let mut blocks: Vec<Block> = self.order.iter().map(|old| self.func.blocks[*old].clone()).collect();
+        let placeholder = self.placeholder();
+        let mut take = |old: usize| std::mem::replace(&mut self.func.blocks[old], placeholder.clone());
+        let mut blocks: Vec<Block> = self.order.iter().map(|old| take(*old)).collect();
         for block in &mut blocks {
             match &mut block.end {
                 Terminator::Jump(_, to) => *to = number[*to],
@@ -534,8 +544,8 @@ impl<'m, 'a> Translator<'m, 'a> {
             imm: 0,
             extra: crate::program::Extra::None,
             callee: super::ir::Callee::None,
-            line: self.cx.source.position(span.start).0,
-            text: "".into(),
+            line: self.cx.source.line(span.start),
+            text: Arc::clone(&self.no_text),
             loc: self.loc,
             min_sm: 10,
             unsupported: None,
@@ -558,7 +568,7 @@ fn gather<'s, 'a>(
     body: &'s [Statement<'a>],
     locals: &mut Vec<(bool, &'s Variable<'a>)>,
     scopes: &mut Scopes<'a, usize>,
-    placed: &mut HashMap<usize, Option<u64>>,
+    placed: &mut FxHashMap<usize, Option<u64>>,
 ) {
     for statement in body {
         match statement {

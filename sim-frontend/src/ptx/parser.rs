@@ -196,8 +196,8 @@ impl<'a> Parser<'a> {
         if self.kind() != Some(Kind::Dotted) {
             // `@@DWARF` lines of old compilers are data for debuggers.
             if self.kind() == Some(Kind::Punct(b'@')) && self.kind_at(1) == Some(Kind::Punct(b'@')) {
-                let line = self.source.position(start.start).0;
-                while self.kind().is_some() && self.source.position(self.span().start).0 == line {
+                let line = self.source.line(start.start);
+                while self.kind().is_some() && self.source.line(self.span().start) == line {
                     self.at += 1;
                 }
                 return Ok(());
@@ -241,8 +241,8 @@ impl<'a> Parser<'a> {
                 self.at += 1;
             }
             "file" | "loc" => {
-                let line = self.source.position(start.start).0;
-                while self.kind().is_some() && self.source.position(self.span().start).0 == line {
+                let line = self.source.line(start.start);
+                while self.kind().is_some() && self.source.line(self.span().start) == line {
                     self.at += 1;
                 }
             }

@@ -1,6 +1,6 @@
 //! Encodes emitted functions as dense operations.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use super::Ready;
@@ -36,10 +36,10 @@ struct Encoder<'r> {
     starts: Vec<Pc>,
     registers: u16,
     consts: Vec<[u32; 32]>,
-    const_rows: HashMap<(u64, bool), Row>,
+    const_rows: FxHashMap<(u64, bool), Row>,
     specials: Vec<(Row, SpecialRegister)>,
     forms: Vec<Form>,
-    form_ids: HashMap<Form, u16>,
+    form_ids: FxHashMap<(Root, ScalarType, ScalarType), Vec<u16>>,
 }
 
 /// The program of `functions`, the entry first.
@@ -67,10 +67,10 @@ pub(super) fn encode(
         starts,
         registers,
         consts: Vec::new(),
-        const_rows: HashMap::new(),
+        const_rows: FxHashMap::default(),
         specials: Vec::new(),
         forms: Vec::new(),
-        form_ids: HashMap::new(),
+        form_ids: FxHashMap::default(),
     };
     let mut ops = Vec::with_capacity(pc);
     let mut info: Vec<OpInfo> = Vec::with_capacity(pc);
@@ -241,12 +241,14 @@ impl Encoder<'_> {
     }
 
     fn form(&mut self, form: Form) -> u16 {
-        if let Some(id) = self.form_ids.get(&form) {
+        // Few forms share root and types, so that those few words are enough of a hash.
+        let ids = self.form_ids.entry((form.root, form.dst, form.ty)).or_default();
+        if let Some(id) = ids.iter().find(|id| self.forms[usize::from(**id)] == form) {
             return *id;
         }
         let id = self.forms.len() as u16;
         self.forms.push(form);
-        self.form_ids.insert(form, id);
+        ids.push(id);
         id
     }
 

@@ -8,7 +8,7 @@ use super::Translator;
 use super::operand::special;
 use crate::diagnostic::{Span, nearest};
 use crate::form::{BarrierKind, Form};
-use crate::isa::{self, Legacy, OperandShape, Root, Shape};
+use crate::isa::{self, Entry, Legacy, OperandShape, Resolved, Root, Shape};
 use crate::lower::ir::{Inst, Operand, PredOperand, Reg, Terminator, Width};
 use crate::lower::tf1_validate::{Place, modifiers};
 use crate::lower::tf5_explicit_exit;
@@ -18,65 +18,23 @@ use crate::ptx::print;
 
 impl<'a> Translator<'_, 'a> {
     pub(super) fn instruction(&mut self, ast: &Instruction<'a>) {
-        let papers = self.cx.module.papers;
-        let root = match ast.root {
-            "break" if papers => "brk",
-            other => other,
-        };
-        let entry = isa::entry(root).filter(|entry| papers || !entry.papers);
-        let Some(entry) = entry else {
-            self.error(ast.opcode, "instruction", format!("there is no instruction `{}`", ast.root));
-            let names = isa::TABLE.iter().filter(|e| !e.papers).map(|e| e.name);
-            if let Some(near) = nearest(ast.root, names) {
-                self.help(format!("did you mean `{near}`?"));
-            }
-            return;
-        };
-        if ast.spaced && !papers {
-            self.error(ast.opcode, "syntax", "a blank stands before a modifier");
-            return;
-        }
+        let Some((entry, resolved)) = self.opcode(ast) else { return };
         let mut inst = self.blank_like(ast.span);
-        inst.text = Arc::from(print::instruction(ast));
-        inst.min_sm = entry.min_sm;
-        inst.form.root = entry.root;
+        if self.cx.texts {
+            inst.text = Arc::from(print::instruction(ast));
+        }
         if let Some(guard) = ast.guard {
             inst.guard = self.predicate_named(guard.name, guard.negated, guard.span);
         }
-        let resolved = match isa::resolve(entry, &ast.modifiers, papers) {
-            Ok(resolved) => resolved,
-            Err((at, wanted)) => {
-                let message = match at.and_then(|i| ast.modifiers.get(i)) {
-                    Some(word) => format!("`.{word}` does not belong here in `{}`", entry.name),
-                    None => format!("a modifier of `{}` is missing", entry.name),
-                };
-                let word = at.and_then(|i| ast.modifiers.get(i).copied());
-                let place = word.map_or(ast.opcode, |word| self.cx.source.span_of(word));
-                self.error(place, "modifier", message);
-                let words = || wanted.split(", ").map(|word| word.trim_start_matches('.'));
-                // A type that exists was meant; it is another that fits.
-                let typo = word.filter(|word| crate::ptx::parser::scalar_type(word).is_none());
-                match typo.and_then(|word| nearest(word, words())) {
-                    Some(near) => self.help(format!("did you mean `.{near}`?")),
-                    None if wanted.is_empty() => {}
-                    None => self.help(format!("one of these may follow: {wanted}")),
-                }
-                return;
-            }
-        };
         inst.form = resolved.form;
         inst.min_sm = resolved.min_sm;
         inst.uniform_hint = resolved.form.mods.uni;
-        self.fits_module(ast, &resolved);
         if !resolved.executed {
             ast.operands.iter().for_each(|operand| self.mention(operand));
             inst.class = OpClass::Unsupported;
             let what = if entry.executed() { "this form of " } else { "" };
             inst.unsupported = Some(Arc::from(format!("{what}`{}` is parsed but not executed", entry.name)));
             return self.push(inst);
-        }
-        if !papers && let Err(message) = modifiers(&resolved.form) {
-            return self.error(ast.opcode, "modifier", message);
         }
         match entry.root {
             Root::Bra => self.branch(inst, ast),
@@ -134,8 +92,76 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    /// The module's `.target` and `.version` have the form.
-    fn fits_module(&mut self, ast: &Instruction<'a>, resolved: &isa::Resolved) {
+    /// The row and form of an opcode; each text is resolved once a module.
+    fn opcode(&mut self, ast: &Instruction<'a>) -> Option<(&'static Entry, Resolved)> {
+        let source = self.cx.source;
+        let text = source.text.get(ast.opcode.start as usize..ast.opcode.end as usize).unwrap_or_default();
+        if let Some(known) = self.cx.forms.borrow().get(text) {
+            return Some(known.clone());
+        }
+        let found = self.resolve(ast)?;
+        self.cx.forms.borrow_mut().insert(text.into(), found.clone());
+        Some(found)
+    }
+
+    fn resolve(&mut self, ast: &Instruction<'a>) -> Option<(&'static Entry, Resolved)> {
+        let papers = self.cx.module.papers;
+        let root = match ast.root {
+            "break" if papers => "brk",
+            other => other,
+        };
+        let Some(entry) = isa::entry(root).filter(|entry| papers || !entry.papers) else {
+            self.error(ast.opcode, "instruction", format!("there is no instruction `{}`", ast.root));
+            let names = isa::TABLE.iter().filter(|e| !e.papers).map(|e| e.name);
+            if let Some(near) = nearest(ast.root, names) {
+                self.help(format!("did you mean `{near}`?"));
+            }
+            return None;
+        };
+        if ast.spaced && !papers {
+            self.error(ast.opcode, "syntax", "a blank stands before a modifier");
+            return None;
+        }
+        let resolved = match isa::resolve(entry, &ast.modifiers, papers) {
+            Ok(resolved) => resolved,
+            Err((at, wanted)) => {
+                self.wrong_modifier(ast, entry, at, &wanted);
+                return None;
+            }
+        };
+        if !self.fits_module(ast, &resolved) {
+            return None;
+        }
+        if resolved.executed
+            && !papers
+            && let Err(message) = modifiers(&resolved.form)
+        {
+            self.error(ast.opcode, "modifier", message);
+            return None;
+        }
+        Some((entry, resolved))
+    }
+
+    fn wrong_modifier(&mut self, ast: &Instruction<'a>, entry: &Entry, at: Option<usize>, wanted: &str) {
+        let word = at.and_then(|i| ast.modifiers.get(i).copied());
+        let message = match word {
+            Some(word) => format!("`.{word}` does not belong here in `{}`", entry.name),
+            None => format!("a modifier of `{}` is missing", entry.name),
+        };
+        let place = word.map_or(ast.opcode, |word| self.cx.source.span_of(word));
+        self.error(place, "modifier", message);
+        let words = || wanted.split(", ").map(|word| word.trim_start_matches('.'));
+        // A type that exists was meant; it is another that fits.
+        let typo = word.filter(|word| crate::ptx::parser::scalar_type(word).is_none());
+        match typo.and_then(|word| nearest(word, words())) {
+            Some(near) => self.help(format!("did you mean `.{near}`?")),
+            None if wanted.is_empty() => {}
+            None => self.help(format!("one of these may follow: {wanted}")),
+        }
+    }
+
+    /// The module's `.target` and `.version` have the form; otherwise an error says so.
+    fn fits_module(&mut self, ast: &Instruction<'a>, resolved: &Resolved) -> bool {
         let module = self.cx.module;
         if let Some(target) = module.target_sm().filter(|target| *target < resolved.min_sm) {
             let message = format!(
@@ -144,17 +170,18 @@ impl<'a> Translator<'_, 'a> {
                 resolved.min_sm
             );
             self.error(ast.opcode, "target", message);
+            return false;
         }
         let late = match resolved.legacy {
             None => None,
             Some(Legacy::Version) => module.version.filter(|v| *v > (1, 4)).map(|_| "from PTX ISA 1.5 on"),
             Some(Legacy::Target) => module.target_sm().filter(|sm| *sm >= 20).map(|_| "from sm_20 on"),
         };
-        if let Some(since) = late.filter(|_| !module.papers) {
-            let message = format!("`{}` must say how it rounds {since}", print::opcode(ast));
-            self.error(ast.opcode, "modifier", message);
-            self.help("`.approx`, or `.rn`, `.rz`, `.rm`, `.rp` where the target has it".into());
-        }
+        let Some(since) = late.filter(|_| !module.papers) else { return true };
+        let message = format!("`{}` must say how it rounds {since}", print::opcode(ast));
+        self.error(ast.opcode, "modifier", message);
+        self.help("`.approx`, or `.rn`, `.rz`, `.rm`, `.rp` where the target has it".into());
+        false
     }
 
     /// The names in an operand of an instruction that is not executed are declared.

@@ -57,10 +57,10 @@ impl<'a> Parser<'a> {
     fn directive(&mut self) -> Parsed<Option<Vec<Statement<'a>>>> {
         match &self.word()[1..] {
             "loc" => {
-                let line = self.source.position(self.span().start).0;
+                let line = self.source.line(self.span().start);
                 self.at += 1;
                 let mut numbers = Vec::new();
-                while self.kind().is_some() && self.source.position(self.span().start).0 == line {
+                while self.kind().is_some() && self.source.line(self.span().start) == line {
                     if let Some(Kind::Int(value)) = self.kind() {
                         numbers.push(value as u32);
                     }
@@ -77,8 +77,8 @@ impl<'a> Parser<'a> {
                 Ok(None)
             }
             "file" => {
-                let line = self.source.position(self.span().start).0;
-                while self.kind().is_some() && self.source.position(self.span().start).0 == line {
+                let line = self.source.line(self.span().start);
+                while self.kind().is_some() && self.source.line(self.span().start) == line {
                     self.at += 1;
                 }
                 Ok(None)
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         let mut operands = Vec::new();
         while !matches!(self.kind(), None | Some(Kind::Punct(b';' | b'}'))) {
             if !operands.is_empty() {
-                let line = |span: Span| self.source.position(span.start).0;
+                let line = |span: Span| self.source.line(span.start);
                 if self.kind() != Some(Kind::Punct(b',')) && line(self.span()) > line(self.last_span()) {
                     let end = self.last_span().end;
                     self.error::<()>(Span { start: end, end }, "a `;` is missing here", "").ok();

@@ -51,8 +51,8 @@ impl<'a> Parser<'a> {
         let mut out = Vec::with_capacity(body.len());
         for statement in body {
             let at = match &statement {
-                Statement::Instruction(inst) => Some(self.source.position(inst.span.start).0 - unnumbered),
-                Statement::Label(_, span) => Some(self.source.position(span.start).0 - unnumbered),
+                Statement::Instruction(inst) => Some(self.source.line(inst.span.start) - unnumbered),
+                Statement::Label(_, span) => Some(self.source.line(span.start) - unnumbered),
                 _ => None,
             };
             while let Some((_, name, span)) = wanted.next_if(|(line, ..)| at.is_some_and(|at| at >= *line)) {
