@@ -1,5 +1,6 @@
 //! References: what workloads should compute, computed on the host in the plainest way.
 
+mod compute;
 mod divergence;
 mod irregular;
 mod kernels;
@@ -33,7 +34,12 @@ impl fmt::Display for ReferenceError {
 pub type Reference = fn(&Inputs<'_>) -> Result<HostBuffer, ReferenceError>;
 
 fn all() -> impl Iterator<Item = &'static (&'static str, Reference)> {
-    kernels::ALL.iter().chain(microbenchmarks::ALL).chain(divergence::ALL).chain(irregular::ALL)
+    kernels::ALL
+        .iter()
+        .chain(microbenchmarks::ALL)
+        .chain(divergence::ALL)
+        .chain(irregular::ALL)
+        .chain(compute::ALL)
 }
 
 /// The reference of a name.

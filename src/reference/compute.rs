@@ -1,0 +1,228 @@
+//! References of hashes, matrices, bodies and searches.
+
+use sim_frontend::workload::HostBuffer;
+
+use super::{Inputs, Reference, ReferenceError};
+
+type Result = std::result::Result<HostBuffer, ReferenceError>;
+
+/// References by name.
+pub const ALL: &[(&str, Reference)] = &[
+    ("sha256", sha256),
+    ("dgemm", dgemm),
+    ("nbody", nbody),
+    ("nbody_half2_x", nbody_half2_x),
+    ("nbody_half2_y", nbody_half2_y),
+    ("string_differences", string_differences),
+    ("string_products", string_products),
+    ("string_best", string_best),
+];
+
+/// The first primes.
+fn primes(count: usize) -> Vec<u64> {
+    (2..).filter(|n| (2..*n).all(|d| n % d != 0)).take(count).collect()
+}
+
+/// The first 32 bits of the fraction of the `root`-th root of a prime (FIPS 180-4 §4.2.2, §5.3.3),
+/// by bisection.
+fn fraction(prime: u64, root: u32) -> u32 {
+    let wanted = u128::from(prime) << (32 * root);
+    let (mut low, mut high) = (0u128, 1u128 << 37);
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if middle.pow(root) <= wanted { low = middle } else { high = middle }
+    }
+    low as u32
+}
+
+fn compress(state: &mut [u32; 8], block: &[u32], k: &[u32]) {
+    let mut w = block.to_vec();
+    for t in 16..64 {
+        let s0 = w[t - 15].rotate_right(7) ^ w[t - 15].rotate_right(18) ^ w[t - 15] >> 3;
+        let s1 = w[t - 2].rotate_right(17) ^ w[t - 2].rotate_right(19) ^ w[t - 2] >> 10;
+        w.push(w[t - 16].wrapping_add(s0).wrapping_add(w[t - 7]).wrapping_add(s1));
+    }
+    let mut v = *state;
+    for t in 0..64 {
+        let [a, b, c, _, e, f, g, h] = v;
+        let s1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
+        let t1 = [s1, e & f ^ !e & g, k[t], w[t]].iter().fold(h, |sum, x| sum.wrapping_add(*x));
+        let s0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
+        let t2 = s0.wrapping_add(a & b ^ a & c ^ b & c);
+        v.rotate_right(1);
+        v[0] = t1.wrapping_add(t2);
+        v[4] = v[4].wrapping_add(t1);
+    }
+    for (s, v) in state.iter_mut().zip(v) {
+        *s = s.wrapping_add(v);
+    }
+}
+
+/// The hash of whole blocks, padding included.
+fn hash(blocks: &[u32]) -> [u32; 8] {
+    let primes = primes(64);
+    let k: Vec<u32> = primes.iter().map(|p| fraction(*p, 3)).collect();
+    let mut state = [0; 8];
+    for (s, p) in state.iter_mut().zip(&primes) {
+        *s = fraction(*p, 2);
+    }
+    blocks.chunks_exact(16).for_each(|block| compress(&mut state, block, &k));
+    state
+}
+
+fn words(i: &Inputs<'_>, name: &str) -> std::result::Result<Vec<u32>, ReferenceError> {
+    Ok(i.i32s(name)?.into_iter().map(|word| word as u32).collect())
+}
+
+fn from_words(words: impl Iterator<Item = u32>) -> HostBuffer {
+    HostBuffer::from_u32(&words.collect::<Vec<_>>())
+}
+
+fn sha256(i: &Inputs<'_>) -> Result {
+    let messages = words(i, "messages")?;
+    let digests = messages.chunks_exact(16).flat_map(|message| {
+        let mut blocks = message.to_vec();
+        blocks.push(0x8000_0000);
+        blocks.resize(31, 0);
+        blocks.push(512);
+        hash(&blocks)
+    });
+    Ok(from_words(digests))
+}
+
+fn dgemm(i: &Inputs<'_>) -> Result {
+    let (a, b, n) = (i.f64s("a")?, i.f64s("b")?, i.count("n")?);
+    let cell = |row: usize, column: usize| {
+        (0..n).fold(0.0, |sum: f64, k| a[row * n + k].mul_add(b[k * n + column], sum))
+    };
+    Ok(HostBuffer::from_f64(&(0..n * n).map(|at| cell(at / n, at % n)).collect::<Vec<_>>()))
+}
+
+/// In double precision: the kernel's is within the tolerance of it.
+fn nbody(i: &Inputs<'_>) -> Result {
+    let bodies: Vec<[f64; 4]> = i
+        .f32s("bodies")?
+        .chunks_exact(4)
+        .map(|b| [b[0].into(), b[1].into(), b[2].into(), b[3].into()])
+        .collect();
+    let mut out = Vec::new();
+    for me in &bodies {
+        let mut sum = [0.0; 3];
+        for other in &bodies {
+            let d = [0, 1, 2].map(|k| other[k] - me[k]);
+            let r2 = d.iter().map(|d| d * d).sum::<f64>() + f64::from(0.01f32);
+            for k in 0..3 {
+                sum[k] += d[k] * other[3] / (r2 * r2.sqrt());
+            }
+        }
+        out.extend(sum.map(|s| s as f32));
+        out.push(0.0);
+    }
+    Ok(HostBuffer::from_f32(&out))
+}
+
+/// A half: the nearest of the values `k × 2^e` with eleven bits, ties to even.
+fn half(x: f64) -> f64 {
+    if x == 0.0 {
+        return x;
+    }
+    let unit = 2f64.powi((x.abs().log2().floor() as i32).max(-14) - 10);
+    (x / unit).round_ties_even() * unit
+}
+
+/// The bits of a half that [`half`] gave, which is finite.
+fn half_bits(x: f64) -> u32 {
+    let sign = u32::from(x.is_sign_negative()) << 15;
+    let magnitude = x.abs();
+    if magnitude < 2f64.powi(-14) {
+        return sign | (magnitude * 2f64.powi(24)) as u32;
+    }
+    let exponent = magnitude.log2().floor() as i32;
+    let fraction = (magnitude / 2f64.powi(exponent) - 1.0) * 1024.0;
+    sign | ((exponent + 15) as u32) << 10 | fraction as u32
+}
+
+/// Forces along x and y, each body alone; every operation rounds to half precision.
+fn half_forces(i: &Inputs<'_>) -> std::result::Result<Vec<[f64; 2]>, ReferenceError> {
+    let halves = |name: &str| -> std::result::Result<Vec<f64>, ReferenceError> {
+        Ok(i.f32s(name)?.into_iter().map(|x| half(x.into())).collect())
+    };
+    let (x, y, mass) = (halves("x")?, halves("y")?, halves("mass")?);
+    let force = |me: usize| {
+        let mut sum = [0.0f64; 2];
+        for j in 0..x.len() {
+            let (dx, dy) = (half(x[j] - x[me]), half(y[j] - y[me]));
+            // Products of halves and their sums are exact in double precision.
+            let r2 = half(dx * dx + half(dy * dy));
+            let w = half(mass[j] * half((-r2).exp2()));
+            sum = [half(dx * w + sum[0]), half(dy * w + sum[1])];
+        }
+        sum
+    };
+    Ok((0..x.len()).map(force).collect())
+}
+
+fn packed(forces: &[[f64; 2]], axis: usize) -> HostBuffer {
+    from_words(forces.chunks_exact(2).map(|two| half_bits(two[0][axis]) | half_bits(two[1][axis]) << 16))
+}
+
+fn nbody_half2_x(i: &Inputs<'_>) -> Result {
+    Ok(packed(&half_forces(i)?, 0))
+}
+
+fn nbody_half2_y(i: &Inputs<'_>) -> Result {
+    Ok(packed(&half_forces(i)?, 1))
+}
+
+/// For each position of the text, something of its 16 bytes and those of the query.
+fn windows(i: &Inputs<'_>, f: fn(u32, u32) -> u32) -> std::result::Result<Vec<u32>, ReferenceError> {
+    let bytes = |name: &str| -> std::result::Result<Vec<u8>, ReferenceError> {
+        Ok(words(i, name)?.into_iter().flat_map(u32::to_le_bytes).collect())
+    };
+    let (text, query, n) = (bytes("text")?, bytes("query")?, i.count("n")?);
+    let sum = |at: usize| (0..16).map(|k| f(text[at + k].into(), query[k].into())).sum();
+    Ok((0..n).map(sum).collect())
+}
+
+fn string_differences(i: &Inputs<'_>) -> Result {
+    Ok(HostBuffer::from_u32(&windows(i, u32::abs_diff)?))
+}
+
+fn string_products(i: &Inputs<'_>) -> Result {
+    Ok(HostBuffer::from_u32(&windows(i, |a, b| a * b)?))
+}
+
+fn string_best(i: &Inputs<'_>) -> Result {
+    let differences = windows(i, u32::abs_diff)?;
+    Ok(from_words(differences.iter().zip(0u32..).map(|(d, at)| d << 16 | at).min().into_iter()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FIPS 180-4, the example "abc".
+    #[test]
+    fn the_hash_of_abc() {
+        let mut block = vec![0x6162_6380];
+        block.resize(15, 0);
+        block.push(24);
+        let expected = [
+            0xba78_16bf,
+            0x8f01_cfea,
+            0x4141_40de,
+            0x5dae_2223,
+            0xb003_61a3,
+            0x9617_7a9c,
+            0xb410_ff61,
+            0xf200_15ad,
+        ];
+        assert_eq!(hash(&block), expected);
+    }
+
+    #[test]
+    fn halves() {
+        assert_eq!([1.0, 65504.0, -2.0, 6e-8].map(|x| half_bits(half(x))), [0x3c00, 0x7bff, 0xc000, 1]);
+        assert_eq!(half(1.0 + 2f64.powi(-11)), 1.0, "a tie goes to the even one");
+    }
+}
