@@ -180,7 +180,7 @@ impl Context {
             let physical = if variable.space == StateSpace::Const { address + CONST_BASE } else { address };
             self.memory.write(physical, &variable.init);
             for (offset, bytes, symbol, addend, _generic) in &variable.relocations {
-                let Some(target) = find(symbol) else {
+                let Some(target) = find(symbol).or_else(|| module.function_address(symbol)) else {
                     let message = format!(
                         "the initialiser of `{}` names `{symbol}`, which has no address",
                         variable.name

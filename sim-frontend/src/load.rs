@@ -13,7 +13,7 @@ use sim_memory::vocabulary::StateSpace;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::lower::tf2_fold_constants;
 use crate::lower::translate::Symbol;
-use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program};
+use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program, function_address};
 use crate::ptx::ast::{Function, Init, OperandKind, Statement, Storage, Variable};
 use crate::ptx::parser::parse;
 
@@ -40,6 +40,8 @@ pub struct Module {
     source: Source,
     papers: bool,
     entries: Vec<String>,
+    /// Functions that can be called, with their addresses.
+    functions: Vec<(String, u32)>,
     globals: Vec<GlobalVariable>,
     target_sm: u32,
     address_bits: u32,
@@ -79,6 +81,13 @@ impl Module {
                 .filter(|f| f.entry && f.body.is_some())
                 .map(|f| f.name.to_string())
                 .collect(),
+            functions: ast
+                .functions
+                .iter()
+                .enumerate()
+                .filter(|(_, f)| !f.entry && f.body.is_some())
+                .map(|(i, f)| (f.name.to_string(), function_address(i)))
+                .collect(),
             globals,
             target_sm: ast.target_sm().unwrap_or(0),
             address_bits: ast.address_size.unwrap_or(if ast.version.is_some_and(|v| v < (2, 3)) {
@@ -96,6 +105,11 @@ impl Module {
     /// Names of the entries.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(String::as_str)
+    }
+
+    /// The address of a function, as registers and tables in memory hold it.
+    pub fn function_address(&self, name: &str) -> Option<u64> {
+        self.functions.iter().find(|(own, _)| own == name).map(|(_, address)| u64::from(*address))
     }
 
     /// Variables to be allocated before a program can be made.

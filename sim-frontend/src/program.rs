@@ -331,11 +331,20 @@ pub enum SpecialRegister {
     Envreg,
 }
 
+/// The address of the function at a place of its module.
+pub fn function_address(place: usize) -> u32 {
+    // Below what is ever allocated, and no null pointer.
+    (place as u32 + 1) * 4
+}
+
 /// A function of the module.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// Name.
     pub name: Arc<str>,
+    /// What a register that holds the function's address holds: the same in every program of a
+    /// module, so that tables of functions can lie in memory. No data lies there.
+    pub address: u32,
     /// First instruction.
     pub entry_pc: Pc,
     /// One past the last.

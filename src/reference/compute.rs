@@ -1,4 +1,4 @@
-//! References of hashes, matrices, bodies and searches.
+//! References of hashes, matrices, bodies, searches, clusters and sorting.
 
 use sim_frontend::workload::HostBuffer;
 
@@ -16,6 +16,13 @@ pub const ALL: &[(&str, Reference)] = &[
     ("string_differences", string_differences),
     ("string_products", string_products),
     ("string_best", string_best),
+    ("virtual_calls", virtual_calls),
+    ("kmeans_nearest", kmeans_nearest),
+    ("kmeans_count", kmeans_count),
+    ("kmeans_sum_x", |i| kmeans_sum(i, "x")),
+    ("kmeans_sum_y", |i| kmeans_sum(i, "y")),
+    ("lud", lud),
+    ("mergesort", mergesort),
 ];
 
 /// The first primes.
@@ -195,6 +202,63 @@ fn string_products(i: &Inputs<'_>) -> Result {
 fn string_best(i: &Inputs<'_>) -> Result {
     let differences = windows(i, u32::abs_diff)?;
     Ok(from_words(differences.iter().zip(0u32..).map(|(d, at)| d << 16 | at).min().into_iter()))
+}
+
+fn virtual_calls(i: &Inputs<'_>) -> Result {
+    let one = |(&kind, &size): (&i32, &i32)| match kind {
+        0 => size * size * 3 + 4000,
+        1 => size * (size + 1) / 2 * 3 + 3000,
+        _ => (0..size).map(|i| (i * 3) ^ i).sum::<i32>() + 2000 * size,
+    };
+    Ok(HostBuffer::from_i32(&i.i32s("kinds")?.iter().zip(&i.i32s("sizes")?).map(one).collect::<Vec<_>>()))
+}
+
+/// The nearest of eight centres, for each point.
+fn nearest(i: &Inputs<'_>) -> std::result::Result<Vec<i32>, ReferenceError> {
+    let (x, y, cx, cy) = (i.f32s("x")?, i.f32s("y")?, i.f32s("cx")?, i.f32s("cy")?);
+    let distance = |p: usize, k: usize| {
+        let (dx, dy) = (x[p] - cx[k], y[p] - cy[k]);
+        dx * dx + dy * dy
+    };
+    let one = |p: usize| (1..8).fold(0, |best, k| if distance(p, k) < distance(p, best) { k } else { best });
+    Ok((0..x.len()).map(|p| one(p) as i32).collect())
+}
+
+fn kmeans_nearest(i: &Inputs<'_>) -> Result {
+    Ok(HostBuffer::from_i32(&nearest(i)?))
+}
+
+fn kmeans_count(i: &Inputs<'_>) -> Result {
+    let nearest = nearest(i)?;
+    let count = |k: i32| nearest.iter().filter(|c| **c == k).count() as i32;
+    Ok(HostBuffer::from_i32(&(0..8).map(count).collect::<Vec<_>>()))
+}
+
+fn kmeans_sum(i: &Inputs<'_>, axis: &str) -> Result {
+    let (nearest, values) = (nearest(i)?, i.f32s(axis)?);
+    let own = |k: i32| nearest.iter().zip(&values).filter(move |(c, _)| **c == k);
+    let sum = |k: i32| own(k).map(|(_, v)| (v * 1024.0) as i32).sum::<i32>();
+    Ok(HostBuffer::from_i32(&(0..8).map(sum).collect::<Vec<_>>()))
+}
+
+fn lud(i: &Inputs<'_>) -> Result {
+    let (mut a, n) = (i.f32s("a")?, i.count("n")?);
+    for k in 0..n {
+        for row in k + 1..n {
+            a[row * n + k] /= a[k * n + k];
+            let factor = -a[row * n + k];
+            for column in k + 1..n {
+                a[row * n + column] = factor.mul_add(a[k * n + column], a[row * n + column]);
+            }
+        }
+    }
+    Ok(HostBuffer::from_f32(&a))
+}
+
+fn mergesort(i: &Inputs<'_>) -> Result {
+    let mut keys = i.i32s("keys")?;
+    keys.sort_unstable();
+    Ok(HostBuffer::from_i32(&keys))
 }
 
 #[cfg(test)]

@@ -208,14 +208,16 @@ impl<P: Reconvergence> Resident<P> {
                 )
             });
         }
-        // Functions are named by their position; the papers' dialect names labels' addresses.
-        let known = op.class == OpClass::BranchIndirect
-            || code.program.functions.iter().any(|function| function.entry_pc == value);
-        if known && (value as usize) < code.program.ops.len() {
-            Ok(value)
+        // The papers' dialect names labels' addresses.
+        let found = if op.class == OpClass::BranchIndirect {
+            Some(value).filter(|value| (*value as usize) < code.program.ops.len())
         } else {
-            Err(Bottom::new("thr-call", 1 << lane, format!("{value:#x} is not the address of a function")))
-        }
+            let mut functions = code.program.functions.iter();
+            functions.find(|function| function.address == value).map(|function| function.entry_pc)
+        };
+        found.ok_or_else(|| {
+            Bottom::new("thr-call", 1 << lane, format!("{value:#x} is not the address of a function"))
+        })
     }
 
     /// Threads of a warp have ended: barriers and collectives that wait for live threads look

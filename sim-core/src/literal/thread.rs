@@ -229,7 +229,13 @@ fn indirect(code: &Code, op: &Op, value: u32) -> Result<Pc, Stuck> {
             None => Stuck::new("bra", format!("index {value} of {} targets", table.len())),
         };
     }
-    Ok(value)
+    if op.class == OpClass::BranchIndirect {
+        return Ok(value);
+    }
+    match code.program.functions.iter().find(|function| function.address == value) {
+        Some(function) => Ok(function.entry_pc),
+        None => Stuck::new("call", format!("{value:#x} is not the address of a function")),
+    }
 }
 
 fn address(code: &Code, op: &Op, facts: &MemoryOp, registers: &Registers, lane: u32) -> u64 {

@@ -9,6 +9,7 @@ mod hints;
 mod limits;
 mod liveness;
 mod machine;
+mod newer;
 mod random_programs;
 mod threads;
 mod workers;

@@ -18,7 +18,7 @@ use crate::lower::tf3_stack::{layout, preserve_registers};
 use crate::lower::tf6_control_flow::{Emitted, inject};
 use crate::lower::translate::{Context, Symbol, translate};
 use crate::program::{ControlFlow, OpClass, ParamInfo, Program, SpecialRegister};
-use crate::ptx::ast::{Function, Module as Ast, Statement, Storage, Variable};
+use crate::ptx::ast::{Function, Init, Module as Ast, OperandKind, Statement, Storage, Variable};
 
 /// Everything wrong with the functions of a module.
 pub(super) fn check(source: &Source, ast: &Ast<'_>) -> Vec<Diagnostic> {
@@ -144,6 +144,44 @@ pub(super) struct Ready {
     pub(super) emitted: Emitted,
 }
 
+/// Functions of the module whose address is taken, by a variable's initial value or by a body.
+fn with_address(ast: &Ast<'_>) -> BTreeSet<usize> {
+    fn in_init<'a>(init: &Init<'a>, found: &mut Vec<&'a str>) {
+        match init {
+            Init::List(list) => list.iter().for_each(|inner| in_init(inner, found)),
+            Init::Value(operand) => {
+                if let OperandKind::Offset { name, .. } | OperandKind::Name(name) = operand.kind {
+                    found.push(name);
+                }
+            }
+        }
+    }
+    fn in_body<'a>(body: &[Statement<'a>], found: &mut Vec<&'a str>) {
+        for statement in body {
+            match statement {
+                Statement::Block(inner) => in_body(inner, found),
+                Statement::Instruction(i) if i.root != "call" => {
+                    found.extend(i.operands.iter().filter_map(|o| match o.kind {
+                        OperandKind::Name(name) => Some(name),
+                        _ => None,
+                    }));
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    ast.variables.iter().filter_map(|v| v.init.as_ref()).for_each(|init| in_init(init, &mut found));
+    for body in ast.functions.iter().filter_map(|f| f.body.as_deref()) {
+        in_body(body, &mut found);
+    }
+    let functions = ast.functions.iter().enumerate();
+    functions
+        .filter(|(_, f)| !f.entry && f.body.is_some() && found.contains(&f.name))
+        .map(|(i, _)| i)
+        .collect()
+}
+
 /// Functions an IR function can reach directly: called, or with their address taken.
 fn callees(func: &Func) -> (BTreeSet<usize>, bool) {
     let mut out = BTreeSet::new();
@@ -195,6 +233,10 @@ pub(super) fn program(
             }
             let func = translate(&cx, f)?;
             let (next, any) = callees(&func);
+            if any && !indirect {
+                // It may call whatever has its address in memory or in a register somewhere.
+                open.extend(with_address(ast));
+            }
             indirect |= any;
             open.extend(next.into_iter().rev());
             functions.push((f, func));

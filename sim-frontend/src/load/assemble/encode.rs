@@ -11,7 +11,7 @@ use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Width};
 use crate::lower::tf6_control_flow::{Item, NONE};
 use crate::program::{
     ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo, Pc, Pred,
-    Program, Row, SpecialRegister,
+    Program, Row, SpecialRegister, function_address,
 };
 use sim_memory::vocabulary::ScalarType;
 
@@ -129,8 +129,10 @@ pub(super) fn encode(
     let functions = functions
         .iter()
         .zip(&encoder.starts)
-        .map(|(ready, &start)| Function {
+        .zip(facts.numbers)
+        .map(|((ready, &start), &number)| Function {
             name: Arc::clone(&ready.func.name),
+            address: function_address(number),
             entry_pc: start,
             end_pc: start + ready.emitted.items.len() as Pc,
             frame_bytes: ready.func.frame_bytes,
@@ -282,11 +284,7 @@ impl Encoder<'_> {
             Operand::None => Row::NONE,
             Operand::Reg(reg) => self.place(f, reg).map_or(Row::NONE, |(place, _)| Row(place)),
             Operand::Const { bits, wide } => self.constant(bits, wide),
-            Operand::Function(function, wide) => {
-                let index = self.numbers.iter().position(|n| *n == function).unwrap_or(0);
-                let pc = self.starts[index];
-                self.constant(pc.into(), wide)
-            }
+            Operand::Function(function, wide) => self.constant(function_address(function).into(), wide),
             Operand::Special(register) => {
                 if let Some((row, _)) = self.specials.iter().find(|(_, r)| *r == register) {
                     return *row;

@@ -1,0 +1,92 @@
+//! Forms of later instruction sets on whole programs, timed and functional: half-precision atomics,
+//! cache policies, `ldu`, `elect`, tables of functions, variables that functions declare.
+
+use sim_core::device::Options;
+
+use crate::machine::{Run, chip, device_with, module};
+
+/// Words of `out` after `body` ran on one warp, of a module for sm_90; both modes agree.
+fn words(functions: &str, body: &str, policy: &str) -> Vec<u32> {
+    let run = |functional: bool| {
+        let device = device_with(chip(|_| {}), policy, |o| Options { allow_newer_isa: true, ..o });
+        let text =
+            module(functions, body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90");
+        let mut run = Run::new(device, &text, false, 64);
+        run.launch(1, 32, functional).expect("it fits");
+        run.wait().unwrap_or_else(|e| panic!("{body}: {e}"));
+        run.words()
+    };
+    let timed = run(false);
+    assert_eq!(timed, run(true), "{body}");
+    timed
+}
+
+#[test]
+fn atomics_add_halves_in_global_and_shared_memory() {
+    // 32 times 0.5 and 2.0; -1 in bfloat16.
+    let global = ".reg .b32 %v;\nmov.b32 %v, 0x40003800;\nred.global.add.noftz.f16x2 [%out+128], %v;\nmov.u32 %r, 0;\nmembar.gl;\n";
+    assert_eq!(words("", global, "crs_stack")[32], 0x5400_4c00, "64 and 16");
+    let shared = "st.shared.u32 [room], 0;\nbar.sync 0;\n.reg .b32 %v;\nmov.b32 %v, 0xbf80bf80;\n\
+                  red.shared.add.noftz.bf16x2 [room], %v;\nbar.sync 0;\nld.shared.u32 %r, [room];\n";
+    assert_eq!(words("", shared, "crs_stack")[..32], [0xc200_c200; 32], "-32");
+    let half = ".reg .b16 %h, %k;\nmov.b16 %h, 0x3c00;\natom.global.add.noftz.f16 %k, [%out+130], %h;\n\
+                mov.b32 %r, {%k, %k};\nand.b32 %r, %r, 0;\nmembar.gl;\n";
+    assert_eq!(words("", half, "crs_stack")[32], 0x5000_0000, "32 in the upper half");
+    let swap = ".reg .b16 %h, %k;\ncvt.u16.u32 %h, %t;\nmov.b16 %k, 0;\n\
+                atom.global.cas.b16 %k, [%out+128], %k, %h;\nmov.u32 %r, 0;\nmembar.gl;\n";
+    assert_eq!(words("", swap, "crs_stack")[32], 1, "lane 0 stores 0 over 0, lane 1 finds 0 and stores 1");
+}
+
+#[test]
+fn hints_of_loads_and_stores_change_no_value() {
+    let body = "createpolicy.fractional.L2::evict_last.b64 %w, 0f3F000000;\n\
+                st.global.L1::no_allocate.L2::cache_hint.u32 [%own], %t, %w;\n\
+                ld.global.L1::evict_first.L2::cache_hint.L2::128B.u32 %a, [%own], %w;\n\
+                ld.relaxed.gpu.global.L1::evict_last.u32 %b, [%own];\n\
+                add.u32 %r, %a, %b;\nadd.u32 %r, %r, 7;\n";
+    let expected: Vec<u32> = (0..32).map(|t| 2 * t + 7).collect();
+    assert_eq!(words("", body, "crs_stack")[..32], expected);
+    let uniform = "ldu.global.u32 %a, [%out+128];\nadd.u32 %r, %a, %t;\n";
+    assert_eq!(words("", uniform, "crs_stack")[..32], (0..32).collect::<Vec<u32>>());
+}
+
+#[test]
+fn one_thread_of_those_named_is_elected() {
+    for policy in ["crs_stack", "convergence_barriers", "multi_path", "mimd"] {
+        let all = "elect.sync %a|%p, -1;\nselp.u32 %r, 100, 0, %p;\nadd.u32 %r, %r, %a;\n";
+        let mut expected = [0; 32];
+        expected[0] = 100;
+        assert_eq!(words("", all, policy)[..32], expected, "{policy}");
+        // The upper half of the warp alone.
+        let some = "mov.u32 %r, 0;\nsetp.lt.u32 %q, %t, 16;\n@%q bra DONE;\n\
+                    elect.sync %a|%p, 0xffff0000;\nselp.u32 %r, 100, 0, %p;\nadd.u32 %r, %r, %a;\nDONE:\n";
+        let mut expected = [0; 32];
+        expected[16..].fill(16);
+        expected[16] = 116;
+        assert_eq!(words("", some, policy)[..32], expected, "{policy}");
+    }
+}
+
+#[test]
+fn functions_are_called_through_tables_in_memory() {
+    let functions = ".func (.param .b32 r) twice(.param .b32 x);\n.func (.param .b32 r) square(.param .b32 x);\n\
+        .global .align 8 .u64 table[2] = {twice, square};\n\
+        .func (.param .b32 r) twice(.param .b32 x)\n{\n.reg .u32 %a;\nld.param.u32 %a, [x];\nshl.b32 %a, %a, 1;\n\
+        st.param.b32 [r], %a;\nret;\n}\n\
+        .func (.param .b32 r) square(.param .b32 x)\n{\n.reg .u32 %a;\nld.param.u32 %a, [x];\nmul.lo.u32 %a, %a, %a;\n\
+        st.param.b32 [r], %a;\nret;\n}\n";
+    let body = ".param .b32 y;\n.param .b32 z;\nand.b32 %a, %t, 1;\nmul.wide.u32 %w, %a, 8;\nmov.u64 %x, table;\n\
+                add.u64 %w, %w, %x;\nld.global.u64 %w, [%w];\nst.param.b32 [y], %t;\n\
+                P: .callprototype (.param .b32 _) _ (.param .b32 _);\ncall (z), %w, (y), P;\nld.param.b32 %r, [z];\n";
+    let expected: Vec<u32> = (0..32).map(|t| if t % 2 == 0 { 2 * t } else { t * t }).collect();
+    for policy in ["crs_stack", "pdom_stack", "convergence_barriers", "thread_frontiers", "mimd"] {
+        assert_eq!(words(functions, body, policy)[..32], expected, "{policy}");
+    }
+}
+
+#[test]
+fn functions_may_declare_variables_of_device_memory() {
+    let body = ".global .align 4 .u32 seen[2] = {5, 6};\n.const .align 4 .u32 fixed = 70;\n\
+                ld.global.u32 %a, [seen+4];\nld.const.u32 %b, [fixed];\nadd.u32 %r, %a, %b;\n";
+    assert_eq!(words("", body, "crs_stack")[..32], [76; 32]);
+}
