@@ -145,10 +145,7 @@ impl<'a> Translator<'_, 'a> {
     pub(super) fn predicate_named(&mut self, name: &'a str, negated: bool, span: Span) -> PredOperand {
         match self.lookup(name) {
             Some(Local::Reg(reg, ScalarType::Pred)) => PredOperand::Reg(reg, negated),
-            Some(Local::Reg(reg, ty)) => {
-                if self.cx.module.papers {
-                    return PredOperand::Reg(reg, negated);
-                }
+            Some(Local::Reg(_, ty)) => {
                 self.error(span, "type", mismatch(name, ty, ScalarType::Pred));
                 self.also(self.declaration_of(name), "declared here");
                 PredOperand::None
