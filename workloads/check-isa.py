@@ -100,7 +100,7 @@ def instruction(root, words, operands):
             if vector > 1:
                 text = "{" + ", ".join(register(one, i * 4 + j) for j in range(vector)) + "}"
         elif name == "i":
-            text = "0xe8"
+            text = "3" if root == "pmevent" else "0xe8"
         else:
             kind = named or ty
             if kind == "dst":
@@ -134,7 +134,9 @@ def refused(root, words):
         local = {"shared", "shared::cta", "local", "param", "param::entry", "param::func", "const"} & set(words)
         hint = any(word.startswith(("L1::", "L2::")) for word in words)
         wide = ("v4" in words) * 4 + ("v2" in words) * 2
-        return local and hint or wide * max(8, bits(types[-1])) > 128 or "param::func" in words or (
+        ordered = root in ("ld", "st") and {"relaxed", "acquire", "release"} & set(words)
+        unscoped = ordered and "mmio" not in words and not {"cta", "cluster", "gpu", "sys"} & set(words)
+        return unscoped or local and hint or wide * max(8, bits(types[-1])) > 128 or "param::func" in words or (
             root == "st" and "param" in words
         )
     if root == "cvta":

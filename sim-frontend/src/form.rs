@@ -218,6 +218,8 @@ pub struct Modifiers {
     pub propagate_nan: bool,
     /// `.xorsign.abs` of `min` and `max`: magnitudes are compared, signs multiplied.
     pub xorsign_abs: bool,
+    /// `.abs` of `redux`: magnitudes are reduced.
+    pub abs: bool,
     /// `cvt.pack`.
     pub pack: bool,
     /// `.L1::evict_first` and the like, `.L2::128B` and the like.

@@ -196,6 +196,8 @@ pub enum Extra {
         reduction: Reduction,
         /// Signed comparison for min and max.
         signed: bool,
+        /// `.f32`: whether magnitudes are reduced, and whether a NaN wins.
+        float: Option<(bool, bool)>,
     },
     /// Match: `dst[0]`, optional `pdst[0]`, `src[0]` value, `src[1]` mask.
     Match {

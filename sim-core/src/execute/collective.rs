@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sim_frontend::form::{Reduction, ShflMode, VoteMode};
 use sim_frontend::program::{Extra, Op, OpClass, Pc, Row};
+use sim_memory::atomics::NAN_F32;
 use sim_memory::vocabulary::LaneMask;
 
 use super::access::{read_element, write_element};
@@ -187,9 +188,13 @@ impl<P: Reconvergence> Resident<P> {
                 }
                 write_pred(&mut warp.preds, op.pdst[0], lanes, in_range);
             }
-            (OpClass::Redux, Extra::Redux { reduction, signed }) => {
+            (OpClass::Redux, Extra::Redux { reduction, signed, float }) => {
                 let values = *read_row(&warp.rows, &code.consts, op.src[0]);
-                let result = redux(reduction, signed, Lanes(lanes).map(|l| values[l as usize]));
+                let values = Lanes(lanes).map(|l| values[l as usize]);
+                let result = match float {
+                    Some((magnitudes, nan_wins)) => redux_float(reduction, magnitudes, nan_wins, values),
+                    None => redux(reduction, signed, values),
+                };
                 for lane in Lanes(lanes) {
                     write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
                 }
@@ -238,6 +243,24 @@ fn sync_mask(op: &Op) -> Option<Row> {
     }
 }
 
+/// Minimum or maximum in single precision: -0 lies below +0, and a NaN is left out unless it wins.
+fn redux_float(
+    reduction: Reduction,
+    magnitudes: bool,
+    nan_wins: bool,
+    values: impl Iterator<Item = u32>,
+) -> u32 {
+    let values: Vec<f32> =
+        values.map(|bits| f32::from_bits(if magnitudes { bits & 0x7fff_ffff } else { bits })).collect();
+    let any_nan = values.iter().any(|v| v.is_nan());
+    let numbers = values.into_iter().filter(|v| !v.is_nan());
+    let found = match reduction {
+        Reduction::Min => numbers.min_by(f32::total_cmp),
+        _ => numbers.max_by(f32::total_cmp),
+    };
+    found.filter(|_| !(nan_wins && any_nan)).map_or(NAN_F32, f32::to_bits)
+}
+
 fn redux(reduction: Reduction, signed: bool, values: impl Iterator<Item = u32>) -> u32 {
     values
         .reduce(|a, b| match reduction {
@@ -277,6 +300,20 @@ mod tests {
         assert_eq!(shuffle_source(ShflMode::Up, 8, 1, (32 - 8) << 8), (8, false));
         assert_eq!(shuffle_source(ShflMode::Bfly, 9, 16, 0x1f), (25, true));
         assert_eq!(shuffle_source(ShflMode::Idx, 20, 2, width8), (18, true));
+    }
+
+    #[test]
+    fn redux_of_floats() {
+        let of = |reduction, magnitudes, nan_wins, values: &[f32]| {
+            redux_float(reduction, magnitudes, nan_wins, values.iter().map(|v| v.to_bits()))
+        };
+        let values = [1.5, -3.0, f32::NAN, 2.0];
+        assert_eq!(of(Reduction::Min, false, false, &values), (-3.0f32).to_bits());
+        assert_eq!(of(Reduction::Max, false, false, &values), 2.0f32.to_bits());
+        assert_eq!(of(Reduction::Max, true, false, &values), 3.0f32.to_bits());
+        assert_eq!(of(Reduction::Max, false, true, &values), NAN_F32);
+        assert_eq!(of(Reduction::Min, false, false, &[f32::NAN; 2]), NAN_F32);
+        assert_eq!(of(Reduction::Min, false, false, &[0.0, -0.0]), 0x8000_0000);
     }
 
     #[test]

@@ -424,7 +424,9 @@ impl<P: Reconvergence> Resident<P> {
                 return Ok(());
             }
             C::Trap if exec != 0 => {
-                return Err(Bottom::new("trap", exec, "the program executed `trap`"));
+                let name = &code.program.info[pc as usize].text;
+                let name = name.rsplit(' ').next().unwrap_or("trap");
+                return Err(Bottom::new("trap", exec, format!("the program executed `{name}`")));
             }
             C::Unsupported if exec != 0 => {
                 let reason = code.program.info[pc as usize].unsupported.as_deref();

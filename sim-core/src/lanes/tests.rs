@@ -33,6 +33,7 @@ pub(super) const NOT_DATA: &[Root] = &[
     Root::Barrier,
     Root::Nanosleep,
     Root::Trap,
+    Root::Brkpt,
     Root::Ssy,
     Root::Sync,
     Root::PreBrk,

@@ -90,3 +90,26 @@ fn functions_may_declare_variables_of_device_memory() {
                 ld.global.u32 %a, [seen+4];\nld.const.u32 %b, [fixed];\nadd.u32 %r, %a, %b;\n";
     assert_eq!(words("", body, "crs_stack")[..32], [76; 32]);
 }
+
+#[test]
+fn a_block_is_a_cluster_of_its_own_and_hints_to_the_machine_do_nothing() {
+    let body = "mov.u32 %a, %cluster_nctarank;\nmov.u32 %b, %cluster_ctarank;\nmov.u32 %c, %nclusterid.x;\n\
+                mad.lo.u32 %r, %a, 100, %b;\nmad.lo.u32 %r, %c, 10, %r;\nmov.u32 %a, %reserved_smem_offset_1;\n\
+                add.u32 %r, %r, %a;\nmov.u32 %c, 7;\ngetctarank.shared::cluster.u32 %c, %t;\nadd.u32 %r, %r, %c;\n\
+                mov.pred %p, %is_explicit_cluster;\n@%p add.u32 %r, %r, 5000;\npmevent 3;\ngriddepcontrol.wait;\n\
+                griddepcontrol.launch_dependents;\nsetmaxnreg.inc.sync.aligned.u32 64;\n";
+    assert_eq!(words("", body, "crs_stack")[..32], [110; 32]);
+}
+
+#[test]
+fn a_breakpoint_without_a_debugger_is_a_fault() {
+    let device = device_with(chip(|_| {}), "crs_stack", |o| o);
+    let mut run =
+        Run::new(device, &module("", "setp.eq.u32 %p, %t, 9;\n@%p brkpt;\nmov.u32 %r, 0;\n"), false, 64);
+    run.launch(1, 32, false).expect("it fits");
+    let error = run.wait().expect_err("lane 9 stops");
+    assert!(
+        error.to_string().contains("executed `brkpt`") && error.to_string().contains("lane 9"),
+        "{error}"
+    );
+}

@@ -300,6 +300,7 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "relu" => m.relu = true,
         "satfinite" => m.satfinite = true,
         "NaN" => m.propagate_nan = true,
+        "abs" => m.abs = true,
         "xorsign" => m.xorsign_abs = true,
         "pack" => m.pack = true,
         "L2::cache_hint" => m.cache_hint = true,

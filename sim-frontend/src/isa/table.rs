@@ -280,7 +280,7 @@ isa! {
         "~ {test_wait try_wait} [parity] [relaxed acquire] [cta cluster] [$shared] {b64} -> *", "~@90 {expect_tx complete_tx} [relaxed] [cta cluster] [shared shared::cta shared::cluster] {b64} -> *",
     ];
     Mapa "mapa" Alu 90 "Maps a shared address to another block of the cluster." ["~ [shared::cluster] {u32 u64} -> *"];
-    Getctarank "getctarank" Alu 90 "The rank of the block that owns an address." ["~ [shared::cluster] {u32 u64} -> *"];
+    Getctarank "getctarank" Alu 90 "The rank of the block that owns an address: 0, where each block is a cluster." ["[shared::cluster] {u32 u64} -> d:u32 a"];
     Multimem "multimem" LoadStore 90 "Operations on multicast addresses." [
         "~ {ld_reduce st red cp} <async bulk weak relaxed acquire release $scope global add min max and or xor acc::f32 acc::f16 v2 v4 v8 f16 f16x2 bf16 bf16x2 f32 e4m3x4 e5m2x4 e4m3 e5m2 e4m3x2 e5m2x2 shared::cta bulk_group cp_mask $atomic> -> *",
     ];
@@ -320,7 +320,7 @@ isa! {
     ];
     Match "match" Control 70 "Finds lanes with equal values." ["{any} {sync} {b32 b64} -> d:b32 a b:b32", "{all} {sync} {b32 b64} -> d:b32|q a b:b32"];
     Redux "redux" Control 80 "Reduces a value over lanes." [
-        "{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32", "~@100 {sync} {min max} [abs] [NaN] {f32} -> d a b:b32",
+        "{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32", "@100 {sync} {min max} [abs] [NaN] {f32} -> d a b:b32",
     ];
     Activemask "activemask" Control 30 "The active lanes of the warp." ["{b32} -> d"];
     Elect "elect" Control 90 "Elects one thread." ["{sync} -> d|q a:b32"];
@@ -341,10 +341,10 @@ isa! {
     ];
     Nanosleep "nanosleep" Control 70 "Sleeps." ["{u32} -> a"];
     Trap "trap" Control 10 "Stops the program with a fault." [" -> "];
-    Brkpt "brkpt" Control 11 "A breakpoint." ["~ -> "];
-    Pmevent "pmevent" Control 10 "A performance monitor event." ["~ [mask] -> *"];
-    Griddepcontrol "griddepcontrol" Control 90 "Controls dependent grids." ["~ {launch_dependents wait} -> "];
-    Setmaxnreg "setmaxnreg" Control 90 "Changes the register count." ["~ {inc dec} {sync} {aligned} {u32} -> *"];
+    Brkpt "brkpt" Control 11 "A breakpoint: with no debugger, a fault." [" -> "];
+    Pmevent "pmevent" Control 10 "A performance monitor event, which nothing counts here." ["[mask] -> i"];
+    Griddepcontrol "griddepcontrol" Control 90 "Controls dependent grids, which begin when the one before has ended." ["{launch_dependents wait} -> "];
+    Setmaxnreg "setmaxnreg" Control 90 "Changes the register count." ["{inc dec} {sync} {aligned} {u32} -> i"];
     Clusterlaunchcontrol "clusterlaunchcontrol" Control 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid v4 x y z pred b32 b128> -> *"];
     Alloca "alloca" Alu 52 "Allocates stack." ["~ {u32 u64} -> *"];
     Stacksave "stacksave" Alu 52 "Saves the stack pointer." ["~ {u32 u64} -> *"];

@@ -491,14 +491,17 @@ impl<'a> Translator<'_, 'a> {
             },
             Root::Match => (OpClass::Match, Extra::Match { all: m.match_all, wide: form.ty.bits() == 64 }),
             Root::Redux => match m.reduction {
-                Some(reduction) => (OpClass::Redux, Extra::Redux { reduction, signed: form.ty.is_signed() }),
+                Some(reduction) => {
+                    let float = form.ty.is_float().then_some((m.abs, m.propagate_nan));
+                    (OpClass::Redux, Extra::Redux { reduction, signed: form.ty.is_signed(), float })
+                }
                 None => (OpClass::Unsupported, Extra::None),
             },
             Root::Elect => (OpClass::Elect, Extra::None),
             Root::Activemask => (OpClass::ActiveMask, Extra::None),
             Root::Membar | Root::Fence => (OpClass::Membar, Extra::Membar(m.scope.unwrap_or(Scope::Sys))),
             Root::Nanosleep => (OpClass::Sleep, Extra::None),
-            Root::Trap => (OpClass::Trap, Extra::None),
+            Root::Trap | Root::Brkpt => (OpClass::Trap, Extra::None),
             _ => (OpClass::Data, Extra::None),
         };
     }

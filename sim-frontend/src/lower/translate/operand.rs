@@ -36,6 +36,14 @@ pub(super) fn special(name: &str, component: Option<&str>) -> Option<Special> {
         "%ntid" => return axis(S::NtidX, S::NtidY, S::NtidZ),
         "%ctaid" => return axis(S::CtaidX, S::CtaidY, S::CtaidZ),
         "%nctaid" => return axis(S::NctaidX, S::NctaidY, S::NctaidZ),
+        // Every block is a cluster of its own.
+        "%clusterid" => return axis(S::CtaidX, S::CtaidY, S::CtaidZ),
+        "%nclusterid" => return axis(S::NctaidX, S::NctaidY, S::NctaidZ),
+        "%cluster_ctaid" | "%cluster_nctaid" => {
+            let known = matches!(component, None | Some("x" | "y" | "z" | "w"));
+            let value = u64::from(name == "%cluster_nctaid" && component != Some("w"));
+            return known.then_some(Special::Value(value));
+        }
         _ if component.is_some() => return None,
         _ => {}
     }
@@ -59,6 +67,11 @@ pub(super) fn special(name: &str, component: Option<&str>) -> Option<Special> {
         "%globaltimer" => Special::Clock(ClockRegister::GlobalTimer),
         "%globaltimer_lo" => Special::Clock(ClockRegister::GlobalTimerLo),
         "%globaltimer_hi" => Special::Clock(ClockRegister::GlobalTimerHi),
+        "%cluster_ctarank" | "%current_graph_exec" => Special::Value(0),
+        "%cluster_nctarank" => Special::Value(1),
+        "%aggr_smem_size" => Special::Constant(S::TotalSmemSize),
+        // No shared memory is kept back for the system.
+        _ if name.starts_with("%reserved_smem_offset_") => Special::Value(0),
         _ if name.starts_with("%envreg") || name.starts_with("%pm") => Special::Value(0),
         _ => return None,
     })
@@ -165,6 +178,7 @@ impl<'a> Translator<'_, 'a> {
     /// A predicate operand, negated or not [expr-B].
     pub(super) fn predicate(&mut self, operand: &AstOperand<'a>) -> PredOperand {
         match &operand.kind {
+            OperandKind::Name("%is_explicit_cluster") => PredOperand::Const(false),
             OperandKind::Name(name) => self.predicate_named(name, false, operand.span),
             OperandKind::Not(name) => self.predicate_named(name, true, operand.span),
             OperandKind::Int(value) => PredOperand::Const(*value != 0),
