@@ -5,6 +5,7 @@ use std::path::Path;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
+use sim_frontend::ptx::parser::{MAX_BYTES, too_large};
 use sim_frontend::yaml::with_value;
 use sim_memory::dram::{DramTimings, STANDARDS};
 use sim_memory::programs::{ProgramSet, TEXTS};
@@ -31,8 +32,12 @@ const ISAS: &[(&str, &str)] = &[
 /// Reads a text file.
 pub fn read(path: &Path) -> Result<Source, Diagnostic> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path)
-        .map_err(|error| Diagnostic::error("file", format!("{name} cannot be read: {error}")))?;
+    let unreadable = |error| Diagnostic::error("file", format!("{name} cannot be read: {error}"));
+    let length = std::fs::metadata(path).map_err(unreadable)?.len();
+    if length > MAX_BYTES as u64 {
+        return Err(too_large(&name, length));
+    }
+    let bytes = std::fs::read(path).map_err(unreadable)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(&name, &text)),
         Err(error) => {

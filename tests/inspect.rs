@@ -103,6 +103,19 @@ fn wrong_files_and_kernels_are_named() {
 }
 
 #[test]
+fn a_file_of_a_gigabyte_is_refused_before_it_is_read() {
+    let path = std::env::temp_dir().join(format!("warpsim-gigabyte-{}.ptx", std::process::id()));
+    let file = std::fs::File::create(&path).expect("a file");
+    // Without contents: the file system keeps no blocks for it.
+    file.set_len(1 << 30).expect("a length");
+    let output = warpsim(&["inspect", &path.display().to_string()]);
+    std::fs::remove_file(&path).expect("removed");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("has 1024 MiB; texts of up to 64 MiB are read"), "{said}");
+}
+
+#[test]
 fn the_page_of_instructions_is_the_table() {
     let page = std::fs::read_to_string(format!("{ROOT}/docs/isa.md")).expect("docs/isa.md");
     let table = text(&["isa", "--markdown"]);

@@ -16,8 +16,9 @@ use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 const MAX_ERRORS: usize = 100;
 /// Deepest nesting of blocks, lists and expressions.
 const MAX_DEPTH: u32 = 200;
-/// Longest text, so that spans fit.
-const MAX_BYTES: usize = u32::MAX as usize / 2;
+/// Longest text in bytes. A module takes some sixty times the memory of its text, and spans have 32
+/// bits.
+pub const MAX_BYTES: usize = 64 << 20;
 
 /// The type of a name.
 pub fn scalar_type(name: &str) -> Option<ScalarType> {
@@ -43,6 +44,16 @@ pub(crate) struct Parser<'a> {
 pub(crate) struct Skip;
 pub(crate) type Parsed<T> = Result<T, Skip>;
 
+/// The diagnostic of a text that is longer than [`MAX_BYTES`].
+pub fn too_large(name: &str, bytes: u64) -> Diagnostic {
+    let message = format!(
+        "{name} has {} MiB; texts of up to {} MiB are read, so that memory stays bounded",
+        bytes.div_ceil(1 << 20),
+        MAX_BYTES >> 20
+    );
+    Diagnostic::error("size", message).help("split the module, or keep the kernels that are launched")
+}
+
 /// Parses a module. `papers` accepts the papers' dialect; a first line `// dialect: papers`
 /// does too.
 ///
@@ -51,7 +62,7 @@ pub(crate) type Parsed<T> = Result<T, Skip>;
 pub fn parse(source: &Source, papers: bool) -> Result<Module<'_>, Vec<Diagnostic>> {
     let text: &str = &source.text;
     if text.len() > MAX_BYTES {
-        return Err(vec![Diagnostic::error("size", "the file is larger than 2 GiB")]);
+        return Err(vec![too_large(&source.name, text.len() as u64)]);
     }
     let declared = text.lines().next().is_some_and(|line| line.trim() == "// dialect: papers");
     let mut parser = Parser {
