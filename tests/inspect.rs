@@ -103,7 +103,7 @@ fn wrong_files_and_kernels_are_named() {
 }
 
 #[test]
-fn a_file_of_a_gigabyte_is_refused_before_it_is_read() {
+fn a_file_of_a_gigabyte_is_refused() {
     let path = std::env::temp_dir().join(format!("warpsim-gigabyte-{}.ptx", std::process::id()));
     let file = std::fs::File::create(&path).expect("a file");
     // Without contents: the file system keeps no blocks for it.

@@ -3,15 +3,15 @@
 //! listings and tests are driven by [`TABLE`].
 //!
 //! A form is `"modifiers -> operands"`. Modifiers: `{a b}` one of these, `[a b]` at most one of
-//! these, `<a b>` any number of these, in this order; `$x` is a list that rows share, `#shape` the
-//! shape of a matrix. Before them: `@75` the form's least target, `~` parsed and checked but not
-//! executed, `!1.4` valid up to that PTX ISA, `!20` valid below that target. Types are the type names; with several type groups
-//! the first is that of the result. Operands: `d` destination, `q` predicate destination, `a`
-//! source of the form's type, `a:u32` source of that type, `a:dst` of the result's, `p` predicate
-//! source, `m` address, `v` scalar or vector of the form's type (first operand: destination), `y`
-//! and `x` destination and source of which a part may be meant, `n` as `x` with a minus, `i`
-//! integer constant, `L` label or symbol, `*` anything; `|q` an optional second destination;
-//! `(x)` may be left out.
+//! these, `<a b>` any number of these, in this order; `$x` is a list that rows share, `#shape`
+//! the shape of a matrix. Before them: `@75` the form's least target, `~` parsed and checked
+//! but not executed, `!1.4` valid up to that PTX ISA, `!20` valid below that target. Types are
+//! the type names; with several type groups the first is that of the result. Operands: `d`
+//! destination, `q` predicate destination, `a` source of the form's type, `a:u32` source of
+//! that type, `a:dst` of the result's, `p` predicate source, `m` address, `v` scalar or vector
+//! of the form's type (first operand: destination), `y` and `x` destination and source of which
+//! a part may be meant, `n` as `x` with a minus, `i` integer constant, `L` label or symbol, `*`
+//! anything; `|q` an optional second destination; `(x)` may be left out.
 
 mod grammar;
 mod resolve;

@@ -35,32 +35,21 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Bfind => bfind(ty, mods.shiftamt),
         R::Bfe => bfe(ty),
         R::Bfi => bfi(ty),
-        R::Shf => match (mods.left, mods.wrap) {
-            (true, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
-                a,
-                b,
-                c & 31,
-                true
-            ))),
-            (true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
-                a,
-                b,
-                c.min(32),
-                true
-            ))),
-            (false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
-                a,
-                b,
-                c & 31,
-                false
-            ))),
-            (false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| funnel(
-                a,
-                b,
-                c.min(32),
-                false
-            ))),
-        },
+        R::Shf => {
+            macro_rules! by {
+                (|$c:ident| $by:expr, $left:expr) => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, $c| funnel(
+                        a, b, $by, $left
+                    )))
+                };
+            }
+            match (mods.left, mods.wrap) {
+                (true, true) => by!(|c| c & 31, true),
+                (true, false) => by!(|c| c.min(32), true),
+                (false, true) => by!(|c| c & 31, false),
+                (false, false) => by!(|c| c.min(32), false),
+            }
+        }
         R::Lop3 if mods.bool_op.is_some() => lop3_with_predicate(mods.bool_op),
         R::Lop3 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let table = f.r32(op.src[3]);
@@ -69,22 +58,21 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         }),
         R::Prmt => prmt(mods.prmt),
         R::Fns => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, find_nth_set)),
-        R::Szext => match (ty.is_signed(), mods.wrap) {
-            (false, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| size_extend(
-                a, b, false, false
-            ))),
-            (false, true) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| size_extend(
-                a, b, false, true
-            ))),
-            (true, false) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| size_extend(
-                a, b, true, false
-            ))),
-            (true, true) => {
-                lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| size_extend(
-                    a, b, true, true
-                )))
+        R::Szext => {
+            macro_rules! to {
+                ($signed:expr, $wrap:expr) => {
+                    lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+                        bin32(f, op, m, |a, b| size_extend(a, b, $signed, $wrap));
+                    })
+                };
             }
-        },
+            match (ty.is_signed(), mods.wrap) {
+                (false, false) => to!(false, false),
+                (false, true) => to!(false, true),
+                (true, false) => to!(true, false),
+                (true, true) => to!(true, true),
+            }
+        }
         R::Bmsk if mods.wrap => {
             lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| bit_mask(a & 31, b & 31)))
         }
@@ -302,44 +290,19 @@ pub(crate) fn permute(a: u32, b: u32, c: u32, mode: Option<PrmtMode>) -> u32 {
 }
 
 fn prmt(mode: Option<PrmtMode>) -> Option<Variants> {
+    macro_rules! by {
+        ($mode:expr) => {
+            lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, $mode)))
+        };
+    }
     match mode {
-        None => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(a, b, c, None))),
-        Some(PrmtMode::F4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::F4e)
-        ))),
-        Some(PrmtMode::B4e) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::B4e)
-        ))),
-        Some(PrmtMode::Rc8) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::Rc8)
-        ))),
-        Some(PrmtMode::Ecl) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::Ecl)
-        ))),
-        Some(PrmtMode::Ecr) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::Ecr)
-        ))),
-        Some(PrmtMode::Rc16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| tri32(f, op, m, |a, b, c| permute(
-            a,
-            b,
-            c,
-            Some(PrmtMode::Rc16)
-        ))),
+        None => by!(None),
+        Some(PrmtMode::F4e) => by!(Some(PrmtMode::F4e)),
+        Some(PrmtMode::B4e) => by!(Some(PrmtMode::B4e)),
+        Some(PrmtMode::Rc8) => by!(Some(PrmtMode::Rc8)),
+        Some(PrmtMode::Ecl) => by!(Some(PrmtMode::Ecl)),
+        Some(PrmtMode::Ecr) => by!(Some(PrmtMode::Ecr)),
+        Some(PrmtMode::Rc16) => by!(Some(PrmtMode::Rc16)),
     }
 }
 

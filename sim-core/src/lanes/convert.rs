@@ -85,7 +85,7 @@ struct Conversion {
     satfinite: bool,
 }
 
-const TYPES: [T; 19] = [
+const TYPES: [T; 17] = [
     T::U8,
     T::U16,
     T::U32,
@@ -103,8 +103,6 @@ const TYPES: [T; 19] = [
     T::Bf16x2,
     T::E4m3x2,
     T::E5m2x2,
-    T::E4m3,
-    T::E5m2,
 ];
 const ROUNDS: [Round; 5] = [Round::Nearest, Round::Zero, Round::Down, Round::Up, Round::NearestAway];
 

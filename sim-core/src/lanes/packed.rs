@@ -115,13 +115,9 @@ fn decode(imm: i64) -> Arithmetic {
     }
 }
 
+/// Sources; zeros for those the operation lacks.
 fn sources(f: &LaneFile<'_>, op: &Op) -> [[u32; 32]; 3] {
-    op.src[..3]
-        .iter()
-        .map(|row| if row.is_some() { f.r32(*row) } else { [0; 32] })
-        .collect::<Vec<_>>()
-        .try_into()
-        .unwrap_or([[0; 32]; 3])
+    each(|k| if op.src[k].is_some() { f.r32(op.src[k]) } else { [0; 32] })
 }
 
 fn run(f: &mut LaneFile<'_>, op: &Op, m: u32) {

@@ -3,7 +3,7 @@
 use super::{Entry, UnitClass};
 
 macro_rules! isa {
-    ($($variant:ident $name:literal $unit:ident $min_sm:literal $doc:literal [$($form:literal),* $(,)?] $($papers:ident)?;)+) => {
+    ($($variant:ident $name:literal $unit:ident $min_sm:literal $doc:literal [$($form:expr),* $(,)?] $($papers:ident)?;)+) => {
         /// Opcode roots, in the order of the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "the table documents each")]
@@ -23,6 +23,16 @@ macro_rules! isa {
     (@papers papers) => { true };
     (@papers) => { false };
 }
+
+/// Forms that many video instructions share.
+const VIDEO: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)";
+const VIDEO_SECONDARY: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst";
+const VIDEO_SHIFT: &str = "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} -> y x x (c:dst)";
+const VIDEO_SHIFT_SECONDARY: &str =
+    "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} {add min max} -> d x x c:dst";
+const SIMD: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst";
+const SIMD_ADD: &str = "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst";
+const SIMD_SET: &str = "{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32";
 
 isa! {
     // Integer and floating-point arithmetic.
@@ -147,47 +157,33 @@ isa! {
     Szext "szext" Alu 70 "Extends the sign, or zero, from a bit position." ["{clamp wrap} {u32 s32} -> d a b:u32"];
     Bmsk "bmsk" Alu 70 "Makes a bit mask of a position and a width." ["{clamp wrap} {b32} -> d a:u32 b:u32"];
     // Video.
-    Vadd "vadd" Alu 20 "Video addition." [
-        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
-    ];
-    Vsub "vsub" Alu 20 "Video subtraction." [
-        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
-    ];
-    Vabsdiff "vabsdiff" Alu 20 "Video absolute difference." [
-        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
-    ];
-    Vmin "vmin" Alu 20 "Video minimum." [
-        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
-    ];
-    Vmax "vmax" Alu 20 "Video maximum." [
-        "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst",
-    ];
-    Vshl "vshl" Alu 20 "Video shift left." [
-        "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} {add min max} -> d x x c:dst",
-    ];
-    Vshr "vshr" Alu 20 "Video shift right." [
-        "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} -> y x x (c:dst)", "{u32 s32} {u32 s32} {u32} [sat] {clamp wrap} {add min max} -> d x x c:dst",
-    ];
+    Vadd "vadd" Alu 20 "Video addition." [VIDEO, VIDEO_SECONDARY];
+    Vsub "vsub" Alu 20 "Video subtraction." [VIDEO, VIDEO_SECONDARY];
+    Vabsdiff "vabsdiff" Alu 20 "Video absolute difference." [VIDEO, VIDEO_SECONDARY];
+    Vmin "vmin" Alu 20 "Video minimum." [VIDEO, VIDEO_SECONDARY];
+    Vmax "vmax" Alu 20 "Video maximum." [VIDEO, VIDEO_SECONDARY];
+    Vshl "vshl" Alu 20 "Video shift left." [VIDEO_SHIFT, VIDEO_SHIFT_SECONDARY];
+    Vshr "vshr" Alu 20 "Video shift right." [VIDEO_SHIFT, VIDEO_SHIFT_SECONDARY];
     Vmad "vmad" Imul 20 "Video multiply-add." [
         "{u32 s32} {u32 s32} {u32 s32} [sat] [shr7 shr15] -> d n n n:dst", "{u32 s32} {u32 s32} {u32 s32} {po} [sat] [shr7 shr15] -> d x x c:dst",
     ];
     Vset "vset" Alu 20 "Video comparison." [
         "{u32 s32} {u32 s32} {eq ne lt le gt ge} -> y:u32 x x (c:u32)", "{u32 s32} {u32 s32} {eq ne lt le gt ge} {add min max} -> d:u32 x x c:u32",
     ];
-    Vadd2 "vadd2" Alu 30 "SIMD video addition of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vsub2 "vsub2" Alu 30 "SIMD video subtraction of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vavrg2 "vavrg2" Alu 30 "SIMD video average of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vabsdiff2 "vabsdiff2" Alu 30 "SIMD video absolute difference of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vmin2 "vmin2" Alu 30 "SIMD video minimum of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vmax2 "vmax2" Alu 30 "SIMD video maximum of halves." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vset2 "vset2" Alu 30 "SIMD video comparison of halves." ["{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32"];
-    Vadd4 "vadd4" Alu 30 "SIMD video addition of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vsub4 "vsub4" Alu 30 "SIMD video subtraction of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vavrg4 "vavrg4" Alu 30 "SIMD video average of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vabsdiff4 "vabsdiff4" Alu 30 "SIMD video absolute difference of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vmin4 "vmin4" Alu 30 "SIMD video minimum of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vmax4 "vmax4" Alu 30 "SIMD video maximum of bytes." ["{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst", "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst"];
-    Vset4 "vset4" Alu 30 "SIMD video comparison of bytes." ["{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32"];
+    Vadd2 "vadd2" Alu 30 "SIMD video addition of halves." [SIMD, SIMD_ADD];
+    Vsub2 "vsub2" Alu 30 "SIMD video subtraction of halves." [SIMD, SIMD_ADD];
+    Vavrg2 "vavrg2" Alu 30 "SIMD video average of halves." [SIMD, SIMD_ADD];
+    Vabsdiff2 "vabsdiff2" Alu 30 "SIMD video absolute difference of halves." [SIMD, SIMD_ADD];
+    Vmin2 "vmin2" Alu 30 "SIMD video minimum of halves." [SIMD, SIMD_ADD];
+    Vmax2 "vmax2" Alu 30 "SIMD video maximum of halves." [SIMD, SIMD_ADD];
+    Vset2 "vset2" Alu 30 "SIMD video comparison of halves." [SIMD_SET];
+    Vadd4 "vadd4" Alu 30 "SIMD video addition of bytes." [SIMD, SIMD_ADD];
+    Vsub4 "vsub4" Alu 30 "SIMD video subtraction of bytes." [SIMD, SIMD_ADD];
+    Vavrg4 "vavrg4" Alu 30 "SIMD video average of bytes." [SIMD, SIMD_ADD];
+    Vabsdiff4 "vabsdiff4" Alu 30 "SIMD video absolute difference of bytes." [SIMD, SIMD_ADD];
+    Vmin4 "vmin4" Alu 30 "SIMD video minimum of bytes." [SIMD, SIMD_ADD];
+    Vmax4 "vmax4" Alu 30 "SIMD video maximum of bytes." [SIMD, SIMD_ADD];
+    Vset4 "vset4" Alu 30 "SIMD video comparison of bytes." [SIMD_SET];
     // Data movement and conversion.
     Mov "mov" Alu 10 "Moves a value, an address, or packs and unpacks vectors." [
         "{pred} -> q p", "{$words f32 f64} -> v v", "~@70 {b128} -> *",
