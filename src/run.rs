@@ -280,8 +280,10 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
             dynamic_shared: Some(Expr::Number(args.dynamic_shared.into())),
             stream: 0,
             args: list,
+            place: None,
         })],
         expect: Vec::new(),
+        source: None,
     };
     let folder = path
         .parent()

@@ -11,7 +11,7 @@ use sim_core::device::{Device, Options, Progress};
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
 use sim_frontend::chip::ChipSpec;
-use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::diagnostic::{Diagnostic, Source, Span};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::ParamInfo;
 use sim_frontend::ptx::parser::scalar_type;
@@ -19,6 +19,7 @@ use sim_frontend::workload::{
     Argument, Expectation, Expr, HostBuffer, Init, LaunchSpec, Params, SplitMix64, Step, Tolerance,
     WorkloadSpec, evaluate,
 };
+use sim_frontend::yaml::key_span;
 use sim_memory::vocabulary::ScalarType;
 
 use crate::reference::{self, Inputs, ReferenceError};
@@ -85,6 +86,20 @@ pub struct Outcome {
 
 fn wrong(message: impl Into<String>) -> SimError {
     SimError::Input(vec![Diagnostic::error("workload", message)])
+}
+
+/// An input error that says nowhere where, at a place of a file.
+fn placed(error: SimError, place: Option<Span>, source: Option<&Source>) -> SimError {
+    match (error, place, source) {
+        (SimError::Input(errors), Some(span), Some(source)) => {
+            let put = |error: Diagnostic| match error.source {
+                None => error.at(span, "").in_source(source),
+                Some(_) => error,
+            };
+            SimError::Input(errors.into_iter().map(put).collect())
+        }
+        (error, ..) => error,
+    }
 }
 
 fn number(expr: &Expr, params: &Params, what: &str) -> Result<f64, SimError> {
@@ -235,7 +250,13 @@ impl Runner<'_> {
         }
     }
 
+    /// What is wrong with a launch is said with its place in the workload's file.
     fn launch(&mut self, spec: &LaunchSpec, params: &Params) -> Result<(), SimError> {
+        let source = self.job.spec.source.clone();
+        self.launch_kernel(spec, params).map_err(|error| placed(error, spec.place, source.as_ref()))
+    }
+
+    fn launch_kernel(&mut self, spec: &LaunchSpec, params: &Params) -> Result<(), SimError> {
         let Some(info) = self.context.entry_info(self.module, &spec.entry) else {
             let known = self.context.entries(self.module).join(", ");
             return Err(wrong(format!(
@@ -338,7 +359,10 @@ fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
     let Some(spec) = job.spec.buffers.get(name) else {
         return Err(wrong(format!("there is no buffer `{name}`")));
     };
-    let length = whole(&spec.length, &job.params, &format!("length of `{name}`"))? as usize;
+    let length = whole(&spec.length, &job.params, &format!("length of `{name}`")).map_err(|error| {
+        let source = job.spec.source.as_ref();
+        placed(error, source.and_then(|source| key_span(source, &["buffers", name])), source)
+    })? as usize;
     let ty = spec.ty;
     let mut buffer = HostBuffer::zeros(ty, length);
     let fill = |bytes: &mut Vec<u8>, value: &mut dyn FnMut(usize) -> f64| {
@@ -459,6 +483,15 @@ fn difference(name: &str, got: &HostBuffer, expected: &HostBuffer, tolerance: To
         ));
     }
     let size = got.ty.bytes() as usize;
+    if tolerance == Tolerance::Multiset {
+        let sorted = |buffer: &HostBuffer| -> HostBuffer {
+            let mut elements: Vec<&[u8]> = buffer.bytes.chunks(size).take(expected.len()).collect();
+            elements.sort_unstable();
+            HostBuffer { ty: buffer.ty, bytes: elements.concat() }
+        };
+        let name = format!("{name}, sorted by bytes, ");
+        return difference(&name, &sorted(got), &sorted(expected), Tolerance::Exact);
+    }
     for i in 0..expected.len() {
         let (a, b) = (&got.bytes[i * size..][..size], &expected.bytes[i * size..][..size]);
         if a == b {
@@ -466,7 +499,7 @@ fn difference(name: &str, got: &HostBuffer, expected: &HostBuffer, tolerance: To
         }
         let (x, y) = (got.number(i).unwrap_or(f64::NAN), expected.number(i).unwrap_or(f64::NAN));
         let near = match tolerance {
-            Tolerance::Exact => false,
+            Tolerance::Exact | Tolerance::Multiset => false,
             Tolerance::Ulp(n) => ulps(a, b) <= u64::from(n),
             Tolerance::Near { abs, rel } => (x - y).abs() <= abs + rel * y.abs(),
         };
@@ -502,6 +535,11 @@ mod tests {
         assert_eq!(difference("x", &got, &next, Tolerance::Ulp(2)), None);
         assert_eq!(difference("x", &got, &next, Tolerance::Near { abs: 1e-5, rel: 0.0 }), None);
         assert!(difference("x", &got, &HostBuffer::from_f32(&[]), Tolerance::Exact).is_some());
+        let swapped = HostBuffer::from_f32(&[2.0, 1.0]);
+        assert!(difference("x", &got, &swapped, Tolerance::Exact).is_some());
+        assert_eq!(difference("x", &got, &swapped, Tolerance::Multiset), None);
+        let twice = HostBuffer::from_f32(&[2.0, 2.0]);
+        assert!(difference("x", &got, &twice, Tolerance::Multiset).is_some());
         assert_eq!(ulps(&0f32.to_le_bytes(), &(-0f32).to_le_bytes()), 0);
     }
 

@@ -16,6 +16,14 @@ fn percent(part: u64, whole: u64) -> f64 {
 pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     let mut out = String::new();
     let d = &report.device;
+    // What a program prints comes first, as it would where it runs.
+    out.push_str(&d.printed);
+    if !d.printed.is_empty() && !d.printed.ends_with('\n') {
+        out.push('\n');
+    }
+    if d.printfs_lost > 0 {
+        let _ = writeln!(out, "({} printfs found no room in the device's buffer of 1 MiB)", d.printfs_lost);
+    }
     let _ = writeln!(
         out,
         "{} ({}) on {}, policy {}, scheduler {}",

@@ -67,6 +67,24 @@ fn every_workload_passes_and_reports_are_the_same_on_any_number_of_threads() {
     }
 }
 
+/// Warps that spin until others come: thread block compaction waits for one side for ever, and a
+/// scheduler that prefers the oldest starves the others where each thread runs by itself.
+#[test]
+fn producers_and_consumers_meet_at_mbarrier_objects() {
+    let run = |variant: &str, options: &[&str]| {
+        let args = ["run", "mbarrier_pipeline", "--variant", variant, "--check", "full", "--json"];
+        let output = warpsim(&[&args, options].concat());
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(json(&output)["result"], "pass", "{variant} {options:?}: {words}");
+    };
+    for (variant, chip) in [("sm_80", "a100"), ("sm_80", "gh200"), ("sm_90", "gh200")] {
+        for policy in ["crs_stack", "pdom_stack", "convergence_barriers", "multi_path", "mimd"] {
+            run(variant, &["--chip", chip, "--policy", policy]);
+        }
+        run(variant, &["--chip", chip, "--functional"]);
+    }
+}
+
 #[test]
 fn every_workload_passes_functionally() {
     all_pass(&["--functional"]);

@@ -79,14 +79,23 @@ def instruction(root, words, operands):
                 continue
             if root.startswith("v") and named in ("dst", "u32"):
                 continue
+            # From sm_90 on, where the form by itself is older.
+            if root == "mbarrier" and name == "a" and "relaxed" not in words and "shared::cluster" not in words:
+                continue
         if name in ("d", "y"):
             text = register(named or (result if not (video and named) else named), i)
+            if "shared::cluster" in words:
+                text = "_"
             if "|q" in operand and root in ("shfl", "lop3", "match", "elect"):
                 text += f"|%p{i}"
         elif name == "q":
             text = f"%p{i}" + (f"|%p{i + 8}" if "|q" in operand else "")
         elif name == "p":
             text = f"%p{i}"
+        elif name == "m" and root == "cp":
+            text = "[%l9]" if i == 1 or "shared::cluster" in words else "[sh]"
+            if not {"shared", "shared::cta", "shared::cluster"} & set(words):
+                text = "[%l9]"
         elif name == "m":
             space = {"shared", "shared::cta", "local", "param", "param::entry", "param::func"} & set(words)
             text = {"": "[%l9]", "shared": "[sh]", "local": "[lo]", "param": "[pa]"}[
@@ -100,7 +109,7 @@ def instruction(root, words, operands):
             if vector > 1:
                 text = "{" + ", ".join(register(one, i * 4 + j) for j in range(vector)) + "}"
         elif name == "i":
-            text = "3" if root == "pmevent" else "0xe8"
+            text = {"pmevent": "3", "cp": "16", "alloca": "16"}.get(root, "0xe8")
         else:
             kind = named or ty
             if kind == "dst":

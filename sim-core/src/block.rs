@@ -3,6 +3,7 @@
 use sim_memory::shared::SharedMemory;
 
 use crate::barrier::BarrierEnv;
+use crate::execute::ClusterBarrier;
 
 /// One block slot of an SM.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub struct Block {
     pub kernel: usize,
     /// Named barriers.
     pub barriers: BarrierEnv,
+    /// The barrier of its cluster.
+    pub cluster: ClusterBarrier,
     /// Shared memory.
     pub shared: SharedMemory,
     /// Warp slots, in order of warps.

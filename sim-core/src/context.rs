@@ -5,6 +5,7 @@ mod abort;
 mod gather;
 mod launch;
 mod run;
+mod runtime;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -224,6 +224,7 @@ impl<P: Reconvergence> Engine<P> {
                 place: Place {
                     kernel: "".into(),
                     block: [0; 3],
+                    thread: [0; 3],
                     warp: 0,
                     lane: 0,
                     pc: 0,

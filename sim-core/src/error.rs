@@ -60,6 +60,8 @@ pub struct Place {
     pub kernel: Arc<str>,
     /// Block index.
     pub block: [u32; 3],
+    /// Thread in the block, of the first lane concerned.
+    pub thread: [u32; 3],
     /// Warp in the block.
     pub warp: u32,
     /// First lane concerned.
@@ -81,9 +83,11 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.block;
+        let [tx, ty, tz] = self.thread;
         write!(
             f,
-            "kernel {}, block ({x}, {y}, {z}), warp {}, lane {}, pc {} ({}:{}: `{}`), SM {}, cycle {}",
+            "kernel {}, block ({x}, {y}, {z}), thread ({tx}, {ty}, {tz}), warp {}, lane {}, pc {} ({}:{}: `{}`), SM {}, \
+             cycle {}",
             self.kernel,
             self.warp,
             self.lane,

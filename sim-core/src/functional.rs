@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::{Extra, OpClass};
+use sim_frontend::program::OpClass;
 use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::StateSpace;
 
 use crate::error::{Bottom, Fault, FaultKind};
 use crate::execute::{
-    Resident, Step, World, extend, from_bytes, write_element, write_loaded, write_loaded_word,
+    Resident, Step, World, deliver, extend, from_bytes, write_element, write_loaded, write_loaded_word,
 };
 use crate::grid::Kernel;
 use crate::lanes::InstructionSet;
@@ -192,7 +192,12 @@ impl<P: Reconvergence> Functional<P> {
             let done = self.resident.step(split, 0, &mut self.counts[grid]);
             let Some(step) = done.map_err(|bottom| Some(self.fault(w, pc, &bottom)))? else { continue };
             match step {
-                Step::Access => self.perform(w),
+                Step::Access => {
+                    self.perform(w);
+                    if let Err((pc, bottom)) = self.count_bulk(w) {
+                        return Err(Some(self.fault(w, pc, &bottom)));
+                    }
+                }
                 Step::Parked => self.parked[split as usize] = true,
                 _ => {}
             }
@@ -207,16 +212,17 @@ impl<P: Reconvergence> Functional<P> {
     /// Accesses of the last step, at once.
     #[inline(always)]
     fn perform(&mut self, w: usize) {
-        let Resident { requests, warps, kernels, world, watching, changes, .. } = &mut self.resident;
+        let Resident { requests, warps, blocks, kernels, world, watching, changes, .. } = &mut self.resident;
         for request in requests.iter() {
             let warp = &mut warps[w];
             let code = &kernels[warp.kernel].code;
             let op = &code.program.ops[request.pc as usize];
-            let Extra::Memory(facts) = &op.extra else { continue };
+            let Some(facts) = op.extra.access() else { continue };
             let bytes = request.bytes as usize;
             let memory = &world.memory;
             let words = bytes == 4 && facts.vector == 1 && facts.reg_bits == 32 && !*watching;
-            if words && request.space == StateSpace::Global && op.class != OpClass::Atomic {
+            let plain = matches!(op.class, OpClass::Load | OpClass::Store);
+            if words && plain && request.space == StateSpace::Global {
                 // Inactive lanes stand at the first active one's address.
                 if op.class == OpClass::Store {
                     let values = std::array::from_fn(|l| {
@@ -245,6 +251,13 @@ impl<P: Reconvergence> Functional<P> {
                 let mut buffer = [0u8; 16];
                 match op.class {
                     OpClass::Hint => {}
+                    OpClass::Copy => {
+                        memory.read(at, &mut buffer[..bytes]);
+                        if let Some(block) = blocks[warp.block].as_mut() {
+                            let differs = deliver(block, request.operands[l], &buffer[..bytes]);
+                            *changes += u64::from(*watching && differs);
+                        }
+                    }
                     OpClass::Store => {
                         let data = &request.data[l][..bytes];
                         if *watching {
@@ -278,6 +291,15 @@ impl<P: Reconvergence> Functional<P> {
                 }
             }
         }
+    }
+
+    /// Bulk copies among the accesses of the last step are counted at their mbarrier objects.
+    fn count_bulk(&mut self, w: usize) -> Result<(), (u32, Bottom)> {
+        for i in 0..self.resident.requests.len() {
+            let Some(bulk) = self.resident.requests.get(i).bulk else { break };
+            self.resident.count_bulk(w, bulk).map_err(|bottom| (bulk.pc, bottom))?;
+        }
+        Ok(())
     }
 
     /// Blocks all of whose warps have ended make room.

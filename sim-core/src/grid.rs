@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sim_frontend::form::BarrierKind;
+use sim_frontend::form::{BarrierKind, CopyStep};
 use sim_frontend::isa_cost::IsaCosts;
-use sim_frontend::program::{Extra, MAX_SLOTS, Op, OpClass, Pred, Program, Row};
+use sim_frontend::program::{Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
 
 use crate::lanes::file::LaneRow;
 use crate::lanes::{self, InstructionSet, LaneFn, resolve};
@@ -21,6 +21,10 @@ pub enum Drain {
     Device,
     /// Until those of its lanes' accesses that are volatile are performed for the device.
     Volatile,
+    /// Until the copies of all but this many newest groups of its lanes have arrived.
+    Group(u8),
+    /// Until all copies of its lanes have arrived.
+    Copies,
 }
 
 /// What the issue stage needs of an operation, dense.
@@ -207,6 +211,10 @@ fn drain_of(class: OpClass, extra: &Extra) -> Drain {
         (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => Drain::Block,
         (OpClass::WarpSync, _) | (OpClass::Membar, Extra::Membar(Scope::Cta)) => Drain::Block,
         (OpClass::Membar, _) => Drain::Device,
+        (_, Extra::Mbarrier(MbarrierOp { releases: true, .. }))
+        | (_, Extra::ClusterBarrier { releases: true, .. }) => Drain::Block,
+        (_, Extra::CopyGroup(CopyStep::WaitGroup(newest))) => Drain::Group(*newest),
+        (_, Extra::CopyGroup(CopyStep::WaitAll)) => Drain::Copies,
         // Shared memory acts at issue, in order by itself.
         (OpClass::Load | OpClass::Store, Extra::Memory(facts))
             if facts.semantics == Semantics::Volatile && facts.space != StateSpace::Shared =>

@@ -4,6 +4,7 @@
 pub mod barrier;
 pub mod block;
 pub mod context;
+pub mod copies;
 pub mod device;
 pub mod engine;
 pub mod error;
@@ -14,7 +15,9 @@ pub mod lanes;
 #[cfg(test)]
 mod literal;
 mod liveness;
+pub mod mbarrier;
 pub mod monitor;
+pub mod printf;
 pub mod reconvergence;
 pub mod report;
 pub mod scoreboard;

@@ -11,7 +11,7 @@ use sim_frontend::program::{Extra, OpClass, Pc, Program};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use crate::error::{Fault, FaultKind};
-use crate::execute::Resident;
+use crate::execute::{CLUSTER, Resident};
 use crate::lanes::file::LaneRow;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::warp::Warp;
@@ -334,6 +334,9 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
         });
     };
     let index = bits.trailing_zeros();
+    if index == CLUSTER {
+        return "waits at the barrier of its cluster, where threads that live have not arrived".into();
+    }
     let whole = (P::WHOLE_WARP && resident.world.compute_capability < 70).then_some(resident.world.warp_size);
     let open = block.barriers.open().find(|(other, ..)| *other == index);
     let (arrived, awaited) = open.map_or((0, 0), |(_, arrived, count)| {

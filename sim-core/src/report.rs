@@ -144,6 +144,16 @@ pub struct DeviceReport {
     pub policy_entries: u32,
     /// Bytes spilled from it.
     pub policy_spilled_bytes: u64,
+    /// What the program printed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub printed: String,
+    /// Printfs that found no room in the device's buffer.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub printfs_lost: u64,
     /// Kernels in order of launch.
     pub kernels: Vec<KernelReport>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

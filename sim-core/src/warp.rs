@@ -5,6 +5,7 @@
 use sim_frontend::program::SpecialRegister;
 use sim_memory::vocabulary::LaneMask;
 
+use crate::copies::Copies;
 use crate::grid::Kernel;
 use crate::lanes::file::LaneRow;
 use crate::monitor::Shadow;
@@ -104,6 +105,12 @@ pub struct Warp {
     pub shadow: Shadow,
     /// Order of admission on this SM, for the schedulers.
     pub age: u64,
+    /// Asynchronous copies, once there has been one.
+    pub copies: Option<Box<Copies>>,
+    /// Threads that have arrived at the barrier of their cluster and not waited there yet.
+    pub cluster_arrived: LaneMask,
+    /// Of these, the parity of the phase they arrived in.
+    pub cluster_parity: LaneMask,
 }
 
 /// Where a warp is made: what the special registers say.
@@ -138,6 +145,8 @@ impl Warp {
         self.preds.resize(usize::from(program.predicates), 0);
         self.board.reset(usize::from(program.registers) + usize::from(program.predicates));
         self.outstanding = Outstanding::default();
+        self.copies = None;
+        self.cluster_arrived = 0;
         self.shadow.start(self.threads, program.info[program.entry_pc as usize].base_pc);
         for &(row, register) in &program.specials {
             let values = special(register, kernel, first, place);
@@ -145,6 +154,16 @@ impl Warp {
                 row.0 = values;
             }
         }
+    }
+
+    /// Its asynchronous copies.
+    pub fn copies_mut(&mut self) -> &mut Copies {
+        self.copies.get_or_insert_default()
+    }
+
+    /// No access is under way.
+    pub fn drained(&self) -> bool {
+        self.outstanding.total == 0 && self.copies.as_ref().is_none_or(|copies| copies.drained())
     }
 
     /// Threads that have not ended.
@@ -186,6 +205,7 @@ fn special(register: SpecialRegister, kernel: &Kernel, first_thread: u32, place:
         S::GridId => [kernel.grid_id; 32],
         S::DynamicSmemSize => [kernel.dynamic_shared; 32],
         S::TotalSmemSize => [kernel.shared_bytes; 32],
+        S::LocalBytes => [kernel.local_bytes; 32],
         S::Envreg => [0; 32],
     }
 }

@@ -250,7 +250,7 @@ impl<'p> Analysis<'p> {
             _ => None,
         };
         match op.class {
-            OpClass::Atomic | OpClass::Elect | OpClass::Shuffle | OpClass::Match => true,
+            OpClass::Atomic | OpClass::Mbarrier | OpClass::Elect | OpClass::Shuffle | OpClass::Match => true,
             // Every thread has its own local memory: what is stored there decides.
             OpClass::Load if space == Some(StateSpace::Local) => local,
             OpClass::Load if space == Some(StateSpace::Generic) => true,
@@ -290,6 +290,7 @@ impl<'p> Analysis<'p> {
                 _ => true,
             },
             OpClass::Atomic
+            | OpClass::Mbarrier
             | OpClass::Clock
             | OpClass::Vote
             | OpClass::Shuffle

@@ -13,6 +13,8 @@ pub struct Source {
     /// The text.
     pub text: Arc<str>,
     lines: Arc<[u32]>,
+    /// Bytes that the user wrote; behind them stands the device runtime, where it is linked.
+    own: u32,
 }
 
 impl Source {
@@ -20,7 +22,22 @@ impl Source {
     pub fn new(name: &str, text: &str) -> Self {
         let starts = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1);
         let lines: Vec<u32> = std::iter::once(0).chain(starts).collect();
-        Self { name: name.into(), text: text.into(), lines: lines.into() }
+        Self { name: name.into(), text: text.into(), lines: lines.into(), own: text.len() as u32 }
+    }
+
+    /// The same with the text of the device runtime behind it.
+    pub fn with_library(&self, library: &str) -> Self {
+        Self { own: self.own, ..Self::new(&self.name, &format!("{}\n{library}", self.text)) }
+    }
+
+    /// Nothing is linked to it.
+    pub fn is_all_the_users(&self) -> bool {
+        self.own as usize == self.text.len()
+    }
+
+    /// Line of a byte, from 1; 0 in the device runtime.
+    pub fn user_line(&self, byte: u32) -> u32 {
+        if byte >= self.own && !self.is_all_the_users() { 0 } else { self.line(byte) }
     }
 
     /// The bytes of a part of the text; none where it is not one.

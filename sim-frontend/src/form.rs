@@ -146,6 +146,36 @@ pub struct Video {
     pub plus_one: bool,
 }
 
+/// What a `cp.async` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum CopyStep {
+    Copy,
+    CommitGroup,
+    /// With the number of newest groups that may be under way.
+    WaitGroup(u8),
+    WaitAll,
+    /// `.mbarrier.arrive`.
+    Arrive,
+    /// `.bulk`, from global to shared memory, counted by an mbarrier object.
+    Bulk,
+}
+
+/// What an `mbarrier` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum MbarrierStep {
+    Init,
+    Inval,
+    Arrive,
+    ArriveDrop,
+    TestWait,
+    TryWait,
+    PendingCount,
+    ExpectTx,
+    CompleteTx,
+}
+
 /// What a `bar`/`barrier` does when it is reached (CS §5.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are the PTX modifiers")]
@@ -232,6 +262,18 @@ pub struct Modifiers {
     pub a_type: Option<ScalarType>,
     /// Video instructions.
     pub video: Video,
+    /// `cp.async`.
+    pub copy: Option<CopyStep>,
+    /// `.noinc` of `cp.async.mbarrier.arrive`.
+    pub no_inc: bool,
+    pub mbarrier: Option<MbarrierStep>,
+    pub expect_tx: bool,
+    pub no_complete: bool,
+    pub parity: bool,
+    /// The space is written `.shared::cluster`.
+    pub shared_cluster: bool,
+    /// `barrier.cluster`: true for `.wait`.
+    pub cluster_wait: Option<bool>,
 }
 
 /// One fully resolved instruction shape.

@@ -4,6 +4,7 @@
 
 mod assemble;
 mod header;
+pub mod library;
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::lower::tf2_fold_constants;
 use crate::lower::translate::Symbol;
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program, function_address};
+use crate::ptx::ast::Module as Ast;
 use crate::ptx::ast::{Function, Init, OperandKind, Statement, Storage, Variable};
 use crate::ptx::parser::parse;
 
@@ -54,6 +56,12 @@ impl Module {
     /// Every error of the file.
     pub fn build(source: &Source, papers: bool) -> Result<Self, Vec<Diagnostic>> {
         let ast = parse(source, papers)?;
+        let address_bits = address_bits(&ast);
+        if source.is_all_the_users()
+            && let Some(linked) = library::link(source, &ast, address_bits)
+        {
+            return Self::build(&linked, papers);
+        }
         let mut errors = header::check(source, &ast);
         let mut globals = Vec::new();
         let inner = ast.functions.iter().flat_map(|function| {
@@ -90,11 +98,7 @@ impl Module {
                 .collect(),
             globals,
             target_sm: ast.target_sm().unwrap_or(0),
-            address_bits: ast.address_size.unwrap_or(if ast.version.is_some_and(|v| v < (2, 3)) {
-                32
-            } else {
-                64
-            }),
+            address_bits,
         };
         errors.extend(assemble::check(&module.source, &ast));
         errors.sort_by_key(|e| e.labels.first().map_or(0, |(span, _)| span.start));
@@ -145,6 +149,22 @@ impl Module {
         flow: ControlFlow,
         stack_bytes: u32,
     ) -> Result<Arc<Program>, Vec<Diagnostic>> {
+        self.program_within(entry, address, flow, stack_bytes, u32::MAX)
+    }
+
+    /// The same where a thread has at most `registers`: if its functions together need more, those
+    /// that are live across a call are saved in local memory, as where calls recur.
+    ///
+    /// # Errors
+    /// As [`program`](Self::program).
+    pub fn program_within(
+        &self,
+        entry: &str,
+        address: &dyn Fn(&str) -> Option<u64>,
+        flow: ControlFlow,
+        stack_bytes: u32,
+        registers: u32,
+    ) -> Result<Arc<Program>, Vec<Diagnostic>> {
         let ast = parse(&self.source, self.papers)?;
         let Some(index) = ast.functions.iter().position(|f| f.entry && f.name == entry && f.body.is_some())
         else {
@@ -161,7 +181,13 @@ impl Module {
                 symbols.insert(global.name.clone(), Symbol::Variable(global.space, at));
             }
         }
-        assemble::program(&self.source, &ast, index, symbols, flow, stack_bytes)
+        let make =
+            |symbols, saves| assemble::program(&self.source, &ast, index, symbols, flow, stack_bytes, saves);
+        let program = make(symbols.clone(), false)?;
+        if program.registers_per_thread <= registers || program.functions.len() == 1 || program.recursive {
+            return Ok(program);
+        }
+        make(symbols, true)
     }
 
     /// Parameters of an entry.
@@ -170,6 +196,11 @@ impl Module {
         let function = ast.functions.iter().find(|f| f.entry && f.name == entry)?;
         Some((assemble::params(function).0, bounds(function)))
     }
+}
+
+/// Bits of an address: before `.address_size` there were 32.
+fn address_bits(ast: &Ast<'_>) -> u32 {
+    ast.address_size.unwrap_or(if ast.version.is_some_and(|v| v < (2, 3)) { 32 } else { 64 })
 }
 
 /// The name of a variable of global or constant memory that a function declares.

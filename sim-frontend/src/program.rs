@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
-use crate::form::{BarrierKind, Form, Reduction, ShflMode, VoteMode};
+use crate::form::{BarrierKind, CopyStep, Form, MbarrierStep, Reduction, ShflMode, VoteMode};
 
 /// A program address: the index of an operation in [`Program::ops`].
 pub type Pc = u32;
@@ -86,6 +86,11 @@ pub enum OpClass {
     Membar,
     /// `prefetch` and other hints to the caches (see [`MemoryOp::hint`]).
     Hint,
+    /// `cp.async` and its groups: `src[0]` and `imm` are the global address, `src[1]` is the base of
+    /// the shared one, `src[2]` the bytes to read, `psrc[0]` is true where none are.
+    Copy,
+    /// `mbarrier`: `src[0]` and `imm` are the object's address, `src[1]` is the operand.
+    Mbarrier,
     /// Direct branch to `target`.
     Branch,
     /// Indirect branch (`brx.idx`): table `imm` of [`Program::tables`], index in `src[0]`.
@@ -159,6 +164,54 @@ pub struct MemoryOp {
     pub hint: Option<CacheHint>,
 }
 
+/// A copy of [`OpClass::Copy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CopyOp {
+    /// The access to global memory; its `element_bytes` are what is written to shared memory.
+    pub memory: MemoryOp,
+    /// Offset of the shared address, in bytes.
+    pub to_offset: i32,
+    /// The base of the shared address has 64 bits.
+    pub to_64: bool,
+}
+
+/// A bulk copy: `src[0]` and `imm` are the global address, `src[1]` is the base of the shared one,
+/// `src[2]` the bytes, `src[3]` the base of the mbarrier object's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BulkOp {
+    /// The accesses to global memory it is made of.
+    pub memory: MemoryOp,
+    /// Offset of the shared address, in bytes.
+    pub to_offset: i32,
+    /// The base of the shared address has 64 bits.
+    pub to_64: bool,
+    /// Offset of the object's address, in bytes.
+    pub object_offset: i32,
+    /// The base of the object's address has 64 bits.
+    pub object_64: bool,
+}
+
+/// An operation on an mbarrier object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MbarrierOp {
+    /// What it does.
+    pub step: MbarrierStep,
+    /// Shared, or generic.
+    pub space: StateSpace,
+    /// The address register has 64 bits.
+    pub address_64: bool,
+    /// The operand is a number of bytes.
+    pub expect_tx: bool,
+    /// `.noComplete`.
+    pub no_complete: bool,
+    /// The operand is a parity.
+    pub parity: bool,
+    /// Bits of the operand's register.
+    pub operand_bits: u8,
+    /// An arrival that comes after its thread's accesses.
+    pub releases: bool,
+}
+
 /// Facts of the rarer classes, by which [`Op`] stays small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extra {
@@ -175,6 +228,24 @@ pub enum Extra {
         /// Of `.red`.
         reduction: Option<Reduction>,
     },
+    /// The barrier of a cluster: whether the thread waits, and whether an arrival comes after its
+    /// accesses.
+    ClusterBarrier {
+        /// `.wait`.
+        wait: bool,
+        /// `.release`, as where nothing is written.
+        releases: bool,
+    },
+    /// A copy.
+    Copy(CopyOp),
+    /// A bulk copy.
+    Bulk(BulkOp),
+    /// A group of copies.
+    CopyGroup(CopyStep),
+    /// An arrival at an mbarrier object after the thread's copies; true: `.noinc`.
+    CopyArrive(MbarrierOp, bool),
+    /// An operation on an mbarrier object.
+    Mbarrier(MbarrierOp),
     /// Vote: `psrc[0]` voted; result `pdst[0]` or, for ballot, `dst[0]`; `.sync` mask `src[0]`.
     Vote {
         /// Mode.
@@ -210,6 +281,19 @@ pub enum Extra {
     Membar(Scope),
     /// Clock: width and which one.
     Clock(ClockRegister),
+}
+
+impl Extra {
+    /// The access to memory, of a load, store, atomic, hint or copy.
+    #[inline]
+    pub fn access(&self) -> Option<&MemoryOp> {
+        match self {
+            Self::Memory(facts) => Some(facts),
+            Self::Copy(copy) => Some(&copy.memory),
+            Self::Bulk(bulk) => Some(&bulk.memory),
+            _ => None,
+        }
+    }
 }
 
 /// The special registers that change while a thread runs.
@@ -329,6 +413,8 @@ pub enum SpecialRegister {
     LanemaskGt,
     DynamicSmemSize,
     TotalSmemSize,
+    /// The size of the thread's local memory in bytes; no special register of PTX.
+    LocalBytes,
     /// `%envreg0` … `%envreg31`, zero.
     Envreg,
 }

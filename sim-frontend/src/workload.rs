@@ -11,7 +11,7 @@ use sim_memory::vocabulary::ScalarType;
 pub use buffer::{HostBuffer, SplitMix64};
 pub use expr::{Expr, Params, evaluate};
 
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::yaml::{key_span, read};
 
 /// How much results depend on the schedule.
@@ -64,8 +64,12 @@ pub struct WorkloadSpec {
     pub buffers: BTreeMap<String, BufferSpec>,
     /// Steps in order.
     pub launches: Vec<Step>,
-    /// Expected results.
+    /// Expected results; without any the run is unchecked, and says so.
+    #[serde(default)]
     pub expect: Vec<Expectation>,
+    /// The file it was read from.
+    #[serde(skip)]
+    pub source: Option<Source>,
 }
 
 /// One program of a workload.
@@ -143,7 +147,7 @@ pub enum Init {
 
 /// A step of the host.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(try_from = "StepKeys")]
 pub enum Step {
     /// A kernel launch.
     Launch(LaunchSpec),
@@ -155,9 +159,49 @@ pub enum Step {
     /// Steps repeated until a buffer says stop.
     Loop {
         /// Its facts.
-        #[serde(rename = "loop")]
         body: LoopSpec,
     },
+}
+
+/// The keys of every kind of step, so that a wrong one is named.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepKeys {
+    fill: Option<Fill>,
+    #[serde(rename = "loop")]
+    body: Option<LoopSpec>,
+    entry: Option<String>,
+    grid: Option<Vec<Expr>>,
+    block: Option<Vec<Expr>>,
+    dynamic_shared: Option<Expr>,
+    stream: Option<u32>,
+    args: Option<Vec<Argument>>,
+}
+
+impl TryFrom<StepKeys> for Step {
+    type Error = String;
+
+    fn try_from(keys: StepKeys) -> Result<Self, String> {
+        let StepKeys { fill, body, entry, grid, block, dynamic_shared, stream, args } = keys;
+        let launches = entry.is_some() || grid.is_some() || block.is_some() || args.is_some();
+        match (fill, body) {
+            (Some(fill), None) if !launches => Ok(Self::Fill { fill }),
+            (None, Some(body)) if !launches => Ok(Self::Loop { body }),
+            (None, None) => {
+                let missing = |key: &str| format!("a launch needs `{key}`");
+                Ok(Self::Launch(LaunchSpec {
+                    entry: entry.ok_or_else(|| missing("entry"))?,
+                    grid: grid.ok_or_else(|| missing("grid"))?,
+                    block: block.ok_or_else(|| missing("block"))?,
+                    dynamic_shared,
+                    stream: stream.unwrap_or_default(),
+                    args: args.ok_or_else(|| missing("args"))?,
+                    place: None,
+                }))
+            }
+            _ => Err("a step is a launch, a `fill` or a `loop`, one of them".into()),
+        }
+    }
 }
 
 /// Sets every element of a buffer.
@@ -171,8 +215,7 @@ pub struct Fill {
 }
 
 /// A kernel launch.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LaunchSpec {
     /// Entry.
     pub entry: String,
@@ -181,13 +224,13 @@ pub struct LaunchSpec {
     /// One to three sizes in threads.
     pub block: Vec<Expr>,
     /// Dynamic shared memory in bytes.
-    #[serde(default)]
     pub dynamic_shared: Option<Expr>,
     /// Stream.
-    #[serde(default)]
     pub stream: u32,
     /// Arguments in order.
     pub args: Vec<Argument>,
+    /// Where the file names the entry.
+    pub place: Option<Span>,
 }
 
 /// An argument: the name of a buffer, a scalar by type, or the bytes of a struct.
@@ -253,6 +296,8 @@ pub struct Expectation {
 pub enum Tolerance {
     /// The same bits.
     Exact,
+    /// The same elements, in any order.
+    Multiset,
     /// Units in the last place.
     Ulp(u32),
     /// Absolute error, plus a part of the expected value.
@@ -264,13 +309,46 @@ pub enum Tolerance {
     },
 }
 
+/// Where a file says `entry:`, in order, and what stands behind it.
+fn entries_in(source: &Source) -> Vec<(Span, &str)> {
+    let text = &*source.text;
+    let found = text.match_indices("entry:").filter_map(|(at, key)| {
+        let before = text[..at].chars().next_back();
+        let rest = &text[at + key.len()..];
+        let lead = rest.len() - rest.trim_start_matches(' ').len();
+        let name = rest[lead..].split([',', '}', '\n']).next().unwrap_or("").trim_end();
+        let start = (at + key.len() + lead) as u32;
+        let span = Span { start, end: start + name.len() as u32 };
+        before
+            .is_none_or(|c| c.is_whitespace() || "{-".contains(c))
+            .then_some((span, name.trim_matches(['"', '\''])))
+    });
+    found.collect()
+}
+
+/// Each launch has its place: the next one that names its entry.
+fn put_places<'s>(steps: &mut [Step], places: &mut impl Iterator<Item = (Span, &'s str)>) {
+    for step in steps {
+        match step {
+            Step::Launch(launch) => {
+                launch.place = places.find(|(_, name)| *name == launch.entry).map(|(span, _)| span);
+            }
+            Step::Loop { body } => put_places(&mut body.launches, places),
+            Step::Fill { .. } => {}
+        }
+    }
+}
+
 impl WorkloadSpec {
     /// Reads and checks a workload file.
     ///
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
-        let spec: Self = read(source).map_err(|e| vec![e])?;
+        let mut spec: Self = read(source).map_err(|e| vec![e])?;
+        let mut places = entries_in(source).into_iter();
+        put_places(&mut spec.launches, &mut places);
+        spec.source = Some(source.clone());
         let mut errors = Vec::new();
         let mut wrong = |key: &[&str], message: String| {
             let error = Diagnostic::error("workload", message).in_source(source);
@@ -358,11 +436,27 @@ mod tests {
             ("expect:", "expects:", "did you mean `expect`?"),
             ("schedule: independent", "schedule: dependent", "must say why"),
             ("buffer: b, values", "buffer: c, values", "names `c`"),
+            ("args: [a", "arg: [a", "did you mean `args`?"),
+            ("block: [4], ", "", "a launch needs `block`"),
+            ("entry: k, grid: [1]", "fill: {buffer: b, value: 1}, grid: [1]", "one of them"),
         ] {
             let errors =
                 WorkloadSpec::load(&Source::new("w.yaml", &TEXT.replacen(from, to, 1))).expect_err(from);
             let text: String = errors.iter().map(Diagnostic::render).collect();
             assert!(text.contains(wanted) && text.contains("w.yaml:"), "{text}");
         }
+    }
+
+    #[test]
+    fn launches_know_their_places() {
+        let source = Source::new("w.yaml", TEXT);
+        let spec = WorkloadSpec::load(&source).expect("it is right");
+        let line = |step: &Step| match step {
+            Step::Launch(launch) => launch.place.map(|span| source.position(span.start)),
+            _ => None,
+        };
+        assert_eq!(line(&spec.launches[0]), Some((13, 11)));
+        let Step::Loop { body } = &spec.launches[2] else { panic!("the third is a loop") };
+        assert_eq!(line(&body.launches[0]).map(|(line, _)| line), Some(15));
     }
 }

@@ -61,12 +61,12 @@ impl BankLocks {
     }
 
     /// `lock`: all banks of the access or none, so not before the last of them is free
-    /// [env-lock]; `unlock` is `held` cycles later [env-unlock]. Gives the cycle of the unlocking.
+    /// [env-lock]; `unlock` is `held` cycles later [env-unlock]. Gives the cycle of the locking.
     pub fn lock(&mut self, address: u64, size: u32, now: Cycle, held: u32) -> Cycle {
         let start = self.banks(address, size).map(|bank| self.until[bank]).max().unwrap_or(0).max(now);
         let end = start + Cycle::from(held);
         self.banks(address, size).for_each(|bank| self.until[bank] = end);
-        end
+        start
     }
 }
 
@@ -246,14 +246,14 @@ mod tests {
         let mut locks = BankLocks::new(32);
         assert_eq!(locks.banks(4, 8).collect::<Vec<_>>(), vec![1, 2]);
         assert_eq!(locks.banks(126, 4).collect::<Vec<_>>(), vec![31, 0], "an access over the last bank");
-        assert_eq!(locks.lock(4, 8, 100, 10), 110);
+        assert_eq!(locks.lock(4, 8, 100, 10), 100);
         // Bank 0 is free, but not taken before bank 1 is.
-        assert_eq!(locks.lock(0, 8, 103, 10), 120);
-        assert_eq!(locks.lock(0, 4, 104, 10), 130, "bank 0 was locked with bank 1");
-        assert_eq!(locks.lock(8, 4, 105, 10), 120, "bank 2 only by the first");
-        assert_eq!(locks.lock(4 + 128, 4, 106, 10), 130, "the same bank, another word");
-        assert_eq!(locks.lock(12, 4, 106, 10), 116, "a bank of nobody's");
-        assert_eq!(locks.lock(4, 4, 500, 10), 510, "unlocked long ago");
+        assert_eq!(locks.lock(0, 8, 103, 10), 110);
+        assert_eq!(locks.lock(0, 4, 104, 10), 120, "bank 0 was locked with bank 1");
+        assert_eq!(locks.lock(8, 4, 105, 10), 110, "bank 2 only by the first");
+        assert_eq!(locks.lock(4 + 128, 4, 106, 10), 120, "the same bank, another word");
+        assert_eq!(locks.lock(12, 4, 106, 10), 106, "a bank of nobody's");
+        assert_eq!(locks.lock(4, 4, 500, 10), 500, "unlocked long ago");
     }
 
     #[test]

@@ -70,6 +70,10 @@ pub struct SharedSpec {
     pub latency: u32,
     /// The same for an atomic.
     pub atomic_latency: u32,
+    /// Cycles of the core clock for which an atomic locks its banks; where nothing is said, its whole
+    /// latency, as where a lock, a load and a store make it.
+    #[serde(default)]
+    pub atomic_interval: Option<u32>,
     /// What makes lanes meet in a bank.
     pub banks: BankRule,
 }

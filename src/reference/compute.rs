@@ -23,6 +23,16 @@ pub const ALL: &[(&str, Reference)] = &[
     ("kmeans_sum_y", |i| kmeans_sum(i, "y")),
     ("lud", lud),
     ("mergesort", mergesort),
+    ("linked_lists", linked_lists),
+    ("prefix_sums", prefix_sums),
+    ("tile_sums", |i| Ok(from_words(i.u32s("in")?.chunks(8).map(|tile| tile.iter().sum())))),
+    ("even_numbers", |i| Ok(from_words(i.u32s("in")?.into_iter().filter(|v| v % 2 == 0)))),
+    ("even_count", |i| {
+        Ok(from_words(std::iter::once(i.u32s("in")?.iter().filter(|v| *v % 2 == 0).count() as u32)))
+    }),
+    ("tile_total", |i| Ok(from_words(std::iter::once(i.u32s("in")?.iter().sum())))),
+    ("matrix_times_vector", matrix_times_vector),
+    ("mixed_rounds", mixed_rounds),
 ];
 
 /// The first primes.
@@ -202,6 +212,36 @@ fn string_products(i: &Inputs<'_>) -> Result {
 fn string_best(i: &Inputs<'_>) -> Result {
     let differences = windows(i, u32::abs_diff)?;
     Ok(from_words(differences.iter().zip(0u32..).map(|(d, at)| d << 16 | at).min().into_iter()))
+}
+
+/// A hash of the numbers that a thread kept, the last first: those of its own that 3 does not divide.
+fn linked_lists(i: &Inputs<'_>) -> Result {
+    let (numbers, each) = (i.u32s("numbers")?, i.count("each")?);
+    let sum = |own: &[u32]| own.iter().filter(|v| **v % 3 != 0).fold(0u32, |sum, v| sum.wrapping_mul(7) ^ v);
+    Ok(from_words(numbers.chunks(each).map(|own| sum(&own.iter().rev().copied().collect::<Vec<_>>()))))
+}
+
+fn prefix_sums(i: &Inputs<'_>) -> Result {
+    let sums = i.i32s("in")?.into_iter().scan(0i32, |sum, v| {
+        *sum = sum.wrapping_add(v);
+        Some(*sum)
+    });
+    Ok(HostBuffer::from_i32(&sums.collect::<Vec<_>>()))
+}
+
+fn matrix_times_vector(i: &Inputs<'_>) -> Result {
+    let (matrix, vector) = (i.i32s("matrix")?, i.i32s("vector")?);
+    let pitch = matrix.len() / i.count("rows")?;
+    let row = |row: &[i32]| row.iter().zip(&vector).map(|(a, b)| a * b).sum::<i32>();
+    Ok(HostBuffer::from_i32(&matrix.chunks(pitch).map(row).collect::<Vec<_>>()))
+}
+
+/// Each of 64 consumers of a block mixes every 64th number of what the block is given.
+fn mixed_rounds(i: &Inputs<'_>) -> Result {
+    let (numbers, blocks) = (i.u32s("in")?, i.count("blocks")?);
+    let mix = |sum: u32, v: &u32| sum.wrapping_mul(31).wrapping_add(*v);
+    let block = |b: &[u32]| (0..64).map(|t| b.iter().skip(t).step_by(64).fold(0, mix)).collect::<Vec<_>>();
+    Ok(from_words(numbers.chunks(numbers.len() / blocks).flat_map(block)))
 }
 
 fn virtual_calls(i: &Inputs<'_>) -> Result {

@@ -14,10 +14,6 @@ pub const ALL: &[(&str, Reference)] = &[
     ("ray_sphere", ray_sphere),
 ];
 
-fn u32s(i: &Inputs<'_>, name: &str) -> std::result::Result<Vec<u32>, ReferenceError> {
-    i.buffer(name)?.as_u32().ok_or_else(|| ReferenceError(format!("`{name}` is not u32")))
-}
-
 /// Threads of the launch.
 fn threads(i: &Inputs<'_>) -> std::result::Result<usize, ReferenceError> {
     Ok(i.count("blocks")? * 128)
@@ -25,7 +21,7 @@ fn threads(i: &Inputs<'_>) -> std::result::Result<usize, ReferenceError> {
 
 /// Pieces sorted, but for the last words that their threads leave alone.
 fn quicksort(i: &Inputs<'_>) -> Result {
-    let (mut data, piece) = (u32s(i, "data")?, i.count("piece")?);
+    let (mut data, piece) = (i.u32s("data")?, i.count("piece")?);
     for (t, piece) in data.chunks_mut(piece.max(1)).enumerate() {
         let sorted = piece.len() - t % 4;
         piece[..sorted].sort_unstable();
@@ -34,7 +30,7 @@ fn quicksort(i: &Inputs<'_>) -> Result {
 }
 
 fn interpreter(i: &Inputs<'_>) -> Result {
-    let (code, length) = (u32s(i, "code")?, i.count("length")? as u32);
+    let (code, length) = (i.u32s("code")?, i.count("length")? as u32);
     let run = |t: u32| {
         let (mut pc, mut x, mut y) = (t * 5 % length, t, 1u32);
         for _ in 0..64 {

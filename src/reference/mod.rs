@@ -78,6 +78,11 @@ impl Inputs<'_> {
         self.buffer(name)?.as_i32().ok_or_else(|| ReferenceError(format!("`{name}` is not 32 bits wide")))
     }
 
+    /// A buffer of u32.
+    pub fn u32s(&self, name: &str) -> Result<Vec<u32>, ReferenceError> {
+        self.buffer(name)?.as_u32().ok_or_else(|| ReferenceError(format!("`{name}` is not u32")))
+    }
+
     /// A buffer of f64.
     pub fn f64s(&self, name: &str) -> Result<Vec<f64>, ReferenceError> {
         self.buffer(name)?.as_f64().ok_or_else(|| ReferenceError(format!("`{name}` is not f64")))

@@ -48,6 +48,7 @@ struct Row {
 pub fn run(args: &LivenessArgs) -> u8 {
     let workloads: Vec<String> = workload_folders()
         .iter()
+        .filter(|folder| folder.parent().is_some_and(|parent| parent.ends_with("liveness")))
         .filter_map(|folder| {
             let spec = find_workload(&folder.display().to_string()).ok()?.spec;
             (spec.termination == Termination::FairSchedules).then_some(spec.name)

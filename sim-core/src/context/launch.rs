@@ -45,7 +45,9 @@ impl Context {
         let find = |name: &str| addresses.iter().find(|(n, _)| n == name).map(|(_, at)| *at);
         // Recursion gets what CUDA gives a thread by default.
         const STACK_BYTES: u32 = 8 << 10;
-        let program = loaded.module.program(entry, &find, flow, STACK_BYTES).map_err(SimError::Input)?;
+        let registers = self.chip.limits.max_reg_size;
+        let program = loaded.module.program_within(entry, &find, flow, STACK_BYTES, registers);
+        let program = program.map_err(SimError::Input)?;
         let newer = self.check_program(&program, module)?;
         self.used_newer_isa |= newer;
         let code = Arc::new(Code::new(program, &self.costs, self.set));
@@ -106,11 +108,11 @@ impl Context {
         let refuse =
             |limit: &str, message: String| Err(input("launch", format!("{entry}: {message} ({limit})")));
         for (axis, name) in ["x", "y", "z"].iter().enumerate() {
-            if launch.grid[axis] > limits.max_grid_size[axis] {
+            if launch.grid[axis] == 0 || launch.grid[axis] > limits.max_grid_size[axis] {
                 return refuse(
                     "MaxGridSize",
                     format!(
-                        "the grid has {} blocks in {name}, at most {} are allowed",
+                        "the grid has {} blocks in {name}, 1 to {} are allowed",
                         launch.grid[axis], limits.max_grid_size[axis]
                     ),
                 );

@@ -40,6 +40,7 @@ impl Context {
             latency: LocalLatency {
                 shared: spec.shared.latency,
                 shared_atomic: spec.shared.atomic_latency,
+                atomic_interval: spec.shared.atomic_interval.unwrap_or(spec.shared.atomic_latency),
                 constant: spec.constant.hit_latency,
                 banks: self.chip.limits.shared_mem_banks,
                 bank_rule: spec.shared.banks,
@@ -60,12 +61,14 @@ impl Context {
     /// # Errors
     /// What stopped it; the report has what is known by then.
     pub fn synchronize(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
-        match self.options.policy.info().kind {
+        let result = match self.options.policy.info().kind {
             Kind::CrsStack => self.run::<CrsStack>(stop, progress),
             Kind::PdomStack => self.run::<PdomStack>(stop, progress),
             Kind::Table(_) => self.run::<Table>(stop, progress),
             Kind::Mimd => self.run::<Mimd>(stop, progress),
-        }
+        };
+        self.collect_output();
+        result.map_err(|error| self.explain(error))
     }
 
     pub(super) fn run<P: Reconvergence>(
@@ -281,6 +284,7 @@ fn check_conservation<P: Reconvergence>(engine: &mut Engine<P>) -> Result<(), Si
             place: crate::error::Place {
                 kernel: "".into(),
                 block: [0; 3],
+                thread: [0; 3],
                 warp: 0,
                 lane: 0,
                 pc: 0,

@@ -416,6 +416,7 @@ fn partition_fault(fault: &sim_memory::fault::MemoryFault, end: Cycle) -> Box<Fa
         place: Place {
             kernel: "".into(),
             block: [0; 3],
+            thread: [0; 3],
             warp: 0,
             lane: 0,
             pc: 0,

@@ -3,10 +3,11 @@
 //! accesses that never leave the SM. What must leave it becomes a [`Request`].
 
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
-use sim_memory::address_space::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use sim_memory::address_space::{Allocations, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
 use super::{Resident, Step, read_row};
+use crate::copies::Bulk;
 use crate::error::Bottom;
 use crate::grid::{Code, Kernel};
 use crate::lanes::each;
@@ -29,7 +30,7 @@ pub struct Request {
     pub addresses: [u64; 32],
     /// Store data of each lane.
     pub data: [[u8; 16]; 32],
-    /// Operands b and c of atomics.
+    /// Operands b and c of atomics; of copies the shared address and the bytes that are read.
     pub operands: [[u64; 2]; 32],
     /// Bytes each lane accesses.
     pub bytes: u32,
@@ -38,21 +39,32 @@ pub struct Request {
     pub part: u8,
     /// How many parts the access has.
     pub parts: u8,
+    /// It is part of a bulk copy: its lanes are pieces of 16 bytes.
+    pub bulk: Option<Bulk>,
 }
 
-/// Most requests of one step: one to global memory and four words of local memory.
-const MOST: usize = 5;
+/// What a null pointer and an offset of a structure come to.
+const NULL_BYTES: u64 = 4096;
+
+/// Requests of one step, bulk copies aside: one to global memory and four words of local memory.
+const USUAL: usize = 5;
 
 /// The requests of one step: a generic access may touch both spaces.
 #[derive(Clone, Debug)]
 pub struct Requests {
-    list: Box<[Request; MOST]>,
+    list: Vec<Request>,
     used: usize,
 }
 
 impl Default for Requests {
     fn default() -> Self {
-        let empty = Request {
+        Self { list: vec![Request::empty(); USUAL], used: 0 }
+    }
+}
+
+impl Request {
+    fn empty() -> Self {
+        Self {
             warp: 0,
             pc: 0,
             space: StateSpace::Global,
@@ -63,8 +75,8 @@ impl Default for Requests {
             bytes: 0,
             part: 0,
             parts: 1,
-        };
-        Self { list: Box::new(std::array::from_fn(|_| empty.clone())), used: 0 }
+            bulk: None,
+        }
     }
 }
 
@@ -82,6 +94,26 @@ impl Requests {
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.used == 0
+    }
+
+    /// None.
+    pub(super) fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    /// A new one, with what an older one left in it.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> &mut Request {
+        if self.used == self.list.len() {
+            self.list.push(Request::empty());
+        }
+        self.used += 1;
+        &mut self.list[self.used - 1]
+    }
+
+    /// The last one, which there is.
+    pub(super) fn last_mut(&mut self) -> &mut Request {
+        &mut self.list[self.used.saturating_sub(1)]
     }
 
     /// Request `i`.
@@ -190,10 +222,10 @@ pub fn write_loaded_word(
 /// The addresses of an access: each lane's own, inactive lanes at the first active one's, so that
 /// whatever holds for all 32 holds for those that take part.
 #[inline(always)]
-pub(super) fn addresses(warp: &Warp, code: &Code, op: &Op, facts: &MemoryOp, lanes: LaneMask) -> [u64; 32] {
+pub(super) fn addresses(warp: &Warp, code: &Code, op: &Op, address_64: bool, lanes: LaneMask) -> [u64; 32] {
     let mut out = if !op.src[0].is_some() {
         [op.imm as u64; 32]
-    } else if facts.address_64 {
+    } else if address_64 {
         let low = read_row(&warp.rows, &code.consts, op.src[0]);
         let high = read_row(&warp.rows, &code.consts, Row(op.src[0].0 + 1));
         each(|l| (u64::from(low[l]) | u64::from(high[l]) << 32).wrapping_add_signed(op.imm))
@@ -247,7 +279,7 @@ impl<P: Reconvergence> Resident<P> {
             self.did = step;
             return Ok(());
         }
-        let mut addresses = addresses(&self.warps[w], code, op, facts, exec);
+        let mut addresses = addresses(&self.warps[w], code, op, facts.address_64, exec);
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let mut low_bits = 0;
         for lane in 0..32 {
@@ -311,7 +343,7 @@ impl<P: Reconvergence> Resident<P> {
         if exec == 0 {
             return;
         }
-        let addresses = addresses(&self.warps[w], &kernel.code, op, facts, exec);
+        let addresses = addresses(&self.warps[w], &kernel.code, op, facts.address_64, exec);
         let allocations = &self.world.allocations;
         let (space, lanes) = match facts.space {
             StateSpace::Local => {
@@ -355,7 +387,12 @@ impl<P: Reconvergence> Resident<P> {
 
     /// Looks at each lane's address by itself.
     #[inline(never)]
-    fn in_buffers(&self, lanes: LaneMask, addresses: &[u64; 32], bytes: u64) -> Result<(), Bottom> {
+    pub(super) fn in_buffers(
+        &self,
+        lanes: LaneMask,
+        addresses: &[u64; 32],
+        bytes: u64,
+    ) -> Result<(), Bottom> {
         let allocations = &self.world.allocations;
         let mut found: Option<std::ops::Range<u64>> = None;
         for lane in Lanes(lanes) {
@@ -366,19 +403,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             match allocations.find(address, bytes) {
                 Some(allocation) => found = Some(allocation.range.clone()),
-                None => {
-                    let near = allocations.nearest(address).map_or(String::new(), |a| {
-                        format!(
-                            "; the nearest buffer is `{}` at {:#x}..{:#x}",
-                            a.name, a.range.start, a.range.end
-                        )
-                    });
-                    return Err(Bottom::new(
-                        "env-readDevice",
-                        1 << lane,
-                        format!("address {address:#x} ({bytes} bytes) lies in no buffer{near}"),
-                    ));
-                }
+                None => return Err(nowhere(allocations, lane, address, bytes)),
             }
         }
         Ok(())
@@ -418,7 +443,7 @@ impl<P: Reconvergence> Resident<P> {
     /// The warp's memory action: the addresses, data and operands of the lanes that access
     /// [warp-mem].
     #[inline(always)]
-    fn request(
+    pub(super) fn request(
         &mut self,
         code: &Code,
         w: usize,
@@ -431,8 +456,8 @@ impl<P: Reconvergence> Resident<P> {
         (part, parts): (u8, u8),
     ) {
         let warp = &self.warps[w];
-        let request = &mut self.requests.list[self.requests.used];
-        self.requests.used += 1;
+        let request = self.requests.next();
+        request.bulk = None;
         request.warp = w;
         request.pc = pc;
         request.space = space;
@@ -480,14 +505,41 @@ impl<P: Reconvergence> Resident<P> {
     }
 }
 
+/// A global address that no buffer has: what it may be instead, and what is near.
+#[cold]
+fn nowhere(allocations: &Allocations, lane: u32, address: u64, bytes: u64) -> Bottom {
+    let window = |base: u64| address.wrapping_sub(base) < WINDOW_BYTES;
+    let what = if address < NULL_BYTES {
+        format!("null pointer: address {address:#x} ({bytes} bytes) lies in no buffer")
+    } else if window(SHARED_WINDOW) || window(LOCAL_WINDOW) {
+        let space = if window(SHARED_WINDOW) { "shared" } else { "local" };
+        format!(
+            "address {address:#x} ({bytes} bytes) is a generic address of {space} memory and lies in no buffer"
+        )
+    } else {
+        format!("address {address:#x} ({bytes} bytes) lies in no buffer")
+    };
+    let near = allocations.nearest(address).filter(|_| address >= NULL_BYTES).map_or(String::new(), |a| {
+        let (start, end) = (a.range.start, a.range.end);
+        let how = match address {
+            at if at == end => "just behind the end of".to_string(),
+            at if at > end => format!("{} bytes behind the end of", at - end),
+            at if at < start => format!("{} bytes before", start - at),
+            at => format!("{} bytes over the end of", at.saturating_add(bytes) - end),
+        };
+        format!("; {how} the nearest buffer, `{}` at {start:#x}..{end:#x}", a.name)
+    });
+    Bottom::new("env-readDevice", 1 << lane, format!("{what}{near}"))
+}
+
 /// The addresses of `lanes`, the others at the first of theirs.
-fn only(addresses: &[u64; 32], lanes: LaneMask) -> [u64; 32] {
+pub(super) fn only(addresses: &[u64; 32], lanes: LaneMask) -> [u64; 32] {
     let first = addresses[(lanes.trailing_zeros() & 31) as usize];
     each(|lane| if lanes >> lane & 1 == 1 { addresses[lane] } else { first })
 }
 
 #[cold]
-fn misaligned(exec: LaneMask, addresses: &[u64; 32], bytes: u64) -> Bottom {
+pub(super) fn misaligned(exec: LaneMask, addresses: &[u64; 32], bytes: u64) -> Bottom {
     let lane = Lanes(exec).find(|&l| addresses[l as usize] & bits_below(bytes) != 0).unwrap_or_default();
     Bottom::new(
         "env-spaces",

@@ -24,6 +24,9 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         exec: LaneMask,
     ) -> Result<Step, Bottom> {
+        if let Extra::ClusterBarrier { wait, .. } = op.extra {
+            return self.cluster_barrier(split, w, wait, exec);
+        }
         let Extra::Barrier { kind, reduction } = op.extra else {
             return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
         };

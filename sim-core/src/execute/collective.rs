@@ -77,52 +77,85 @@ impl<P: Reconvergence> Resident<P> {
             return Ok(Step::Done);
         };
         let masks = read_row(&self.warps[w].rows, &code.consts, mask_row);
-        let lane = exec.trailing_zeros();
-        let wanted = masks[lane as usize];
-        if let Some(other) = Lanes(exec).find(|&l| masks[l as usize] != wanted) {
-            return Err(Bottom::new(
-                "collective",
-                1 << other,
-                "the threads that execute this together name different masks",
-            ));
-        }
-        if exec & !wanted != 0 {
-            return Err(Bottom::new(
-                "collective",
-                exec & !wanted,
-                format!("a thread executes this that the mask {wanted:#010x} does not name"),
-            ));
-        }
-        let live = wanted & self.warps[w].live();
-        if P::WHOLE_WARP && live & !exec != 0 {
-            let absent = live & !exec;
-            return Err(Bottom::new(
-                "collective",
-                absent,
-                format!(
-                    "the mask {wanted:#010x} names threads {absent:#010x} that are not active \
-                     here (active mask {mask:#010x}); below compute capability 7.0 all must be"
-                ),
-            ));
-        }
-        if live & !exec == 0 {
-            self.compute(w, op, code, live, wanted)?;
-            self.advance(split, w)?;
-            return Ok(Step::Done);
-        }
-        match self.meetings.iter_mut().find(|m| m.warp == w && m.pc == pc && m.mask == wanted) {
-            Some(meeting) => {
-                meeting.arrived |= exec;
-                meeting.splits.push(split);
+        let wanted = masks[(exec.trailing_zeros() & 31) as usize];
+        if Lanes(exec).all(|l| masks[l as usize] == wanted) {
+            self.complete_mask(w, mask, exec, wanted)?;
+            if wanted & self.warps[w].live() & !exec == 0 {
+                self.compute(w, op, code, exec, wanted)?;
+                self.advance(split, w)?;
+                return Ok(Step::Done);
             }
-            None => {
-                self.meetings.push(Meeting { warp: w, pc, mask: wanted, arrived: exec, splits: vec![split] })
+            self.meet(split, w, pc, exec, wanted);
+        } else {
+            // Groups of threads that name themselves, as tiles of a warp do.
+            let masks = *masks;
+            let mut left = exec;
+            while left != 0 {
+                let wanted = masks[(left.trailing_zeros() & 31) as usize];
+                let group = Lanes(left).filter(|&l| masks[l as usize] == wanted).fold(0, |m, l| m | 1 << l);
+                let others = wanted & exec & !group;
+                if others != 0 {
+                    return Err(Bottom::new(
+                        "collective",
+                        others,
+                        format!(
+                            "the mask {wanted:#010x} of other threads that execute this names a thread that names another mask"
+                        ),
+                    ));
+                }
+                self.complete_mask(w, mask, group, wanted)?;
+                self.meet(split, w, pc, group, wanted);
+                left &= !group;
             }
         }
         self.park(split, w);
         self.reevaluate_meetings(kernels, w)?;
         let waits = self.meetings.iter().any(|m| m.splits.contains(&split));
         Ok(if waits { Step::Parked } else { Step::Done })
+    }
+
+    /// The lanes `group` of a split, whose active mask is `active`, name the mask `wanted`: it must
+    /// name them, and where a warp runs as a whole, no thread that is elsewhere.
+    fn complete_mask(
+        &self,
+        w: usize,
+        active: LaneMask,
+        group: LaneMask,
+        wanted: LaneMask,
+    ) -> Result<(), Bottom> {
+        if group & !wanted != 0 {
+            return Err(Bottom::new(
+                "collective",
+                group & !wanted,
+                format!("a thread executes this that the mask {wanted:#010x} does not name"),
+            ));
+        }
+        let absent = wanted & self.warps[w].live() & !group;
+        if P::WHOLE_WARP && absent != 0 {
+            return Err(Bottom::new(
+                "collective",
+                absent,
+                format!(
+                    "the mask {wanted:#010x} names threads {absent:#010x} that are not active here (active \
+                     mask {active:#010x}); below compute capability 7.0 all must be"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Lanes of a split arrive where those of a mask meet.
+    fn meet(&mut self, split: SplitId, w: usize, pc: Pc, lanes: LaneMask, wanted: LaneMask) {
+        match self.meetings.iter_mut().find(|m| m.warp == w && m.pc == pc && m.mask == wanted) {
+            Some(meeting) => {
+                meeting.arrived |= lanes;
+                meeting.splits.push(split);
+            }
+            None => {
+                let splits = vec![split];
+                self.meetings.push(Meeting { warp: w, pc, mask: wanted, arrived: lanes, splits });
+            }
+        }
     }
 
     /// Ends the meetings of a warp whose lanes have all arrived or exited.
@@ -140,7 +173,10 @@ impl<P: Reconvergence> Resident<P> {
             let op = &code.program.ops[meeting.pc as usize];
             self.compute(w, op, code, meeting.arrived, meeting.mask)?;
             for &split in &meeting.splits {
-                self.resume(split);
+                // Its lanes may have named several masks.
+                if !self.meetings.iter().any(|m| m.splits.contains(&split)) {
+                    self.resume(split);
+                }
             }
         }
         Ok(())

@@ -237,6 +237,7 @@ impl<P: Reconvergence> Resident<P> {
         if over {
             self.ended.push(w);
         }
+        self.leave_cluster(w, lanes);
         self.reevaluate_barriers(kernels, block_slot);
         self.reevaluate_meetings(kernels, w)
     }

@@ -3,9 +3,12 @@
 //! what a step leaves to them (global and local accesses) is in its [`Step`].
 
 mod access;
+mod asynchronous;
 mod barriers;
+mod cluster;
 mod collective;
 mod control;
+mod mbarrier;
 mod meet;
 mod on_chip;
 mod regroup;
@@ -20,6 +23,8 @@ use sim_memory::shared::{BankLocks, BankRule};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 pub use access::{Request, Requests, extend, from_bytes, write_element, write_loaded, write_loaded_word};
+pub use asynchronous::deliver;
+pub use cluster::{CLUSTER, ClusterBarrier};
 pub use meet::Meeting;
 pub(crate) use regroup::check_split;
 
@@ -65,6 +70,8 @@ pub struct LocalLatency {
     pub shared: u32,
     /// A shared atomic without conflicts.
     pub shared_atomic: u32,
+    /// How long it locks its banks.
+    pub atomic_interval: u32,
     /// A constant-cache hit of one address.
     pub constant: u32,
     /// Banks of shared memory.
@@ -252,6 +259,7 @@ impl<P: Reconvergence> Resident<P> {
             kernel: kernel_index,
             barriers: BarrierEnv::new(self.world.barriers, granularity),
             shared: sim_memory::shared::SharedMemory::new(kernel.shared_bytes),
+            cluster: ClusterBarrier::default(),
             live_threads: x * y * z,
             live_warps: needed,
             finished_warps: 0,
@@ -401,6 +409,8 @@ impl<P: Reconvergence> Resident<P> {
             C::Load | C::Store | C::Atomic => self.access(kernel, w, pc, op, exec)?,
             C::LoadParam => self.load_param(kernel, w, op, exec)?,
             C::Hint => self.hint(kernel, w, pc, op, exec),
+            C::Copy => self.copy(code, w, pc, op, exec)?,
+            C::Mbarrier => self.mbarrier(code, w, op, exec)?,
             C::Membar => {}
             C::Clock => {
                 self.clock(w, op, exec, now);
@@ -424,7 +434,11 @@ impl<P: Reconvergence> Resident<P> {
                 return Ok(());
             }
             C::Trap if exec != 0 => {
-                let name = &code.program.info[pc as usize].text;
+                let info = &code.program.info[pc as usize];
+                if let Some(reason) = &info.unsupported {
+                    return Err(Bottom::new("trap", exec, reason.to_string()));
+                }
+                let name = &info.text;
                 let name = name.rsplit(' ').next().unwrap_or("trap");
                 return Err(Bottom::new("trap", exec, format!("the program executed `{name}`")));
             }
@@ -504,6 +518,11 @@ impl<P: Reconvergence> Resident<P> {
         crate::error::Place {
             kernel: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.name)),
             block: self.blocks.get(warp.block).and_then(Option::as_ref).map_or([0; 3], |b| b.index),
+            thread: kernel.map_or([0; 3], |k| {
+                let [x, y, _] = k.block.map(|n| n.max(1));
+                let thread = warp.index * k.warp_size + lanes.trailing_zeros() % 32;
+                [thread % x, thread / x % y, thread / x / y]
+            }),
             warp: warp.index,
             lane: lanes.trailing_zeros() % 32,
             pc,

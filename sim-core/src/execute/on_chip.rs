@@ -174,10 +174,11 @@ impl<P: Reconvergence> Resident<P> {
         let latency = if op.class == OpClass::Atomic {
             // Each lane locks its banks, runs its program and unlocks them; lanes and warps that
             // meet in a bank come one after another.
-            let held = latencies.shared_atomic;
-            let ends =
+            let held = latencies.atomic_interval;
+            let starts =
                 Lanes(lanes).map(|l| self.locks.lock(addresses[l as usize], bytes as u32, self.now, held));
-            (ends.max().unwrap_or(self.now) - self.now).min(u32::MAX.into()) as u32
+            let waited = (starts.max().unwrap_or(self.now) - self.now).min((u32::MAX / 2).into()) as u32;
+            waited + latencies.shared_atomic
         } else {
             latencies.shared
         };
@@ -259,7 +260,7 @@ impl<P: Reconvergence> Resident<P> {
                 return Ok(());
             }
         }
-        let addresses = addresses(warp, &kernel.code, op, facts, exec);
+        let addresses = addresses(warp, &kernel.code, op, facts.address_64, exec);
         let (mut distinct, mut last) = (0, None);
         for lane in Lanes(exec) {
             let at = addresses[lane as usize];
@@ -294,7 +295,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 #[cold]
-fn outside(lanes: LaneMask, addresses: &[u64; 32], bytes: u64, size: u64) -> Bottom {
+pub(super) fn outside(lanes: LaneMask, addresses: &[u64; 32], bytes: u64, size: u64) -> Bottom {
     let beyond = |&l: &u32| addresses[l as usize].checked_add(bytes).is_none_or(|end| end > size);
     let lane = Lanes(lanes).find(beyond).unwrap_or_default();
     Bottom::new(

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::Extra;
+use sim_frontend::program::{Extra, OpClass};
 use sim_memory::port::{AccessId, RegisterPort};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-use crate::execute::{extend, write_element, write_loaded, write_loaded_word};
+use crate::block::Block;
+use crate::execute::{deliver, extend, write_element, write_loaded, write_loaded_word};
 use crate::grid::{Drain, Kernel};
 use crate::warp::Warp;
 
@@ -56,6 +57,13 @@ pub struct Accesses {
     free_groups: Vec<u32>,
 }
 
+impl InFlight {
+    /// Lanes it is not over for.
+    fn open(&self) -> LaneMask {
+        self.blocked | self.pending
+    }
+}
+
 impl Accesses {
     /// Registers an access; ids are reused.
     pub fn begin(&mut self, entry: InFlight) -> AccessId {
@@ -88,7 +96,7 @@ impl Accesses {
 
     /// True if an access issued before `since` is in flight.
     pub fn any_older(&self, since: Cycle) -> bool {
-        self.entries.iter().any(|entry| entry.blocked | entry.pending != 0 && entry.issued < since)
+        self.entries.iter().any(|entry| entry.open() != 0 && entry.issued < since)
     }
 
     /// An access by id.
@@ -98,7 +106,7 @@ impl Accesses {
 
     fn close_if_done(&mut self, id: AccessId) {
         let entry = &self.entries[id as usize];
-        if entry.blocked | entry.pending == 0 {
+        if entry.open() == 0 {
             self.free.push(id);
         }
     }
@@ -109,10 +117,16 @@ impl Accesses {
 pub struct Port<'a> {
     /// Warps of the SM.
     pub warps: &'a mut [Warp],
+    /// Blocks of the SM.
+    pub blocks: &'a mut [Option<Block>],
     /// Its kernels.
     pub kernels: &'a [Arc<Kernel>],
     /// Accesses in flight.
     pub accesses: &'a mut Accesses,
+    /// Changes of shared memory.
+    pub changes: &'a mut u64,
+    /// Warps whose copies have arrived.
+    pub copied: &'a mut Vec<usize>,
     /// Warps some of whose lanes may go on.
     pub woken: &'a mut Vec<usize>,
     /// Counters.
@@ -125,6 +139,40 @@ impl Port<'_> {
             self.woken.push(warp);
         }
     }
+
+    /// Bytes of asynchronous copies go to shared memory.
+    #[cold]
+    fn deliver(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &[u8; 128], bytes: usize) {
+        let entry = &self.accesses.entries[access as usize];
+        let warp = &self.warps[entry.warp];
+        let copy = warp.copies.as_ref().and_then(|copies| copies.of(access));
+        let (Some(copy), Some(block)) = (copy, self.blocks[warp.block].as_mut()) else { return };
+        for lane in crate::reconvergence::Lanes(lanes) {
+            let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
+            if let Some(found) = data.get(at..at + bytes) {
+                *self.changes += u64::from(deliver(block, copy.to[lane as usize], found));
+            }
+        }
+    }
+
+    /// True if the access is a copy, some of whose lanes it is over for then.
+    #[inline]
+    fn copied(&mut self, w: usize, pc: u32, access: AccessId, lanes: LaneMask) -> bool {
+        let warp = &mut self.warps[w];
+        let copy = self.kernels[warp.kernel].code.hot[pc as usize].class == OpClass::Copy;
+        if copy {
+            warp.copies_mut().arrived(access, lanes);
+            if self.accesses.entries[access as usize].open() == 0 {
+                warp.copies_mut().end(access);
+            }
+            if self.copied.last() != Some(&w) {
+                self.copied.push(w);
+            }
+            self.accesses.close_if_done(access);
+            self.wake(w);
+        }
+        copy
+    }
 }
 
 impl RegisterPort for Port<'_> {
@@ -133,7 +181,13 @@ impl RegisterPort for Port<'_> {
         let Some(entry) = self.accesses.entries.get(access as usize) else { return };
         let warp = &mut self.warps[entry.warp];
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
-        let Extra::Memory(facts) = op.extra else { return };
+        let Extra::Memory(facts) = op.extra else {
+            if let Some(facts) = op.extra.access() {
+                let bytes = facts.element_bytes.into();
+                self.deliver(access, lanes, line, data, bytes);
+            }
+            return;
+        };
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
         if entry.parts > 1 {
             for lane in crate::reconvergence::Lanes(lanes) {
@@ -186,6 +240,9 @@ impl RegisterPort for Port<'_> {
         debug_assert_eq!(lanes & !entry.blocked, 0, "registers are released once");
         entry.blocked &= !lanes;
         let (w, pc, group, done) = (entry.warp, entry.pc, entry.group, entry.blocked == 0);
+        if self.copied(w, pc, access, lanes) {
+            return;
+        }
         let warp = &mut self.warps[w];
         warp.outstanding.end_block(lanes);
         let hot = &self.kernels[warp.kernel].code.hot[pc as usize];
@@ -213,6 +270,9 @@ impl RegisterPort for Port<'_> {
             self.stats.access_latency += now - entry.issued;
         }
         let (w, pc) = (entry.warp, entry.pc);
+        if self.copied(w, pc, access, 0) {
+            return;
+        }
         let warp = &mut self.warps[w];
         warp.outstanding.end_device(lanes);
         if self.kernels[warp.kernel].code.hot[pc as usize].drain == Drain::Volatile {

@@ -37,6 +37,10 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
         Drain::Block => warp.outstanding.any(mask, false),
         Drain::Device => warp.outstanding.any(mask, true),
         Drain::Volatile => warp.outstanding.any_volatile(mask),
+        Drain::Group(newest) => {
+            warp.copies.as_ref().is_some_and(|copies| copies.waits_for_group(mask, newest.into()))
+        }
+        Drain::Copies => warp.copies.as_ref().is_some_and(|copies| copies.waits_for_all(mask)),
     };
     if drains {
         return Next::Drain;
@@ -401,7 +405,7 @@ impl<P: Reconvergence> Sm<P> {
         if !state.resident {
             return;
         }
-        if state.outstanding.total != 0 {
+        if !state.drained() {
             if !self.finishing.contains(&warp) {
                 self.account_until(now);
                 self.finishing.push(warp);
@@ -438,11 +442,15 @@ impl<P: Reconvergence> Sm<P> {
             let warp = &mut self.resident.warps[w];
             let code = &self.resident.kernels[warp.kernel].code;
             let op = &code.program.ops[pc as usize];
-            let Extra::Memory(facts) = &op.extra else { continue };
+            let Some(facts) = op.extra.access() else { continue };
             let lanes = request.lanes;
             let hot = &code.hot[pc as usize];
-            warp.board.block(hot.blocking(), lanes);
-            warp.outstanding.begin(lanes);
+            let copies = op.class == OpClass::Copy;
+            if !copies {
+                // Barriers and fences do not wait for asynchronous copies.
+                warp.board.block(hot.blocking(), lanes);
+                warp.outstanding.begin(lanes);
+            }
             if hot.drain == Drain::Volatile {
                 warp.outstanding.begin_volatile(lanes);
             }
@@ -468,6 +476,9 @@ impl<P: Reconvergence> Sm<P> {
                 parts: request.parts,
                 group: if request.parts > 1 { group } else { ALONE },
             });
+            if copies {
+                warp.copies_mut().begin(id, lanes, request.operands, request.bulk);
+            }
             let kind = match (op.class, facts.atomic) {
                 (OpClass::Store, _) => AccessKind::Store,
                 (OpClass::Hint, _) => match facts.hint {
@@ -494,7 +505,10 @@ impl<P: Reconvergence> Sm<P> {
             };
             let mut port = Port {
                 warps: &mut self.resident.warps,
+                blocks: &mut self.resident.blocks,
                 kernels: &self.resident.kernels,
+                changes: &mut self.resident.changes,
+                copied: &mut self.copied,
                 accesses: &mut self.accesses,
                 woken: &mut self.woken,
                 stats: &mut self.stats,
@@ -505,6 +519,7 @@ impl<P: Reconvergence> Sm<P> {
             }
         }
         if !self.woken.is_empty() {
+            self.arrive_after_copies()?;
             self.wake_waiting(now)?;
         }
         Ok(())

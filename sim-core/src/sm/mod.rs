@@ -149,6 +149,8 @@ pub struct Sm<P> {
     next: Option<Cycle>,
     inbox: VecDeque<(Cycle, SmMessage)>,
     woken: Vec<usize>,
+    /// Warps whose asynchronous copies have arrived.
+    copied: Vec<usize>,
     woken_bits: Vec<u64>,
     touched: Vec<SplitId>,
     done: Vec<BlockDone>,
@@ -214,6 +216,7 @@ impl<P: Reconvergence> Sm<P> {
             next: None,
             inbox: VecDeque::new(),
             woken: Vec::new(),
+            copied: Vec::new(),
             woken_bits: vec![0; words * schedulers],
             touched: Vec::new(),
             done: Vec::new(),
@@ -471,7 +474,10 @@ impl<P: Reconvergence> Sm<P> {
     fn advance_memory(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
         let mut port = Port {
             warps: &mut self.resident.warps,
+            blocks: &mut self.resident.blocks,
             kernels: &self.resident.kernels,
+            changes: &mut self.resident.changes,
+            copied: &mut self.copied,
             accesses: &mut self.accesses,
             woken: &mut self.woken,
             stats: &mut self.stats,
@@ -480,7 +486,18 @@ impl<P: Reconvergence> Sm<P> {
         if let Err(fault) = result {
             return Err(self.memory_fault(&fault));
         }
+        self.arrive_after_copies()?;
         self.wake_waiting(now)
+    }
+
+    /// Arrivals at mbarrier objects of warps whose copies have arrived.
+    fn arrive_after_copies(&mut self) -> Result<(), Box<Fault>> {
+        while let Some(w) = self.copied.pop() {
+            if let Err((pc, bottom)) = self.resident.arrivals_due(w) {
+                return Err(self.fault(w, pc, &bottom));
+            }
+        }
+        Ok(())
     }
 
     /// Looks again at the warps whose accesses got on.

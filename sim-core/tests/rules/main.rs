@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod asynchronous;
 mod contract;
 mod hierarchy;
 mod hints;
@@ -11,5 +12,6 @@ mod liveness;
 mod machine;
 mod newer;
 mod random_programs;
+mod runtime;
 mod threads;
 mod workers;

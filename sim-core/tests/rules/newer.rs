@@ -113,3 +113,35 @@ fn a_breakpoint_without_a_debugger_is_a_fault() {
         "{error}"
     );
 }
+
+#[test]
+fn threads_allocate_stack_of_their_own() {
+    // Fills what it allocated, calls a function that does the same and gives it back, sums up.
+    let functions = ".func (.param .b32 r) fill(.param .b32 x)\n{\n.reg .u32 %a, %p;\nld.param.u32 %a, [x];\n\
+        alloca.u32 %p, 64, 16;\nst.local.u32 [%p+60], %a;\nld.local.u32 %a, [%p+60];\nadd.u32 %a, %a, 1;\n\
+        st.param.b32 [r], %a;\nret;\n}\n";
+    let body = ".param .b32 y;\n.param .b32 z;\n.reg .u64 %bytes, %at, %old;\n.reg .u32 %k;\n\
+        add.u32 %a, %t, 1;\nmul.wide.u32 %bytes, %a, 4;\nalloca.u64 %at, %bytes, 32;\nand.b64 %w, %at, 31;\ncvt.u32.u64 %r, %w;\n\
+        mov.u32 %k, 0;\nmov.u64 %x, %at;\nFILL:\nst.local.u32 [%x], %k;\nadd.u64 %x, %x, 4;\nadd.u32 %k, %k, 1;\n\
+        setp.le.u32 %p, %k, %t;\n@%p bra FILL;\n\
+        mov.u32 %k, 0;\nCALLS:\nst.param.b32 [y], %k;\ncall (z), fill, (y);\nld.param.b32 %k, [z];\nsetp.lt.u32 %p, %k, 40;\n@%p bra CALLS;\n\
+        stacksave.u64 %old;\nmov.u32 %c, 0;\nLOOP:\nalloca.u64 %w, 256;\nst.local.u32 [%w], %c;\nstackrestore.u64 %old;\n\
+        add.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, 40;\n@%p bra LOOP;\n\
+        mov.u32 %k, 0;\nmov.u64 %x, %at;\nSUM:\nld.local.u32 %b, [%x];\nadd.u32 %r, %r, %b;\nadd.u64 %x, %x, 4;\nadd.u32 %k, %k, 1;\n\
+        setp.le.u32 %p, %k, %t;\n@%p bra SUM;\n";
+    let expected: Vec<u32> = (0..32).map(|t| t * (t + 1) / 2).collect();
+    for policy in ["crs_stack", "convergence_barriers", "mimd"] {
+        assert_eq!(words(functions, body, policy)[..32], expected, "{policy}");
+    }
+    // Lane 5 asks for more than there is, the others for nothing.
+    let body = "setp.eq.u32 %p, %t, 5;\n@%p alloca.u32 %a, 100000;\nmov.u32 %r, 0;\n";
+    let device = device_with(chip(|_| {}), "crs_stack", |o| Options { allow_newer_isa: true, ..o });
+    let text = module("", body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90");
+    let mut run = Run::new(device, &text, false, 64);
+    run.launch(1, 32, false).expect("it fits");
+    let error = run.wait().expect_err("too much").to_string();
+    assert!(
+        error.contains("more than is left of the stack of 8192 bytes") && error.contains("lane 5"),
+        "{error}"
+    );
+}

@@ -5,8 +5,8 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, St
 use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::{Entry, Root};
 use crate::form::{
-    Accuracy, BarrierKind, BoolOp, CmpOp, FloatTest, Form, Half, Modifiers, PrmtMode, Reduction, Rounding,
-    ShflMode, VideoSecondary, VoteMode,
+    Accuracy, BarrierKind, BoolOp, CmpOp, CopyStep, FloatTest, Form, Half, MbarrierStep, Modifiers, PrmtMode,
+    Reduction, Rounding, ShflMode, VideoSecondary, VoteMode,
 };
 use crate::ptx::parser::scalar_type;
 
@@ -109,7 +109,7 @@ pub fn word_target(root: Root, word: &str) -> u32 {
         "L2::cache_hint" | "L2::256B" => 80,
         "L2::64B" | "L2::128B" => 75,
         "weak" | "relaxed" | "acquire" | "release" | "acq_rel" if memory => 70,
-        "cluster" if memory || root == Root::Fence => 90,
+        "cluster" if memory || matches!(root, Root::Fence | Root::Mbarrier) => 90,
         "cta" | "gpu" | "sys" if matches!(root, Root::Atom | Root::Red) => 60,
         "param" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
         _ => 0,
@@ -271,6 +271,43 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             _ => {}
         }
     }
+    if root == Root::Cp {
+        match word {
+            "async" => return m.copy = Some(CopyStep::Copy),
+            "commit_group" => return m.copy = Some(CopyStep::CommitGroup),
+            "wait_group" => return m.copy = Some(CopyStep::WaitGroup(0)),
+            "wait_all" => return m.copy = Some(CopyStep::WaitAll),
+            "arrive" => return m.copy = Some(CopyStep::Arrive),
+            "noinc" => return m.no_inc = true,
+            "bulk" => return m.copy = Some(CopyStep::Bulk),
+            _ => {}
+        }
+    }
+    if root == Root::Mbarrier {
+        match word {
+            "init" => return m.mbarrier = Some(MbarrierStep::Init),
+            "inval" => return m.mbarrier = Some(MbarrierStep::Inval),
+            "arrive" => return m.mbarrier = Some(MbarrierStep::Arrive),
+            "arrive_drop" => return m.mbarrier = Some(MbarrierStep::ArriveDrop),
+            "test_wait" => return m.mbarrier = Some(MbarrierStep::TestWait),
+            "try_wait" => return m.mbarrier = Some(MbarrierStep::TryWait),
+            "pending_count" => return m.mbarrier = Some(MbarrierStep::PendingCount),
+            "complete_tx" => return m.mbarrier = Some(MbarrierStep::CompleteTx),
+            // Beside an arrival, or by itself.
+            "expect_tx" if m.mbarrier.is_some() => return m.expect_tx = true,
+            "expect_tx" => return m.mbarrier = Some(MbarrierStep::ExpectTx),
+            "noComplete" => return m.no_complete = true,
+            "parity" => return m.parity = true,
+            _ => {}
+        }
+    }
+    if root == Root::Barrier && m.scope == Some(Scope::Cluster) {
+        match word {
+            "arrive" => return m.cluster_wait = Some(false),
+            "wait" => return m.cluster_wait = Some(true),
+            _ => {}
+        }
+    }
     let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red | Root::Prefetch);
     match word {
         "rn" => m.rounding = Some(Rounding::Rn),
@@ -328,6 +365,7 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "const" => m.space = Some(StateSpace::Const),
         "global" => m.space = Some(StateSpace::Global),
         "local" => m.space = Some(StateSpace::Local),
+        "shared::cluster" => (m.space, m.shared_cluster) = (Some(StateSpace::Shared), true),
         "shared" | "shared::cta" => m.space = Some(StateSpace::Shared),
         "param" | "param::entry" | "param::func" => m.space = Some(StateSpace::Param),
         // Which level a hint is about.

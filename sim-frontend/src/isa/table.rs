@@ -235,7 +235,7 @@ isa! {
     Discard "discard" LoadStore 80 "Drops a line." ["[global] {L2} -> m e:u32"];
     Createpolicy "createpolicy" Alu 80 "Makes a cache policy." [
         "{fractional} {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d (a:f32)", "{cvt} {L2} {b64} -> d a",
-        "~ {range} [global] {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> *",
+        "{range} [global] {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d m a:u32 b:u32",
     ];
     Atom "atom" LoadStore 11 "Reads, computes and writes in one step." [
         "[$ordering] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
@@ -267,13 +267,23 @@ isa! {
         "~@90 <proxy async tensormap::generic async::generic acquire release sync_restrict::shared::cta sync_restrict::shared::cluster $scope> -> *",
     ];
     Cp "cp" LoadStore 80 "Copies asynchronously." [
-        "~ {async} {ca cg} {$shared} {global} [L2::cache_hint] [$prefetch] -> *", "~ {async} {commit_group} -> ", "~ {async} {wait_group} -> *", "~ {async} {wait_all} -> ",
-        "~ {async} {mbarrier} {arrive} [noinc] [$shared] {b64} -> *",
+        "{async} {ca cg} {$shared} {global} [L2::cache_hint] [$prefetch] -> m m i (a:u32) (e:b64)",
+        "{async} {commit_group} -> ", "{async} {wait_group} -> i", "{async} {wait_all} -> ", "{async} {mbarrier} {arrive} [noinc] [$shared] {b64} -> m",
+        "@90 {async} {bulk} {shared::cta shared::cluster} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m m a:u32 m (e:b64)",
         "~@90 {async reduce prefetch} <async bulk tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
     ];
     Mbarrier "mbarrier" LoadStore 80 "Barrier objects in memory." [
-        "~ {init inval pending_count} [$shared] {b64} -> *", "~ {arrive arrive_drop} [noComplete expect_tx] [relaxed release] [cta cluster] [shared shared::cta shared::cluster] {b64} -> *",
-        "~ {test_wait try_wait} [parity] [relaxed acquire] [cta cluster] [$shared] {b64} -> *", "~@90 {expect_tx complete_tx} [relaxed] [cta cluster] [shared shared::cta shared::cluster] {b64} -> *",
+        "{init} [$shared] {b64} -> m a:u32", "{inval} [$shared] {b64} -> m", "{pending_count} {b64} -> d:b32 a",
+        "{arrive arrive_drop} [$shared] {b64} -> d m (a:u32)", "{arrive arrive_drop} {release} {cta cluster} [$shared] {b64} -> d m (a:u32)", "@90 {arrive arrive_drop} {relaxed} {cta cluster} [$shared] {b64} -> d m (a:u32)",
+        "{arrive arrive_drop} {noComplete} [$shared] {b64} -> d m a:u32", "{arrive arrive_drop} {noComplete} {release} {cta} [$shared] {b64} -> d m a:u32",
+        "@90 {arrive arrive_drop} {expect_tx} [$shared] {b64} -> d m a:u32", "@90 {arrive arrive_drop} {expect_tx} {relaxed release} {cta cluster} [$shared] {b64} -> d m a:u32",
+        "@90 {arrive arrive_drop} {shared::cluster} {b64} -> d m (a:u32)", "@90 {arrive arrive_drop} {relaxed release} {cta cluster} {shared::cluster} {b64} -> d m (a:u32)",
+        "@90 {arrive arrive_drop} {expect_tx} {shared::cluster} {b64} -> d m a:u32", "@90 {arrive arrive_drop} {expect_tx} {relaxed release} {cta cluster} {shared::cluster} {b64} -> d m a:u32",
+        "{test_wait} [$shared] {b64} -> q m a", "{test_wait} {acquire} {cta cluster} [$shared] {b64} -> q m a", "@90 {test_wait} {relaxed} {cta cluster} [$shared] {b64} -> q m a",
+        "{test_wait} {parity} [$shared] {b64} -> q m a:u32", "{test_wait} {parity} {acquire} {cta cluster} [$shared] {b64} -> q m a:u32", "@90 {test_wait} {parity} {relaxed} {cta cluster} [$shared] {b64} -> q m a:u32",
+        "@90 {try_wait} [$shared] {b64} -> q m a (b:u32)", "@90 {try_wait} {acquire} {cta cluster} [$shared] {b64} -> q m a (b:u32)", "@90 {try_wait} {relaxed} {cta cluster} [$shared] {b64} -> q m a (b:u32)",
+        "@90 {try_wait} {parity} [$shared] {b64} -> q m a:u32 (b:u32)", "@90 {try_wait} {parity} {acquire} {cta cluster} [$shared] {b64} -> q m a:u32 (b:u32)", "@90 {try_wait} {parity} {relaxed} {cta cluster} [$shared] {b64} -> q m a:u32 (b:u32)",
+        "@90 {expect_tx complete_tx} [shared shared::cta shared::cluster] {b64} -> m a:u32", "@90 {expect_tx complete_tx} {relaxed} {cta cluster} [shared shared::cta shared::cluster] {b64} -> m a:u32",
     ];
     Mapa "mapa" Alu 90 "Maps a shared address to another block of the cluster." ["~ [shared::cluster] {u32 u64} -> *"];
     Getctarank "getctarank" Alu 90 "The rank of the block that owns an address: 0, where each block is a cluster." ["[shared::cluster] {u32 u64} -> d:u32 a"];
@@ -333,7 +343,7 @@ isa! {
     Barrier "barrier" Control 30 "A barrier of the thread block." [
         "[cta] {sync} [aligned] -> a:u32 (b:u32)", "[cta] {arrive} [aligned] -> a:u32 b:u32",
         "[cta] {red} {popc} [aligned] {u32} -> d a:u32 (b:u32) p", "[cta] {red} {and or} [aligned] {pred} -> q a:u32 (b:u32) p",
-        "~@90 {cluster} {arrive wait} [release relaxed acquire] [aligned] -> ",
+        "@90 {cluster} {arrive} [release relaxed] [aligned] -> ", "@90 {cluster} {wait} [acquire] [aligned] -> ",
     ];
     Nanosleep "nanosleep" Control 70 "Sleeps." ["{u32} -> a"];
     Trap "trap" Control 10 "Stops the program with a fault." [" -> "];
@@ -342,9 +352,9 @@ isa! {
     Griddepcontrol "griddepcontrol" Control 90 "Controls dependent grids, which begin when the one before has ended." ["{launch_dependents wait} -> "];
     Setmaxnreg "setmaxnreg" Control 90 "Changes the register count." ["{inc dec} {sync} {aligned} {u32} -> i"];
     Clusterlaunchcontrol "clusterlaunchcontrol" Control 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid v4 x y z pred b32 b128> -> *"];
-    Alloca "alloca" Alu 52 "Allocates stack." ["~ {u32 u64} -> *"];
-    Stacksave "stacksave" Alu 52 "Saves the stack pointer." ["~ {u32 u64} -> *"];
-    Stackrestore "stackrestore" Alu 52 "Restores the stack pointer." ["~ {u32 u64} -> *"];
+    Alloca "alloca" Alu 52 "Allocates stack." ["{u32 u64} -> d a (i)"];
+    Stacksave "stacksave" Alu 52 "Saves the stack pointer." ["{u32 u64} -> d"];
+    Stackrestore "stackrestore" Alu 52 "Restores the stack pointer." ["{u32 u64} -> a"];
     // The instructions that transformation 6 injects; the papers write them.
     Ssy "ssy" Control 10 "Pushes a sync token." [" -> L"] papers;
     Sync "sync" Control 10 "Pops a token." [" -> "] papers;

@@ -16,6 +16,7 @@ use crate::lower::linear_scan::{Assignment, assign};
 use crate::lower::stack_consistency;
 use crate::lower::tf3_stack::{layout, preserve_registers};
 use crate::lower::tf6_control_flow::{Emitted, inject};
+use crate::lower::translate::stack::MOST_ALIGN;
 use crate::lower::translate::{Context, Symbol, translate};
 use crate::program::{ControlFlow, OpClass, ParamInfo, Program, SpecialRegister};
 use crate::ptx::ast::{Function, Init, Module as Ast, OperandKind, Statement, Storage, Variable};
@@ -36,6 +37,7 @@ pub(super) fn check(source: &Source, ast: &Ast<'_>) -> Vec<Diagnostic> {
         shared: &shared,
         saved: 0,
         calls: true,
+        stack_bytes: 0,
         texts: false,
         forms: RefCell::default(),
     };
@@ -208,12 +210,13 @@ pub(super) fn program(
     mut symbols: FxHashMap<String, Symbol>,
     flow: ControlFlow,
     stack_bytes: u32,
+    saves: bool,
 ) -> Result<Arc<Program>, Vec<Diagnostic>> {
     symbols.extend(function_symbols(ast));
     let shared = shared_layout(ast, entry, &mut symbols);
     let calls = has_calls(ast.functions[entry].body.as_deref().unwrap_or_default());
     let mut saved = 0;
-    let (functions, recursive) = loop {
+    let (functions, recursive, saves) = loop {
         let cx = Context {
             source,
             module: ast,
@@ -221,6 +224,7 @@ pub(super) fn program(
             shared: &shared.offsets,
             saved,
             calls,
+            stack_bytes: stack_bytes.next_multiple_of(MOST_ALIGN as u32),
             texts: true,
             forms: RefCell::default(),
         };
@@ -242,8 +246,8 @@ pub(super) fn program(
             functions.push((f, func));
         }
         let recursive = indirect || is_cyclic(&functions);
-        if !recursive {
-            break (functions, false);
+        if !recursive && !saves {
+            break (callers_first(functions), false, false);
         }
         // Registers live across calls are saved; the frames must have room for them.
         let mut most = 0;
@@ -252,12 +256,13 @@ pub(super) fn program(
             most = most.max(preserve_registers(func, at));
         }
         if most <= saved {
-            break (functions, true);
+            break (functions, recursive, true);
         }
         saved = most;
     };
     let mut notes = Vec::new();
-    let bases = register_bases(&functions, recursive, calls);
+    let bases = register_bases(&functions, saves, calls);
+    let allocates = functions.iter().any(|(_, func)| func.taken.is_some());
     let mut plain = Vec::new();
     let mut injected = Vec::new();
     let mut max_tokens = 0;
@@ -265,7 +270,7 @@ pub(super) fn program(
     for ((f, func), callers) in functions.iter().zip(&bases) {
         let start_row = callers.iter().filter_map(|c| next_row.get(c)).copied().max().unwrap_or(0);
         let start_pred = callers.iter().filter_map(|c| next_pred.get(c)).copied().max().unwrap_or(0);
-        let first_row: u16 = if calls { 2u16.max(start_row) } else { 0 };
+        let first_row: u16 = if calls || allocates { 2u16.max(start_row) } else { 0 };
         let mut assignment = assign(func, first_row.next_multiple_of(2), start_pred).map_err(|_| {
             vec![Diagnostic::error(
                 "registers",
@@ -274,6 +279,9 @@ pub(super) fn program(
         })?;
         if let Some(base) = func.stack_base {
             assignment.place[base as usize] = Some(0);
+        }
+        if let Some(taken) = func.taken {
+            assignment.place[taken as usize] = Some(1);
         }
         let uniform = uniform_branches(func);
         let emitted = inject(func, &uniform);
@@ -302,7 +310,11 @@ pub(super) fn program(
         injected.push(Ready { func: shared, assignment, emitted });
     }
     let numbers: Vec<usize> = functions.iter().map(|(f, _)| *f).collect();
-    let local_bytes = if recursive { stack_bytes } else { frame_need(&functions, 0) };
+    let mut local_bytes = if recursive { stack_bytes } else { frame_need(&functions, 0) };
+    if allocates {
+        let align = MOST_ALIGN as u32;
+        local_bytes = local_bytes.next_multiple_of(align).saturating_add(stack_bytes.next_multiple_of(align));
+    }
     let (param_list, param_bytes) = params(&ast.functions[entry]);
     let facts = encode::Facts {
         source,
@@ -348,20 +360,34 @@ fn is_cyclic(functions: &[(usize, Func)]) -> bool {
 }
 
 /// For each function, the functions whose registers it must leave alone: none where calls save
-/// registers, else its callers, which come before it.
-fn register_bases(functions: &[(usize, Func)], recursive: bool, calls: bool) -> Vec<Vec<usize>> {
-    functions
-        .iter()
-        .enumerate()
-        .map(|(i, (f, _))| {
-            if recursive || !calls || i == 0 {
-                return Vec::new();
-            }
-            // All functions translated earlier: a superset of the callers that keeps this simple
-            // to see through; programs have few functions that are not inlined.
-            functions[..i].iter().map(|(g, _)| *g).filter(|g| g != f).collect()
-        })
-        .collect()
+/// registers, else those that call it, which come before it.
+fn register_bases(functions: &[(usize, Func)], saves: bool, calls: bool) -> Vec<Vec<usize>> {
+    let calls_of: Vec<BTreeSet<usize>> = functions.iter().map(|(_, func)| callees(func).0).collect();
+    let callers = |f: usize| -> Vec<usize> {
+        functions
+            .iter()
+            .zip(&calls_of)
+            .filter(|(_, calls)| calls.contains(&f))
+            .map(|((g, _), _)| *g)
+            .collect()
+    };
+    functions.iter().map(|(f, _)| if saves || !calls { Vec::new() } else { callers(*f) }).collect()
+}
+
+/// Callers before the functions they call, which do not recur; the entry stays first.
+fn callers_first(functions: Vec<(usize, Func)>) -> Vec<(usize, Func)> {
+    let mut left: Vec<Option<(usize, Func)>> = functions.into_iter().map(Some).collect();
+    let mut out = Vec::with_capacity(left.len());
+    while out.len() < left.len() {
+        let called: BTreeSet<usize> = left.iter().flatten().flat_map(|(_, func)| callees(func).0).collect();
+        let free = |slot: &Option<(usize, Func)>| slot.as_ref().is_some_and(|(f, _)| !called.contains(f));
+        match left.iter_mut().find(|slot| free(slot)).and_then(Option::take) {
+            Some(next) => out.push(next),
+            // A cycle, which there is none of here.
+            None => out.extend(left.iter_mut().filter_map(Option::take)),
+        }
+    }
+    out
 }
 
 fn frame_need(functions: &[(usize, Func)], index: usize) -> u32 {

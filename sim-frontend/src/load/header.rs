@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 use crate::ptx::ast::{Function, Module, Storage, Variable};
 
 /// Newest PTX ISA whose additions the table knows.
-const NEWEST_VERSION: (u32, u32) = (9, 1);
+const NEWEST_VERSION: (u32, u32) = (9, 5);
 
 /// Architectures that `.target` may name (PTX ISA "PTX Module Directives: .target").
 const TARGETS: [&str; 41] = [

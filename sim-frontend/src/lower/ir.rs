@@ -138,6 +138,8 @@ pub struct Func {
     pub frame_bytes: u32,
     /// The register that holds the base of the stack frame, if it has one.
     pub stack_base: Option<Reg>,
+    /// The register that counts the bytes of `alloca`, if the function has one.
+    pub taken: Option<Reg>,
     /// The register of the carry.
     pub carry: Option<Reg>,
     /// Written in the papers' dialect with its own control-flow instructions.

@@ -123,7 +123,8 @@ pub fn preserve_registers(func: &mut Func, offset: u32) -> u32 {
                 step_back(&mut live, inst);
                 continue;
             }
-            let saved: Vec<Reg> = live.iter().filter(|r| Some(*r) != func.stack_base).collect();
+            let saved: Vec<Reg> =
+                live.iter().filter(|r| Some(*r) != func.stack_base && Some(*r) != func.taken).collect();
             let mut at = offset;
             let (mut before, mut after) = (Vec::new(), Vec::new());
             for reg in saved {

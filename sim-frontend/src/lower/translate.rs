@@ -2,10 +2,12 @@
 //! operands checked (1), constants folded (2), calls and frames made explicit (3), accesses
 //! sized (4), ends explicit (5).
 
+mod asynchronous;
 mod call;
 mod instruction;
 mod memory;
 mod operand;
+pub(crate) mod stack;
 
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -46,6 +48,8 @@ pub struct Context<'m, 'a> {
     pub saved: u32,
     /// Functions exist that can be called: frames move.
     pub calls: bool,
+    /// Bytes of each thread's local memory that `alloca` gives out.
+    pub stack_bytes: u32,
     /// Instructions keep their text; the check of a module does without.
     pub texts: bool,
     /// What opcodes of the text resolve to.
@@ -118,6 +122,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
             regs: Vec::new(),
             frame_bytes: 0,
             stack_base: None,
+            taken: None,
             carry: None,
             injected_by_hand: false,
         },
@@ -146,6 +151,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
     if !t.ended {
         t.end_implicitly();
     }
+    t.give_back();
     if !t.errors.is_empty() {
         return Err(t.errors);
     }
@@ -544,7 +550,7 @@ impl<'m, 'a> Translator<'m, 'a> {
             imm: 0,
             extra: crate::program::Extra::None,
             callee: super::ir::Callee::None,
-            line: self.cx.source.line(span.start),
+            line: self.cx.source.user_line(span.start),
             text: Arc::clone(&self.no_text),
             loc: self.loc,
             min_sm: 10,

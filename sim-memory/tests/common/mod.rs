@@ -54,7 +54,12 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
             reply_bytes_per_cycle: 32,
             header_bytes: 8,
         },
-        shared: SharedSpec { latency: 5, atomic_latency: 10, banks: Default::default() },
+        shared: SharedSpec {
+            latency: 5,
+            atomic_latency: 10,
+            atomic_interval: None,
+            banks: Default::default(),
+        },
         constant: ConstantSpec { hit_latency: 5 },
         dram: DramSpec {
             banks: 4,

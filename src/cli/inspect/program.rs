@@ -42,7 +42,9 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<String, Vec<Diagnostic>> {
     let mut out = String::new();
     for entry in entries {
         // Any addresses do: nothing runs.
-        let program = module.program(entry, &|_| Some(0), ControlFlow::Injected, STACK_BYTES)?;
+        let registers = chip.limits.max_reg_size;
+        let program =
+            module.program_within(entry, &|_| Some(0), ControlFlow::Injected, STACK_BYTES, registers)?;
         let plain = program.base.as_deref().unwrap_or(&program);
         let graphs: Vec<FunctionGraph> =
             (0..plain.functions.len()).map(|f| FunctionGraph::new(plain, f)).collect();

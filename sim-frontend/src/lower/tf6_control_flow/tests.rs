@@ -55,6 +55,7 @@ fn func(shape: &[(u8, usize, usize)]) -> Func {
         regs: vec![Width::Pred; n],
         frame_bytes: 0,
         stack_base: None,
+        taken: None,
         carry: None,
         injected_by_hand: false,
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sim_memory::vocabulary::{ScalarType, Scope};
+use sim_memory::vocabulary::{ScalarType, Scope, Semantics};
 
 use super::Translator;
 use super::operand::special;
@@ -22,6 +22,10 @@ impl<'a> Translator<'_, 'a> {
         let mut inst = self.blank_like(ast.span);
         if self.cx.texts {
             inst.text = Arc::from(print::instruction(ast));
+            if self.cx.source.user_line(ast.span.start) == 0 {
+                // Of the device runtime, whose lines nobody sees.
+                inst.text = Arc::from(format!("{}: {}", self.func.name, inst.text));
+            }
         }
         if let Some(guard) = ast.guard {
             inst.guard = self.predicate_named(guard.name, guard.negated, guard.span);
@@ -73,6 +77,9 @@ impl<'a> Translator<'_, 'a> {
             | Root::Prefetchu
             | Root::Discard
             | Root::Applypriority => self.memory(inst, ast, resolved.operands),
+            Root::Alloca | Root::Stacksave | Root::Stackrestore => self.dynamic_stack(inst, ast),
+            Root::Cp => self.asynchronous(inst, ast),
+            Root::Mbarrier => self.mbarrier(inst, ast),
             Root::Mov => self.mov(inst, ast),
             Root::Ssy | Root::PreBrk | Root::PreRet => {
                 self.func.injected_by_hand = true;
@@ -415,6 +422,10 @@ impl<'a> Translator<'_, 'a> {
                     }
                     s += 1;
                 }
+                Shape::Address => {
+                    inst.src[s] = self.address(operand).map_or(Operand::None, |address| address.base);
+                    s += 1;
+                }
                 Shape::Immediate => {
                     if !matches!(operand.kind, OperandKind::Int(_)) {
                         self.error(operand.span, "operand", "an integer constant must stand here");
@@ -476,6 +487,10 @@ impl<'a> Translator<'_, 'a> {
         (inst.class, inst.extra) = match form.root {
             Root::Bar | Root::Barrier if m.barrier == Some(BarrierKind::WarpSync) => {
                 (OpClass::WarpSync, Extra::None)
+            }
+            Root::Barrier if m.cluster_wait.is_some() => {
+                let releases = m.semantics != Semantics::Relaxed;
+                (OpClass::Barrier, Extra::ClusterBarrier { wait: m.cluster_wait == Some(true), releases })
             }
             Root::Bar | Root::Barrier => {
                 let kind = m.barrier.unwrap_or(BarrierKind::Sync);

@@ -11,14 +11,14 @@ use crate::program::{Extra, OpClass};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 
 /// An address: base register, offset, and whether the base has 64 bits.
-struct Address {
-    base: Operand,
-    offset: i64,
-    wide: bool,
+pub(super) struct Address {
+    pub(super) base: Operand,
+    pub(super) offset: i64,
+    pub(super) wide: bool,
     /// The space of the variable it names.
-    space: Option<StateSpace>,
+    pub(super) space: Option<StateSpace>,
     /// A parameter of the kernel.
-    param: bool,
+    pub(super) param: bool,
 }
 
 impl<'a> Translator<'_, 'a> {
@@ -171,7 +171,7 @@ impl<'a> Translator<'_, 'a> {
         self.push(inst);
     }
 
-    fn address(&mut self, operand: &AstOperand<'a>) -> Option<Address> {
+    pub(super) fn address(&mut self, operand: &AstOperand<'a>) -> Option<Address> {
         let (name, offset) = match &operand.kind {
             OperandKind::Address { base: Some(name), offset } => (*name, *offset),
             OperandKind::Address { base: None, offset } => {

@@ -1,0 +1,112 @@
+//! The host's part of the device runtime: what programs print, and which assertion failed.
+
+use sim_frontend::load::library::variables;
+use sim_memory::address_space::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+
+use super::Context;
+use crate::error::{Fault, FaultKind, SimError};
+use crate::printf;
+
+/// Longest text that is read of device memory, in bytes.
+const LONGEST: u64 = 64 << 10;
+
+impl Context {
+    /// The address of a variable of a module.
+    fn variable(&self, module: usize, name: &str) -> Option<u64> {
+        self.modules.get(module)?.addresses.iter().find(|(own, _)| *own == name).map(|(_, at)| *at)
+    }
+
+    fn word(&self, address: u64, bytes: usize) -> u64 {
+        let mut value = [0; 8];
+        self.read(address, &mut value[..bytes]);
+        u64::from_le_bytes(value)
+    }
+
+    /// The text at an address of global memory, up to its zero.
+    fn text(&self, address: u64) -> Option<String> {
+        let windows = [SHARED_WINDOW, LOCAL_WINDOW];
+        if windows.iter().any(|base| address.wrapping_sub(*base) < WINDOW_BYTES) {
+            return None;
+        }
+        let end = self.allocations.find(address, 1)?.range.end.min(address.saturating_add(LONGEST));
+        let mut bytes = vec![0; (end - address) as usize];
+        self.read(address, &mut bytes);
+        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    }
+
+    /// Takes what launches have printed since the last time, in the order in which they found room.
+    pub(super) fn collect_output(&mut self) {
+        for module in 0..self.modules.len() {
+            let place = |name| self.variable(module, name);
+            let (Some(used_at), Some(lost_at), Some(records)) =
+                (place(variables::OUTPUT_USED), place(variables::OUTPUT_LOST), place(variables::OUTPUT))
+            else {
+                continue;
+            };
+            let size = self.allocations.find(records, 1).map_or(0, |a| a.range.end - records);
+            let used = self.word(used_at, 4).min(size);
+            if used == 0 {
+                continue;
+            }
+            let word = self.modules[module].module.address_bits() as usize / 8;
+            let mut printed = String::new();
+            let mut at = 0;
+            // A record that found no room left a gap up to the end.
+            while at + 16 <= used {
+                let record = self.word(records + at, 4);
+                let bytes = self.word(records + at + 4, 4);
+                if record < 16 || at + record > used || bytes > record - 16 {
+                    break;
+                }
+                let mut arguments = vec![0; bytes as usize];
+                self.read(records + at + 16, &mut arguments);
+                let format = self.text(self.word(records + at + 8, 8));
+                let format = format.unwrap_or_else(|| "(no format)".to_string());
+                printed.push_str(&printf::format(&format, &arguments, word, &|at| self.text(at)));
+                at += record;
+            }
+            self.report.printed.push_str(&printed);
+            self.report.printfs_lost += self.word(lost_at, 4);
+            self.write(records, &vec![0; used as usize]);
+            self.write(used_at, &[0; 4]);
+            self.write(lost_at, &[0; 4]);
+        }
+    }
+
+    /// A trap of the runtime says which assertion failed.
+    pub(super) fn explain(&mut self, error: SimError) -> SimError {
+        let SimError::Stopped(mut fault) = error else { return error };
+        if fault.kind == FaultKind::Fault && fault.rule == "trap" {
+            for module in 0..self.modules.len() {
+                self.failed_assertion(module, &mut fault);
+            }
+        }
+        SimError::Stopped(fault)
+    }
+
+    fn failed_assertion(&mut self, module: usize, fault: &mut Fault) {
+        let (Some(failed), Some(failure)) =
+            (self.variable(module, variables::FAILED), self.variable(module, variables::FAILURE))
+        else {
+            return;
+        };
+        if self.word(failed, 4) == 0 {
+            return;
+        }
+        let bytes = self.modules[module].module.address_bits() as usize / 8;
+        let value = |i: usize| self.word(failure + (i * bytes) as u64, bytes);
+        let text = |i| self.text(value(i)).unwrap_or_else(|| "?".to_string());
+        let place = |first: usize| [value(first), value(first + 1), value(first + 2)];
+        fault.message = format!(
+            "assertion `{}` failed: {}:{}: {}, block {:?}, thread {:?}",
+            text(0),
+            text(1),
+            value(3) as u32,
+            text(2),
+            place(7),
+            place(4)
+        );
+        self.write(failed, &[0; 4]);
+    }
+}

@@ -1,0 +1,278 @@
+//! `cp.async` (PTX ISA "Non-bulk copy"): global to shared memory past the registers, the groups of
+//! copies, and the mbarrier objects that count them.
+
+use sim_frontend::form::{CopyStep, MbarrierStep};
+use sim_frontend::program::{BulkOp, CopyOp, Extra, Op, Pc, Row};
+use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
+use sim_memory::vocabulary::{LaneMask, StateSpace};
+
+use super::access::{addresses, misaligned, only, read_element};
+use super::on_chip::outside;
+use super::{Resident, Step, guard, read_row};
+use crate::block::Block;
+use crate::copies::Bulk;
+use crate::error::Bottom;
+use crate::grid::Code;
+use crate::mbarrier::{Options, await_one_more, perform};
+use crate::reconvergence::{Lanes, Reconvergence};
+
+/// Bytes of the pieces of a bulk copy.
+const PIECE: u32 = 16;
+
+impl<P: Reconvergence> Resident<P> {
+    /// One `cp.async` instruction.
+    pub(super) fn copy(
+        &mut self,
+        code: &Code,
+        w: usize,
+        pc: Pc,
+        op: &Op,
+        exec: LaneMask,
+    ) -> Result<(), Bottom> {
+        self.requests.clear();
+        self.did = Step::Done;
+        match &op.extra {
+            _ if exec == 0 => Ok(()),
+            Extra::Copy(facts) => self.begin_copy(code, w, pc, op, facts, exec),
+            Extra::Bulk(facts) => self.begin_bulk(code, w, pc, op, facts, exec),
+            Extra::CopyGroup(CopyStep::CommitGroup) => {
+                self.warps[w].copies_mut().commit(exec);
+                Ok(())
+            }
+            // Its drain waited.
+            Extra::CopyGroup(_) => Ok(()),
+            Extra::CopyArrive(facts, no_inc) => {
+                let places = self.objects(code, w, op, facts, exec)?;
+                for lane in Lanes(exec) {
+                    let at = places[lane as usize];
+                    if !no_inc {
+                        let word = await_one_more(self.object(w, at)).map_err(|reason| {
+                            Bottom::new(
+                                "mbarrier",
+                                1 << lane,
+                                format!("mbarrier at shared address {at:#x}: {reason}"),
+                            )
+                        })?;
+                        self.set_object(w, at, word);
+                    }
+                    self.warps[w].copies_mut().arrive_later(lane, at, pc);
+                }
+                self.arrivals_due(w).map_err(|(_, bottom)| bottom)
+            }
+            _ => Err(Bottom::new("cp-async", exec, "a copy without its facts")),
+        }
+    }
+
+    fn begin_copy(
+        &mut self,
+        code: &Code,
+        w: usize,
+        pc: Pc,
+        op: &Op,
+        facts: &CopyOp,
+        exec: LaneMask,
+    ) -> Result<(), Bottom> {
+        let warp = &self.warps[w];
+        let size = u64::from(facts.memory.element_bytes);
+        let from = addresses(warp, code, op, facts.memory.address_64, exec);
+        let mut to = [u64::from(facts.to_offset as u32); 32];
+        if op.src[1].is_some() {
+            let low = read_row(&warp.rows, &code.consts, op.src[1]);
+            let high = facts.to_64.then(|| read_row(&warp.rows, &code.consts, Row(op.src[1].0 + 1)));
+            for lane in Lanes(exec) {
+                let l = lane as usize;
+                let base = u64::from(low[l]) | high.map_or(0, |high| u64::from(high[l]) << 32);
+                to[l] = match facts.to_64 {
+                    true => base.wrapping_add_signed(facts.to_offset.into()),
+                    false => u64::from(low[l].wrapping_add(facts.to_offset as u32)),
+                };
+            }
+        }
+        self.to_shared(w, StateSpace::Shared, size, exec, &mut to)?;
+        let ignored = if op.psrc[0].is_some() { guard(op.psrc[0], &warp.preds) } else { 0 };
+        let mut plan = [[0u64; 2]; 32];
+        let mut reads = 0;
+        for lane in Lanes(exec) {
+            let l = lane as usize;
+            let given = op.src[2].is_some().then(|| read_row(&warp.rows, &code.consts, op.src[2])[l]);
+            let bytes = if ignored >> lane & 1 == 1 { 0 } else { given.map_or(size, u64::from) };
+            if bytes > size {
+                let reason = format!("{bytes} bytes to read are more than the {size} that are copied");
+                return Err(Bottom::new("cp-async", 1 << lane, reason));
+            }
+            plan[l] = [to[l], bytes];
+            reads |= u32::from(bytes != 0) << lane;
+        }
+        for lane in Lanes(exec & !reads) {
+            // Nothing is read: only zeros are written.
+            self.copy_arrived(w, plan[lane as usize], &[0; 16][..size as usize]);
+        }
+        if reads == 0 {
+            return Ok(());
+        }
+        if let Some(lane) = Lanes(reads).find(|&l| from[l as usize] & (size - 1) != 0) {
+            return Err(misaligned(1 << lane, &from, size));
+        }
+        for lane in Lanes(reads) {
+            let l = lane as usize;
+            self.in_buffers(1 << lane, &from, plan[l][1])?;
+        }
+        self.request(code, w, pc, op, &facts.memory, reads, StateSpace::Global, &only(&from, reads), (0, 1));
+        self.requests.last_mut().operands = plan;
+        self.did = Step::Access;
+        Ok(())
+    }
+
+    /// Each thread's copy becomes accesses of up to 32 pieces of 16 bytes, which go through the
+    /// load-store unit one after another.
+    fn begin_bulk(
+        &mut self,
+        code: &Code,
+        w: usize,
+        pc: Pc,
+        op: &Op,
+        facts: &BulkOp,
+        exec: LaneMask,
+    ) -> Result<(), Bottom> {
+        let warp = &self.warps[w];
+        let from = addresses(warp, code, op, facts.memory.address_64, exec);
+        let at = |row: Row, wide: bool, offset: i32, lane: u32| {
+            let bits = if wide { 64 } else { 32 };
+            let base =
+                if row.is_some() { read_element(&warp.rows, &code.consts, row, lane, bits) } else { 0 };
+            base.wrapping_add_signed(offset.into())
+        };
+        let (mut to, mut objects, mut sizes) = ([0; 32], [0; 32], [0; 32]);
+        for lane in Lanes(exec) {
+            let l = lane as usize;
+            to[l] = at(op.src[1], facts.to_64, facts.to_offset, lane);
+            objects[l] = at(op.src[3], facts.object_64, facts.object_offset, lane);
+            sizes[l] = read_row(&warp.rows, &code.consts, op.src[2])[l];
+        }
+        self.to_shared(w, StateSpace::Shared, 8, exec, &mut objects)?;
+        let room = self.blocks[warp.block].as_ref().map_or(0, |block| block.shared.len() as u64);
+        for lane in Lanes(exec) {
+            let l = lane as usize;
+            let size = sizes[l];
+            if size % PIECE != 0 || (from[l] | to[l]) & u64::from(PIECE - 1) != 0 {
+                let reason = format!(
+                    "addresses and size of a bulk copy are multiples of 16, not {:#x}, {:#x} and {size}",
+                    to[l], from[l]
+                );
+                return Err(Bottom::new("cp-async", 1 << lane, reason));
+            }
+            if size == 0 {
+                continue;
+            }
+            if to[l].checked_add(size.into()).is_none_or(|end| end > room) {
+                return Err(outside(1 << lane, &to, size.into(), room));
+            }
+            self.in_buffers(1 << lane, &from, size.into())?;
+            for first in (0..size).step_by(32 * PIECE as usize) {
+                let bytes = (size - first).min(32 * PIECE);
+                let pieces = bytes / PIECE;
+                let request = self.requests.next();
+                request.warp = w;
+                request.pc = pc;
+                request.space = StateSpace::Global;
+                request.lanes = LaneMask::MAX >> (32 - pieces);
+                request.bytes = PIECE;
+                (request.part, request.parts) = (0, 1);
+                request.bulk = Some(Bulk { lane, object: objects[l], bytes, pc });
+                for piece in 0..32 {
+                    let offset = u64::from(first + PIECE * piece.min(pieces - 1));
+                    request.addresses[piece as usize] = from[l] + offset;
+                    request.operands[piece as usize] = [to[l] + offset, PIECE.into()];
+                }
+                self.did = Step::Access;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes at a lane's global address have arrived: `to` is where they go and how many were read.
+    pub fn copy_arrived(&mut self, w: usize, to: [u64; 2], bytes: &[u8]) {
+        if let Some(block) = self.blocks[self.warps[w].block].as_mut() {
+            self.changes += u64::from(deliver(block, to, bytes) && self.watching);
+        }
+    }
+
+    /// Arrivals at mbarrier objects whose copies have arrived.
+    ///
+    /// # Errors
+    /// An object that is none any more, or that awaits nobody.
+    pub fn arrivals_due(&mut self, w: usize) -> Result<(), (Pc, Bottom)> {
+        while let Some(bulk) = self.warps[w].copies.as_mut().and_then(|copies| copies.arrived_bulk()) {
+            self.count_bulk(w, bulk).map_err(|bottom| (bulk.pc, bottom))?;
+        }
+        while let Some(arrival) = self.warps[w].copies.as_mut().and_then(|copies| copies.due()) {
+            let at = arrival.address;
+            let done = perform(MbarrierStep::Arrive, Options::default(), self.object(w, at), 1);
+            let (word, _) = done.map_err(|reason| {
+                let reason =
+                    format!("mbarrier at shared address {at:#x}, once copies have arrived: {reason}");
+                (arrival.pc, Bottom::new("mbarrier", 1 << arrival.lane, reason))
+            })?;
+            self.set_object(w, at, word);
+        }
+        Ok(())
+    }
+
+    /// The bytes of a part of a bulk copy have arrived: `complete_tx` at its object.
+    pub fn count_bulk(&mut self, w: usize, bulk: Bulk) -> Result<(), Bottom> {
+        let at = bulk.object;
+        let bytes = bulk.bytes.into();
+        let done = perform(MbarrierStep::CompleteTx, Options::default(), self.object(w, at), bytes);
+        let (word, _) = done.map_err(|reason| {
+            let reason = format!("mbarrier at shared address {at:#x}, once bytes have arrived: {reason}");
+            Bottom::new("mbarrier", 1 << bulk.lane, reason)
+        })?;
+        self.set_object(w, at, word);
+        Ok(())
+    }
+
+    /// Makes generic addresses shared ones, and checks that `bytes` aligned bytes are there.
+    pub(super) fn to_shared(
+        &self,
+        w: usize,
+        space: StateSpace,
+        bytes: u64,
+        lanes: LaneMask,
+        places: &mut [u64; 32],
+    ) -> Result<(), Bottom> {
+        let size = self.blocks[self.warps[w].block].as_ref().map_or(0, |block| block.shared.len() as u64);
+        for lane in Lanes(lanes) {
+            let at = &mut places[lane as usize];
+            if space == StateSpace::Generic {
+                let inside = at.wrapping_sub(SHARED_WINDOW);
+                if inside >= WINDOW_BYTES {
+                    let reason = format!("generic address {at:#x} is not one of shared memory");
+                    return Err(Bottom::new("env-readShared", 1 << lane, reason));
+                }
+                *at = inside;
+            }
+            if *at & (bytes - 1) != 0 {
+                return Err(misaligned(1 << lane, places, bytes));
+            }
+            if at.checked_add(bytes).is_none_or(|end| end > size) {
+                return Err(outside(1 << lane, places, bytes, size));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes what a copy brought to shared memory: the bytes that were read, then zeros up to the
+/// number of `bytes`. The place is one that was checked. True if it changes anything.
+pub fn deliver(block: &mut Block, [at, read]: [u64; 2], bytes: &[u8]) -> bool {
+    let mut filled = [0; 16];
+    let read = (read as usize).min(bytes.len());
+    filled[..read].copy_from_slice(&bytes[..read]);
+    let new = &filled[..bytes.len()];
+    let place = block.shared.bytes_mut().get_mut(at as usize..at as usize + new.len());
+    place.is_some_and(|place| {
+        let differs = *place != *new;
+        place.copy_from_slice(new);
+        differs
+    })
+}

@@ -1,0 +1,96 @@
+//! `barrier.cluster` (PTX ISA): threads arrive and wait in two steps. A cluster is one block here.
+
+use sim_memory::vocabulary::LaneMask;
+
+use super::{Resident, Step};
+use crate::error::Bottom;
+use crate::reconvergence::{Reconvergence, SplitId};
+
+/// The bit of [`Resident::waits`] of a split at the barrier of its cluster, above those of the
+/// named barriers.
+pub const CLUSTER: u32 = 16;
+
+/// The barrier of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterBarrier {
+    /// Threads that have arrived in this phase and live.
+    arrived: u32,
+    /// The parity of the phase.
+    odd: bool,
+    /// Splits that wait for its end.
+    waiting: Vec<SplitId>,
+}
+
+impl<P: Reconvergence> Resident<P> {
+    /// `barrier.cluster.arrive` and `.wait`.
+    pub(super) fn cluster_barrier(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        wait: bool,
+        exec: LaneMask,
+    ) -> Result<Step, Bottom> {
+        let slot = self.warps[w].block;
+        let odd = self.blocks[slot].as_ref().is_some_and(|block| block.cluster.odd);
+        let odd = if odd { LaneMask::MAX } else { 0 };
+        let warp = &mut self.warps[w];
+        let wrong = if wait { exec & !warp.cluster_arrived } else { exec & warp.cluster_arrived };
+        if wrong != 0 {
+            let reason = match wait {
+                true => "barrier.cluster.wait without an arrive before it",
+                false => "barrier.cluster.arrive again without a wait after the last one",
+            };
+            return Err(Bottom::new("barrier-cluster", wrong, reason));
+        }
+        if !wait {
+            warp.cluster_arrived |= exec;
+            warp.cluster_parity = warp.cluster_parity & !exec | odd & exec;
+            if let Some(block) = self.blocks[slot].as_mut() {
+                block.cluster.arrived += exec.count_ones();
+            }
+            self.advance(split, w)?;
+            self.end_cluster_phase(slot);
+            return Ok(Step::Done);
+        }
+        warp.cluster_arrived &= !exec;
+        if !(warp.cluster_parity ^ odd) & exec == 0 {
+            self.advance(split, w)?;
+            return Ok(Step::Done);
+        }
+        self.park(split, w);
+        self.waits[split as usize] = 1 << CLUSTER;
+        if let Some(block) = self.blocks[slot].as_mut() {
+            block.cluster.waiting.push(split);
+        }
+        Ok(Step::Parked)
+    }
+
+    /// Threads end: they count as arrived in every phase (PTX ISA "barrier.cluster").
+    pub(super) fn leave_cluster(&mut self, w: usize, lanes: LaneMask) {
+        let warp = &mut self.warps[w];
+        let arrived = warp.cluster_arrived & lanes;
+        warp.cluster_arrived &= !lanes;
+        // Those whose phase is over are not among the arrived of this one.
+        let slot = warp.block;
+        let parity = warp.cluster_parity;
+        if let Some(block) = self.blocks[slot].as_mut() {
+            let odd = if block.cluster.odd { LaneMask::MAX } else { 0 };
+            block.cluster.arrived -= (arrived & !(parity ^ odd)).count_ones();
+        }
+        self.end_cluster_phase(slot);
+    }
+
+    /// All threads that live have arrived: the next phase begins.
+    fn end_cluster_phase(&mut self, slot: usize) {
+        let Some(block) = self.blocks[slot].as_mut() else { return };
+        if block.cluster.arrived == 0 || block.cluster.arrived < block.live_threads {
+            return;
+        }
+        block.cluster.arrived = 0;
+        block.cluster.odd = !block.cluster.odd;
+        for split in std::mem::take(&mut block.cluster.waiting) {
+            self.waits[split as usize] = 0;
+            self.resume(split);
+        }
+    }
+}

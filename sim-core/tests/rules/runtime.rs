@@ -1,0 +1,152 @@
+//! The device runtime: vprintf, __assertfail, malloc and free of threads.
+
+use sim_core::device::Options;
+use sim_core::error::SimError;
+use sim_core::report::DeviceReport;
+
+use crate::machine::{Run, chip, device_with, module};
+
+const DECLARED: &str = ".extern .func (.param .b32 status) vprintf(.param .b64 format, .param .b64 values);\n\
+    .extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 size);\n\
+    .extern .func (.param .b64 piece) malloc(.param .b64 size);\n.extern .func free(.param .b64 piece);\n\
+    .global .align 1 .b8 text[32] = {37, 100, 32, 105, 115, 32, 37, 115, 44, 32, 37, 46, 50, 102, 10, 0};\n\
+    .global .align 1 .b8 name[8] = {111, 100, 100, 0};\n";
+
+/// `call f(a, …)` of 64-bit values, the result of `returns` bits in `to`.
+fn call(function: &str, arguments: &[&str], returns: Option<(&str, u32)>) -> String {
+    let mut text = "{\n".to_string();
+    for (i, argument) in arguments.iter().enumerate() {
+        let bits = if function == "__assertfail" && i == 2 { 32 } else { 64 };
+        text += &format!(".param .b{bits} a{i};\nst.param.b{bits} [a{i}], {argument};\n");
+    }
+    let list: Vec<String> = (0..arguments.len()).map(|i| format!("a{i}")).collect();
+    match returns {
+        Some((to, bits)) => {
+            text += &format!(
+                ".param .b{bits} z;\ncall (z), {function}, ({});\nld.param.b{bits} {to}, [z];\n",
+                list.join(", ")
+            );
+        }
+        None => text += &format!("call {function}, ({});\n", list.join(", ")),
+    }
+    text + "}\n"
+}
+
+fn run(
+    body: &str,
+    policy: &str,
+    threads: u32,
+    functional: bool,
+) -> (Vec<u32>, DeviceReport, Result<(), SimError>) {
+    let device = device_with(chip(|_| {}), policy, |o| Options { schedule_dependent: true, ..o });
+    let mut run = Run::new(device, &module(DECLARED, body), false, 256);
+    run.launch(1, threads, functional).expect("it fits");
+    let result = run.wait();
+    (run.words(), run.report(), result)
+}
+
+const POLICIES: [&str; 3] = ["crs_stack", "convergence_barriers", "mimd"];
+
+/// Every odd thread prints its index, a word and a half of its index.
+fn print() -> String {
+    format!(
+        ".local .align 8 .b8 values[24];\n.reg .f64 %d;\nand.b32 %b, %t, 1;\nsetp.eq.u32 %p, %b, 0;\n@%p bra QUIET;\n\
+         st.local.u32 [values], %t;\nmov.u64 %w, name;\ncvta.global.u64 %w, %w;\nst.local.u64 [values+8], %w;\n\
+         cvt.rn.f64.u32 %d, %t;\nmul.rn.f64 %d, %d, 0d3FE0000000000000;\nst.local.f64 [values+16], %d;\n\
+         mov.u64 %w, text;\ncvta.global.u64 %w, %w;\nmov.u64 %x, values;\ncvta.local.u64 %x, %x;\n{}QUIET:\n",
+        call("vprintf", &["%w", "%x"], Some(("%r", 32)))
+    )
+}
+
+#[test]
+fn threads_print_through_the_host() {
+    for policy in POLICIES {
+        for functional in [false, true] {
+            let (words, report, result) = run(&print(), policy, 64, functional);
+            result.unwrap_or_else(|e| panic!("{policy}: {e}"));
+            assert_eq!(words[..64], [0, 3].repeat(32), "vprintf counts its arguments");
+            let mut lines: Vec<&str> = report.printed.lines().collect();
+            lines.sort_by_key(|line| line.split(' ').next().and_then(|n| n.parse::<u32>().ok()));
+            let expected: Vec<String> = (0..32).map(|i| format!("{} is odd, {}.50", 2 * i + 1, i)).collect();
+            assert_eq!(lines, expected, "{policy} {functional}");
+        }
+    }
+}
+
+#[test]
+fn what_finds_no_room_is_counted() {
+    // 40 bytes a record: 1 MiB has room for 26,214 of them.
+    let body = format!(
+        "mov.u32 %c, 0;\nAGAIN:\n{}add.u32 %c, %c, 1;\nsetp.lt.u32 %q, %c, 840;\n@%q bra AGAIN;\n",
+        print()
+    );
+    let (_, report, result) = run(&body, "crs_stack", 64, true);
+    result.expect("it runs");
+    assert_eq!(report.printed.lines().count(), (1 << 20) / 40);
+    assert_eq!(report.printfs_lost, 840 * 32 - (1 << 20) / 40);
+}
+
+#[test]
+fn a_failed_assertion_says_what_and_where() {
+    let body = format!(
+        "setp.ne.u32 %p, %t, 37;\n@%p bra FINE;\nmov.u64 %w, name;\ncvta.global.u64 %w, %w;\n{}FINE:\n",
+        call("__assertfail", &["%w", "%w", "12", "%w", "1"], None)
+    );
+    for policy in POLICIES {
+        for functional in [false, true] {
+            let error = run(&body, policy, 64, functional).2.expect_err("thread 37 stops").to_string();
+            let words = "assertion `odd` failed: odd:12: odd, block [0, 0, 0], thread [37, 0, 0]";
+            assert!(error.contains(words) && error.contains("lane 5"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn threads_allocate_and_free() {
+    // Ten times each thread takes a piece of its own size, fills and reads it, and frees it.
+    let body = format!(
+        ".reg .u64 %old;\n.reg .u32 %k, %s;\nmov.u64 %old, 0;\nmov.u32 %c, 0;\nAGAIN:\nadd.u32 %a, %t, 1;\nmul.wide.u32 %w, %a, 4;\n{}\
+         and.b64 %old, %x, 15;\ncvt.u32.u64 %s, %old;\nadd.u32 %r, %r, %s;\n\
+         mov.u32 %k, 0;\nmov.u64 %old, %x;\nFILL:\nst.u32 [%old], %t;\nadd.u64 %old, %old, 4;\nadd.u32 %k, %k, 1;\n\
+         setp.le.u32 %p, %k, %t;\n@%p bra FILL;\n\
+         mov.u32 %k, 0;\nmov.u64 %old, %x;\nREAD:\nld.u32 %s, [%old];\nadd.u32 %r, %r, %s;\nadd.u64 %old, %old, 4;\nadd.u32 %k, %k, 1;\n\
+         setp.le.u32 %p, %k, %t;\n@%p bra READ;\n{}add.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, 10;\n@%p bra AGAIN;\n",
+        call("malloc", &["%w"], Some(("%x", 64))),
+        call("free", &["%x"], None)
+    );
+    for policy in POLICIES {
+        for functional in [false, true] {
+            let (words, _, result) = run(&body, policy, 64, functional);
+            result.unwrap_or_else(|e| panic!("{policy}: {e}"));
+            assert_eq!(
+                words[..64],
+                (0..64).map(|t| 10 * t * (t + 1)).collect::<Vec<u32>>(),
+                "{policy} {functional}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_heap_has_an_end_and_pieces_come_back() {
+    // A megabyte each time: the eighth does not fit beside the others, unless one is freed.
+    let take = call("malloc", &["%w"], Some(("%x", 64)));
+    let body = format!(
+        "setp.ne.u32 %p, %t, 0;\n@%p bra DONE;\nmov.u32 %c, 0;\nmov.u64 %w, 1000000;\nAGAIN:\n{take}setp.ne.u64 %p, %x, 0;\n@%p add.u32 %r, %r, 1;\n\
+         @%p mov.u64 %out, %x;\nadd.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, 12;\n@%p bra AGAIN;\n{}{take}\
+         setp.eq.u64 %p, %x, %out;\n@%p add.u32 %r, %r, 100;\nDONE:\n",
+        call("free", &["%out"], None)
+    );
+    let (words, _, result) = run(&body, "crs_stack", 32, false);
+    result.expect("it runs");
+    assert_eq!(words[0], 108, "eight megabytes; the ninth piece is the one that was freed");
+    // Freed twice.
+    let body = format!(
+        "mov.u64 %w, 24;\n{take}{free}setp.ne.u32 %p, %t, 3;\n@%p bra DONE;\n{free}DONE:\n",
+        free = call("free", &["%x"], None)
+    );
+    for functional in [false, true] {
+        let error = run(&body, "crs_stack", 32, functional).2.expect_err("freed twice").to_string();
+        assert!(error.contains("free: trap") && error.contains("lane 3"), "{error}");
+    }
+}

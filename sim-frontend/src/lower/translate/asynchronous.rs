@@ -1,0 +1,262 @@
+//! `cp.async` and `mbarrier`: what shared memory takes part in without a thread's registers.
+
+use sim_memory::vocabulary::{CacheOp, ScalarType, Semantics, StateSpace};
+
+use super::Translator;
+use super::memory::Address;
+use crate::form::{CopyStep, MbarrierStep};
+use crate::lower::ir::{Inst, Operand};
+use crate::lower::tf1_validate::Place;
+use crate::lower::tf4_access_sizes;
+use crate::program::{BulkOp, CopyOp, Extra, MbarrierOp, OpClass};
+use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
+
+impl<'a> Translator<'_, 'a> {
+    pub(super) fn asynchronous(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        inst.class = OpClass::Copy;
+        let step = inst.form.mods.copy.unwrap_or(CopyStep::Copy);
+        match (step, ast.operands.as_slice()) {
+            (CopyStep::Copy, [to, from, size, rest @ ..]) => self.copy(inst, ast, [to, from, size], rest),
+            (CopyStep::Bulk, [to, from, size, object, rest @ ..]) => {
+                self.bulk(inst, ast, [to, from, size, object], rest)
+            }
+            (CopyStep::CommitGroup | CopyStep::WaitAll, []) => {
+                inst.extra = Extra::CopyGroup(step);
+                self.push(inst);
+            }
+            (CopyStep::WaitGroup(_), [newest]) => {
+                let Some(newest) = self.constant(newest) else { return };
+                // Nobody has as many groups under way as the most that is told apart.
+                inst.extra = Extra::CopyGroup(CopyStep::WaitGroup(newest.min(u8::MAX.into()) as u8));
+                self.push(inst);
+            }
+            (CopyStep::Arrive, [object]) => {
+                if let Some(facts) = self.object(&mut inst, object, MbarrierStep::Arrive) {
+                    inst.extra = Extra::CopyArrive(facts, inst.form.mods.no_inc);
+                    self.push(inst);
+                }
+            }
+            (CopyStep::Copy, _) => self.count(ast, 3),
+            (CopyStep::Bulk, _) => self.count(ast, 4),
+            (CopyStep::WaitGroup(_) | CopyStep::Arrive, _) => self.count(ast, 1),
+            (CopyStep::CommitGroup | CopyStep::WaitAll, _) => self.count(ast, 0),
+        }
+    }
+
+    /// `cp.async [to], [from], size {, read | , ignored} {, policy}`.
+    fn copy(
+        &mut self,
+        mut inst: Inst,
+        ast: &Instruction<'a>,
+        [to, from, size]: [&AstOperand<'a>; 3],
+        mut rest: &[AstOperand<'a>],
+    ) {
+        let mods = inst.form.mods;
+        if mods.cache_hint {
+            let [others @ .., policy] = rest else { return self.count(ast, 4) };
+            self.source(policy, ScalarType::B64, Place::Exact);
+            rest = others;
+        }
+        match rest {
+            [] => {}
+            [read] if self.is_predicate(read) => inst.psrc[0] = self.predicate(read),
+            [read] => inst.src[2] = self.source(read, ScalarType::U32, Place::Exact),
+            _ => return self.count(ast, 3 + usize::from(mods.cache_hint)),
+        }
+        let Some(bytes) = self.constant(size) else { return };
+        let sizes: &[u64] = if mods.cache == Some(CacheOp::Cg) { &[16] } else { &[4, 8, 16] };
+        if !sizes.contains(&bytes) {
+            let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+            let message = format!("`cp.async` copies {} bytes here, not {bytes}", sizes.join(", "));
+            return self.error(size.span, "operands", message);
+        }
+        let (Some(to_at), Some(from_at)) = (self.address(to), self.address(from)) else { return };
+        if let Operand::Const { bits, .. } = inst.src[2]
+            && bits > bytes
+        {
+            return self.error(
+                ast.span,
+                "operands",
+                format!("{bits} bytes to read are more than the {bytes} copied"),
+            );
+        }
+        for (at, operand, space) in [(&to_at, to, StateSpace::Shared), (&from_at, from, StateSpace::Global)] {
+            self.lies_in(at, operand, space);
+        }
+        inst.src[0] = from_at.base;
+        inst.imm = from_at.offset;
+        inst.src[1] = to_at.base;
+        let Ok(to_offset) = i32::try_from(to_at.offset) else {
+            return self.error(to.span, "address", "this offset is beyond any shared memory");
+        };
+        let mut memory = tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, from_at.wide);
+        memory.element_bytes = bytes as u8;
+        inst.extra = Extra::Copy(CopyOp { memory, to_offset, to_64: to_at.wide });
+        self.push(inst);
+    }
+
+    /// `cp.async.bulk [to], [from], size, [object] {, policy}`.
+    fn bulk(
+        &mut self,
+        mut inst: Inst,
+        ast: &Instruction<'a>,
+        [to, from, size, object]: [&AstOperand<'a>; 4],
+        rest: &[AstOperand<'a>],
+    ) {
+        match rest {
+            [policy] if inst.form.mods.cache_hint => {
+                self.source(policy, ScalarType::B64, Place::Exact);
+            }
+            [] if !inst.form.mods.cache_hint => {}
+            _ => return self.count(ast, 4 + usize::from(inst.form.mods.cache_hint)),
+        }
+        let (Some(to_at), Some(from_at)) = (self.address(to), self.address(from)) else { return };
+        let Some(object_at) = self.address(object) else { return };
+        self.lies_in(&to_at, to, StateSpace::Shared);
+        self.lies_in(&from_at, from, StateSpace::Global);
+        self.lies_in(&object_at, object, StateSpace::Shared);
+        inst.src[0] = from_at.base;
+        inst.imm = from_at.offset;
+        inst.src[1] = to_at.base;
+        inst.src[2] = self.source(size, ScalarType::U32, Place::Exact);
+        inst.src[3] = object_at.base;
+        let (Ok(to_offset), Ok(object_offset)) =
+            (i32::try_from(to_at.offset), i32::try_from(object_at.offset))
+        else {
+            return self.error(ast.span, "address", "an offset is beyond any shared memory");
+        };
+        let mut memory = tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, from_at.wide);
+        // Bulk copies go past L1.
+        (memory.element_bytes, memory.cache) = (16, CacheOp::Cg);
+        let (to_64, object_64) = (to_at.wide, object_at.wide);
+        inst.extra = Extra::Bulk(BulkOp { memory, to_offset, to_64, object_offset, object_64 });
+        self.push(inst);
+    }
+
+    /// A variable that an address names lies in the space the instruction works on.
+    fn lies_in(&mut self, address: &Address, operand: &AstOperand<'a>, space: StateSpace) {
+        if let Some(found) = address.space.filter(|found| *found != space) {
+            let message = format!("the variable lies in .{found:?}, not in .{space:?}").to_lowercase();
+            self.error(operand.span, "space", message);
+        }
+    }
+
+    fn is_predicate(&self, operand: &AstOperand<'a>) -> bool {
+        match operand.kind {
+            OperandKind::Not(_) => true,
+            OperandKind::Name(name) => {
+                matches!(self.lookup(name), Some(super::Local::Reg(_, ScalarType::Pred)))
+            }
+            _ => false,
+        }
+    }
+
+    fn constant(&mut self, operand: &AstOperand<'a>) -> Option<u64> {
+        match self.source(operand, ScalarType::U32, Place::Exact) {
+            Operand::Const { bits, .. } => Some(bits),
+            _ => {
+                self.error(operand.span, "operand", "an integer constant must stand here");
+                None
+            }
+        }
+    }
+
+    /// `mbarrier`: the operands of each kind.
+    pub(super) fn mbarrier(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        use MbarrierStep as M;
+        inst.class = OpClass::Mbarrier;
+        let mods = inst.form.mods;
+        let Some(step) = mods.mbarrier else { return };
+        let (given, all) = (ast.operands.as_slice(), ast.operands.len());
+        // The result, the object, the operand with its type.
+        let (result, object, operand) = match (step, given) {
+            (M::Inval, [object]) => (None, Some(object), None),
+            (M::Init | M::ExpectTx | M::CompleteTx, [object, count]) => (None, Some(object), Some(count)),
+            (M::PendingCount, [result, state]) => (Some(result), None, Some(state)),
+            (M::Arrive | M::ArriveDrop, [result, object]) if !mods.expect_tx && !mods.no_complete => {
+                (Some(result), Some(object), None)
+            }
+            (M::Arrive | M::ArriveDrop, [result, object, count]) => (Some(result), Some(object), Some(count)),
+            (M::TestWait, [result, object, state]) => (Some(result), Some(object), Some(state)),
+            (M::TryWait, [result, object, state, hint @ ..]) if hint.len() <= 1 => {
+                if let [hint] = hint {
+                    self.source(hint, ScalarType::U32, Place::Exact);
+                }
+                (Some(result), Some(object), Some(state))
+            }
+            (M::Inval, _) => return self.count(ast, 1),
+            (M::Init | M::ExpectTx | M::CompleteTx | M::PendingCount, _) => return self.count(ast, 2),
+            (M::Arrive | M::ArriveDrop, _) if all < 3 && !mods.expect_tx && !mods.no_complete => {
+                return self.count(ast, 2);
+            }
+            _ => return self.count(ast, 3),
+        };
+        let state = step == M::PendingCount || matches!(step, M::TestWait | M::TryWait) && !mods.parity;
+        match (step, result) {
+            (M::TestWait | M::TryWait, Some(result)) => inst.pdst[0] = self.predicate_destination(result),
+            (M::PendingCount, Some(result)) => {
+                inst.dst[0] = self.destination(result, ScalarType::B32, Place::Exact);
+            }
+            (_, Some(result)) => {
+                inst.dst[0] = self.destination(result, ScalarType::B64, Place::Exact);
+                if mods.shared_cluster && inst.dst[0] != Operand::None {
+                    let message = "the state of an object of the cluster is not returned: write `_`";
+                    return self.error(result.span, "operands", message);
+                }
+            }
+            _ => {}
+        }
+        let counts = matches!(step, M::Arrive | M::ArriveDrop) && !mods.expect_tx && !mods.no_complete;
+        if let (true, Some(count)) = (counts, operand) {
+            inst.min_sm = inst.min_sm.max(90);
+            if let Some(target) = self.cx.module.target_sm().filter(|target| *target < 90) {
+                let message = format!(
+                    "a count without .noComplete needs .target sm_90 or higher; the module's is sm_{target}"
+                );
+                return self.error(count.span, "target", message);
+            }
+        }
+        if let Some(operand) = operand {
+            let ty = if state { ScalarType::B64 } else { ScalarType::U32 };
+            inst.src[1] = self.source(operand, ty, Place::Exact);
+        }
+        let mut facts = MbarrierOp {
+            step,
+            space: StateSpace::Shared,
+            address_64: true,
+            expect_tx: mods.expect_tx,
+            no_complete: mods.no_complete,
+            parity: mods.parity,
+            operand_bits: if state { 64 } else { 32 },
+            releases: matches!(step, M::Arrive | M::ArriveDrop) && mods.semantics != Semantics::Relaxed,
+        };
+        if let Some(object) = object {
+            let Some(found) = self.object(&mut inst, object, step) else { return };
+            facts = MbarrierOp { space: found.space, address_64: found.address_64, ..facts };
+        }
+        inst.extra = Extra::Mbarrier(facts);
+        self.push(inst);
+    }
+
+    /// The address of an object.
+    fn object(&mut self, inst: &mut Inst, object: &AstOperand<'a>, step: MbarrierStep) -> Option<MbarrierOp> {
+        let address = self.address(object)?;
+        inst.src[0] = address.base;
+        inst.imm = address.offset;
+        if address.space.is_some() {
+            self.lies_in(&address, object, StateSpace::Shared);
+        }
+        // A variable named directly tells its space.
+        let space = address.space.or(inst.form.mods.space).unwrap_or(StateSpace::Generic);
+        Some(MbarrierOp {
+            step,
+            space,
+            address_64: address.wide,
+            expect_tx: false,
+            no_complete: false,
+            parity: false,
+            operand_bits: 32,
+            releases: false,
+        })
+    }
+}
