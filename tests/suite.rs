@@ -67,6 +67,30 @@ fn every_workload_passes_and_reports_are_the_same_on_any_number_of_threads() {
     }
 }
 
+/// With fewer registers values are spilled: more accesses to local memory, the same results.
+#[test]
+fn kernels_run_with_few_registers() {
+    let run = |workload: &str, registers: u32, policy: &str| {
+        let limit = format!("limits.MaxRegSize={registers}");
+        let args = ["run", workload, "--set", &limit, "--policy", policy, "--check", "full", "--json"];
+        let output = warpsim(&args);
+        let report = json(&output);
+        assert_eq!(report["result"], "pass", "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let kernels = report["kernels"].as_array().expect("kernels");
+        let most = kernels.iter().filter_map(|kernel| kernel["registers_per_thread"].as_u64()).max();
+        assert!(most <= Some(registers.into()), "{args:?}: {most:?}");
+        report["memory"]["local_accesses"].as_u64().expect("a number")
+    };
+    for workload in ["sha256", "sgemm_tiled", "blackscholes", "linked_lists", "quicksort"] {
+        let [few, fewer, none] =
+            [(20, "crs_stack"), (14, "crs_stack"), (14, "mimd")].map(|(n, policy)| run(workload, n, policy));
+        assert!(fewer >= few && none > 0, "{workload}: {few} {fewer} {none}");
+    }
+    let output = warpsim(&["run", "sha256", "--set", "limits.MaxRegSize=4"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("4 are allowed (MaxRegSize)"));
+    assert_eq!(output.status.code(), Some(2));
+}
+
 /// Warps that spin until others come: thread block compaction waits for one side for ever, and a
 /// scheduler that prefers the oldest starves the others where each thread runs by itself.
 #[test]

@@ -13,6 +13,8 @@ import ctypes, glob, os, pathlib, subprocess, sys, sysconfig
 here = pathlib.Path(__file__).resolve().parent
 site = pathlib.Path(sysconfig.get_paths()["purelib"])
 kept = {"vecadd", "fmaloop", "sgemm", "reduce"}
+# Those made with addresses of 32 bits too.
+narrow = {"linked_lists"}
 # Those that need more than sm_20, and for which architecture NVRTC 11.8 makes them.
 newer = {"warp_sum": 52, "divergent_shuffle": 52, "nbody_half2": 75, "string_search": 61,
          "virtual_calls": 52, "shuffle_scan": 52, "tile_reduction": 70, "copy_pipeline": 80,
@@ -66,11 +68,16 @@ for source in sorted(here.glob("*/*.cu")):
         command = ["clang-14", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_20", "-nocudainc",
                    "-nocudalib", "-O2", "-ffp-contract=off", "-S", "-o", str(out), source.name]
         subprocess.run(command, check=True, cwd=folder, stderr=subprocess.DEVNULL)
+        if name in narrow:
+            command[command.index(str(out))] = str(folder / f"{name}.sm_20_32.ptx")
+            subprocess.run([*command, "-m32"], check=True, cwd=folder, stderr=subprocess.DEVNULL)
     for package, pattern, arch, nvcc in [("cuda_nvrtc", "libnvrtc.so.11*", newer.get(name, 52), "cuda_nvcc"), ("cuda_nvrtc", "libnvrtc.so.12", 90, "cuda_nvcc")]:
         text = nvrtc(library(package, pattern), source.read_text(), source.name, arch)
         (folder / f"{name}.sm_{arch}.ptx").write_text(text)
     if check:
         for file in sorted(folder.glob(f"{name}.*.ptx")):
             target = file.suffixes[0][1:]
+            if target == "sm_20_32":
+                continue  # ptxas has forgotten these addresses.
             ptxas("cuda_nvcc", "sm_50" if target == "sm_20" else target, file)
     print(name)

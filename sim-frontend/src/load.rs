@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use sim_memory::vocabulary::StateSpace;
 
+use self::assemble::Fit;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::lower::tf2_fold_constants;
 use crate::lower::translate::Symbol;
@@ -153,7 +154,8 @@ impl Module {
     }
 
     /// The same where a thread has at most `registers`: if its functions together need more, those
-    /// that are live across a call are saved in local memory, as where calls recur.
+    /// that are live across a call are saved in local memory, as where calls recur; if one of them
+    /// needs more, it spills.
     ///
     /// # Errors
     /// As [`program`](Self::program).
@@ -182,12 +184,22 @@ impl Module {
             }
         }
         let make =
-            |symbols, saves| assemble::program(&self.source, &ast, index, symbols, flow, stack_bytes, saves);
-        let program = make(symbols.clone(), false)?;
-        if program.registers_per_thread <= registers || program.functions.len() == 1 || program.recursive {
-            return Ok(program);
+            |fit| assemble::program(&self.source, &ast, index, symbols.clone(), flow, stack_bytes, fit);
+        let fits = |program: &Program| program.registers_per_thread <= registers;
+        let mut program = make(Fit::default())?;
+        let saves = program.functions.len() > 1 && !program.recursive;
+        if !fits(&program) && saves {
+            program = make(Fit { saves, rows: None })?;
         }
-        make(symbols, true)
+        // Control flow may take some of its own.
+        for own in [0, 4, 16] {
+            if fits(&program) {
+                break;
+            }
+            let rows = registers.saturating_sub(own).min(u16::MAX.into()) as u16;
+            program = make(Fit { saves, rows: Some(rows) })?;
+        }
+        Ok(program)
     }
 
     /// Parameters of an entry.

@@ -1,10 +1,13 @@
 #include "../common/prelude.cuh"
 // Lists that threads make of pieces of the device's heap and give back; one thread prints.
-extern "C" __device__ void __assertfail(const char *message, const char *file, u32 line, const char *function, unsigned long size);
+#ifdef __clang__
+typedef __SIZE_TYPE__ size_t;
+#endif
+extern "C" __device__ void __assertfail(const char *message, const char *file, u32 line, const char *function, size_t size);
 #define CHECK(x) do { if (!(x)) __assertfail(#x, "linked_lists.cu", __LINE__, __func__, 1); } while (0)
 #ifdef __clang__
 extern "C" __device__ int vprintf(const char *format, const void *values);
-extern "C" __device__ void *malloc(unsigned long size);
+extern "C" __device__ void *malloc(size_t size);
 extern "C" __device__ void free(void *piece);
 __device__ inline void print(int index, int length, double mean) {
   struct { int index, length; double mean; } values = {index, length, mean};

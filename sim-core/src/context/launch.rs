@@ -108,11 +108,11 @@ impl Context {
         let refuse =
             |limit: &str, message: String| Err(input("launch", format!("{entry}: {message} ({limit})")));
         for (axis, name) in ["x", "y", "z"].iter().enumerate() {
-            if launch.grid[axis] == 0 || launch.grid[axis] > limits.max_grid_size[axis] {
+            if launch.grid[axis] > limits.max_grid_size[axis] {
                 return refuse(
                     "MaxGridSize",
                     format!(
-                        "the grid has {} blocks in {name}, 1 to {} are allowed",
+                        "the grid has {} blocks in {name}, at most {} are allowed",
                         launch.grid[axis], limits.max_grid_size[axis]
                     ),
                 );

@@ -99,6 +99,29 @@ fn barriers_do_not_wait_for_copies_and_waits_do() {
 }
 
 #[test]
+fn a_block_stays_until_its_copies_have_arrived() {
+    // Sixteen blocks an SM, one after another in the same places; nobody waits for the copies. Shared
+    // memory of a block is its own: what a later block finds there is zeros.
+    let body = "mov.u64 %w, room;\nmul.wide.u32 %x, %t, 16;\nadd.u64 %w, %w, %x;\nld.shared.u32 %r, [%w];\n\
+                mul.wide.u32 %x, %i, 16;\nadd.u64 %x, %x, %out;\nst.global.u32 [%own], %r;\n\
+                cp.async.cg.shared.global [%w], [%out+26624], 16;\nexit;\n";
+    for policy in POLICIES {
+        let device = device_with(chip(|c| c.limits.num_processors = 1), policy, |o| Options {
+            allow_newer_isa: true,
+            ..o
+        });
+        let text = module("", body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90");
+        let mut run = Run::new(device, &text, false, 8192);
+        let context = run.device.context(run.context).expect("it exists");
+        context.write(run.out + 26624, &[0xff; 16]);
+        run.launch(200, 32, false).expect("it fits");
+        run.wait().unwrap_or_else(|e| panic!("{policy}: {e}"));
+        let words = run.words();
+        assert!(words[..6400].iter().all(|word| *word == 0), "{policy}");
+    }
+}
+
+#[test]
 fn copies_from_or_to_nowhere_are_faults() {
     let copy =
         |operands: &str| format!("{COPIED}cp.async.ca.shared.global {operands};\ncp.async.wait_all;\n");

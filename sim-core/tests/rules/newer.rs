@@ -124,7 +124,7 @@ fn threads_allocate_stack_of_their_own() {
         add.u32 %a, %t, 1;\nmul.wide.u32 %bytes, %a, 4;\nalloca.u64 %at, %bytes, 32;\nand.b64 %w, %at, 31;\ncvt.u32.u64 %r, %w;\n\
         mov.u32 %k, 0;\nmov.u64 %x, %at;\nFILL:\nst.local.u32 [%x], %k;\nadd.u64 %x, %x, 4;\nadd.u32 %k, %k, 1;\n\
         setp.le.u32 %p, %k, %t;\n@%p bra FILL;\n\
-        mov.u32 %k, 0;\nCALLS:\nst.param.b32 [y], %k;\ncall (z), fill, (y);\nld.param.b32 %k, [z];\nsetp.lt.u32 %p, %k, 40;\n@%p bra CALLS;\n\
+        mov.u32 %k, 0;\nCALLS:\nst.param.b32 [y], %k;\ncall (z), fill, (y);\nld.param.b32 %k, [z];\nsetp.lt.u32 %p, %k, 200;\n@%p bra CALLS;\n\
         stacksave.u64 %old;\nmov.u32 %c, 0;\nLOOP:\nalloca.u64 %w, 256;\nst.local.u32 [%w], %c;\nstackrestore.u64 %old;\n\
         add.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, 40;\n@%p bra LOOP;\n\
         mov.u32 %k, 0;\nmov.u64 %x, %at;\nSUM:\nld.local.u32 %b, [%x];\nadd.u32 %r, %r, %b;\nadd.u64 %x, %x, 4;\nadd.u32 %k, %k, 1;\n\

@@ -74,6 +74,17 @@ fn threads_print_through_the_host() {
 }
 
 #[test]
+fn each_launch_prints_its_own_lines() {
+    let device = device_with(chip(|_| {}), "crs_stack", |o| Options { schedule_dependent: true, ..o });
+    let mut run = Run::new(device, &module(DECLARED, &print()), false, 256);
+    for (launches, functional) in [(1, false), (2, false), (3, true), (4, false)] {
+        run.launch(1, 64, functional).expect("it fits");
+        run.wait().expect("it runs");
+        assert_eq!(run.report().printed.lines().count(), 32 * launches);
+    }
+}
+
+#[test]
 fn what_finds_no_room_is_counted() {
     // 40 bytes a record: 1 MiB has room for 26,214 of them.
     let body = format!(

@@ -13,6 +13,7 @@ use sim_memory::vocabulary::StateSpace;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::lower::ir::{Callee, Func, Inst, Operand, PredOperand, Terminator};
 use crate::lower::linear_scan::{Assignment, assign};
+use crate::lower::spill::spill;
 use crate::lower::stack_consistency;
 use crate::lower::tf3_stack::{layout, preserve_registers};
 use crate::lower::tf6_control_flow::{Emitted, inject};
@@ -203,6 +204,15 @@ fn callees(func: &Func) -> (BTreeSet<usize>, bool) {
     (out, indirect)
 }
 
+/// How a program is made to fit the registers of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fit {
+    /// Registers are saved across calls, so that functions share them.
+    pub(super) saves: bool,
+    /// Rows a function may take; other values are spilled.
+    pub(super) rows: Option<u16>,
+}
+
 pub(super) fn program(
     source: &Source,
     ast: &Ast<'_>,
@@ -210,7 +220,7 @@ pub(super) fn program(
     mut symbols: FxHashMap<String, Symbol>,
     flow: ControlFlow,
     stack_bytes: u32,
-    saves: bool,
+    Fit { saves, rows }: Fit,
 ) -> Result<Arc<Program>, Vec<Diagnostic>> {
     symbols.extend(function_symbols(ast));
     let shared = shared_layout(ast, entry, &mut symbols);
@@ -246,21 +256,30 @@ pub(super) fn program(
             functions.push((f, func));
         }
         let recursive = indirect || is_cyclic(&functions);
-        if !recursive && !saves {
+        if !recursive && !saves && rows.is_none() {
             break (callers_first(functions), false, false);
         }
-        // Registers live across calls are saved; the frames must have room for them.
+        // Values that find no register, and registers live across calls, lie in the frames, which
+        // must have room for them.
         let mut most = 0;
         for (_, func) in &mut functions {
             let at = func.frame_bytes - saved.next_multiple_of(16);
-            most = most.max(preserve_registers(func, at));
+            let first_row = if calls { 2 } else { 0 };
+            let spilled = rows.and_then(|rows| spill(func, rows, first_row, at)).unwrap_or(0);
+            let kept = if recursive || saves { preserve_registers(func, at + spilled) } else { 0 };
+            most = most.max(spilled + kept);
         }
         if most <= saved {
-            break (functions, recursive, true);
+            break (functions, recursive, recursive || saves);
         }
         saved = most;
     };
     let mut notes = Vec::new();
+    if let Some(rows) = rows {
+        notes.push(format!(
+            "values that find no room in {rows} registers are kept in local memory, {saved} bytes a frame"
+        ));
+    }
     let bases = register_bases(&functions, saves, calls);
     let allocates = functions.iter().any(|(_, func)| func.taken.is_some());
     let mut plain = Vec::new();

@@ -5,6 +5,7 @@ pub mod cfg;
 pub mod ir;
 pub mod linear_scan;
 pub mod liveness;
+pub mod spill;
 pub mod stack_consistency;
 pub mod tf1_validate;
 pub mod tf2_fold_constants;
