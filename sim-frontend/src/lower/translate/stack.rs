@@ -102,7 +102,7 @@ impl<'a> Translator<'_, 'a> {
     fn allocate(&mut self, like: &Inst, pointer: Operand, size: Operand, align: u64, ty: ScalarType) {
         let taken = self.taken();
         let word = |bits: u64| Operand::Const { bits, wide: false };
-        let simple = |root, dst, a, b| {
+        let binary = |root, dst, a, b| {
             let ty = if root == Root::And { ScalarType::B32 } else { ScalarType::U32 };
             let mut inst = made(like, OpClass::Data, root, ty);
             (inst.dst[0], inst.src[0], inst.src[1]) = (dst, a, b);
@@ -124,8 +124,8 @@ impl<'a> Translator<'_, 'a> {
         let left = self.fresh(ScalarType::U32);
         let left_reg = Operand::Reg(left);
         let over = self.fresh(ScalarType::Pred);
-        self.push(simple(Root::Sub, left_reg, word(room.into()), Operand::Reg(taken)));
-        self.push(simple(Root::And, left_reg, left_reg, word(!(align - 1) & 0xffff_ffff)));
+        self.push(binary(Root::Sub, left_reg, word(room.into()), Operand::Reg(taken)));
+        self.push(binary(Root::And, left_reg, left_reg, word(!(align - 1) & 0xffff_ffff)));
         let mut test = made(like, OpClass::Data, Root::Setp, ScalarType::U32);
         test.form.mods.cmp = Some(CmpOp::Gt);
         (test.pdst[0], test.src[0], test.src[1]) = (PredOperand::Reg(over, false), bytes, left_reg);
@@ -142,12 +142,12 @@ impl<'a> Translator<'_, 'a> {
         full.unsupported = Some(format!("`alloca` of more than is left of the stack of {room} bytes").into());
         self.push(full);
         // The lower end of what is allocated, aligned downwards.
-        self.push(simple(Root::Sub, left_reg, left_reg, bytes));
-        self.push(simple(Root::And, left_reg, left_reg, word(!(align - 1) & 0xffff_ffff)));
-        self.push(simple(Root::Sub, Operand::Reg(taken), word(room.into()), left_reg));
+        self.push(binary(Root::Sub, left_reg, left_reg, bytes));
+        self.push(binary(Root::And, left_reg, left_reg, word(!(align - 1) & 0xffff_ffff)));
+        self.push(binary(Root::Sub, Operand::Reg(taken), word(room.into()), left_reg));
         let address = Operand::Reg(self.fresh(ScalarType::U32));
         let end = Operand::Special(SpecialRegister::LocalBytes);
-        self.push(simple(Root::Sub, address, end, Operand::Reg(taken)));
+        self.push(binary(Root::Sub, address, end, Operand::Reg(taken)));
         self.convert(like, pointer, address, ty);
     }
 
