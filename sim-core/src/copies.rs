@@ -80,18 +80,15 @@ impl Copies {
         Lanes(lanes).for_each(|lane| self.committed[lane as usize] += 1);
     }
 
-    /// `cp.async.wait_group`: whether copies of one of `lanes` are under way other than those of
-    /// its `newest` last groups and of none.
-    pub fn waits_for_group(&self, lanes: LaneMask, newest: u32) -> bool {
+    /// Whether copies of one of `lanes` are under way: `cp.async.wait_group`, other than those of its
+    /// `newest` last groups and of none, or `cp.async.wait_all`, any.
+    pub fn awaits(&self, lanes: LaneMask, newest: Option<u8>) -> bool {
         self.under_way.iter().any(|(_, copy)| {
-            Lanes(copy.of_threads() & lanes)
-                .any(|lane| copy.group[lane as usize] + newest < self.committed[lane as usize])
+            Lanes(copy.of_threads() & lanes).any(|lane| {
+                let (group, committed) = (copy.group[lane as usize], self.committed[lane as usize]);
+                newest.is_none_or(|newest| group + u32::from(newest) < committed)
+            })
         })
-    }
-
-    /// `cp.async.wait_all`: whether any copy of `lanes` is under way.
-    pub fn waits_for_all(&self, lanes: LaneMask) -> bool {
-        self.under_way.iter().any(|(_, copy)| copy.of_threads() & lanes != 0)
     }
 
     /// No access is under way.
@@ -148,17 +145,17 @@ mod tests {
         let mut copies = Copies::default();
         copies.begin(7, 0b11, [[0; 2]; 32], None);
         copies.commit(0b01);
-        assert!(copies.waits_for_group(0b01, 0));
-        assert!(!copies.waits_for_group(0b01, 1), "its newest group may be under way");
-        assert!(!copies.waits_for_group(0b10, 0), "lane 1 has committed nothing");
-        assert!(copies.waits_for_all(0b10));
+        assert!(copies.awaits(0b01, Some(0)));
+        assert!(!copies.awaits(0b01, Some(1)), "its newest group may be under way");
+        assert!(!copies.awaits(0b10, Some(0)), "lane 1 has committed nothing");
+        assert!(copies.awaits(0b10, None));
         copies.begin(9, 0b01, [[0; 2]; 32], None);
         copies.commit(0b11);
-        assert!(copies.waits_for_group(0b01, 1) && !copies.waits_for_group(0b10, 1));
+        assert!(copies.awaits(0b01, Some(1)) && !copies.awaits(0b10, Some(1)));
         copies.arrived(7, 0b01);
-        assert!(!copies.waits_for_group(0b01, 1) && copies.waits_for_group(0b01, 0));
+        assert!(!copies.awaits(0b01, Some(1)) && copies.awaits(0b01, Some(0)));
         copies.arrived(9, 0b01);
-        assert!(!copies.waits_for_all(0b01) && copies.waits_for_all(0b10));
+        assert!(!copies.awaits(0b01, None) && copies.awaits(0b10, None));
         copies.end(9);
         copies.end(7);
         assert!(copies.drained());
@@ -170,7 +167,7 @@ mod tests {
         let bulk = Bulk { lane: 3, object: 8, bytes: 512, pc: 1 };
         copies.begin(4, u32::MAX, [[0; 2]; 32], Some(bulk));
         copies.commit(u32::MAX);
-        assert!(!copies.waits_for_all(u32::MAX) && !copies.waits_for_group(u32::MAX, 0));
+        assert!(!copies.awaits(u32::MAX, None) && !copies.awaits(u32::MAX, Some(0)));
         assert!(!copies.drained());
         copies.arrived(4, u32::MAX);
         assert_eq!(copies.arrived_bulk(), None);

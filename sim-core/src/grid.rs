@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::form::{BarrierKind, CopyStep};
+use sim_frontend::form::BarrierKind;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
 
@@ -21,10 +21,8 @@ pub enum Drain {
     Device,
     /// Until those of its lanes' accesses that are volatile are performed for the device.
     Volatile,
-    /// Until the copies of all but this many newest groups of its lanes have arrived.
-    Group(u8),
-    /// Until all copies of its lanes have arrived.
-    Copies,
+    /// Until the copies of all but this many newest groups of its lanes have arrived, or all copies.
+    Copies(Option<u8>),
 }
 
 /// What the issue stage needs of an operation, dense.
@@ -213,8 +211,7 @@ fn drain_of(class: OpClass, extra: &Extra) -> Drain {
         (OpClass::Membar, _) => Drain::Device,
         (_, Extra::Mbarrier(MbarrierOp { releases: true, .. }))
         | (_, Extra::ClusterBarrier { releases: true, .. }) => Drain::Block,
-        (_, Extra::CopyGroup(CopyStep::WaitGroup(newest))) => Drain::Group(*newest),
-        (_, Extra::CopyGroup(CopyStep::WaitAll)) => Drain::Copies,
+        (_, Extra::CopyWait(newest)) => Drain::Copies(*newest),
         // Shared memory acts at issue, in order by itself.
         (OpClass::Load | OpClass::Store, Extra::Memory(facts))
             if facts.semantics == Semantics::Volatile && facts.space != StateSpace::Shared =>

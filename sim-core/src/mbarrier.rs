@@ -4,7 +4,7 @@
 //! 39, the tx-count (two's complement) in bits 40 to 61, bit 62 of every object that is initialised,
 //! the parity of the phase in bit 63.
 
-use sim_frontend::form::MbarrierStep;
+use sim_frontend::form::{MbarrierOptions, MbarrierStep};
 
 /// Most arrivals of a phase, and most bytes either way (PTX ISA "Contents of the mbarrier object").
 pub const MOST: u32 = (1 << 20) - 1;
@@ -70,23 +70,17 @@ impl Phase {
     }
 }
 
-/// What an operation does beside its kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// `.expect_tx`: the operand is a number of bytes, and one arrival follows.
-    pub expect_tx: bool,
-    /// `.noComplete`.
-    pub no_complete: bool,
-    /// `.parity`: the operand is a parity, not a state.
-    pub parity: bool,
-}
-
 /// Performs `step` with its operand on the object whose bytes are `word`: the new bytes, and the
 /// result (a state, whether a phase is complete, a count).
 ///
 /// # Errors
 /// What the manual leaves undefined: an object that is not initialised, counts beyond the phase's.
-pub fn perform(step: MbarrierStep, options: Options, word: u64, operand: u64) -> Result<(u64, u64), String> {
+pub fn perform(
+    step: MbarrierStep,
+    options: MbarrierOptions,
+    word: u64,
+    operand: u64,
+) -> Result<(u64, u64), String> {
     use MbarrierStep as M;
     if step == M::Init {
         let count = operand as u32;
@@ -153,7 +147,7 @@ mod tests {
     use super::*;
     use MbarrierStep as M;
 
-    const PLAIN: Options = Options { expect_tx: false, no_complete: false, parity: false };
+    const PLAIN: MbarrierOptions = MbarrierOptions { expect_tx: false, no_complete: false, parity: false };
 
     fn init(count: u64) -> u64 {
         perform(M::Init, PLAIN, 0xdead, count).expect("a count").0
@@ -168,7 +162,7 @@ mod tests {
     }
 
     fn parity(word: u64, odd: u64) -> bool {
-        let options = Options { parity: true, ..PLAIN };
+        let options = MbarrierOptions { parity: true, ..PLAIN };
         perform(M::TryWait, options, word, odd).expect("a parity").1 == 1
     }
 
@@ -192,7 +186,7 @@ mod tests {
 
     #[test]
     fn bytes_are_awaited_beside_arrivals_and_may_come_first() {
-        let expect = Options { expect_tx: true, ..PLAIN };
+        let expect = MbarrierOptions { expect_tx: true, ..PLAIN };
         let (word, state) = perform(M::Arrive, expect, init(1), 512).expect("arrives");
         assert!(!complete(word, state));
         let (word, _) = perform(M::CompleteTx, PLAIN, word, 500).expect("bytes");
@@ -221,10 +215,10 @@ mod tests {
         let refused = |step, options, word, operand| perform(step, options, word, operand).is_err();
         assert!(refused(M::Arrive, PLAIN, 0, 1));
         assert!(refused(M::Arrive, PLAIN, init(2), 3));
-        assert!(refused(M::Arrive, Options { no_complete: true, ..PLAIN }, init(2), 2));
+        assert!(refused(M::Arrive, MbarrierOptions { no_complete: true, ..PLAIN }, init(2), 2));
         assert!(refused(M::Init, PLAIN, 0, 0));
         assert!(refused(M::Init, PLAIN, 0, 1 << 20));
-        assert!(refused(M::TestWait, Options { parity: true, ..PLAIN }, init(1), 2));
+        assert!(refused(M::TestWait, MbarrierOptions { parity: true, ..PLAIN }, init(1), 2));
         assert!(refused(M::TestWait, PLAIN, init(1), 7));
         assert!(refused(M::ExpectTx, PLAIN, init(1), 1 << 20));
         let gone = perform(M::Inval, PLAIN, init(1), 0).expect("an object").0;

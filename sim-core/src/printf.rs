@@ -1,5 +1,8 @@
 //! What C's `printf` makes of a format and the bytes of its arguments, as `vprintf` of the device
 //! recorded them: each at its own alignment, `char` and `short` as `int`, `float` as `double`.
+//!
+//! Written here because the crate for it, `sprintf` 0.4.3, was tried: it has neither `%a` nor the
+//! precision of integers, prints zero by `%e` as NaN, and panics at zero by `%g`.
 
 /// Reads the text at an address of device memory.
 pub type ReadText<'a> = &'a dyn Fn(u64) -> Option<String>;

@@ -152,13 +152,23 @@ pub struct Video {
 pub enum CopyStep {
     Copy,
     CommitGroup,
-    /// With the number of newest groups that may be under way.
-    WaitGroup(u8),
+    WaitGroup,
     WaitAll,
     /// `.mbarrier.arrive`.
     Arrive,
     /// `.bulk`, from global to shared memory, counted by an mbarrier object.
     Bulk,
+}
+
+/// What an `mbarrier` operation does besides its kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MbarrierOptions {
+    /// `.expect_tx`: the operand is a number of bytes, and one arrival follows.
+    pub expect_tx: bool,
+    /// `.noComplete`.
+    pub no_complete: bool,
+    /// `.parity`: the operand is a parity, not a state.
+    pub parity: bool,
 }
 
 /// What an `mbarrier` does.
@@ -267,9 +277,7 @@ pub struct Modifiers {
     /// `.noinc` of `cp.async.mbarrier.arrive`.
     pub no_inc: bool,
     pub mbarrier: Option<MbarrierStep>,
-    pub expect_tx: bool,
-    pub no_complete: bool,
-    pub parity: bool,
+    pub mbarrier_options: MbarrierOptions,
     /// The space is written `.shared::cluster`.
     pub shared_cluster: bool,
     /// `barrier.cluster`: true for `.wait`.

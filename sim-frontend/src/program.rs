@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
-use crate::form::{BarrierKind, CopyStep, Form, MbarrierStep, Reduction, ShflMode, VoteMode};
+use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
 
 /// A program address: the index of an operation in [`Program::ops`].
 pub type Pc = u32;
@@ -164,15 +164,22 @@ pub struct MemoryOp {
     pub hint: Option<CacheHint>,
 }
 
+/// An address of shared memory beside that in `src[0]` and `imm`: what is added to its base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SharedAddress {
+    /// In bytes.
+    pub offset: i32,
+    /// The base has 64 bits.
+    pub wide: bool,
+}
+
 /// A copy of [`OpClass::Copy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CopyOp {
     /// The access to global memory; its `element_bytes` are what is written to shared memory.
     pub memory: MemoryOp,
-    /// Offset of the shared address, in bytes.
-    pub to_offset: i32,
-    /// The base of the shared address has 64 bits.
-    pub to_64: bool,
+    /// The shared address.
+    pub to: SharedAddress,
 }
 
 /// A bulk copy: `src[0]` and `imm` are the global address, `src[1]` is the base of the shared one,
@@ -181,14 +188,19 @@ pub struct CopyOp {
 pub struct BulkOp {
     /// The accesses to global memory it is made of.
     pub memory: MemoryOp,
-    /// Offset of the shared address, in bytes.
-    pub to_offset: i32,
-    /// The base of the shared address has 64 bits.
-    pub to_64: bool,
-    /// Offset of the object's address, in bytes.
-    pub object_offset: i32,
-    /// The base of the object's address has 64 bits.
-    pub object_64: bool,
+    /// The shared address.
+    pub to: SharedAddress,
+    /// That of the object.
+    pub object: SharedAddress,
+}
+
+/// Where the mbarrier object lies whose address is `src[0]` and `imm`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MbarrierPlace {
+    /// Shared, or generic.
+    pub space: StateSpace,
+    /// The address register has 64 bits.
+    pub address_64: bool,
 }
 
 /// An operation on an mbarrier object.
@@ -196,16 +208,10 @@ pub struct BulkOp {
 pub struct MbarrierOp {
     /// What it does.
     pub step: MbarrierStep,
-    /// Shared, or generic.
-    pub space: StateSpace,
-    /// The address register has 64 bits.
-    pub address_64: bool,
-    /// The operand is a number of bytes.
-    pub expect_tx: bool,
-    /// `.noComplete`.
-    pub no_complete: bool,
-    /// The operand is a parity.
-    pub parity: bool,
+    /// On which object; none where the operand is a state alone.
+    pub place: Option<MbarrierPlace>,
+    /// And what besides.
+    pub options: MbarrierOptions,
     /// Bits of the operand's register.
     pub operand_bits: u8,
     /// An arrival that comes after its thread's accesses.
@@ -240,10 +246,12 @@ pub enum Extra {
     Copy(CopyOp),
     /// A bulk copy.
     Bulk(BulkOp),
-    /// A group of copies.
-    CopyGroup(CopyStep),
+    /// What was copied since the last one is a group.
+    CopyCommit,
+    /// Waits for all groups but this many newest ones, or for all copies.
+    CopyWait(Option<u8>),
     /// An arrival at an mbarrier object after the thread's copies; true: `.noinc`.
-    CopyArrive(MbarrierOp, bool),
+    CopyArrive(MbarrierPlace, bool),
     /// An operation on an mbarrier object.
     Mbarrier(MbarrierOp),
     /// Vote: `psrc[0]` voted; result `pdst[0]` or, for ballot, `dst[0]`; `.sync` mask `src[0]`.

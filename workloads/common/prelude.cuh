@@ -37,3 +37,9 @@ __device__ inline float lg2(float a) { float r; asm("lg2.approx.f32 %0, %1;" : "
 __device__ inline float root(float a) { float r; asm("sqrt.rn.f32 %0, %1;" : "=f"(r) : "f"(a)); return r; }
 __device__ inline float quotient(float a, float b) { float r; asm("div.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
 __device__ inline u32 atomic_add(u32 *p, u32 v) { u32 r; asm volatile("atom.add.u32 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(v) : "memory"); return r; }
+// The address in shared memory of what a generic pointer leads to.
+__device__ inline u32 shared_address(const void *p) {
+  u32 r;
+  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(r) : "l"(p));
+  return r;
+}

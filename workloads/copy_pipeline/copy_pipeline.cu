@@ -3,11 +3,6 @@
 // ahead of what is computed.
 #define STAGES 4
 #define WIDTH 64
-__device__ inline u32 shared_address(const void *p) {
-  u32 r;
-  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(r) : "l"(p));
-  return r;
-}
 __device__ inline void copy16(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }

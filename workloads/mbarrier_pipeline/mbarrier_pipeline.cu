@@ -4,11 +4,6 @@
 // at the object themselves.
 #define STAGES 3
 #define ITEMS 256
-__device__ inline u32 shared_address(const void *p) {
-  u32 r;
-  asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(r) : "l"(p));
-  return r;
-}
 __device__ inline void init(u64 *object, u32 count) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(object)), "r"(count) : "memory");
 }

@@ -1,8 +1,8 @@
 //! `cp.async` (PTX ISA "Non-bulk copy"): global to shared memory past the registers, the groups of
 //! copies, and the mbarrier objects that count them.
 
-use sim_frontend::form::{CopyStep, MbarrierStep};
-use sim_frontend::program::{BulkOp, CopyOp, Extra, Op, Pc, Row};
+use sim_frontend::form::{MbarrierOptions, MbarrierStep};
+use sim_frontend::program::{BulkOp, CopyOp, Extra, Op, Pc, Row, SharedAddress};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
@@ -13,8 +13,10 @@ use crate::block::Block;
 use crate::copies::Bulk;
 use crate::error::Bottom;
 use crate::grid::Code;
-use crate::mbarrier::{Options, await_one_more, perform};
+use crate::lanes::each;
+use crate::mbarrier::{await_one_more, perform};
 use crate::reconvergence::{Lanes, Reconvergence};
+use crate::warp::Warp;
 
 /// Bytes of the pieces of a bulk copy.
 const PIECE: u32 = 16;
@@ -35,25 +37,18 @@ impl<P: Reconvergence> Resident<P> {
             _ if exec == 0 => Ok(()),
             Extra::Copy(facts) => self.begin_copy(code, w, pc, op, facts, exec),
             Extra::Bulk(facts) => self.begin_bulk(code, w, pc, op, facts, exec),
-            Extra::CopyGroup(CopyStep::CommitGroup) => {
+            Extra::CopyCommit => {
                 self.warps[w].copies_mut().commit(exec);
                 Ok(())
             }
             // Its drain waited.
-            Extra::CopyGroup(_) => Ok(()),
-            Extra::CopyArrive(facts, no_inc) => {
-                let places = self.objects(code, w, op, facts, exec)?;
+            Extra::CopyWait(_) => Ok(()),
+            Extra::CopyArrive(place, no_inc) => {
+                let places = self.objects(code, w, op, *place, exec)?;
                 for lane in Lanes(exec) {
                     let at = places[lane as usize];
                     if !no_inc {
-                        let word = await_one_more(self.object(w, at)).map_err(|reason| {
-                            Bottom::new(
-                                "mbarrier",
-                                1 << lane,
-                                format!("mbarrier at shared address {at:#x}: {reason}"),
-                            )
-                        })?;
-                        self.set_object(w, at, word);
+                        self.act_on_object(w, lane, at, |word| Ok((await_one_more(word)?, 0)))?;
                     }
                     self.warps[w].copies_mut().arrive_later(lane, at, pc);
                 }
@@ -75,19 +70,7 @@ impl<P: Reconvergence> Resident<P> {
         let warp = &self.warps[w];
         let size = u64::from(facts.memory.element_bytes);
         let from = addresses(warp, code, op, facts.memory.address_64, exec);
-        let mut to = [u64::from(facts.to_offset as u32); 32];
-        if op.src[1].is_some() {
-            let low = read_row(&warp.rows, &code.consts, op.src[1]);
-            let high = facts.to_64.then(|| read_row(&warp.rows, &code.consts, Row(op.src[1].0 + 1)));
-            for lane in Lanes(exec) {
-                let l = lane as usize;
-                let base = u64::from(low[l]) | high.map_or(0, |high| u64::from(high[l]) << 32);
-                to[l] = match facts.to_64 {
-                    true => base.wrapping_add_signed(facts.to_offset.into()),
-                    false => u64::from(low[l].wrapping_add(facts.to_offset as u32)),
-                };
-            }
-        }
+        let mut to = shared_addresses(warp, code, op.src[1], facts.to);
         self.to_shared(w, StateSpace::Shared, size, exec, &mut to)?;
         let ignored = if op.psrc[0].is_some() { guard(op.psrc[0], &warp.preds) } else { 0 };
         let mut plan = [[0u64; 2]; 32];
@@ -136,25 +119,15 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Result<(), Bottom> {
         let warp = &self.warps[w];
         let from = addresses(warp, code, op, facts.memory.address_64, exec);
-        let at = |row: Row, wide: bool, offset: i32, lane: u32| {
-            let bits = if wide { 64 } else { 32 };
-            let base =
-                if row.is_some() { read_element(&warp.rows, &code.consts, row, lane, bits) } else { 0 };
-            base.wrapping_add_signed(offset.into())
-        };
-        let (mut to, mut objects, mut sizes) = ([0; 32], [0; 32], [0; 32]);
-        for lane in Lanes(exec) {
-            let l = lane as usize;
-            to[l] = at(op.src[1], facts.to_64, facts.to_offset, lane);
-            objects[l] = at(op.src[3], facts.object_64, facts.object_offset, lane);
-            sizes[l] = read_row(&warp.rows, &code.consts, op.src[2])[l];
-        }
+        let to = shared_addresses(warp, code, op.src[1], facts.to);
+        let mut objects = shared_addresses(warp, code, op.src[3], facts.object);
+        let sizes = *read_row(&warp.rows, &code.consts, op.src[2]);
         self.to_shared(w, StateSpace::Shared, 8, exec, &mut objects)?;
         let room = self.blocks[warp.block].as_ref().map_or(0, |block| block.shared.len() as u64);
         for lane in Lanes(exec) {
             let l = lane as usize;
             let size = sizes[l];
-            if size % PIECE != 0 || (from[l] | to[l]) & u64::from(PIECE - 1) != 0 {
+            if !size.is_multiple_of(PIECE) || (from[l] | to[l]) & u64::from(PIECE - 1) != 0 {
                 let reason = format!(
                     "addresses and size of a bulk copy are multiples of 16, not {:#x}, {:#x} and {size}",
                     to[l], from[l]
@@ -207,27 +180,17 @@ impl<P: Reconvergence> Resident<P> {
         }
         while let Some(arrival) = self.warps[w].copies.as_mut().and_then(|copies| copies.due()) {
             let at = arrival.address;
-            let done = perform(MbarrierStep::Arrive, Options::default(), self.object(w, at), 1);
-            let (word, _) = done.map_err(|reason| {
-                let reason =
-                    format!("mbarrier at shared address {at:#x}, once copies have arrived: {reason}");
-                (arrival.pc, Bottom::new("mbarrier", 1 << arrival.lane, reason))
-            })?;
-            self.set_object(w, at, word);
+            let act = |word| after_copies(perform(MbarrierStep::Arrive, MbarrierOptions::default(), word, 1));
+            self.act_on_object(w, arrival.lane, at, act).map_err(|bottom| (arrival.pc, bottom))?;
         }
         Ok(())
     }
 
     /// The bytes of a part of a bulk copy have arrived: `complete_tx` at its object.
     pub fn count_bulk(&mut self, w: usize, bulk: Bulk) -> Result<(), Bottom> {
-        let at = bulk.object;
         let bytes = bulk.bytes.into();
-        let done = perform(MbarrierStep::CompleteTx, Options::default(), self.object(w, at), bytes);
-        let (word, _) = done.map_err(|reason| {
-            let reason = format!("mbarrier at shared address {at:#x}, once bytes have arrived: {reason}");
-            Bottom::new("mbarrier", 1 << bulk.lane, reason)
-        })?;
-        self.set_object(w, at, word);
+        let counted = |word| perform(MbarrierStep::CompleteTx, MbarrierOptions::default(), word, bytes);
+        self.act_on_object(w, bulk.lane, bulk.object, |word| after_copies(counted(word)))?;
         Ok(())
     }
 
@@ -260,6 +223,26 @@ impl<P: Reconvergence> Resident<P> {
         }
         Ok(())
     }
+}
+
+/// A reason that belongs to a later time than its instruction.
+fn after_copies<T>(done: Result<T, String>) -> Result<T, String> {
+    done.map_err(|reason| format!("once copies have arrived: {reason}"))
+}
+
+/// The address of each lane that a base and an offset give.
+fn shared_addresses(warp: &Warp, code: &Code, base: Row, address: SharedAddress) -> [u64; 32] {
+    let offset = i64::from(address.offset);
+    each(|lane| {
+        let base = |bits| match base.is_some() {
+            true => read_element(&warp.rows, &code.consts, base, lane as u32, bits),
+            false => 0,
+        };
+        match address.wide {
+            true => base(64).wrapping_add_signed(offset),
+            false => u64::from((base(32) as u32).wrapping_add_signed(address.offset)),
+        }
+    })
 }
 
 /// Writes what a copy brought to shared memory: the bytes that were read, then zeros up to the

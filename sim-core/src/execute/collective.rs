@@ -99,7 +99,8 @@ impl<P: Reconvergence> Resident<P> {
                         "collective",
                         others,
                         format!(
-                            "the mask {wanted:#010x} of other threads that execute this names a thread that names another mask"
+                            "the mask {wanted:#010x} of other threads that execute this names a thread that \
+                             names another mask"
                         ),
                     ));
                 }

@@ -2,14 +2,14 @@
 //! lane after lane, as shared atomics do.
 
 use sim_frontend::form::MbarrierStep;
-use sim_frontend::program::{Extra, MbarrierOp, Op};
+use sim_frontend::program::{Extra, MbarrierPlace, Op};
 use sim_memory::vocabulary::LaneMask;
 
 use super::access::{addresses, read_element, write_element};
 use super::{Resident, Step, write_pred};
 use crate::error::Bottom;
 use crate::grid::Code;
-use crate::mbarrier::{self, Options};
+use crate::mbarrier::perform;
 use crate::reconvergence::{Lanes, Reconvergence};
 
 /// Bytes of an object.
@@ -22,34 +22,29 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Bottom::new("mbarrier", exec, "an mbarrier operation without its facts"));
         };
         self.did = Step::Done;
-        let options =
-            Options { expect_tx: facts.expect_tx, no_complete: facts.no_complete, parity: facts.parity };
         let operand = |rows: &[_], lane| match op.src[1].is_some() {
             true => read_element(rows, &code.consts, op.src[1], lane, facts.operand_bits.into()),
             false => 1,
         };
-        if facts.step == MbarrierStep::PendingCount {
+        let Some(place) = facts.place else {
             let warp = &mut self.warps[w];
             for lane in Lanes(exec) {
                 let state = operand(&warp.rows, lane);
-                let done = mbarrier::perform(facts.step, options, 0, state);
+                let done = perform(facts.step, facts.options, 0, state);
                 let (_, count) = done.map_err(|reason| Bottom::new("mbarrier", 1 << lane, reason))?;
                 write_element(&mut warp.rows, op.dst[0], lane, count, 32);
             }
             return Ok(());
-        }
-        let places = self.objects(code, w, op, facts, exec)?;
+        };
+        let places = self.objects(code, w, op, place, exec)?;
         let latencies = self.world.latency;
         let waits = matches!(facts.step, MbarrierStep::TestWait | MbarrierStep::TryWait);
         let mut start = self.now;
         for lane in Lanes(exec) {
             let at = places[lane as usize];
             let value = operand(&self.warps[w].rows, lane);
-            let word = self.object(w, at);
-            let (new, result) = mbarrier::perform(facts.step, options, word, value).map_err(|reason| {
-                Bottom::new("mbarrier", 1 << lane, format!("mbarrier at shared address {at:#x}: {reason}"))
-            })?;
-            self.set_object(w, at, new);
+            let act = |word| perform(facts.step, facts.options, word, value);
+            let result = self.act_on_object(w, lane, at, act)?;
             let warp = &mut self.warps[w];
             if op.dst[0].is_some() {
                 write_element(&mut warp.rows, op.dst[0], lane, result, 64);
@@ -72,23 +67,42 @@ impl<P: Reconvergence> Resident<P> {
         code: &Code,
         w: usize,
         op: &Op,
-        facts: &MbarrierOp,
+        place: MbarrierPlace,
         lanes: LaneMask,
     ) -> Result<[u64; 32], Bottom> {
-        let mut places = addresses(&self.warps[w], code, op, facts.address_64, lanes);
-        self.to_shared(w, facts.space, BYTES, lanes, &mut places)?;
+        let mut places = addresses(&self.warps[w], code, op, place.address_64, lanes);
+        self.to_shared(w, place.space, BYTES, lanes, &mut places)?;
         Ok(places)
     }
 
-    /// The bytes of the object at a shared address that [`objects`](Self::objects) gave.
-    pub(super) fn object(&self, w: usize, at: u64) -> u64 {
+    /// Lane `lane` changes the object at a shared address that [`objects`](Self::objects) gave, as
+    /// `act` says of its bytes; the result.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub(super) fn act_on_object(
+        &mut self,
+        w: usize,
+        lane: u32,
+        at: u64,
+        act: impl FnOnce(u64) -> Result<(u64, u64), String>,
+    ) -> Result<u64, Bottom> {
+        let (word, result) = act(self.object(w, at)).map_err(|reason| {
+            Bottom::new("mbarrier", 1 << lane, format!("mbarrier at shared address {at:#x}: {reason}"))
+        })?;
+        self.set_object(w, at, word);
+        Ok(result)
+    }
+
+    /// The bytes of an object.
+    fn object(&self, w: usize, at: u64) -> u64 {
         let block = self.blocks[self.warps[w].block].as_ref();
         let bytes = block.and_then(|b| b.shared.bytes().get(at as usize..)?.first_chunk());
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
     /// Writes them.
-    pub(super) fn set_object(&mut self, w: usize, at: u64, word: u64) {
+    fn set_object(&mut self, w: usize, at: u64, word: u64) {
         self.changes += u64::from(self.watching && self.object(w, at) != word);
         let block = self.blocks[self.warps[w].block].as_mut();
         let bytes = block.and_then(|b| b.shared.bytes_mut().get_mut(at as usize..)?.first_chunk_mut());

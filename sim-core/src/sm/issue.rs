@@ -37,10 +37,7 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
         Drain::Block => warp.outstanding.any(mask, false),
         Drain::Device => warp.outstanding.any(mask, true),
         Drain::Volatile => warp.outstanding.any_volatile(mask),
-        Drain::Group(newest) => {
-            warp.copies.as_ref().is_some_and(|copies| copies.waits_for_group(mask, newest.into()))
-        }
-        Drain::Copies => warp.copies.as_ref().is_some_and(|copies| copies.waits_for_all(mask)),
+        Drain::Copies(newest) => warp.copies.as_ref().is_some_and(|copies| copies.awaits(mask, newest)),
     };
     if drains {
         return Next::Drain;

@@ -275,7 +275,7 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         match word {
             "async" => return m.copy = Some(CopyStep::Copy),
             "commit_group" => return m.copy = Some(CopyStep::CommitGroup),
-            "wait_group" => return m.copy = Some(CopyStep::WaitGroup(0)),
+            "wait_group" => return m.copy = Some(CopyStep::WaitGroup),
             "wait_all" => return m.copy = Some(CopyStep::WaitAll),
             "arrive" => return m.copy = Some(CopyStep::Arrive),
             "noinc" => return m.no_inc = true,
@@ -294,10 +294,10 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             "pending_count" => return m.mbarrier = Some(MbarrierStep::PendingCount),
             "complete_tx" => return m.mbarrier = Some(MbarrierStep::CompleteTx),
             // Beside an arrival, or by itself.
-            "expect_tx" if m.mbarrier.is_some() => return m.expect_tx = true,
+            "expect_tx" if m.mbarrier.is_some() => return m.mbarrier_options.expect_tx = true,
             "expect_tx" => return m.mbarrier = Some(MbarrierStep::ExpectTx),
-            "noComplete" => return m.no_complete = true,
-            "parity" => return m.parity = true,
+            "noComplete" => return m.mbarrier_options.no_complete = true,
+            "parity" => return m.mbarrier_options.parity = true,
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use super::{Entry, UnitClass};
 
 macro_rules! isa {
-    ($($variant:ident $name:literal $unit:ident $min_sm:literal $doc:literal [$($form:expr),* $(,)?] $($papers:ident)?;)+) => {
+    ($($variant:ident $name:literal $unit:ident $min_sm:literal $doc:literal $forms:tt $($papers:ident)?;)+) => {
         /// Opcode roots, in the order of the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "the table documents each")]
@@ -16,7 +16,7 @@ macro_rules! isa {
             doc: $doc,
             unit: UnitClass::$unit,
             min_sm: $min_sm,
-            forms: &[$($form),*],
+            forms: &$forms,
             papers: isa!(@papers $($papers)?),
         }),+];
     };
@@ -24,6 +24,30 @@ macro_rules! isa {
     (@papers) => { false };
 }
 
+/// Forms of `abs` and `neg`.
+const SIGN: [&str; 5] = [
+    "{s16 s32 s64} -> d a",
+    "[ftz] {f32} -> d a",
+    "@13 {f64} -> d a",
+    "@53 [ftz] {f16 f16x2} -> d a",
+    "@80 {bf16 bf16x2} -> d a",
+];
+/// Forms of `min` and `max`.
+const EXTREMUM: [&str; 13] = [
+    "{$int} -> d a b",
+    "@90 {u16x2} -> d a b",
+    "@90 [relu] {s16x2} -> d a b",
+    "@90 {relu} {s32} -> d a b",
+    "[ftz] {f32} -> d a b",
+    "@80 [ftz] {NaN} {f32} -> d a b",
+    "@86 [ftz] [NaN] {xorsign} {abs} {f32} -> d a b",
+    "@13 {f64} -> d a b",
+    "@80 [ftz] [NaN] {f16 f16x2} -> d a b",
+    "@86 [ftz] [NaN] {xorsign} {abs} {f16 f16x2} -> d a b",
+    "@80 [NaN] {bf16 bf16x2} -> d a b",
+    "@86 [NaN] {xorsign} {abs} {bf16 bf16x2} -> d a b",
+    "~@100 [ftz] [NaN] [abs] {f32} -> d a b c",
+];
 /// Forms that many video instructions share.
 const VIDEO: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)";
 const VIDEO_SECONDARY: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] {add min max} -> d x x c:dst";
@@ -69,26 +93,10 @@ isa! {
         "@20 {$rnd} [ftz] {f32} -> d a b", "@13 {$rnd} {f64} -> d a b", "!1.4 [ftz] {f32} -> d a b", "!1.4 {f64} -> d a b",
     ];
     Rem "rem" Sfu 10 "The remainder of integer division." ["{$int} -> d a b"];
-    Abs "abs" Alu 10 "The absolute value." [
-        "{s16 s32 s64} -> d a", "[ftz] {f32} -> d a", "@13 {f64} -> d a", "@53 [ftz] {f16 f16x2} -> d a", "@80 {bf16 bf16x2} -> d a",
-    ];
-    Neg "neg" Alu 10 "Negates." [
-        "{s16 s32 s64} -> d a", "[ftz] {f32} -> d a", "@13 {f64} -> d a", "@53 [ftz] {f16 f16x2} -> d a", "@80 {bf16 bf16x2} -> d a",
-    ];
-    Min "min" Alu 10 "The lesser value." [
-        "{$int} -> d a b", "@90 {u16x2} -> d a b", "@90 [relu] {s16x2} -> d a b", "@90 {relu} {s32} -> d a b",
-        "[ftz] {f32} -> d a b", "@80 [ftz] {NaN} {f32} -> d a b", "@86 [ftz] [NaN] {xorsign} {abs} {f32} -> d a b", "@13 {f64} -> d a b",
-        "@80 [ftz] [NaN] {f16 f16x2} -> d a b", "@86 [ftz] [NaN] {xorsign} {abs} {f16 f16x2} -> d a b",
-        "@80 [NaN] {bf16 bf16x2} -> d a b", "@86 [NaN] {xorsign} {abs} {bf16 bf16x2} -> d a b",
-        "~@100 [ftz] [NaN] [abs] {f32} -> d a b c",
-    ];
-    Max "max" Alu 10 "The greater value." [
-        "{$int} -> d a b", "@90 {u16x2} -> d a b", "@90 [relu] {s16x2} -> d a b", "@90 {relu} {s32} -> d a b",
-        "[ftz] {f32} -> d a b", "@80 [ftz] {NaN} {f32} -> d a b", "@86 [ftz] [NaN] {xorsign} {abs} {f32} -> d a b", "@13 {f64} -> d a b",
-        "@80 [ftz] [NaN] {f16 f16x2} -> d a b", "@86 [ftz] [NaN] {xorsign} {abs} {f16 f16x2} -> d a b",
-        "@80 [NaN] {bf16 bf16x2} -> d a b", "@86 [NaN] {xorsign} {abs} {bf16 bf16x2} -> d a b",
-        "~@100 [ftz] [NaN] [abs] {f32} -> d a b c",
-    ];
+    Abs "abs" Alu 10 "The absolute value." SIGN;
+    Neg "neg" Alu 10 "Negates." SIGN;
+    Min "min" Alu 10 "The lesser value." EXTREMUM;
+    Max "max" Alu 10 "The greater value." EXTREMUM;
     Fma "fma" Fma 13 "Fused multiply-add." [
         "@20 {$rnd} [ftz] [sat] {f32} -> d a b c", "{$rnd} {f64} -> d a b c", "@100 {$rnd} [ftz] {f32x2} -> d a b c",
         "@53 {rn} [ftz] [sat] {f16 f16x2} -> d a b c", "@80 {rn} [ftz] {relu} {f16 f16x2} -> d a b c", "@80 {rn} [relu] {bf16 bf16x2} -> d a b c",

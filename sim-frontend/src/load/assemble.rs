@@ -265,7 +265,11 @@ pub(super) fn program(
         for (_, func) in &mut functions {
             let at = func.frame_bytes - saved.next_multiple_of(16);
             let first_row = if calls { 2 } else { 0 };
-            let spilled = rows.and_then(|rows| spill(func, rows, first_row, at)).unwrap_or(0);
+            let mut spilled = 0;
+            // One that cannot do with so few stays as it is, and is refused by its number of them.
+            if let Some((fitting, bytes)) = rows.and_then(|rows| spill(func, rows, first_row, at)) {
+                (*func, spilled) = (fitting, bytes);
+            }
             let kept = if recursive || saves { preserve_registers(func, at + spilled) } else { 0 };
             most = most.max(spilled + kept);
         }

@@ -23,9 +23,10 @@ fn stored(width: Width) -> ScalarType {
     if width == Width::Pair { ScalarType::B64 } else { ScalarType::B32 }
 }
 
-/// Rewrites `func` so that it needs at most `rows` rows above `first_row`; values that find none
-/// lie in the frame from `offset` on. Gives the bytes they take, `None` where it cannot be done.
-pub fn spill(func: &mut Func, rows: u16, first_row: u16, offset: u32) -> Option<u32> {
+/// `func` as it needs at most `rows` rows, the first `first_row` of them not its own; values that find
+/// none lie in the frame from `offset` on. With the bytes they take; `None` where it cannot be done.
+pub fn spill(func: &Func, rows: u16, first_row: u16, offset: u32) -> Option<(Func, u32)> {
+    let mut func = func.clone();
     let mut at = offset;
     let own = func.regs.len();
     let mut fixed: Vec<bool> = vec![false; own];
@@ -45,19 +46,19 @@ pub fn spill(func: &mut Func, rows: u16, first_row: u16, offset: u32) -> Option<
         }
     }
     loop {
-        let needed = assign(func, first_row, 0).ok()?.rows;
+        let needed = assign(&func, first_row, 0).ok()?.rows;
         if needed <= rows {
-            return Some(at - offset);
+            return Some((func, at - offset));
         }
         fixed.resize(func.regs.len(), true);
-        let chosen = choose(func, &fixed, u32::from(needed - rows));
+        let chosen = choose(&func, &fixed, u32::from(needed - rows));
         if chosen.is_empty() {
             return None;
         }
         for reg in chosen {
             let ty = stored(func.regs[reg as usize]);
             at = at.next_multiple_of(ty.bytes());
-            keep_in_frame(func, reg, at, ty);
+            keep_in_frame(&mut func, reg, at, ty);
             at += ty.bytes();
             fixed[reg as usize] = true;
         }

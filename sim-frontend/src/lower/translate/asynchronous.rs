@@ -8,7 +8,7 @@ use crate::form::{CopyStep, MbarrierStep};
 use crate::lower::ir::{Inst, Operand};
 use crate::lower::tf1_validate::Place;
 use crate::lower::tf4_access_sizes;
-use crate::program::{BulkOp, CopyOp, Extra, MbarrierOp, OpClass};
+use crate::program::{BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 
 impl<'a> Translator<'_, 'a> {
@@ -21,24 +21,27 @@ impl<'a> Translator<'_, 'a> {
                 self.bulk(inst, ast, [to, from, size, object], rest)
             }
             (CopyStep::CommitGroup | CopyStep::WaitAll, []) => {
-                inst.extra = Extra::CopyGroup(step);
+                inst.extra = match step {
+                    CopyStep::CommitGroup => Extra::CopyCommit,
+                    _ => Extra::CopyWait(None),
+                };
                 self.push(inst);
             }
-            (CopyStep::WaitGroup(_), [newest]) => {
+            (CopyStep::WaitGroup, [newest]) => {
                 let Some(newest) = self.constant(newest) else { return };
                 // Nobody has as many groups under way as the most that is told apart.
-                inst.extra = Extra::CopyGroup(CopyStep::WaitGroup(newest.min(u8::MAX.into()) as u8));
+                inst.extra = Extra::CopyWait(Some(newest.min(u8::MAX.into()) as u8));
                 self.push(inst);
             }
             (CopyStep::Arrive, [object]) => {
-                if let Some(facts) = self.object(&mut inst, object, MbarrierStep::Arrive) {
-                    inst.extra = Extra::CopyArrive(facts, inst.form.mods.no_inc);
+                if let Some(place) = self.object(&mut inst, object) {
+                    inst.extra = Extra::CopyArrive(place, inst.form.mods.no_inc);
                     self.push(inst);
                 }
             }
             (CopyStep::Copy, _) => self.count(ast, 3),
             (CopyStep::Bulk, _) => self.count(ast, 4),
-            (CopyStep::WaitGroup(_) | CopyStep::Arrive, _) => self.count(ast, 1),
+            (CopyStep::WaitGroup | CopyStep::Arrive, _) => self.count(ast, 1),
             (CopyStep::CommitGroup | CopyStep::WaitAll, _) => self.count(ast, 0),
         }
     }
@@ -70,7 +73,6 @@ impl<'a> Translator<'_, 'a> {
             let message = format!("`cp.async` copies {} bytes here, not {bytes}", sizes.join(", "));
             return self.error(size.span, "operands", message);
         }
-        let (Some(to_at), Some(from_at)) = (self.address(to), self.address(from)) else { return };
         if let Operand::Const { bits, .. } = inst.src[2]
             && bits > bytes
         {
@@ -80,18 +82,13 @@ impl<'a> Translator<'_, 'a> {
                 format!("{bits} bytes to read are more than the {bytes} copied"),
             );
         }
-        for (at, operand, space) in [(&to_at, to, StateSpace::Shared), (&from_at, from, StateSpace::Global)] {
-            self.lies_in(at, operand, space);
-        }
-        inst.src[0] = from_at.base;
-        inst.imm = from_at.offset;
-        inst.src[1] = to_at.base;
-        let Ok(to_offset) = i32::try_from(to_at.offset) else {
-            return self.error(to.span, "address", "this offset is beyond any shared memory");
+        let (Some(mut memory), Some(to)) =
+            (self.copied_from(&mut inst, from), self.beside(&mut inst.src[1], to))
+        else {
+            return;
         };
-        let mut memory = tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, from_at.wide);
         memory.element_bytes = bytes as u8;
-        inst.extra = Extra::Copy(CopyOp { memory, to_offset, to_64: to_at.wide });
+        inst.extra = Extra::Copy(CopyOp { memory, to });
         self.push(inst);
     }
 
@@ -110,27 +107,35 @@ impl<'a> Translator<'_, 'a> {
             [] if !inst.form.mods.cache_hint => {}
             _ => return self.count(ast, 4 + usize::from(inst.form.mods.cache_hint)),
         }
-        let (Some(to_at), Some(from_at)) = (self.address(to), self.address(from)) else { return };
-        let Some(object_at) = self.address(object) else { return };
-        self.lies_in(&to_at, to, StateSpace::Shared);
-        self.lies_in(&from_at, from, StateSpace::Global);
-        self.lies_in(&object_at, object, StateSpace::Shared);
-        inst.src[0] = from_at.base;
-        inst.imm = from_at.offset;
-        inst.src[1] = to_at.base;
         inst.src[2] = self.source(size, ScalarType::U32, Place::Exact);
-        inst.src[3] = object_at.base;
-        let (Ok(to_offset), Ok(object_offset)) =
-            (i32::try_from(to_at.offset), i32::try_from(object_at.offset))
-        else {
-            return self.error(ast.span, "address", "an offset is beyond any shared memory");
-        };
-        let mut memory = tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, from_at.wide);
+        let from = self.copied_from(&mut inst, from);
+        let to = self.beside(&mut inst.src[1], to);
+        let object = self.beside(&mut inst.src[3], object);
+        let (Some(mut memory), Some(to), Some(object)) = (from, to, object) else { return };
         // Bulk copies go past L1.
         (memory.element_bytes, memory.cache) = (16, CacheOp::Cg);
-        let (to_64, object_64) = (to_at.wide, object_at.wide);
-        inst.extra = Extra::Bulk(BulkOp { memory, to_offset, to_64, object_offset, object_64 });
+        inst.extra = Extra::Bulk(BulkOp { memory, to, object });
         self.push(inst);
+    }
+
+    /// The global address of a copy, and the access to it.
+    fn copied_from(&mut self, inst: &mut Inst, from: &AstOperand<'a>) -> Option<MemoryOp> {
+        let address = self.address(from)?;
+        self.lies_in(&address, from, StateSpace::Global);
+        (inst.src[0], inst.imm) = (address.base, address.offset);
+        Some(tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, address.wide))
+    }
+
+    /// A shared address beside it, whose base is another source.
+    fn beside(&mut self, base: &mut Operand, operand: &AstOperand<'a>) -> Option<SharedAddress> {
+        let address = self.address(operand)?;
+        self.lies_in(&address, operand, StateSpace::Shared);
+        *base = address.base;
+        let Ok(offset) = i32::try_from(address.offset) else {
+            self.error(operand.span, "address", "this offset is beyond any shared memory");
+            return None;
+        };
+        Some(SharedAddress { offset, wide: address.wide })
     }
 
     /// A variable that an address names lies in the space the instruction works on.
@@ -166,6 +171,9 @@ impl<'a> Translator<'_, 'a> {
         use MbarrierStep as M;
         inst.class = OpClass::Mbarrier;
         let mods = inst.form.mods;
+        let options = mods.mbarrier_options;
+        // Arrivals that are no bytes and may complete the phase: one, where no number is given.
+        let one = !options.expect_tx && !options.no_complete;
         let Some(step) = mods.mbarrier else { return };
         let (given, all) = (ast.operands.as_slice(), ast.operands.len());
         // The result, the object, the operand with its type.
@@ -173,9 +181,7 @@ impl<'a> Translator<'_, 'a> {
             (M::Inval, [object]) => (None, Some(object), None),
             (M::Init | M::ExpectTx | M::CompleteTx, [object, count]) => (None, Some(object), Some(count)),
             (M::PendingCount, [result, state]) => (Some(result), None, Some(state)),
-            (M::Arrive | M::ArriveDrop, [result, object]) if !mods.expect_tx && !mods.no_complete => {
-                (Some(result), Some(object), None)
-            }
+            (M::Arrive | M::ArriveDrop, [result, object]) if one => (Some(result), Some(object), None),
             (M::Arrive | M::ArriveDrop, [result, object, count]) => (Some(result), Some(object), Some(count)),
             (M::TestWait, [result, object, state]) => (Some(result), Some(object), Some(state)),
             (M::TryWait, [result, object, state, hint @ ..]) if hint.len() <= 1 => {
@@ -186,12 +192,12 @@ impl<'a> Translator<'_, 'a> {
             }
             (M::Inval, _) => return self.count(ast, 1),
             (M::Init | M::ExpectTx | M::CompleteTx | M::PendingCount, _) => return self.count(ast, 2),
-            (M::Arrive | M::ArriveDrop, _) if all < 3 && !mods.expect_tx && !mods.no_complete => {
+            (M::Arrive | M::ArriveDrop, _) if all < 3 && one => {
                 return self.count(ast, 2);
             }
             _ => return self.count(ast, 3),
         };
-        let state = step == M::PendingCount || matches!(step, M::TestWait | M::TryWait) && !mods.parity;
+        let state = step == M::PendingCount || matches!(step, M::TestWait | M::TryWait) && !options.parity;
         match (step, result) {
             (M::TestWait | M::TryWait, Some(result)) => inst.pdst[0] = self.predicate_destination(result),
             (M::PendingCount, Some(result)) => {
@@ -206,7 +212,7 @@ impl<'a> Translator<'_, 'a> {
             }
             _ => {}
         }
-        let counts = matches!(step, M::Arrive | M::ArriveDrop) && !mods.expect_tx && !mods.no_complete;
+        let counts = one && matches!(step, M::Arrive | M::ArriveDrop);
         if let (true, Some(count)) = (counts, operand) {
             inst.min_sm = inst.min_sm.max(90);
             if let Some(target) = self.cx.module.target_sm().filter(|target| *target < 90) {
@@ -220,26 +226,22 @@ impl<'a> Translator<'_, 'a> {
             let ty = if state { ScalarType::B64 } else { ScalarType::U32 };
             inst.src[1] = self.source(operand, ty, Place::Exact);
         }
-        let mut facts = MbarrierOp {
+        let place = match object.map(|object| self.object(&mut inst, object)) {
+            Some(None) => return,
+            place => place.flatten(),
+        };
+        inst.extra = Extra::Mbarrier(MbarrierOp {
             step,
-            space: StateSpace::Shared,
-            address_64: true,
-            expect_tx: mods.expect_tx,
-            no_complete: mods.no_complete,
-            parity: mods.parity,
+            place,
+            options,
             operand_bits: if state { 64 } else { 32 },
             releases: matches!(step, M::Arrive | M::ArriveDrop) && mods.semantics != Semantics::Relaxed,
-        };
-        if let Some(object) = object {
-            let Some(found) = self.object(&mut inst, object, step) else { return };
-            facts = MbarrierOp { space: found.space, address_64: found.address_64, ..facts };
-        }
-        inst.extra = Extra::Mbarrier(facts);
+        });
         self.push(inst);
     }
 
     /// The address of an object.
-    fn object(&mut self, inst: &mut Inst, object: &AstOperand<'a>, step: MbarrierStep) -> Option<MbarrierOp> {
+    fn object(&mut self, inst: &mut Inst, object: &AstOperand<'a>) -> Option<MbarrierPlace> {
         let address = self.address(object)?;
         inst.src[0] = address.base;
         inst.imm = address.offset;
@@ -248,15 +250,6 @@ impl<'a> Translator<'_, 'a> {
         }
         // A variable named directly tells its space.
         let space = address.space.or(inst.form.mods.space).unwrap_or(StateSpace::Generic);
-        Some(MbarrierOp {
-            step,
-            space,
-            address_64: address.wide,
-            expect_tx: false,
-            no_complete: false,
-            parity: false,
-            operand_bits: 32,
-            releases: false,
-        })
+        Some(MbarrierPlace { space, address_64: address.wide })
     }
 }
