@@ -40,6 +40,17 @@ impl Source {
         if byte >= self.own && !self.is_all_the_users() { 0 } else { self.line(byte) }
     }
 
+    /// [`user_line`](Self::user_line) where the last line asked for was `hint`: texts are mostly read
+    /// from front to back.
+    pub fn user_line_near(&self, byte: u32, hint: u32) -> u32 {
+        let starts = |line: u32| self.lines.get(line as usize).copied().unwrap_or(u32::MAX);
+        let found = (hint.max(1)..hint.saturating_add(4)).find(|line| starts(*line) > byte);
+        match found.filter(|line| byte < self.own && starts(line - 1) <= byte) {
+            Some(line) => line,
+            None => self.user_line(byte),
+        }
+    }
+
     /// The bytes of a part of the text; none where it is not one.
     pub fn span_of(&self, part: &str) -> Span {
         let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);

@@ -6,15 +6,13 @@ mod assemble;
 mod header;
 pub mod library;
 
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use sim_memory::vocabulary::StateSpace;
 
-use self::assemble::Fit;
+use self::assemble::{Fit, Parts, Request};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::lower::tf2_fold_constants;
-use crate::lower::translate::Symbol;
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program, function_address};
 use crate::ptx::ast::Module as Ast;
 use crate::ptx::ast::{Function, Init, OperandKind, Statement, Storage, Variable};
@@ -48,6 +46,7 @@ pub struct Module {
     globals: Vec<GlobalVariable>,
     target_sm: u32,
     address_bits: u32,
+    parts: Arc<Parts>,
 }
 
 impl Module {
@@ -80,8 +79,15 @@ impl Module {
                 Err(error) => errors.push(error),
             }
         }
-        // Any addresses do for the check.
-        let mut module = Self {
+        let parts = match Parts::of(source, &ast) {
+            Ok(parts) if errors.is_empty() => Arc::new(parts),
+            found => {
+                errors.extend(found.err().unwrap_or_default());
+                errors.sort_by_key(|e| e.labels.first().map_or(0, |(span, _)| span.start));
+                return Err(errors);
+            }
+        };
+        Ok(Self {
             source: source.clone(),
             papers: ast.papers,
             entries: ast
@@ -100,11 +106,8 @@ impl Module {
             globals,
             target_sm: ast.target_sm().unwrap_or(0),
             address_bits,
-        };
-        errors.extend(assemble::check(&module.source, &ast));
-        errors.sort_by_key(|e| e.labels.first().map_or(0, |(span, _)| span.start));
-        module.papers = ast.papers;
-        if errors.is_empty() { Ok(module) } else { Err(errors) }
+            parts,
+        })
     }
 
     /// Names of the entries.
@@ -167,9 +170,7 @@ impl Module {
         stack_bytes: u32,
         registers: u32,
     ) -> Result<Arc<Program>, Vec<Diagnostic>> {
-        let ast = parse(&self.source, self.papers)?;
-        let Some(index) = ast.functions.iter().position(|f| f.entry && f.name == entry && f.body.is_some())
-        else {
+        let Some(index) = self.parts.entry(entry) else {
             let known: Vec<&str> = self.entries().collect();
             let error = Diagnostic::error(
                 "entry",
@@ -177,14 +178,9 @@ impl Module {
             );
             return Err(vec![error]);
         };
-        let mut symbols: FxHashMap<String, Symbol> = FxHashMap::default();
-        for global in &self.globals {
-            if let Some(at) = address(&global.name) {
-                symbols.insert(global.name.clone(), Symbol::Variable(global.space, at));
-            }
-        }
-        let make =
-            |fit| assemble::program(&self.source, &ast, index, symbols.clone(), flow, stack_bytes, fit);
+        let request =
+            Request { source: &self.source, papers: self.papers, entry: index, address, flow, stack_bytes };
+        let make = |fit| assemble::program(&self.parts, &request, fit);
         let fits = |program: &Program| program.registers_per_thread <= registers;
         let mut program = make(Fit::default())?;
         let saves = program.functions.len() > 1 && !program.recursive;
@@ -204,9 +200,7 @@ impl Module {
 
     /// Parameters of an entry.
     pub fn params(&self, entry: &str) -> Option<(Vec<ParamInfo>, LaunchBounds)> {
-        let ast = parse(&self.source, self.papers).ok()?;
-        let function = ast.functions.iter().find(|f| f.entry && f.name == entry)?;
-        Some((assemble::params(function).0, bounds(function)))
+        self.parts.params(self.parts.entry(entry)?)
     }
 }
 

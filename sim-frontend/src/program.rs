@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
+use crate::diagnostic::{Source, Span};
 use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
 
 /// A program address: the index of an operation in [`Program::ops`].
@@ -359,13 +360,23 @@ pub struct Op {
     pub slots_written: u8,
 }
 
+/// Where the text of an operation is: listings and messages are rare, so that it is printed when
+/// one is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// An instruction of the source.
+    Written(Span),
+    /// Made by the lowering.
+    Made(&'static str),
+}
+
 /// Cold facts of an operation.
 #[derive(Clone, Debug)]
 pub struct OpInfo {
     /// Line of the PTX text, from 1 (0: none, injected).
     pub line: u32,
-    /// The instruction as printed from the table, physical names not used.
-    pub text: Arc<str>,
+    /// What [`Program::text`] shows.
+    pub text: Text,
     /// The address of this operation in the program before transformation 6; for an injected
     /// operation, that of the next one which is not.
     pub base_pc: Pc,
@@ -537,6 +548,24 @@ pub struct Program {
     /// The same entry with untransformed control flow, by which shadow pcs run
     /// (`None` where this program is itself plain).
     pub base: Option<Arc<Program>>,
-    /// The source file name, for messages.
-    pub source_name: Arc<str>,
+    /// The text it comes from.
+    pub source: Source,
+    /// In the papers' dialect.
+    pub papers: bool,
+}
+
+impl Program {
+    /// An operation as the instruction of the text that it stands for, printed in one manner; those
+    /// of the device runtime name their function, since their lines are not the user's.
+    pub fn text(&self, pc: Pc) -> String {
+        let Some(info) = self.info.get(pc as usize) else { return String::new() };
+        let written = match info.text {
+            Text::Made(text) => return text.to_string(),
+            Text::Written(span) => crate::ptx::print::written(&self.source, span, self.papers),
+        };
+        match self.functions.get(info.function as usize).filter(|_| info.line == 0) {
+            Some(function) => format!("{}: {written}", function.name),
+            None => written,
+        }
+    }
 }

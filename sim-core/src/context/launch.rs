@@ -61,7 +61,7 @@ impl Context {
         let source = self.modules[module].module.source();
         let mut newer = false;
         let mut errors = Vec::new();
-        for (op, info) in program.ops.iter().zip(&program.info) {
+        for (pc, (op, info)) in program.ops.iter().zip(&program.info).enumerate() {
             let place = |d: Diagnostic| match line_span(source, info.line) {
                 Some(span) => d.at(span, "").in_source(source),
                 None => d,
@@ -77,7 +77,9 @@ impl Context {
                             "isa",
                             format!(
                                 "`{}` needs compute capability {major}.{minor}; {} has {}",
-                                info.text, self.chip.name, self.chip.compute_capability
+                                program.text(pc as u32),
+                                self.chip.name,
+                                self.chip.compute_capability
                             ),
                         )
                         .help("--allow-newer-isa runs it all the same"),

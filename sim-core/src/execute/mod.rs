@@ -438,7 +438,7 @@ impl<P: Reconvergence> Resident<P> {
                 if let Some(reason) = &info.unsupported {
                     return Err(Bottom::new("trap", exec, reason.to_string()));
                 }
-                let name = &info.text;
+                let name = code.program.text(pc);
                 let name = name.rsplit(' ').next().unwrap_or("trap");
                 return Err(Bottom::new("trap", exec, format!("the program executed `{name}`")));
             }
@@ -526,9 +526,9 @@ impl<P: Reconvergence> Resident<P> {
             warp: warp.index,
             lane: lanes.trailing_zeros() % 32,
             pc,
-            file: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.code.program.source_name)),
+            file: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.code.program.source.name)),
             line: info.map_or(0, |i| i.line),
-            instruction: info.map_or_else(|| "".into(), |i| Arc::clone(&i.text)),
+            instruction: kernel.map_or_else(|| "".into(), |k| k.code.program.text(pc).into()),
             sm: self.sm,
             cycle,
         }

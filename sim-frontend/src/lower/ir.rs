@@ -1,10 +1,11 @@
 //! Functions between the syntax tree and the program: basic blocks of instructions over virtual
 //! registers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::form::Form;
-use crate::program::{Extra, OpClass, SpecialRegister};
+use crate::program::{Extra, OpClass, SpecialRegister, Text};
 
 /// A virtual register.
 pub type Reg = u32;
@@ -42,6 +43,26 @@ pub enum Operand {
     Special(SpecialRegister),
     /// The program address of a function.
     Function(usize, bool),
+    /// What a link of the function becomes, plus a number.
+    Link {
+        /// Index into [`Func::links`].
+        link: u32,
+        /// Added bytes.
+        addend: i64,
+        /// 64 bits.
+        wide: bool,
+    },
+}
+
+/// A number that is known when a program is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// The address of a variable of the module, or of global or constant memory of a function.
+    Variable(Box<str>),
+    /// The address of a shared variable of the function: its place among them.
+    Shared(usize),
+    /// Bytes of the stack that `alloca` gives out.
+    StackBytes,
 }
 
 /// A predicate operand.
@@ -89,8 +110,8 @@ pub struct Inst {
     pub callee: Callee,
     /// Line of the text.
     pub line: u32,
-    /// As printed.
-    pub text: Arc<str>,
+    /// What listings show.
+    pub text: Text,
     /// Source line of the CUDA program.
     pub loc: Option<(u32, u32)>,
     /// Least target.
@@ -140,10 +161,52 @@ pub struct Func {
     pub stack_base: Option<Reg>,
     /// The register that counts the bytes of `alloca`, if the function has one.
     pub taken: Option<Reg>,
+    /// Numbers that operands stand for and that differ between programs.
+    pub links: Vec<Link>,
+    /// Functions of the module that it calls, or whose address it takes.
+    pub callees: BTreeSet<usize>,
+    /// Those whose address it takes.
+    pub addressed: BTreeSet<usize>,
+    /// It calls by address, or takes an address.
+    pub indirect: bool,
     /// The register of the carry.
     pub carry: Option<Reg>,
     /// Written in the papers' dialect with its own control-flow instructions.
     pub injected_by_hand: bool,
+}
+
+impl Func {
+    /// Sets [`callees`](Self::callees), [`addressed`](Self::addressed) and
+    /// [`indirect`](Self::indirect) by the instructions.
+    pub fn find_callees(&mut self) {
+        for inst in self.blocks.iter().flat_map(Block::all) {
+            if let Callee::Function(f) = inst.callee {
+                self.callees.insert(f);
+            }
+            for operand in &inst.src {
+                if let Operand::Function(f, _) = operand {
+                    self.callees.insert(*f);
+                    self.addressed.insert(*f);
+                    self.indirect = true;
+                }
+            }
+            self.indirect |= inst.class == OpClass::CallIndirect;
+        }
+    }
+
+    /// Puts the numbers in: `value` of each link.
+    ///
+    /// # Errors
+    /// The first link that has none.
+    pub fn link(&mut self, value: impl Fn(&Link) -> Option<u64>) -> Result<(), Link> {
+        let values: Result<Vec<u64>, Link> =
+            self.links.drain(..).map(|link| value(&link).ok_or(link)).collect();
+        let values = values?;
+        if !values.is_empty() {
+            self.blocks.iter_mut().flat_map(Block::all_mut).for_each(|inst| inst.link(&values));
+        }
+        Ok(())
+    }
 }
 
 impl Block {
@@ -165,6 +228,17 @@ impl Block {
                 Some(inst)
             }
         }
+    }
+
+    /// All instructions in order.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Inst> {
+        let last = match &mut self.end {
+            Terminator::Jump(inst, _) => inst.as_deref_mut(),
+            Terminator::Branch(inst, ..) | Terminator::Indirect(inst, _) | Terminator::End(inst) => {
+                Some(&mut **inst)
+            }
+        };
+        self.insts.iter_mut().chain(last)
     }
 
     /// All instructions in order.
@@ -197,36 +271,79 @@ impl IntoIterator for Regs {
 }
 
 impl Inst {
+    /// Puts the numbers of links in: that of an address without a base goes to its offset.
+    fn link(&mut self, values: &[u64]) {
+        for slot in 0..self.src.len() {
+            let Operand::Link { link, addend, wide } = self.src[slot] else { continue };
+            let value = values.get(link as usize).copied().unwrap_or(0).wrapping_add_signed(addend);
+            let beside = |offset: &mut i32| *offset = offset.saturating_add(value.min(1 << 30) as i32);
+            self.src[slot] = Operand::None;
+            match (&mut self.extra, slot) {
+                (
+                    Extra::Memory(_)
+                    | Extra::Copy(_)
+                    | Extra::Bulk(_)
+                    | Extra::Mbarrier(_)
+                    | Extra::CopyArrive(..),
+                    0,
+                ) => self.imm = self.imm.wrapping_add(value as i64),
+                (Extra::Copy(copy), 1) => beside(&mut copy.to.offset),
+                (Extra::Bulk(bulk), 1) => beside(&mut bulk.to.offset),
+                (Extra::Bulk(bulk), 3) => beside(&mut bulk.object.offset),
+                _ if self.class == OpClass::Trap => {
+                    let reason = self.unsupported.as_deref().unwrap_or_default();
+                    self.unsupported = Some(reason.replace("{}", &value.to_string()).into());
+                }
+                _ => self.src[slot] = Operand::Const { bits: value, wide },
+            }
+        }
+    }
+
     /// Registers it reads: rows, predicates, guard; a guarded write reads its destination too,
     /// since lanes whose guard is false keep the old value.
     pub fn reads(&self) -> Regs {
-        let mut out = if self.guard == PredOperand::Const(true) { Regs::default() } else { self.writes() };
+        let mut out = Regs::default();
+        self.for_reads(|reg| out.add(reg));
+        out
+    }
+
+    /// [`reads`](Self::reads), each for itself.
+    #[inline]
+    pub fn for_reads(&self, mut each: impl FnMut(Reg)) {
+        if self.guard != PredOperand::Const(true) {
+            self.for_writes(&mut each);
+        }
         for operand in &self.src {
             if let Operand::Reg(reg) = operand {
-                out.add(*reg);
+                each(*reg);
             }
         }
         for pred in self.psrc.iter().chain([&self.guard]) {
             if let PredOperand::Reg(reg, _) = pred {
-                out.add(*reg);
+                each(*reg);
             }
         }
-        out
     }
 
     /// Registers it writes.
     pub fn writes(&self) -> Regs {
         let mut out = Regs::default();
+        self.for_writes(|reg| out.add(reg));
+        out
+    }
+
+    /// [`writes`](Self::writes), each for itself.
+    #[inline]
+    pub fn for_writes(&self, mut each: impl FnMut(Reg)) {
         for operand in &self.dst {
             if let Operand::Reg(reg) = operand {
-                out.add(*reg);
+                each(*reg);
             }
         }
         for pred in &self.pdst {
             if let PredOperand::Reg(reg, _) = pred {
-                out.add(*reg);
+                each(*reg);
             }
         }
-        out
     }
 }

@@ -2,7 +2,7 @@
 //! 32-bit rows, 64-bit values in aligned pairs, predicates in a file of their own.
 
 use super::ir::{Func, Width};
-use super::liveness::{live_out, step_back};
+use super::liveness::live;
 
 /// Where each virtual register lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,25 +34,17 @@ pub fn assign(func: &Func, first_row: u16, first_pred: u16) -> Result<Assignment
         let slot = &mut range[reg as usize];
         *slot = Some(slot.map_or((at, at), |(a, b)| (a.min(at), b.max(at))));
     };
-    let outs = live_out(func);
+    let (ins, outs) = live(func);
     let mut at = 0u32;
-    for (block, out) in func.blocks.iter().zip(&outs) {
-        let insts: Vec<_> = block.all().collect();
-        let end = at + 2 * insts.len() as u32;
-        let mut live = out.clone();
-        live.iter().for_each(|reg| touch(reg, end));
-        for (i, inst) in insts.iter().enumerate().rev() {
-            let here = at + 2 * i as u32;
-            for reg in inst.writes() {
-                touch(reg, here + 1);
-            }
-            for reg in inst.reads() {
-                touch(reg, here);
-            }
-            step_back(&mut live, inst);
+    for (block, (before, behind)) in func.blocks.iter().zip(ins.iter().zip(&outs)) {
+        before.iter().for_each(|reg| touch(reg, at));
+        for inst in block.all() {
+            inst.for_reads(|reg| touch(reg, at));
+            inst.for_writes(|reg| touch(reg, at + 1));
+            at += 2;
         }
-        live.iter().for_each(|reg| touch(reg, at));
-        at = end + 1;
+        behind.iter().for_each(|reg| touch(reg, at));
+        at += 1;
     }
     let mut order: Vec<(u32, u32, u32)> =
         (0..n as u32).filter_map(|reg| range[reg as usize].map(|(start, end)| (start, end, reg))).collect();

@@ -38,6 +38,17 @@ impl RegSet {
         grew
     }
 
+    /// Adds what is in `other` and not in `except`; true if it grew.
+    pub fn union_without(&mut self, other: &Self, except: &Self) -> bool {
+        let mut grew = false;
+        for ((a, b), c) in self.0.iter_mut().zip(&other.0).zip(&except.0) {
+            let new = *b & !*c & !*a;
+            grew |= new != 0;
+            *a |= new;
+        }
+        grew
+    }
+
     /// Members, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Reg> {
         self.0.iter().enumerate().flat_map(|(i, word)| {
@@ -53,17 +64,38 @@ impl RegSet {
 
 /// Registers live at the end of each block.
 pub fn live_out(func: &Func) -> Vec<RegSet> {
+    live(func).1
+}
+
+/// Registers live at the beginning and at the end of each block.
+pub fn live(func: &Func) -> (Vec<RegSet>, Vec<RegSet>) {
     let n = func.regs.len();
     let blocks = func.blocks.len();
-    let mut live_in = vec![RegSet::new(n); blocks];
-    let mut live_out = vec![RegSet::new(n); blocks];
     if func.injected_by_hand {
         // Tokens written by hand lead from `sync` and `break` to wherever they were pushed for:
         // every register may be read later.
         let mut all = RegSet::new(n);
         (0..n as Reg).for_each(|reg| all.insert(reg));
-        return vec![all; blocks];
+        return (vec![all.clone(); blocks], vec![all; blocks]);
     }
+    // What a block reads before it writes it is live before it; what it writes is not, unless it is
+    // live behind the block and only some lanes write it.
+    let mut live_in = Vec::with_capacity(blocks);
+    let mut written = Vec::with_capacity(blocks);
+    for block in &func.blocks {
+        let (mut read, mut killed) = (RegSet::new(n), RegSet::new(n));
+        for inst in block.all() {
+            inst.for_reads(|reg| {
+                if !killed.contains(reg) {
+                    read.insert(reg);
+                }
+            });
+            inst.for_writes(|reg| killed.insert(reg));
+        }
+        live_in.push(read);
+        written.push(killed);
+    }
+    let mut live_out = vec![RegSet::new(n); blocks];
     let mut changed = true;
     while changed {
         changed = false;
@@ -72,22 +104,14 @@ pub fn live_out(func: &Func) -> Vec<RegSet> {
             for next in block.successors() {
                 live_out[b].union(&live_in[next]);
             }
-            let mut live = live_out[b].clone();
-            for inst in block.last().into_iter().chain(block.insts.iter().rev()) {
-                step_back(&mut live, inst);
-            }
-            changed |= live_in[b].union(&live);
+            changed |= live_in[b].union_without(&live_out[b], &written[b]);
         }
     }
-    live_out
+    (live_in, live_out)
 }
 
 /// Liveness before an instruction from liveness after it.
 pub fn step_back(live: &mut RegSet, inst: &super::ir::Inst) {
-    for reg in inst.writes() {
-        live.remove(reg);
-    }
-    for reg in inst.reads() {
-        live.insert(reg);
-    }
+    inst.for_writes(|reg| live.remove(reg));
+    inst.for_reads(|reg| live.insert(reg));
 }

@@ -35,117 +35,173 @@ pub struct Inconsistent {
     pub reason: String,
 }
 
+/// A stack, by its number in [`Stacks`].
+type Stack = u32;
+const EMPTY: Stack = 0;
+const UNKNOWN: Stack = u32::MAX;
+
+/// A token and what lies below it.
+#[derive(Clone, Copy)]
+struct Node {
+    top: Token,
+    below: Stack,
+    tokens: u32,
+    syncs: u32,
+}
+
+/// Every stack that was met, once: two are equal where their numbers are.
+struct Stacks {
+    nodes: Vec<Node>,
+    numbers: FxHashMap<(Stack, Token), Stack>,
+}
+
+impl Stacks {
+    fn new() -> Self {
+        let bottom = Node { top: Token::Open, below: EMPTY, tokens: 0, syncs: 0 };
+        Self { nodes: vec![bottom], numbers: FxHashMap::default() }
+    }
+
+    fn node(&self, stack: Stack) -> Node {
+        self.nodes[stack as usize]
+    }
+
+    fn push(&mut self, below: Stack, top: Token) -> Stack {
+        let Node { tokens, syncs, .. } = self.node(below);
+        let nodes = &mut self.nodes;
+        *self.numbers.entry((below, top)).or_insert_with(|| {
+            let syncs = syncs + u32::from(matches!(top, Token::Sync(_)));
+            nodes.push(Node { top, below, tokens: tokens + 1, syncs });
+            (nodes.len() - 1) as Stack
+        })
+    }
+
+    /// The tokens from the top down, each with what lies below it.
+    fn down(&self, stack: Stack) -> impl Iterator<Item = (Token, Stack)> {
+        let mut at = stack;
+        std::iter::from_fn(move || {
+            (at != EMPTY).then(|| {
+                let node = self.node(at);
+                at = node.below;
+                (node.top, node.below)
+            })
+        })
+    }
+
+    fn top(&self, stack: Stack) -> Option<(Token, Stack)> {
+        self.down(stack).next()
+    }
+
+    /// Without diverge tokens.
+    fn closed(&self, stack: Stack) -> impl Iterator<Item = Token> {
+        self.down(stack).map(|(token, _)| token).filter(|token| *token != Token::Open)
+    }
+
+    /// The tokens, the topmost last.
+    fn list(&self, stack: Stack) -> Vec<Token> {
+        let mut tokens: Vec<Token> = self.down(stack).map(|(token, _)| token).collect();
+        tokens.reverse();
+        tokens
+    }
+}
+
 /// Checks emitted code; gives the most tokens of one frame, diverge tokens included. Code
 /// written by hand (`entry` without the guarantees of transformation 6) is checked alike.
 ///
 /// # Errors
 /// The first point at which a rule does not hold.
 pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
-    let start = if entry { Vec::new() } else { vec![Token::Call(NONE)] };
-    let mut states: FxHashMap<usize, Vec<Token>> = FxHashMap::default();
+    let mut stacks = Stacks::new();
+    let start = if entry { EMPTY } else { stacks.push(EMPTY, Token::Call(NONE)) };
+    let mut states = vec![UNKNOWN; items.len()];
     let mut open = vec![(0usize, start)];
     let mut deepest = 0;
     while let Some((at, stack)) = open.pop() {
         let fail = |rule, reason: &str| Err(Inconsistent { at, rule, reason: reason.into() });
-        let Some(item) = items.get(at) else {
+        let (Some(item), Some(state)) = (items.get(at), states.get_mut(at)) else {
             return fail("cfc-addr", "control flow leaves the function");
         };
-        match states.get(&at) {
-            Some(known) if *known == stack => continue,
-            Some(known) => {
-                // Diverge tokens of paths that end early may or may not be there.
-                let closed =
-                    |s: &[Token]| s.iter().filter(|t| **t != Token::Open).copied().collect::<Vec<_>>();
-                if closed(known) == closed(&stack) {
-                    if stack.len() <= known.len() {
-                        continue;
-                    }
-                } else {
-                    return fail("cfc-stack4", &format!("two stacks meet here: {known:?} and {stack:?}"));
-                }
-            }
-            None => {}
+        let known = std::mem::replace(state, stack);
+        if known == stack {
+            continue;
         }
-        if stack.len() > items.len() {
+        if known != UNKNOWN {
+            // Diverge tokens of paths that end early may or may not be there.
+            if !stacks.closed(known).eq(stacks.closed(stack)) {
+                let (known, stack) = (stacks.list(known), stacks.list(stack));
+                return fail("cfc-stack4", &format!("two stacks meet here: {known:?} and {stack:?}"));
+            }
+            if stacks.node(stack).tokens <= stacks.node(known).tokens {
+                *state = known;
+                continue;
+            }
+        }
+        let Node { tokens, syncs, .. } = stacks.node(stack);
+        if tokens as usize > items.len() {
             // Every token was pushed by another operation, or one was passed twice.
             return fail("cfc-stack4", "the stack grows with every trip of a loop");
         }
         // Each sync token may have one diverge token above it.
-        let depth = stack.len() + stack.iter().filter(|t| matches!(t, Token::Sync(_))).count();
-        deepest = deepest.max(depth as u32);
-        states.insert(at, stack.clone());
+        deepest = deepest.max(tokens + syncs);
         let guarded = item.guard != PredOperand::Const(true);
-        let mut go = |to: usize, stack: Vec<Token>| open.push((to, stack));
-        let with = |token| {
-            let mut longer = stack.clone();
-            longer.push(token);
-            longer
-        };
-        let targets = || match item.targets.is_empty() {
-            true => vec![item.target],
-            false => item.targets.clone(),
-        };
-        if targets().iter().any(|t| *t != NONE && *t >= items.len())
+        let targets =
+            if item.targets.is_empty() { std::slice::from_ref(&item.target) } else { &item.targets };
+        if targets.iter().any(|t| *t != NONE && *t >= items.len())
             || (matches!(item.class, OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn | OpClass::Branch)
                 && item.target == NONE)
         {
             return fail("cfc-addr", "its target is no instruction of the function");
         }
         match item.class {
-            OpClass::Ssy => go(at + 1, with(Token::Sync(item.target))),
-            OpClass::PreBreak => go(at + 1, with(Token::Break(item.target))),
-            OpClass::PreReturn => go(at + 1, with(Token::Call(item.target))),
-            OpClass::Sync => match stack.last() {
-                Some(Token::Sync(target)) if *target == at + 1 => {
-                    go(at + 1, stack[..stack.len() - 1].to_vec());
-                }
-                Some(Token::Sync(_)) => return fail("cfc-stack5", "the sync token is another's"),
-                Some(Token::Open) => {
+            OpClass::Ssy => open.push((at + 1, stacks.push(stack, Token::Sync(item.target)))),
+            OpClass::PreBreak => open.push((at + 1, stacks.push(stack, Token::Break(item.target)))),
+            OpClass::PreReturn => open.push((at + 1, stacks.push(stack, Token::Call(item.target)))),
+            OpClass::Sync => match stacks.top(stack) {
+                Some((Token::Sync(target), below)) if target == at + 1 => open.push((at + 1, below)),
+                Some((Token::Sync(_), _)) => return fail("cfc-stack5", "the sync token is another's"),
+                Some((Token::Open, _)) => {
                     return fail("cfc-stack4", "a diverge token lies above no sync token of this sync");
                 }
                 _ => return fail("cfc-stack3", "no sync or diverge token is on top"),
             },
             OpClass::Break => {
-                let Some(position) = stack.iter().rposition(|t| matches!(t, Token::Break(_))) else {
+                let found = stacks.down(stack).find_map(|(token, below)| match token {
+                    Token::Break(target) => Some((target, below)),
+                    _ => None,
+                });
+                let Some((target, below)) = found else {
                     return fail("cfc-stack1", "there is no break token");
                 };
-                if let Token::Break(target) = stack[position] {
-                    go(target, stack[..position].to_vec());
-                }
+                open.push((target, below));
                 if guarded {
-                    go(at + 1, stack);
+                    open.push((at + 1, stack));
                 }
             }
             OpClass::Return => {
-                if !stack.iter().any(|t| matches!(t, Token::Call(_))) {
+                if !stacks.down(stack).any(|(token, _)| matches!(token, Token::Call(_))) {
                     return fail("cfc-stack2", "there is no call token");
                 }
                 if guarded {
-                    go(at + 1, stack);
+                    open.push((at + 1, stack));
                 }
             }
             OpClass::Exit => {
                 if guarded {
-                    go(at + 1, stack);
+                    open.push((at + 1, stack));
                 }
             }
-            OpClass::Call | OpClass::CallIndirect => match stack.last() {
-                Some(Token::Call(target)) if *target == at + 1 => {
-                    go(at + 1, stack[..stack.len() - 1].to_vec());
-                }
+            OpClass::Call | OpClass::CallIndirect => match stacks.top(stack) {
+                Some((Token::Call(target), below)) if target == at + 1 => open.push((at + 1, below)),
                 _ => return fail("cfc-stack6", "no call token resumes behind this call"),
             },
             OpClass::Branch | OpClass::BranchIndirect => {
                 let diverges = (guarded || !item.targets.is_empty()) && !item.reconverges;
-                let taken = if diverges { with(Token::Open) } else { stack.clone() };
-                for target in targets() {
-                    go(target, taken.clone());
-                }
+                let taken = if diverges { stacks.push(stack, Token::Open) } else { stack };
+                open.extend(targets.iter().map(|target| (*target, taken)));
                 if guarded {
-                    go(at + 1, stack);
+                    open.push((at + 1, stack));
                 }
             }
-            _ => go(at + 1, stack),
+            _ => open.push((at + 1, stack)),
         }
     }
     Ok(deepest)

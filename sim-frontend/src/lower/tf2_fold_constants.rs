@@ -11,9 +11,9 @@ use crate::ptx::ast::OperandKind;
 pub fn bits(literal: &OperandKind<'_>, ty: ScalarType, papers: bool) -> Option<u64> {
     use ScalarType as T;
     Some(match (literal, ty) {
-        (OperandKind::Int(value), T::F32) if papers => u64::from((*value as f32).to_bits()),
-        (OperandKind::Int(value), T::F64) if papers => (*value as f64).to_bits(),
-        (OperandKind::Int(value), _) if !ty.is_float() => *value as u64 & mask(ty),
+        (OperandKind::Int(value), T::F32) if papers => u64::from((value.value() as f32).to_bits()),
+        (OperandKind::Int(value), T::F64) if papers => (value.value() as f64).to_bits(),
+        (OperandKind::Int(value), _) if !ty.is_float() => value.value() as u64 & mask(ty),
         (OperandKind::Float32(bits), T::F64) => f64::from(f32::from_bits(*bits)).to_bits(),
         (OperandKind::Float32(bits), T::F32 | T::B32) => u64::from(*bits),
         (OperandKind::Float64(bits), T::F32 | T::B32) => u64::from((f64::from_bits(*bits) as f32).to_bits()),
@@ -37,10 +37,10 @@ mod tests {
     #[test]
     fn tf_2_expr_c_literals_take_the_width_of_their_type() {
         let cases = [
-            (OperandKind::Int(-1), ScalarType::S32, Some(0xffff_ffff)),
-            (OperandKind::Int(-1), ScalarType::U16, Some(0xffff)),
-            (OperandKind::Int(5 + 3), ScalarType::B64, Some(8)),
-            (OperandKind::Int(2), ScalarType::F32, None),
+            (OperandKind::Int((-1).into()), ScalarType::S32, Some(0xffff_ffff)),
+            (OperandKind::Int((-1).into()), ScalarType::U16, Some(0xffff)),
+            (OperandKind::Int((5 + 3).into()), ScalarType::B64, Some(8)),
+            (OperandKind::Int(2.into()), ScalarType::F32, None),
             (OperandKind::Float32(0x3fc0_0000), ScalarType::U32, None),
             (OperandKind::Float32(0x3fc0_0000), ScalarType::B32, Some(0x3fc0_0000)),
             (OperandKind::Float64(1.5f64.to_bits()), ScalarType::F32, Some(0x3fc0_0000)),
@@ -50,6 +50,6 @@ mod tests {
         for (literal, ty, expected) in cases {
             assert_eq!(bits(&literal, ty, false), expected, "{literal:?} {ty:?}");
         }
-        assert_eq!(bits(&OperandKind::Int(2), ScalarType::F32, true), Some(0x4000_0000));
+        assert_eq!(bits(&OperandKind::Int(2.into()), ScalarType::F32, true), Some(0x4000_0000));
     }
 }

@@ -17,7 +17,7 @@ use super::ir::{BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use super::stack_consistency;
 use crate::form::{Form, Modifiers};
 use crate::isa::Root;
-use crate::program::OpClass;
+use crate::program::{OpClass, Text};
 use dispatch::dispatch;
 use sim_memory::vocabulary::ScalarType;
 
@@ -54,6 +54,8 @@ pub struct Emitted {
     pub extra: Vec<Width>,
     /// What a reader should know.
     pub notes: Vec<String>,
+    /// Most tokens of a frame, where its stack has been found consistent already.
+    pub tokens: Option<u32>,
 }
 
 /// How the code emitted so far goes on.
@@ -124,7 +126,7 @@ pub fn inject(func: &Func, uniform: &[bool]) -> Emitted {
                     // Branches in a loop that some threads never leave have no post-dominator:
                     // without a token to meet at, the stack would grow with every trip.
                     match stack_consistency::check(&items, func.entry) {
-                        Ok(_) => Emitted { items, extra, notes },
+                        Ok(tokens) => Emitted { items, extra, notes, tokens: Some(tokens) },
                         Err(_) => dispatch(
                             func,
                             uniform,
@@ -238,7 +240,7 @@ fn blank(form: Form, guard: PredOperand) -> Inst {
         extra: crate::program::Extra::None,
         callee: super::ir::Callee::None,
         line: 0,
-        text: "".into(),
+        text: Text::Made(""),
         loc: None,
         min_sm: 10,
         unsupported: None,

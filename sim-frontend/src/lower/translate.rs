@@ -10,24 +10,24 @@ mod operand;
 pub(crate) mod stack;
 
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
-use std::sync::Arc;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
-use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Reg, Terminator, Width};
+use super::ir::{Block, BlockId, Func, Inst, Link, Operand, PredOperand, Reg, Terminator, Width};
 use super::tf3_stack::{FRAME_ALIGN, layout};
 use super::tf7_unique_names::Scopes;
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 use crate::isa;
-use crate::program::OpClass;
+use crate::program::{OpClass, Text};
 use crate::ptx::ast::{Function, Module, Operand as AstOperand, OperandKind, Statement, Storage, Variable};
 
 /// What a module-scope name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol {
-    /// A variable of a space at an address of that space.
-    Variable(StateSpace, u64),
+    /// A variable of a space.
+    Variable(StateSpace),
     /// A function, by position in the module.
     Function(usize),
     /// A function that is declared and not defined.
@@ -41,17 +41,9 @@ pub struct Context<'m, 'a> {
     /// The tree.
     pub module: &'m Module<'a>,
     /// Module-scope names.
-    pub symbols: &'m FxHashMap<String, Symbol>,
-    /// Offsets of function-scope shared variables, by function and order of declaration.
-    pub shared: &'m FxHashMap<(usize, usize), u64>,
+    pub symbols: &'m FxHashMap<&'a str, Symbol>,
     /// Bytes of each function's saved registers.
     pub saved: u32,
-    /// Functions exist that can be called: frames move.
-    pub calls: bool,
-    /// Bytes of each thread's local memory that `alloca` gives out.
-    pub stack_bytes: u32,
-    /// Instructions keep their text; the check of a module does without.
-    pub texts: bool,
     /// What opcodes of the text resolve to.
     pub forms: RefCell<FxHashMap<Box<str>, (&'static isa::Entry, isa::Resolved)>>,
 }
@@ -59,8 +51,10 @@ pub struct Context<'m, 'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Local {
     Reg(Reg, ScalarType),
-    /// A variable: space, offset (in the frame for local and param).
+    /// A variable of the frame: space, offset.
     Variable(StateSpace, u64),
+    /// A variable whose address differs between programs: space, link.
+    Linked(StateSpace, u32),
     /// A kernel parameter at an offset.
     Param(u64),
 }
@@ -75,7 +69,9 @@ struct Family {
 pub(super) struct Translator<'m, 'a> {
     pub(super) cx: &'m Context<'m, 'a>,
     pub(super) function: usize,
-    pub(super) names: Scopes<'a, Local>,
+    names: Scopes<'a, Local>,
+    /// Names that look like members of families are declared alone.
+    numbered: bool,
     families: Scopes<'a, Family>,
     /// Where names and families are declared.
     declared: Scopes<'a, Span>,
@@ -97,7 +93,8 @@ pub(super) struct Translator<'m, 'a> {
     next_place: usize,
     shared_seen: usize,
     pub(super) frame: u32,
-    no_text: Arc<str>,
+    /// The line asked for last.
+    line_before: Cell<u32>,
 }
 
 /// Translates a function.
@@ -110,6 +107,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         cx,
         function,
         names: Scopes::default(),
+        numbered: false,
         families: Scopes::default(),
         declared: Scopes::default(),
         bytes: Scopes::default(),
@@ -123,6 +121,10 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
             frame_bytes: 0,
             stack_base: None,
             taken: None,
+            links: Vec::new(),
+            callees: BTreeSet::new(),
+            addressed: BTreeSet::new(),
+            indirect: false,
             carry: None,
             injected_by_hand: false,
         },
@@ -137,9 +139,10 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         next_place: 0,
         shared_seen: 0,
         frame: 0,
-        no_text: "".into(),
+        line_before: Cell::new(0),
     };
-    if cx.calls {
+    // Where functions can be called, frames move.
+    if !ast.entry || has_calls(ast.body.as_deref().unwrap_or_default()) {
         let base = t.fresh(ScalarType::U32);
         t.func.stack_base = Some(base);
     }
@@ -157,6 +160,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
     }
     t.renumber();
     t.func.frame_bytes = t.frame;
+    t.func.find_callees();
     Ok(t.func)
 }
 
@@ -196,7 +200,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         let (offsets, _) = layout(ast.params.iter());
         if ast.entry {
             for (param, offset) in ast.params.iter().zip(offsets) {
-                let _ = self.names.declare(param.name, Local::Param(offset.into()));
+                let _ = self.declare(param.name, Local::Param(offset.into()));
                 let _ = self.declared.declare(param.name, param.span);
             }
             return;
@@ -207,7 +211,7 @@ impl<'m, 'a> Translator<'m, 'a> {
                 Storage::Register => Local::Reg(self.fresh(param.ty), param.ty),
                 Storage::Space(_) => Local::Variable(StateSpace::Param, offset.into()),
             };
-            let _ = self.names.declare(param.name, local);
+            let _ = self.declare(param.name, local);
             let _ = self.declared.declare(param.name, param.span);
         }
         // Parameters in registers are fetched from the frame.
@@ -270,7 +274,7 @@ impl<'m, 'a> Translator<'m, 'a> {
                 let _ = self.tables.declare(name, targets.clone());
             }
         }
-        for statement in body {
+        for (i, statement) in body.iter().enumerate() {
             match statement {
                 Statement::Declaration(variable) => self.declaration(variable),
                 Statement::Label(name, _) => {
@@ -286,6 +290,10 @@ impl<'m, 'a> Translator<'m, 'a> {
                         let block = self.func.blocks.len();
                         self.func.blocks.push(self.placeholder());
                         self.enter(block);
+                    }
+                    if self.current.is_empty() {
+                        let rest = body[i..].iter();
+                        self.current.reserve_exact(rest.take_while(|s| !ends_block(s)).count());
                     }
                     self.instruction(instruction);
                 }
@@ -335,9 +343,9 @@ impl<'m, 'a> Translator<'m, 'a> {
                 Local::Reg(self.fresh(variable.ty), variable.ty)
             }
             Storage::Space(StateSpace::Shared) => {
-                let offset = self.cx.shared.get(&(self.function, self.shared_seen)).copied().unwrap_or(0);
+                let link = self.link(Link::Shared(self.shared_seen));
                 self.shared_seen += 1;
-                Local::Variable(StateSpace::Shared, offset)
+                Local::Linked(StateSpace::Shared, link)
             }
             Storage::Space(space @ (StateSpace::Local | StateSpace::Param)) => {
                 let place = self.places.get(self.next_place).copied().unwrap_or(0);
@@ -347,12 +355,7 @@ impl<'m, 'a> Translator<'m, 'a> {
             }
             Storage::Space(space @ (StateSpace::Global | StateSpace::Const)) => {
                 let name = crate::load::inner_name(self.func.name.as_ref(), variable);
-                // The check of a module has no addresses yet.
-                let at = match self.cx.symbols.get(&name) {
-                    Some(Symbol::Variable(_, at)) => *at,
-                    _ => 0,
-                };
-                Local::Variable(space, at)
+                Local::Linked(space, self.link(Link::Variable(name.into())))
             }
             Storage::Space(StateSpace::Generic) => return,
         };
@@ -360,7 +363,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         let family = split_number(variable.name).and_then(|(prefix, number)| {
             self.families.find_innermost(prefix).filter(|family| number < family.count).map(|_| prefix)
         });
-        if self.names.declare(variable.name, local).is_err() || family.is_some() {
+        if self.declare(variable.name, local).is_err() || family.is_some() {
             let first = self.declared.find(family.unwrap_or(variable.name)).copied();
             self.error(variable.span, "name", format!("`{}` is declared twice here", variable.name));
             self.also(first, "the first declaration");
@@ -384,12 +387,24 @@ impl<'m, 'a> Translator<'m, 'a> {
 
     /// What a name means here [expr-V].
     pub(super) fn lookup(&self, name: &str) -> Option<Local> {
-        if let Some(local) = self.names.find(name) {
-            return Some(*local);
+        // Most are members of families; one that is declared alone comes first.
+        let only_member = !self.numbered && name.starts_with('%');
+        if only_member && let Some(member) = self.member(name) {
+            return Some(member);
         }
+        self.names.find(name).copied().or_else(|| if only_member { None } else { self.member(name) })
+    }
+
+    fn member(&self, name: &str) -> Option<Local> {
         let (prefix, number) = split_number(name)?;
         let family = self.families.find(prefix)?;
         (number < family.count).then(|| Local::Reg(family.first + number, family.ty))
+    }
+
+    /// Declares a name; gives back its meaning if it is taken.
+    pub(super) fn declare(&mut self, name: &'a str, local: Local) -> Result<(), Local> {
+        self.numbered |= name.starts_with('%') && split_number(name).is_some();
+        self.names.declare(name, local)
     }
 
     pub(super) fn unknown(&mut self, name: &str, span: Span) {
@@ -401,7 +416,7 @@ impl<'m, 'a> Translator<'m, 'a> {
             self.help(format!("`{prefix}<{}>` declares `{prefix}0` to `{prefix}{last}`", family.count));
             return self.also(self.declared.find(prefix).copied(), "the family");
         }
-        let near = nearest(name, self.names.names().chain(self.cx.symbols.keys().map(String::as_str)));
+        let near = nearest(name, self.names.names().chain(self.cx.symbols.keys().copied()));
         if let Some(near) = near {
             let words = format!("did you mean `{near}`?");
             self.help(words);
@@ -447,6 +462,15 @@ impl<'m, 'a> Translator<'m, 'a> {
             self.labels.names().filter_map(|name| self.labels.find(name).copied()).collect();
         labels.sort_unstable();
         labels
+    }
+
+    /// The number of a link; each stands once.
+    pub(super) fn link(&mut self, link: Link) -> u32 {
+        let known = self.func.links.iter().position(|own| *own == link);
+        known.unwrap_or_else(|| {
+            self.func.links.push(link);
+            self.func.links.len() - 1
+        }) as u32
     }
 
     pub(super) fn push(&mut self, inst: Inst) {
@@ -507,7 +531,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         let span = self.cx.module.functions[self.function].span;
         let mut inst = self.blank_like(span);
         inst.class = super::tf5_explicit_exit::class_of_return(entry);
-        inst.text = Arc::from(super::tf5_explicit_exit::implicit_end(entry));
+        inst.text = Text::Made(super::tf5_explicit_exit::implicit_end(entry));
         self.returns_to_frame(&inst);
         self.finish(Terminator::End(Box::new(inst)));
     }
@@ -530,6 +554,12 @@ impl<'m, 'a> Translator<'m, 'a> {
         }
     }
 
+    fn line(&self, span: Span) -> u32 {
+        let line = self.cx.source.user_line_near(span.start, self.line_before.get());
+        self.line_before.set(line);
+        line
+    }
+
     pub(super) fn blank_like(&self, span: Span) -> Inst {
         let form = crate::form::Form {
             root: crate::isa::Root::Exit,
@@ -550,8 +580,8 @@ impl<'m, 'a> Translator<'m, 'a> {
             imm: 0,
             extra: crate::program::Extra::None,
             callee: super::ir::Callee::None,
-            line: self.cx.source.user_line(span.start),
-            text: Arc::clone(&self.no_text),
+            line: self.line(span),
+            text: Text::Made(""),
             loc: self.loc,
             min_sm: 10,
             unsupported: None,
@@ -560,12 +590,37 @@ impl<'m, 'a> Translator<'m, 'a> {
     }
 }
 
+/// No instruction of the block stands behind it.
+fn ends_block(statement: &Statement<'_>) -> bool {
+    match statement {
+        Statement::Instruction(instruction) => matches!(instruction.root, "bra" | "brx" | "ret" | "exit"),
+        Statement::Label(..) | Statement::Block(_) => true,
+        _ => false,
+    }
+}
+
+/// A call stands in it.
+pub fn has_calls(body: &[Statement<'_>]) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Instruction(i) => i.root == "call",
+        Statement::Block(inner) => has_calls(inner),
+        _ => false,
+    })
+}
+
 /// `%r3` as a member of the family `%r`: prefix and number.
 fn split_number(name: &str) -> Option<(&str, u32)> {
-    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-    let (prefix, number) = name.split_at(name.len() - digits);
-    let number = (number.len() == 1 || !number.starts_with('0')).then(|| number.parse().ok())??;
-    Some((prefix, number))
+    let bytes = name.as_bytes();
+    let mut at = bytes.len();
+    while at > 0 && bytes[at - 1].is_ascii_digit() {
+        at -= 1;
+    }
+    let digits = &bytes[at..];
+    if !(1..=10).contains(&digits.len()) || (digits[0] == b'0' && digits.len() > 1) {
+        return None;
+    }
+    let number = digits.iter().fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    Some((&name[..at], u32::try_from(number).ok()?))
 }
 
 /// Local and parameter variables in order of declaration, and where calls put the latter.

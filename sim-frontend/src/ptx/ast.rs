@@ -147,8 +147,8 @@ pub struct Instruction<'a> {
     pub guard: Option<Guard<'a>>,
     /// Opcode root.
     pub root: &'a str,
-    /// Modifiers without their dots.
-    pub modifiers: Vec<&'a str>,
+    /// Modifiers with their dots, as written.
+    pub dotted: &'a str,
     /// Operands.
     pub operands: Vec<Operand<'a>>,
     /// Its bytes, guard to last operand.
@@ -159,6 +159,13 @@ pub struct Instruction<'a> {
     pub spaced: bool,
 }
 
+impl<'a> Instruction<'a> {
+    /// Modifiers without their dots.
+    pub fn modifiers(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.dotted.split('.').skip(1).map(str::trim)
+    }
+}
+
 /// An operand with its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand<'a> {
@@ -166,6 +173,29 @@ pub struct Operand<'a> {
     pub kind: OperandKind<'a>,
     /// Its bytes.
     pub span: Span,
+}
+
+/// An integer constant: 64 bits and a sign. (An `i128` would align every operand to 16 bytes.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Integer {
+    magnitude: u64,
+    negative: bool,
+}
+
+impl Integer {
+    /// Its value.
+    pub fn value(self) -> i128 {
+        let value = i128::from(self.magnitude);
+        if self.negative { -value } else { value }
+    }
+}
+
+impl From<i128> for Integer {
+    /// What has more than 64 bits wraps.
+    fn from(value: i128) -> Self {
+        let magnitude = value.unsigned_abs() as u64;
+        Self { magnitude, negative: value < 0 && magnitude != 0 }
+    }
 }
 
 /// Kinds of operands.
@@ -188,8 +218,8 @@ pub enum OperandKind<'a> {
         /// `generic(…)` around it.
         generic: bool,
     },
-    /// An integer: two's complement.
-    Int(i128),
+    /// An integer.
+    Int(Integer),
     /// A floating-point number; hexadecimal ones keep their bits.
     Float32(u32),
     /// A double.

@@ -41,14 +41,27 @@ pub struct Token {
     pub span: Span,
 }
 
+/// Bytes that names are made of.
+static NAME: [bool; 256] = {
+    let mut name = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        name[byte] = b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%');
+        byte += 1;
+    }
+    name
+};
+
 fn is_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%')
+    NAME[usize::from(byte)]
 }
 
 /// Splits a text into tokens.
 pub fn lex(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
-    let mut tokens = Vec::with_capacity(bytes.len() / 4);
+    // Three bytes a token are dense PTX; memory that is not touched costs nothing.
+    let mut tokens = Vec::with_capacity(bytes.len() / 3 + 1);
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         let start = at;
@@ -130,6 +143,15 @@ fn number(bytes: &[u8], text: &str, at: usize) -> (Kind, usize) {
         let digits = text.get(at + from..at + from + length)?;
         u64::from_str_radix(digits, 16).ok()
     };
+    // Most are decimal, with few enough digits.
+    if (1..=18).contains(&word)
+        && (bytes[0] != b'0' || word == 1)
+        && bytes.get(word) != Some(&b'.')
+        && bytes[..word].iter().all(u8::is_ascii_digit)
+    {
+        let value = bytes[..word].iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+        return (Kind::Int(value), word);
+    }
     match bytes.get(1) {
         Some(b'f' | b'F') if bytes[0] == b'0' && word == 10 => {
             if let Some(bits) = hex(2, 8) {

@@ -8,7 +8,7 @@ pub mod papers;
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
-use super::ast::{Function, Init, Module, Operand, OperandKind, Storage, Variable};
+use super::ast::{Function, Init, Instruction, Module, Operand, OperandKind, Storage, Variable};
 use super::lexer::{Kind, Token, lex};
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 
@@ -76,6 +76,14 @@ pub fn parse(source: &Source, papers: bool) -> Result<Module<'_>, Vec<Diagnostic
     };
     let module = parser.module();
     if parser.errors.is_empty() { Ok(module) } else { Err(parser.errors) }
+}
+
+/// Parses one instruction, which ends with a `;`.
+pub(crate) fn parse_instruction(source: &Source, papers: bool) -> Option<Instruction<'_>> {
+    let tokens = lex(&source.text);
+    let mut parser =
+        Parser { source, text: &source.text, tokens, at: 0, errors: Vec::new(), papers, depth: 0 };
+    parser.instruction().ok()
 }
 
 impl<'a> Parser<'a> {

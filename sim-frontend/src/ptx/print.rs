@@ -3,14 +3,23 @@
 use std::fmt::Write;
 
 use super::ast::{Instruction, Operand, OperandKind};
+use super::parser::parse_instruction;
+use crate::diagnostic::{Source, Span};
 
 /// Root and modifiers.
 pub fn opcode(instruction: &Instruction<'_>) -> String {
     let mut out = String::from(instruction.root);
-    for modifier in &instruction.modifiers {
+    for modifier in instruction.modifiers() {
         let _ = write!(out, ".{modifier}");
     }
     out
+}
+
+/// The instruction at a place of a text that was parsed.
+pub fn written(source: &Source, span: Span, papers: bool) -> String {
+    let text = source.text.get(span.start as usize..span.end as usize).unwrap_or_default();
+    let alone = Source::new(&source.name, &format!("{text};"));
+    parse_instruction(&alone, papers).map_or_else(|| text.to_string(), |found| instruction(&found))
 }
 
 /// An instruction without its semicolon.
@@ -66,7 +75,7 @@ fn print(out: &mut String, operand: &Operand<'_>) {
             }
             Ok(())
         }
-        OperandKind::Int(value) => write!(out, "{value}"),
+        OperandKind::Int(value) => write!(out, "{}", value.value()),
         OperandKind::Float32(bits) => write!(out, "0f{bits:08X}"),
         OperandKind::Float64(bits) => write!(out, "0d{bits:016X}"),
         OperandKind::Vector(operands) => {

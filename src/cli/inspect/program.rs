@@ -234,7 +234,7 @@ fn branches(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
         });
         list.add_row([
             info.line.to_string(),
-            info.text.to_string(),
+            program.text(pc as Pc),
             if *diverges { "may diverge" } else { "uniform" }.to_string(),
             meets,
         ]);
@@ -320,10 +320,10 @@ fn listing(out: &mut String, program: &Program, plain: &Program, graphs: &[Funct
         let target =
             if op.target < program.ops.len() as Pc { format!(" → {}", op.target) } else { String::new() };
         let text = match op.class {
-            _ if info.injected => format!("+ {}", info.text),
+            _ if info.injected => format!("+ {}", program.text(pc as Pc)),
             // A branch that leaves a loop breaks.
-            OpClass::Break if !info.by_hand => format!("+ brk for {}", info.text),
-            _ => info.text.to_string(),
+            OpClass::Break if !info.by_hand => format!("+ brk for {}", program.text(pc as Pc)),
+            _ => program.text(pc as Pc),
         };
         let line = if info.line > 0 { info.line.to_string() } else { String::new() };
         let _ = writeln!(
@@ -367,7 +367,11 @@ fn graphviz(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
             let text: String = (block.first..block.end)
                 .map(|pc| {
                     let info = &program.info[pc as usize];
-                    format!("{}  {}\\l", info.line, info.text.replace('\\', "\\\\").replace('"', "\\\""))
+                    format!(
+                        "{}  {}\\l",
+                        info.line,
+                        program.text(pc).replace('\\', "\\\\").replace('"', "\\\"")
+                    )
                 })
                 .collect();
             let _ = writeln!(out, "    b{f}_{b} [label=\"B{b}\\n{text}\"];");

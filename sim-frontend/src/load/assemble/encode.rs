@@ -11,13 +11,14 @@ use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Width};
 use crate::lower::tf6_control_flow::{Item, NONE};
 use crate::program::{
     ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo, Pc, Pred,
-    Program, Row, SpecialRegister, function_address,
+    Program, Row, SpecialRegister, Text, function_address,
 };
 use sim_memory::vocabulary::ScalarType;
 
 /// What is known of the program besides its functions.
 pub(super) struct Facts<'s> {
     pub(super) source: &'s Source,
+    pub(super) papers: bool,
     pub(super) numbers: &'s [usize],
     pub(super) params: Vec<ParamInfo>,
     pub(super) param_bytes: u32,
@@ -39,7 +40,8 @@ struct Encoder<'r> {
     const_rows: FxHashMap<(u64, bool), Row>,
     specials: Vec<(Row, SpecialRegister)>,
     forms: Vec<Form>,
-    form_ids: FxHashMap<(Root, ScalarType, ScalarType), Vec<u16>>,
+    /// Forms of each root.
+    form_ids: Vec<Vec<u16>>,
 }
 
 /// The program of `functions`, the entry first.
@@ -70,29 +72,46 @@ pub(super) fn encode(
         const_rows: FxHashMap::default(),
         specials: Vec::new(),
         forms: Vec::new(),
-        form_ids: FxHashMap::default(),
+        form_ids: Vec::new(),
     };
-    let mut ops = Vec::with_capacity(pc);
+    // Without registers of its own, the program with injected control flow has the operations of
+    // the plain one, and differs in guards and targets alone.
+    let same = base.as_deref().filter(|_| functions.iter().all(|r| r.emitted.extra.is_empty()));
+    if let Some(base) = same {
+        encoder.consts.clone_from(&base.consts);
+        encoder.specials.clone_from(&base.specials);
+        encoder.forms.clone_from(&base.forms);
+    }
+    // The first form of every program.
+    let control = if same.is_some() { 0 } else { encoder.form(control_form()) };
+    let mut ops: Vec<Op> = Vec::with_capacity(pc);
     let mut info: Vec<OpInfo> = Vec::with_capacity(pc);
     let mut tables = Vec::new();
-    let plain_at = |f: usize, source: (usize, usize)| -> Pc {
-        let start: usize = functions[f].func.blocks[..source.0].iter().map(|b| b.all().count()).sum();
-        (start + source.1) as Pc
-    };
     let base_starts: Vec<Pc> = match &base {
         Some(base) => base.functions.iter().map(|f| f.entry_pc).collect(),
         None => encoder.starts.clone(),
     };
     for (f, ready) in functions.iter().enumerate() {
+        // Where the blocks begin in the plain program.
+        let mut blocks: Vec<Pc> = Vec::with_capacity(ready.func.blocks.len());
+        let mut at = base_starts[f];
+        for block in &ready.func.blocks {
+            blocks.push(at);
+            at += (block.insts.len() + usize::from(block.last().is_some())) as Pc;
+        }
         for item in &ready.emitted.items {
             let inst = inst_of(ready, item);
-            let mut op = encoder.op(f, item, inst);
+            let base_pc = item.source.map_or(NO_PC, |(block, i)| blocks[block] + i as Pc);
+            let plain = same.and_then(|base| base.ops.get(base_pc as usize));
+            let mut op = match (plain, inst) {
+                (Some(plain), Some(inst)) => encoder.guarded(f, item, inst, plain),
+                _ => encoder.op(f, item, inst, control),
+            };
             if op.class == OpClass::BranchIndirect && !item.targets.is_empty() && op.imm >= 0 {
                 op.imm = tables.len() as i64;
                 tables.push(item.targets.iter().map(|t| encoder.starts[f] + *t as Pc).collect());
             }
             ops.push(op);
-            let base_pc = item.source.map_or(NO_PC, |s| base_starts[f] + plain_at(f, s));
             let base_target = match (&base, item.source) {
                 (Some(base), Some(_)) => base.info.get(base_pc as usize).map_or(NO_PC, |i| i.base_target),
                 _ => ops.last().map_or(NO_PC, |op| op.target),
@@ -100,7 +119,7 @@ pub(super) fn encode(
             let min_sm = inst.map_or(10, |i| i.min_sm);
             info.push(OpInfo {
                 line: inst.map_or(0, |i| i.line),
-                text: inst.map_or_else(|| injected_name(item.class).into(), |i| Arc::clone(&i.text)),
+                text: inst.map_or_else(|| Text::Made(injected_name(item.class)), |i| i.text),
                 base_pc,
                 injected: item.source.is_none(),
                 by_hand: item.source.is_some() && ready.func.injected_by_hand && is_token(item.class),
@@ -163,7 +182,8 @@ pub(super) fn encode(
         notes: facts.notes.clone(),
         max_tokens: facts.max_tokens,
         base,
-        source_name: Arc::clone(&facts.source.name),
+        source: facts.source.clone(),
+        papers: facts.papers,
     })
 }
 
@@ -196,28 +216,50 @@ fn inst_of<'r>(ready: &'r Ready, item: &'r Item) -> Option<&'r Inst> {
 }
 
 impl Encoder<'_> {
-    fn op(&mut self, f: usize, item: &Item, inst: Option<&Inst>) -> Op {
+    /// The operation of the plain program with the guard and target of `item`.
+    fn guarded(&self, f: usize, item: &Item, inst: &Inst, plain: &Op) -> Op {
+        let mut op = plain.clone();
+        op.class = item.class;
+        op.target = self.target(f, item, Some(inst));
+        op.imm = inst.imm;
+        if item.guard != inst.guard {
+            op.guard = self.guard(f, item);
+            self.slots(f, &mut op, Some(inst), item);
+        }
+        op
+    }
+
+    fn guard(&self, f: usize, item: &Item) -> Pred {
+        if item.guard == PredOperand::None { Pred::TRUE } else { self.pred(f, item.guard) }
+    }
+
+    fn target(&self, f: usize, item: &Item, inst: Option<&Inst>) -> Pc {
+        if let Some(Callee::Function(callee)) = inst.map(|inst| inst.callee) {
+            let index = self.numbers.iter().position(|n| *n == callee).unwrap_or(0);
+            return self.starts[index];
+        }
+        if item.target == NONE { NO_PC } else { self.starts[f] + item.target as Pc }
+    }
+
+    fn op(&mut self, f: usize, item: &Item, inst: Option<&Inst>, control: u16) -> Op {
         let mut op = Op {
             class: item.class,
             cost: 0,
             form: 0,
-            guard: self.pred(f, item.guard),
+            guard: self.guard(f, item),
             dst: [Row::NONE; 4],
             src: [Row::NONE; 5],
             pdst: [Pred::NONE; 2],
             psrc: [Pred::NONE; 2],
             imm: 0,
-            target: if item.target == NONE { NO_PC } else { self.starts[f] + item.target as Pc },
+            target: self.target(f, item, inst),
             extra: Extra::None,
             slots: [0; MAX_SLOTS],
             slots_used: 0,
             slots_written: 0,
         };
-        if item.guard == PredOperand::None {
-            op.guard = Pred::TRUE;
-        }
         let Some(inst) = inst else {
-            op.form = self.form(control_form());
+            op.form = control;
             self.slots(f, &mut op, None, item);
             return op;
         };
@@ -234,17 +276,16 @@ impl Encoder<'_> {
             op.pdst[i] = self.pred(f, inst.pdst[i]);
             op.psrc[i] = self.pred(f, inst.psrc[i]);
         }
-        if let Callee::Function(callee) = inst.callee {
-            let index = self.numbers.iter().position(|n| *n == callee).unwrap_or(0);
-            op.target = self.starts[index];
-        }
         self.slots(f, &mut op, Some(inst), item);
         op
     }
 
     fn form(&mut self, form: Form) -> u16 {
-        // Few forms share root and types, so that those few words are enough of a hash.
-        let ids = self.form_ids.entry((form.root, form.dst, form.ty)).or_default();
+        let root = form.root as usize;
+        if root >= self.form_ids.len() {
+            self.form_ids.resize_with(root + 1, Vec::new);
+        }
+        let ids = &mut self.form_ids[root];
         if let Some(id) = ids.iter().find(|id| self.forms[usize::from(**id)] == form) {
             return *id;
         }
@@ -281,7 +322,8 @@ impl Encoder<'_> {
 
     fn row(&mut self, f: usize, operand: Operand) -> Row {
         match operand {
-            Operand::None => Row::NONE,
+            // Every link has been replaced by its number.
+            Operand::None | Operand::Link { .. } => Row::NONE,
             Operand::Reg(reg) => self.place(f, reg).map_or(Row::NONE, |(place, _)| Row(place)),
             Operand::Const { bits, wide } => self.constant(bits, wide),
             Operand::Function(function, wide) => self.constant(function_address(function).into(), wide),
@@ -316,10 +358,12 @@ impl Encoder<'_> {
 
     /// Scoreboard slots: written ones first; a written pair has both rows, a read one its first.
     fn slots(&self, f: usize, op: &mut Op, inst: Option<&Inst>, item: &Item) {
-        let mut slots: Vec<u16> = Vec::new();
+        let (mut slots, mut used) = ([0u16; MAX_SLOTS], 0);
         let mut add = |slot: u16| {
-            if !slots.contains(&slot) {
-                slots.push(slot);
+            debug_assert!(used < MAX_SLOTS || slots.contains(&slot));
+            if used < MAX_SLOTS && !slots[..used].contains(&slot) {
+                slots[used] = slot;
+                used += 1;
             }
         };
         let pred_slot = |p: PredOperand| match p {
@@ -339,10 +383,12 @@ impl Encoder<'_> {
             }
             inst.pdst.iter().filter_map(|p| pred_slot(*p)).for_each(&mut add);
         }
-        let written = slots.len();
+        let written = used;
         let mut add = |slot: u16| {
-            if !slots.contains(&slot) {
-                slots.push(slot);
+            debug_assert!(used < MAX_SLOTS || slots.contains(&slot));
+            if used < MAX_SLOTS && !slots[..used].contains(&slot) {
+                slots[used] = slot;
+                used += 1;
             }
         };
         if let Some(inst) = inst {
@@ -358,10 +404,8 @@ impl Encoder<'_> {
         if let Some(slot) = pred_slot(item.guard) {
             add(slot);
         }
-        debug_assert!(slots.len() <= MAX_SLOTS);
-        slots.truncate(MAX_SLOTS);
-        op.slots[..slots.len()].copy_from_slice(&slots);
-        op.slots_used = slots.len() as u8;
+        op.slots = slots;
+        op.slots_used = used as u8;
         op.slots_written = written as u8;
     }
 }

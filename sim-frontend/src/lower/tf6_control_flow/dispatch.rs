@@ -128,7 +128,7 @@ pub(super) fn dispatch(func: &Func, uniform: &[bool], note: String) -> Emitted {
         extra.append(&mut emitted.extra);
         notes.append(&mut emitted.notes);
     }
-    Emitted { items, extra, notes }
+    Emitted { items, extra, notes, tokens: None }
 }
 
 /// The block at which a dispatch loop ends.

@@ -1,6 +1,8 @@
 //! Random control-flow graphs: what transformation 6 makes is consistent, and a literal token
 //! stack gives every thread exactly its own trace of source instructions, in bounded depth.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::lower::ir::{Block, Callee};
 use crate::lower::stack_consistency::check;
@@ -56,6 +58,10 @@ fn func(shape: &[(u8, usize, usize)]) -> Func {
         frame_bytes: 0,
         stack_base: None,
         taken: None,
+        links: Vec::new(),
+        callees: BTreeSet::new(),
+        addressed: BTreeSet::new(),
+        indirect: false,
         carry: None,
         injected_by_hand: false,
     }

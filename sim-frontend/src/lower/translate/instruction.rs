@@ -12,7 +12,7 @@ use crate::isa::{self, Entry, Legacy, OperandShape, Resolved, Root, Shape};
 use crate::lower::ir::{Inst, Operand, PredOperand, Reg, Terminator, Width};
 use crate::lower::tf1_validate::{Place, modifiers};
 use crate::lower::tf5_explicit_exit;
-use crate::program::{Extra, OpClass};
+use crate::program::{Extra, OpClass, Text};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 use crate::ptx::print;
 
@@ -20,13 +20,7 @@ impl<'a> Translator<'_, 'a> {
     pub(super) fn instruction(&mut self, ast: &Instruction<'a>) {
         let Some((entry, resolved)) = self.opcode(ast) else { return };
         let mut inst = self.blank_like(ast.span);
-        if self.cx.texts {
-            inst.text = Arc::from(print::instruction(ast));
-            if self.cx.source.user_line(ast.span.start) == 0 {
-                // Of the device runtime, whose lines nobody sees.
-                inst.text = Arc::from(format!("{}: {}", self.func.name, inst.text));
-            }
-        }
+        inst.text = Text::Written(ast.span);
         if let Some(guard) = ast.guard {
             inst.guard = self.predicate_named(guard.name, guard.negated, guard.span);
         }
@@ -129,7 +123,8 @@ impl<'a> Translator<'_, 'a> {
             self.error(ast.opcode, "syntax", "a blank stands before a modifier");
             return None;
         }
-        let resolved = match isa::resolve(entry, &ast.modifiers, papers) {
+        let words: Vec<&str> = ast.modifiers().collect();
+        let resolved = match isa::resolve(entry, &words, papers) {
             Ok(resolved) => resolved,
             Err((at, wanted)) => {
                 self.wrong_modifier(ast, entry, at, &wanted);
@@ -150,7 +145,7 @@ impl<'a> Translator<'_, 'a> {
     }
 
     fn wrong_modifier(&mut self, ast: &Instruction<'a>, entry: &Entry, at: Option<usize>, wanted: &str) {
-        let word = at.and_then(|i| ast.modifiers.get(i).copied());
+        let word = at.and_then(|i| ast.modifiers().nth(i));
         let message = match word {
             Some(word) => format!("`.{word}` does not belong here in `{}`", entry.name),
             None => format!("a modifier of `{}` is missing", entry.name),

@@ -4,7 +4,7 @@ use sim_memory::vocabulary::{CacheHint, CacheOp, ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
 use crate::isa::{self, OperandShape, Root};
-use crate::lower::ir::{Inst, Operand, Width};
+use crate::lower::ir::{Inst, Link, Operand, Width};
 use crate::lower::tf1_validate::Place;
 use crate::lower::tf4_access_sizes;
 use crate::program::{Extra, OpClass};
@@ -19,6 +19,12 @@ pub(super) struct Address {
     pub(super) space: Option<StateSpace>,
     /// A parameter of the kernel.
     pub(super) param: bool,
+}
+
+/// The address of a variable whose own is known later.
+fn linked(space: StateSpace, link: u32, offset: i64) -> Address {
+    let base = Operand::Link { link, addend: 0, wide: true };
+    Address { base, offset, wide: true, space: Some(space), param: false }
 }
 
 impl<'a> Translator<'_, 'a> {
@@ -104,12 +110,9 @@ impl<'a> Translator<'_, 'a> {
                         });
                     }
                 }
-                if root == Root::St
-                    && reg_bits == 64
-                    && inst.src[1..].iter().any(|o| matches!(o, Operand::Const { wide: false, .. }))
-                {
+                if root == Root::St && reg_bits == 64 {
                     for operand in &mut inst.src[1..] {
-                        if let Operand::Const { wide, .. } = operand {
+                        if let Operand::Const { wide, .. } | Operand::Link { wide, .. } = operand {
                             *wide = true;
                         }
                     }
@@ -220,17 +223,15 @@ impl<'a> Translator<'_, 'a> {
                     param: false,
                 })
             }
+            Some(Local::Linked(space, link)) => Some(linked(space, link, offset)),
             None => match self.cx.symbols.get(name).copied() {
-                Some(Symbol::Variable(space, at)) => Some(Address {
-                    base: Operand::None,
-                    offset: (at as i64).wrapping_add(offset),
-                    wide: true,
-                    space: Some(space),
-                    param: false,
-                }),
+                Some(Symbol::Variable(space)) => {
+                    let link = self.link(Link::Variable(name.into()));
+                    Some(linked(space, link, offset))
+                }
                 None if self.cx.module.papers => {
                     let reg = self.fresh(ScalarType::B32);
-                    let _ = self.names.declare(name, Local::Reg(reg, ScalarType::B32));
+                    let _ = self.declare(name, Local::Reg(reg, ScalarType::B32));
                     Some(Address { base: Operand::Reg(reg), offset, wide: false, space: None, param: false })
                 }
                 _ => {

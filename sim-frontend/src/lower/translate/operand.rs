@@ -7,7 +7,7 @@ use super::{Local, Symbol, Translator};
 use crate::diagnostic::{Span, nearest};
 use crate::form::VideoSelect;
 use crate::isa::Root;
-use crate::lower::ir::{Operand, PredOperand, Reg};
+use crate::lower::ir::{Link, Operand, PredOperand, Reg};
 use crate::lower::tf1_validate::{Place, compatible, mismatch};
 use crate::lower::tf2_fold_constants;
 use crate::lower::tf3_stack::made;
@@ -165,7 +165,7 @@ impl<'a> Translator<'_, 'a> {
             }
             None if self.cx.module.papers => {
                 let reg = self.fresh(ScalarType::Pred);
-                let _ = self.names.declare(name, Local::Reg(reg, ScalarType::Pred));
+                let _ = self.declare(name, Local::Reg(reg, ScalarType::Pred));
                 PredOperand::Reg(reg, negated)
             }
             _ => {
@@ -181,7 +181,7 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Name("%is_explicit_cluster") => PredOperand::Const(false),
             OperandKind::Name(name) => self.predicate_named(name, false, operand.span),
             OperandKind::Not(name) => self.predicate_named(name, true, operand.span),
-            OperandKind::Int(value) => PredOperand::Const(*value != 0),
+            OperandKind::Int(value) => PredOperand::Const(value.value() != 0),
             _ => {
                 self.error(operand.span, "type", "a predicate must stand here");
                 PredOperand::None
@@ -231,7 +231,7 @@ impl<'a> Translator<'_, 'a> {
             None if self.cx.module.papers => {
                 let ty = if ty == ScalarType::Pred { ty } else { ScalarType::B32 };
                 let reg = self.fresh(ty);
-                let _ = self.names.declare(name, Local::Reg(reg, ty));
+                let _ = self.declare(name, Local::Reg(reg, ty));
                 Some(reg)
             }
             None => {
@@ -256,12 +256,16 @@ impl<'a> Translator<'_, 'a> {
                 }
                 match self.lookup(name) {
                     Some(Local::Variable(space, at)) => self.address_of(space, at, 0, wide, operand.span),
+                    Some(Local::Linked(_, link)) => Operand::Link { link, addend: 0, wide },
                     Some(Local::Param(offset)) => Operand::Const { bits: offset, wide },
                     Some(Local::Reg(..)) => {
                         self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg)
                     }
                     None => match self.cx.symbols.get(*name).copied() {
-                        Some(Symbol::Variable(_, at)) => Operand::Const { bits: at, wide },
+                        Some(Symbol::Variable(_)) => {
+                            let link = self.link(Link::Variable((*name).into()));
+                            Operand::Link { link, addend: 0, wide }
+                        }
                         Some(Symbol::Function(index)) => Operand::Function(index, wide),
                         Some(Symbol::Undefined) => {
                             self.error(
@@ -300,8 +304,13 @@ impl<'a> Translator<'_, 'a> {
                     (Some(Local::Variable(space, at)), _) => {
                         self.address_of(space, at, *offset, wide, operand.span)
                     }
-                    (Some(Local::Param(at)), _) | (None, Some(Symbol::Variable(_, at))) => {
+                    (Some(Local::Param(at)), _) => {
                         Operand::Const { bits: at.wrapping_add_signed(*offset), wide }
+                    }
+                    (Some(Local::Linked(_, link)), _) => Operand::Link { link, addend: *offset, wide },
+                    (None, Some(Symbol::Variable(_))) => {
+                        let link = self.link(Link::Variable((*name).into()));
+                        Operand::Link { link, addend: *offset, wide }
                     }
                     _ => {
                         self.unknown(name, operand.span);

@@ -7,7 +7,7 @@ use sim_memory::vocabulary::ScalarType;
 use super::Translator;
 use crate::form::CmpOp;
 use crate::isa::Root;
-use crate::lower::ir::{Inst, Operand, PredOperand, Reg, Terminator};
+use crate::lower::ir::{Inst, Link, Operand, PredOperand, Reg, Terminator};
 use crate::lower::tf1_validate::Place;
 use crate::lower::tf3_stack::made;
 use crate::program::{OpClass, SpecialRegister};
@@ -27,7 +27,7 @@ impl<'a> Translator<'_, 'a> {
                 let bytes = match align {
                     [] => Some(ALIGN),
                     [align, ..] => match align.kind {
-                        OperandKind::Int(bytes) => u64::try_from(bytes).ok(),
+                        OperandKind::Int(bytes) => u64::try_from(bytes.value()).ok(),
                         _ => None,
                     },
                 };
@@ -120,11 +120,12 @@ impl<'a> Translator<'_, 'a> {
             self.push(cut);
             bytes = Operand::Reg(narrow);
         }
-        let room = self.cx.stack_bytes;
+        let link = self.link(Link::StackBytes);
+        let room = Operand::Link { link, addend: 0, wide: false };
         let left = self.fresh(ScalarType::U32);
         let left_reg = Operand::Reg(left);
         let over = self.fresh(ScalarType::Pred);
-        self.push(binary(Root::Sub, left_reg, word(room.into()), Operand::Reg(taken)));
+        self.push(binary(Root::Sub, left_reg, room, Operand::Reg(taken)));
         self.push(binary(Root::And, left_reg, left_reg, word(!(align - 1) & 0xffff_ffff)));
         let mut test = made(like, OpClass::Data, Root::Setp, ScalarType::U32);
         test.form.mods.cmp = Some(CmpOp::Gt);
@@ -139,12 +140,14 @@ impl<'a> Translator<'_, 'a> {
         self.push(test);
         let mut full = made(like, OpClass::Trap, Root::Trap, ScalarType::B32);
         full.guard = PredOperand::Reg(over, false);
-        full.unsupported = Some(format!("`alloca` of more than is left of the stack of {room} bytes").into());
+        full.unsupported = Some("`alloca` of more than is left of the stack of {} bytes".into());
+        // For the message.
+        full.src[0] = room;
         self.push(full);
         // The lower end of what is allocated, aligned downwards.
         self.push(binary(Root::Sub, left_reg, left_reg, bytes));
         self.push(binary(Root::And, left_reg, left_reg, word(!(align - 1) & 0xffff_ffff)));
-        self.push(binary(Root::Sub, Operand::Reg(taken), word(room.into()), left_reg));
+        self.push(binary(Root::Sub, Operand::Reg(taken), room, left_reg));
         let address = Operand::Reg(self.fresh(ScalarType::U32));
         let end = Operand::Special(SpecialRegister::LocalBytes);
         self.push(binary(Root::Sub, address, end, Operand::Reg(taken)));

@@ -7,12 +7,11 @@ use crate::ptx::ast::{Guard, Instruction, Statement};
 impl<'a> Parser<'a> {
     /// Statements up to a `}` or the end; errors are recovered from one by one.
     pub(crate) fn statements(&mut self) -> Parsed<Vec<Statement<'a>>> {
-        let mut list = Vec::new();
+        let mut list = Vec::with_capacity(if self.depth == 0 { self.semicolons() } else { 0 });
         while !matches!(self.kind(), None | Some(Kind::Punct(b'}'))) {
             let before = self.at;
-            match self.statement() {
-                Ok(Some(found)) => list.extend(found),
-                Ok(None) => {}
+            match self.statement(&mut list) {
+                Ok(()) => {}
                 Err(Skip) => {
                     self.recover();
                     if self.at == before {
@@ -24,20 +23,35 @@ impl<'a> Parser<'a> {
         Ok(list)
     }
 
-    fn statement(&mut self) -> Parsed<Option<Vec<Statement<'a>>>> {
-        match self.kind() {
+    /// Semicolons up to the `}` of this block.
+    fn semicolons(&self) -> usize {
+        let mut depth = 0;
+        let inside = self.tokens[self.at..].iter().take_while(|token| {
+            match token.kind {
+                Kind::Punct(b'{') => depth += 1,
+                Kind::Punct(b'}') => depth -= 1,
+                _ => {}
+            }
+            depth >= 0
+        });
+        inside.filter(|token| token.kind == Kind::Punct(b';')).count()
+    }
+
+    /// The statements that stand here: a declaration may declare several variables.
+    fn statement(&mut self, list: &mut Vec<Statement<'a>>) -> Parsed<()> {
+        let found = match self.kind() {
             Some(Kind::Punct(b';')) => {
                 self.at += 1;
-                Ok(None)
+                return Ok(());
             }
             Some(Kind::Punct(b'{')) => {
                 self.at += 1;
                 let inner = self.deeper(|p| p.statements())?;
                 self.expect(b'}')?;
-                Ok(Some(vec![Statement::Block(inner)]))
+                Statement::Block(inner)
             }
-            Some(Kind::Dotted) => self.directive(),
-            Some(Kind::Name) if self.kind_at(1) == Some(Kind::Punct(b':')) => self.label().map(Some),
+            Some(Kind::Dotted) => return self.directive(list),
+            Some(Kind::Name) if self.kind_at(1) == Some(Kind::Punct(b':')) => self.label()?,
             Some(Kind::Name | Kind::Punct(b'@')) => {
                 // Labels of the papers hold a hyphen (`PATH-1`).
                 if self.papers
@@ -46,15 +60,18 @@ impl<'a> Parser<'a> {
                 {
                     let (name, span) = self.hyphenated_name(length);
                     self.at += 1;
-                    return Ok(Some(vec![Statement::Label(name, span)]));
+                    list.push(Statement::Label(name, span));
+                    return Ok(());
                 }
-                Ok(Some(vec![Statement::Instruction(self.instruction()?)]))
+                Statement::Instruction(self.instruction()?)
             }
-            _ => self.expected("a statement"),
-        }
+            _ => return self.expected("a statement"),
+        };
+        list.push(found);
+        Ok(())
     }
 
-    fn directive(&mut self) -> Parsed<Option<Vec<Statement<'a>>>> {
+    fn directive(&mut self, list: &mut Vec<Statement<'a>>) -> Parsed<()> {
         match &self.word()[1..] {
             "loc" => {
                 let line = self.source.line(self.span().start);
@@ -66,37 +83,32 @@ impl<'a> Parser<'a> {
                     }
                     self.at += 1;
                 }
-                let place = (numbers.first().copied(), numbers.get(1).copied());
-                Ok(match place {
-                    (Some(file), Some(line)) => Some(vec![Statement::Loc(file, line)]),
-                    _ => None,
-                })
+                if let [file, line, ..] = numbers[..] {
+                    list.push(Statement::Loc(file, line));
+                }
             }
-            "pragma" => {
-                self.recover();
-                Ok(None)
-            }
+            "pragma" => self.recover(),
             "file" => {
                 let line = self.source.line(self.span().start);
                 while self.kind().is_some() && self.source.line(self.span().start) == line {
                     self.at += 1;
                 }
-                Ok(None)
             }
             _ => {
-                let list = self.variables(false, b';')?;
+                let variables = self.variables(false, b';')?;
                 self.expect(b';')?;
-                Ok(Some(list.into_iter().map(Statement::Declaration).collect()))
+                list.extend(variables.into_iter().map(Statement::Declaration));
             }
         }
+        Ok(())
     }
 
-    fn label(&mut self) -> Parsed<Vec<Statement<'a>>> {
+    fn label(&mut self) -> Parsed<Statement<'a>> {
         let span = self.span();
         let name = self.name("a label")?;
         self.at += 1;
         if self.kind() != Some(Kind::Dotted) {
-            return Ok(vec![Statement::Label(name, span)]);
+            return Ok(Statement::Label(name, span));
         }
         match &self.word()[1..] {
             "branchtargets" => {
@@ -110,13 +122,13 @@ impl<'a> Parser<'a> {
                     }
                 }
                 self.expect(b';')?;
-                Ok(vec![Statement::BranchTargets(name, targets)])
+                Ok(Statement::BranchTargets(name, targets))
             }
             "callprototype" | "calltargets" => {
                 self.recover();
-                Ok(vec![Statement::Prototype(name)])
+                Ok(Statement::Prototype(name))
             }
-            _ => Ok(vec![Statement::Label(name, span)]),
+            _ => Ok(Statement::Label(name, span)),
         }
     }
 
@@ -138,7 +150,7 @@ impl<'a> Parser<'a> {
         (self.slice(span), span)
     }
 
-    fn instruction(&mut self) -> Parsed<Instruction<'a>> {
+    pub(super) fn instruction(&mut self) -> Parsed<Instruction<'a>> {
         let start = self.span();
         let guard = if self.eat(b'@') {
             let negated = self.eat(b'!');
@@ -150,16 +162,16 @@ impl<'a> Parser<'a> {
         };
         let opcode_start = self.span();
         let root = self.name("an instruction")?;
-        let mut modifiers = Vec::new();
         let mut spaced = false;
         let mut end = self.last_span();
+        let root_end = end.end;
         while self.kind() == Some(Kind::Dotted) {
             spaced |= self.span().start != end.end;
-            modifiers.push(&self.word()[1..]);
             end = self.span();
             self.at += 1;
         }
         let opcode = opcode_start.to(end);
+        let dotted = self.slice(Span { start: root_end, end: end.end });
         let mut operands = Vec::new();
         while !matches!(self.kind(), None | Some(Kind::Punct(b';' | b'}'))) {
             if !operands.is_empty() {
@@ -169,7 +181,7 @@ impl<'a> Parser<'a> {
                     self.error::<()>(Span { start: end, end }, "a `;` is missing here", "").ok();
                     // What follows is the next statement.
                     let span = start.to(self.last_span());
-                    return Ok(Instruction { guard, root, modifiers, operands, span, opcode, spaced });
+                    return Ok(Instruction { guard, root, dotted, operands, span, opcode, spaced });
                 }
                 self.expect(b',')?;
             } else if self.papers {
@@ -181,7 +193,7 @@ impl<'a> Parser<'a> {
         }
         let span = start.to(self.last_span());
         self.expect(b';')?;
-        Ok(Instruction { guard, root, modifiers, operands, span, opcode, spaced })
+        Ok(Instruction { guard, root, dotted, operands, span, opcode, spaced })
     }
 
     fn operand(&mut self) -> Parsed<Operand<'a>> {

@@ -6,6 +6,13 @@ use super::{Kind, OperandKind, Parsed, Parser};
 impl<'a> Parser<'a> {
     /// An integer constant expression.
     pub(crate) fn constant(&mut self) -> Parsed<i128> {
+        // Most are a number, and an operand ends behind it.
+        if let (Some(Kind::Int(value)), Some(Kind::Punct(b',' | b';' | b']' | b'}' | b')'))) =
+            (self.kind(), self.kind_at(1))
+        {
+            self.at += 1;
+            return Ok(value.into());
+        }
         self.deeper(|p| p.ternary())
     }
 
@@ -18,7 +25,7 @@ impl<'a> Parser<'a> {
             Some(Kind::Float(value)) => OperandKind::Float64((if minus { -value } else { value }).to_bits()),
             Some(Kind::Bits32(bits)) => OperandKind::Float32(bits ^ u32::from(minus) << 31),
             Some(Kind::Bits64(bits)) => OperandKind::Float64(bits ^ u64::from(minus) << 63),
-            _ => return Ok(OperandKind::Int(self.constant()?)),
+            _ => return Ok(OperandKind::Int(self.constant()?.into())),
         };
         self.at += 1;
         Ok(kind)
@@ -32,7 +39,13 @@ impl<'a> Parser<'a> {
             _ => return Ok(0),
         };
         self.at += 1;
-        let value = self.deeper(|p| p.binary(4))?;
+        let value = match (self.kind(), self.kind_at(1)) {
+            (Some(Kind::Int(value)), Some(Kind::Punct(b']' | b',' | b';'))) => {
+                self.at += 1;
+                value.into()
+            }
+            _ => self.deeper(|p| p.binary(4))?,
+        };
         Ok(if negative { -value } else { value } as i64)
     }
 

@@ -39,7 +39,7 @@ impl<'a> Parser<'a> {
             if let Statement::Instruction(inst) = statement
                 && let [operand] = inst.operands.as_slice()
                 && let OperandKind::Int(line) = operand.kind
-                && let Ok(line) = u32::try_from(line)
+                && let Ok(line) = u32::try_from(line.value())
                 && let Some(name) = self.text.get(operand.span.start as usize..operand.span.end as usize)
                 && !wanted.iter().any(|(other, ..)| *other == line)
             {

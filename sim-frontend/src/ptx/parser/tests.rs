@@ -64,7 +64,10 @@ fn declarations_of_every_kind() {
         module.variables[3].init,
         Some(Init::Value(Operand { kind: OperandKind::Offset { name: "g", offset: 4, generic: true }, .. }))
     ));
-    assert!(matches!(module.variables[4].init, Some(Init::Value(Operand { kind: OperandKind::Int(8), .. }))));
+    let Some(Init::Value(Operand { kind: OperandKind::Int(eight), .. })) = module.variables[4].init else {
+        panic!("{:?}", module.variables[4].init)
+    };
+    assert_eq!(eight.value(), 8);
     let k = &module.functions[1];
     assert_eq!(k.bounds, vec![("maxntid", vec![256, 1, 1]), ("minnctapersm", vec![2])]);
     assert_eq!(k.params[1].bytes(), Some(24));
