@@ -3,29 +3,47 @@
 use std::path::Path;
 
 use sim_frontend::chip::ChipSpec;
-use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::{MAX_BYTES, too_large};
-use sim_frontend::yaml::with_value;
+use sim_frontend::yaml::{Overlaid, value_of, with_value};
 use sim_memory::dram::{DramTimings, STANDARDS};
 use sim_memory::programs::{ProgramSet, TEXTS};
 
 /// Shipped chip files by name.
 pub const CHIPS: &[(&str, &str)] = &[
+    ("8800gtx", include_str!("../configs/chips/8800gtx.yaml")),
+    ("gtx280", include_str!("../configs/chips/gtx280.yaml")),
     ("gtx480", include_str!("../configs/chips/gtx480.yaml")),
+    ("gtx560ti", include_str!("../configs/chips/gtx560ti.yaml")),
+    ("gtx680", include_str!("../configs/chips/gtx680.yaml")),
+    ("gtx980", include_str!("../configs/chips/gtx980.yaml")),
+    ("gtx1080ti", include_str!("../configs/chips/gtx1080ti.yaml")),
     ("qv100", include_str!("../configs/chips/qv100.yaml")),
     ("v100", include_str!("../configs/chips/v100.yaml")),
     ("rtx2080ti", include_str!("../configs/chips/rtx2080ti.yaml")),
     ("a100", include_str!("../configs/chips/a100.yaml")),
+    ("rtx3080", include_str!("../configs/chips/rtx3080.yaml")),
+    ("rtx4090", include_str!("../configs/chips/rtx4090.yaml")),
     ("gh200", include_str!("../configs/chips/gh200.yaml")),
+    ("h100", include_str!("../configs/chips/h100.yaml")),
+    ("h200", include_str!("../configs/chips/h200.yaml")),
 ];
 
 /// Shipped cost tables by name.
 const ISAS: &[(&str, &str)] = &[
+    ("1.0", include_str!("../configs/isa/1.0.yaml")),
+    ("1.3", include_str!("../configs/isa/1.3.yaml")),
     ("2.0", include_str!("../configs/isa/2.0.yaml")),
+    ("2.1", include_str!("../configs/isa/2.1.yaml")),
+    ("3.0", include_str!("../configs/isa/3.0.yaml")),
+    ("5.2", include_str!("../configs/isa/5.2.yaml")),
+    ("6.1", include_str!("../configs/isa/6.1.yaml")),
     ("7.0", include_str!("../configs/isa/7.0.yaml")),
     ("7.5", include_str!("../configs/isa/7.5.yaml")),
     ("8.0", include_str!("../configs/isa/8.0.yaml")),
+    ("8.6", include_str!("../configs/isa/8.6.yaml")),
+    ("8.9", include_str!("../configs/isa/8.9.yaml")),
     ("9.0", include_str!("../configs/isa/9.0.yaml")),
 ];
 
@@ -50,22 +68,63 @@ pub fn read(path: &Path) -> Result<Source, Diagnostic> {
     }
 }
 
-/// A chip by name or file with its cost table; `set` changes values by their paths.
-pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Vec<Diagnostic>> {
+/// The text of a chip file with all that it extends.
+struct ChipText {
+    source: Source,
+    /// What lies on what, the innermost first.
+    overlaid: Vec<Overlaid>,
+}
+
+/// Reads a chip by name or file; `open` are the chips that extend it.
+fn chip_text(name: &str, open: &mut Vec<String>) -> Result<ChipText, Diagnostic> {
     let source = match CHIPS.iter().find(|(shipped, _)| *shipped == name) {
         Some((_, text)) => Source::new(&format!("{name}.yaml"), text),
-        None if Path::new(name).exists() => read(Path::new(name)).map_err(|e| vec![e])?,
+        None if Path::new(name).exists() => read(Path::new(name))?,
         None => {
             let names: Vec<&str> = CHIPS.iter().map(|(name, _)| *name).collect();
             let message = format!("there is no chip or chip file `{name}`; chips: {}", names.join(", "));
-            return Err(vec![Diagnostic::error("chip", message)]);
+            let error = Diagnostic::error("chip", message);
+            return Err(match nearest(name, names) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error,
+            });
         }
     };
-    let mut source = source;
+    let Some((base, place)) = value_of(&source, &["extends"]) else {
+        return Ok(ChipText { source, overlaid: Vec::new() });
+    };
+    let wrong = |message: String| Diagnostic::error("extends", message).at(place, "").in_source(&source);
+    open.push(name.to_string());
+    // A file is looked for beside the one that names it.
+    let beside = Path::new(name).parent().unwrap_or(Path::new("")).join(base);
+    let shipped = CHIPS.iter().any(|(shipped, _)| *shipped == base);
+    let base = if shipped { base.to_string() } else { beside.display().to_string() };
+    if open.contains(&base) {
+        return Err(wrong(format!("{} extend each other", open.join(", "))));
+    }
+    let inner = chip_text(&base, open).map_err(|error| match error.source {
+        Some(_) => error,
+        None => Diagnostic { help: error.help.clone(), ..wrong(error.message) },
+    })?;
+    let mut overlaid = inner.overlaid;
+    let outer = Overlaid::new(&inner.source, &source, "extends")?;
+    let source = outer.merged.clone();
+    overlaid.push(outer);
+    Ok(ChipText { source, overlaid })
+}
+
+/// A chip by name or file with its cost table; `set` changes values by their paths.
+pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Vec<Diagnostic>> {
+    let text = chip_text(name, &mut Vec::new()).map_err(|e| vec![e])?;
+    let mut source = text.source;
     for (path, value) in set {
         source = with_value(&source, path, value).map_err(|e| vec![e])?;
     }
-    let mut chip = ChipSpec::load(&source)?;
+    let blame = |error| text.overlaid.iter().rev().fold(error, |error, overlaid| overlaid.blame(error));
+    let mut chip = ChipSpec::load(&source).map_err(|errors| match set {
+        [] => errors.into_iter().map(blame).collect(),
+        _ => errors,
+    })?;
     let folder = Path::new(name).parent().unwrap_or(Path::new(""));
     memory_programs(&mut chip, folder)?;
     dram_standard(&mut chip, folder)?;
@@ -105,3 +164,6 @@ fn dram_standard(chip: &mut ChipSpec, folder: &Path) -> Result<(), Vec<Diagnosti
         Err(error) => Err(vec![Diagnostic::error("chip", format!("memory.dram: {error}"))]),
     }
 }
+
+#[cfg(test)]
+mod tests;

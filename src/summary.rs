@@ -8,6 +8,13 @@ use sim_memory::latency::Level;
 use crate::host::HostReport;
 use crate::run::Report;
 
+fn cache(name: &str, bytes: u32, [found, missed]: [u64; 2]) -> String {
+    match bytes {
+        0 => format!("no {name}"),
+        _ => format!("{name} hits {:.1} %", percent(found, found + missed)),
+    }
+}
+
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
@@ -59,11 +66,11 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let seconds = d.cycles as f64 / chip.clocks().core_khz as f64 / 1e3;
         let _ = writeln!(
             out,
-            "memory: {} accesses in {} lines; L1 hits {:.1} %, L2 hits {:.1} %; DRAM {} KiB, {:.1} GB/s of {:.0}, row hits {:.1} %",
+            "memory: {} accesses in {} lines; {}, {}; DRAM {} KiB, {:.1} GB/s of {:.0}, row hits {:.1} %",
             m.accesses,
             m.transactions,
-            percent(m.l1.hits + m.l1.merges, m.l1.hits + m.l1.merges + m.l1.misses),
-            percent(m.l2.hits + m.l2.merges, m.l2.hits + m.l2.merges + m.l2.misses),
+            cache("L1", chip.memory.l1.size_bytes, [m.l1.hits + m.l1.merges, m.l1.misses]),
+            cache("L2", chip.memory.l2.size_bytes, [m.l2.hits + m.l2.merges, m.l2.misses]),
             m.dram.bytes / 1024,
             m.dram.bytes as f64 / seconds / 1e9,
             chip.dram_bandwidth() / 1e9,

@@ -67,6 +67,12 @@ pub struct Hot {
 }
 
 impl Hot {
+    /// It can be issued in one cycle with another instruction of its warp.
+    pub fn pairs(&self) -> bool {
+        let access = matches!(self.class, OpClass::Load | OpClass::Store | OpClass::LoadParam);
+        self.lane.is_some() || access && matches!(self.drain, Drain::None)
+    }
+
     /// Slots read or written.
     #[inline]
     pub fn slots(&self) -> &[u16] {

@@ -130,6 +130,9 @@ pub struct DeviceReport {
     pub lane_utilisation_ppm: u64,
     /// Issue slots with an issue.
     pub issued: u64,
+    /// Of these, with two instructions of one warp.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub paired: u64,
     /// Issue slots without, by reason; `issued + Σ stalls = cycles × SMs × schedulers`.
     pub stalls: BTreeMap<String, u64>,
     /// SMs.

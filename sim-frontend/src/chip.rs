@@ -1,8 +1,11 @@
 //! Chip files: every constant and parameter of a GPU, checked before anything is built.
 
+mod occupancy;
+
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use sim_memory::programs::Protocol;
 use sim_memory::shared::BankRule;
 use sim_memory::spec::{Clocks, LINE_BYTES, MemorySpec};
 
@@ -10,8 +13,10 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;
 use crate::yaml::{key_span, read};
 
+pub use occupancy::BlockNeeds;
+
 /// A chip.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChipSpec {
     /// Version of this format: 1.
@@ -41,7 +46,7 @@ pub struct ChipSpec {
 }
 
 /// The global constants of CS fig. 3.2, by their names there.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "PascalCase")]
 pub struct Limits {
     /// Blocks of a grid.
@@ -95,7 +100,7 @@ pub struct Limits {
 }
 
 /// Clock domains in megahertz; fractions of a kilohertz are not kept.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClockSpec {
     /// SMs, interconnect and L2.
@@ -105,7 +110,7 @@ pub struct ClockSpec {
 }
 
 /// Who shares a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnitScope {
     /// Each scheduler has its own.
@@ -115,17 +120,20 @@ pub enum UnitScope {
 }
 
 /// Units of one class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitSpec {
     /// How many.
     pub count: u32,
     /// For each scheduler, or for the SM.
     pub per: UnitScope,
+    /// They are the units of this class too, which has as many: lanes that serve both.
+    #[serde(default)]
+    pub with: Option<UnitClass>,
 }
 
 /// The units of an SM by class.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UnitTable(BTreeMap<UnitClass, UnitSpec>);
 
@@ -136,14 +144,42 @@ impl UnitTable {
     }
 }
 
+/// What registers are allocated to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RegisterAllocation {
+    /// Each warp, from the part of the register file that its scheduler has (2.x and later).
+    #[default]
+    Warp,
+    /// A whole block, whose warps count as an even number (1.x).
+    Block,
+}
+
+fn one() -> u32 {
+    1
+}
+
 /// An SM.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmSpec {
     /// Warp schedulers; warp `w` belongs to scheduler `w % schedulers`.
     pub schedulers: u32,
-    /// Registers are allocated to warps in multiples of this.
+    /// Instructions of one warp that a scheduler issues in a cycle at most: 1 or 2. Two are issued where
+    /// the second depends on nothing that is under way and finds a unit of its own.
+    #[serde(default = "one")]
+    pub issue_width: u32,
+    /// Registers are allocated in multiples of this.
     pub register_unit: u32,
+    /// What they are allocated to.
+    #[serde(default)]
+    pub register_allocation: RegisterAllocation,
+    /// Bytes of shared memory that the system takes of each block's.
+    #[serde(default)]
+    pub shared_reserved: u32,
+    /// Bytes of shared memory of a block at most, where that is less than an SM has.
+    #[serde(default)]
+    pub shared_of_block: Option<u32>,
     /// Shared memory is allocated to blocks in multiples of this many bytes.
     pub shared_unit: u32,
     /// Core cycles from a branch to the next issue of its split.
@@ -155,7 +191,7 @@ pub struct SmSpec {
 }
 
 /// Block dispatch.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DispatchSpec {
     /// Core cycles from the dispatcher to an SM.
@@ -166,17 +202,6 @@ pub struct DispatchSpec {
     pub blocks_per_cycle: u32,
     /// Core cycles from a launch to its first dispatch.
     pub launch_latency: u32,
-}
-
-/// Resources a block takes of an SM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockNeeds {
-    /// Warps.
-    pub warps: u32,
-    /// 32-bit registers, rounded as the chip allocates them.
-    pub registers: u32,
-    /// Bytes of shared memory, rounded as the chip allocates them.
-    pub shared: u32,
 }
 
 impl ChipSpec {
@@ -218,41 +243,6 @@ impl ChipSpec {
         let dram = &self.memory.dram;
         let each = f64::from(dram.burst_bytes) / f64::from(dram.burst_cycles);
         each * self.clocks().dram_khz as f64 * 1e3 * f64::from(self.memory.partitions)
-    }
-
-    /// What a block of `threads` takes.
-    pub fn block_needs(&self, threads: u32, registers_per_thread: u32, shared: u32) -> BlockNeeds {
-        let limits = &self.limits;
-        let warps = threads.div_ceil(limits.warp_size);
-        let registers = registers_per_thread.clamp(1, limits.max_reg_size);
-        let per_warp = (registers * limits.warp_size).next_multiple_of(self.sm.register_unit);
-        BlockNeeds {
-            warps,
-            registers: per_warp * warps,
-            shared: shared.next_multiple_of(self.sm.shared_unit),
-        }
-    }
-
-    /// Blocks of these needs an SM can hold, and what limits them.
-    pub fn occupancy(&self, needs: BlockNeeds) -> (u32, &'static str) {
-        let limits = &self.limits;
-        let warps = limits.max_resident_threads / limits.warp_size;
-        let by = |total: u32, each: u32| total.checked_div(each).unwrap_or(u32::MAX);
-        [
-            (limits.max_resident_blocks, "blocks"),
-            (by(warps, needs.warps), "warps"),
-            (by(limits.reg_file_size, needs.registers), "registers"),
-            (by(self.shared_memory(), needs.shared), "shared memory"),
-        ]
-        .into_iter()
-        .min_by_key(|(n, _)| *n)
-        .unwrap_or((0, "blocks"))
-    }
-
-    /// Bytes of shared memory a block can have where L1 and shared memory are one array.
-    pub fn shared_memory(&self) -> u32 {
-        let carveout = self.memory.unified.as_ref().and_then(|unified| unified.carveout_bytes);
-        carveout.unwrap_or(u32::MAX).min(self.limits.shared_mem_size)
     }
 
     fn problems(&self) -> Vec<(String, String)> {
@@ -336,6 +326,28 @@ impl ChipSpec {
             "differs from memory.l2.size_bytes × memory.partitions",
         );
         check((1..=8).contains(&self.sm.schedulers), "sm.schedulers", "must lie in 1..=8");
+        check((1..=2).contains(&self.sm.issue_width), "sm.issue_width", "must be 1 or 2");
+        for unit in self.sm.units.0.values() {
+            if let Some(with) = unit.with {
+                let other = self.sm.units.get(with);
+                let same = other.is_some_and(|o| (o.count, o.per, o.with) == (unit.count, unit.per, None));
+                check(same, "sm.units", "`with` must name a class of as many units that names none itself");
+            }
+        }
+        let caches = [("memory.l1", &self.memory.l1), ("memory.l2", &self.memory.l2)];
+        let uncached = self.memory.protocol == Protocol::Tesla && self.memory.programs.is_empty();
+        for (path, cache) in caches {
+            check(
+                cache.size_bytes > 0 || uncached,
+                path,
+                "only protocol tesla, without programs of its own, works without this cache",
+            );
+        }
+        check(
+            self.memory.l2.size_bytes > 0 || !self.memory.copies_fill_l2,
+            "memory.copies_fill_l2",
+            "there is no L2",
+        );
         check(l.num_con_warps == self.sm.schedulers, "limits.NumConWarps", "differs from sm.schedulers");
         check(self.sm.register_unit > 0 && self.sm.shared_unit > 0, "sm.register_unit", "must be positive");
         check(

@@ -1,7 +1,11 @@
 //! YAML files as typed data: unknown keys, wrong types and duplicate keys are diagnostics with
 //! line and caret; an unknown key comes with the nearest known one.
 
+mod overlay;
+
 use serde::de::DeserializeOwned;
+
+pub use overlay::Overlaid;
 
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 
@@ -142,6 +146,12 @@ fn flow_entries<'s>(path: &[&'s str], text: &'s str, at: usize, out: &mut Vec<(V
 /// The place of a key in a file, for values that parse and cannot be.
 pub fn key_span(source: &Source, path: &[&str]) -> Option<Span> {
     entries(source).into_iter().find(|(found, ..)| found == path).map(|(_, key, _)| key)
+}
+
+/// The text of a value and its place.
+pub fn value_of<'s>(source: &'s Source, path: &[&str]) -> Option<(&'s str, Span)> {
+    let (.., at) = entries(source).into_iter().find(|(found, ..)| found == path)?;
+    source.text.get(at.start as usize..at.end as usize).map(|text| (text.trim_matches(['"', '\'']), at))
 }
 
 /// The file with another value at a path; its name says so, and everything that reads it checks

@@ -131,8 +131,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache.
+    /// An empty cache; one of no bytes has no lines.
     pub fn new(spec: &CacheSpec) -> Self {
+        if spec.size_bytes == 0 {
+            return Self::hollow();
+        }
         let count = (spec.size_bytes / LINE_BYTES) as usize;
         Self {
             tags: vec![short(UNUSED); count],

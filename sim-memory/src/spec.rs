@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::coalescing::Coalescing;
 use crate::programs::{Choice, Choices, Protocol};
 use crate::shared::BankRule;
 
 /// How an address picks its set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexFunction {
     /// The low bits of the line number.
@@ -19,10 +19,10 @@ pub enum IndexFunction {
 }
 
 /// A cache.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
-    /// Bytes of data (of one slice, for L2).
+    /// Bytes of data (of one slice, for L2); 0 where there is none.
     pub size_bytes: u32,
     /// Ways of a set.
     pub ways: u32,
@@ -49,7 +49,7 @@ impl CacheSpec {
 pub const LINE_BYTES: u32 = 128;
 
 /// The network between SMs and partitions, one port each way for each of them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterconnectSpec {
     /// Cycles of the core clock from one end to the other.
@@ -63,7 +63,7 @@ pub struct InterconnectSpec {
 }
 
 /// Shared memory's part.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedSpec {
     /// Cycles of the core clock from issue to data, without conflicts.
@@ -79,7 +79,7 @@ pub struct SharedSpec {
 }
 
 /// One array for L1 and shared memory, split anew for the grids of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnifiedSpec {
     /// Bytes of both together.
@@ -101,7 +101,7 @@ impl UnifiedSpec {
 }
 
 /// The constant cache's part.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConstantSpec {
     /// Cycles of the core clock from issue to data, all lanes at one address.
@@ -109,7 +109,7 @@ pub struct ConstantSpec {
 }
 
 /// The queue of writes of a DRAM channel.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteQueueSpec {
     /// Writes it holds; evictions wait while it is full.
@@ -121,7 +121,7 @@ pub struct WriteQueueSpec {
 }
 
 /// One DRAM channel: the memory behind one partition.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DramSpec {
     /// Banks.
@@ -151,7 +151,7 @@ pub struct DramSpec {
 }
 
 /// The memory environment of a chip.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemorySpec {
     /// Set of memory programs.
@@ -225,9 +225,7 @@ impl MemorySpec {
         for (path, cache) in [("l1", &self.l1), ("l2", &self.l2)] {
             let line_bytes = u64::from(cache.ways) * u64::from(LINE_BYTES);
             check(
-                cache.ways > 0
-                    && cache.size_bytes > 0
-                    && u64::from(cache.size_bytes).is_multiple_of(line_bytes.max(1)),
+                cache.ways > 0 && u64::from(cache.size_bytes).is_multiple_of(line_bytes.max(1)),
                 path,
                 format!("size_bytes must be a multiple of ways × {LINE_BYTES}"),
             );

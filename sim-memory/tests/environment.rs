@@ -25,7 +25,7 @@ fn operations() -> impl Strategy<Value = Vec<(u8, u32, u32, u32, u32)>> {
     prop::collection::vec(one, 1..60)
 }
 
-const PROTOCOLS: [Protocol; 3] = [Protocol::Thesis, Protocol::Fermi, Protocol::Volta];
+const PROTOCOLS: [Protocol; 4] = [Protocol::Thesis, Protocol::Fermi, Protocol::Volta, Protocol::Tesla];
 const COALESCING: [Coalescing; 4] =
     [Coalescing::HalfWarpInOrder, Coalescing::HalfWarpSegments, Coalescing::Lines, Coalescing::Sectors];
 const LOADS: [CacheOp; 5] = [CacheOp::Ca, CacheOp::Cg, CacheOp::Cs, CacheOp::Lu, CacheOp::Cv];
@@ -154,6 +154,8 @@ fn an_l1_line_is_stale_after_another_sms_store() {
     ];
     for protocol in PROTOCOLS {
         for (op, semantics, scope, expected) in rows {
+            // Without an L1 there is nothing stale.
+            let expected = if protocol == Protocol::Tesla { 9 } else { expected };
             let got = read_after_another_sms_store(protocol, op, semantics, scope);
             assert_eq!(got, expected, "{protocol:?} {op:?} {semantics:?} {scope:?}");
         }
@@ -258,7 +260,10 @@ fn all_ways_dirty_make_room_by_write_backs() {
         }
         machine.drain();
         let written: u64 = machine.partitions.iter().map(|p| p.stats().l2.write_backs).sum();
-        assert!(written > 200, "{protocol:?} {space:?}: {written} lines went to memory");
+        assert!(
+            written > 200 || protocol == Protocol::Tesla,
+            "{protocol:?} {space:?}: {written} lines went to memory"
+        );
         for (i, at) in lines.iter().enumerate() {
             assert_eq!(load(&mut machine, CacheOp::Ca, *at), i as u32, "{protocol:?} {space:?}");
         }

@@ -315,7 +315,7 @@ proptest! {
     #[test]
     fn mem_step_mem_end_mem_evictl1_mem_evictl2_the_machine_does_what_chapter_4_says(
         steps in steps(),
-        protocol in prop::sample::select(vec![Protocol::Thesis, Protocol::Fermi, Protocol::Volta]),
+        protocol in prop::sample::select(vec![Protocol::Thesis, Protocol::Fermi, Protocol::Volta, Protocol::Tesla]),
         local in any::<bool>(),
     ) {
         // Threads of several SMs have no local memory in common.

@@ -21,6 +21,7 @@ impl Context {
         for sm in engine.sms() {
             sm.account_until(cycles);
             total.issued += sm.stats.issued;
+            total.paired += sm.stats.paired;
             for (sum, stall) in total.stalls.iter_mut().zip(sm.stats.stalls) {
                 *sum += stall;
             }
@@ -87,6 +88,7 @@ impl Context {
         let r = &mut self.report;
         r.cycles += cycles;
         r.issued += total.issued;
+        r.paired += total.paired;
         for (name, stall) in stall_table(&total.stalls) {
             *r.stalls.entry(name.to_string()).or_default() += stall;
         }

@@ -174,12 +174,13 @@ impl Context {
             );
         }
         let shared = u64::from(program.shared_bytes) + u64::from(launch.dynamic_shared);
-        if shared > u64::from(self.chip.shared_memory()) {
+        let most = self.chip.shared_of_block();
+        if shared > u64::from(most) {
             return refuse(
                 "SharedMemSize",
                 format!(
-                    "a block needs {shared} bytes of shared memory, an SM has {}",
-                    self.chip.shared_memory()
+                    "a block needs {shared} bytes of shared memory; on {} it can have {most}",
+                    self.chip.name
                 ),
             );
         }

@@ -236,6 +236,37 @@ impl<P: Reconvergence> Sm<P> {
         Ok(())
     }
 
+    /// Issues the next instruction of a split and, where it depends on nothing under way and finds a
+    /// unit of its own, the one after it. Only data operations and
+    /// accesses go together.
+    #[inline(never)]
+    pub(super) fn issue_pair(&mut self, scheduler: usize, place: u32, now: Cycle) -> Result<(), Box<Fault>> {
+        let split = self.split_at(scheduler, place);
+        let w = self.resident.warp_of(split);
+        let grid = self.resident.warps[w].kernel;
+        let pc = self.resident.policy.pc(split);
+        let first = self.resident.kernels[grid].code.hot.get(pc as usize).map(|hot| (hot.unit, hot.pairs()));
+        self.issue(scheduler, place, now)?;
+        // What the policy did to the split may have made it another's, or none.
+        let stays = self.resident.policy.mask(split) != 0
+            && self.resident.policy.pc(split) == pc + 1
+            && self.status[split as usize] == Status::Ready;
+        let Some((unit, true)) = first.filter(|_| stays) else { return Ok(()) };
+        let mask = self.resident.policy.mask(split);
+        let warp = &self.resident.warps[w];
+        let Some(hot) = self.resident.kernels[warp.kernel].code.hot.get(pc as usize + 1) else {
+            return Ok(());
+        };
+        let (unit, second) = (usize::from(unit), usize::from(hot.unit));
+        let now_ready = matches!(next_issue(warp, hot, mask, now), Next::At(at) if at <= now);
+        let accepting = second != self.load_store || self.memory.accepting();
+        if !hot.pairs() || !now_ready || !accepting || !self.units.beside(scheduler, unit, second, now) {
+            return Ok(());
+        }
+        self.stats.paired += 1;
+        self.issue(scheduler, place, now)
+    }
+
     /// A data operation brought the split to where its policy has a say.
     #[inline(never)]
     fn stopped(&mut self, split: SplitId, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {

@@ -164,6 +164,8 @@ pub struct Sm<P> {
     following: bool,
     /// Memory of the host is asked for ahead of its use.
     ahead: bool,
+    /// A scheduler issues up to two instructions of a warp in a cycle.
+    dual_issue: bool,
     /// Splits likely to issue in the epoch to come.
     coming: Vec<SplitId>,
 }
@@ -227,6 +229,7 @@ impl<P: Reconvergence> Sm<P> {
             load_store: UnitClass::LoadStore as usize,
             instruction_set,
             ahead: ahead::pays(chip),
+            dual_issue: chip.sm.issue_width > 1,
             following: false,
             coming: Vec::new(),
         }
@@ -362,6 +365,8 @@ impl<P: Reconvergence> Sm<P> {
                 self.lanes[scheduler].account(now, !self.finishing.is_empty(), &mut self.stats);
                 if P::FORMS_WARPS && self.resident.policy.forms_warps() {
                     self.issue_formed(scheduler, place, now)?;
+                } else if self.dual_issue {
+                    self.issue_pair(scheduler, place, now)?;
                 } else {
                     self.issue(scheduler, place, now)?;
                 }

@@ -79,6 +79,8 @@ impl KernelCounts {
 pub struct SmStats {
     /// Cycles × schedulers with an issue.
     pub issued: u64,
+    /// Of these, with two instructions of one warp.
+    pub paired: u64,
     /// Cycles × schedulers without one, by reason.
     pub stalls: [u64; STALLS.len()],
     /// By grid id.

@@ -13,6 +13,8 @@ pub const UNIT_CLASSES: usize = UnitClass::ALL.len();
 pub struct Units {
     /// First server of (class, scheduler), how many it has, and whether other schedulers use them.
     servers: Vec<(usize, usize, bool)>,
+    /// By class: the classes that have the same servers, it too.
+    same: [u32; UNIT_CLASSES],
     /// Cycle from which each server takes an operation.
     server_free: Vec<Cycle>,
     schedulers: usize,
@@ -26,20 +28,34 @@ impl Units {
     /// The units `spec` declares.
     pub fn new(spec: &SmSpec) -> Self {
         let schedulers = spec.schedulers as usize;
-        let mut servers = Vec::new();
+        let mut servers = vec![(0, 0, false); UNIT_CLASSES * schedulers];
         let mut total = 0;
+        // Classes that are others' units have their servers.
+        let owner = |class: UnitClass| spec.units.get(class).and_then(|unit| unit.with).unwrap_or(class);
+        let same = UnitClass::ALL.map(|class| {
+            let others =
+                UnitClass::ALL.iter().enumerate().filter(|(_, other)| owner(**other) == owner(class));
+            others.fold(0, |set, (i, _)| set | 1 << i)
+        });
         for class in UnitClass::ALL {
+            if owner(class) != class {
+                continue;
+            }
             let unit = spec.units.get(class);
             let count = unit.map_or(1, |u| u.count.max(1)) as usize;
             let shared = unit.is_none_or(|u| u.per == UnitScope::Sm);
-            for scheduler in 0..schedulers {
-                let first = if shared { total } else { total + scheduler * count };
-                servers.push((first, count, shared && schedulers > 1));
+            for other in UnitClass::ALL.iter().filter(|other| owner(**other) == class) {
+                for scheduler in 0..schedulers {
+                    let first = if shared { total } else { total + scheduler * count };
+                    servers[*other as usize * schedulers + scheduler] =
+                        (first, count, shared && schedulers > 1);
+                }
             }
             total += if shared { count } else { count * schedulers };
         }
         Self {
             servers,
+            same,
             server_free: vec![0; total],
             schedulers,
             free: vec![[0; UNIT_CLASSES]; schedulers],
@@ -57,6 +73,13 @@ impl Units {
     #[inline(always)]
     pub fn free(&self, scheduler: usize) -> &[Cycle; UNIT_CLASSES] {
         &self.free[scheduler]
+    }
+
+    /// A second operation, of `class`, finds a unit at `now` beside one of class `first` that has just
+    /// taken one: what takes one cycle of units that belong to one scheduler leaves no trace in `free`.
+    pub fn beside(&self, scheduler: usize, first: usize, class: usize, now: Cycle) -> bool {
+        let count = self.servers[class * self.schedulers + scheduler].1;
+        self.free[scheduler][class] <= now && (self.same[first] >> class & 1 == 0 || count > 1)
     }
 
     /// Occupies a free unit of `class` for `cycles` from `now`. One cycle leaves a unit that
@@ -80,7 +103,11 @@ impl Units {
         };
         let users = if shared { 0..self.schedulers } else { scheduler..scheduler + 1 };
         for (own, busy_until) in self.free[users.clone()].iter_mut().zip(&mut self.busy_until[users]) {
-            own[class] = free;
+            let mut classes = self.same[class];
+            while classes != 0 {
+                own[classes.trailing_zeros() as usize] = free;
+                classes &= classes - 1;
+            }
             *busy_until = free.max(*busy_until);
         }
     }

@@ -18,16 +18,22 @@ pub enum Protocol {
     Fermi,
     /// L1 is write-through; fences and acquires of device and system scope make it forget.
     Volta,
+    /// No caches of global and local memory (compute capability 1.x).
+    Tesla,
 }
 
 impl Protocol {
     /// All of them with their names.
-    pub const ALL: [(&'static str, Protocol); 3] =
-        [("thesis", Protocol::Thesis), ("fermi", Protocol::Fermi), ("volta", Protocol::Volta)];
+    pub const ALL: [(&'static str, Protocol); 4] = [
+        ("thesis", Protocol::Thesis),
+        ("fermi", Protocol::Fermi),
+        ("volta", Protocol::Volta),
+        ("tesla", Protocol::Tesla),
+    ];
 }
 
 macro_rules! table {
-    ($($row:ident $name:literal: $thesis:literal, $fermi:literal, $volta:literal;)+) => {
+    ($($row:ident $name:literal: $thesis:literal, $fermi:literal, $volta:literal, $tesla:literal;)+) => {
         /// A row of the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
@@ -50,13 +56,14 @@ macro_rules! table {
 
             /// The program of a protocol, by its name.
             pub const fn program(self, protocol: Protocol) -> &'static str {
-                let (thesis, fermi, volta) = match self {
-                    $(Operation::$row => ($thesis, $fermi, $volta)),+
+                let (thesis, fermi, volta, tesla) = match self {
+                    $(Operation::$row => ($thesis, $fermi, $volta, $tesla)),+
                 };
                 match protocol {
                     Protocol::Thesis => thesis,
                     Protocol::Fermi => fermi,
                     Protocol::Volta => volta,
+                    Protocol::Tesla => tesla,
                 }
             }
         }
@@ -64,52 +71,52 @@ macro_rules! table {
 }
 
 table! {
-    LdGlobalCa "ld.global.ca": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
-    LdGlobalCg "ld.global.cg": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg";
-    LdGlobalCs "ld.global.cs": "thesis/ld_cs", "thesis/ld_cs", "thesis/ld_cs";
+    LdGlobalCa "ld.global.ca": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
+    LdGlobalCg "ld.global.cg": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg", "tesla/ld";
+    LdGlobalCs "ld.global.cs": "thesis/ld_cs", "thesis/ld_cs", "thesis/ld_cs", "tesla/ld";
     // PTX: on global addresses .lu is .cs.
-    LdGlobalLu "ld.global.lu": "thesis/ld_cs", "thesis/ld_cs", "thesis/ld_cs";
-    LdGlobalCv "ld.global.cv": "thesis/ld_cv", "thesis/ld_cv", "thesis/ld_cv";
-    LdGlobalVolatile "ld.global.volatile": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg";
+    LdGlobalLu "ld.global.lu": "thesis/ld_cs", "thesis/ld_cs", "thesis/ld_cs", "tesla/ld";
+    LdGlobalCv "ld.global.cv": "thesis/ld_cv", "thesis/ld_cv", "thesis/ld_cv", "tesla/ld";
+    LdGlobalVolatile "ld.global.volatile": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg", "tesla/ld";
     // The threads of a block share one L1.
-    LdGlobalRelaxedCta "ld.global.relaxed.cta": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
-    LdGlobalRelaxedGpu "ld.global.relaxed.gpu": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg";
-    LdGlobalAcquireCta "ld.global.acquire.cta": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
-    LdGlobalAcquireGpu "ld.global.acquire.gpu": "thesis/ld_acquire", "thesis/ld_acquire", "thesis/ld_acquire";
-    LdLocalCa "ld.local.ca": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    LdGlobalRelaxedCta "ld.global.relaxed.cta": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
+    LdGlobalRelaxedGpu "ld.global.relaxed.gpu": "thesis/ld_cg", "thesis/ld_cg", "thesis/ld_cg", "tesla/ld";
+    LdGlobalAcquireCta "ld.global.acquire.cta": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
+    LdGlobalAcquireGpu "ld.global.acquire.gpu": "thesis/ld_acquire", "thesis/ld_acquire", "thesis/ld_acquire", "tesla/ld";
+    LdLocalCa "ld.local.ca": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
     // L1 may hold a thread's own dirty bytes, so no load of local memory goes past it.
-    LdLocalCg "ld.local.cg": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
+    LdLocalCg "ld.local.cg": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
     // PTX: on local addresses .cs is .lu.
-    LdLocalCs "ld.local.cs": "thesis/ld_local_lu", "thesis/ld_local_lu", "volta/ld_local_lu";
-    LdLocalLu "ld.local.lu": "thesis/ld_local_lu", "thesis/ld_local_lu", "volta/ld_local_lu";
-    LdLocalCv "ld.local.cv": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
-    LdLocalVolatile "ld.local.volatile": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca";
-    StGlobalWb "st.global.wb": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
-    StGlobalCg "st.global.cg": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
-    StGlobalCs "st.global.cs": "thesis/st_global_cs", "fermi/st_global_cs", "volta/st_global_cs";
-    StGlobalWt "st.global.wt": "thesis/st_global_wt", "fermi/st_global_wt", "volta/st_global_wt";
-    StGlobalVolatile "st.global.volatile": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
-    StGlobalRelaxed "st.global.relaxed": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
-    StGlobalRelease "st.global.release": "thesis/st_global_wb", "fermi/st_global", "volta/st_global";
-    StLocalWb "st.local.wb": "thesis/st_local_wb", "fermi/st_local", "volta/st_local";
-    StLocalCg "st.local.cg": "thesis/st_local_cg", "fermi/st_local_cs", "volta/st_local";
-    StLocalCs "st.local.cs": "thesis/st_local_cg", "fermi/st_local_cs", "volta/st_local";
-    StLocalWt "st.local.wt": "thesis/st_local_wt", "fermi/st_local_wt", "volta/st_local";
-    StLocalVolatile "st.local.volatile": "thesis/st_local_wb", "fermi/st_local", "volta/st_local";
-    AtomGlobal "atom.global": "thesis/atom_global", "thesis/atom_global", "thesis/atom_global";
-    AtomGlobalAcquireGpu "atom.global.acquire.gpu": "thesis/atom_acquire", "thesis/atom_acquire", "thesis/atom_acquire";
-    RedGlobal "red.global": "thesis/red", "fermi/red", "fermi/red";
-    PrefetchL1 "prefetch.L1": "thesis/prefetch_l1", "thesis/prefetch_l1", "thesis/prefetch_l1";
-    PrefetchL2 "prefetch.L2": "thesis/prefetch_l2", "thesis/prefetch_l2", "thesis/prefetch_l2";
-    Discard "discard.L2": "thesis/discard", "thesis/discard", "thesis/discard";
-    EvictNormal "applypriority.L2": "thesis/evict_normal", "thesis/evict_normal", "thesis/evict_normal";
-    FenceCta "fence.cta": "thesis/fence", "thesis/fence", "thesis/fence";
-    FenceGpu "fence.gpu": "thesis/fence", "thesis/fence", "volta/fence";
-    LdShared "ld.shared": "thesis/ld_shared", "thesis/ld_shared", "thesis/ld_shared";
-    StShared "st.shared": "thesis/st_shared", "thesis/st_shared", "thesis/st_shared";
-    AtomShared "atom.shared": "thesis/atom_shared", "thesis/atom_shared", "thesis/atom_shared";
-    LdConst "ld.const": "thesis/ld_const", "thesis/ld_const", "thesis/ld_const";
-    Registers "registers": "thesis/write_regs", "thesis/write_regs", "thesis/write_regs";
+    LdLocalCs "ld.local.cs": "thesis/ld_local_lu", "thesis/ld_local_lu", "volta/ld_local_lu", "tesla/ld";
+    LdLocalLu "ld.local.lu": "thesis/ld_local_lu", "thesis/ld_local_lu", "volta/ld_local_lu", "tesla/ld";
+    LdLocalCv "ld.local.cv": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
+    LdLocalVolatile "ld.local.volatile": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
+    StGlobalWb "st.global.wb": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
+    StGlobalCg "st.global.cg": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
+    StGlobalCs "st.global.cs": "thesis/st_global_cs", "fermi/st_global_cs", "volta/st_global_cs", "tesla/st";
+    StGlobalWt "st.global.wt": "thesis/st_global_wt", "fermi/st_global_wt", "volta/st_global_wt", "tesla/st";
+    StGlobalVolatile "st.global.volatile": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
+    StGlobalRelaxed "st.global.relaxed": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
+    StGlobalRelease "st.global.release": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
+    StLocalWb "st.local.wb": "thesis/st_local_wb", "fermi/st_local", "volta/st_local", "tesla/st";
+    StLocalCg "st.local.cg": "thesis/st_local_cg", "fermi/st_local_cs", "volta/st_local", "tesla/st";
+    StLocalCs "st.local.cs": "thesis/st_local_cg", "fermi/st_local_cs", "volta/st_local", "tesla/st";
+    StLocalWt "st.local.wt": "thesis/st_local_wt", "fermi/st_local_wt", "volta/st_local", "tesla/st";
+    StLocalVolatile "st.local.volatile": "thesis/st_local_wb", "fermi/st_local", "volta/st_local", "tesla/st";
+    AtomGlobal "atom.global": "thesis/atom_global", "thesis/atom_global", "thesis/atom_global", "tesla/atom";
+    AtomGlobalAcquireGpu "atom.global.acquire.gpu": "thesis/atom_acquire", "thesis/atom_acquire", "thesis/atom_acquire", "tesla/atom";
+    RedGlobal "red.global": "thesis/red", "fermi/red", "fermi/red", "tesla/red";
+    PrefetchL1 "prefetch.L1": "thesis/prefetch_l1", "thesis/prefetch_l1", "thesis/prefetch_l1", "tesla/hint";
+    PrefetchL2 "prefetch.L2": "thesis/prefetch_l2", "thesis/prefetch_l2", "thesis/prefetch_l2", "tesla/hint";
+    Discard "discard.L2": "thesis/discard", "thesis/discard", "thesis/discard", "tesla/hint";
+    EvictNormal "applypriority.L2": "thesis/evict_normal", "thesis/evict_normal", "thesis/evict_normal", "tesla/hint";
+    FenceCta "fence.cta": "thesis/fence", "thesis/fence", "thesis/fence", "thesis/fence";
+    FenceGpu "fence.gpu": "thesis/fence", "thesis/fence", "volta/fence", "thesis/fence";
+    LdShared "ld.shared": "thesis/ld_shared", "thesis/ld_shared", "thesis/ld_shared", "thesis/ld_shared";
+    StShared "st.shared": "thesis/st_shared", "thesis/st_shared", "thesis/st_shared", "thesis/st_shared";
+    AtomShared "atom.shared": "thesis/atom_shared", "thesis/atom_shared", "thesis/atom_shared", "thesis/atom_shared";
+    LdConst "ld.const": "thesis/ld_const", "thesis/ld_const", "thesis/ld_const", "thesis/ld_const";
+    Registers "registers": "thesis/write_regs", "thesis/write_regs", "thesis/write_regs", "thesis/write_regs";
 }
 
 impl Operation {
@@ -190,13 +197,19 @@ impl Operation {
 pub type Choices = BTreeMap<String, Choice>;
 
 /// A program a chip file names: a shipped one, or a file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub struct Choice {
     /// Name of a shipped program, or path of a file.
     pub name: String,
     /// The file's text, once it is read.
     pub text: Option<String>,
+}
+
+impl From<Choice> for String {
+    fn from(choice: Choice) -> Self {
+        choice.name
+    }
 }
 
 impl From<String> for Choice {
