@@ -23,7 +23,7 @@ use sim_frontend::workload::{
     Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Termination, Variant, WorkloadSpec,
 };
 
-use crate::cli::{Found, RunArgs, complain, find_workload, status};
+use crate::cli::{Found, RunArgs, complain, find_workload, run_args, status};
 use crate::configs;
 use crate::host::Meter;
 use crate::simulate::{Job, Outcome, Verdict, simulate};
@@ -50,6 +50,9 @@ pub struct Report {
     pub check: String,
     /// Parameters.
     pub params: BTreeMap<String, f64>,
+    /// What the seeds of the workload were changed by.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub seed: u64,
     /// Values of the chip that differ from its file, by path.
     pub set: BTreeMap<String, String>,
     /// An instruction above the chip's compute capability ran.
@@ -65,6 +68,11 @@ pub struct Report {
     /// The device.
     #[serde(flatten)]
     pub device: DeviceReport,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What stopped a run.
@@ -127,6 +135,117 @@ pub fn outcome(args: &RunArgs) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnosti
     }
 }
 
+/// Ctrl-C was pressed.
+pub fn interrupted() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
+/// Ctrl-C stops what is simulated; a second one ends the process at once.
+pub fn on_interrupt() {
+    let _ = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(status::INTERRUPTED));
+        }
+    });
+}
+
+/// The first 64 bits of the SHA-256 of texts, in hexadecimal.
+pub fn hash(parts: &[&[u8]]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        // Lengths keep the parts apart.
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a run is told from others by.
+pub struct Identity {
+    /// Hash of everything that is simulated, and of the simulator.
+    pub id: String,
+    /// Hash of the chip with all its values and costs.
+    pub config: String,
+    /// The chip's values as JSON.
+    pub values: String,
+}
+
+/// A run that is ready.
+pub struct Simulation {
+    args: RunArgs,
+    prepared: Prepared,
+}
+
+impl Simulation {
+    /// A run by its arguments as they would be typed.
+    ///
+    /// # Errors
+    /// What is wrong with them, or with the files they name.
+    pub fn new(words: &[String]) -> Result<Self, Vec<Diagnostic>> {
+        let args = run_args(words).map_err(|text| {
+            let line = text.lines().next().unwrap_or_default();
+            vec![Diagnostic::error("usage", line.strip_prefix("error: ").unwrap_or(line))]
+        })?;
+        let prepared = prepare(&args)?;
+        Ok(Self { args, prepared })
+    }
+
+    /// Its identity.
+    pub fn identity(&self) -> Identity {
+        let p = &self.prepared;
+        let chip = format!("{:?} {:?}", p.chip, p.costs);
+        let config = hash(&[chip.as_bytes()]);
+        let spec = WorkloadSpec { source: None, ..p.job.spec.clone() };
+        let workload =
+            format!("{spec:?} {:?} {} {} {}", p.job.params, p.job.skip, p.job.functional, p.job.seed);
+        let mut files: Vec<Vec<u8>> = Vec::new();
+        for buffer in p.job.spec.buffers.values() {
+            if let Init::File(file) = &buffer.init {
+                files.push(std::fs::read(p.job.folder.join(file)).unwrap_or_default());
+            }
+        }
+        let o = &p.options;
+        let how = format!(
+            "{} {} {:?} {:?} {}",
+            o.policy.canonical(),
+            p.scheduler,
+            o.check,
+            o.max_cycles,
+            o.allow_newer_isa
+        );
+        let mut parts: Vec<&[u8]> = vec![
+            crate::VERSION.as_bytes(),
+            chip.as_bytes(),
+            workload.as_bytes(),
+            p.job.ptx.text.as_bytes(),
+            how.as_bytes(),
+        ];
+        parts.extend(files.iter().map(Vec::as_slice));
+        let values = serde_json::to_string_pretty(&*p.chip).unwrap_or_default() + "\n";
+        Identity { id: hash(&parts), config, values }
+    }
+
+    /// Simulates; gives the report, host seconds, and what stopped it early.
+    ///
+    /// # Errors
+    /// Bad input that only the run finds.
+    pub fn run(self) -> Result<(Report, f64, Option<SimError>), Vec<Diagnostic>> {
+        let Self { args, prepared: p } = self;
+        let policy = p.options.policy.canonical();
+        let unseen = |_: u64, _: u64, _: u64| {};
+        let outcome =
+            simulate(&p.job, Arc::clone(&p.chip), Arc::clone(&p.costs), p.options.clone(), &STOP, &unseen);
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(SimError::Input(errors)) => return Err(errors),
+            Err(other) => return Err(vec![Diagnostic::error("run", other.to_string())]),
+        };
+        let seconds = outcome.simulated.as_secs_f64();
+        let stopped = outcome.stopped.clone();
+        Ok((report(&args, &p, policy, outcome), seconds, stopped))
+    }
+}
+
 struct Prepared {
     job: Job,
     variant: String,
@@ -169,7 +288,9 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let variant = variant.name.clone();
     let dump =
         args.dump.iter().map(|request| request.split('=').next().unwrap_or(request).to_string()).collect();
-    let job = Job { spec, folder, ptx, params, skip: args.skip_launches, functional: args.functional, dump };
+    let seed = args.seed;
+    let job =
+        Job { spec, folder, ptx, params, seed, skip: args.skip_launches, functional: args.functional, dump };
     Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler, set })
 }
 
@@ -308,12 +429,7 @@ fn digest(report: &str) -> String {
 }
 
 fn execute(args: &RunArgs, p: Prepared) -> u8 {
-    // A second Ctrl-C ends the process at once.
-    let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(status::INTERRUPTED));
-        }
-    });
+    on_interrupt();
     let bar = std::io::stderr().is_terminal().then(|| {
         let style =
             indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} blocks, cycle {msg}, ETA {eta}");
@@ -425,6 +541,7 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
         scheduler: p.scheduler.clone(),
         check: args.check.clone(),
         params: p.job.params.clone(),
+        seed: p.job.seed,
         set: p.set.clone(),
         allow_newer_isa: outcome.newer_isa,
         result,

@@ -34,6 +34,8 @@ pub struct Job {
     pub ptx: Source,
     /// Parameters, as changed by `--set`.
     pub params: Params,
+    /// What the seeds of random contents are changed by.
+    pub seed: u64,
     /// Launches to run functionally first.
     pub skip: u64,
     /// All launches run functionally.
@@ -384,7 +386,8 @@ fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
         Init::Zeros => {}
         Init::Iota => fill(&mut buffer.bytes, &mut |i| i as f64),
         Init::Random { seed, min, max } => {
-            let mut generator = SplitMix64(*seed);
+            // Odd multiples of the golden ratio keep streams of neighbouring seeds apart.
+            let mut generator = SplitMix64(seed.wrapping_add(job.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
             fill(&mut buffer.bytes, &mut |_| generator.next_value(ty, *min, *max));
         }
         Init::Formula { modulo, scale, offset } => {

@@ -138,6 +138,13 @@ pub struct UnitSpec {
 pub struct UnitTable(BTreeMap<UnitClass, UnitSpec>);
 
 impl UnitTable {
+    /// `count` units of the SM serve both classes.
+    pub fn share(&mut self, class: UnitClass, with: UnitClass, count: u32) {
+        let unit = |with| UnitSpec { count, per: UnitScope::Sm, with };
+        self.0.insert(with, unit(None));
+        self.0.insert(class, unit(Some(with)));
+    }
+
     /// The units of a class, if the chip has any.
     pub fn get(&self, class: UnitClass) -> Option<&UnitSpec> {
         self.0.get(&class)

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod chips;
 mod find;
 mod inspect;
 mod isa;
@@ -18,7 +19,7 @@ pub use find::{Found, find_workload, workload_folders};
 
 /// A GPU architecture simulator: real PTX in, a cycle-level answer out.
 #[derive(Parser)]
-#[command(name = "warpsim", version)]
+#[command(name = "warpsim", version = crate::VERSION)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -34,8 +35,11 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Lists the chips.
-    Chips,
+    /// Lists the chips, or shows what differs between two.
+    Chips {
+        #[command(subcommand)]
+        command: Option<ChipsCommand>,
+    },
     /// Lists the reconvergence policies and the warp schedulers.
     Policies,
     /// Shows what a chip is made of.
@@ -45,6 +49,85 @@ enum Command {
     /// Runs many simulations for one table.
     #[command(subcommand)]
     Study(StudyCommand),
+    /// Simulates the points of a sweep file, each once, and makes one table of them.
+    #[command(subcommand)]
+    Sweep(SweepCommand),
+}
+
+#[derive(Subcommand)]
+enum ChipsCommand {
+    /// Values and costs that differ between two chips.
+    Diff(ChipsDiffArgs),
+}
+
+/// Options of `chips diff`.
+#[derive(Args, Clone, Debug)]
+pub struct ChipsDiffArgs {
+    /// A chip, by name or file.
+    pub a: String,
+    /// Another.
+    pub b: String,
+    /// Prints a JSON list instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+enum SweepCommand {
+    /// Shows the points, which of them have results, and how long the others may take.
+    Plan(SweepPlanArgs),
+    /// Simulates what has no result yet. A killed run goes on where it was.
+    Run(SweepRunArgs),
+    /// Writes one table, a row for each point and metric, as CSV and SQLite.
+    Collect(SweepCollectArgs),
+}
+
+/// Options of `sweep plan`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepPlanArgs {
+    /// A sweep file.
+    pub file: PathBuf,
+    /// Folder of results.
+    #[arg(long, value_name = "DIR")]
+    pub results: Option<PathBuf>,
+    /// Lists all points.
+    #[arg(long)]
+    pub all: bool,
+    /// Simulations at a time, for the estimate; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+}
+
+/// Options of `sweep run`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepRunArgs {
+    /// A sweep file.
+    pub file: PathBuf,
+    /// Folder of results.
+    #[arg(long, value_name = "DIR")]
+    pub results: PathBuf,
+    /// Simulations at a time; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Simulates part I of N: every N-th point.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<String>,
+}
+
+/// Options of `sweep collect`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepCollectArgs {
+    /// A sweep file.
+    pub file: PathBuf,
+    /// Folder of results.
+    #[arg(long, value_name = "DIR")]
+    pub results: PathBuf,
+    /// The CSV file; table.csv in the folder by default.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// The SQLite file; table.sqlite in the folder by default.
+    #[arg(long, value_name = "FILE")]
+    pub sqlite: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -55,6 +138,8 @@ enum StudyCommand {
     /// Divergent workloads under the reconvergence policies: cycles, efficiency, instructions, memory
     /// transactions, fairness. Exits with 1 if a result is wrong.
     Policies(PoliciesArgs),
+    /// Registers of every kernel of the workloads beside those of NVIDIA's assembler.
+    Registers(RegistersArgs),
     /// Programs that end under fair schedules only, under the policies: which ends which.
     Liveness(LivenessArgs),
 }
@@ -100,6 +185,14 @@ pub struct PoliciesArgs {
     #[arg(long)]
     pub jobs: Option<usize>,
     /// Prints a JSON list instead of tables.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `study registers`.
+#[derive(Args, Clone, Debug)]
+pub struct RegistersArgs {
+    /// Prints a JSON list instead of a table.
     #[arg(long)]
     pub json: bool,
 }
@@ -194,6 +287,9 @@ pub struct RunArgs {
     /// Changes a parameter of the workload, or of the chip by its path (sm.branch_latency=2).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Changes the seeds of random contents.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
     /// Instruction set of the host that lanes and the issue loop use: baseline, avx2+fma or avx512,
     /// as far as the host has it. The best is the default; results do not depend on it.
     #[arg(long, value_name = "SET")]
@@ -279,13 +375,18 @@ pub fn main() -> ExitCode {
     let code = match cli.command {
         Command::Run(args) => crate::run::run(&args),
         Command::Workloads { json } => workloads(json),
-        Command::Chips => chips(),
+        Command::Chips { command: None } => chips::list(),
+        Command::Chips { command: Some(ChipsCommand::Diff(args)) } => chips::diff(&args),
         Command::Policies => policies(),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Isa(args) => isa::isa(&args),
         Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),
+        Command::Study(StudyCommand::Registers(args)) => crate::study::registers::run(&args),
+        Command::Sweep(SweepCommand::Plan(args)) => crate::sweep::plan(&args),
+        Command::Sweep(SweepCommand::Run(args)) => crate::sweep::run(&args),
+        Command::Sweep(SweepCommand::Collect(args)) => crate::sweep::collect(&args),
     };
     ExitCode::from(code)
 }
@@ -360,29 +461,6 @@ fn workloads(json: bool) -> u8 {
     }
     complain(&bad);
     if bad.is_empty() { status::DONE } else { status::BAD_INPUT }
-}
-
-fn chips() -> u8 {
-    let mut out = table(&["chip", "cc", "SMs", "core MHz", "description"]);
-    for (name, _) in crate::configs::CHIPS {
-        match crate::configs::chip(name, &[]) {
-            Ok((chip, _)) => {
-                out.add_row([
-                    chip.name.clone(),
-                    chip.compute_capability.clone(),
-                    chip.limits.num_processors.to_string(),
-                    chip.clocks.core_mhz.to_string(),
-                    chip.description.clone(),
-                ]);
-            }
-            Err(errors) => {
-                complain(&errors);
-                return status::BAD_INPUT;
-            }
-        }
-    }
-    println!("{out}");
-    status::DONE
 }
 
 fn policies() -> u8 {

@@ -3,6 +3,7 @@
 pub mod liveness;
 pub mod microbenchmarks;
 pub mod policies;
+pub mod registers;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

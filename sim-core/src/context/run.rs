@@ -146,7 +146,9 @@ impl Context {
             let threads = kernel.block.iter().product();
             let registers = kernel.code.program.registers_per_thread;
             let needs = chip.block_needs(threads, registers, kernel.shared_bytes);
-            chip.occupancy(needs).0 * needs.shared
+            // A grid of few blocks does not fill an SM.
+            let most = kernel.blocks().div_ceil(chip.limits.num_processors.into());
+            chip.occupancy(needs).0.min(u32::try_from(most).unwrap_or(u32::MAX)) * needs.shared
         });
         split.memory.split(shared.max().unwrap_or(0));
         let chip = Arc::new(split);

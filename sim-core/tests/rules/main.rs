@@ -5,6 +5,7 @@
 
 mod asynchronous;
 mod contract;
+mod dual_issue;
 mod hierarchy;
 mod hints;
 mod limits;

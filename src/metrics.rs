@@ -1,0 +1,232 @@
+//! The simulated figures that tables of results hold: name, unit, meaning, and where a report has it.
+
+use serde_json::Value;
+
+/// A figure of a report.
+pub struct Metric {
+    /// Name: its path in report.json, or a ratio of such.
+    pub name: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// Meaning.
+    pub doc: &'static str,
+    /// How a report gives it.
+    of: Source,
+}
+
+enum Source {
+    /// The value at a path, divided by a number.
+    Path(&'static str, f64),
+    /// The sum of the first paths divided by the sum of the second, times a number.
+    Ratio(&'static [&'static str], &'static [&'static str], f64),
+}
+
+impl Metric {
+    /// Its value, where the report has one.
+    pub fn value(&self, report: &Value) -> Option<f64> {
+        match &self.of {
+            Source::Path(path, divisor) => number(report, path).map(|value| value / divisor),
+            Source::Ratio(above, below, factor) => {
+                let sum =
+                    |paths: &[&str]| -> Option<f64> { paths.iter().map(|path| number(report, path)).sum() };
+                let below = sum(below)?;
+                (below > 0.0).then_some(sum(above)? * factor / below)
+            }
+        }
+    }
+}
+
+/// The number at a path of dots.
+fn number(report: &Value, path: &str) -> Option<f64> {
+    path.split('.').try_fold(report, |value, key| value.get(key))?.as_f64()
+}
+
+const fn path(name: &'static str, unit: &'static str, doc: &'static str) -> Metric {
+    Metric { name, unit, doc, of: Source::Path(name, 1.0) }
+}
+
+const fn ratio(
+    name: &'static str,
+    unit: &'static str,
+    doc: &'static str,
+    above: &'static [&'static str],
+    below: &'static [&'static str],
+    factor: f64,
+) -> Metric {
+    Metric { name, unit, doc, of: Source::Ratio(above, below, factor) }
+}
+
+const SLOTS: &[&str] = &[
+    "issued",
+    "stalls.barrier",
+    "stalls.collective",
+    "stalls.dependency",
+    "stalls.drain",
+    "stalls.finishing",
+    "stalls.idle",
+    "stalls.memory",
+    "stalls.sleep",
+    "stalls.unit_busy",
+];
+
+/// All of them, in the order of tables.
+pub const METRICS: &[Metric] = &[
+    path("cycles", "core cycles", "from the first launch to the end of the last grid"),
+    path("warp_instructions", "instructions", "source instructions issued for a warp or a part of one"),
+    path("thread_instructions", "instructions", "lanes of these issues whose guard was true"),
+    path("control_instructions", "instructions", "issues of injected control flow"),
+    path("machine_instructions", "operations", "machine operations these stand for, by the cost table"),
+    ratio(
+        "ipc",
+        "instructions per core cycle",
+        "warp instructions a cycle, all SMs",
+        &["warp_instructions"],
+        &["cycles"],
+        1.0,
+    ),
+    Metric {
+        name: "lane_utilisation",
+        unit: "%",
+        doc: "active lanes of those a warp has, over all issues",
+        of: Source::Path("lane_utilisation_ppm", 1e4),
+    },
+    ratio("issued", "% of issue slots", "slots with an issue", &["issued"], SLOTS, 100.0),
+    ratio(
+        "stalls.barrier",
+        "% of issue slots",
+        "every warp waits at a barrier, or for what comes behind one",
+        &["stalls.barrier"],
+        SLOTS,
+        100.0,
+    ),
+    ratio(
+        "stalls.collective",
+        "% of issue slots",
+        "every warp waits for lanes of a collective",
+        &["stalls.collective"],
+        SLOTS,
+        100.0,
+    ),
+    ratio(
+        "stalls.dependency",
+        "% of issue slots",
+        "every warp waits for a result of an operation",
+        &["stalls.dependency"],
+        SLOTS,
+        100.0,
+    ),
+    ratio(
+        "stalls.drain",
+        "% of issue slots",
+        "every warp waits for its accesses to be performed",
+        &["stalls.drain"],
+        SLOTS,
+        100.0,
+    ),
+    ratio(
+        "stalls.finishing",
+        "% of issue slots",
+        "no warp is left, but blocks have not ended",
+        &["stalls.finishing"],
+        SLOTS,
+        100.0,
+    ),
+    ratio("stalls.idle", "% of issue slots", "the SM has no warp", &["stalls.idle"], SLOTS, 100.0),
+    ratio(
+        "stalls.memory",
+        "% of issue slots",
+        "every warp waits for a load or an atomic",
+        &["stalls.memory"],
+        SLOTS,
+        100.0,
+    ),
+    ratio("stalls.sleep", "% of issue slots", "every warp sleeps", &["stalls.sleep"], SLOTS, 100.0),
+    ratio(
+        "stalls.unit_busy",
+        "% of issue slots",
+        "an instruction could issue, its unit is taken",
+        &["stalls.unit_busy"],
+        SLOTS,
+        100.0,
+    ),
+    path("memory.accesses", "accesses", "warps' accesses to global and local memory"),
+    path("memory.transactions", "accesses", "line accesses they were split into"),
+    path("memory.bytes_useful", "bytes", "bytes lanes asked for"),
+    path("memory.bytes_moved", "bytes", "bytes of the sectors that moved for them"),
+    path(
+        "memory.conflict_cycles",
+        "core cycles",
+        "cycles beyond the first that banks of shared memory needed",
+    ),
+    path("memory.atomics", "operations", "atomic operations of lanes on global memory"),
+    ratio(
+        "memory.l1.hit_rate",
+        "%",
+        "loads and atomics whose bytes L1 had or was fetching",
+        &["memory.l1.hits", "memory.l1.merges"],
+        &["memory.l1.hits", "memory.l1.merges", "memory.l1.misses"],
+        100.0,
+    ),
+    path("memory.l1.reservation_fails", "times", "an operation waited for a way of L1"),
+    ratio(
+        "memory.l2.hit_rate",
+        "%",
+        "loads and atomics whose bytes L2 had or was fetching",
+        &["memory.l2.hits", "memory.l2.merges"],
+        &["memory.l2.hits", "memory.l2.merges", "memory.l2.misses"],
+        100.0,
+    ),
+    path("memory.l2.write_backs", "lines", "dirty lines L2 wrote back"),
+    path("memory.dram.bytes", "bytes", "bytes of DRAM bursts"),
+    ratio(
+        "memory.dram.row_hit_rate",
+        "%",
+        "bursts that found their row open",
+        &["memory.dram.row_hits"],
+        &["memory.dram.row_hits", "memory.dram.row_misses", "memory.dram.row_conflicts"],
+        100.0,
+    ),
+    path("memory.load_latency.dram.p50", "core cycles", "median latency of loads that went to DRAM"),
+    path("memory.load_latency.dram.p99", "core cycles", "99th percentile of it"),
+    path("memory.load_latency.l2.p50", "core cycles", "median latency of loads that L2 served"),
+    path("memory.load_latency.l1.p50", "core cycles", "median latency of loads that L1 served"),
+    path("policy_entries", "entries", "most entries of the policy's stack or table for one warp"),
+    path("policy_spilled_bytes", "bytes", "bytes spilled from it"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(name: &str, report: &Value) -> Option<f64> {
+        METRICS.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("{name}")).value(report)
+    }
+
+    #[test]
+    fn metrics_are_found_in_a_report() {
+        let stalls: serde_json::Map<String, Value> =
+            SLOTS[1..].iter().map(|name| (name[7..].to_string(), 10.into())).collect();
+        let report = serde_json::json!({
+            "cycles": 200, "warp_instructions": 300, "lane_utilisation_ppm": 750_000, "issued": 110,
+            "stalls": stalls,
+            "memory": {"l1": {"hits": 3, "merges": 1, "misses": 4}, "l2": {"hits": 0, "merges": 0, "misses": 0}},
+        });
+        assert_eq!(value("cycles", &report), Some(200.0));
+        assert_eq!(value("ipc", &report), Some(1.5));
+        assert_eq!(value("lane_utilisation", &report), Some(75.0));
+        assert_eq!(value("issued", &report), Some(55.0));
+        assert_eq!(value("stalls.memory", &report), Some(5.0));
+        assert_eq!(value("memory.l1.hit_rate", &report), Some(50.0));
+        // No accesses have no rate; what is not there has no value.
+        assert_eq!(value("memory.l2.hit_rate", &report), None);
+        assert_eq!(value("memory.load_latency.l1.p50", &report), None);
+    }
+
+    #[test]
+    fn names_are_told_apart_and_explained() {
+        for (i, metric) in METRICS.iter().enumerate() {
+            assert!(METRICS[..i].iter().all(|other| other.name != metric.name), "{}", metric.name);
+            assert!(!metric.unit.is_empty() && !metric.doc.is_empty(), "{}", metric.name);
+        }
+    }
+}

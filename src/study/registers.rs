@@ -1,0 +1,143 @@
+//! `warpsim study registers`: registers a thread of every kernel of the workloads, beside NVIDIA's
+//! assembler's.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::load::Module;
+use sim_frontend::program::ControlFlow;
+
+use crate::cli::{RegistersArgs, complain, status, table, workload_folders};
+use crate::configs;
+
+/// What `ptxas -v` of CUDA 12.9 says: file below `workloads`, entry, architecture it assembles for
+/// (sm_50 is the oldest it knows), registers, bytes of spill stores.
+const PTXAS: &str = include_str!("../../data/ptxas-registers.csv");
+
+#[derive(Deserialize)]
+struct Row {
+    file: String,
+    entry: String,
+    arch: u32,
+    registers: u32,
+    spill_bytes: u32,
+}
+
+/// A kernel.
+#[derive(Serialize)]
+struct Compared {
+    file: String,
+    entry: String,
+    arch: u32,
+    ours: u32,
+    ptxas: u32,
+    spill_bytes: u32,
+    /// (ours − ptxas) / ptxas.
+    error_percent: f64,
+}
+
+/// Prints the comparison; gives the exit status.
+pub fn run(args: &RegistersArgs) -> u8 {
+    let compared = match compare() {
+        Ok(compared) => compared,
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&compared).unwrap_or_default());
+        return status::DONE;
+    }
+    let mut out = table(&["kernel", "assembled for", "ours", "ptxas", "error"]);
+    for row in &compared {
+        out.add_row([
+            format!("{} {}", row.file, row.entry),
+            format!("sm_{}", row.arch),
+            row.ours.to_string(),
+            row.ptxas.to_string(),
+            format!("{:+.0} %", row.error_percent),
+        ]);
+    }
+    println!("{out}");
+    println!("{}", summary(&compared));
+    status::DONE
+}
+
+/// The median error and how the errors lie around it.
+fn summary(compared: &[Compared]) -> String {
+    let mut signed: Vec<f64> = compared.iter().map(|row| row.error_percent).collect();
+    let mut sizes: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
+    signed.sort_by(f64::total_cmp);
+    sizes.sort_by(f64::total_cmp);
+    let at = |list: &[f64], part: f64| list.get((list.len() as f64 * part) as usize).copied().unwrap_or(0.0);
+    format!(
+        "{} kernels: median error {:.0} % without its sign, {:+.0} % with it; a quarter is below {:+.0} %, a quarter above {:+.0} %",
+        compared.len(),
+        at(&sizes, 0.5),
+        at(&signed, 0.5),
+        at(&signed, 0.25),
+        at(&signed, 0.75)
+    )
+}
+
+fn compare() -> Result<Vec<Compared>, Vec<Diagnostic>> {
+    let bad = |message: String| vec![Diagnostic::error("registers", message)];
+    let mut modules: BTreeMap<String, Module> = BTreeMap::new();
+    let mut out = Vec::new();
+    for row in csv::Reader::from_reader(PTXAS.as_bytes()).deserialize() {
+        let row: Row = row.map_err(|error| bad(format!("data/ptxas-registers.csv: {error}")))?;
+        if !modules.contains_key(&row.file) {
+            let path = find(&row.file).ok_or_else(|| bad(format!("there is no workloads/{}", row.file)))?;
+            let module = Module::build(&configs::read(&path).map_err(|e| vec![e])?, false)?;
+            modules.insert(row.file.clone(), module);
+        }
+        let Some(module) = modules.get(&row.file) else { continue };
+        let program = module.program(&row.entry, &|_| Some(4096), ControlFlow::Injected, 1024)?;
+        let ours = program.registers_per_thread;
+        let error_percent = (f64::from(ours) / f64::from(row.registers.max(1)) - 1.0) * 100.0;
+        out.push(Compared {
+            file: row.file,
+            entry: row.entry,
+            arch: row.arch,
+            ours,
+            ptxas: row.registers,
+            spill_bytes: row.spill_bytes,
+            error_percent,
+        });
+    }
+    Ok(out)
+}
+
+/// A file below the folder of workloads.
+fn find(file: &str) -> Option<PathBuf> {
+    let (folder, name) = file.rsplit_once('/')?;
+    // Workloads of one program lie in a folder with it.
+    let folders =
+        workload_folders().into_iter().flat_map(|path| [path.parent().map(PathBuf::from), Some(path)]);
+    folders
+        .flatten()
+        .filter(|path| path.ends_with(folder))
+        .map(|path| path.join(name))
+        .find(|path| path.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every kernel of the workloads is compared, and none is far off without being known: the bound is
+    /// what is true today, so that a change for the worse is seen.
+    #[test]
+    fn registers_are_near_those_of_the_assembler() {
+        let compared = compare().unwrap_or_else(|e| panic!("{}", e[0].render()));
+        assert!(compared.len() > 250, "{}", compared.len());
+        let mut sizes: Vec<f64> = compared.iter().map(|row| row.error_percent.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        assert!(sizes[sizes.len() / 2] <= MEDIAN, "{}", summary(&compared));
+    }
+
+    const MEDIAN: f64 = 25.0;
+}

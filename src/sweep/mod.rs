@@ -1,0 +1,11 @@
+//! `warpsim sweep`: many points, each computed once, kept in a folder, one table at the end.
+
+mod collect;
+mod plan;
+mod points;
+mod spec;
+mod store;
+
+pub use collect::collect;
+pub use plan::plan;
+pub use points::run;

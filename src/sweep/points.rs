@@ -1,0 +1,275 @@
+//! `warpsim sweep run`: every point that has no result yet is simulated, several at a time.
+
+use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sim_core::error::SimError;
+use sim_frontend::diagnostic::Diagnostic;
+
+use super::spec::{Point, SweepSpec};
+use super::store::{Store, Stored};
+use crate::cli::{SweepRunArgs, complain, status};
+use crate::configs;
+use crate::run::{Simulation, interrupted, on_interrupt};
+use crate::study::{in_parallel, jobs};
+
+/// Reads a sweep and lists its points.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn load(file: &Path) -> Result<(SweepSpec, Vec<Point>), Vec<Diagnostic>> {
+    let source = configs::read(file).map_err(|e| vec![e])?;
+    let spec = SweepSpec::load(&source)?;
+    let points = spec.points().map_err(|e| vec![e])?;
+    Ok((spec, points))
+}
+
+/// A point, ready to be simulated or refused.
+pub enum Candidate {
+    /// It can be simulated.
+    Ready {
+        /// Hash of all that is simulated.
+        id: String,
+        /// Arguments of `warpsim run`.
+        words: Vec<String>,
+    },
+    /// It cannot, whatever is done.
+    Refused {
+        /// Arguments of `warpsim run`.
+        words: Vec<String>,
+        /// Why, in one line.
+        message: String,
+    },
+}
+
+impl Candidate {
+    fn of(words: Vec<String>) -> Self {
+        match Simulation::new(&words) {
+            Ok(simulation) => Self::Ready { id: simulation.identity().id, words },
+            Err(errors) => {
+                let message = errors.first().map_or(String::new(), |e| e.message.clone());
+                Self::Refused { words, message }
+            }
+        }
+    }
+
+    /// Its warp instructions, by a run without time.
+    pub fn instructions(&self) -> Option<u64> {
+        let Self::Ready { words, .. } = self else { return None };
+        let words: Vec<String> = words.iter().cloned().chain(["--functional".to_string()]).collect();
+        let (report, ..) = Simulation::new(&words).ok()?.run().ok()?;
+        Some(report.device.kernels.iter().map(|kernel| kernel.warp_instructions).sum())
+    }
+}
+
+/// What the points of a sweep come to, in their order.
+pub fn candidates(spec: &SweepSpec, points: &[Point]) -> Vec<Candidate> {
+    let words: Vec<Vec<String>> = points.iter().map(|point| point.words(&spec.run)).collect();
+    in_parallel(&words, jobs(None), |words| Candidate::of(words.clone()))
+}
+
+/// What came of a point in this run.
+enum Done {
+    Simulated,
+    HadResult,
+    Elsewhere,
+    Interrupted,
+    /// The simulator gave up; nothing is kept, so that it is tried again.
+    Broken(String),
+}
+
+/// Counts of a run.
+#[derive(Default)]
+struct Counts {
+    simulated: usize,
+    had: usize,
+    elsewhere: usize,
+    broken: Vec<String>,
+    bad: Vec<String>,
+}
+
+/// Simulates what has no result; gives the exit status.
+pub fn run(args: &SweepRunArgs) -> u8 {
+    let (spec, points) = match load(&args.file) {
+        Ok(loaded) => loaded,
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
+    let (part, parts) = match shard(args.shard.as_deref()) {
+        Ok(shard) => shard,
+        Err(message) => {
+            eprintln!("error: {message}");
+            return status::BAD_INPUT;
+        }
+    };
+    let store = match Store::open(&args.results) {
+        Ok(store) => store,
+        Err(error) => {
+            eprintln!("error: {} cannot be written to: {error}", args.results.display());
+            return status::BAD_INPUT;
+        }
+    };
+    on_interrupt();
+    let own: Vec<&Point> =
+        points.iter().enumerate().filter(|(i, _)| i % parts == part).map(|(_, p)| p).collect();
+    let bar = std::io::stderr().is_terminal().then(|| {
+        let style = indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} points, ETA {eta}");
+        indicatif::ProgressBar::new(own.len() as u64)
+            .with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()))
+    });
+    let counts = Mutex::new(Counts::default());
+    let failed = AtomicUsize::new(0);
+    in_parallel(&own, jobs(args.jobs), |point| {
+        let words = point.words(&spec.run);
+        // A point that brings the simulator down loses no other.
+        let done = catch_unwind(AssertUnwindSafe(|| simulate(&store, words.clone())));
+        let done = done.unwrap_or_else(|_| Ok((Done::Broken("the simulator panicked".into()), None)));
+        if let Some(bar) = &bar {
+            bar.inc(1);
+        }
+        let Ok(mut counts) = counts.lock() else { return };
+        match done {
+            Ok((done, stored)) => {
+                match done {
+                    Done::Simulated => counts.simulated += 1,
+                    Done::HadResult => counts.had += 1,
+                    Done::Elsewhere => counts.elsewhere += 1,
+                    Done::Interrupted => {}
+                    Done::Broken(reason) => counts.broken.push(format!("{}: {reason}", words.join(" "))),
+                }
+                if let Some(stored) = stored.filter(|s| !matches!(s.result.as_str(), "pass" | "unchecked")) {
+                    counts.bad.push(format!("{}: {} {}", words.join(" "), stored.result, stored.message));
+                }
+            }
+            Err(error) => {
+                failed.fetch_add(1, Ordering::Relaxed);
+                counts.broken.push(format!("{}: the result cannot be kept: {error}", words.join(" ")));
+            }
+        }
+    });
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    let counts = counts.into_inner().unwrap_or_default();
+    for line in counts.broken.iter().chain(&counts.bad) {
+        eprintln!("{line}");
+    }
+    println!(
+        "{}: {} points, {} simulated, {} had results, {} are under way elsewhere, {} faulted, differed or were refused, {} failed",
+        spec.name,
+        own.len(),
+        counts.simulated,
+        counts.had,
+        counts.elsewhere,
+        counts.bad.len(),
+        counts.broken.len()
+    );
+    match (interrupted(), counts.broken.is_empty()) {
+        (true, _) => status::INTERRUPTED,
+        (false, true) => status::DONE,
+        (false, false) => status::FAULT,
+    }
+}
+
+/// `i/n` as a part from 0 and how many there are.
+fn shard(text: Option<&str>) -> Result<(usize, usize), String> {
+    let Some(text) = text else { return Ok((0, 1)) };
+    let parts =
+        text.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
+    match parts {
+        Some((i, n)) if (1..=n).contains(&i) => Ok((i - 1, n)),
+        _ => Err(format!("--shard takes I/N with I from 1 to N, not `{text}`")),
+    }
+}
+
+/// Simulates a point, if it has no result, and keeps what came of it.
+fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<Stored>)> {
+    if interrupted() {
+        return Ok((Done::Interrupted, None));
+    }
+    let refused = |words: Vec<String>, errors: &[Diagnostic]| {
+        // It has no configuration that could be named; its words name it.
+        let id = crate::run::hash(&[words.join("\0").as_bytes(), crate::VERSION.as_bytes()]);
+        Stored {
+            schema: 1,
+            id,
+            config: String::new(),
+            version: crate::VERSION.into(),
+            run: words,
+            result: "refused".into(),
+            message: errors.first().map_or(String::new(), |e| e.message.clone()),
+            seconds: 0.0,
+            report: None,
+        }
+    };
+    let simulation = match Simulation::new(&words) {
+        Ok(simulation) => simulation,
+        Err(errors) => {
+            let stored = refused(words, &errors);
+            if store.get(&stored.id).is_some() {
+                return Ok((Done::HadResult, Some(stored)));
+            }
+            store.put(&stored)?;
+            return Ok((Done::Simulated, Some(stored)));
+        }
+    };
+    let identity = simulation.identity();
+    if let Some(stored) = store.get(&identity.id) {
+        return Ok((Done::HadResult, Some(stored)));
+    }
+    let Some(_claim) = store.claim(&identity.id)? else { return Ok((Done::Elsewhere, None)) };
+    // It may have come while this one waited for nothing.
+    if let Some(stored) = store.get(&identity.id) {
+        return Ok((Done::HadResult, Some(stored)));
+    }
+    let mut stored = Stored { id: identity.id, config: identity.config.clone(), ..refused(words, &[]) };
+    match simulation.run() {
+        Ok((_, _, Some(SimError::Interrupted))) => return Ok((Done::Interrupted, None)),
+        Ok((report, seconds, stopped)) => {
+            stored.seconds = seconds;
+            stored.result = match &stopped {
+                Some(SimError::Stopped(_)) => "fault".into(),
+                Some(_) => "stopped".into(),
+                None => report.result.to_string(),
+            };
+            stored.message = match stopped {
+                Some(error) => error.to_string().lines().next().unwrap_or_default().to_string(),
+                None => report.difference.clone().unwrap_or_default(),
+            };
+            stored.report = Some(serde_json::to_value(&report)?);
+        }
+        Err(errors) => stored.message = errors.first().map_or(String::new(), |e| e.message.clone()),
+    }
+    store.put_config(&identity.config, &identity.values)?;
+    store.put(&stored)?;
+    Ok((Done::Simulated, Some(stored)))
+}
+
+/// What a point has, if it was simulated.
+pub fn result(store: &Store, words: Vec<String>) -> Option<Stored> {
+    match Candidate::of(words) {
+        Candidate::Ready { id, .. } => store.get(&id),
+        Candidate::Refused { words, .. } => {
+            store.get(&crate::run::hash(&[words.join("\0").as_bytes(), crate::VERSION.as_bytes()]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_counted_from_one() {
+        assert_eq!(shard(None), Ok((0, 1)));
+        assert_eq!(shard(Some("2/3")), Ok((1, 3)));
+        for wrong in ["0/3", "4/3", "1", "a/b", "1/0"] {
+            assert!(shard(Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+}

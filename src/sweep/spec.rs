@@ -1,0 +1,463 @@
+//! Sweep files: what is varied, how the axes combine, and which points are left out.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
+use sim_frontend::yaml::{key_span, read};
+
+/// A value of an axis, as it is written.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// A number.
+    Number(f64),
+    /// Anything else.
+    Text(String),
+}
+
+impl std::fmt::Display for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{text}"),
+        }
+    }
+}
+
+/// The values of an axis.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Values {
+    /// One after the other.
+    List(Vec<Scalar>),
+    /// A range.
+    Range {
+        /// Its numbers.
+        range: Range,
+    },
+    /// A range of factors.
+    Log {
+        /// Its numbers.
+        log: Log,
+    },
+    /// One value.
+    One(Scalar),
+}
+
+/// `from`, `from + step`, … up to `to`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    from: f64,
+    to: f64,
+    step: f64,
+}
+
+/// `from`, `from × factor`, … up to `to`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    from: f64,
+    to: f64,
+    #[serde(default = "two")]
+    factor: f64,
+}
+
+fn two() -> f64 {
+    2.0
+}
+
+/// Most values of an axis, and most points of a sweep.
+const MOST: usize = 1_000_000;
+
+impl Values {
+    fn list(&self) -> Result<Vec<Scalar>, String> {
+        let (from, to, next): (f64, f64, Box<dyn Fn(f64, usize) -> f64>) = match self {
+            Self::List(list) => return Ok(list.clone()),
+            Self::One(one) => return Ok(vec![one.clone()]),
+            Self::Range { range: Range { from, to, step } } => {
+                if *step <= 0.0 {
+                    return Err("`step` must be positive".into());
+                }
+                let (from, step) = (*from, *step);
+                (from, *to, Box::new(move |_, i| from + step * i as f64))
+            }
+            Self::Log { log: Log { from, to, factor } } => {
+                if *factor <= 1.0 || *from <= 0.0 {
+                    return Err("`from` must be positive and `factor` above 1".into());
+                }
+                let factor = *factor;
+                (*from, *to, Box::new(move |last, _| last * factor))
+            }
+        };
+        let mut out = Vec::new();
+        let mut value = from;
+        // What rounding leaves of the last value is not a reason to lose it.
+        while value <= to * (1.0 + 1e-12) {
+            if out.len() >= MOST {
+                return Err(format!("more than {MOST} values"));
+            }
+            out.push(Scalar::Number(value));
+            value = next(value, out.len());
+        }
+        Ok(out)
+    }
+}
+
+/// The axes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axes {
+    /// Workloads, by name, folder or file.
+    #[serde(default)]
+    pub workload: Option<Values>,
+    /// Variants of the workloads.
+    #[serde(default)]
+    pub variant: Option<Values>,
+    /// Chips, by name or file.
+    #[serde(default)]
+    pub chip: Option<Values>,
+    /// Reconvergence policies, NAME[:key=value,…].
+    #[serde(default)]
+    pub policy: Option<Values>,
+    /// Warp schedulers.
+    #[serde(default)]
+    pub scheduler: Option<Values>,
+    /// Seeds that the workloads' own are changed by.
+    #[serde(default)]
+    pub seed: Option<Values>,
+    /// Keys of the chip by their paths, and parameters of the workloads by their names.
+    #[serde(default)]
+    pub set: BTreeMap<String, Values>,
+}
+
+/// What a filter asks of an axis.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Wanted {
+    /// One of these.
+    List(Vec<Scalar>),
+    /// A number from `min` to `max`.
+    Between {
+        /// At least.
+        #[serde(default)]
+        min: Option<f64>,
+        /// At most.
+        #[serde(default)]
+        max: Option<f64>,
+    },
+    /// This.
+    One(Scalar),
+}
+
+impl Wanted {
+    fn holds(&self, value: &str) -> bool {
+        match self {
+            Self::One(one) => one.to_string() == value,
+            Self::List(list) => list.iter().any(|one| one.to_string() == value),
+            Self::Between { min, max } => value
+                .parse::<f64>()
+                .is_ok_and(|value| min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)),
+        }
+    }
+}
+
+/// What all points have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Common {
+    /// What is checked: off, safety or full.
+    #[serde(default)]
+    pub check: Option<String>,
+    /// Core cycles after which a point is stopped.
+    #[serde(default)]
+    pub max_cycles: Option<u64>,
+    /// Instructions a chip lacks run all the same.
+    #[serde(default)]
+    pub allow_newer_isa: bool,
+}
+
+/// A sweep.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SweepSpec {
+    /// Version of this format: 1.
+    pub schema: u32,
+    /// Name.
+    pub name: String,
+    /// One line.
+    #[serde(default)]
+    pub description: String,
+    /// What all points have in common.
+    #[serde(default)]
+    pub run: Common,
+    /// What is varied; every value of an axis with every one of the others.
+    pub axes: Axes,
+    /// Axes that go together: their first values, their second ones, ….
+    #[serde(default)]
+    pub zip: Vec<Vec<String>>,
+    /// Points that meet one of these are kept; all, where nothing is said.
+    #[serde(default)]
+    pub only: Vec<BTreeMap<String, Wanted>>,
+    /// Points that meet one of these are left out.
+    #[serde(default)]
+    pub exclude: Vec<BTreeMap<String, Wanted>>,
+}
+
+/// A point: the value of each axis, in the order of the axes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Axis and value.
+    pub values: Vec<(String, String)>,
+}
+
+impl Point {
+    /// The value of an axis.
+    pub fn get(&self, axis: &str) -> Option<&str> {
+        self.values.iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
+    }
+
+    fn meets(&self, filter: &BTreeMap<String, Wanted>) -> bool {
+        filter.iter().all(|(axis, wanted)| self.get(axis).is_some_and(|value| wanted.holds(value)))
+    }
+
+    /// Arguments of `warpsim run`.
+    pub fn words(&self, common: &Common) -> Vec<String> {
+        let mut words = vec![self.get("workload").unwrap_or_default().to_string()];
+        for (axis, value) in self.values.iter().filter(|(axis, _)| axis != "workload") {
+            if Axes::NAMED.contains(&axis.as_str()) {
+                words.extend([format!("--{axis}"), value.clone()]);
+            } else {
+                words.extend(["--set".to_string(), format!("{axis}={value}")]);
+            }
+        }
+        if let Some(check) = &common.check {
+            words.extend(["--check".to_string(), check.clone()]);
+        }
+        if let Some(cycles) = common.max_cycles {
+            words.extend(["--max-cycles".to_string(), cycles.to_string()]);
+        }
+        if common.allow_newer_isa {
+            words.push("--allow-newer-isa".to_string());
+        }
+        words
+    }
+}
+
+impl Axes {
+    /// Axes that are options of `run`.
+    const NAMED: [&'static str; 6] = ["workload", "variant", "chip", "policy", "scheduler", "seed"];
+
+    fn all(&self) -> Vec<(&str, &Values)> {
+        let named = [&self.workload, &self.variant, &self.chip, &self.policy, &self.scheduler, &self.seed];
+        let named =
+            Self::NAMED.into_iter().zip(named).filter_map(|(name, values)| Some((name, values.as_ref()?)));
+        named.chain(self.set.iter().map(|(name, values)| (name.as_str(), values))).collect()
+    }
+}
+
+impl SweepSpec {
+    /// Reads and checks a sweep file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its place.
+    pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
+        let spec: Self = read(source).map_err(|e| vec![e])?;
+        let mut errors = Vec::new();
+        let mut wrong = |path: &[&str], message: String| {
+            let error = Diagnostic::error("sweep", message).in_source(source);
+            errors.push(match key_span(source, path) {
+                Some(span) => error.at(span, ""),
+                None => error,
+            });
+        };
+        if spec.schema != 1 {
+            wrong(&["schema"], "this version reads schema 1".into());
+        }
+        if spec.axes.workload.is_none() {
+            wrong(&["axes"], "`axes` names no workload".into());
+        }
+        let axes = spec.axes.all();
+        for (name, values) in &axes {
+            let path: Vec<&str> = match Axes::NAMED.contains(name) {
+                true => vec!["axes", name],
+                false => vec!["axes", "set", name],
+            };
+            match values.list() {
+                Ok(list) if list.is_empty() => wrong(&path, format!("`{name}` has no value")),
+                Ok(_) => {}
+                Err(reason) => wrong(&path, format!("`{name}`: {reason}")),
+            }
+        }
+        let known = |name: &str| axes.iter().any(|(axis, _)| *axis == name);
+        let mut unknown = |path: &str, name: &str| {
+            let near = nearest(name, axes.iter().map(|(axis, _)| *axis));
+            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            wrong(&[path], format!("`{path}` names `{name}`, which is no axis of this sweep{hint}"));
+        };
+        let zipped = spec.zip.iter().flatten().map(|name| ("zip", name));
+        let kept = spec.only.iter().flat_map(BTreeMap::keys).map(|name| ("only", name));
+        let left_out = spec.exclude.iter().flat_map(BTreeMap::keys).map(|name| ("exclude", name));
+        for (path, name) in zipped.chain(kept).chain(left_out) {
+            if !known(name) {
+                unknown(path, name);
+            }
+        }
+        for group in &spec.zip {
+            let axes = axes.iter().filter(|(axis, _)| group.iter().any(|name| name == axis));
+            let lengths: Vec<(&str, usize)> =
+                axes.filter_map(|(axis, values)| Some((*axis, values.list().ok()?.len()))).collect();
+            if lengths.windows(2).any(|pair| pair[0].1 != pair[1].1) {
+                let list: Vec<String> = lengths.iter().map(|(name, n)| format!("`{name}` {n}")).collect();
+                wrong(&["zip"], format!("axes that go together have as many values: {}", list.join(", ")));
+            }
+        }
+        for (i, name) in spec.zip.iter().flatten().enumerate() {
+            if spec.zip.iter().flatten().take(i).any(|other| other == name) {
+                wrong(&["zip"], format!("`{name}` goes together twice"));
+            }
+        }
+        if errors.is_empty() { Ok(spec) } else { Err(errors) }
+    }
+
+    /// The points, in the order of the axes, the last of which changes fastest.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn points(&self) -> Result<Vec<Point>, Diagnostic> {
+        let axes: Vec<(&str, Vec<Scalar>)> = self
+            .axes
+            .all()
+            .into_iter()
+            .map(|(name, values)| (name, values.list().unwrap_or_default()))
+            .collect();
+        // Axes that go together are one dimension, at the place of the first of them.
+        let mut dimensions: Vec<Vec<usize>> = Vec::new();
+        for (i, (name, _)) in axes.iter().enumerate() {
+            let group = self.zip.iter().find(|group| group.iter().any(|other| other == name));
+            let members: Vec<usize> = match group {
+                Some(group) => (0..axes.len()).filter(|j| group.iter().any(|g| g == axes[*j].0)).collect(),
+                None => vec![i],
+            };
+            if members[0] == i {
+                dimensions.push(members);
+            }
+        }
+        let lengths: Vec<usize> = dimensions.iter().map(|members| axes[members[0]].1.len()).collect();
+        let all = lengths.iter().try_fold(1usize, |all, n| all.checked_mul(*n)).filter(|all| *all <= MOST);
+        let Some(all) = all else {
+            return Err(Diagnostic::error("sweep", format!("{} has more than {MOST} points", self.name)));
+        };
+        let mut points = Vec::new();
+        for number in 0..all {
+            let mut rest = number;
+            let mut values = vec![String::new(); axes.len()];
+            for (members, length) in dimensions.iter().zip(&lengths).rev() {
+                let at = rest % length;
+                rest /= length;
+                for &member in members {
+                    values[member] = axes[member].1[at].to_string();
+                }
+            }
+            let values = axes.iter().map(|(name, _)| (*name).to_string()).zip(values).collect();
+            let point = Point { values };
+            let kept = self.only.is_empty() || self.only.iter().any(|filter| point.meets(filter));
+            if kept && !self.exclude.iter().any(|filter| point.meets(filter)) {
+                points.push(point);
+            }
+        }
+        Ok(points)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<SweepSpec, String> {
+        SweepSpec::load(&Source::new("s.yaml", text))
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn points(axes: &str) -> Vec<String> {
+        let spec = load(&format!("schema: 1\nname: s\naxes:\n{axes}")).unwrap_or_else(|e| panic!("{e}"));
+        let points = spec.points().unwrap_or_else(|e| panic!("{e}"));
+        let words = |p: &Point| p.values.iter().map(|(_, v)| v.as_str()).collect::<Vec<_>>().join(" ");
+        points.iter().map(words).collect()
+    }
+
+    #[test]
+    fn axes_are_crossed_and_the_last_changes_fastest() {
+        let found = points("  workload: [a, b]\n  chip: [x, y]\n  set:\n    n: [1, 2]\n");
+        assert_eq!(found, ["a x 1", "a x 2", "a y 1", "a y 2", "b x 1", "b x 2", "b y 1", "b y 2"]);
+        assert_eq!(points("  workload: a\n"), ["a"]);
+    }
+
+    #[test]
+    fn ranges_hold_their_ends() {
+        let found = points(
+            "  workload: a\n  set:\n    m.x: {range: {from: 0.1, to: 0.5, step: 0.1}}\n    n: {log: {from: 8, to: 64}}\n",
+        );
+        assert_eq!(found.len(), 5 * 4);
+        assert_eq!(
+            (found[0].as_str(), found[3].as_str(), found[4].as_str()),
+            ("a 0.1 8", "a 0.1 64", "a 0.2 8")
+        );
+        assert_eq!(
+            points("  workload: a\n  seed: {range: {from: 1, to: 3, step: 1}}\n"),
+            ["a 1", "a 2", "a 3"]
+        );
+        assert_eq!(
+            points("  workload: a\n  set: {n: {log: {from: 1, to: 100, factor: 10}}}\n"),
+            ["a 1", "a 10", "a 100"]
+        );
+    }
+
+    #[test]
+    fn axes_go_together_and_points_are_left_out() {
+        let found = points("  workload: [a, b]\n  chip: [x, y]\n  policy: [p, q]\nzip: [[chip, policy]]\n");
+        assert_eq!(found, ["a x p", "a y q", "b x p", "b y q"]);
+        let found = points(
+            "  workload: [a, b]\n  set:\n    n: [1, 2, 3]\nexclude:\n- {workload: a, n: [1, 3]}\n- {n: {min: 3}}\n",
+        );
+        assert_eq!(found, ["a 2", "b 1", "b 2"]);
+        assert_eq!(
+            points("  workload: [a, b]\n  set:\n    n: [1, 2]\nonly:\n- {workload: b, n: 2}\n"),
+            ["b 2"]
+        );
+    }
+
+    #[test]
+    fn a_point_is_a_run() {
+        let spec = load(
+            "schema: 1\nname: s\nrun: {check: full, max_cycles: 9, allow_newer_isa: true}\naxes:\n  workload: a\n  chip: x\n  seed: 3\n  set: {m.x: 4}\n",
+        );
+        let spec = spec.unwrap_or_else(|e| panic!("{e}"));
+        let words = spec.points().expect("one")[0].words(&spec.run).join(" ");
+        assert_eq!(words, "a --chip x --seed 3 --set m.x=4 --check full --max-cycles 9 --allow-newer-isa");
+    }
+
+    #[test]
+    fn wrong_files_say_where() {
+        let wrong = |axes: &str| load(&format!("schema: 1\nname: s\naxes:\n{axes}")).expect_err("refused");
+        assert_eq!(wrong("  chip: x\n"), "s.yaml:3:1: error: `axes` names no workload");
+        assert!(
+            wrong("  workload: a\n  cihp: x\n").contains("s.yaml:5:3"),
+            "{}",
+            wrong("  workload: a\n  cihp: x\n")
+        );
+        assert_eq!(wrong("  workload: a\n  chip: []\n"), "s.yaml:5:3: error: `chip` has no value");
+        let text = wrong("  workload: a\n  set:\n    n: {range: {from: 1, to: 2, step: 0}}\n");
+        assert_eq!(text, "s.yaml:6:5: error: `n`: `step` must be positive");
+        let text = wrong("  workload: a\nexclude:\n- {chip: x}\n");
+        assert_eq!(text, "s.yaml:5:1: error: `exclude` names `chip`, which is no axis of this sweep");
+        let text = wrong("  workload: [a, b]\n  chip: [x, y, z]\nzip: [[workload, chip]]\n");
+        assert_eq!(
+            text,
+            "s.yaml:6:1: error: axes that go together have as many values: `workload` 2, `chip` 3"
+        );
+        let text = wrong("  workload: a\n  set: {n: {range: {from: 0, to: 1e9, step: 1}}}\n");
+        assert!(text.contains("more than 1000000 values"), "{text}");
+    }
+}

@@ -1,0 +1,170 @@
+//! A folder of results: one file a point, written whole or not at all, named by a hash of everything
+//! that was simulated.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a point came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stored {
+    /// Version of this format: 1.
+    pub schema: u32,
+    /// The hash that names the file.
+    pub id: String,
+    /// The hash of the chip with all its values and costs.
+    pub config: String,
+    /// The simulator.
+    pub version: String,
+    /// Arguments of `warpsim run` that give the same.
+    pub run: Vec<String>,
+    /// pass, fail, unchecked, fault, stopped or refused.
+    pub result: String,
+    /// What was wrong, in one line.
+    pub message: String,
+    /// Host seconds inside the simulator.
+    pub seconds: f64,
+    /// report.json; none where the run was refused.
+    pub report: Option<Value>,
+}
+
+/// A folder of results.
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// The right to compute a point: the system gives it back when its process ends, however it ends.
+pub struct Claim {
+    file: File,
+    path: PathBuf,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // The lock goes with the file; a name that stays behind holds nobody up.
+        let _ = std::fs::remove_file(&self.path);
+        let _ = self.file.unlock();
+    }
+}
+
+impl Store {
+    /// Opens a folder, which is made if there is none.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(folder.join("points"))?;
+        std::fs::create_dir_all(folder.join("configs"))?;
+        Ok(Self { folder: folder.to_path_buf() })
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.folder.join("points").join(format!("{id}.json"))
+    }
+
+    /// A point's result. A file that is none is as good as absent: it is computed again.
+    pub fn get(&self, id: &str) -> Option<Stored> {
+        let text = std::fs::read_to_string(self.path(id)).ok()?;
+        serde_json::from_str(&text).ok().filter(|stored: &Stored| stored.id == id && stored.schema == 1)
+    }
+
+    /// Claims a point; none where another process computes it now.
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn claim(&self, id: &str) -> io::Result<Option<Claim>> {
+        let path = self.folder.join("points").join(format!(".{id}.lock"));
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Claim { file, path })),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Keeps a point's result.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put(&self, stored: &Stored) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(stored)? + "\n";
+        write_whole(&self.path(&stored.id), text.as_bytes())
+    }
+
+    /// Keeps the values of a chip, by their hash.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put_config(&self, hash: &str, text: &str) -> io::Result<()> {
+        let path = self.folder.join("configs").join(format!("{hash}.json"));
+        if path.exists() { Ok(()) } else { write_whole(&path, text.as_bytes()) }
+    }
+
+    /// The values of a chip.
+    pub fn config(&self, hash: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder.join("configs").join(format!("{hash}.json"))).ok()
+    }
+
+    /// A file of the folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+/// Writes a file so that its name never stands for half of it, even if the process is killed.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let own = format!(".{name}.{}.{:?}", std::process::id(), std::thread::current().id());
+    let temporary = path.with_file_name(own);
+    let mut file = File::create(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    drop(file);
+    std::fs::rename(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(id: &str) -> Stored {
+        Stored {
+            schema: 1,
+            id: id.into(),
+            config: "c".into(),
+            version: "v".into(),
+            run: vec!["vecadd".into()],
+            result: "pass".into(),
+            message: String::new(),
+            seconds: 1.0,
+            report: Some(serde_json::json!({"cycles": 7})),
+        }
+    }
+
+    #[test]
+    fn results_are_whole_or_absent_and_claims_exclude_each_other() {
+        let folder = std::env::temp_dir().join(format!("warpsim-store-{}", std::process::id()));
+        let store = Store::open(&folder).expect("made");
+        assert!(store.get("a").is_none());
+        store.put(&stored("a")).expect("written");
+        assert_eq!(store.get("a").and_then(|s| s.report), Some(serde_json::json!({"cycles": 7})));
+        // Half a file, and one under another's name.
+        let text = std::fs::read_to_string(store.path("a")).expect("there");
+        std::fs::write(store.path("b"), &text[..text.len() / 2]).expect("written");
+        std::fs::write(store.path("c"), &text).expect("written");
+        assert!(store.get("b").is_none() && store.get("c").is_none());
+        let first = store.claim("a").expect("a folder");
+        assert!(first.is_some());
+        assert!(store.claim("a").expect("a folder").is_none());
+        assert!(store.claim("b").expect("a folder").is_some());
+        drop(first);
+        assert!(store.claim("a").expect("a folder").is_some());
+        // What a killed process left is no result.
+        std::fs::write(folder.join("points").join(".d.json.1.ThreadId(1)"), &text).expect("written");
+        assert!(store.get("d").is_none());
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}

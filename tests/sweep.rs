@@ -1,0 +1,266 @@
+//! Sweeps: every point once, whatever happens to the process; one table at the end.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn warpsim(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_warpsim")).args(args).output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("warpsim-sweep-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.0.join(name), text).expect("written");
+        self.path(name)
+    }
+
+    fn points(&self, results: &str) -> Vec<PathBuf> {
+        let list = std::fs::read_dir(self.0.join(results).join("points")).expect("a folder");
+        let mut list: Vec<PathBuf> = list.map(|entry| entry.expect("an entry").path()).collect();
+        list.retain(|path| path.extension().is_some_and(|e| e == "json") && !hidden(path));
+        list.sort();
+        list
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+}
+
+/// Rows of a CSV file by column.
+fn rows(path: &str) -> Vec<std::collections::HashMap<String, String>> {
+    let mut reader = csv::Reader::from_path(path).expect("a table");
+    reader.deserialize().map(|row| row.expect("a row")).collect()
+}
+
+#[test]
+fn a_table_holds_what_the_runs_report() {
+    let folder = Folder::new("table");
+    let sweep = folder.write(
+        "s.yaml",
+        "schema: 1\nname: s\naxes:\n  workload: [reduction, spmv]\n  chip: [gtx480, v100]\n  policy: [pdom_stack, mimd]\n  \
+         set:\n    memory.l1.hit_latency: [20, 60]\nexclude:\n- {workload: spmv, policy: mimd}\n",
+    );
+    let results = folder.path("results");
+    let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stdout).contains("12 points, 12 simulated, 0 had results"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert!(output.stderr.is_empty(), "quiet in a pipe: {}", text(&output.stderr));
+    let output = warpsim(&["sweep", "collect", &sweep, "--results", &results]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = rows(&format!("{results}/table.csv"));
+    let cycles: Vec<_> = table.iter().filter(|row| row["metric"] == "cycles").collect();
+    assert_eq!(cycles.len(), 12);
+    for row in cycles {
+        let latency = format!("memory.l1.hit_latency={}", row["memory.l1.hit_latency"]);
+        let run = warpsim(&[
+            "run",
+            &row["workload"],
+            "--chip",
+            &row["chip"],
+            "--policy",
+            &row["policy"],
+            "--set",
+            &latency,
+            "--json",
+        ]);
+        let report: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+        assert_eq!(row["value"], report["cycles"].to_string(), "{row:?}");
+        assert_eq!((row["unit"].as_str(), row["result"].as_str()), ("core cycles", "pass"));
+        assert!(row["version"].starts_with(env!("CARGO_PKG_VERSION")) && row["config"].len() == 16);
+    }
+    // The same in SQLite, where numbers are numbers and the chips' values stand beside them.
+    let base = rusqlite::Connection::open(format!("{results}/table.sqlite")).expect("a database");
+    let one = |query: &str| base.query_row(query, [], |row| row.get::<_, f64>(0)).expect(query);
+    let sum: f64 = table
+        .iter()
+        .filter(|r| r["metric"] == "cycles")
+        .map(|r| r["value"].parse::<f64>().expect("a number"))
+        .sum();
+    assert_eq!(one("SELECT sum(value) FROM results WHERE metric = 'cycles'"), sum);
+    assert_eq!(one("SELECT count(*) FROM results"), table.len() as f64);
+    assert_eq!(one("SELECT count(*) FROM configs"), 4.0);
+    assert_eq!(one("SELECT count(*) FROM results WHERE metric NOT IN (SELECT name FROM metrics)"), 0.0);
+    let slow = "SELECT json_extract(json, '$.memory.l1.hit_latency') FROM configs JOIN results ON hash = config \
+                WHERE \"memory.l1.hit_latency\" = 60 LIMIT 1";
+    assert_eq!(one(slow), 60.0);
+}
+
+/// Killed at any moment and run again, a sweep computes what is missing and nothing twice.
+#[test]
+fn a_killed_run_goes_on_where_it_was() {
+    let folder = Folder::new("kill");
+    let sweep = folder.write(
+        "s.yaml",
+        "schema: 1\nname: s\naxes:\n  workload: nqueens\n  seed: {range: {from: 1, to: 40, step: 1}}\n  chip: gtx480\n",
+    );
+    let results = folder.path("results");
+    let mut kept: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    for _ in 0..3 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_warpsim"))
+            .args(["sweep", "run", &sweep, "--results", &results, "--jobs", "2"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        // Some results are there, most likely not all of them.
+        let wanted = kept.len() + 2;
+        while child.try_wait().expect("a state").is_none() {
+            let points = folder.0.join("results").join("points");
+            if points.exists() && folder.points("results").len() >= wanted {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        // SIGKILL.
+        let _ = child.kill();
+        let _ = child.wait();
+        for (path, bytes) in &kept {
+            assert_eq!(&std::fs::read(path).expect("kept"), bytes, "{} was computed again", path.display());
+        }
+        kept = folder
+            .points("results")
+            .into_iter()
+            .map(|p| (p.clone(), std::fs::read(p).expect("whole")))
+            .collect();
+        for (path, bytes) in &kept {
+            serde_json::from_slice::<serde_json::Value>(bytes)
+                .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        }
+    }
+    let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(
+        said.contains(&format!("40 points, {} simulated, {} had results", 40 - kept.len(), kept.len())),
+        "{said}"
+    );
+    assert_eq!(folder.points("results").len(), 40);
+}
+
+#[test]
+fn shards_share_the_work_and_a_point_that_two_axes_name_is_computed_once() {
+    let folder = Folder::new("shards");
+    // The last two policies are one.
+    let sweep = folder.write(
+        "s.yaml",
+        "schema: 1\nname: s\naxes:\n  workload: [reduction, vecadd]\n  policy: [mimd, crs_stack, \"crs_stack:depth=16\"]\n",
+    );
+    let results = folder.path("results");
+    let run = |shard: &str| {
+        let output =
+            warpsim(&["sweep", "run", &sweep, "--results", &results, "--jobs", "1", "--shard", shard]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(
+        run("1/2").contains("3 points, 3 simulated, 0 had"),
+        "reduction mimd and depth, vecadd crs_stack"
+    );
+    assert!(run("2/2").contains("3 points, 1 simulated, 2 had"), "vecadd mimd alone is new");
+    assert_eq!(folder.points("results").len(), 4);
+    let output = warpsim(&["sweep", "plan", &sweep, "--results", &results]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains(
+            "6 points, 4 different; 4 have results, 0 are refused, 2 are others again, 0 are to be"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("as point 2"), "{said}");
+    let output = warpsim(&["sweep", "collect", &sweep, "--results", &results]);
+    assert!(text(&output.stdout).contains("6 points in"), "{}", text(&output.stdout));
+    assert_eq!(
+        warpsim(&["sweep", "run", &sweep, "--results", &results, "--shard", "3/2"]).status.code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn points_that_fail_are_rows() {
+    let folder = Folder::new("fail");
+    // Too few cycles for one, instructions that the chip lacks for another, a value no chip can have.
+    let sweep = folder.write(
+        "s.yaml",
+        "schema: 1\nname: s\nrun: {max_cycles: 3000}\naxes:\n  workload: [reduction, vecadd, shuffle_scan]\n  set:\n    limits.WarpSize: [32, 33]\n",
+    );
+    let results = folder.path("results");
+    let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(said.contains("stopped") && said.contains("refused"), "{said}");
+    let output = warpsim(&["sweep", "collect", &sweep, "--results", &results]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = rows(&format!("{results}/table.csv"));
+    let found = |workload: &str, size: &str| {
+        let mut rows = table.iter().filter(|r| r["workload"] == workload && r["limits.WarpSize"] == size);
+        let first = rows.next().unwrap_or_else(|| panic!("{workload} {size}"));
+        (first["result"].clone(), first["message"].clone(), rows.count() + 1)
+    };
+    let (result, _, count) = found("reduction", "32");
+    assert!(result == "pass" && count > 20, "{result} {count}");
+    let (result, message, count) = found("vecadd", "32");
+    assert!(result == "stopped" && message.contains("3000") && count == 1, "{result} {message}");
+    let (result, message, _) = found("shuffle_scan", "32");
+    assert!(result == "refused" && message.contains("no variant"), "{result} {message}");
+    let (result, message, _) = found("reduction", "33");
+    assert!(result == "refused" && message.contains("WarpSize"), "{result} {message}");
+    // What is refused is not tried again.
+    let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
+    assert!(text(&output.stdout).contains("0 simulated, 6 had results"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn wrong_sweeps_are_refused_with_their_place() {
+    let folder = Folder::new("wrong");
+    let sweep = folder.write("s.yaml", "schema: 1\nname: s\naxes:\n  workload: vecadd\n  chip: []\n");
+    for command in ["plan", "run", "collect"] {
+        let mut args = vec!["sweep", command, &sweep];
+        let results = folder.path("results");
+        args.extend(["--results", &results]);
+        let output = warpsim(&args);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        let said = text(&output.stderr);
+        assert!(said.contains("s.yaml:5:3") && said.contains("`chip` has no value"), "{said}");
+    }
+}
+
+#[test]
+fn shipped_sweeps_are_right() {
+    let list = std::fs::read_dir("configs/sweeps").expect("a folder");
+    let mut seen = 0;
+    for entry in list {
+        let path = entry.expect("an entry").path().display().to_string();
+        let output = warpsim(&["sweep", "plan", &path]);
+        assert!(output.status.success(), "{path}: {}", text(&output.stderr));
+        let said = text(&output.stdout);
+        assert!(said.contains("0 are refused") && said.contains("estimate:"), "{path}: {said}");
+        seen += 1;
+    }
+    assert!(seen > 0);
+}
