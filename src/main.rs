@@ -6,6 +6,7 @@ mod host;
 mod metrics;
 mod reference;
 mod run;
+mod schema;
 mod simulate;
 mod study;
 mod summary;

@@ -17,6 +17,9 @@ const RUNS: &[&[&str]] = &[
     &["spmv", "--chip", "qv100"],
     // Its splits come and go, so their first operations are of all unit classes.
     &["blackscholes", "--policy", "mimd"],
+    // Two instructions of a warp in a cycle; memory without caches.
+    &["transpose", "--chip", "gtx680"],
+    &["reduction", "--chip", "gtx280", "--variant", "sm_20", "--allow-newer-isa"],
 ];
 
 fn report(run: &[&str], more: &[&str]) -> String {

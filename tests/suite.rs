@@ -109,6 +109,32 @@ fn producers_and_consumers_meet_at_mbarrier_objects() {
     }
 }
 
+/// Chips of every compute capability compute the same, the oldest with PTX that is too new for them.
+#[test]
+fn every_chip_runs_kernels_right() {
+    let listed = warpsim(&["chips"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let names: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix('|')?.split_whitespace().next())
+        .filter(|name| *name != "chip" && !name.starts_with('-'))
+        .collect();
+    assert!(names.len() >= 14, "{names:?}");
+    for chip in names {
+        for workload in ["reduction", "transpose", "histogram", "bfs"] {
+            let args = ["run", workload, "--json", "--check", "full", "--chip", chip];
+            let output = warpsim(&[&args[..], &["--variant", "sm_20", "--allow-newer-isa"]].concat());
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{workload} on {chip}: {words}");
+            let report = json(&output);
+            assert_eq!(report["result"], "pass", "{workload} on {chip}");
+            let pairs = report["paired"].as_u64().unwrap_or_default();
+            let dual = ["gtx560ti", "gtx680", "gtx980", "gtx1080ti"].contains(&chip);
+            assert_eq!(pairs > 0, dual, "{workload} on {chip}: {pairs} pairs");
+        }
+    }
+}
+
 #[test]
 fn every_workload_passes_functionally() {
     all_pass(&["--functional"]);

@@ -4,6 +4,7 @@ mod occupancy;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_memory::programs::Protocol;
 use sim_memory::shared::BankRule;
@@ -16,7 +17,7 @@ use crate::yaml::{key_span, read};
 pub use occupancy::BlockNeeds;
 
 /// A chip.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChipSpec {
     /// Version of this format: 1.
@@ -46,7 +47,7 @@ pub struct ChipSpec {
 }
 
 /// The global constants of CS fig. 3.2, by their names there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "PascalCase")]
 pub struct Limits {
     /// Blocks of a grid.
@@ -100,7 +101,7 @@ pub struct Limits {
 }
 
 /// Clock domains in megahertz; fractions of a kilohertz are not kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockSpec {
     /// SMs, interconnect and L2.
@@ -110,7 +111,7 @@ pub struct ClockSpec {
 }
 
 /// Who shares a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnitScope {
     /// Each scheduler has its own.
@@ -120,7 +121,7 @@ pub enum UnitScope {
 }
 
 /// Units of one class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnitSpec {
     /// How many.
@@ -133,7 +134,7 @@ pub struct UnitSpec {
 }
 
 /// The units of an SM by class.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct UnitTable(BTreeMap<UnitClass, UnitSpec>);
 
@@ -152,7 +153,7 @@ impl UnitTable {
 }
 
 /// What registers are allocated to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RegisterAllocation {
     /// Each warp, from the part of the register file that its scheduler has (2.x and later).
@@ -167,7 +168,7 @@ fn one() -> u32 {
 }
 
 /// An SM.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SmSpec {
     /// Warp schedulers; warp `w` belongs to scheduler `w % schedulers`.
@@ -198,7 +199,7 @@ pub struct SmSpec {
 }
 
 /// Block dispatch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DispatchSpec {
     /// Core cycles from the dispatcher to an SM.

@@ -5,6 +5,7 @@ mod expr;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use sim_memory::vocabulary::ScalarType;
 
@@ -15,7 +16,7 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::yaml::{key_span, read};
 
 /// How much results depend on the schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
     /// Memory and every thread's trace are the same under every schedule.
@@ -27,7 +28,7 @@ pub enum Schedule {
 }
 
 /// Under which schedules a workload ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Termination {
     /// Under all.
@@ -38,7 +39,7 @@ pub enum Termination {
 }
 
 /// A workload.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// Version of this format: 1.
@@ -73,7 +74,7 @@ pub struct WorkloadSpec {
 }
 
 /// One program of a workload.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// Name.
@@ -96,7 +97,7 @@ impl Variant {
 }
 
 /// A buffer.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferSpec {
     /// Element type.
@@ -109,7 +110,7 @@ pub struct BufferSpec {
 }
 
 /// First contents of a buffer.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Init {
     /// Zeros.
@@ -163,19 +164,38 @@ pub enum Step {
     },
 }
 
-/// The keys of every kind of step, so that a wrong one is named.
-#[derive(Deserialize)]
+/// A kernel launch (`entry`, `grid`, `block`, `args` and what else it has), a `fill` or a `loop`.
+// The keys of every kind, so that a wrong one is named.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StepKeys {
+    /// Sets every element of a buffer.
     fill: Option<Fill>,
+    /// Repeats steps until a buffer says stop.
     #[serde(rename = "loop")]
     body: Option<LoopSpec>,
+    /// Entry.
     entry: Option<String>,
+    /// One to three sizes in blocks.
     grid: Option<Vec<Expr>>,
+    /// One to three sizes in threads.
     block: Option<Vec<Expr>>,
+    /// Dynamic shared memory in bytes.
     dynamic_shared: Option<Expr>,
+    /// Stream.
     stream: Option<u32>,
+    /// Arguments in order.
     args: Option<Vec<Argument>>,
+}
+
+impl JsonSchema for Step {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Step".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        StepKeys::json_schema(generator)
+    }
 }
 
 impl TryFrom<StepKeys> for Step {
@@ -205,7 +225,7 @@ impl TryFrom<StepKeys> for Step {
 }
 
 /// Sets every element of a buffer.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fill {
     /// Which.
@@ -234,7 +254,7 @@ pub struct LaunchSpec {
 }
 
 /// An argument: the name of a buffer, a scalar by type, or the bytes of a struct.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Argument {
     /// A pointer to a buffer.
@@ -244,7 +264,7 @@ pub enum Argument {
 }
 
 /// Repeated steps.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoopSpec {
     /// When to stop.
@@ -260,7 +280,7 @@ pub struct LoopSpec {
 }
 
 /// A condition on a buffer, looked at after each pass.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
     /// Which buffer.
@@ -272,7 +292,7 @@ pub struct Until {
 }
 
 /// An expected result.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
     /// Buffer.
@@ -291,7 +311,7 @@ pub struct Expectation {
 }
 
 /// How near a result must be.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tolerance {
     /// The same bits.

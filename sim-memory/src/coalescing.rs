@@ -2,13 +2,14 @@
 //! (CUDA C Programming Guide, the sections "Global Memory" of the compute capabilities; those of
 //! 1.x in its edition 4.2, appendix F.3.2).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::coalesce::{LineAccess, lines};
 use crate::vocabulary::LaneMask;
 
 /// A rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Coalescing {
     /// 1.0 and 1.1: a half-warp whose thread k accesses word k of an aligned segment is one

@@ -1,5 +1,6 @@
 //! Shared memory of a thread block: bytes, banks, bank locks (CS §4.3).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::vocabulary::{Cycle, LaneMask};
@@ -72,7 +73,7 @@ impl BankLocks {
 
 /// What makes lanes meet in a bank of shared memory (CUDA C++ Programming Guide, shared memory by
 /// compute capability).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BankRule {
     /// 32 banks of 32-bit words; lanes that read one word share it (2.x, 5.x and later).

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::coalescing::Coalescing;
@@ -9,7 +10,7 @@ use crate::programs::{Choice, Choices, Protocol};
 use crate::shared::BankRule;
 
 /// How an address picks its set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexFunction {
     /// The low bits of the line number.
@@ -19,7 +20,7 @@ pub enum IndexFunction {
 }
 
 /// A cache.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
     /// Bytes of data (of one slice, for L2); 0 where there is none.
@@ -49,7 +50,7 @@ impl CacheSpec {
 pub const LINE_BYTES: u32 = 128;
 
 /// The network between SMs and partitions, one port each way for each of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterconnectSpec {
     /// Cycles of the core clock from one end to the other.
@@ -63,7 +64,7 @@ pub struct InterconnectSpec {
 }
 
 /// Shared memory's part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SharedSpec {
     /// Cycles of the core clock from issue to data, without conflicts.
@@ -79,7 +80,7 @@ pub struct SharedSpec {
 }
 
 /// One array for L1 and shared memory, split anew for the grids of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnifiedSpec {
     /// Bytes of both together.
@@ -101,7 +102,7 @@ impl UnifiedSpec {
 }
 
 /// The constant cache's part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstantSpec {
     /// Cycles of the core clock from issue to data, all lanes at one address.
@@ -109,7 +110,7 @@ pub struct ConstantSpec {
 }
 
 /// The queue of writes of a DRAM channel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteQueueSpec {
     /// Writes it holds; evictions wait while it is full.
@@ -121,7 +122,7 @@ pub struct WriteQueueSpec {
 }
 
 /// One DRAM channel: the memory behind one partition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DramSpec {
     /// Banks.
@@ -151,7 +152,7 @@ pub struct DramSpec {
 }
 
 /// The memory environment of a chip.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemorySpec {
     /// Set of memory programs.

@@ -1,6 +1,7 @@
 //! The words PTX and the memory environment share: state spaces, cache operators, scopes,
 //! memory semantics, atomic operations and scalar types. They live here once.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One bit per lane of a warp; bit `i` is lane `i`.
@@ -124,7 +125,7 @@ pub enum AtomicOp {
 }
 
 /// A fundamental type of PTX (PTX ISA "Fundamental Types") and the packed ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names are the PTX type names")]
 pub enum ScalarType {

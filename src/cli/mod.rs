@@ -49,6 +49,11 @@ enum Command {
     /// Runs many simulations for one table.
     #[command(subcommand)]
     Study(StudyCommand),
+    /// Prints the JSON Schema of a kind of file, for editors.
+    Schema {
+        /// Which.
+        kind: crate::schema::Kind,
+    },
     /// Simulates the points of a sweep file, each once, and makes one table of them.
     #[command(subcommand)]
     Sweep(SweepCommand),
@@ -384,6 +389,10 @@ pub fn main() -> ExitCode {
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),
         Command::Study(StudyCommand::Registers(args)) => crate::study::registers::run(&args),
+        Command::Schema { kind } => {
+            print!("{}", crate::schema::text(kind));
+            status::DONE
+        }
         Command::Sweep(SweepCommand::Plan(args)) => crate::sweep::plan(&args),
         Command::Sweep(SweepCommand::Run(args)) => crate::sweep::run(&args),
         Command::Sweep(SweepCommand::Collect(args)) => crate::sweep::collect(&args),

@@ -9,3 +9,4 @@ mod store;
 pub use collect::collect;
 pub use plan::plan;
 pub use points::run;
+pub use spec::SweepSpec;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
 use sim_frontend::yaml::{key_span, read};
 
 /// A value of an axis, as it is written.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Scalar {
     /// A number.
@@ -26,7 +27,7 @@ impl std::fmt::Display for Scalar {
 }
 
 /// The values of an axis.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Values {
     /// One after the other.
@@ -46,7 +47,7 @@ pub enum Values {
 }
 
 /// `from`, `from + step`, … up to `to`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
     from: f64,
@@ -55,7 +56,7 @@ pub struct Range {
 }
 
 /// `from`, `from × factor`, … up to `to`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
     from: f64,
@@ -106,7 +107,7 @@ impl Values {
 }
 
 /// The axes.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axes {
     /// Workloads, by name, folder or file.
@@ -133,7 +134,7 @@ pub struct Axes {
 }
 
 /// What a filter asks of an axis.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Wanted {
     /// One of these.
@@ -164,7 +165,7 @@ impl Wanted {
 }
 
 /// What all points have in common.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Common {
     /// What is checked: off, safety or full.
@@ -179,7 +180,7 @@ pub struct Common {
 }
 
 /// A sweep.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SweepSpec {
     /// Version of this format: 1.

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::AccessKind;
 use crate::vocabulary::{CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
 /// A complete set of programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// The listings of CS ch. 4 as published, and the others in their spirit.
@@ -197,8 +198,9 @@ impl Operation {
 pub type Choices = BTreeMap<String, Choice>;
 
 /// A program a chip file names: a shipped one, or a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
+#[schemars(with = "String")]
 pub struct Choice {
     /// Name of a shipped program, or path of a file.
     pub name: String,
