@@ -167,7 +167,7 @@ fn integers_by_wide_arithmetic() {
         let (a, b, c) = (mix(&mut seed), mix(&mut seed), mix(&mut seed));
         let (ua, ub, uc) = (a as u32, b as u32, c as u32);
         let (sa, sb) = (i128::from(ua as i32), i128::from(ub as i32));
-        assert_eq!(run("mul.hi.s32", a, b, 0), (((sa * sb) >> 32) as u32).into());
+        assert_eq!(run("mul.hi.s32", a, b, 0), u64::from(((sa * sb) >> 32) as u32));
         assert_eq!(run("mul.wide.s32", a, b, 0), (sa * sb) as u64);
         assert_eq!(run("mul.hi.u64", a, b, 0), ((u128::from(a) * u128::from(b)) >> 64) as u64);
         assert_eq!(
@@ -177,7 +177,7 @@ fn integers_by_wide_arithmetic() {
         assert_eq!(run("mad.wide.u32", a, b, c), (u128::from(ua) * u128::from(ub) + u128::from(c)) as u64);
         assert_eq!(
             run("add.sat.s32", a, b, 0),
-            ((sa + sb).clamp(i32::MIN.into(), i32::MAX.into()) as u32).into()
+            u64::from((sa + sb).clamp(i32::MIN.into(), i32::MAX.into()) as u32)
         );
         assert_eq!(run("sub.u16", a, b, 0), (a.wrapping_sub(b) & 0xffff));
         if ub != 0 {
