@@ -240,3 +240,21 @@ fn wrong_files_are_shown_where_they_are_wrong() {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
+
+/// A reader that goes away, as `head` does, is no fault.
+#[test]
+fn a_closed_pipe_ends_the_output_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_warpsim"))
+        .args(["isa", "--markdown"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod baseline;
 mod chips;
 mod find;
 mod inspect;
@@ -15,6 +16,9 @@ use sim_core::sm::scheduler::SCHEDULERS;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::Termination;
 
+pub use baseline::{
+    BaselineCheckArgs, BaselineCommand, BaselineHistoryArgs, BaselineRecordArgs, CompareArgs,
+};
 pub use find::{Found, find_workload, workload_folders};
 
 /// A GPU architecture simulator: real PTX in, a cycle-level answer out.
@@ -49,6 +53,11 @@ enum Command {
     /// Runs many simulations for one table.
     #[command(subcommand)]
     Study(StudyCommand),
+    /// Holds the simulated figures of a suite of runs to what they were, and the host's speed near it.
+    #[command(subcommand)]
+    Baseline(BaselineCommand),
+    /// Shows what differs between two reports, and where the cycles went.
+    Compare(CompareArgs),
     /// Prints the JSON Schema of a kind of file, for editors.
     Schema {
         /// Which.
@@ -389,6 +398,10 @@ pub fn main() -> ExitCode {
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),
         Command::Study(StudyCommand::Registers(args)) => crate::study::registers::run(&args),
+        Command::Baseline(BaselineCommand::Record(args)) => crate::baseline::record(&args),
+        Command::Baseline(BaselineCommand::Check(args)) => crate::baseline::check(&args),
+        Command::Baseline(BaselineCommand::History(args)) => crate::baseline::history(&args),
+        Command::Compare(args) => crate::compare::compare(&args),
         Command::Schema { kind } => {
             print!("{}", crate::schema::text(kind));
             status::DONE

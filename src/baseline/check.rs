@@ -1,0 +1,175 @@
+//! `warpsim baseline check`: red or green, and what moved.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::history;
+use super::record::{Baseline, beside};
+use super::suite::{Measured, Suite};
+use crate::cli::{BaselineCheckArgs, complain, status, table};
+use crate::compare::{Moved, moved};
+use crate::study::jobs;
+
+/// What became of a run.
+struct Verdict {
+    run: String,
+    /// Why it is red; empty where it is green.
+    reasons: Vec<String>,
+    /// Every figure that moved, the ones that may too.
+    moved: Vec<Moved>,
+}
+
+/// Checks; gives the exit status.
+pub fn check(args: &BaselineCheckArgs) -> u8 {
+    let suite = match Suite::load(&args.suite) {
+        Ok(suite) => suite,
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
+    let file = args.file.clone().unwrap_or_else(|| beside(&args.suite));
+    let baseline = match Baseline::load(&file) {
+        Ok(baseline) => baseline,
+        Err(message) => {
+            eprintln!("error: {message}");
+            return status::BAD_INPUT;
+        }
+    };
+    let now = match suite.simulate(jobs(args.jobs)) {
+        Ok(now) => now,
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
+    let mut verdicts: Vec<Verdict> = now.iter().map(|run| judge(&suite, &baseline, run)).collect();
+    // A run that is not there any more is one that nobody looks at.
+    for gone in baseline.runs.iter().filter(|old| !suite.runs.contains(&old.run)) {
+        let reasons =
+            vec!["the baseline has it, the suite has not: record anew if that is meant".to_string()];
+        verdicts.push(Verdict { run: gone.run.clone(), reasons, moved: Vec::new() });
+    }
+    if args.host {
+        for verdict in &mut verdicts {
+            if let Err(errors) = judge_host(&suite, &baseline, verdict) {
+                complain(&errors);
+                return status::BAD_INPUT;
+            }
+        }
+    }
+    if let Some(path) = &args.history
+        && let Err(error) = history::append(path, &suite.name, &now)
+    {
+        eprintln!("error: {} cannot be written: {error}", path.display());
+        return status::BAD_INPUT;
+    }
+    if let Some(path) = &args.junit {
+        let written = junit(&suite, &verdicts).to_string().map_err(|error| error.to_string());
+        let written = written.and_then(|text| std::fs::write(path, text).map_err(|error| error.to_string()));
+        if let Err(error) = written {
+            eprintln!("error: {} cannot be written: {error}", path.display());
+            return status::BAD_INPUT;
+        }
+    }
+    print(&suite, &baseline, &verdicts);
+    if verdicts.iter().all(|verdict| verdict.reasons.is_empty()) { status::DONE } else { status::DIFFERS }
+}
+
+fn judge(suite: &Suite, baseline: &Baseline, now: &Measured) -> Verdict {
+    let run = now.run.clone();
+    let Some(old) = baseline.runs.iter().find(|old| old.run == run) else {
+        let reasons = vec!["it is not in the baseline: record it".to_string()];
+        return Verdict { run, reasons, moved: Vec::new() };
+    };
+    let mut reasons = Vec::new();
+    if old.result != now.result {
+        reasons.push(format!("its result was {}, and is {}", old.result, now.result));
+    }
+    let moved = moved(&old.metrics, &now.metrics);
+    for one in &moved {
+        let allowed = suite.tolerance.get(&one.metric).copied().unwrap_or(0.0);
+        if one.percent().is_none_or(|percent| percent.abs() > allowed) {
+            reasons.push(one.to_string());
+        }
+    }
+    if old.kernels.len() != now.kernels.len() {
+        reasons.push(format!("it had {} launches, and has {}", old.kernels.len(), now.kernels.len()));
+    }
+    Verdict { run, reasons, moved }
+}
+
+fn judge_host(
+    suite: &Suite,
+    baseline: &Baseline,
+    verdict: &mut Verdict,
+) -> Result<(), Vec<sim_frontend::diagnostic::Diagnostic>> {
+    let Some(old) = baseline.host.get(&verdict.run) else {
+        verdict.reasons.push("the baseline has no host speed: record with --host on this host".into());
+        return Ok(());
+    };
+    let now = suite.speed(&verdict.run)?;
+    let slower = (1.0 - now / old) * 100.0;
+    if slower > suite.host.tolerance {
+        verdict.reasons.push(format!(
+            "the host simulates {now:.0} warp instructions a second, {slower:.0} % fewer than the {old:.0} recorded; {} % are allowed",
+            suite.host.tolerance
+        ));
+    }
+    Ok(())
+}
+
+/// Figures of a run that are listed.
+const LISTED: usize = 12;
+
+fn print(suite: &Suite, baseline: &Baseline, verdicts: &[Verdict]) {
+    let red: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.reasons.is_empty()).collect();
+    for verdict in &red {
+        println!("{}:", verdict.run);
+        let figures: BTreeMap<String, &Moved> =
+            verdict.moved.iter().map(|moved| (moved.to_string(), moved)).collect();
+        for reason in verdict.reasons.iter().filter(|reason| !figures.contains_key(*reason)) {
+            println!("  {reason}");
+        }
+        if !verdict.moved.is_empty() {
+            let mut out = table(&["metric", "was", "is", "by", "unit"]);
+            for moved in verdict.moved.iter().take(LISTED) {
+                out.add_row(moved.row());
+            }
+            println!("{out}");
+            if verdict.moved.len() > LISTED {
+                println!("… and {} more", verdict.moved.len() - LISTED);
+            }
+        }
+    }
+    println!(
+        "{}: {} of {} runs as recorded by {}; {} red",
+        suite.name,
+        verdicts.len() - red.len(),
+        verdicts.len(),
+        baseline.version,
+        red.len()
+    );
+}
+
+fn junit(suite: &Suite, verdicts: &[Verdict]) -> Report {
+    let mut report = Report::new("warpsim baseline");
+    let mut list = TestSuite::new(suite.name.as_str());
+    for verdict in verdicts {
+        let status = if verdict.reasons.is_empty() {
+            TestCaseStatus::success()
+        } else {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_message(verdict.reasons.first().cloned().unwrap_or_default());
+            status.set_description(verdict.reasons.join("\n"));
+            status
+        };
+        let mut case = TestCase::new(verdict.run.as_str(), status);
+        case.set_time(Duration::ZERO);
+        list.add_test_case(case);
+    }
+    report.add_test_suite(list);
+    report
+}

@@ -1,0 +1,84 @@
+//! `warpsim baseline record`: what a suite comes to today.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::suite::{Measured, Suite};
+use crate::cli::{BaselineRecordArgs, complain, status};
+use crate::study::jobs;
+
+/// A recorded suite.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// Version of this format: 1.
+    pub schema: u32,
+    /// The suite.
+    pub suite: String,
+    /// The simulator.
+    pub version: String,
+    /// The runs.
+    pub runs: Vec<Measured>,
+    /// Warp instructions a second of this host, by run; none where they were not measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub host: BTreeMap<String, f64>,
+}
+
+/// Where a suite's baseline lies: beside it.
+pub fn beside(suite: &Path) -> PathBuf {
+    suite.with_extension("json")
+}
+
+impl Baseline {
+    /// Reads a baseline.
+    ///
+    /// # Errors
+    /// It is not there, or is none.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            format!("{} cannot be read: {error}; `warpsim baseline record` makes it", path.display())
+        })?;
+        let baseline: Self =
+            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        match baseline.schema {
+            1 => Ok(baseline),
+            other => Err(format!("{}: schema {other}; this version reads 1", path.display())),
+        }
+    }
+}
+
+/// Simulates the suite and writes the file; gives the exit status.
+pub fn record(args: &BaselineRecordArgs) -> u8 {
+    let measured = Suite::load(&args.suite).and_then(|suite| {
+        let runs = suite.simulate(jobs(args.jobs))?;
+        let mut host = BTreeMap::new();
+        if args.host {
+            for run in &suite.runs {
+                host.insert(run.clone(), suite.speed(run)?);
+            }
+        }
+        Ok(Baseline { schema: 1, suite: suite.name, version: crate::VERSION.into(), runs, host })
+    });
+    let baseline = match measured {
+        Ok(baseline) => baseline,
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
+    let path = args.file.clone().unwrap_or_else(|| beside(&args.suite));
+    let text = serde_json::to_string_pretty(&baseline).unwrap_or_default() + "\n";
+    if let Err(error) = std::fs::write(&path, text) {
+        eprintln!("error: {} cannot be written: {error}", path.display());
+        return status::BAD_INPUT;
+    }
+    let bad: Vec<&str> =
+        baseline.runs.iter().filter(|run| run.result != "pass").map(|run| run.run.as_str()).collect();
+    println!("{}: {} runs in {}", baseline.suite, baseline.runs.len(), path.display());
+    if bad.is_empty() {
+        return status::DONE;
+    }
+    println!("not right: {}", bad.join("; "));
+    status::DIFFERS
+}

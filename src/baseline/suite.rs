@@ -1,0 +1,159 @@
+//! Suites: which runs, and how far figures may move.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sim_frontend::diagnostic::{Diagnostic, nearest};
+use sim_frontend::yaml::{key_span, read};
+
+use crate::configs;
+use crate::metrics::METRICS;
+use crate::run::Simulation;
+use crate::study::in_parallel;
+
+/// A suite.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// Version of this format: 1.
+    pub schema: u32,
+    /// Name.
+    pub name: String,
+    /// One line.
+    #[serde(default)]
+    pub description: String,
+    /// Arguments of `warpsim run`, one line each.
+    pub runs: Vec<String>,
+    /// Per cent by which a simulated metric may move; none where nothing is said.
+    #[serde(default)]
+    pub tolerance: BTreeMap<String, f64>,
+    /// The host's speed.
+    #[serde(default)]
+    pub host: Host,
+}
+
+/// How the host's speed is measured.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Per cent by which the fastest of the repeats may be slower than the recorded one.
+    pub tolerance: f64,
+    /// Repeats.
+    pub repeats: u32,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { tolerance: 25.0, repeats: 5 }
+    }
+}
+
+impl Suite {
+    /// Reads and checks a suite file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its place.
+    pub fn load(path: &Path) -> Result<Self, Vec<Diagnostic>> {
+        let source = configs::read(path).map_err(|e| vec![e])?;
+        let suite: Self = read(&source).map_err(|e| vec![e])?;
+        let mut errors = Vec::new();
+        let mut wrong = |keys: &[&str], message: String, near: Option<&str>| {
+            let mut error = Diagnostic::error("suite", message).in_source(&source);
+            if let Some(span) = key_span(&source, keys) {
+                error = error.at(span, "");
+            }
+            errors.push(match near {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error,
+            });
+        };
+        if suite.schema != 1 {
+            wrong(&["schema"], "this version reads schema 1".into(), None);
+        }
+        if suite.runs.is_empty() {
+            wrong(&["runs"], "the suite has no run".into(), None);
+        }
+        for (i, run) in suite.runs.iter().enumerate() {
+            if suite.runs[..i].contains(run) {
+                wrong(&["runs"], format!("`{run}` stands twice"), None);
+            }
+        }
+        for name in suite.tolerance.keys().filter(|name| METRICS.iter().all(|m| m.name != **name)) {
+            let near = nearest(name, METRICS.iter().map(|m| m.name));
+            wrong(&["tolerance", name], format!("there is no metric `{name}`"), near);
+        }
+        if suite.host.repeats == 0 {
+            wrong(&["host", "repeats"], "`repeats` must be positive".into(), None);
+        }
+        if errors.is_empty() { Ok(suite) } else { Err(errors) }
+    }
+
+    /// Simulates every run once, several at a time.
+    ///
+    /// # Errors
+    /// The runs that cannot be made.
+    pub fn simulate(&self, jobs: usize) -> Result<Vec<Measured>, Vec<Diagnostic>> {
+        let results = in_parallel(&self.runs, jobs, |run| Measured::of(run));
+        let (mut measured, mut errors) = (Vec::new(), Vec::new());
+        for (run, result) in self.runs.iter().zip(results) {
+            match result {
+                Ok(found) => measured.push(found),
+                Err(found) => errors.extend(
+                    found.into_iter().map(|e| Diagnostic { message: format!("{run}: {}", e.message), ..e }),
+                ),
+            }
+        }
+        if errors.is_empty() { Ok(measured) } else { Err(errors) }
+    }
+
+    /// The fastest of the repeats of a run, in warp instructions a host second, one at a time.
+    ///
+    /// # Errors
+    /// The run cannot be made.
+    pub fn speed(&self, run: &str) -> Result<f64, Vec<Diagnostic>> {
+        let mut best: f64 = 0.0;
+        for _ in 0..self.host.repeats {
+            best = best.max(Measured::of(run)?.speed);
+        }
+        Ok(best)
+    }
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Arguments of `warpsim run`.
+    pub run: String,
+    /// pass, fail, unchecked or stopped.
+    pub result: String,
+    /// Simulated figures by name.
+    pub metrics: BTreeMap<String, f64>,
+    /// Cycles of each kernel, in the order of the launches.
+    pub kernels: Vec<(String, u64)>,
+    /// Warp instructions a host second.
+    #[serde(skip)]
+    pub speed: f64,
+}
+
+impl Measured {
+    fn of(run: &str) -> Result<Self, Vec<Diagnostic>> {
+        let words: Vec<String> = run.split_whitespace().map(str::to_string).collect();
+        let (report, seconds, _) = Simulation::new(&words)?.run()?;
+        let instructions: u64 = report.device.kernels.iter().map(|kernel| kernel.warp_instructions).sum();
+        let kernels = report.device.kernels.iter().map(|k| (k.name.clone(), k.cycles)).collect();
+        let value = serde_json::to_value(&report)
+            .map_err(|error| vec![Diagnostic::error("report", error.to_string())])?;
+        let metrics = METRICS
+            .iter()
+            .filter_map(|metric| Some((metric.name.to_string(), metric.value(&value)?)))
+            .collect();
+        Ok(Self {
+            run: run.to_string(),
+            result: report.result.to_string(),
+            metrics,
+            kernels,
+            speed: instructions as f64 / seconds.max(1e-9),
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! Options of `baseline` and `compare`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Commands of `baseline`.
+#[derive(Subcommand)]
+pub enum BaselineCommand {
+    /// Simulates a suite and records what it comes to.
+    Record(BaselineRecordArgs),
+    /// Simulates a suite and says what moved. Exit status 1 if something did that may not.
+    Check(BaselineCheckArgs),
+    /// Shows a metric over the versions that `check --history` saw.
+    History(BaselineHistoryArgs),
+}
+
+/// Options of `baseline record`.
+#[derive(Args, Clone, Debug)]
+pub struct BaselineRecordArgs {
+    /// The suite.
+    #[arg(long, value_name = "FILE", default_value = "baselines/ci.yaml")]
+    pub suite: PathBuf,
+    /// The baseline; the suite's name with .json by default.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Measures this host's speed too, one run at a time.
+    #[arg(long)]
+    pub host: bool,
+    /// Simulations at a time; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+}
+
+/// Options of `baseline check`.
+#[derive(Args, Clone, Debug)]
+pub struct BaselineCheckArgs {
+    /// The suite.
+    #[arg(long, value_name = "FILE", default_value = "baselines/ci.yaml")]
+    pub suite: PathBuf,
+    /// The baseline; the suite's name with .json by default.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Checks this host's speed too, within the suite's tolerance.
+    #[arg(long)]
+    pub host: bool,
+    /// Writes a JUnit XML file.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Adds the figures to a SQLite file.
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+    /// Simulations at a time; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+}
+
+/// Options of `baseline history`.
+#[derive(Args, Clone, Debug)]
+pub struct BaselineHistoryArgs {
+    /// The metric, such as cycles.
+    pub metric: String,
+    /// Only this run.
+    #[arg(long)]
+    pub run: Option<String>,
+    /// The SQLite file.
+    #[arg(long, value_name = "FILE", default_value = "history.sqlite")]
+    pub history: PathBuf,
+}
+
+/// Options of `compare`.
+#[derive(Args, Clone, Debug)]
+pub struct CompareArgs {
+    /// A report.json.
+    pub a: PathBuf,
+    /// Another.
+    pub b: PathBuf,
+}

@@ -1,0 +1,203 @@
+//! `warpsim compare`: what tells two reports apart, and where the cycles went.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::{CompareArgs, status, table};
+use crate::metrics::METRICS;
+
+/// A figure that is not what it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// Name.
+    pub metric: String,
+    /// Before, and now; none where there was or is none.
+    pub was: Option<f64>,
+    /// Now.
+    pub is: Option<f64>,
+}
+
+impl Moved {
+    /// By how much, in per cent; none where one of them is not there, or it was zero.
+    pub fn percent(&self) -> Option<f64> {
+        let (was, is) = (self.was?, self.is?);
+        (was != 0.0).then(|| (is / was - 1.0) * 100.0)
+    }
+
+    fn unit(&self) -> &'static str {
+        METRICS.iter().find(|metric| metric.name == self.metric).map_or("", |metric| metric.unit)
+    }
+
+    /// A row of a table.
+    pub fn row(&self) -> [String; 5] {
+        let number = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value}"));
+        let by = self.percent().map_or(String::new(), |percent| format!("{percent:+.2} %"));
+        [self.metric.clone(), number(self.was), number(self.is), by, self.unit().to_string()]
+    }
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [metric, was, is, by, _] = self.row();
+        write!(f, "{metric} was {was}, and is {is}")?;
+        if by.is_empty() { Ok(()) } else { write!(f, ", {by}") }
+    }
+}
+
+/// The figures that differ, in the order of [`METRICS`].
+pub fn moved(was: &BTreeMap<String, f64>, is: &BTreeMap<String, f64>) -> Vec<Moved> {
+    METRICS
+        .iter()
+        .map(|metric| Moved {
+            metric: metric.name.to_string(),
+            was: was.get(metric.name).copied(),
+            is: is.get(metric.name).copied(),
+        })
+        .filter(|moved| moved.was != moved.is)
+        .collect()
+}
+
+fn load(path: &Path) -> Result<Value, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
+    let report: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    match report.get("cycles").and_then(Value::as_u64) {
+        Some(_) => Ok(report),
+        None => Err(format!("{}: this is no report.json", path.display())),
+    }
+}
+
+fn figures(report: &Value) -> BTreeMap<String, f64> {
+    METRICS.iter().filter_map(|metric| Some((metric.name.to_string(), metric.value(report)?))).collect()
+}
+
+/// Prints the comparison; gives the exit status.
+pub fn compare(args: &CompareArgs) -> u8 {
+    let (a, b) = match (load(&args.a), load(&args.b)) {
+        (Ok(a), Ok(b)) => (a, b),
+        (a, b) => {
+            [a.err(), b.err()].into_iter().flatten().for_each(|message| eprintln!("error: {message}"));
+            return status::BAD_INPUT;
+        }
+    };
+    let text =
+        |report: &Value, key: &str| report.get(key).map_or(String::new(), |v| v.to_string().replace('"', ""));
+    for key in ["workload", "variant", "chip", "policy", "scheduler", "params", "set", "result"] {
+        let (a, b) = (text(&a, key), text(&b, key));
+        if a != b {
+            println!("{key}: {a} → {b}");
+        }
+    }
+    let differ = moved(&figures(&a), &figures(&b));
+    if differ.is_empty() {
+        println!("no metric differs");
+        return status::DONE;
+    }
+    let mut out = table(&["metric", "A", "B", "by", "unit"]);
+    differ.iter().for_each(|moved| {
+        out.add_row(moved.row());
+    });
+    println!("{out}\n");
+    slots(&a, &b);
+    kernels(&a, &b);
+    status::DONE
+}
+
+/// Where the issue slots went: what each kind of slot has more or less of, in slots and in cycles.
+fn slots(a: &Value, b: &Value) {
+    let number = |report: &Value, path: [&str; 2]| -> f64 {
+        let value = if path[1].is_empty() {
+            report.get(path[0])
+        } else {
+            report.get(path[0]).and_then(|v| v.get(path[1]))
+        };
+        value.and_then(Value::as_f64).unwrap_or(0.0)
+    };
+    let lanes = |report: &Value| number(report, ["sms", ""]) * number(report, ["schedulers", ""]);
+    if lanes(a) != lanes(b) || lanes(a) == 0.0 {
+        println!("the chips have different numbers of schedulers: slots are not compared one by one");
+        return;
+    }
+    let kinds: Vec<String> = match a.get("stalls").and_then(Value::as_object) {
+        Some(stalls) => stalls.keys().cloned().collect(),
+        None => Vec::new(),
+    };
+    let mut rows = vec![("issued".to_string(), number(a, ["issued", ""]), number(b, ["issued", ""]))];
+    rows.extend(
+        kinds.iter().map(|kind| (kind.clone(), number(a, ["stalls", kind]), number(b, ["stalls", kind]))),
+    );
+    rows.retain(|(_, a, b)| a != b);
+    rows.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
+    let mut out = table(&["issue slots", "A", "B", "difference", "core cycles of it"]);
+    for (kind, was, is) in &rows {
+        let cycles = (is - was) / lanes(a);
+        out.add_row([
+            kind.clone(),
+            was.to_string(),
+            is.to_string(),
+            format!("{:+}", is - was),
+            format!("{cycles:+.1}"),
+        ]);
+    }
+    let all: f64 = rows.iter().map(|(_, a, b)| b - a).sum();
+    println!("{out}\ntogether {:+.1} core cycles\n", all / lanes(a));
+}
+
+/// Cycles of the kernels, launch by launch, those that differ.
+fn kernels(a: &Value, b: &Value) {
+    let list = |report: &Value| report.get("kernels").and_then(Value::as_array).cloned().unwrap_or_default();
+    let (a, b) = (list(a), list(b));
+    if a.len() != b.len() {
+        println!("A has {} launches, B {}", a.len(), b.len());
+    }
+    let mut out = table(&["launch", "kernel", "A, core cycles", "B", "by"]);
+    let mut any = false;
+    for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+        let name = |kernel: &Value| kernel.get("name").and_then(Value::as_str).unwrap_or("?").to_string();
+        let cycles = |kernel: &Value| kernel.get("cycles").and_then(Value::as_f64).unwrap_or(0.0);
+        if cycles(a) != cycles(b) || name(a) != name(b) {
+            any = true;
+            let by = if cycles(a) == 0.0 {
+                String::new()
+            } else {
+                format!("{:+.2} %", (cycles(b) / cycles(a) - 1.0) * 100.0)
+            };
+            let names = if name(a) == name(b) { name(a) } else { format!("{} / {}", name(a), name(b)) };
+            out.add_row([(i + 1).to_string(), names, cycles(a).to_string(), cycles(b).to_string(), by]);
+        }
+    }
+    if any {
+        println!("{out}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_move_by_their_share() {
+        let map = |list: &[(&str, f64)]| {
+            list.iter().map(|(k, v)| ((*k).to_string(), *v)).collect::<BTreeMap<_, _>>()
+        };
+        let was =
+            map(&[("cycles", 200.0), ("issued", 50.0), ("memory.atomics", 0.0), ("memory.dram.bytes", 8.0)]);
+        let is = map(&[("cycles", 210.0), ("issued", 50.0), ("memory.atomics", 3.0)]);
+        let found = moved(&was, &is);
+        let words: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            words,
+            [
+                "cycles was 200, and is 210, +5.00 %",
+                "memory.atomics was 0, and is 3",
+                "memory.dram.bytes was 8, and is –"
+            ]
+        );
+        assert_eq!(found[0].percent().map(|p| p.round()), Some(5.0));
+        assert_eq!((found[1].percent(), found[2].percent()), (None, None));
+        assert!(moved(&was, &was).is_empty());
+    }
+}

@@ -1,0 +1,177 @@
+//! Baselines: simulated figures equal to the digit, what moved, red or green.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn warpsim(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_warpsim")).args(args).output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("warpsim-baseline-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The committed baseline is what this build simulates. Where a change is meant to move it:
+/// `cargo run --release -- baseline record`.
+#[test]
+fn simulated_figures_are_those_recorded() {
+    let output = warpsim(&["baseline", "check"]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+/// The suite may grow and must not shrink: chips, policies and kinds of work that it holds.
+#[test]
+fn the_suite_does_not_shrink() {
+    let suite = std::fs::read_to_string("baselines/ci.yaml").expect("a file");
+    let runs: Vec<&str> = suite.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    assert!(runs.len() >= 30, "{}", runs.len());
+    let chips = ["v100", "a100", "h100", "gtx980", "gtx560ti", "gtx680", "gtx280"];
+    let policies = ["pdom_stack", "mimd", "convergence_barriers", "multi_path"];
+    for word in chips.iter().chain(&policies) {
+        assert!(runs.iter().any(|run| run.split(' ').any(|w| w == *word)), "{word}");
+    }
+    for workload in ["vecadd", "sgemm_tiled", "bfs", "histogram", "bitonic_sort", "nqueens", "atomics"] {
+        assert!(runs.iter().any(|run| run.split(' ').next() == Some(workload)), "{workload}");
+    }
+}
+
+#[test]
+fn what_moves_is_shown_and_red_unless_it_may() {
+    let folder = Folder::new("moves");
+    let suite = |setting: &str, tolerance: &str| {
+        folder
+            .write("s.yaml", &format!("schema: 1\nname: s\nruns:\n- reduction\n- spmv{setting}\n{tolerance}"))
+    };
+    let path = suite("", "");
+    let file = folder.path("s.json");
+    assert!(warpsim(&["baseline", "record", "--suite", &path]).status.success());
+    let check = |more: &[&str]| {
+        let output = warpsim(&[&["baseline", "check", "--suite", &path][..], more].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, said) = check(&[]);
+    assert!(code == Some(0) && said.contains("2 of 2 runs") && said.contains("0 red"), "{said}");
+    // One figure of the file is changed, by one per cent.
+    let recorded = std::fs::read_to_string(&file).expect("a file");
+    let mut value: serde_json::Value = serde_json::from_str(&recorded).expect("JSON");
+    let cycles = value["runs"][1]["metrics"]["cycles"].as_f64().expect("a number");
+    value["runs"][1]["metrics"]["cycles"] = (cycles * 1.01).into();
+    std::fs::write(&file, value.to_string()).expect("written");
+    let junit = folder.path("junit.xml");
+    let (code, said) = check(&["--junit", &junit]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("spmv:") && said.contains("cycles") && said.contains("-0.99 %"), "{said}");
+    assert!(!said.contains("reduction:") && said.contains("1 of 2 runs") && said.contains("1 red"), "{said}");
+    let xml = std::fs::read_to_string(&junit).expect("a file");
+    assert!(xml.contains("tests=\"2\" failures=\"1\"") && xml.contains("cycles was"), "{xml}");
+    // Within a tolerance that the suite declares it is green.
+    suite("", "tolerance: {cycles: 1.5}\n");
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    // A run that is new, and one that is gone.
+    suite(" --set memory.l1.hit_latency=99", "");
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("it is not in the baseline") && said.contains("the suite has not"), "{said}");
+    suite("", "tolerance: {cylces: 1}\n");
+    let (code, said) = check(&[]);
+    assert!(
+        code == Some(2) && said.contains("s.yaml:6:13") && said.contains("did you mean `cycles`?"),
+        "{said}"
+    );
+}
+
+#[test]
+fn history_is_kept_by_version() {
+    let folder = Folder::new("history");
+    let suite = folder.write("s.yaml", "schema: 1\nname: s\nruns:\n- reduction\n");
+    let history = folder.path("h.sqlite");
+    assert!(warpsim(&["baseline", "record", "--suite", &suite]).status.success());
+    for _ in 0..2 {
+        assert!(warpsim(&["baseline", "check", "--suite", &suite, "--history", &history]).status.success());
+    }
+    let output = warpsim(&["baseline", "history", "cycles", "--history", &history]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    // The same figure of the same version stands once.
+    assert_eq!(said.matches("reduction").count(), 1, "{said}");
+    assert!(said.contains(env!("CARGO_PKG_VERSION")) && said.contains("in core cycles"), "{said}");
+    let output = warpsim(&["baseline", "history", "cylces", "--history", &history]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// The host's speed is measured where it is asked for; what is allowed is wide, as hosts are noisy.
+#[test]
+fn host_speed_is_recorded_and_missed_where_it_is_not() {
+    let folder = Folder::new("host");
+    let suite = folder
+        .write("s.yaml", "schema: 1\nname: s\nruns:\n- reduction\nhost: {tolerance: 99.9, repeats: 1}\n");
+    assert!(warpsim(&["baseline", "record", "--suite", &suite]).status.success());
+    let output = warpsim(&["baseline", "check", "--suite", &suite, "--host"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("no host speed"), "{}", text(&output.stdout));
+    assert!(warpsim(&["baseline", "record", "--suite", &suite, "--host"]).status.success());
+    let output = warpsim(&["baseline", "check", "--suite", &suite, "--host"]);
+    assert!(output.status.success(), "{}", text(&output.stdout));
+    // A thousand times the speed was recorded.
+    let file = folder.path("s.json");
+    let mut value: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("a file")).expect("JSON");
+    let speed = value["host"]["reduction"].as_f64().expect("a number");
+    value["host"]["reduction"] = (speed * 1e6).into();
+    std::fs::write(&file, value.to_string()).expect("written");
+    let output = warpsim(&["baseline", "check", "--suite", &suite, "--host"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("warp instructions a second"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn two_reports_are_compared_down_to_the_slots() {
+    let folder = Folder::new("compare");
+    let (a, b) = (folder.path("a"), folder.path("b"));
+    assert!(warpsim(&["run", "spmv", "--out", &a]).status.success());
+    assert!(warpsim(&["run", "spmv", "--set", "memory.l1.hit_latency=70", "--out", &b]).status.success());
+    let cycles = |folder: &str| {
+        let text = std::fs::read_to_string(format!("{folder}/report.json")).expect("a report");
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        report["cycles"].as_i64().expect("a number")
+    };
+    let output = warpsim(&["compare", &format!("{a}/report.json"), &format!("{b}/report.json")]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("set: {} → {memory.l1.hit_latency:70}"), "{said}");
+    // What the slots gained, as cycles, is what the runs differ by.
+    let together = format!("together {:+.1} core cycles", (cycles(&b) - cycles(&a)) as f64);
+    assert!(said.contains(&together) && said.contains("memory"), "{together}: {said}");
+    let output = warpsim(&["compare", &format!("{a}/report.json"), &format!("{a}/report.json")]);
+    assert!(text(&output.stdout).contains("no metric differs"));
+    let output = warpsim(&["compare", &format!("{a}/host.json"), &format!("{a}/report.json")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("no report.json"));
+}
