@@ -103,6 +103,7 @@ pub fn compare(args: &CompareArgs) -> u8 {
     println!("{out}\n");
     slots(&a, &b);
     kernels(&a, &b);
+    lines(&a, &b);
     status::DONE
 }
 
@@ -172,6 +173,53 @@ fn kernels(a: &Value, b: &Value) {
     if any {
         println!("{out}");
     }
+}
+
+/// Lines that are listed.
+const LISTED: usize = 12;
+
+/// Cycles that warps waited at each line of the PTX, those that differ most, where both reports have them.
+fn lines(a: &Value, b: &Value) {
+    let list = |report: &Value| report.get("lines").and_then(Value::as_array).cloned().unwrap_or_default();
+    let (a, b) = (list(a), list(b));
+    if a.is_empty() || b.is_empty() {
+        println!("by line of the PTX: run both with --profile");
+        return;
+    }
+    let key = |line: &Value| (line["kernel"].to_string(), line["line"].as_u64().unwrap_or(0));
+    let number =
+        |line: Option<&Value>, name: &str| line.map_or(0.0, |line| line[name].as_f64().unwrap_or(0.0));
+    let mut keys: Vec<_> = a.iter().chain(&b).map(key).collect();
+    keys.sort();
+    keys.dedup();
+    let mut rows = Vec::new();
+    for wanted in keys {
+        let find = |list: &[Value]| list.iter().find(|line| key(line) == wanted).cloned();
+        let (a, b) = (find(&a), find(&b));
+        let waited = [number(a.as_ref(), "waited"), number(b.as_ref(), "waited")];
+        let issues = [number(a.as_ref(), "issues"), number(b.as_ref(), "issues")];
+        if waited[0] != waited[1] || issues[0] != issues[1] {
+            let text = a.or(b).map_or(String::new(), |line| line["text"].as_str().unwrap_or("").to_string());
+            rows.push((wanted, text, waited, issues));
+        }
+    }
+    rows.sort_by(|x, y| (y.2[1] - y.2[0]).abs().total_cmp(&(x.2[1] - x.2[0]).abs()));
+    let mut out = table(&["PTX line", "instruction", "waited, A", "B", "difference", "issues, A", "B"]);
+    for ((_, line), text, waited, issues) in rows.iter().take(LISTED) {
+        let difference = format!("{:+}", waited[1] - waited[0]);
+        let numbers = [waited[0], waited[1]].map(|n| n.to_string());
+        let [was, is] = numbers;
+        out.add_row([
+            line.to_string(),
+            text.clone(),
+            was,
+            is,
+            difference,
+            issues[0].to_string(),
+            issues[1].to_string(),
+        ]);
+    }
+    println!("{out}\nwarps' cycles without an issue before each line; {} lines differ", rows.len());
 }
 
 #[cfg(test)]

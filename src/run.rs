@@ -279,6 +279,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         schedule_dependent: spec.schedule == Schedule::Dependent,
         instruction_set: args.instruction_set.as_deref().map(instruction_set).transpose().map_err(one)?,
         epoch: args.epoch,
+        profile: args.profile,
         delay: None,
     };
     let variant = spec

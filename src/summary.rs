@@ -2,11 +2,37 @@
 
 use std::fmt::Write;
 
+use sim_core::report::DeviceReport;
 use sim_frontend::chip::ChipSpec;
 use sim_memory::latency::Level;
 
+use crate::cli::table;
 use crate::host::HostReport;
 use crate::run::Report;
+
+/// Lines of the PTX at which warps waited longest, at most this many.
+const LINES: usize = 10;
+
+/// The table of `--profile`.
+fn lines(report: &DeviceReport) -> Option<String> {
+    let mut list: Vec<_> = report.lines.iter().collect();
+    let all: u64 = list.iter().map(|line| line.waited).sum();
+    list.sort_by_key(|line| (std::cmp::Reverse(line.waited), line.line));
+    let mut out = table(&["PTX line", "instruction", "issues", "lanes of 32", "waited", "share"]);
+    for line in list.iter().take(LINES) {
+        let lanes = line.active_lanes as f64 / line.issues.max(1) as f64;
+        out.add_row([
+            line.line.to_string(),
+            line.text.clone(),
+            line.issues.to_string(),
+            format!("{lanes:.1}"),
+            line.waited.to_string(),
+            format!("{:.1} %", percent(line.waited, all)),
+        ]);
+    }
+    (!list.is_empty())
+        .then(|| format!("{out}\nwarps' cycles without an issue before each line, {} in all\n", all))
+}
 
 fn cache(name: &str, bytes: u32, [found, missed]: [u64; 2]) -> String {
     match bytes {
@@ -104,6 +130,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     if d.kernels.len() > 6 {
         let _ = writeln!(out, "  … and {} launches more", d.kernels.len() - 6);
     }
+    out.push_str(&lines(d).unwrap_or_default());
     let _ = writeln!(out, "digest: {}", host.report_digest);
     let _ = writeln!(
         out,

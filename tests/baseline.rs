@@ -155,8 +155,12 @@ fn host_speed_is_recorded_and_missed_where_it_is_not() {
 fn two_reports_are_compared_down_to_the_slots() {
     let folder = Folder::new("compare");
     let (a, b) = (folder.path("a"), folder.path("b"));
-    assert!(warpsim(&["run", "spmv", "--out", &a]).status.success());
-    assert!(warpsim(&["run", "spmv", "--set", "memory.l1.hit_latency=70", "--out", &b]).status.success());
+    assert!(warpsim(&["run", "spmv", "--profile", "--out", &a]).status.success());
+    assert!(
+        warpsim(&["run", "spmv", "--set", "memory.l1.hit_latency=70", "--profile", "--out", &b])
+            .status
+            .success()
+    );
     let cycles = |folder: &str| {
         let text = std::fs::read_to_string(format!("{folder}/report.json")).expect("a report");
         let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -169,6 +173,8 @@ fn two_reports_are_compared_down_to_the_slots() {
     // What the slots gained, as cycles, is what the runs differ by.
     let together = format!("together {:+.1} core cycles", (cycles(&b) - cycles(&a)) as f64);
     assert!(said.contains(&together) && said.contains("memory"), "{together}: {said}");
+    // The lines that wait for L1 are loads.
+    assert!(said.contains("PTX line") && said.contains("lines differ"), "{said}");
     let output = warpsim(&["compare", &format!("{a}/report.json"), &format!("{a}/report.json")]);
     assert!(text(&output.stdout).contains("no metric differs"));
     let output = warpsim(&["compare", &format!("{a}/host.json"), &format!("{a}/report.json")]);

@@ -258,3 +258,36 @@ fn a_closed_pipe_ends_the_output_quietly() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// Counts by line add up to those of the run, and change nothing else.
+#[test]
+fn profiles_count_every_issue_at_its_line() {
+    let report = |more: &[&str]| {
+        let args = ["run", "nqueens", "--set", "n=5", "--json"];
+        let output = warpsim(&[&args[..], more].concat());
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
+    };
+    let plain = report(&[]);
+    assert!(plain.get("lines").is_none());
+    for threads in ["1", "3"] {
+        let mut profiled = report(&["--profile", "--threads", threads]);
+        let lines = profiled.as_object_mut().and_then(|report| report.remove("lines")).expect("lines");
+        assert_eq!(profiled, plain);
+        let lines = lines.as_array().expect("a list");
+        let sum = |name: &str| lines.iter().map(|line| line[name].as_u64().expect(name)).sum::<u64>();
+        assert_eq!(sum("issues"), plain["warp_instructions"]);
+        assert_eq!(sum("injected"), plain["control_instructions"]);
+        assert_eq!(sum("executing_lanes"), plain["thread_instructions"]);
+        assert_eq!(sum("active_lanes"), plain["kernels"][0]["active_lanes"]);
+        assert!(sum("waited") > 0);
+        // A branch of the text, at its line.
+        let text = std::fs::read_to_string("workloads/nqueens/nqueens.sm_20.ptx").expect("PTX");
+        let branch =
+            lines.iter().find(|line| line["text"].as_str().is_some_and(|t| t.contains("bra"))).expect("one");
+        let line = branch["line"].as_u64().expect("a number") as usize;
+        assert!(text.lines().nth(line - 1).is_some_and(|line| line.contains("bra")), "{branch}");
+    }
+    let shown = warpsim(&["run", "nqueens", "--set", "n=5", "--profile"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("PTX line") && shown.contains("cycles without an issue"), "{shown}");
+}

@@ -57,6 +57,7 @@ pub fn time(
         schedule_dependent: false,
         instruction_set: set,
         epoch: None,
+        profile: false,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

@@ -89,6 +89,8 @@ pub struct Context {
     kernels: Vec<KernelReport>,
     next_grid: u32,
     report: DeviceReport,
+    /// Counts by operation, where they are asked for.
+    profile: crate::sm::profile::Programs,
     used_newer_isa: bool,
     outputs: Vec<ContextOutput>,
 }
@@ -131,6 +133,7 @@ impl Context {
             aborts: Vec::new(),
             kernels: Vec::new(),
             next_grid: 0,
+            profile: Vec::new(),
             report: DeviceReport {
                 sms: chip.limits.num_processors,
                 schedulers: chip.sm.schedulers,
@@ -268,6 +271,7 @@ impl Context {
     pub fn report(&self) -> DeviceReport {
         let mut report = self.report.clone();
         report.kernels = self.kernels.clone();
+        report.lines = self.lines();
         let (lanes, issues) =
             self.kernels.iter().fold((0u64, 0u64), |(l, i), k| (l + k.active_lanes, i + k.warp_instructions));
         let possible = issues * u64::from(self.chip.limits.warp_size);

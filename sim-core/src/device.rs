@@ -37,6 +37,8 @@ pub struct Options {
     pub instruction_set: Option<InstructionSet>,
     /// Cycles of an epoch; `None`, and anything longer than the channels' least latency, is that.
     pub epoch: Option<Cycle>,
+    /// Counts by operation are kept.
+    pub profile: bool,
     /// Where workers are held up.
     pub delay: Option<Delay>,
 }

@@ -54,6 +54,30 @@ pub struct KernelReport {
     pub notes: Vec<String>,
 }
 
+/// What a line of the PTX did; only where it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LineReport {
+    /// Entry of its program.
+    pub kernel: String,
+    /// Line of the PTX; 0 in the device runtime.
+    pub line: u32,
+    /// Its first instruction.
+    pub text: String,
+    /// Line of the source by `.loc`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_line: Option<u32>,
+    /// Issues.
+    pub issues: u64,
+    /// Issues of control flow injected before it.
+    pub injected: u64,
+    /// Lanes of the issues whose guard was true.
+    pub executing_lanes: u64,
+    /// Lanes of the issues that were active.
+    pub active_lanes: u64,
+    /// Core cycles for which its warps had issued nothing before it.
+    pub waited: u64,
+}
+
 /// Memory by level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryReport {
@@ -155,6 +179,9 @@ pub struct DeviceReport {
     pub printfs_lost: u64,
     /// Kernels in order of launch.
     pub kernels: Vec<KernelReport>,
+    /// Lines of the PTX, where they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineReport>,
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -318,6 +318,9 @@ pub struct RunArgs {
     /// What is checked while it runs.
     #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
     pub check: String,
+    /// Counts by line of the PTX: issues, lanes, cycles waited; in the report and below the summary.
+    #[arg(long)]
+    pub profile: bool,
     /// Without time.
     #[arg(long)]
     pub functional: bool,

@@ -1,11 +1,15 @@
 //! What an engine counted becomes the report.
 
+use std::collections::BTreeMap;
+
 use sim_memory::latency::{Kind, Level};
 
 use super::Context;
 use crate::engine::Engine;
 use crate::reconvergence::Reconvergence;
 use crate::report::KernelReport;
+use crate::report::LineReport;
+use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::stats::{KernelCounts, SmStats};
 
@@ -47,6 +51,9 @@ impl Context {
                 r.thread_instructions += counts.thread_instructions;
                 r.control_instructions += counts.control_instructions;
                 r.machine_instructions += counts.machine_instructions;
+            }
+            for (code, counts) in sm.profile.iter().flat_map(|profile| &profile.programs) {
+                merge(&mut self.profile, code, counts);
             }
             let s = sm.memory.stats();
             memory.accesses += s.accesses;
@@ -96,6 +103,50 @@ impl Context {
         r.policy_entries = r.policy_entries.max(total.most_entries);
         r.policy_spilled_bytes += total.spilled_bytes;
         r.memory = memory;
+    }
+}
+
+impl Context {
+    /// Counts by line of the PTX, kernel by kernel in the order of their first issue.
+    pub(super) fn lines(&self) -> Vec<LineReport> {
+        let mut out = Vec::new();
+        for (code, counts) in &self.profile {
+            let program = &code.program;
+            let base = program.base.as_ref().unwrap_or(program);
+            let mut lines: BTreeMap<u32, (OpCounts, u64, u32)> = BTreeMap::new();
+            for (pc, (counts, info)) in counts.iter().zip(&program.info).enumerate() {
+                // Injected operations stand for the next one of the text.
+                let line = match info.injected {
+                    true => base.info.get(info.base_pc as usize).map_or(0, |info| info.line),
+                    false => info.line,
+                };
+                let (sum, injected, first) = lines.entry(line).or_insert((OpCounts::default(), 0, pc as u32));
+                if info.injected {
+                    *injected += counts.issues;
+                    sum.waited += counts.waited;
+                } else {
+                    if program.info[*first as usize].injected {
+                        *first = pc as u32;
+                    }
+                    sum.add(counts);
+                }
+            }
+            for (line, (sum, injected, pc)) in lines.into_iter().filter(|(_, (sum, n, _))| sum.issues + n > 0)
+            {
+                out.push(LineReport {
+                    kernel: program.entry.to_string(),
+                    line,
+                    text: program.text(pc),
+                    source_line: program.info[pc as usize].loc.map(|(_, line)| line),
+                    issues: sum.issues,
+                    injected,
+                    executing_lanes: sum.executing,
+                    active_lanes: sum.active,
+                    waited: sum.waited,
+                });
+            }
+        }
+        out
     }
 }
 

@@ -226,6 +226,7 @@ fn run(
         schedule_dependent: false,
         instruction_set: None,
         epoch: None,
+        profile: false,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

@@ -159,7 +159,9 @@ impl Context {
             .map(|i| {
                 let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs));
                 let policy = P::new(&self.choice(), warps);
-                Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler)
+                let mut sm = Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler);
+                sm.profile = self.options.profile.then(Default::default);
+                sm
             })
             .collect();
         let partitions = self

@@ -37,6 +37,7 @@ pub(super) fn device() -> Device {
         schedule_dependent: true,
         instruction_set: None,
         epoch: None,
+        profile: false,
         delay: None,
     };
     Device::new(Arc::new(chip), Arc::new(costs), options)

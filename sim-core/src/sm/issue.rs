@@ -215,6 +215,9 @@ impl<P: Reconvergence> Sm<P> {
         let asked = resident.policy.advance(split);
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
+        if let Some(profile) = &mut self.profile {
+            profile.count(&kernel.code, pc, w, lanes, now);
+        }
         if !(P::FORMS_WARPS && self.following) {
             self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
         }
@@ -316,6 +319,9 @@ impl<P: Reconvergence> Sm<P> {
         let kernel = &self.resident.kernels[warp.kernel];
         let hot = &kernel.code.hot[pc as usize];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
+        if let Some(profile) = &mut self.profile {
+            profile.count(&kernel.code, pc, w, lanes, now);
+        }
         let unit = usize::from(hot.unit);
         let class = hot.class;
         let control = hot.control;

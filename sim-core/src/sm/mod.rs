@@ -6,6 +6,7 @@ pub mod accesses;
 mod ahead;
 mod formation;
 mod issue;
+pub mod profile;
 pub mod scheduler;
 pub mod stats;
 pub mod units;
@@ -25,6 +26,7 @@ use scheduler::{Picker, WarpScheduler};
 use stats::{STALLS, SmStats, Stall};
 use units::{UNIT_CLASSES, Units};
 
+use self::profile::Profile;
 use crate::error::Fault;
 use crate::execute::{Resident, World};
 use crate::grid::Kernel;
@@ -166,6 +168,8 @@ pub struct Sm<P> {
     ahead: bool,
     /// A scheduler issues up to two instructions of a warp in a cycle.
     dual_issue: bool,
+    /// Counts by operation, where they are asked for.
+    pub profile: Option<Box<Profile>>,
     /// Splits likely to issue in the epoch to come.
     coming: Vec<SplitId>,
 }
@@ -230,6 +234,7 @@ impl<P: Reconvergence> Sm<P> {
             instruction_set,
             ahead: ahead::pays(chip),
             dual_issue: chip.sm.issue_width > 1,
+            profile: None,
             following: false,
             coming: Vec::new(),
         }
@@ -442,6 +447,9 @@ impl<P: Reconvergence> Sm<P> {
                     for own in self.resident.splits_of(warp) {
                         let (scheduler, place) = self.place(own);
                         self.lanes[scheduler].ages[place as usize] = self.resident.warps[warp].age;
+                    }
+                    if let Some(profile) = &mut self.profile {
+                        profile.begin(warp, self.now);
                     }
                     self.reschedule(split, self.now, self.now);
                 }

@@ -41,6 +41,7 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
         schedule_dependent: false,
         instruction_set: None,
         epoch: None,
+        profile: false,
         delay: None,
     };
     Device::new(chip, Arc::new(costs), change(options))
