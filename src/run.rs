@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -160,6 +160,20 @@ pub fn hash(parts: &[&[u8]]) -> String {
     hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What tells this simulator from others: its version, and where that names no commit exactly, the
+/// program itself, so that results of a build that was changed since are not taken for its own.
+pub fn simulator() -> &'static str {
+    static SIMULATOR: OnceLock<String> = OnceLock::new();
+    SIMULATOR.get_or_init(|| {
+        let exact = crate::VERSION.contains('(') && !crate::VERSION.contains("-modified");
+        let program = if exact { None } else { std::env::current_exe().and_then(std::fs::read).ok() };
+        match program {
+            Some(bytes) => format!("{} {}", crate::VERSION, hash(&[&bytes])),
+            None => crate::VERSION.to_string(),
+        }
+    })
+}
+
 /// What a run is told from others by.
 pub struct Identity {
     /// Hash of everything that is simulated, and of the simulator.
@@ -214,7 +228,7 @@ impl Simulation {
             o.allow_newer_isa
         );
         let mut parts: Vec<&[u8]> = vec![
-            crate::VERSION.as_bytes(),
+            simulator().as_bytes(),
             chip.as_bytes(),
             workload.as_bytes(),
             p.job.ptx.text.as_bytes(),

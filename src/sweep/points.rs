@@ -13,7 +13,7 @@ use super::spec::{Point, SweepSpec};
 use super::store::{Store, Stored};
 use crate::cli::{SweepRunArgs, complain, status};
 use crate::configs;
-use crate::run::{Simulation, interrupted, on_interrupt};
+use crate::run::{Simulation, interrupted, on_interrupt, simulator};
 use crate::study::{in_parallel, jobs};
 
 /// Reads a sweep and lists its points.
@@ -194,7 +194,7 @@ fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<
     }
     let refused = |words: Vec<String>, errors: &[Diagnostic]| {
         // It has no configuration that could be named; its words name it.
-        let id = crate::run::hash(&[words.join("\0").as_bytes(), crate::VERSION.as_bytes()]);
+        let id = crate::run::hash(&[words.join("\0").as_bytes(), simulator().as_bytes()]);
         Stored {
             schema: 1,
             id,
@@ -255,7 +255,7 @@ pub fn result(store: &Store, words: Vec<String>) -> Option<Stored> {
     match Candidate::of(words) {
         Candidate::Ready { id, .. } => store.get(&id),
         Candidate::Refused { words, .. } => {
-            store.get(&crate::run::hash(&[words.join("\0").as_bytes(), crate::VERSION.as_bytes()]))
+            store.get(&crate::run::hash(&[words.join("\0").as_bytes(), simulator().as_bytes()]))
         }
     }
 }
