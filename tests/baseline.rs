@@ -1,41 +1,8 @@
 //! Baselines: simulated figures equal to the digit, what moved, red or green.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod common;
 
-fn warpsim(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_warpsim")).args(args).output().expect("the command runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("warpsim-baseline-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        Self(folder)
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.path(name);
-        std::fs::write(&path, text).expect("written");
-        path
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use common::{Folder, text, warpsim};
 
 /// The committed baseline is what this build simulates. Where a change is meant to move it:
 /// `cargo run --release -- baseline record`.
@@ -69,7 +36,7 @@ fn what_moves_is_shown_and_red_unless_it_may() {
             .write("s.yaml", &format!("schema: 1\nname: s\nruns:\n- reduction\n- spmv{setting}\n{tolerance}"))
     };
     let path = suite("", "");
-    let file = folder.path("s.json");
+    let file = folder.join("s.json");
     assert!(warpsim(&["baseline", "record", "--suite", &path]).status.success());
     let check = |more: &[&str]| {
         let output = warpsim(&[&["baseline", "check", "--suite", &path][..], more].concat());
@@ -83,7 +50,7 @@ fn what_moves_is_shown_and_red_unless_it_may() {
     let cycles = value["runs"][1]["metrics"]["cycles"].as_f64().expect("a number");
     value["runs"][1]["metrics"]["cycles"] = (cycles * 1.01).into();
     std::fs::write(&file, value.to_string()).expect("written");
-    let junit = folder.path("junit.xml");
+    let junit = folder.join("junit.xml");
     let (code, said) = check(&["--junit", &junit]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("spmv:") && said.contains("cycles") && said.contains("-0.99 %"), "{said}");
@@ -111,7 +78,7 @@ fn what_moves_is_shown_and_red_unless_it_may() {
 fn history_is_kept_by_version() {
     let folder = Folder::new("history");
     let suite = folder.write("s.yaml", "schema: 1\nname: s\nruns:\n- reduction\n");
-    let history = folder.path("h.sqlite");
+    let history = folder.join("h.sqlite");
     assert!(warpsim(&["baseline", "record", "--suite", &suite]).status.success());
     for _ in 0..2 {
         assert!(warpsim(&["baseline", "check", "--suite", &suite, "--history", &history]).status.success());
@@ -140,7 +107,7 @@ fn host_speed_is_recorded_and_missed_where_it_is_not() {
     let output = warpsim(&["baseline", "check", "--suite", &suite, "--host"]);
     assert!(output.status.success(), "{}", text(&output.stdout));
     // A thousand times the speed was recorded.
-    let file = folder.path("s.json");
+    let file = folder.join("s.json");
     let mut value: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&file).expect("a file")).expect("JSON");
     let speed = value["host"]["reduction"].as_f64().expect("a number");
@@ -154,7 +121,7 @@ fn host_speed_is_recorded_and_missed_where_it_is_not() {
 #[test]
 fn two_reports_are_compared_down_to_the_slots() {
     let folder = Folder::new("compare");
-    let (a, b) = (folder.path("a"), folder.path("b"));
+    let (a, b) = (folder.join("a"), folder.join("b"));
     assert!(warpsim(&["run", "spmv", "--profile", "--out", &a]).status.success());
     assert!(
         warpsim(&["run", "spmv", "--set", "memory.l1.hit_latency=70", "--profile", "--out", &b])

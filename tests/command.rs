@@ -2,43 +2,12 @@
 
 #![allow(missing_docs, reason = "tests")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod common;
 
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).args(args);
-    command
-}
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-fn warpsim(args: &[&str]) -> Output {
-    command(args).output().expect("the command starts")
-}
-
-fn json(bytes: &[u8]) -> serde_json::Value {
-    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
-}
-
-/// A folder of this test run that is gone afterwards.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("warpsim-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn join(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use common::{Folder, command, parse, warpsim};
 
 #[test]
 fn lists_name_what_there_is() {
@@ -64,7 +33,7 @@ fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
         set.iter().for_each(|s| args.extend(["--set", s]));
         let output = warpsim(&args);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        json(&output.stdout)
+        parse(&output.stdout)
     };
     let (base, slow) = (cycles(&[]), cycles(&["sm.branch_latency=40"]));
     assert!(slow["cycles"].as_u64() > base["cycles"].as_u64());
@@ -108,8 +77,8 @@ fn out_and_dump_write_files() {
     ]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let written = std::fs::read(Path::new(&out).join("report.json")).expect("report.json");
-    assert_eq!(json(&written), json(&output.stdout), "the same facts");
-    let host = json(&std::fs::read(Path::new(&out).join("host.json")).expect("host.json"));
+    assert_eq!(parse(&written), parse(&output.stdout), "the same facts");
+    let host = parse(&std::fs::read(Path::new(&out).join("host.json")).expect("host.json"));
     assert!(host["warp_instructions_per_second"].as_f64().is_some_and(|r| r > 0.0), "{host}");
     let bytes = std::fs::read(&dump).expect("the buffer");
     assert_eq!(bytes.len(), 4000);
@@ -120,8 +89,8 @@ fn out_and_dump_write_files() {
 #[test]
 fn skipped_launches_run_functionally() {
     // bfs launches level by level.
-    let all = json(&warpsim(&["run", "bfs", "--json"]).stdout);
-    let some = json(&warpsim(&["run", "bfs", "--json", "--skip-launches", "2"]).stdout);
+    let all = parse(&warpsim(&["run", "bfs", "--json"]).stdout);
+    let some = parse(&warpsim(&["run", "bfs", "--json", "--skip-launches", "2"]).stdout);
     let functional = |report: &serde_json::Value| {
         let kernels = report["kernels"].as_array().expect("kernels");
         kernels.iter().map(|k| k["functional"].as_bool().expect("a flag")).collect::<Vec<_>>()
@@ -149,7 +118,7 @@ fn ctrl_c_writes_what_is_known() {
         assert!(sent.success());
         let output = child.wait_with_output().expect("it ends");
         let Ok(report) = std::fs::read(Path::new(&out).join("report.json")) else { continue };
-        let report = json(&report);
+        let report = parse(&report);
         if report["warp_instructions"].as_u64().is_none_or(|n| n == 0) {
             continue;
         }
@@ -182,7 +151,7 @@ fn a_ptx_file_runs_by_itself() {
         "s32:128",
         "--json",
     ]);
-    let report = json(&output.stdout);
+    let report = parse(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(report["result"], "unchecked");
     assert_eq!(report["thread_instructions"].as_u64().map(|n| n > 128), Some(true));
@@ -244,10 +213,9 @@ fn wrong_files_are_shown_where_they_are_wrong() {
 /// A reader that goes away, as `head` does, is no fault.
 #[test]
 fn a_closed_pipe_ends_the_output_quietly() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_warpsim"))
-        .args(["isa", "--markdown"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
+    let mut child = command(&["isa", "--markdown"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
     drop(child.stdout.take());

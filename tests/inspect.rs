@@ -1,13 +1,10 @@
 //! `inspect FILE.ptx` and `isa`: what they tell is what the program and the table are.
 
-use std::process::{Command, Output};
+mod common;
+
+use common::warpsim;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-
-fn warpsim(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
-    command.current_dir(ROOT).args(args).output().expect("warpsim starts")
-}
 
 fn text(args: &[&str]) -> String {
     let output = warpsim(args);

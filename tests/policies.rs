@@ -1,21 +1,16 @@
 //! Reconvergence policies as the command runs them: over all workloads, and on programs whose end
 //! depends on fairness.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
+use std::process::Output;
+
+use common::{json, warpsim};
 use serde_json::Value;
 use sim_core::reconvergence::registry::POLICIES;
 
-fn warpsim(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR"))).args(args).output().expect("it starts")
-}
-
 fn rows(output: &Output) -> Vec<Value> {
-    let parsed: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
-    parsed.as_array().expect("rows").clone()
+    json(output).as_array().expect("rows").clone()
 }
 
 /// Workloads of instructions that the GTX 480 lacks: they have no program for it.

@@ -1,20 +1,9 @@
 //! Every workload and variant, as the command runs them: timed, functional, thread by thread,
 //! fully checked, on two threads; and the exit statuses.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
-fn warpsim(args: &[&str]) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
-    command.current_dir(root).args(args);
-    command.output().expect("the command starts")
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)))
-}
+use common::{json, warpsim};
 
 /// (workload, variant) of everything that `warpsim workloads` lists and that ends under every
 /// policy; nothing there lacks an expectation.

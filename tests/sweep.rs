@@ -1,47 +1,19 @@
 //! Sweeps: every point once, whatever happens to the process; one table at the end.
 
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-fn warpsim(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_warpsim")).args(args).output().expect("the command runs")
-}
+use common::{Folder, command, json, text, warpsim};
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("warpsim-sweep-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.0.join(name), text).expect("written");
-        self.path(name)
-    }
-
-    fn points(&self, results: &str) -> Vec<PathBuf> {
-        let list = std::fs::read_dir(self.0.join(results).join("points")).expect("a folder");
-        let mut list: Vec<PathBuf> = list.map(|entry| entry.expect("an entry").path()).collect();
-        list.retain(|path| path.extension().is_some_and(|e| e == "json") && !hidden(path));
-        list.sort();
-        list
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The results in a folder.
+fn points(folder: &Folder) -> Vec<PathBuf> {
+    let list = std::fs::read_dir(folder.0.join("results").join("points")).expect("a folder");
+    let mut list: Vec<PathBuf> = list.map(|entry| entry.expect("an entry").path()).collect();
+    list.retain(|path| path.extension().is_some_and(|e| e == "json") && !hidden(path));
+    list.sort();
+    list
 }
 
 fn hidden(path: &Path) -> bool {
@@ -62,7 +34,7 @@ fn a_table_holds_what_the_runs_report() {
         "schema: 1\nname: s\naxes:\n  workload: [reduction, spmv]\n  chip: [gtx480, v100]\n  policy: [pdom_stack, mimd]\n  \
          set:\n    memory.l1.hit_latency: [20, 60]\nexclude:\n- {workload: spmv, policy: mimd}\n",
     );
-    let results = folder.path("results");
+    let results = folder.join("results");
     let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(
@@ -89,7 +61,7 @@ fn a_table_holds_what_the_runs_report() {
             &latency,
             "--json",
         ]);
-        let report: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+        let report = json(&run);
         assert_eq!(row["value"], report["cycles"].to_string(), "{row:?}");
         assert_eq!((row["unit"].as_str(), row["result"].as_str()), ("core cycles", "pass"));
         assert!(row["version"].starts_with(env!("CARGO_PKG_VERSION")) && row["config"].len() == 16);
@@ -119,11 +91,10 @@ fn a_killed_run_goes_on_where_it_was() {
         "s.yaml",
         "schema: 1\nname: s\naxes:\n  workload: nqueens\n  seed: {range: {from: 1, to: 40, step: 1}}\n  chip: gtx480\n",
     );
-    let results = folder.path("results");
+    let results = folder.join("results");
     let mut kept: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     for _ in 0..3 {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_warpsim"))
-            .args(["sweep", "run", &sweep, "--results", &results, "--jobs", "2"])
+        let mut child = command(&["sweep", "run", &sweep, "--results", &results, "--jobs", "2"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -131,8 +102,8 @@ fn a_killed_run_goes_on_where_it_was() {
         // Some results are there, most likely not all of them.
         let wanted = kept.len() + 2;
         while child.try_wait().expect("a state").is_none() {
-            let points = folder.0.join("results").join("points");
-            if points.exists() && folder.points("results").len() >= wanted {
+            let there = folder.0.join("results").join("points");
+            if there.exists() && points(&folder).len() >= wanted {
                 break;
             }
             std::thread::yield_now();
@@ -143,11 +114,7 @@ fn a_killed_run_goes_on_where_it_was() {
         for (path, bytes) in &kept {
             assert_eq!(&std::fs::read(path).expect("kept"), bytes, "{} was computed again", path.display());
         }
-        kept = folder
-            .points("results")
-            .into_iter()
-            .map(|p| (p.clone(), std::fs::read(p).expect("whole")))
-            .collect();
+        kept = points(&folder).into_iter().map(|p| (p.clone(), std::fs::read(p).expect("whole"))).collect();
         for (path, bytes) in &kept {
             serde_json::from_slice::<serde_json::Value>(bytes)
                 .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -160,7 +127,7 @@ fn a_killed_run_goes_on_where_it_was() {
         said.contains(&format!("40 points, {} simulated, {} had results", 40 - kept.len(), kept.len())),
         "{said}"
     );
-    assert_eq!(folder.points("results").len(), 40);
+    assert_eq!(points(&folder).len(), 40);
 }
 
 #[test]
@@ -171,7 +138,7 @@ fn shards_share_the_work_and_a_point_that_two_axes_name_is_computed_once() {
         "s.yaml",
         "schema: 1\nname: s\naxes:\n  workload: [reduction, vecadd]\n  policy: [mimd, crs_stack, \"crs_stack:depth=16\"]\n",
     );
-    let results = folder.path("results");
+    let results = folder.join("results");
     let run = |shard: &str| {
         let output =
             warpsim(&["sweep", "run", &sweep, "--results", &results, "--jobs", "1", "--shard", shard]);
@@ -183,7 +150,7 @@ fn shards_share_the_work_and_a_point_that_two_axes_name_is_computed_once() {
         "reduction mimd and depth, vecadd crs_stack"
     );
     assert!(run("2/2").contains("3 points, 1 simulated, 2 had"), "vecadd mimd alone is new");
-    assert_eq!(folder.points("results").len(), 4);
+    assert_eq!(points(&folder).len(), 4);
     let output = warpsim(&["sweep", "plan", &sweep, "--results", &results]);
     let said = text(&output.stdout);
     assert!(
@@ -209,7 +176,7 @@ fn points_that_fail_are_rows() {
         "s.yaml",
         "schema: 1\nname: s\nrun: {max_cycles: 3000}\naxes:\n  workload: [reduction, vecadd, shuffle_scan]\n  set:\n    limits.WarpSize: [32, 33]\n",
     );
-    let results = folder.path("results");
+    let results = folder.join("results");
     let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stderr);
@@ -241,7 +208,7 @@ fn wrong_sweeps_are_refused_with_their_place() {
     let sweep = folder.write("s.yaml", "schema: 1\nname: s\naxes:\n  workload: vecadd\n  chip: []\n");
     for command in ["plan", "run", "collect"] {
         let mut args = vec!["sweep", command, &sweep];
-        let results = folder.path("results");
+        let results = folder.join("results");
         args.extend(["--results", &results]);
         let output = warpsim(&args);
         assert_eq!(output.status.code(), Some(2), "{command}");

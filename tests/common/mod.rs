@@ -1,0 +1,63 @@
+//! Running the command, and folders of a test run.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// The command, in the project's folder.
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(args);
+    command
+}
+
+/// What it says.
+pub fn warpsim(args: &[&str]) -> Output {
+    command(args).output().expect("the command starts")
+}
+
+/// Bytes as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Bytes as JSON.
+pub fn parse(bytes: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", text(bytes)))
+}
+
+/// The JSON it printed.
+pub fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)))
+}
+
+/// A folder of this test run that is gone afterwards.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    /// A new one.
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("warpsim-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    /// The path of a file in it.
+    pub fn join(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// Writes a file in it; gives its path.
+    pub fn write(&self, name: &str, text: &str) -> String {
+        let path = self.join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
