@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sim_frontend::chip::ChipSpec;
-use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
+use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::{MAX_BYTES, too_large};
 use sim_frontend::yaml::{Overlaid, value_of, with_value};
@@ -83,11 +83,7 @@ fn chip_text(name: &str, open: &mut Vec<String>) -> Result<ChipText, Diagnostic>
         None => {
             let names: Vec<&str> = CHIPS.iter().map(|(name, _)| *name).collect();
             let message = format!("there is no chip or chip file `{name}`; chips: {}", names.join(", "));
-            let error = Diagnostic::error("chip", message);
-            return Err(match nearest(name, names) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error,
-            });
+            return Err(Diagnostic::error("chip", message).did_you_mean(name, names));
         }
     };
     let Some((base, place)) = value_of(&source, &["extends"]) else {

@@ -19,6 +19,8 @@ enum Source {
     Path(&'static str, f64),
     /// The sum of the first paths divided by the sum of the second, times a number.
     Ratio(&'static [&'static str], &'static [&'static str], f64),
+    /// The value at a path in percent of all issue slots: those with an issue and all stalls.
+    Slots(&'static str),
 }
 
 impl Metric {
@@ -32,8 +34,18 @@ impl Metric {
                 let below = sum(below)?;
                 (below > 0.0).then_some(sum(above)? * factor / below)
             }
+            Source::Slots(path) => {
+                let all = issue_slots(report)?;
+                (all > 0.0).then_some(number(report, path)? * 100.0 / all)
+            }
         }
     }
+}
+
+/// All issue slots of a report: those with an issue, and the stalls.
+pub fn issue_slots(report: &Value) -> Option<f64> {
+    let stalls: f64 = report.get("stalls")?.as_object()?.values().filter_map(Value::as_f64).sum();
+    Some(number(report, "issued")? + stalls)
 }
 
 /// The number at a path of dots.
@@ -56,18 +68,9 @@ const fn ratio(
     Metric { name, unit, doc, of: Source::Ratio(above, below, factor) }
 }
 
-const SLOTS: &[&str] = &[
-    "issued",
-    "stalls.barrier",
-    "stalls.collective",
-    "stalls.dependency",
-    "stalls.drain",
-    "stalls.finishing",
-    "stalls.idle",
-    "stalls.memory",
-    "stalls.sleep",
-    "stalls.unit_busy",
-];
+const fn slots(name: &'static str, doc: &'static str) -> Metric {
+    Metric { name, unit: "% of issue slots", doc, of: Source::Slots(name) }
+}
 
 /// All of them, in the order of tables.
 pub const METRICS: &[Metric] = &[
@@ -90,65 +93,16 @@ pub const METRICS: &[Metric] = &[
         doc: "active lanes of those a warp has, over all issues",
         of: Source::Path("lane_utilisation_ppm", 1e4),
     },
-    ratio("issued", "% of issue slots", "slots with an issue", &["issued"], SLOTS, 100.0),
-    ratio(
-        "stalls.barrier",
-        "% of issue slots",
-        "every warp waits at a barrier, or for what comes behind one",
-        &["stalls.barrier"],
-        SLOTS,
-        100.0,
-    ),
-    ratio(
-        "stalls.collective",
-        "% of issue slots",
-        "every warp waits for lanes of a collective",
-        &["stalls.collective"],
-        SLOTS,
-        100.0,
-    ),
-    ratio(
-        "stalls.dependency",
-        "% of issue slots",
-        "every warp waits for a result of an operation",
-        &["stalls.dependency"],
-        SLOTS,
-        100.0,
-    ),
-    ratio(
-        "stalls.drain",
-        "% of issue slots",
-        "every warp waits for its accesses to be performed",
-        &["stalls.drain"],
-        SLOTS,
-        100.0,
-    ),
-    ratio(
-        "stalls.finishing",
-        "% of issue slots",
-        "no warp is left, but blocks have not ended",
-        &["stalls.finishing"],
-        SLOTS,
-        100.0,
-    ),
-    ratio("stalls.idle", "% of issue slots", "the SM has no warp", &["stalls.idle"], SLOTS, 100.0),
-    ratio(
-        "stalls.memory",
-        "% of issue slots",
-        "every warp waits for a load or an atomic",
-        &["stalls.memory"],
-        SLOTS,
-        100.0,
-    ),
-    ratio("stalls.sleep", "% of issue slots", "every warp sleeps", &["stalls.sleep"], SLOTS, 100.0),
-    ratio(
-        "stalls.unit_busy",
-        "% of issue slots",
-        "an instruction could issue, its unit is taken",
-        &["stalls.unit_busy"],
-        SLOTS,
-        100.0,
-    ),
+    slots("issued", "slots with an issue"),
+    slots("stalls.barrier", "every warp waits at a barrier, or for what comes behind one"),
+    slots("stalls.collective", "every warp waits for lanes of a collective"),
+    slots("stalls.dependency", "every warp waits for a result of an operation"),
+    slots("stalls.drain", "every warp waits for its accesses to be performed"),
+    slots("stalls.finishing", "no warp is left, but blocks have not ended"),
+    slots("stalls.idle", "the SM has no warp"),
+    slots("stalls.memory", "every warp waits for a load or an atomic"),
+    slots("stalls.sleep", "every warp sleeps"),
+    slots("stalls.unit_busy", "an instruction could issue, its unit is taken"),
     path("memory.accesses", "accesses", "warps' accesses to global and local memory"),
     path("memory.transactions", "accesses", "line accesses they were split into"),
     path("memory.bytes_useful", "bytes", "bytes lanes asked for"),
@@ -204,8 +158,7 @@ mod tests {
 
     #[test]
     fn metrics_are_found_in_a_report() {
-        let stalls: serde_json::Map<String, Value> =
-            SLOTS[1..].iter().map(|name| (name[7..].to_string(), 10.into())).collect();
+        let stalls = serde_json::json!({"memory": 10, "dependency": 20, "idle": 60});
         let report = serde_json::json!({
             "cycles": 200, "warp_instructions": 300, "lane_utilisation_ppm": 750_000, "issued": 110,
             "stalls": stalls,

@@ -16,7 +16,7 @@ use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::report::DeviceReport;
 use sim_core::sm::scheduler::WarpScheduler;
 use sim_frontend::chip::ChipSpec;
-use sim_frontend::diagnostic::{Diagnostic, nearest};
+use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
@@ -26,6 +26,8 @@ use sim_frontend::workload::{
 use crate::cli::{Found, RunArgs, complain, find_workload, run_args, status};
 use crate::configs;
 use crate::host::Meter;
+use crate::listing::Listing;
+use crate::machine::Machine;
 use crate::simulate::{Job, Outcome, Verdict, simulate};
 use crate::summary;
 
@@ -65,9 +67,14 @@ pub struct Report {
     /// What stopped the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
+    /// What the chip can do at most.
+    pub machine: Machine,
     /// The device.
     #[serde(flatten)]
     pub device: DeviceReport,
+    /// The program's text, where lines are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listing: Option<Listing>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
@@ -126,13 +133,9 @@ pub fn measure(args: &RunArgs) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnosti
 /// # Errors
 /// Bad input.
 pub fn outcome(args: &RunArgs) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnostic>> {
-    let Prepared { job, chip, costs, options, .. } = prepare(args)?;
-    let unseen = |_: u64, _: u64, _: u64| {};
-    match simulate(&job, Arc::clone(&chip), costs, options, &STOP, &unseen) {
-        Ok(outcome) => Ok((outcome, chip)),
-        Err(SimError::Input(errors)) => Err(errors),
-        Err(other) => Err(vec![Diagnostic::error("run", other.to_string())]),
-    }
+    let prepared = prepare(args)?;
+    let outcome = prepared.simulate()?;
+    Ok((outcome, prepared.chip))
 }
 
 /// Ctrl-C was pressed.
@@ -157,7 +160,12 @@ pub fn hash(parts: &[&[u8]]) -> String {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
-    hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    short(&hasher.finalize())
+}
+
+/// The first 64 bits of a digest, in hexadecimal.
+fn short(digest: &[u8]) -> String {
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What tells this simulator from others: its version, and where that names no commit exactly, the
@@ -246,14 +254,7 @@ impl Simulation {
     pub fn run(self) -> Result<(Report, f64, Option<SimError>), Vec<Diagnostic>> {
         let Self { args, prepared: p } = self;
         let policy = p.options.policy.canonical();
-        let unseen = |_: u64, _: u64, _: u64| {};
-        let outcome =
-            simulate(&p.job, Arc::clone(&p.chip), Arc::clone(&p.costs), p.options.clone(), &STOP, &unseen);
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
-            Err(SimError::Input(errors)) => return Err(errors),
-            Err(other) => return Err(vec![Diagnostic::error("run", other.to_string())]),
-        };
+        let outcome = p.simulate()?;
         let seconds = outcome.simulated.as_secs_f64();
         let stopped = outcome.stopped.clone();
         Ok((report(&args, &p, policy, outcome), seconds, stopped))
@@ -268,6 +269,18 @@ struct Prepared {
     options: Options,
     scheduler: String,
     set: BTreeMap<String, String>,
+}
+
+impl Prepared {
+    /// Simulates, with nobody who watches.
+    fn simulate(&self) -> Result<Outcome, Vec<Diagnostic>> {
+        let unseen = |_: u64, _: u64, _: u64| {};
+        let (chip, costs) = (Arc::clone(&self.chip), Arc::clone(&self.costs));
+        simulate(&self.job, chip, costs, self.options.clone(), &STOP, &unseen).map_err(|error| match error {
+            SimError::Input(errors) => errors,
+            other => vec![Diagnostic::error("run", other.to_string())],
+        })
+    }
 }
 
 fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
@@ -332,18 +345,12 @@ fn settings<'a>(
             chip.push((key, value));
         } else {
             let known: Vec<&str> = params.keys().map(String::as_str).collect();
-            let mut error = Diagnostic::error(
-                "set",
-                format!(
-                    "`{}` has no parameter `{key}`; it has: {}; keys of the chip have a path, as sm.branch_latency",
-                    spec.name,
-                    known.join(", ")
-                ),
+            let message = format!(
+                "`{}` has no parameter `{key}`; it has: {}; keys of the chip have a path, as sm.branch_latency",
+                spec.name,
+                known.join(", ")
             );
-            if let Some(near) = nearest(key, known) {
-                error = error.help(format!("did you mean `{near}`?"));
-            }
-            return Err(vec![error]);
+            return Err(vec![Diagnostic::error("set", message).did_you_mean(key, known)]);
         }
     }
     Ok((params, chip))
@@ -438,11 +445,6 @@ fn instruction_set(name: &str) -> Result<InstructionSet, Diagnostic> {
     })
 }
 
-/// The first 64 bits of the SHA-256 of a report's bytes, in hexadecimal.
-fn digest(report: &str) -> String {
-    Sha256::digest(report).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn execute(args: &RunArgs, p: Prepared) -> u8 {
     on_interrupt();
     let bar = std::io::stderr().is_terminal().then(|| {
@@ -491,7 +493,7 @@ fn execute(args: &RunArgs, p: Prepared) -> u8 {
             return status::BAD_INPUT;
         }
     };
-    host.report_digest = digest(&text);
+    host.report_digest = short(&Sha256::digest(&text));
     if let Some(folder) = &args.out {
         let written = std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::write(folder.join("report.json"), &text))
@@ -562,6 +564,8 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
         result,
         difference,
         stopped,
+        machine: Machine::of(&p.chip),
+        listing: (!outcome.report.lines.is_empty()).then(|| Listing::of(&p.job.ptx, &p.job.folder)),
         device: outcome.report,
     }
 }

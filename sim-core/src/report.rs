@@ -66,6 +66,9 @@ pub struct LineReport {
     /// Line of the source by `.loc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_line: Option<u32>,
+    /// The `.file` it is a line of, by its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_file: Option<u32>,
     /// Issues.
     pub issues: u64,
     /// Issues of control flow injected before it.
@@ -76,6 +79,19 @@ pub struct LineReport {
     pub active_lanes: u64,
     /// Core cycles for which its warps had issued nothing before it.
     pub waited: u64,
+}
+
+/// What an SM did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SmReport {
+    /// Blocks that ended.
+    pub blocks: u64,
+    /// Issues of source instructions by a split.
+    pub warp_instructions: u64,
+    /// Issue slots with an issue.
+    pub issued: u64,
+    /// Issue slots without, by reason; those that did not occur are left out.
+    pub stalls: BTreeMap<&'static str, u64>,
 }
 
 /// Memory by level.
@@ -179,6 +195,8 @@ pub struct DeviceReport {
     pub printfs_lost: u64,
     /// Kernels in order of launch.
     pub kernels: Vec<KernelReport>,
+    /// SMs by number.
+    pub by_sm: Vec<SmReport>,
     /// Lines of the PTX, where they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineReport>,

@@ -227,24 +227,9 @@ impl<'p> Analysis<'p> {
 
     /// True if what the instruction brings differs between the lanes of a warp, whatever it reads.
     fn differs_by_lane(&self, pc: usize, local: bool) -> bool {
-        use SpecialRegister as S;
         let op = &self.program.ops[pc];
         let special =
             |row: &Row| self.program.specials.iter().find(|(r, _)| r == row).map(|(_, which)| *which);
-        let by_lane = |which: S| {
-            matches!(
-                which,
-                S::TidX
-                    | S::TidY
-                    | S::TidZ
-                    | S::LaneId
-                    | S::LanemaskEq
-                    | S::LanemaskLe
-                    | S::LanemaskLt
-                    | S::LanemaskGe
-                    | S::LanemaskGt
-            )
-        };
         let space = match op.extra {
             Extra::Memory(facts) => Some(facts.space),
             _ => None,
@@ -254,7 +239,7 @@ impl<'p> Analysis<'p> {
             // Every thread has its own local memory: what is stored there decides.
             OpClass::Load if space == Some(StateSpace::Local) => local,
             OpClass::Load if space == Some(StateSpace::Generic) => true,
-            _ => op.src.iter().filter_map(special).any(by_lane),
+            _ => op.src.iter().filter_map(special).any(SpecialRegister::differs_by_lane),
         }
     }
 

@@ -126,6 +126,15 @@ impl Diagnostic {
         self
     }
 
+    /// Adds the candidate nearest to a word as the way out, if one is near.
+    #[must_use]
+    pub fn did_you_mean<'a>(self, word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+        match nearest(word, candidates) {
+            Some(near) => self.help(format!("did you mean `{near}`?")),
+            None => self,
+        }
+    }
+
     /// Names the text.
     #[must_use]
     pub fn in_source(mut self, source: &Source) -> Self {

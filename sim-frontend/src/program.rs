@@ -438,6 +438,24 @@ pub enum SpecialRegister {
     Envreg,
 }
 
+impl SpecialRegister {
+    /// The lanes of a warp may have different values.
+    pub fn differs_by_lane(self) -> bool {
+        matches!(
+            self,
+            Self::TidX
+                | Self::TidY
+                | Self::TidZ
+                | Self::LaneId
+                | Self::LanemaskEq
+                | Self::LanemaskLe
+                | Self::LanemaskLt
+                | Self::LanemaskGe
+                | Self::LanemaskGt
+        )
+    }
+}
+
 /// The address of the function at a place of its module.
 pub fn function_address(place: usize) -> u32 {
     // Below what is ever allocated, and no null pointer.

@@ -164,11 +164,8 @@ pub fn with_value(source: &Source, path: &str, value: &str) -> Result<Source, Di
     let parts: Vec<&str> = path.split('.').collect();
     let Some((.., old)) = all.iter().find(|(found, ..)| *found == parts) else {
         let paths: Vec<String> = all.iter().map(|(found, ..)| found.join(".")).collect();
-        let mut error = Diagnostic::error("set", format!("{} has no key `{path}`", source.name));
-        if let Some(near) = nearest(path, paths.iter().map(String::as_str)) {
-            error = error.help(format!("did you mean `{near}`?"));
-        }
-        return Err(error);
+        let error = Diagnostic::error("set", format!("{} has no key `{path}`", source.name));
+        return Err(error.did_you_mean(path, paths.iter().map(String::as_str)));
     };
     if old.start == old.end
         || all.iter().any(|(found, ..)| found.len() > parts.len() && found.starts_with(&parts))

@@ -23,14 +23,14 @@ struct Verdict {
 
 /// Checks; gives the exit status.
 pub fn check(args: &BaselineCheckArgs) -> u8 {
-    let suite = match Suite::load(&args.suite) {
+    let suite = match Suite::load(&args.suite.suite) {
         Ok(suite) => suite,
         Err(errors) => {
             complain(&errors);
             return status::BAD_INPUT;
         }
     };
-    let file = args.file.clone().unwrap_or_else(|| beside(&args.suite));
+    let file = args.suite.file.clone().unwrap_or_else(|| beside(&args.suite.suite));
     let baseline = match Baseline::load(&file) {
         Ok(baseline) => baseline,
         Err(message) => {
@@ -38,7 +38,7 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
             return status::BAD_INPUT;
         }
     };
-    let now = match suite.simulate(jobs(args.jobs)) {
+    let now = match suite.simulate(jobs(args.suite.jobs)) {
         Ok(now) => now,
         Err(errors) => {
             complain(&errors);
@@ -52,7 +52,7 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
             vec!["the baseline has it, the suite has not: record anew if that is meant".to_string()];
         verdicts.push(Verdict { run: gone.run.clone(), reasons, moved: Vec::new() });
     }
-    if args.host {
+    if args.suite.host {
         for verdict in &mut verdicts {
             if let Err(errors) = judge_host(&suite, &baseline, verdict) {
                 complain(&errors);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::suite::{Measured, Suite};
-use crate::cli::{BaselineRecordArgs, complain, status};
+use crate::cli::{SuiteArgs, complain, status};
 use crate::study::jobs;
 
 /// A recorded suite.
@@ -49,7 +49,7 @@ impl Baseline {
 }
 
 /// Simulates the suite and writes the file; gives the exit status.
-pub fn record(args: &BaselineRecordArgs) -> u8 {
+pub fn record(args: &SuiteArgs) -> u8 {
     let measured = Suite::load(&args.suite).and_then(|suite| {
         let runs = suite.simulate(jobs(args.jobs))?;
         let mut host = BTreeMap::new();

@@ -8,23 +8,23 @@ use clap::{Args, Subcommand};
 #[derive(Subcommand)]
 pub enum BaselineCommand {
     /// Simulates a suite and records what it comes to.
-    Record(BaselineRecordArgs),
+    Record(SuiteArgs),
     /// Simulates a suite and says what moved. Exit status 1 if something did that may not.
     Check(BaselineCheckArgs),
     /// Shows a metric over the versions that `check --history` saw.
     History(BaselineHistoryArgs),
 }
 
-/// Options of `baseline record`.
+/// Which suite, and how it is simulated.
 #[derive(Args, Clone, Debug)]
-pub struct BaselineRecordArgs {
+pub struct SuiteArgs {
     /// The suite.
     #[arg(long, value_name = "FILE", default_value = "baselines/ci.yaml")]
     pub suite: PathBuf,
     /// The baseline; the suite's name with .json by default.
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Measures this host's speed too, one run at a time.
+    /// Measures this host's speed too, one run at a time; `check` holds it to the suite's tolerance.
     #[arg(long)]
     pub host: bool,
     /// Simulations at a time; the host's cores by default.
@@ -36,23 +36,14 @@ pub struct BaselineRecordArgs {
 #[derive(Args, Clone, Debug)]
 pub struct BaselineCheckArgs {
     /// The suite.
-    #[arg(long, value_name = "FILE", default_value = "baselines/ci.yaml")]
-    pub suite: PathBuf,
-    /// The baseline; the suite's name with .json by default.
-    #[arg(long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// Checks this host's speed too, within the suite's tolerance.
-    #[arg(long)]
-    pub host: bool,
+    #[command(flatten)]
+    pub suite: SuiteArgs,
     /// Writes a JUnit XML file.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Adds the figures to a SQLite file.
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
-    /// Simulations at a time; the host's cores by default.
-    #[arg(long)]
-    pub jobs: Option<usize>,
 }
 
 /// Options of `baseline history`.

@@ -1,12 +1,32 @@
 //! `warpsim chips`: the chips there are, and what tells two of them apart.
 
+use clap::{Args, Subcommand};
 use serde_json::Value;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::isa;
 use sim_frontend::isa_cost::IsaCosts;
 
-use super::{ChipsDiffArgs, complain, status, table};
+use super::{complain, status, table};
 use crate::configs;
+
+/// Commands of `chips`.
+#[derive(Subcommand)]
+pub enum ChipsCommand {
+    /// Values and costs that differ between two chips.
+    Diff(ChipsDiffArgs),
+}
+
+/// Options of `chips diff`.
+#[derive(Args, Clone, Debug)]
+pub struct ChipsDiffArgs {
+    /// A chip, by name or file.
+    pub a: String,
+    /// Another.
+    pub b: String,
+    /// Prints a JSON list instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Operations whose costs are compared.
 const OPERATIONS: [&str; 41] = [

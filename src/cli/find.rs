@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sim_frontend::diagnostic::{Diagnostic, nearest};
+use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::WorkloadSpec;
 
 use crate::configs::read;
@@ -65,14 +65,8 @@ pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
         else {
             let folders = workload_folders();
             let names: Vec<&str> = folders.iter().filter_map(|f| f.file_name()?.to_str()).collect();
-            let mut error = Diagnostic::error(
-                "workload",
-                format!("there is no workload `{name}`; there are: {}", names.join(", ")),
-            );
-            if let Some(near) = nearest(name, names.iter().copied()) {
-                error = error.help(format!("did you mean `{near}`?"));
-            }
-            return Err(vec![error]);
+            let message = format!("there is no workload `{name}`; there are: {}", names.join(", "));
+            return Err(vec![Diagnostic::error("workload", message).did_you_mean(name, names)]);
         };
         found
     };

@@ -2,7 +2,9 @@
 
 mod program;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
 
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::fairness::{self, Verdict};
@@ -10,7 +12,40 @@ use sim_frontend::load::Module;
 use sim_frontend::program::ControlFlow;
 use sim_memory::programs::{Operation, TEXTS};
 
-use super::{InspectArgs, complain, status, table};
+use super::{complain, status, table};
+
+/// Options of `inspect`.
+#[derive(Args, Clone, Debug)]
+#[group(required = true, multiple = true)]
+pub struct InspectArgs {
+    /// A .ptx file: control-flow graph with dominators and injected instructions, loops, branches that
+    /// may diverge, memory by space, physical registers, occupancy.
+    #[arg(conflicts_with_all = ["memory", "liveness"])]
+    pub file: Option<PathBuf>,
+    /// The kernel; all of the file by default.
+    #[arg(long, requires = "file")]
+    pub entry: Option<String>,
+    /// The chip whose occupancy is told.
+    #[arg(long, default_value = "gtx480")]
+    pub chip: String,
+    /// Threads of a block, for the occupancy; what the kernel says of itself, or 256, by default.
+    #[arg(long, value_name = "THREADS", requires = "file", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub block: Option<u32>,
+    /// Prints the control-flow graphs for Graphviz instead.
+    #[arg(long, requires = "file")]
+    pub graphviz: bool,
+    /// The memory programs of a chip, by name or file: operation, state space, cache operator or
+    /// semantics and scope, and the program each runs.
+    #[arg(long, value_name = "CHIP", conflicts_with = "liveness")]
+    pub memory: Option<String>,
+    /// Prints the text of the program an operation runs, such as ld.global.ca.
+    #[arg(long, value_name = "OPERATION", requires = "memory")]
+    pub operation: Option<String>,
+    /// The loops of a .ptx file: whether each ends whenever each thread alone does, or may be
+    /// affected by unfair scheduling, and what makes it so.
+    #[arg(long, value_name = "FILE")]
+    pub liveness: Option<PathBuf>,
+}
 
 /// Runs the command.
 pub fn inspect(args: &InspectArgs) -> u8 {

@@ -2,11 +2,26 @@
 
 use std::fmt::Write;
 
+use clap::Args;
+
 use serde::Serialize;
-use sim_frontend::diagnostic::{Diagnostic, nearest};
+use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa::{self, Entry, FormListing, Legacy, TABLE, UnitClass};
 
-use super::{IsaArgs, complain, status, table};
+use super::{complain, status, table};
+
+/// Options of `isa`.
+#[derive(Args, Clone, Debug)]
+pub struct IsaArgs {
+    /// An instruction, such as `add`.
+    pub root: Option<String>,
+    /// Prints the rows as JSON.
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Prints the page docs/isa.md.
+    #[arg(long, conflicts_with = "root")]
+    pub markdown: bool,
+}
 
 #[derive(Serialize)]
 struct Row {
@@ -28,10 +43,8 @@ pub fn isa(args: &IsaArgs) -> u8 {
         Some(root) => match rows().find(|entry| entry.name == *root) {
             Some(entry) => vec![entry],
             None => {
-                let mut error = Diagnostic::error("instruction", format!("there is no instruction `{root}`"));
-                error.help =
-                    nearest(root, rows().map(|e| e.name)).map(|near| format!("did you mean `{near}`?"));
-                complain(&[error]);
+                let error = Diagnostic::error("instruction", format!("there is no instruction `{root}`"));
+                complain(&[error.did_you_mean(root, rows().map(|e| e.name))]);
                 return status::BAD_INPUT;
             }
         },

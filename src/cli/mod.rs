@@ -5,6 +5,9 @@ mod chips;
 mod find;
 mod inspect;
 mod isa;
+mod report;
+mod study;
+mod sweep;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -16,10 +19,15 @@ use sim_core::sm::scheduler::SCHEDULERS;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::Termination;
 
-pub use baseline::{
-    BaselineCheckArgs, BaselineCommand, BaselineHistoryArgs, BaselineRecordArgs, CompareArgs,
-};
+use chips::ChipsCommand;
+use inspect::InspectArgs;
+use isa::IsaArgs;
+
+pub use baseline::{BaselineCheckArgs, BaselineCommand, BaselineHistoryArgs, CompareArgs, SuiteArgs};
 pub use find::{Found, find_workload, workload_folders};
+pub use report::ReportArgs;
+pub use study::{LivenessArgs, MicrobenchmarkArgs, PoliciesArgs, RegistersArgs, StudyCommand};
+pub use sweep::{SweepCollectArgs, SweepCommand, SweepPlanArgs, SweepRunArgs};
 
 /// A GPU architecture simulator: real PTX in, a cycle-level answer out.
 #[derive(Parser)]
@@ -58,6 +66,9 @@ enum Command {
     Baseline(BaselineCommand),
     /// Shows what differs between two reports, and where the cycles went.
     Compare(CompareArgs),
+    /// Makes one page of results for a browser: issue slots, roofline, memory, latencies, program,
+    /// plots of sweeps, policies.
+    Report(ReportArgs),
     /// Prints the JSON Schema of a kind of file, for editors.
     Schema {
         /// Which.
@@ -66,219 +77,6 @@ enum Command {
     /// Simulates the points of a sweep file, each once, and makes one table of them.
     #[command(subcommand)]
     Sweep(SweepCommand),
-}
-
-#[derive(Subcommand)]
-enum ChipsCommand {
-    /// Values and costs that differ between two chips.
-    Diff(ChipsDiffArgs),
-}
-
-/// Options of `chips diff`.
-#[derive(Args, Clone, Debug)]
-pub struct ChipsDiffArgs {
-    /// A chip, by name or file.
-    pub a: String,
-    /// Another.
-    pub b: String,
-    /// Prints a JSON list instead of a table.
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Subcommand)]
-enum SweepCommand {
-    /// Shows the points, which of them have results, and how long the others may take.
-    Plan(SweepPlanArgs),
-    /// Simulates what has no result yet. A killed run goes on where it was.
-    Run(SweepRunArgs),
-    /// Writes one table, a row for each point and metric, as CSV and SQLite.
-    Collect(SweepCollectArgs),
-}
-
-/// Options of `sweep plan`.
-#[derive(Args, Clone, Debug)]
-pub struct SweepPlanArgs {
-    /// A sweep file.
-    pub file: PathBuf,
-    /// Folder of results.
-    #[arg(long, value_name = "DIR")]
-    pub results: Option<PathBuf>,
-    /// Lists all points.
-    #[arg(long)]
-    pub all: bool,
-    /// Simulations at a time, for the estimate; the host's cores by default.
-    #[arg(long)]
-    pub jobs: Option<usize>,
-}
-
-/// Options of `sweep run`.
-#[derive(Args, Clone, Debug)]
-pub struct SweepRunArgs {
-    /// A sweep file.
-    pub file: PathBuf,
-    /// Folder of results.
-    #[arg(long, value_name = "DIR")]
-    pub results: PathBuf,
-    /// Simulations at a time; the host's cores by default.
-    #[arg(long)]
-    pub jobs: Option<usize>,
-    /// Simulates part I of N: every N-th point.
-    #[arg(long, value_name = "I/N")]
-    pub shard: Option<String>,
-}
-
-/// Options of `sweep collect`.
-#[derive(Args, Clone, Debug)]
-pub struct SweepCollectArgs {
-    /// A sweep file.
-    pub file: PathBuf,
-    /// Folder of results.
-    #[arg(long, value_name = "DIR")]
-    pub results: PathBuf,
-    /// The CSV file; table.csv in the folder by default.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// The SQLite file; table.sqlite in the folder by default.
-    #[arg(long, value_name = "FILE")]
-    pub sqlite: Option<PathBuf>,
-}
-
-#[derive(Subcommand)]
-enum StudyCommand {
-    /// Runs the microbenchmarks and sets their results beside published measurements. Exit status
-    /// 1 if one that must agree does not.
-    Microbenchmarks(MicrobenchmarkArgs),
-    /// Divergent workloads under the reconvergence policies: cycles, efficiency, instructions, memory
-    /// transactions, fairness. Exits with 1 if a result is wrong.
-    Policies(PoliciesArgs),
-    /// Registers of every kernel of the workloads beside those of NVIDIA's assembler.
-    Registers(RegistersArgs),
-    /// Programs that end under fair schedules only, under the policies: which ends which.
-    Liveness(LivenessArgs),
-}
-
-/// Options of `isa`.
-#[derive(Args, Clone, Debug)]
-pub struct IsaArgs {
-    /// An instruction, such as `add`.
-    pub root: Option<String>,
-    /// Prints the rows as JSON.
-    #[arg(long, conflicts_with = "markdown")]
-    pub json: bool,
-    /// Prints the page docs/isa.md.
-    #[arg(long, conflicts_with = "root")]
-    pub markdown: bool,
-}
-
-/// Options of `study policies`.
-#[derive(Args, Clone, Debug)]
-pub struct PoliciesArgs {
-    /// Workloads; by default the folder `divergence` and other divergent ones.
-    #[arg(long, value_delimiter = ',')]
-    pub workloads: Vec<String>,
-    /// Policies as `run --policy` takes them, one option each; all by default.
-    #[arg(long = "policy")]
-    pub policies: Vec<String>,
-    /// Chip.
-    #[arg(long, default_value = "gtx480")]
-    pub chip: String,
-    /// Variant of the workloads.
-    #[arg(long)]
-    pub variant: Option<String>,
-    /// KEY=VALUE as `run --set` takes it.
-    #[arg(long)]
-    pub set: Vec<String>,
-    /// What is checked: off, safety or full.
-    #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
-    pub check: String,
-    /// Writes the rows to a CSV file.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Simulations at a time; the host's cores by default.
-    #[arg(long)]
-    pub jobs: Option<usize>,
-    /// Prints a JSON list instead of tables.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Options of `study registers`.
-#[derive(Args, Clone, Debug)]
-pub struct RegistersArgs {
-    /// Prints a JSON list instead of a table.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Options of `study liveness`.
-#[derive(Args, Clone, Debug)]
-pub struct LivenessArgs {
-    /// Chip.
-    #[arg(long, default_value = "gtx480")]
-    pub chip: String,
-    /// Variant of the programs.
-    #[arg(long, default_value = "sm_52")]
-    pub variant: String,
-    /// Core cycles after which a program counts as running on.
-    #[arg(long, default_value_t = 4_000_000)]
-    pub max_cycles: u64,
-    /// Simulations at a time; the host's cores by default.
-    #[arg(long)]
-    pub jobs: Option<usize>,
-    /// Prints a JSON list instead of a table.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Options of `study microbenchmarks`.
-#[derive(Args, Clone, Debug)]
-pub struct MicrobenchmarkArgs {
-    /// Only these chips.
-    #[arg(long, value_delimiter = ',')]
-    pub chip: Vec<String>,
-    /// Only the rows that must agree.
-    #[arg(long)]
-    pub gated: bool,
-    /// Simulations at a time; the host's cores by default.
-    #[arg(long)]
-    pub jobs: Option<usize>,
-    /// Prints a JSON list instead of a table.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Options of `inspect`.
-#[derive(Args, Clone, Debug)]
-#[group(required = true, multiple = true)]
-pub struct InspectArgs {
-    /// A .ptx file: control-flow graph with dominators and injected instructions, loops, branches that
-    /// may diverge, memory by space, physical registers, occupancy.
-    #[arg(conflicts_with_all = ["memory", "liveness"])]
-    pub file: Option<PathBuf>,
-    /// The kernel; all of the file by default.
-    #[arg(long, requires = "file")]
-    pub entry: Option<String>,
-    /// The chip whose occupancy is told.
-    #[arg(long, default_value = "gtx480")]
-    pub chip: String,
-    /// Threads of a block, for the occupancy; what the kernel says of itself, or 256, by default.
-    #[arg(long, value_name = "THREADS", requires = "file", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub block: Option<u32>,
-    /// Prints the control-flow graphs for Graphviz instead.
-    #[arg(long, requires = "file")]
-    pub graphviz: bool,
-    /// The memory programs of a chip, by name or file: operation, state space, cache operator or
-    /// semantics and scope, and the program each runs.
-    #[arg(long, value_name = "CHIP", conflicts_with = "liveness")]
-    pub memory: Option<String>,
-    /// Prints the text of the program an operation runs, such as ld.global.ca.
-    #[arg(long, value_name = "OPERATION", requires = "memory")]
-    pub operation: Option<String>,
-    /// The loops of a .ptx file: whether each ends whenever each thread alone does, or may be
-    /// affected by unfair scheduling, and what makes it so.
-    #[arg(long, value_name = "FILE")]
-    pub liveness: Option<PathBuf>,
 }
 
 /// Options of `run`.
@@ -405,6 +203,7 @@ pub fn main() -> ExitCode {
         Command::Baseline(BaselineCommand::Check(args)) => crate::baseline::check(&args),
         Command::Baseline(BaselineCommand::History(args)) => crate::baseline::history(&args),
         Command::Compare(args) => crate::compare::compare(&args),
+        Command::Report(args) => crate::report::report(&args),
         Command::Schema { kind } => {
             print!("{}", crate::schema::text(kind));
             status::DONE

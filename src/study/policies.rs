@@ -7,6 +7,7 @@ use sim_frontend::workload::Termination;
 
 use super::{in_parallel, jobs};
 use crate::cli::{PoliciesArgs, complain, find_workload, run_args, status, table, workload_folders};
+use crate::report::{self, Results, Study};
 use crate::run::measure;
 
 /// What others are compared with.
@@ -81,6 +82,15 @@ pub fn run(args: &PoliciesArgs) -> u8 {
     {
         eprintln!("error: {} cannot be written: {error}", file.display());
         return status::BAD_INPUT;
+    }
+    if let Some(file) = &args.report {
+        let mut results = Results::default();
+        let rows = serde_json::to_value(&rows).unwrap_or_default();
+        results.add_study(Study { name: args.chip.clone(), rows });
+        if let Err(message) = report::write(file, None, results) {
+            eprintln!("error: {message}");
+            return status::BAD_INPUT;
+        }
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows).unwrap_or_default());

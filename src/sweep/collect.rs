@@ -8,15 +8,45 @@ use rusqlite::{Connection, params_from_iter};
 use super::points::{load, result};
 use super::spec::Point;
 use super::store::{Store, Stored};
+use super::table::read_table;
 use crate::cli::{SweepCollectArgs, complain, status};
 use crate::metrics::METRICS;
+use crate::report::{self, Results};
 use crate::study::{in_parallel, jobs};
 
 /// Columns besides the axes, in front of and behind them.
-const BEFORE: [&str; 1] = ["point"];
-const AFTER: [&str; 7] = ["result", "message", "metric", "value", "unit", "config", "version"];
+pub(super) const BEFORE: [&str; 1] = ["point"];
+pub(super) const AFTER: [&str; 7] = ["result", "message", "metric", "value", "unit", "config", "version"];
 /// Columns that hold no numbers.
 const TEXTS: [&str; 7] = ["point", "result", "message", "metric", "unit", "config", "version"];
+
+/// Collects what a sweep has, and makes a page of it; gives the exit status.
+pub(super) fn page(file: &Path, results: &Path, page: &Path) -> u8 {
+    let csv = results.join("table.csv");
+    let args = SweepCollectArgs {
+        file: file.to_path_buf(),
+        results: results.to_path_buf(),
+        csv: Some(csv.clone()),
+        sqlite: None,
+    };
+    match collect(&args) {
+        status::DONE => {}
+        other => return other,
+    }
+    let name = file.file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into_owned());
+    let written = read_table(&name, &csv).and_then(|sweep| {
+        let mut all = Results::default();
+        all.add_sweep(sweep);
+        report::write(page, None, all)
+    });
+    match written {
+        Ok(()) => status::DONE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            status::BAD_INPUT
+        }
+    }
+}
 
 /// Writes the tables; gives the exit status.
 pub fn collect(args: &SweepCollectArgs) -> u8 {

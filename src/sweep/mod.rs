@@ -5,8 +5,10 @@ mod plan;
 mod points;
 mod spec;
 mod store;
+mod table;
 
 pub use collect::collect;
 pub use plan::plan;
 pub use points::run;
 pub use spec::SweepSpec;
+pub use table::read_table;

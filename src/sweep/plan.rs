@@ -49,9 +49,9 @@ pub fn plan(args: &SweepPlanArgs) -> u8 {
             }
             Candidate::Ready { id, .. } => {
                 let stored = store.as_ref().and_then(|store| store.get(id));
-                if let Some(first) = ids.insert(id.clone(), i + 1) {
+                let first = *ids.entry(id.clone()).or_insert(i + 1);
+                if first <= i {
                     same += 1;
-                    ids.insert(id.clone(), first);
                     format!("as point {first}")
                 } else if let Some(stored) = stored {
                     done += 1;

@@ -13,7 +13,7 @@ use super::spec::{Point, SweepSpec};
 use super::store::{Store, Stored};
 use crate::cli::{SweepRunArgs, complain, status};
 use crate::configs;
-use crate::run::{Simulation, interrupted, on_interrupt, simulator};
+use crate::run::{Simulation, hash, interrupted, on_interrupt, simulator};
 use crate::study::{in_parallel, jobs};
 
 /// Reads a sweep and lists its points.
@@ -169,6 +169,12 @@ pub fn run(args: &SweepRunArgs) -> u8 {
         counts.bad.len(),
         counts.broken.len()
     );
+    if let Some(page) = args.report.as_deref().filter(|_| !interrupted()) {
+        let code = super::collect::page(&args.file, &args.results, page);
+        if code != status::DONE {
+            return code;
+        }
+    }
     match (interrupted(), counts.broken.is_empty()) {
         (true, _) => status::INTERRUPTED,
         (false, true) => status::DONE,
@@ -192,20 +198,16 @@ fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<
     if interrupted() {
         return Ok((Done::Interrupted, None));
     }
-    let refused = |words: Vec<String>, errors: &[Diagnostic]| {
-        // It has no configuration that could be named; its words name it.
-        let id = crate::run::hash(&[words.join("\0").as_bytes(), simulator().as_bytes()]);
-        Stored {
-            schema: 1,
-            id,
-            config: String::new(),
-            version: crate::VERSION.into(),
-            run: words,
-            result: "refused".into(),
-            message: errors.first().map_or(String::new(), |e| e.message.clone()),
-            seconds: 0.0,
-            report: None,
-        }
+    let refused = |words: Vec<String>, errors: &[Diagnostic]| Stored {
+        schema: 1,
+        id: refused_id(&words),
+        config: String::new(),
+        version: crate::VERSION.into(),
+        run: words,
+        result: "refused".into(),
+        message: errors.first().map_or(String::new(), |e| e.message.clone()),
+        seconds: 0.0,
+        report: None,
     };
     let simulation = match Simulation::new(&words) {
         Ok(simulation) => simulation,
@@ -254,10 +256,14 @@ fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<
 pub fn result(store: &Store, words: Vec<String>) -> Option<Stored> {
     match Candidate::of(words) {
         Candidate::Ready { id, .. } => store.get(&id),
-        Candidate::Refused { words, .. } => {
-            store.get(&crate::run::hash(&[words.join("\0").as_bytes(), simulator().as_bytes()]))
-        }
+        Candidate::Refused { words, .. } => store.get(&refused_id(&words)),
     }
+}
+
+/// The identity of a point that is refused: it has no configuration that could be named, so its words
+/// name it.
+fn refused_id(words: &[String]) -> String {
+    hash(&[words.join("\0").as_bytes(), simulator().as_bytes()])
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use sim_memory::latency::{Kind, Level};
 use super::Context;
 use crate::engine::Engine;
 use crate::reconvergence::Reconvergence;
-use crate::report::KernelReport;
-use crate::report::LineReport;
+use crate::report::{KernelReport, LineReport, SmReport};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::stats::{KernelCounts, SmStats};
@@ -22,17 +21,27 @@ impl Context {
         let cycles = if complete { last } else { engine.now() };
         let mut total = SmStats::default();
         let mut memory = std::mem::take(&mut self.report.memory);
-        for sm in engine.sms() {
+        let mut by_sm = std::mem::take(&mut self.report.by_sm);
+        by_sm.resize_with(self.chip.limits.num_processors as usize, SmReport::default);
+        for (sm, own) in engine.sms().zip(&mut by_sm) {
             sm.account_until(cycles);
             total.issued += sm.stats.issued;
             total.paired += sm.stats.paired;
-            for (sum, stall) in total.stalls.iter_mut().zip(sm.stats.stalls) {
-                *sum += stall;
-            }
             // Slots after the last block's end belong to no kernel.
             let slots = cycles * u64::from(self.report.schedulers);
             let beyond = sm.slots().saturating_sub(slots);
-            total.stalls[0] -= beyond.min(total.stalls[0]);
+            let mut stalls = sm.stats.stalls;
+            stalls[0] -= beyond.min(stalls[0]);
+            for (sum, stall) in total.stalls.iter_mut().zip(stalls) {
+                *sum += stall;
+            }
+            own.blocks += sm.stats.blocks;
+            own.issued += sm.stats.issued;
+            own.warp_instructions +=
+                sm.stats.kernels.iter().map(|counts| counts.warp_instructions).sum::<u64>();
+            for (name, stall) in stall_table(&stalls).filter(|(_, stall)| *stall > 0) {
+                *own.stalls.entry(name).or_default() += stall;
+            }
             total.spilled_bytes += sm.stats.spilled_bytes;
             total.most_entries = total.most_entries.max(sm.stats.most_entries);
             total.blocks += sm.stats.blocks;
@@ -93,6 +102,7 @@ impl Context {
             }
         }
         let r = &mut self.report;
+        r.by_sm = by_sm;
         r.cycles += cycles;
         r.issued += total.issued;
         r.paired += total.paired;
@@ -138,6 +148,7 @@ impl Context {
                     line,
                     text: program.text(pc),
                     source_line: program.info[pc as usize].loc.map(|(_, line)| line),
+                    source_file: program.info[pc as usize].loc.map(|(file, _)| file),
                     issues: sum.issues,
                     injected,
                     executing_lanes: sum.executing,

@@ -210,7 +210,10 @@ pub(super) fn program(
 ) -> Result<Arc<Program>, Vec<Diagnostic>> {
     let Request { source, papers, entry, flow, stack_bytes, .. } = *request;
     let shared = shared::layout(parts, entry);
-    let Some(part) = parts.functions.get(entry).and_then(Option::as_ref) else { return Err(Vec::new()) };
+    let Some(part) = parts.functions.get(entry).and_then(Option::as_ref) else {
+        let message = "the entry was not translated".to_string();
+        return Err(vec![Diagnostic::error("entry", message).in_source(source)]);
+    };
     let calls = part.calls;
     let mut saved = 0;
     let (functions, recursive, saves) = loop {

@@ -209,6 +209,16 @@ impl Func {
     }
 }
 
+impl Terminator {
+    /// The instruction that ends the block, if one is written.
+    pub fn inst_mut(&mut self) -> Option<&mut Inst> {
+        match self {
+            Self::Jump(inst, _) => inst.as_deref_mut(),
+            Self::Branch(inst, ..) | Self::Indirect(inst, _) | Self::End(inst) => Some(inst),
+        }
+    }
+}
+
 impl Block {
     /// Successors.
     pub fn successors(&self) -> Vec<BlockId> {
@@ -232,41 +242,12 @@ impl Block {
 
     /// All instructions in order.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Inst> {
-        let last = match &mut self.end {
-            Terminator::Jump(inst, _) => inst.as_deref_mut(),
-            Terminator::Branch(inst, ..) | Terminator::Indirect(inst, _) | Terminator::End(inst) => {
-                Some(&mut **inst)
-            }
-        };
-        self.insts.iter_mut().chain(last)
+        self.insts.iter_mut().chain(self.end.inst_mut())
     }
 
     /// All instructions in order.
     pub fn all(&self) -> impl Iterator<Item = &Inst> {
         self.insts.iter().chain(self.last())
-    }
-}
-
-/// Registers of an instruction: at most its operands.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Regs {
-    list: [Reg; 20],
-    used: usize,
-}
-
-impl Regs {
-    fn add(&mut self, reg: Reg) {
-        self.list[self.used] = reg;
-        self.used += 1;
-    }
-}
-
-impl IntoIterator for Regs {
-    type Item = Reg;
-    type IntoIter = std::iter::Take<std::array::IntoIter<Reg, 20>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.list.into_iter().take(self.used)
     }
 }
 
@@ -299,15 +280,8 @@ impl Inst {
         }
     }
 
-    /// Registers it reads: rows, predicates, guard; a guarded write reads its destination too,
-    /// since lanes whose guard is false keep the old value.
-    pub fn reads(&self) -> Regs {
-        let mut out = Regs::default();
-        self.for_reads(|reg| out.add(reg));
-        out
-    }
-
-    /// [`reads`](Self::reads), each for itself.
+    /// Registers it reads, each for itself: rows, predicates, guard; a guarded write reads its
+    /// destination too, since lanes whose guard is false keep the old value.
     #[inline]
     pub fn for_reads(&self, mut each: impl FnMut(Reg)) {
         if self.guard != PredOperand::Const(true) {
@@ -325,14 +299,7 @@ impl Inst {
         }
     }
 
-    /// Registers it writes.
-    pub fn writes(&self) -> Regs {
-        let mut out = Regs::default();
-        self.for_writes(|reg| out.add(reg));
-        out
-    }
-
-    /// [`writes`](Self::writes), each for itself.
+    /// Registers it writes, each for itself.
     #[inline]
     pub fn for_writes(&self, mut each: impl FnMut(Reg)) {
         for operand in &self.dst {

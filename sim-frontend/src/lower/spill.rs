@@ -3,7 +3,7 @@
 
 use sim_memory::vocabulary::ScalarType;
 
-use super::ir::{Func, Inst, Operand, PredOperand, Reg, Terminator, Width};
+use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::linear_scan::assign;
 use super::liveness::{live_out, step_back};
 use super::tf3_stack::frame_access;
@@ -69,7 +69,8 @@ pub fn spill(func: &Func, rows: u16, first_row: u16, offset: u32) -> Option<(Fun
 fn choose(func: &Func, fixed: &[bool], excess: u32) -> Vec<Reg> {
     let mut uses = vec![0u32; func.regs.len()];
     for inst in func.blocks.iter().flat_map(|block| block.all()) {
-        inst.reads().into_iter().chain(inst.writes()).for_each(|reg| uses[reg as usize] += 1);
+        inst.for_reads(|reg| uses[reg as usize] += 1);
+        inst.for_writes(|reg| uses[reg as usize] += 1);
     }
     let mut most: (u32, Vec<Reg>) = (0, Vec::new());
     for (block, out) in func.blocks.iter().zip(live_out(func)) {
@@ -125,13 +126,7 @@ fn keep_in_frame(func: &mut Func, reg: Reg, at: u32, ty: ScalarType) {
             out.push(inst);
             out.extend(store);
         }
-        let last = match &mut block.end {
-            Terminator::Jump(inst, _) => inst.as_deref_mut(),
-            Terminator::Branch(inst, ..) | Terminator::Indirect(inst, _) | Terminator::End(inst) => {
-                Some(&mut **inst)
-            }
-        };
-        if let Some(last) = last
+        if let Some(last) = block.end.inst_mut()
             && last.src.iter().any(is)
         {
             let own = fresh();

@@ -15,6 +15,8 @@ pub struct Module<'a> {
     pub address_size: Option<u32>,
     /// The papers' dialect.
     pub papers: bool,
+    /// `.file` numbers and names.
+    pub files: Vec<(u32, &'a str)>,
     /// Module-scope variables.
     pub variables: Vec<Variable<'a>>,
     /// Functions and entries.

@@ -261,6 +261,12 @@ impl<'a> Parser<'a> {
             }
             "file" | "loc" => {
                 let line = self.source.line(start.start);
+                if let Some(Kind::Int(number)) = self.tokens.get(self.at + 1).map(|token| token.kind)
+                    && let Some(name) = self.tokens.get(self.at + 2).filter(|token| token.kind == Kind::Text)
+                {
+                    let name = self.text[name.span.start as usize..name.span.end as usize].trim_matches('"');
+                    module.files.push((number as u32, name));
+                }
                 while self.kind().is_some() && self.source.line(self.span().start) == line {
                     self.at += 1;
                 }

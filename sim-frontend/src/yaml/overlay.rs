@@ -88,7 +88,7 @@ fn with(base: &Source, path: &[&str], value: &str) -> Result<String, String> {
         let line = if base.text.ends_with('\n') { "" } else { "\n" };
         return Ok(format!("{}{line}{first}: {inner}\n", base.text));
     }
-    let Some((_, key, old)) = all.iter().find(|(p, ..)| p == outer) else {
+    let Some((.., old)) = all.iter().find(|(p, ..)| p == outer) else {
         return Err("there is no key".into());
     };
     let text = &base.text[old.start as usize..old.end as usize];
@@ -105,7 +105,6 @@ fn with(base: &Source, path: &[&str], value: &str) -> Result<String, String> {
     let deep = all.iter().find(|(p, ..)| p.len() == outer.len() + 1 && p.starts_with(outer));
     let indent = deep.map_or(0, |(_, key, _)| base.position(key.start).1 - 1) as usize;
     let end = end_of(base, &all, outer);
-    let _ = key;
     Ok(format!("{}{:indent$}{first}: {inner}\n{}", &base.text[..end], "", &base.text[end..]))
 }
 

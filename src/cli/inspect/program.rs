@@ -14,8 +14,9 @@ use sim_frontend::lower::cfg::{Graph, dominators, natural_loops, reverse};
 use sim_frontend::program::{ControlFlow, Extra, OpClass, Pc, Pred, Program, Row};
 use sim_frontend::program_flow::{ends_block, successors};
 
+use super::InspectArgs;
 use super::STACK_BYTES;
-use crate::cli::{InspectArgs, complain, status, table};
+use crate::cli::{complain, status, table};
 
 /// Runs the command for a file.
 pub fn program(file: &Path, args: &InspectArgs) -> u8 {

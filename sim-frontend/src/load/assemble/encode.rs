@@ -358,12 +358,13 @@ impl Encoder<'_> {
 
     /// Scoreboard slots: written ones first; a written pair has both rows, a read one its first.
     fn slots(&self, f: usize, op: &mut Op, inst: Option<&Inst>, item: &Item) {
-        let (mut slots, mut used) = ([0u16; MAX_SLOTS], 0);
-        let mut add = |slot: u16| {
-            debug_assert!(used < MAX_SLOTS || slots.contains(&slot));
-            if used < MAX_SLOTS && !slots[..used].contains(&slot) {
-                slots[used] = slot;
-                used += 1;
+        op.slots_used = 0;
+        let add = |op: &mut Op, slot: u16| {
+            let used = usize::from(op.slots_used);
+            debug_assert!(used < MAX_SLOTS || op.slots.contains(&slot));
+            if used < MAX_SLOTS && !op.slots[..used].contains(&slot) {
+                op.slots[used] = slot;
+                op.slots_used += 1;
             }
         };
         let pred_slot = |p: PredOperand| match p {
@@ -375,38 +376,28 @@ impl Encoder<'_> {
                 if let Operand::Reg(reg) = operand
                     && let Some((place, width)) = self.place(f, *reg)
                 {
-                    add(place);
+                    add(op, place);
                     if width == Width::Pair {
-                        add(place + 1);
+                        add(op, place + 1);
                     }
                 }
             }
-            inst.pdst.iter().filter_map(|p| pred_slot(*p)).for_each(&mut add);
+            inst.pdst.iter().filter_map(|p| pred_slot(*p)).for_each(|slot| add(op, slot));
         }
-        let written = used;
-        let mut add = |slot: u16| {
-            debug_assert!(used < MAX_SLOTS || slots.contains(&slot));
-            if used < MAX_SLOTS && !slots[..used].contains(&slot) {
-                slots[used] = slot;
-                used += 1;
-            }
-        };
+        op.slots_written = op.slots_used;
         if let Some(inst) = inst {
             for operand in &inst.src {
                 if let Operand::Reg(reg) = operand
                     && let Some((place, _)) = self.place(f, *reg)
                 {
-                    add(place);
+                    add(op, place);
                 }
             }
-            inst.psrc.iter().filter_map(|p| pred_slot(*p)).for_each(&mut add);
+            inst.psrc.iter().filter_map(|p| pred_slot(*p)).for_each(|slot| add(op, slot));
         }
         if let Some(slot) = pred_slot(item.guard) {
-            add(slot);
+            add(op, slot);
         }
-        op.slots = slots;
-        op.slots_used = used as u8;
-        op.slots_written = written as u8;
     }
 }
 

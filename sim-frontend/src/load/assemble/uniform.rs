@@ -1,7 +1,7 @@
 //! Branches that need no injected control flow, since all threads of a warp go the same way.
 
 use crate::lower::ir::{Func, Inst, Operand, PredOperand, Terminator};
-use crate::program::{OpClass, SpecialRegister};
+use crate::program::OpClass;
 
 /// The instructions that write a register.
 #[derive(Clone, Copy)]
@@ -33,18 +33,7 @@ pub(super) fn uniform_branches(func: &Func) -> Vec<bool> {
     let mut uniform = vec![false; n];
     let operand = |o: &Operand, uniform: &[bool]| match o {
         Operand::None | Operand::Const { .. } | Operand::Link { .. } | Operand::Function(..) => true,
-        Operand::Special(s) => !matches!(
-            s,
-            SpecialRegister::TidX
-                | SpecialRegister::TidY
-                | SpecialRegister::TidZ
-                | SpecialRegister::LaneId
-                | SpecialRegister::LanemaskEq
-                | SpecialRegister::LanemaskGe
-                | SpecialRegister::LanemaskGt
-                | SpecialRegister::LanemaskLe
-                | SpecialRegister::LanemaskLt
-        ),
+        Operand::Special(special) => !special.differs_by_lane(),
         Operand::Reg(reg) => uniform[*reg as usize],
     };
     let pred = |p: &PredOperand, uniform: &[bool]| match p {

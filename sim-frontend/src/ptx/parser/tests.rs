@@ -57,6 +57,7 @@ fn declarations_of_every_kind() {
     let module = parse(&source, false).unwrap_or_else(|e| panic!("{}", e[0].render()));
     assert_eq!(module.version, Some((7, 8)));
     assert_eq!(module.target, ["sm_20", "debug"]);
+    assert_eq!(module.files, [(1, "x.cu")]);
     let g = &module.variables[0];
     assert_eq!((g.bytes(), g.alignment(), g.storage), (Some(24), 4, Storage::Space(StateSpace::Global)));
     assert_eq!(module.variables[2].bytes(), Some(0));

@@ -1,0 +1,20 @@
+//! Options of `report`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Options of `report`.
+#[derive(Args, Clone, Debug)]
+pub struct ReportArgs {
+    /// Results: a report.json of `run` or its folder, a table of `sweep collect` or its folder, a list
+    /// of `study policies --json`.
+    #[arg(required = true, value_name = "RESULT")]
+    pub results: Vec<PathBuf>,
+    /// The page.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub output: PathBuf,
+    /// Its title.
+    #[arg(long)]
+    pub title: Option<String>,
+}

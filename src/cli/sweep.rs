@@ -1,0 +1,67 @@
+//! Options of `sweep`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Commands of `sweep`.
+#[derive(Subcommand)]
+pub enum SweepCommand {
+    /// Shows the points, which of them have results, and how long the others may take.
+    Plan(SweepPlanArgs),
+    /// Simulates what has no result yet. A killed run goes on where it was.
+    Run(SweepRunArgs),
+    /// Writes one table, a row for each point and metric, as CSV and SQLite.
+    Collect(SweepCollectArgs),
+}
+
+/// Options of `sweep plan`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepPlanArgs {
+    /// A sweep file.
+    pub file: PathBuf,
+    /// Folder of results.
+    #[arg(long, value_name = "DIR")]
+    pub results: Option<PathBuf>,
+    /// Lists all points.
+    #[arg(long)]
+    pub all: bool,
+    /// Simulations at a time, for the estimate; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+}
+
+/// Options of `sweep run`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepRunArgs {
+    /// A sweep file.
+    pub file: PathBuf,
+    /// Folder of results.
+    #[arg(long, value_name = "DIR")]
+    pub results: PathBuf,
+    /// Simulations at a time; the host's cores by default.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Simulates part I of N: every N-th point.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<String>,
+    /// Collects the results afterwards and writes a page for a browser.
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    pub report: Option<PathBuf>,
+}
+
+/// Options of `sweep collect`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepCollectArgs {
+    /// A sweep file.
+    pub file: PathBuf,
+    /// Folder of results.
+    #[arg(long, value_name = "DIR")]
+    pub results: PathBuf,
+    /// The CSV file; table.csv in the folder by default.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// The SQLite file; table.sqlite in the folder by default.
+    #[arg(long, value_name = "FILE")]
+    pub sqlite: Option<PathBuf>,
+}

@@ -1,0 +1,44 @@
+//! `warpsim report`: results as one page for a browser, which loads nothing from anywhere.
+
+mod input;
+mod page;
+
+use std::path::Path;
+
+use crate::cli::{ReportArgs, status};
+
+pub use input::{Results, Study, Sweep, SweepPoint};
+
+/// Writes the page; gives the exit status.
+pub fn report(args: &ReportArgs) -> u8 {
+    let mut results = Results::default();
+    let mut bad = false;
+    for path in &args.results {
+        if let Err(message) = results.add(path) {
+            eprintln!("error: {message}");
+            bad = true;
+        }
+    }
+    if bad {
+        return status::BAD_INPUT;
+    }
+    match write(&args.output, args.title.as_deref(), results) {
+        Ok(()) => status::DONE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            status::BAD_INPUT
+        }
+    }
+}
+
+/// Writes a page of results, and says so.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(path: &Path, title: Option<&str>, results: Results) -> Result<(), String> {
+    let title = title.map_or_else(|| results.title(), str::to_string);
+    let page = page::render(&title, results).map_err(|error| format!("the page cannot be made: {error}"))?;
+    std::fs::write(path, page).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
