@@ -39,6 +39,6 @@ pub fn write(path: &Path, title: Option<&str>, results: Results) -> Result<(), S
     let title = title.map_or_else(|| results.title(), str::to_string);
     let page = page::render(&title, results).map_err(|error| format!("the page cannot be made: {error}"))?;
     std::fs::write(path, page).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
-    println!("wrote {}", path.display());
+    eprintln!("wrote {}", path.display());
     Ok(())
 }

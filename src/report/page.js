@@ -130,15 +130,20 @@
     scale.range = [10 ** low, 10 ** high];
     return scale;
   }
+  /** A number beside an axis: thousands and millions by their letters. */
+  function tick(value) {
+    const [letter, one] = [['G', 1e9], ['M', 1e6], ['k', 1e3]].find(([, one]) => Math.abs(value) >= 10 * one || (one > 1e3 && Math.abs(value) >= one)) || ['', 1];
+    return letter ? `${+(value / one).toPrecision(4)}${THIN}${letter}` : show(value);
+  }
   /** Axes around a plot; x may be a list of words. */
   function axes(width, height, x, y, names, words) {
     const left = 62, bottom = height - 42;
     const out = [];
-    for (const tick of y.ticks) {
-      out.push(svg('line', { class: 'grid', x1: left, x2: width - 8, y1: y(tick), y2: y(tick) }),
-        svg('text', { class: 'dim', x: left - 6, y: y(tick) + 4, 'text-anchor': 'end' }, show(tick)));
+    for (const v of y.ticks) {
+      out.push(svg('line', { class: 'grid', x1: left, x2: width - 8, y1: y(v), y2: y(v) }),
+        svg('text', { class: 'dim', x: left - 6, y: y(v) + 4, 'text-anchor': 'end' }, tick(v)));
     }
-    const labels = words || x.ticks.map((tick) => [x(tick), show(tick)]);
+    const labels = words || x.ticks.map((v) => [x(v), tick(v)]);
     const room = (width - left - 8) / Math.max(1, labels.length);
     const longest = Math.max(...labels.map(([, text]) => text.length)) * 7;
     // Words that do not fit beside each other lean.
