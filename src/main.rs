@@ -16,6 +16,7 @@ mod simulate;
 mod study;
 mod summary;
 mod sweep;
+mod trace;
 
 use std::process::ExitCode;
 

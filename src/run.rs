@@ -13,8 +13,9 @@ use sim_core::error::{Fault, SimError};
 use sim_core::lanes::InstructionSet;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
-use sim_core::report::DeviceReport;
+use sim_core::report::{DeviceReport, KernelReport};
 use sim_core::sm::scheduler::WarpScheduler;
+use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa_cost::IsaCosts;
@@ -105,7 +106,27 @@ pub enum Stopped {
 /// Runs; gives the exit status.
 pub fn run(args: &RunArgs) -> u8 {
     match prepare(args) {
-        Ok(prepared) => execute(args, prepared),
+        Ok(prepared) => execute(args, prepared, |_| status::DONE),
+        Err(errors) => {
+            complain(&errors);
+            status::BAD_INPUT
+        }
+    }
+}
+
+/// Runs, and hands what `options` asks to be recorded to `write`; gives the exit status.
+pub fn trace(
+    args: &RunArgs,
+    options: impl FnOnce(u32) -> Result<TimelineOptions, String>,
+    write: impl FnOnce(&[Timeline], &[KernelReport]) -> u8,
+) -> u8 {
+    let prepared = prepare(args).and_then(|mut prepared| {
+        let asked = options(prepared.chip.limits.num_processors);
+        prepared.options.timeline = Some(asked.map_err(|e| vec![Diagnostic::error("usage", e)])?);
+        Ok(prepared)
+    });
+    match prepared {
+        Ok(prepared) => execute(args, prepared, |outcome| write(&outcome.timelines, &outcome.report.kernels)),
         Err(errors) => {
             complain(&errors);
             status::BAD_INPUT
@@ -307,6 +328,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         instruction_set: args.instruction_set.as_deref().map(instruction_set).transpose().map_err(one)?,
         epoch: args.epoch,
         profile: args.profile,
+        timeline: None,
         delay: None,
     };
     let variant = spec
@@ -445,7 +467,9 @@ fn instruction_set(name: &str) -> Result<InstructionSet, Diagnostic> {
     })
 }
 
-fn execute(args: &RunArgs, p: Prepared) -> u8 {
+/// Runs, shows and writes what came of it, and gives the outcome to `also`, whose exit status counts where
+/// it is not [`status::DONE`].
+fn execute(args: &RunArgs, p: Prepared, also: impl FnOnce(&Outcome) -> u8) -> u8 {
     on_interrupt();
     let bar = std::io::stderr().is_terminal().then(|| {
         let style =
@@ -485,6 +509,7 @@ fn execute(args: &RunArgs, p: Prepared) -> u8 {
         eprintln!("error: {error}");
     }
     let dumps = dump(args, &outcome);
+    let also = also(&outcome);
     let report = report(args, &p, policy, outcome);
     let text = match serde_json::to_string_pretty(&report) {
         Ok(text) => text + "\n",
@@ -515,7 +540,7 @@ fn execute(args: &RunArgs, p: Prepared) -> u8 {
         eprintln!("error: {error}");
         return status::BAD_INPUT;
     }
-    code
+    if also == status::DONE { code } else { also }
 }
 
 fn exit_status(outcome: &Outcome) -> u8 {

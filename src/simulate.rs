@@ -10,6 +10,7 @@ use sim_core::context::{Context, Launch};
 use sim_core::device::{Device, Options, Progress};
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
+use sim_core::sm::timeline::Timeline;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source, Span};
 use sim_frontend::isa_cost::IsaCosts;
@@ -84,6 +85,8 @@ pub struct Outcome {
     pub simulated: Duration,
     /// Lane code.
     pub instruction_set: &'static str,
+    /// What was recorded event by event.
+    pub timelines: Vec<Timeline>,
 }
 
 fn wrong(message: impl Into<String>) -> SimError {
@@ -167,6 +170,7 @@ pub fn simulate(
     }
     let simulated = runner.simulated;
     let report = context.report();
+    let timelines = context.timelines();
     let newer_isa = context.used_newer_isa();
     let instruction_set = context.instruction_set().name();
     // The references make the first contents again, in the place of the device's.
@@ -184,6 +188,7 @@ pub fn simulate(
         newer_isa,
         simulated,
         instruction_set,
+        timelines,
     })
 }
 

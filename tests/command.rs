@@ -240,6 +240,9 @@ fn profiles_count_every_issue_at_its_line() {
     for threads in ["1", "3"] {
         let mut profiled = report(&["--profile", "--threads", threads]);
         let lines = profiled.as_object_mut().and_then(|report| report.remove("lines")).expect("lines");
+        let listing =
+            profiled.as_object_mut().and_then(|report| report.remove("listing")).expect("a listing");
+        assert_eq!(listing["ptx"]["file"], "nqueens.sm_20.ptx");
         assert_eq!(profiled, plain);
         let lines = lines.as_array().expect("a list");
         let sum = |name: &str| lines.iter().map(|line| line[name].as_u64().expect(name)).sum::<u64>();

@@ -58,6 +58,7 @@ pub fn time(
         instruction_set: set,
         epoch: None,
         profile: false,
+        timeline: None,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

@@ -30,6 +30,7 @@ use crate::error::SimError;
 use crate::grid::{Code, Kernel};
 use crate::lanes::InstructionSet;
 use crate::report::{DeviceReport, KernelReport};
+use crate::sm::timeline::Timeline;
 
 /// A module as loaded.
 #[derive(Debug)]
@@ -91,6 +92,7 @@ pub struct Context {
     report: DeviceReport,
     /// Counts by operation, where they are asked for.
     profile: crate::sm::profile::Programs,
+    timelines: Vec<Timeline>,
     used_newer_isa: bool,
     outputs: Vec<ContextOutput>,
 }
@@ -134,6 +136,7 @@ impl Context {
             kernels: Vec::new(),
             next_grid: 0,
             profile: Vec::new(),
+            timelines: Vec::new(),
             report: DeviceReport {
                 sms: chip.limits.num_processors,
                 schedulers: chip.sm.schedulers,
@@ -265,6 +268,11 @@ impl Context {
     /// Bytes of device memory that exist on the host.
     pub fn touched_bytes(&self) -> u64 {
         self.memory.touched_bytes()
+    }
+
+    /// What was recorded since the last call: SM by SM, synchronisation by synchronisation.
+    pub fn timelines(&mut self) -> Vec<Timeline> {
+        std::mem::take(&mut self.timelines)
     }
 
     /// What happened so far.

@@ -15,6 +15,7 @@ use crate::lanes::InstructionSet;
 use crate::monitor::Check;
 use crate::reconvergence::registry::PolicyChoice;
 use crate::sm::scheduler::WarpScheduler;
+use crate::sm::timeline::TimelineOptions;
 
 /// How a device runs.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Options {
     pub epoch: Option<Cycle>,
     /// Counts by operation are kept.
     pub profile: bool,
+    /// What is recorded event by event.
+    pub timeline: Option<TimelineOptions>,
     /// Where workers are held up.
     pub delay: Option<Delay>,
 }

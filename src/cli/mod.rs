@@ -8,6 +8,7 @@ mod isa;
 mod report;
 mod study;
 mod sweep;
+mod trace;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub use find::{Found, find_workload, workload_folders};
 pub use report::ReportArgs;
 pub use study::{LivenessArgs, MicrobenchmarkArgs, PoliciesArgs, RegistersArgs, StudyCommand};
 pub use sweep::{SweepCollectArgs, SweepCommand, SweepPlanArgs, SweepRunArgs};
+pub use trace::TraceArgs;
 
 /// A GPU architecture simulator: real PTX in, a cycle-level answer out.
 #[derive(Parser)]
@@ -69,6 +71,9 @@ enum Command {
     /// Makes one page of results for a browser: issue slots, roofline, memory, latencies, program,
     /// plots of sweeps, policies.
     Report(ReportArgs),
+    /// Runs like `run` and writes a timeline for Perfetto: blocks on SMs, what warps do and wait for,
+    /// issues, accesses to memory.
+    Trace(Box<TraceArgs>),
     /// Prints the JSON Schema of a kind of file, for editors.
     Schema {
         /// Which.
@@ -203,6 +208,7 @@ pub fn main() -> ExitCode {
         Command::Baseline(BaselineCommand::Check(args)) => crate::baseline::check(&args),
         Command::Baseline(BaselineCommand::History(args)) => crate::baseline::history(&args),
         Command::Compare(args) => crate::compare::compare(&args),
+        Command::Trace(args) => crate::trace::trace(&args),
         Command::Report(args) => crate::report::report(&args),
         Command::Schema { kind } => {
             print!("{}", crate::schema::text(kind));

@@ -61,8 +61,11 @@ impl Context {
                 r.control_instructions += counts.control_instructions;
                 r.machine_instructions += counts.machine_instructions;
             }
-            for (code, counts) in sm.profile.iter().flat_map(|profile| &profile.programs) {
-                merge(&mut self.profile, code, counts);
+            if let Some(recorder) = sm.recorder.take() {
+                for (code, counts) in recorder.profile.iter().flat_map(|profile| &profile.programs) {
+                    merge(&mut self.profile, code, counts);
+                }
+                self.timelines.extend(recorder.timeline);
             }
             let s = sm.memory.stats();
             memory.accesses += s.accesses;

@@ -227,6 +227,7 @@ fn run(
         instruction_set: None,
         epoch: None,
         profile: false,
+        timeline: None,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

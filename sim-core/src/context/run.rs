@@ -30,6 +30,9 @@ use crate::reconvergence::registry::Kind;
 use crate::reconvergence::registry::PolicyChoice;
 use crate::reconvergence::table::Table;
 use crate::sm::Sm;
+use crate::sm::profile::Profile;
+use crate::sm::recorder::Recorder;
+use crate::sm::timeline::Timeline;
 
 impl Context {
     fn world(&self) -> Arc<World> {
@@ -132,6 +135,14 @@ impl Context {
         result
     }
 
+    /// What an SM is to write down.
+    fn recorder(&self, sm: u32, splits_per_warp: u32) -> Option<Box<Recorder>> {
+        let profile = self.options.profile.then(Profile::default);
+        let options = self.options.timeline.as_ref();
+        let timeline = options.map(|asked| Timeline::new(asked, sm, splits_per_warp, self.report.cycles));
+        (profile.is_some() || timeline.is_some()).then(|| Box::new(Recorder { profile, timeline }))
+    }
+
     fn run_timed<P: Reconvergence>(
         &mut self,
         kernels: &[(Arc<Kernel>, bool)],
@@ -159,8 +170,9 @@ impl Context {
             .map(|i| {
                 let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs));
                 let policy = P::new(&self.choice(), warps);
+                let splits = policy.splits_per_warp();
                 let mut sm = Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler);
-                sm.profile = self.options.profile.then(Default::default);
+                sm.recorder = self.recorder(i, splits as u32);
                 sm
             })
             .collect();

@@ -38,6 +38,7 @@ pub(super) fn device() -> Device {
         instruction_set: None,
         epoch: None,
         profile: false,
+        timeline: None,
         delay: None,
     };
     Device::new(Arc::new(chip), Arc::new(costs), options)

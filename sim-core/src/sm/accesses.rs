@@ -13,6 +13,7 @@ use crate::execute::{deliver, extend, write_element, write_loaded, write_loaded_
 use crate::grid::{Drain, Kernel};
 use crate::warp::Warp;
 
+use super::recorder::Recorder;
 use super::stats::SmStats;
 
 /// One access of a split.
@@ -22,6 +23,8 @@ pub struct InFlight {
     pub warp: usize,
     /// Operation.
     pub pc: u32,
+    /// Its lanes.
+    pub lanes: LaneMask,
     /// Lanes not yet released.
     pub blocked: LaneMask,
     /// Lanes not yet performed.
@@ -103,13 +106,6 @@ impl Accesses {
     pub fn get(&self, id: AccessId) -> Option<&InFlight> {
         self.entries.get(id as usize)
     }
-
-    fn close_if_done(&mut self, id: AccessId) {
-        let entry = &self.entries[id as usize];
-        if entry.open() == 0 {
-            self.free.push(id);
-        }
-    }
 }
 
 /// The register side of one SM while its memory advances.
@@ -131,9 +127,23 @@ pub struct Port<'a> {
     pub woken: &'a mut Vec<usize>,
     /// Counters.
     pub stats: &'a mut SmStats,
+    /// What is written down.
+    pub recorder: Option<&'a mut Recorder>,
 }
 
 impl Port<'_> {
+    /// The id of an access is free once the access is over.
+    fn close_if_done(&mut self, id: AccessId, now: Cycle) {
+        let entry = &self.accesses.entries[id as usize];
+        if entry.open() == 0 {
+            if let Some(recorder) = &mut self.recorder {
+                let code = &self.kernels[self.warps[entry.warp].kernel].code;
+                recorder.access(code, entry, entry.lanes, now);
+            }
+            self.accesses.free.push(id);
+        }
+    }
+
     fn wake(&mut self, warp: usize) {
         if self.woken.last() != Some(&warp) {
             self.woken.push(warp);
@@ -157,7 +167,7 @@ impl Port<'_> {
 
     /// True if the access is a copy, some of whose lanes it is over for then.
     #[inline]
-    fn copied(&mut self, w: usize, pc: u32, access: AccessId, lanes: LaneMask) -> bool {
+    fn copied(&mut self, w: usize, pc: u32, access: AccessId, lanes: LaneMask, now: Cycle) -> bool {
         let warp = &mut self.warps[w];
         let copy = self.kernels[warp.kernel].code.hot[pc as usize].class == OpClass::Copy;
         if copy {
@@ -168,7 +178,7 @@ impl Port<'_> {
             if self.copied.last() != Some(&w) {
                 self.copied.push(w);
             }
-            self.accesses.close_if_done(access);
+            self.close_if_done(access, now);
             self.wake(w);
         }
         copy
@@ -235,12 +245,12 @@ impl RegisterPort for Port<'_> {
         }
     }
 
-    fn release_regs(&mut self, access: AccessId, lanes: LaneMask, _now: Cycle) {
+    fn release_regs(&mut self, access: AccessId, lanes: LaneMask, now: Cycle) {
         let Some(entry) = self.accesses.entries.get_mut(access as usize) else { return };
         debug_assert_eq!(lanes & !entry.blocked, 0, "registers are released once");
         entry.blocked &= !lanes;
         let (w, pc, group, done) = (entry.warp, entry.pc, entry.group, entry.blocked == 0);
-        if self.copied(w, pc, access, lanes) {
+        if self.copied(w, pc, access, lanes, now) {
             return;
         }
         let warp = &mut self.warps[w];
@@ -257,7 +267,7 @@ impl RegisterPort for Port<'_> {
                 warp.board.release(hot.blocking(), lanes);
             }
         }
-        self.accesses.close_if_done(access);
+        self.close_if_done(access, now);
         self.wake(w);
     }
 
@@ -270,7 +280,7 @@ impl RegisterPort for Port<'_> {
             self.stats.access_latency += now - entry.issued;
         }
         let (w, pc) = (entry.warp, entry.pc);
-        if self.copied(w, pc, access, 0) {
+        if self.copied(w, pc, access, 0, now) {
             return;
         }
         let warp = &mut self.warps[w];
@@ -278,7 +288,7 @@ impl RegisterPort for Port<'_> {
         if self.kernels[warp.kernel].code.hot[pc as usize].drain == Drain::Volatile {
             warp.outstanding.end_volatile(lanes);
         }
-        self.accesses.close_if_done(access);
+        self.close_if_done(access, now);
         self.wake(w);
     }
 }

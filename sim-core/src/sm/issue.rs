@@ -215,8 +215,8 @@ impl<P: Reconvergence> Sm<P> {
         let asked = resident.policy.advance(split);
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
-        if let Some(profile) = &mut self.profile {
-            profile.count(&kernel.code, pc, w, lanes, now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.issue(&kernel.code, pc, (split, w), lanes, now);
         }
         if !(P::FORMS_WARPS && self.following) {
             self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
@@ -319,8 +319,8 @@ impl<P: Reconvergence> Sm<P> {
         let kernel = &self.resident.kernels[warp.kernel];
         let hot = &kernel.code.hot[pc as usize];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
-        if let Some(profile) = &mut self.profile {
-            profile.count(&kernel.code, pc, w, lanes, now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.issue(&kernel.code, pc, (split, w), lanes, now);
         }
         let unit = usize::from(hot.unit);
         let class = hot.class;
@@ -460,6 +460,9 @@ impl<P: Reconvergence> Sm<P> {
         }
         let grid_id = self.resident.kernels[block.kernel].grid_id;
         self.done.push(BlockDone { grid_id, number: block.number, at: now });
+        if let Some(timeline) = self.timeline() {
+            timeline.block_ends(slot as u32, now);
+        }
         self.stats.blocks += 1;
         self.stats.last_block_end = now;
         self.resident.blocks[slot] = None;
@@ -502,6 +505,7 @@ impl<P: Reconvergence> Sm<P> {
             let id = self.accesses.begin(InFlight {
                 warp: w,
                 pc,
+                lanes,
                 blocked: lanes,
                 pending: lanes,
                 issued: now,
@@ -546,6 +550,7 @@ impl<P: Reconvergence> Sm<P> {
                 accesses: &mut self.accesses,
                 woken: &mut self.woken,
                 stats: &mut self.stats,
+                recorder: self.recorder.as_deref_mut(),
             };
             let result = self.memory.access(now, &access, &mut port);
             if let Err(fault) = result {

@@ -7,8 +7,10 @@ mod ahead;
 mod formation;
 mod issue;
 pub mod profile;
+pub mod recorder;
 pub mod scheduler;
 pub mod stats;
+pub mod timeline;
 pub mod units;
 mod watch;
 
@@ -26,7 +28,8 @@ use scheduler::{Picker, WarpScheduler};
 use stats::{STALLS, SmStats, Stall};
 use units::{UNIT_CLASSES, Units};
 
-use self::profile::Profile;
+use self::recorder::Recorder;
+use self::timeline::Timeline;
 use crate::error::Fault;
 use crate::execute::{Resident, World};
 use crate::grid::Kernel;
@@ -168,8 +171,8 @@ pub struct Sm<P> {
     ahead: bool,
     /// A scheduler issues up to two instructions of a warp in a cycle.
     dual_issue: bool,
-    /// Counts by operation, where they are asked for.
-    pub profile: Option<Box<Profile>>,
+    /// What is written down of every issue, where it is asked for.
+    pub recorder: Option<Box<Recorder>>,
     /// Splits likely to issue in the epoch to come.
     coming: Vec<SplitId>,
 }
@@ -234,7 +237,7 @@ impl<P: Reconvergence> Sm<P> {
             instruction_set,
             ahead: ahead::pays(chip),
             dual_issue: chip.sm.issue_width > 1,
-            profile: None,
+            recorder: None,
             following: false,
             coming: Vec::new(),
         }
@@ -317,6 +320,11 @@ impl<P: Reconvergence> Sm<P> {
         Ok(())
     }
 
+    /// The timeline, where one is asked for.
+    fn timeline(&mut self) -> Option<&mut Timeline> {
+        self.recorder.as_mut()?.timeline.as_mut()
+    }
+
     /// Accounts for idle issue slots up to `until`.
     pub fn account_until(&mut self, until: Cycle) {
         for lane in &mut self.lanes {
@@ -335,6 +343,9 @@ impl<P: Reconvergence> Sm<P> {
             lane.counts[*old as usize] = lane.counts[*old as usize].wrapping_sub(1);
             lane.counts[new as usize] = lane.counts[new as usize].wrapping_add(1);
             *old = new;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.state(split, new as u8, self.now);
+            }
         }
     }
 
@@ -432,6 +443,7 @@ impl<P: Reconvergence> Sm<P> {
     }
 
     fn receive(&mut self, message: SmMessage) {
+        let now = self.now;
         match message {
             SmMessage::Block { kernel, number } => {
                 let grid = kernel.grid_id as usize;
@@ -440,6 +452,9 @@ impl<P: Reconvergence> Sm<P> {
                 }
                 let slot = self.resident.admit(&kernel, number);
                 debug_assert!(slot.is_some(), "the device counts slots");
+                if let (Some(slot), Some(timeline)) = (slot, self.timeline()) {
+                    timeline.block_begins(slot as u32, kernel.grid_id, number, now);
+                }
                 self.resident_warps += kernel.warps_per_block();
                 let admitted = std::mem::take(&mut self.resident.touched);
                 for &split in &admitted {
@@ -448,8 +463,8 @@ impl<P: Reconvergence> Sm<P> {
                         let (scheduler, place) = self.place(own);
                         self.lanes[scheduler].ages[place as usize] = self.resident.warps[warp].age;
                     }
-                    if let Some(profile) = &mut self.profile {
-                        profile.begin(warp, self.now);
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.begin(warp, self.now);
                     }
                     self.reschedule(split, self.now, self.now);
                 }
@@ -494,6 +509,7 @@ impl<P: Reconvergence> Sm<P> {
             accesses: &mut self.accesses,
             woken: &mut self.woken,
             stats: &mut self.stats,
+            recorder: self.recorder.as_deref_mut(),
         };
         let result = self.memory.advance(now + 1, &mut port);
         if let Err(fault) = result {

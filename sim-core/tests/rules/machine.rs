@@ -42,6 +42,7 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
         instruction_set: None,
         epoch: None,
         profile: false,
+        timeline: None,
         delay: None,
     };
     Device::new(chip, Arc::new(costs), change(options))

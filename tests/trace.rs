@@ -1,0 +1,132 @@
+//! `warpsim trace`: what the timeline shows is what the report counts.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Folder, parse, text, warpsim};
+use serde_json::Value;
+
+/// A run with its trace: the report, and the trace.
+fn traced(folder: &Folder, words: &[&str]) -> (Value, Value, String) {
+    let file = folder.join("trace.json");
+    let out = warpsim(&[&["trace"], words, &["--json", "-o", &file]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let trace = std::fs::read(&file).expect("the trace");
+    (parse(&out.stdout), parse(&trace), text(&out.stderr))
+}
+
+fn events<'t>(trace: &'t Value, phase: &'t str, category: &'t str) -> impl Iterator<Item = &'t Value> {
+    let all = trace["traceEvents"].as_array().expect("events");
+    all.iter().filter(move |event| event["ph"] == phase && event["cat"] == category)
+}
+
+fn number(event: &Value, key: &str) -> u64 {
+    event[key].as_u64().unwrap_or_else(|| panic!("{key}: {event}"))
+}
+
+/// Slices of every track, in the order of their beginnings, the longer first.
+fn tracks(trace: &Value) -> BTreeMap<(u64, u64), Vec<(u64, u64)>> {
+    let mut out: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    for event in trace["traceEvents"].as_array().expect("events").iter().filter(|event| event["ph"] == "X") {
+        let (begin, length) = (number(event, "ts"), number(event, "dur"));
+        out.entry((number(event, "pid"), number(event, "tid"))).or_default().push((begin, begin + length));
+    }
+    for list in out.values_mut() {
+        list.sort_by_key(|(begin, end)| (*begin, std::cmp::Reverse(*end)));
+    }
+    out
+}
+
+#[test]
+fn the_timeline_shows_what_the_report_counts() {
+    for (workload, policy) in
+        [("docs/tutorial/collatz", "crs_stack"), ("spmv", "dual_path"), ("reduction", "convergence_barriers")]
+    {
+        let folder = Folder::new(&format!("trace-{policy}"));
+        let words = [workload, "--policy", policy, "--sms", "all", "--events", "100000000"];
+        let (report, trace, said) = traced(&folder, &words);
+        assert!(!said.contains("no room"), "{said}");
+        // The record changes nothing.
+        let plain = warpsim(&["run", workload, "--policy", policy, "--json"]);
+        assert_eq!(report, parse(&plain.stdout));
+        let issued = events(&trace, "X", "issue").count() as u64;
+        assert_eq!(issued, number(&report, "warp_instructions") + number(&report, "control_instructions"));
+        let lanes: u64 = events(&trace, "X", "issue").map(|event| number(&event["args"], "lanes")).sum();
+        let active: u64 =
+            report["kernels"].as_array().expect("kernels").iter().map(|k| number(k, "active_lanes")).sum();
+        assert!(lanes >= active, "injected control flow has lanes too: {lanes} {active}");
+        assert_eq!(events(&trace, "X", "block").count() as u64, number(&report, "blocks"));
+        // Every access begins once and ends once, and they take together what the report says.
+        let mut open: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut latency = 0;
+        for event in trace["traceEvents"].as_array().expect("events").iter().filter(|e| e["cat"] == "memory")
+        {
+            let id = event["id"].as_str().expect("an id");
+            match event["ph"].as_str() {
+                Some("b") => assert!(open.insert(id, number(event, "ts")).is_none(), "{id} begins twice"),
+                _ => {
+                    latency +=
+                        number(event, "ts") - open.remove(id).unwrap_or_else(|| panic!("{id} never began"))
+                }
+            }
+        }
+        assert!(open.is_empty());
+        assert_eq!(events(&trace, "b", "memory").count() as u64, number(&report["memory"], "accesses"));
+        assert_eq!(latency, number(&report["memory"], "access_latency"));
+        let cycles = number(&report, "cycles");
+        for ((sm, track), slices) in tracks(&trace) {
+            // Slices lie beside or within each other, and in the time of the run.
+            let mut within: Vec<u64> = Vec::new();
+            for (begin, end) in slices {
+                within.retain(|outer| *outer > begin);
+                assert!(within.last().is_none_or(|outer| end <= *outer), "SM {sm} track {track} at {begin}");
+                // The last issue is on the last cycle.
+                assert!(end <= cycles + 1, "SM {sm} track {track}: {end} of {cycles}");
+                within.push(end);
+            }
+        }
+        if workload == "reduction" {
+            assert!(events(&trace, "X", "state").any(|event| event["name"] == "barrier"));
+        }
+    }
+}
+
+#[test]
+fn a_trace_is_bounded_and_the_same_for_any_number_of_threads() {
+    let folder = Folder::new("trace-bounded");
+    let bytes = |threads: &str| {
+        let words = ["spmv", "--sms", "0,2", "--from", "500", "--to", "1500", "--threads", threads];
+        let (_, trace, said) = traced(&folder, &words);
+        assert!(!said.contains("no room"), "{said}");
+        (trace, std::fs::read(folder.join("trace.json")).expect("the trace"))
+    };
+    let (trace, one) = bytes("1");
+    assert!(one == bytes("3").1, "differs by the number of threads");
+    let all = trace["traceEvents"].as_array().expect("events");
+    let with_warps = |sm: u64| all.iter().any(|e| e["pid"] == sm && e["tid"].as_u64() >= Some(1000));
+    assert_eq!([0, 1, 2, 3].map(with_warps), [true, false, true, false]);
+    let issues: Vec<u64> = events(&trace, "X", "issue").map(|event| number(event, "ts")).collect();
+    assert!(!issues.is_empty() && issues.iter().all(|at| (500..1500).contains(at)));
+    // A warp's state before its first event is known.
+    assert!(events(&trace, "X", "state").any(|event| number(event, "ts") == 500));
+
+    let (_, few, said) = traced(&folder, &["spmv", "--events", "300"]);
+    let counted = few["traceEvents"].as_array().expect("events").iter().filter(|e| e["ph"] != "M").count();
+    assert!(counted <= 600, "an access is two: {counted}");
+    assert!(said.contains("SM 0 had no room from cycle"), "{said}");
+}
+
+#[test]
+fn wrong_options_are_told() {
+    for (words, wanted) in [
+        (["--sms", "15"], "--sms takes numbers below 15 or `all`, not `15`"),
+        (["--sms", "x"], "--sms takes numbers below 15 or `all`, not `x`"),
+        (["--to", "0"], "--from 0 does not lie before --to 0"),
+        (["--events", "0"], "invalid value '0'"),
+    ] {
+        let out = warpsim(&[&["trace", "saxpy"], &words[..]].concat());
+        assert_eq!(out.status.code(), Some(2));
+        assert!(text(&out.stderr).contains(wanted), "{}", text(&out.stderr));
+    }
+}
