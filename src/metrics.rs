@@ -1,8 +1,12 @@
 //! The simulated figures that tables of results hold: name, unit, meaning, and where a report has it.
 
+use std::fmt::Write;
+
+use serde::Serialize;
 use serde_json::Value;
 
 /// A figure of a report.
+#[derive(Serialize)]
 pub struct Metric {
     /// Name: its path in report.json, or a ratio of such.
     pub name: &'static str,
@@ -11,6 +15,7 @@ pub struct Metric {
     /// Meaning.
     pub doc: &'static str,
     /// How a report gives it.
+    #[serde(skip)]
     of: Source,
 }
 
@@ -148,8 +153,41 @@ pub const METRICS: &[Metric] = &[
     path("policy_spilled_bytes", "bytes", "bytes spilled from it"),
 ];
 
+/// The page of the metrics, in Markdown.
+pub fn page() -> String {
+    let mut out = "<!-- Made by `warpsim metrics --markdown`. -->\n\n# Metrics\n\nThe figures of a run that tables of \
+                   sweeps, baselines, comparisons and pages hold. A path of dots is where `report.json` has the \
+                   value; ratios are made of several. Figures of kernels that ran without time are not in them.\n\n\
+                   | metric | unit | from | meaning |\n|---|---|---|---|\n"
+        .to_string();
+    for metric in METRICS {
+        let from = match &metric.of {
+            Source::Path(path, divisor) if *divisor == 1.0 => format!("`{path}`"),
+            Source::Path(path, divisor) => format!("`{path}` / {divisor}"),
+            Source::Ratio(above, below, factor) => {
+                let sum = |paths: &[&str]| format!("`{}`", paths.join("` + `"));
+                let bracketed = |paths: &[&str]| match paths.len() {
+                    1 => sum(paths),
+                    _ => format!("({})", sum(paths)),
+                };
+                let times = if *factor == 1.0 { String::new() } else { format!("{factor} × ") };
+                format!("{times}{} / {}", bracketed(above), bracketed(below))
+            }
+            Source::Slots(path) => format!("100 × `{path}` / (`issued` + all of `stalls`)"),
+        };
+        let _ = writeln!(out, "| `{}` | {} | {from} | {} |", metric.name, metric.unit, metric.doc);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_shipped_page_is_that_of_the_table() {
+        let shipped = std::fs::read_to_string("docs/reference/metrics.md").unwrap_or_default();
+        assert!(shipped == page(), "run: warpsim metrics --markdown > docs/reference/metrics.md");
+    }
+
     use super::*;
 
     fn value(name: &str, report: &Value) -> Option<f64> {

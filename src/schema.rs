@@ -1,10 +1,14 @@
 //! JSON Schemas of the files that users write, so that editors complete and check them.
 
+mod reference;
+
 use serde_json::{Map, Value, json};
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::workload::WorkloadSpec;
 
 use crate::sweep::SweepSpec;
+
+pub use reference::page;
 
 /// Kinds of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -19,14 +23,27 @@ pub enum Kind {
 
 /// The schema of a kind of file.
 pub fn schema(kind: Kind) -> Value {
+    let mut schema = whole(kind);
+    if kind == Kind::Chip {
+        extensible(&mut schema);
+    }
+    schema
+}
+
+/// That of files that say everything.
+fn whole(kind: Kind) -> Value {
     let schema = match kind {
         Kind::Chip => schemars::schema_for!(ChipSpec),
         Kind::Workload => schemars::schema_for!(WorkloadSpec),
         Kind::Sweep => schemars::schema_for!(SweepSpec),
     };
     let mut schema = schema.to_value();
-    if kind == Kind::Chip {
-        extensible(&mut schema);
+    if kind == Kind::Chip
+        && let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut)
+    {
+        let words =
+            "A chip by name, or a file beside this one, whose keys hold where this file says nothing.";
+        properties.insert("extends".into(), json!({"description": words, "type": "string"}));
     }
     schema
 }
@@ -37,13 +54,6 @@ fn extensible(schema: &mut Value) {
     let required = root.remove("required").unwrap_or_else(|| json!([]));
     drop_required(root);
     root.insert("anyOf".into(), json!([{"required": ["extends"]}, {"required": required}]));
-    let extends = json!({
-        "description": "A chip by name, or a file beside this one, whose keys hold where this file says nothing.",
-        "type": "string"
-    });
-    if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.insert("extends".into(), extends);
-    }
 }
 
 fn drop_required(object: &mut Map<String, Value>) {

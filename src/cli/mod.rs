@@ -20,6 +20,8 @@ use sim_core::sm::scheduler::SCHEDULERS;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::Termination;
 
+use crate::metrics::METRICS;
+
 use chips::ChipsCommand;
 use inspect::InspectArgs;
 use isa::IsaArgs;
@@ -78,6 +80,18 @@ enum Command {
     Schema {
         /// Which.
         kind: crate::schema::Kind,
+        /// Prints the page of docs/reference instead.
+        #[arg(long)]
+        markdown: bool,
+    },
+    /// Lists the metrics: name, unit, meaning.
+    Metrics {
+        /// Prints a JSON list.
+        #[arg(long, conflicts_with = "markdown")]
+        json: bool,
+        /// Prints the page docs/reference/metrics.md.
+        #[arg(long)]
+        markdown: bool,
     },
     /// Simulates the points of a sweep file, each once, and makes one table of them.
     #[command(subcommand)]
@@ -210,10 +224,12 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => crate::compare::compare(&args),
         Command::Trace(args) => crate::trace::trace(&args),
         Command::Report(args) => crate::report::report(&args),
-        Command::Schema { kind } => {
-            print!("{}", crate::schema::text(kind));
+        Command::Schema { kind, markdown } => {
+            let text = if markdown { crate::schema::page(kind) } else { crate::schema::text(kind) };
+            print!("{text}");
             status::DONE
         }
+        Command::Metrics { json, markdown } => metrics(json, markdown),
         Command::Sweep(SweepCommand::Plan(args)) => crate::sweep::plan(&args),
         Command::Sweep(SweepCommand::Run(args)) => crate::sweep::run(&args),
         Command::Sweep(SweepCommand::Collect(args)) => crate::sweep::collect(&args),
@@ -240,7 +256,7 @@ pub fn table(header: &[&str]) -> comfy_table::Table {
     table.set_header(header.to_vec());
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
-        table.set_width(120);
+        table.set_width(132);
     }
     table
 }
@@ -291,6 +307,21 @@ fn workloads(json: bool) -> u8 {
     }
     complain(&bad);
     if bad.is_empty() { status::DONE } else { status::BAD_INPUT }
+}
+
+fn metrics(json: bool, markdown: bool) -> u8 {
+    if json {
+        println!("{}", serde_json::to_string_pretty(METRICS).unwrap_or_default());
+    } else if markdown {
+        print!("{}", crate::metrics::page());
+    } else {
+        let mut out = table(&["metric", "unit", "meaning"]);
+        for metric in METRICS {
+            out.add_row([metric.name, metric.unit, metric.doc]);
+        }
+        println!("{out}");
+    }
+    status::DONE
 }
 
 fn policies() -> u8 {

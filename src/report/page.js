@@ -610,7 +610,7 @@
         const own = policies.map((policy) => find(workload, policy));
         const values = own.map((row) => row?.[key]).filter((v) => typeof v === 'number');
         const [low, high] = [Math.min(...values), Math.max(...values)];
-        return [workload, ...own.map((row) => {
+        return [workload.split('/').pop(), ...own.map((row) => {
           if (!row) return el('td', {}, '–');
           if (row.result !== 'pass') return el('td', { class: 'bad', title: row.result }, 'failed');
           const v = row[key];

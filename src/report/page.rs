@@ -3,22 +3,15 @@
 use serde::Serialize;
 
 use super::input::Results;
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, Metric};
 
 const FRAME: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 #[derive(Serialize)]
-struct MetricRow {
-    name: &'static str,
-    unit: &'static str,
-    doc: &'static str,
-}
-
-#[derive(Serialize)]
 struct Data {
-    metrics: Vec<MetricRow>,
+    metrics: &'static [Metric],
     #[serde(flatten)]
     results: Results,
 }
@@ -28,9 +21,8 @@ struct Data {
 /// # Errors
 /// Results that are no JSON.
 pub fn render(title: &str, results: Results) -> serde_json::Result<String> {
-    let metrics = METRICS.iter().map(|m| MetricRow { name: m.name, unit: m.unit, doc: m.doc }).collect();
     // No text among the data can end the element that holds it.
-    let data = serde_json::to_string(&Data { metrics, results })?.replace('<', "\\u003c");
+    let data = serde_json::to_string(&Data { metrics: METRICS, results })?.replace('<', "\\u003c");
     let parts = [
         ("title", escape(title)),
         ("style", STYLE.to_string()),
