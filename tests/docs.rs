@@ -1,8 +1,11 @@
-//! The tutorial is true: every command of its `console` blocks runs and prints what stands below it.
+//! The pages are true: every command of the tutorial runs and prints what stands below it, figures beside
+//! other simulators are ours of today, links lead somewhere.
 
 mod common;
 
-use common::{Folder, command, text};
+use std::path::{Path, PathBuf};
+
+use common::{Folder, command, json, text, warpsim};
 
 /// A command with the lines that must follow.
 struct Step {
@@ -89,6 +92,67 @@ fn what_the_page_shows_of_files_is_in_them() {
     assert!(read("generations.yaml").ends_with(block("yaml", 2)));
     // The list of values is longer in the file.
     let shown = block("yaml", 1);
-    let start = shown.split(", 9], ").next().expect("values").replace("expect:\n", "expect:\n# OEIS A006577\n");
+    let start =
+        shown.split(", 9], ").next().expect("values").replace("expect:\n", "expect:\n# OEIS A006577\n");
     assert!(read("collatz/workload.yaml").contains(&start));
+}
+
+#[test]
+fn cycles_beside_other_simulators_are_those_of_today() {
+    let page = include_str!("../docs/comparison.md");
+    for (chip, row) in
+        [("gtx480", "| GTX 480, core cycles, warpsim |"), ("qv100", "| QV100, core cycles, warpsim |")]
+    {
+        let line = page.lines().find_map(|line| line.strip_prefix(row)).expect("the row");
+        let shown: Vec<u64> = line
+            .trim_end_matches('|')
+            .split('|')
+            .map(|n| n.replace(',', "").trim().parse().expect("a number"))
+            .collect();
+        let now = ["vecadd", "fmaloop", "sgemm", "reduce"].map(|workload| {
+            let out = warpsim(&["run", workload, "--chip", chip, "--variant", "sm_20", "--json"]);
+            json(&out)["cycles"].as_u64().expect("cycles")
+        });
+        assert_eq!(shown, now, "{chip}");
+    }
+}
+
+fn pages(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            pages(&path, out);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            out.push(path);
+        }
+    }
+}
+
+#[test]
+fn links_lead_somewhere_and_the_summary_names_every_page() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut list = Vec::new();
+    pages(root, &mut list);
+    let summary = std::fs::read_to_string(root.join("docs/SUMMARY.md")).expect("the summary");
+    let mut links = 0;
+    for path in list {
+        let page = std::fs::read_to_string(&path).expect("a page");
+        let targets = page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for target in targets.filter(|target| !target.is_empty() && !target.starts_with("http")) {
+            links += 1;
+            let place = path.parent().expect("a folder").join(target);
+            assert!(place.exists(), "{}: {target}", path.display());
+        }
+        if let Ok(name) = path.strip_prefix(root.join("docs"))
+            && name != Path::new("SUMMARY.md")
+        {
+            assert!(
+                summary.contains(&format!("]({})", name.display())),
+                "docs/SUMMARY.md: {}",
+                name.display()
+            );
+        }
+    }
+    assert!(links > 30, "{links}");
 }
