@@ -371,3 +371,31 @@ fn what_is_no_result_is_told() {
         assert!(!std::path::Path::new(&page).exists());
     }
 }
+
+/// Runs that stopped, had no time, or whose chip has no caches have pages too.
+#[test]
+fn odd_runs_have_pages() {
+    let folder = Folder::new("report-odd");
+    let runs: [(&str, &[&str], i32); 3] = [
+        ("functional", &["--functional"], 0),
+        ("stopped", &["--max-cycles", "300", "--profile"], 3),
+        ("uncached", &["--chip", "8800gtx", "--variant", "sm_20", "--allow-newer-isa"], 0),
+    ];
+    let dirs = runs.map(|(name, options, status)| {
+        let dir = folder.join(name);
+        let out = warpsim(&[&["run", "spmv", "--out", &dir], options].concat());
+        assert_eq!(out.status.code(), Some(status), "{}", text(&out.stderr));
+        dir
+    });
+    let page = folder.join("page.html");
+    assert!(warpsim(&["report", &dirs[0], &dirs[1], &dirs[2], "-o", &page]).status.success());
+    let Some(browser) = browser() else { return };
+    let found = look(&browser, &folder, &page, DESK);
+    check(&found, DESK);
+    let levels = list(table(section(&found, "roofline"), "Roofline"), "rows").iter();
+    let levels: Vec<[&str; 2]> =
+        levels.map(|row| [0, 1].map(|cell| row[cell]["text"].as_str().unwrap())).collect();
+    assert_eq!(levels, [["stopped", "L1"], ["stopped", "L2"], ["uncached", "L2"], ["uncached", "DRAM"]]);
+    let figures = table(section(&found, "figures"), "All figures");
+    assert_eq!(number(figures, "cycles", "stopped"), 300.0);
+}

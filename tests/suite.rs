@@ -124,6 +124,35 @@ fn every_chip_runs_kernels_right() {
     }
 }
 
+/// Cleaned up as an assembler does it, programs compute the same; and it does something to most of them.
+#[test]
+fn every_workload_passes_cleaned_up() {
+    all_pass(&["--set", "assembler.clean_up=true", "--check", "full"]);
+    let run = |workload: &str, clean_up: &str| {
+        let setting = format!("assembler.clean_up={clean_up}");
+        json(&warpsim(&[
+            "run",
+            workload,
+            "--variant",
+            "sm_52",
+            "--chip",
+            "gtx980",
+            "--set",
+            &setting,
+            "--json",
+        ]))
+    };
+    let count = |report: &serde_json::Value, key: &str| {
+        report["kernels"][0]["clean_up"][key].as_u64().expect("a count")
+    };
+    for workload in ["spmv", "sgemm_tiled", "bfs", "transpose"] {
+        let (plain, cleaned) = (run(workload, "false"), run(workload, "true"));
+        assert!(plain["kernels"][0].get("clean_up").is_none());
+        assert!(count(&cleaned, "after") < count(&cleaned, "before"), "{workload}");
+        assert!(cleaned["warp_instructions"].as_u64() < plain["warp_instructions"].as_u64(), "{workload}");
+    }
+}
+
 #[test]
 fn every_workload_passes_functionally() {
     all_pass(&["--functional"]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use sim_frontend::lower::clean_up::CleanUp;
 use sim_memory::cache::CacheStats;
 use sim_memory::dram::DramStats;
 use sim_memory::latency::Percentiles;
@@ -52,6 +53,9 @@ pub struct KernelReport {
     pub occupancy_limit: String,
     /// What the lowering noted.
     pub notes: Vec<String>,
+    /// What the clean-up pass did to its functions, where it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clean_up: Option<CleanUp>,
 }
 
 /// What a line of the PTX did; only where it is asked for.

@@ -38,6 +38,9 @@ pub struct ChipSpec {
     pub limits: Limits,
     /// Clock domains.
     pub clocks: ClockSpec,
+    /// What becomes of PTX before it runs.
+    #[serde(default)]
+    pub assembler: AssemblerSpec,
     /// The SM.
     pub sm: SmSpec,
     /// Block dispatch.
@@ -108,6 +111,15 @@ pub struct ClockSpec {
     pub core_mhz: f64,
     /// DRAM's command clock.
     pub dram_mhz: f64,
+}
+
+/// What becomes of PTX before it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AssemblerSpec {
+    /// Copies propagate, addresses take in additions and dead code goes, as in NVIDIA's assembler.
+    #[serde(default)]
+    pub clean_up: bool,
 }
 
 /// Who shares a unit.

@@ -35,6 +35,17 @@ pub struct GlobalVariable {
     pub relocations: Vec<(u64, u32, String, i64, bool)>,
 }
 
+/// What a chip's assembler makes of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assembler {
+    /// Bytes of local memory of a thread where calls can recur.
+    pub stack_bytes: u32,
+    /// 32-bit registers of a thread at most.
+    pub registers: u32,
+    /// Copies propagate, addresses take in additions, dead code goes ([`clean_up`](crate::lower::clean_up)).
+    pub clean_up: bool,
+}
+
 /// A checked PTX module.
 #[derive(Clone, Debug)]
 pub struct Module {
@@ -153,22 +164,22 @@ impl Module {
         flow: ControlFlow,
         stack_bytes: u32,
     ) -> Result<Arc<Program>, Vec<Diagnostic>> {
-        self.program_within(entry, address, flow, stack_bytes, u32::MAX)
+        let assembler = Assembler { stack_bytes, registers: u32::MAX, clean_up: false };
+        self.program_for(entry, address, flow, assembler)
     }
 
-    /// The same where a thread has at most `registers`: if its functions together need more, those
-    /// that are live across a call are saved in local memory, as where calls recur; if one of them
-    /// needs more, it spills.
+    /// The same as an assembler makes it for a chip. Where a thread has at most `registers`: if its
+    /// functions together need more, those that are live across a call are saved in local memory, as where
+    /// calls recur; if one of them needs more, it spills.
     ///
     /// # Errors
     /// As [`program`](Self::program).
-    pub fn program_within(
+    pub fn program_for(
         &self,
         entry: &str,
         address: &dyn Fn(&str) -> Option<u64>,
         flow: ControlFlow,
-        stack_bytes: u32,
-        registers: u32,
+        Assembler { stack_bytes, registers, clean_up }: Assembler,
     ) -> Result<Arc<Program>, Vec<Diagnostic>> {
         let Some(index) = self.parts.entry(entry) else {
             let known: Vec<&str> = self.entries().collect();
@@ -178,8 +189,8 @@ impl Module {
             );
             return Err(vec![error]);
         };
-        let request =
-            Request { source: &self.source, papers: self.papers, entry: index, address, flow, stack_bytes };
+        let (source, papers) = (&self.source, self.papers);
+        let request = Request { source, papers, entry: index, address, flow, stack_bytes, clean_up };
         let make = |fit| assemble::program(&self.parts, &request, fit);
         let fits = |program: &Program| program.registers_per_thread <= registers;
         let mut program = make(Fit::default())?;

@@ -8,6 +8,7 @@ use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, Sta
 
 use crate::diagnostic::{Source, Span};
 use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
+use crate::lower::clean_up::CleanUp;
 
 /// A program address: the index of an operation in [`Program::ops`].
 pub type Pc = u32;
@@ -561,6 +562,8 @@ pub struct Program {
     pub bounds: LaunchBounds,
     /// Notes of the lowering for the report: irreducible regions, selector registers.
     pub notes: Vec<String>,
+    /// What the clean-up pass did, where it ran.
+    pub clean_up: Option<CleanUp>,
     /// Most tokens one thread's control flow can have on the stack in one call frame.
     pub max_tokens: u32,
     /// The same entry with untransformed control flow, by which shadow pcs run

@@ -256,7 +256,7 @@ pub fn table(header: &[&str]) -> comfy_table::Table {
     table.set_header(header.to_vec());
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
-        table.set_width(132);
+        table.set_width(120);
     }
     table
 }

@@ -167,3 +167,12 @@ fn chips_extend_chips() {
     assert!(error.contains("nothing.yaml:1:10") && error.contains("there is no chip"), "{error}");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+/// PTX runs as it is written before compute capability 5, and cleaned up from there on.
+#[test]
+fn programs_are_cleaned_up_from_capability_5_on() {
+    for (name, _) in CHIPS {
+        let chip = load(name);
+        assert_eq!(chip.assembler.clean_up, chip.capability() >= 50, "{name}");
+    }
+}

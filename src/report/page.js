@@ -211,7 +211,8 @@
       const levels = [['L1', report.memory.transactions * m.line_bytes, m.l1_bytes_per_second],
         ['L2', report.memory.bytes_moved, m.l2_bytes_per_second], ['DRAM', report.memory.dram.bytes, m.dram_bytes_per_second]];
       for (const [level, bytes, peak] of levels) {
-        if (bytes > 0) points.push({ run, level, bytes, peak, rate, intensity: report.warp_instructions / bytes });
+        // A chip without the cache has no ceiling there.
+        if (bytes > 0 && peak > 0) points.push({ run, level, bytes, peak, rate, intensity: report.warp_instructions / bytes });
       }
     }
     if (points.length === 0) return [el('p', {}, 'No run has both time and traffic.')];

@@ -160,17 +160,8 @@ fn write_csv(file: &std::path::Path, rows: &[Row]) -> Result<(), csv::Error> {
 }
 
 fn show(rows: &[Row], policies: &[String]) {
-    let header = [
-        "workload",
-        "policy",
-        "cycles",
-        "speed-up",
-        "SIMD eff.",
-        "issued",
-        "injected",
-        "transactions",
-        "entries",
-    ];
+    let header =
+        ["workload", "policy", "cycles", "speed-up", "SIMD eff.", "issued", "injected", "lines", "entries"];
     let mut out = table(&header);
     for row in rows {
         let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use sim_frontend::diagnostic::{Diagnostic, Source, Span};
+use sim_frontend::load::Assembler;
 use sim_frontend::program::{OpClass, Program};
 
 use super::{Context, ContextOutput, input};
@@ -45,8 +46,9 @@ impl Context {
         let find = |name: &str| addresses.iter().find(|(n, _)| n == name).map(|(_, at)| *at);
         // Recursion gets what CUDA gives a thread by default.
         const STACK_BYTES: u32 = 8 << 10;
-        let registers = self.chip.limits.max_reg_size;
-        let program = loaded.module.program_within(entry, &find, flow, STACK_BYTES, registers);
+        let (registers, clean_up) = (self.chip.limits.max_reg_size, self.chip.assembler.clean_up);
+        let assembler = Assembler { stack_bytes: STACK_BYTES, registers, clean_up };
+        let program = loaded.module.program_for(entry, &find, flow, assembler);
         let program = program.map_err(SimError::Input)?;
         let newer = self.check_program(&program, module)?;
         self.used_newer_isa |= newer;
@@ -231,6 +233,7 @@ impl Context {
             resident_blocks: resident,
             occupancy_limit: by.to_string(),
             notes: program.notes.clone(),
+            clean_up: program.clean_up,
             ..KernelReport::default()
         });
         let grid_id = kernel.grid_id;

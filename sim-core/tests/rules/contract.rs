@@ -66,6 +66,10 @@ fn first_and_end() -> (u64, u64) {
 fn every_policy_runs_each_threads_own_control_flow() {
     let (first, end) = first_and_end();
     let one_sm = chip(|c| c.limits.num_processors = 1);
+    let cleaned = chip(|c| {
+        c.limits.num_processors = 1;
+        c.assembler.clean_up = true;
+    });
     let mut runs = 0u64;
     for seed in first..end {
         let text = program(seed);
@@ -81,6 +85,12 @@ fn every_policy_runs_each_threads_own_control_flow() {
                 panic!("program {seed} under {policy} differs from thread {lane:?} on\n{text}");
             }
             runs += 1;
+        }
+        // What the clean-up pass leaves computes the same.
+        for policy in ["mimd", "crs_stack", "convergence_barriers"] {
+            let got = results(&text, policy, functional, &cleaned)
+                .unwrap_or_else(|e| panic!("program {seed} cleaned up under {policy}: {e}\n{text}"));
+            assert_eq!(got, expected, "program {seed} cleaned up under {policy}\n{text}");
         }
     }
     println!("{runs} runs");

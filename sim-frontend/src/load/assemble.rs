@@ -17,6 +17,7 @@ use self::plain::plain_order;
 use self::shared::SharedVariable;
 use self::uniform::uniform_branches;
 use crate::diagnostic::{Diagnostic, Source};
+use crate::lower::clean_up::{CleanUp, clean_up};
 use crate::lower::ir::{Func, Link};
 use crate::lower::linear_scan::{Assignment, assign};
 use crate::lower::spill::spill;
@@ -150,6 +151,7 @@ pub(super) struct Request<'r> {
     pub(super) address: &'r dyn Fn(&str) -> Option<u64>,
     pub(super) flow: ControlFlow,
     pub(super) stack_bytes: u32,
+    pub(super) clean_up: bool,
 }
 
 /// The functions of a request as they are, or with room for `saved` bytes in their frames.
@@ -158,7 +160,7 @@ fn functions(
     request: &Request<'_>,
     shared: &shared::Layout<'_>,
     saved: u32,
-) -> Result<(Vec<(usize, Arc<Func>)>, bool), Vec<Diagnostic>> {
+) -> Result<(Vec<(usize, Arc<Func>)>, bool, Option<CleanUp>), Vec<Diagnostic>> {
     // Frames with room for registers are rare, so that the tree is not kept for them.
     let ast = if saved > 0 { parse(request.source, request.papers)? } else { Ast::default() };
     let symbols = symbols(&ast);
@@ -167,6 +169,7 @@ fn functions(
     let mut functions: Vec<(usize, Arc<Func>)> = Vec::new();
     let mut open = vec![request.entry];
     let mut indirect = false;
+    let mut cleaned = request.clean_up.then(CleanUp::default);
     while let Some(f) = open.pop() {
         if functions.iter().any(|(g, _)| *g == f) {
             continue;
@@ -188,6 +191,9 @@ fn functions(
                 vec![Diagnostic::error("name", message).in_source(request.source)]
             })?;
         }
+        if let Some(cleaned) = &mut cleaned {
+            cleaned.add(&clean_up(Arc::make_mut(&mut func)));
+        }
         if func.indirect && !indirect {
             // It may call whatever has its address in memory or in a register somewhere.
             open.extend(&parts.addressed);
@@ -196,7 +202,7 @@ fn functions(
         open.extend(func.callees.iter().rev());
         functions.push((f, func));
     }
-    Ok((functions, indirect))
+    Ok((functions, indirect, cleaned))
 }
 
 /// The program of an entry.
@@ -216,11 +222,11 @@ pub(super) fn program(
     };
     let calls = part.calls;
     let mut saved = 0;
-    let (functions, recursive, saves) = loop {
-        let (mut functions, indirect) = functions(parts, request, &shared, saved)?;
+    let (functions, recursive, saves, cleaned) = loop {
+        let (mut functions, indirect, cleaned) = functions(parts, request, &shared, saved)?;
         let recursive = indirect || is_cyclic(&functions);
         if !recursive && !saves && rows.is_none() {
-            break (callers_first(functions), false, false);
+            break (callers_first(functions), false, false, cleaned);
         }
         // Values that find no register, and registers live across calls, lie in the frames, which
         // must have room for them.
@@ -238,7 +244,7 @@ pub(super) fn program(
             most = most.max(spilled + kept);
         }
         if most <= saved {
-            break (functions, recursive, recursive || saves);
+            break (functions, recursive, recursive || saves, cleaned);
         }
         saved = most;
     };
@@ -312,6 +318,7 @@ pub(super) fn program(
         recursive,
         bounds: part.bounds.clone(),
         notes,
+        clean_up: cleaned,
         max_tokens,
     };
     let base = Arc::new(encode::encode(&facts, &plain, ControlFlow::Plain, None)?);

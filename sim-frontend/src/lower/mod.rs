@@ -2,6 +2,7 @@
 //! CS §5.1.3, one file each, then [`load`](crate::load).
 
 pub mod cfg;
+pub mod clean_up;
 pub mod ir;
 pub mod linear_scan;
 pub mod liveness;

@@ -140,7 +140,7 @@ fn keep_in_frame(func: &mut Func, reg: Reg, at: u32, ty: ScalarType) {
 #[cfg(test)]
 mod tests {
     use crate::diagnostic::Source;
-    use crate::load::Module;
+    use crate::load::{Assembler, Module};
     use crate::program::{ControlFlow, OpClass};
 
     /// Eight values live at once, one of them of 64 bits, one written under a guard.
@@ -156,7 +156,8 @@ mod tests {
         let module = Module::build(&Source::new("s.ptx", TEXT), false);
         let module = module.unwrap_or_else(|e| panic!("{}", e[0].render()));
         let program = |registers| {
-            let program = module.program_within("k", &|_| Some(0), ControlFlow::Injected, 1024, registers);
+            let assembler = Assembler { stack_bytes: 1024, registers, clean_up: false };
+            let program = module.program_for("k", &|_| Some(0), ControlFlow::Injected, assembler);
             program.unwrap_or_else(|e| panic!("{}", e[0].render()))
         };
         let local = |program: &crate::program::Program| {

@@ -9,7 +9,7 @@ use std::path::Path;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::dependence::divergence;
 use sim_frontend::diagnostic::Diagnostic;
-use sim_frontend::load::Module;
+use sim_frontend::load::{Assembler, Module};
 use sim_frontend::lower::cfg::{Graph, dominators, natural_loops, reverse};
 use sim_frontend::program::{ControlFlow, Extra, OpClass, Pc, Pred, Program, Row};
 use sim_frontend::program_flow::{ends_block, successors};
@@ -43,9 +43,9 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<String, Vec<Diagnostic>> {
     let mut out = String::new();
     for entry in entries {
         // Any addresses do: nothing runs.
-        let registers = chip.limits.max_reg_size;
-        let program =
-            module.program_within(entry, &|_| Some(0), ControlFlow::Injected, STACK_BYTES, registers)?;
+        let (registers, clean_up) = (chip.limits.max_reg_size, chip.assembler.clean_up);
+        let assembler = Assembler { stack_bytes: STACK_BYTES, registers, clean_up };
+        let program = module.program_for(entry, &|_| Some(0), ControlFlow::Injected, assembler)?;
         let plain = program.base.as_deref().unwrap_or(&program);
         let graphs: Vec<FunctionGraph> =
             (0..plain.functions.len()).map(|f| FunctionGraph::new(plain, f)).collect();

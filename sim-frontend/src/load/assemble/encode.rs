@@ -7,6 +7,7 @@ use super::Ready;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::form::Form;
 use crate::isa::Root;
+use crate::lower::clean_up::CleanUp;
 use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Width};
 use crate::lower::tf6_control_flow::{Item, NONE};
 use crate::program::{
@@ -28,6 +29,7 @@ pub(super) struct Facts<'s> {
     pub(super) recursive: bool,
     pub(super) bounds: LaunchBounds,
     pub(super) notes: Vec<String>,
+    pub(super) clean_up: Option<CleanUp>,
     pub(super) max_tokens: u32,
 }
 
@@ -180,6 +182,7 @@ pub(super) fn encode(
         recursive: facts.recursive,
         bounds: facts.bounds.clone(),
         notes: facts.notes.clone(),
+        clean_up: facts.clean_up,
         max_tokens: facts.max_tokens,
         base,
         source: facts.source.clone(),

@@ -11,7 +11,7 @@ use crate::lower::ir::{Link, Operand, PredOperand, Reg};
 use crate::lower::tf1_validate::{Place, compatible, mismatch};
 use crate::lower::tf2_fold_constants;
 use crate::lower::tf3_stack::made;
-use crate::program::{ClockRegister, Extra, OpClass, SpecialRegister};
+use crate::program::{ClockRegister, Extra, OpClass, SpecialRegister, Text};
 use crate::ptx::ast::{Operand as AstOperand, OperandKind};
 
 /// A name that is a special register.
@@ -252,7 +252,7 @@ impl<'a> Translator<'_, 'a> {
         match &operand.kind {
             OperandKind::Name(name) => {
                 if let Some(found) = special(name, None) {
-                    return self.special_source(found, wide);
+                    return self.special_source(found, wide, operand.span);
                 }
                 match self.lookup(name) {
                     Some(Local::Variable(space, at)) => self.address_of(space, at, 0, wide, operand.span),
@@ -286,7 +286,7 @@ impl<'a> Translator<'_, 'a> {
                 }
             }
             OperandKind::Component(name, component) => match special(name, Some(component)) {
-                Some(found) => self.special_source(found, wide),
+                Some(found) => self.special_source(found, wide, operand.span),
                 None => {
                     let message = format!("there is no special register `{name}.{component}`");
                     self.error(operand.span, "name", message);
@@ -339,12 +339,12 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    pub(super) fn special_source(&mut self, found: Special, wide: bool) -> Operand {
+    pub(super) fn special_source(&mut self, found: Special, wide: bool, span: Span) -> Operand {
         match found {
             Special::Constant(register) if !wide => Operand::Special(register),
             Special::Constant(register) => {
                 // A 64-bit read of a 32-bit special register is extended by a conversion.
-                let like = self.blank_like(Span::default());
+                let like = self.blank_like(span);
                 let reg = self.fresh(ScalarType::U64);
                 let mut inst = made(&like, OpClass::Data, Root::Cvt, ScalarType::U32);
                 inst.form.dst = ScalarType::U64;
@@ -352,17 +352,19 @@ impl<'a> Translator<'_, 'a> {
                 inst.form.src_reg = 32;
                 inst.dst[0] = Operand::Reg(reg);
                 inst.src[0] = Operand::Special(register);
+                inst.text = Text::Made("a special register in 64 bits");
                 self.push(inst);
                 Operand::Reg(reg)
             }
             Special::Value(bits) => Operand::Const { bits, wide },
             Special::Clock(clock) => {
-                let like = self.blank_like(Span::default());
+                let like = self.blank_like(span);
                 let ty = if wide { ScalarType::U64 } else { ScalarType::U32 };
                 let reg = self.fresh(ty);
                 let mut inst = made(&like, OpClass::Clock, Root::Mov, ty);
                 inst.dst[0] = Operand::Reg(reg);
                 inst.extra = Extra::Clock(clock);
+                inst.text = Text::Made("the clock is read");
                 self.push(inst);
                 Operand::Reg(reg)
             }

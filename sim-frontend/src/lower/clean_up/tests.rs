@@ -1,0 +1,120 @@
+use super::CleanUp;
+use crate::diagnostic::Source;
+use crate::load::{Assembler, Module};
+use crate::program::{ControlFlow, Program};
+
+fn module(body: &str) -> Module {
+    let text = format!(
+        ".version 6.0\n.target sm_30\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
+         .reg .u32 %r<9>;\n.reg .u64 %rd<9>;\n.reg .f32 %f<4>;\n.reg .pred %p<3>;\n\
+         ld.param.u64 %rd1, [p];\n{body}\nret;\n}}\n"
+    );
+    Module::build(&Source::new("c.ptx", &text), false).unwrap_or_else(|e| panic!("{}", e[0].render()))
+}
+
+/// The instructions that are left of a body, as they are written, and what was done.
+fn cleaned(body: &str) -> (Vec<String>, CleanUp) {
+    let program = |clean_up| -> std::sync::Arc<Program> {
+        let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, clean_up };
+        let made = module(body).program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
+        made.unwrap_or_else(|e| panic!("{}", e[0].render()))
+    };
+    let plain = program(false);
+    assert_eq!(plain.clean_up, None);
+    let program = program(true);
+    let done = program.clean_up.expect("it ran");
+    assert_eq!((done.before as usize, done.after as usize), (plain.ops.len(), program.ops.len()));
+    let texts = (0..program.ops.len() as u32).map(|pc| program.text(pc)).collect();
+    (texts, done)
+}
+
+/// Of [`cleaned`], without the parameter and the end.
+fn left(body: &str) -> Vec<String> {
+    let (texts, _) = cleaned(body);
+    texts[1..texts.len() - 1].to_vec()
+}
+
+#[test]
+fn copies_and_dead_code_go() {
+    let (texts, done) = cleaned(
+        "cvta.to.global.u64 %rd2, %rd1;\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %r1;\nadd.u32 %r3, %r2, 7;\n\
+         mul.lo.u32 %r4, %r2, %r2;\nst.global.u32 [%rd2], %r4;",
+    );
+    let wanted = [
+        "ld.param.u64 %rd1, [p]",
+        "mov.u32 %r1, %tid.x",
+        "mul.lo.u32 %r4, %r2, %r2",
+        "st.global.u32 [%rd2], %r4",
+        "ret",
+    ];
+    assert_eq!(texts, wanted);
+    assert_eq!(done, CleanUp { before: 8, after: 5, copies: 4, addresses: 0 });
+}
+
+#[test]
+fn addresses_take_in_additions() {
+    let (texts, done) = cleaned(
+        "add.s64 %rd2, %rd1, 16;\nadd.s64 %rd3, %rd2, -4;\nld.global.u32 %r1, [%rd3+8];\nst.global.u32 [%rd2+4], %r1;",
+    );
+    assert_eq!(texts.len(), 4, "{texts:?}");
+    assert_eq!(done.addresses, 3, "through two additions: {texts:?}");
+    // An offset that machine code has no room for stays an addition.
+    let (texts, done) = cleaned("add.s64 %rd2, %rd1, 16777216;\nst.global.u32 [%rd2], 1;");
+    assert_eq!((texts.len(), done.addresses), (4, 0));
+}
+
+#[test]
+fn a_copy_ends_where_either_side_is_written() {
+    // %r2 is the old value of %r1.
+    let body = "mov.u32 %r1, %tid.x;\nmov.u32 %r2, %r1;\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%rd1], %r2;\nst.global.u32 [%rd1+4], %r1;";
+    assert_eq!(left(body).len(), 5);
+    // A guarded write ends it too.
+    let body = "mov.u32 %r1, %tid.x;\nmov.u32 %r2, %r1;\nsetp.eq.u32 %p1, %r1, 3;\n@%p1 add.u32 %r1, %r1, 1;\nst.global.u32 [%rd1], %r2;\nst.global.u32 [%rd1+4], %r1;";
+    assert_eq!(left(body).len(), 6);
+    // A guarded copy is none.
+    let body = "mov.u32 %r1, %tid.x;\nmov.u32 %r2, 5;\nsetp.eq.u32 %p1, %r1, 3;\n@%p1 mov.u32 %r2, %r1;\nst.global.u32 [%rd1], %r2;";
+    assert_eq!(left(body).len(), 5);
+}
+
+#[test]
+fn a_copy_must_hold_on_every_way() {
+    // Only one side of the branch copies.
+    let body = "mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nmov.u32 %r3, %r2;\nsetp.eq.u32 %p1, %r1, 3;\n@%p1 bra L;\n\
+                mov.u32 %r3, %r1;\nL:\nst.global.u32 [%rd1], %r3;";
+    assert_eq!(left(body).len(), 7);
+    // Both do, of the same.
+    let body = "mov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 3;\n@%p1 bra L;\nmov.u32 %r3, %r1;\nbra M;\nL:\nmov.u32 %r3, %r1;\nM:\n\
+                st.global.u32 [%rd1], %r3;";
+    let texts = left(body);
+    assert!(
+        texts.iter().filter(|text| text.starts_with("mov")).count() == 3,
+        "two facts, not one: {texts:?}"
+    );
+    // Around a loop in which the source changes.
+    let body = "mov.u32 %r1, 0;\nmov.u32 %r4, %tid.x;\nL:\nmov.u32 %r2, %r1;\nadd.u32 %r1, %r1, %r4;\nsetp.lt.u32 %p1, %r1, 100;\n@%p1 bra L;\n\
+                st.global.u32 [%rd1], %r2;";
+    assert_eq!(left(body).len(), 7);
+}
+
+#[test]
+fn moves_of_predicates_stay() {
+    let body = "mov.u32 %r1, %tid.x;\nmov.pred %p1, -1;\nL:\n@!%p1 bra M;\nsetp.gt.u32 %p2, %r1, 4;\nmov.pred %p1, %p2;\nadd.u32 %r1, %r1, 1;\n\
+                bra L;\nM:\nst.global.u32 [%rd1], %r1;";
+    assert_eq!(left(body).iter().filter(|text| text.starts_with("mov.pred")).count(), 2);
+}
+
+#[test]
+fn what_can_be_seen_stays() {
+    // A load that nobody reads may fault; the clock is read where it stands.
+    let body = "ld.global.u32 %r1, [%rd1];\nmov.u32 %r2, %clock;\nmov.u32 %r3, 5;";
+    assert_eq!(left(body), ["ld.global.u32 %r1, [%rd1]", "the clock is read"]);
+}
+
+#[test]
+fn constants_go_where_an_instruction_has_room() {
+    let body = "mov.u32 %r1, 9;\nmov.u64 %rd2, 9;\nmov.u32 %r2, %tid.x;\nadd.u32 %r3, %r2, %r1;\nmul.wide.u32 %rd3, %r3, 4;\n\
+                add.u64 %rd4, %rd3, %rd2;\nst.global.u64 [%rd1], %rd4;";
+    let texts = left(body);
+    assert!(!texts.contains(&"mov.u32 %r1, 9".to_string()), "{texts:?}");
+    assert!(texts.contains(&"mov.u64 %rd2, 9".to_string()), "64 bits: {texts:?}");
+}
