@@ -1,5 +1,7 @@
 //! How many bytes of PTX a second become a syntax tree, a checked module, and programs?
 
+use std::path::{Path, PathBuf};
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sim_frontend::diagnostic::Source;
 use sim_frontend::load::Module;
@@ -22,19 +24,44 @@ fn parser(c: &mut Criterion) {
             b.iter(|| sim_frontend::ptx::parser::parse(&source, false).is_ok());
         });
         group.bench_function("check", |b| b.iter(|| Module::build(&source, false).is_ok()));
-        // Parsed, checked, and every kernel lowered, with injected and with plain control flow.
-        group.bench_function("lower", |b| {
-            b.iter(|| {
-                let module = Module::build(&source, false).expect("a valid module");
-                let entries: Vec<&str> = module.entries().collect();
-                let programs = entries.iter().map(|entry| {
-                    module.program(entry, &|_| Some(0), ControlFlow::Injected, 1024).expect("a program")
-                });
-                programs.map(|program| program.ops.len()).sum::<usize>()
-            });
-        });
+        group.bench_function("lower", |b| b.iter(|| lower(&source)));
         group.finish();
     }
+    let all = workloads();
+    let mut group = c.benchmark_group("parser/workloads");
+    group.throughput(Throughput::Bytes(all.iter().map(|source| source.text.len() as u64).sum()));
+    group.bench_function("lower", |b| b.iter(|| all.iter().map(lower).sum::<usize>()));
+    group.finish();
+}
+
+/// Parsed, checked, and every kernel lowered, with injected and with plain control flow.
+fn lower(source: &Source) -> usize {
+    let module = Module::build(source, false).expect("a valid module");
+    let entries: Vec<&str> = module.entries().collect();
+    let programs = entries
+        .iter()
+        .map(|entry| module.program(entry, &|_| Some(256), ControlFlow::Injected, 1024).expect("a program"));
+    programs.map(|program| program.ops.len()).sum::<usize>()
+}
+
+/// The PTX of all workloads.
+fn workloads() -> Vec<Source> {
+    fn find(folder: &Path, out: &mut Vec<Source>) {
+        let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            if path.is_dir() {
+                find(&path, out);
+            } else if path.extension().is_some_and(|extension| extension == "ptx") {
+                let text = std::fs::read_to_string(&path).expect("a text");
+                out.push(Source::new(&path.display().to_string(), &text));
+            }
+        }
+    }
+    let mut out = Vec::new();
+    find(Path::new("workloads"), &mut out);
+    out
 }
 
 criterion_group!(benches, parser);
