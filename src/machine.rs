@@ -56,5 +56,9 @@ mod tests {
         assert_eq!(machine.warp_instructions_per_second, 21_000_000_000);
         assert_eq!(machine.l1_bytes_per_second / machine.core_khz / 1000, 15 * 128);
         assert_eq!((machine.dram_bytes_per_second as f64 / 1e8).round(), 1774.0);
+        // 8 SMs of two schedulers that issue two instructions each at 822 MHz.
+        let (dual, _) = crate::configs::chip("gtx560ti", &[]).unwrap_or_else(|e| panic!("{}", e[0]));
+        let dual = Machine::of(&dual);
+        assert_eq!(dual.warp_instructions_per_second, 32 * dual.core_khz * 1000);
     }
 }

@@ -197,6 +197,10 @@ fn slots(section: &Value, report: &Value) {
     let table = table(section, "Issue slots");
     let sms = list(report, "by_sm");
     assert_eq!(section["bars"].as_u64(), Some(sms.len() as u64 + 1));
+    for key in ["blocks", "warp_instructions", "issued"] {
+        let sum: u64 = sms.iter().filter_map(|sm| sm[key].as_u64()).sum();
+        assert_eq!(Some(sum), report[key].as_u64(), "{key}");
+    }
     for kind in list(table, "columns").iter().skip(1).filter_map(Value::as_str) {
         let of = |report: &Value| match kind {
             "issued" => report["issued"].as_f64(),

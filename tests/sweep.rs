@@ -130,6 +130,29 @@ fn a_killed_run_goes_on_where_it_was() {
     assert_eq!(points(&folder).len(), 40);
 }
 
+/// Two runs at once share a folder: no point is simulated by both.
+#[test]
+fn runs_side_by_side_do_nothing_twice() {
+    let folder = Folder::new("beside");
+    let sweep = folder.write(
+        "s.yaml",
+        "schema: 1\nname: s\naxes:\n  workload: nqueens\n  seed: {range: {from: 1, to: 60, step: 1}}\n  chip: gtx480\n",
+    );
+    let results = folder.join("results");
+    let start = || {
+        let mut command = command(&["sweep", "run", &sweep, "--results", &results, "--jobs", "2"]);
+        command.stdout(Stdio::piped()).spawn().expect("it starts")
+    };
+    let both = [start(), start()].map(|child| text(&child.wait_with_output().expect("it ends").stdout));
+    let simulated = both.each_ref().map(|said| {
+        let words: Vec<&str> = said.split(", ").collect();
+        let count = words.iter().find_map(|words| words.strip_suffix(" simulated")).expect("a count");
+        count.parse::<usize>().expect("a number")
+    });
+    assert_eq!(simulated.iter().sum::<usize>(), 60, "{both:?}");
+    assert_eq!(points(&folder).len(), 60);
+}
+
 #[test]
 fn shards_share_the_work_and_a_point_that_two_axes_name_is_computed_once() {
     let folder = Folder::new("shards");
