@@ -92,6 +92,34 @@ fn the_timeline_shows_what_the_report_counts() {
     }
 }
 
+/// What `--profile` says that warps waited is what lies between their issues.
+#[test]
+fn profiles_count_the_cycles_between_issues() {
+    let folder = Folder::new("trace-profile");
+    let words = ["docs/tutorial/collatz", "--profile", "--sms", "all", "--events", "100000000"];
+    let (report, trace, _) = traced(&folder, &words);
+    // Each slot of a warp is used once here.
+    let mut warps: BTreeMap<(u64, u64), (u64, Vec<u64>)> = BTreeMap::new();
+    for event in events(&trace, "X", "state").chain(events(&trace, "X", "issue")) {
+        let at = number(event, "ts");
+        let (begin, issues) =
+            warps.entry((number(event, "pid"), number(event, "tid"))).or_insert((u64::MAX, Vec::new()));
+        *begin = at.min(*begin);
+        if event["cat"] == "issue" {
+            issues.push(at);
+        }
+    }
+    assert_eq!(warps.len(), 128);
+    let mut waited = 0;
+    for (begin, mut issues) in warps.into_values() {
+        issues.sort_unstable();
+        // From the warp's beginning, or the cycle after an issue, to the next issue.
+        waited += issues[0] - begin + issues.windows(2).map(|pair| pair[1] - pair[0] - 1).sum::<u64>();
+    }
+    let lines = report["lines"].as_array().expect("lines");
+    assert_eq!(waited, lines.iter().map(|line| number(line, "waited")).sum::<u64>());
+}
+
 #[test]
 fn a_trace_is_bounded_and_the_same_for_any_number_of_threads() {
     let folder = Folder::new("trace-bounded");
