@@ -56,3 +56,50 @@ fn impossible_values_are_diagnostics_with_a_place() {
     let text = errors("ways: 4", "ways: 5");
     assert!(text.contains("memory.l1"), "{text}");
 }
+
+/// Every value that no chip can have is refused by its path and reason.
+#[test]
+fn each_check_refuses_what_it_is_for() {
+    let source = Source::new("chip.yaml", GTX480);
+    for (path, value, reason) in [
+        ("schema", "2", "this version reads schema 1"),
+        ("compute_capability", "0.9", "major.minor"),
+        ("limits.NumProcessors", "0", "must lie in 1..=1023"),
+        ("limits.NumProcessors", "1024", "must lie in 1..=1023"),
+        ("limits.MaxResidentThreads", "512", "a block of MaxThreadsPerBlock must fit"),
+        ("limits.MaxResidentThreads", "1544", "a multiple of WarpSize"),
+        ("limits.MaxResidentThreads", "4096", "at most 64 warps"),
+        ("limits.MaxResidentBlocks", "0", "must be positive"),
+        ("limits.MaxGridSize", "[65535, 0, 65535]", "every axis must be positive"),
+        ("limits.NumBarrierIndices", "33", "must lie in 1..=32"),
+        ("limits.NumConKernels", "0", "must be positive"),
+        ("limits.NumCores", "33", "share the cores evenly"),
+        ("limits.MaxMemOpSize", "64", "at most one line"),
+        ("limits.MaxProgSize", "0", "must be positive"),
+        ("limits.MaxRegSize", "0", "must be positive"),
+        ("limits.LocalMemSize", "1048576", "must not exceed 512 KiB"),
+        ("limits.SharedMemBanks", "16", "half_warps has 16, others 32"),
+        ("limits.Level1CacheSize", "1", "differs from memory.l1.size_bytes"),
+        ("limits.Level2CacheSize", "1", "differs from memory.l2.size_bytes"),
+        ("limits.NumConWarps", "1", "differs from sm.schedulers"),
+        ("sm.schedulers", "9", "must lie in 1..=8"),
+        ("sm.register_unit", "0", "must be positive"),
+        ("clocks.core_mhz", "0", "must be positive and below 100 GHz"),
+        ("clocks.dram_mhz", "200000", "must be positive and below 100 GHz"),
+        ("dispatch.latency", "0", "latencies and rate must be positive"),
+        ("memory.l1.size_bytes", "0", "works without this cache"),
+    ] {
+        let changed = crate::yaml::with_value(&source, path, value).unwrap_or_else(|e| panic!("{path}: {e}"));
+        let found = ChipSpec::load(&changed).expect_err("refused");
+        let all = found.iter().map(Diagnostic::render).collect::<Vec<_>>().join("\n");
+        assert!(all.contains(reason), "{path}: {value}: {all}");
+    }
+    // Keys that the file leaves to their defaults.
+    for (key, reason) in [("issue_width: 3", "must be 1 or 2"), ("issue_width: 0", "must be 1 or 2")] {
+        let text = errors("\nsm:\n", &format!("\nsm:\n  {key}\n"));
+        assert!(text.contains(reason), "{key}: {text}");
+    }
+    // Lanes that serve two classes are as many for both.
+    let text = errors("fma: {count: 1, per: scheduler}", "fma: {count: 2, per: scheduler, with: alu}");
+    assert!(text.contains("`with` must name a class of as many units"), "{text}");
+}
