@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use sim_frontend::dependence::divergence;
 use sim_frontend::diagnostic::Source;
 use sim_frontend::fairness::loops;
-use sim_frontend::load::Module;
+use sim_frontend::load::{Assembler, Module};
 use sim_frontend::program::ControlFlow;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -26,6 +26,9 @@ fuzz_target!(|bytes: &[u8]| {
                 let plain = program.base.as_deref().unwrap_or(&program);
                 let _ = (divergence(plain), loops(plain));
             }
+            // With few registers, and cleaned up.
+            let tight = Assembler { stack_bytes: 1024, registers: 12, clean_up: true };
+            let _ = module.program_for(&entry, &|_| Some(64), ControlFlow::Injected, tight);
         }
     }
 });

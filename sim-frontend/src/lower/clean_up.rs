@@ -41,7 +41,11 @@ impl CleanUp {
 const OFFSETS: std::ops::Range<i64> = -(1 << 23)..1 << 23;
 
 /// Bits of the analysis at most; beyond, blocks are looked at one by one.
-const MOST_BITS: usize = 1 << 28;
+const MOST_BITS: usize = 1 << 26;
+
+/// Looks at facts in one walk over a function at most: text that copies to and from few registers tens of
+/// thousands of times is left as it is.
+const MOST_LOOKS: u64 = 1 << 25;
 
 /// Passes over a function at most: each finds what the one before made possible.
 const PASSES: u32 = 8;
@@ -102,7 +106,7 @@ fn fact(func: &Func, inst: &Inst) -> Option<Fact> {
             constant @ Operand::Const { bits, wide: false } if func.regs[reg as usize] == Width::Word => {
                 Some(Fact { reg, base: None, addend: i64::from(bits as u32), constant: Some(constant) })
             }
-            Operand::Const { bits, wide: true } => {
+            Operand::Const { bits, wide: true } if func.regs[reg as usize] == Width::Pair => {
                 Some(Fact { reg, base: None, addend: bits as i64, constant: None })
             }
             _ => None,
@@ -187,6 +191,16 @@ impl Facts {
         facts
     }
 
+    /// How often one walk over the function looks at a fact.
+    fn looks(&self, func: &Func) -> u64 {
+        let mut looks = 0;
+        for inst in func.blocks.iter().flat_map(Block::all) {
+            inst.for_writes(|reg| looks += self.ended_by[reg as usize].len() as u64);
+            inst.for_reads(|reg| looks += self.about[reg as usize].len() as u64);
+        }
+        looks
+    }
+
     fn none(&self) -> Known {
         Known(vec![0; self.list.len().div_ceil(64)])
     }
@@ -258,7 +272,7 @@ impl Facts {
 fn propagate(func: &mut Func) -> CleanUp {
     let mut done = CleanUp::default();
     let facts = Facts::of(func);
-    if facts.list.is_empty() {
+    if facts.list.is_empty() || facts.looks(func) > MOST_LOOKS {
         return done;
     }
     let before = facts.before(func);

@@ -96,6 +96,19 @@ fn a_copy_must_hold_on_every_way() {
     assert_eq!(left(body).len(), 7);
 }
 
+/// A register written over and over costs no more than the text is long, and stays right.
+#[test]
+fn long_texts_of_copies_end_in_time() {
+    let copies = "mov.u32 %r2, %r1;\nadd.u32 %r1, %r2, 1;\n".repeat(20_000);
+    let body = format!("mov.u32 %r1, %tid.x;\n{copies}st.global.u32 [%rd1], %r1;");
+    let (texts, done) = cleaned(&body);
+    assert_eq!((texts.len(), done.copies), (40_004, 0), "left as it is");
+    let copies = "mov.u32 %r2, %r1;\nadd.u32 %r1, %r2, 1;\n".repeat(100);
+    let body = format!("mov.u32 %r1, %tid.x;\n{copies}st.global.u32 [%rd1], %r1;");
+    let (texts, done) = cleaned(&body);
+    assert_eq!((texts.len(), done.copies), (104, 100));
+}
+
 #[test]
 fn moves_of_predicates_stay() {
     let body = "mov.u32 %r1, %tid.x;\nmov.pred %p1, -1;\nL:\n@!%p1 bra M;\nsetp.gt.u32 %p2, %r1, 4;\nmov.pred %p1, %p2;\nadd.u32 %r1, %r1, 1;\n\
