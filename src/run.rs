@@ -54,7 +54,7 @@ pub struct Report {
     /// Parameters.
     pub params: BTreeMap<String, f64>,
     /// What the seeds of the workload were changed by.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "sim_core::report::is_zero")]
     pub seed: u64,
     /// Values of the chip that differ from its file, by path.
     pub set: BTreeMap<String, String>,
@@ -76,11 +76,6 @@ pub struct Report {
     /// The program's text, where lines are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listing: Option<Listing>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// What stopped a run.

@@ -368,6 +368,7 @@ fn what_is_no_result_is_told() {
         (&folder.join("swept"), "`warpsim sweep collect` makes it"),
         (&table, "no table of `sweep collect`"),
         (&folder.write("half.json", "{\"cycles\":"), "half.json: EOF"),
+        (&folder.write("other.json", "{\"stalls\": {}}"), "neither a report.json"),
     ] {
         let out = warpsim(&["report", path, "-o", &page]);
         assert_eq!(out.status.code(), Some(2), "{path}");

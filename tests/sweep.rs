@@ -83,14 +83,20 @@ fn a_table_holds_what_the_runs_report() {
     assert_eq!(one(slow), 60.0);
 }
 
+/// A sweep of so many seeds of a small kernel.
+fn seeds(folder: &Folder, count: usize) -> String {
+    let seed = format!("{{range: {{from: 1, to: {count}, step: 1}}}}");
+    folder.write(
+        "s.yaml",
+        &format!("schema: 1\nname: s\naxes:\n  workload: nqueens\n  seed: {seed}\n  chip: gtx480\n"),
+    )
+}
+
 /// Killed at any moment and run again, a sweep computes what is missing and nothing twice.
 #[test]
 fn a_killed_run_goes_on_where_it_was() {
     let folder = Folder::new("kill");
-    let sweep = folder.write(
-        "s.yaml",
-        "schema: 1\nname: s\naxes:\n  workload: nqueens\n  seed: {range: {from: 1, to: 40, step: 1}}\n  chip: gtx480\n",
-    );
+    let sweep = seeds(&folder, 40);
     let results = folder.join("results");
     let mut kept: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     for _ in 0..3 {
@@ -134,10 +140,7 @@ fn a_killed_run_goes_on_where_it_was() {
 #[test]
 fn runs_side_by_side_do_nothing_twice() {
     let folder = Folder::new("beside");
-    let sweep = folder.write(
-        "s.yaml",
-        "schema: 1\nname: s\naxes:\n  workload: nqueens\n  seed: {range: {from: 1, to: 60, step: 1}}\n  chip: gtx480\n",
-    );
+    let sweep = seeds(&folder, 60);
     let results = folder.join("results");
     let start = || {
         let mut command = command(&["sweep", "run", &sweep, "--results", &results, "--jobs", "2"]);

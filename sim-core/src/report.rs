@@ -206,6 +206,7 @@ pub struct DeviceReport {
     pub lines: Vec<LineReport>,
 }
 
-fn is_zero(number: &u64) -> bool {
+/// What reports leave out.
+pub fn is_zero(number: &u64) -> bool {
     *number == 0
 }

@@ -75,6 +75,8 @@ mod tests {
     #[test]
     fn other_tables_are_told() {
         assert_eq!(read("s", "a,b\n1,2\n".as_bytes()), Err("this is no table of `sweep collect`".into()));
+        let others = HEADER.replace("metric,value", "figure,number");
+        assert!(read("s", others.as_bytes()).is_err(), "as many columns of other names");
         let bad = format!("{HEADER}a,x,1,pass,,cycles,many,c,h,v\n");
         assert_eq!(read("s", bad.as_bytes()), Err("line 2: `many` is no number".into()));
     }
