@@ -303,3 +303,12 @@ pub struct Form {
     /// The modifiers.
     pub mods: Modifiers,
 }
+
+impl Form {
+    /// True for forms of one opcode as it is written that are equal: what operands decide is
+    /// compared, which are types, widths of registers, parts of vectors and of video operands.
+    pub fn same_of_opcode(&self, other: &Self) -> bool {
+        let by_operands = |form: &Self| (form.dst, form.ty, form.dst_reg, form.src_reg, form.mods.vector);
+        by_operands(self) == by_operands(other) && self.mods.video == other.mods.video
+    }
+}

@@ -58,7 +58,7 @@ impl Parts {
     /// Everything that is wrong with them.
     pub(super) fn of(source: &Source, ast: &Ast<'_>) -> Result<Self, Vec<Diagnostic>> {
         let symbols = symbols(ast);
-        let cx = Context { source, module: ast, symbols: &symbols, saved: 0, forms: RefCell::default() };
+        let cx = Context { source, module: ast, symbols: &symbols, saved: 0, opcodes: RefCell::default() };
         let mut errors = Vec::new();
         let mut part = |f: usize, function: &Function<'_>| {
             let body = function.body.as_deref()?;
@@ -164,8 +164,8 @@ fn functions(
     // Frames with room for registers are rare, so that the tree is not kept for them.
     let ast = if saved > 0 { parse(request.source, request.papers)? } else { Ast::default() };
     let symbols = symbols(&ast);
-    let forms = RefCell::default();
-    let cx = Context { source: request.source, module: &ast, symbols: &symbols, saved, forms };
+    let opcodes = RefCell::default();
+    let cx = Context { source: request.source, module: &ast, symbols: &symbols, saved, opcodes };
     let mut functions: Vec<(usize, Arc<Func>)> = Vec::new();
     let mut open = vec![request.entry];
     let mut indirect = false;

@@ -2,6 +2,7 @@
 //! registers.
 
 use std::collections::BTreeSet;
+use std::num::NonZero;
 use std::sync::Arc;
 
 use crate::form::Form;
@@ -92,6 +93,8 @@ pub struct Inst {
     pub class: OpClass,
     /// Its form.
     pub form: Form,
+    /// The number among the opcodes of the module, if it stands there as it is written.
+    pub opcode: Option<NonZero<u16>>,
     /// Guard.
     pub guard: PredOperand,
     /// Destinations.

@@ -29,10 +29,15 @@ const MAX_ROWS: u16 = 0x7e00;
 pub fn assign(func: &Func, first_row: u16, first_pred: u16) -> Result<Assignment, TooManyRegisters> {
     let n = func.regs.len();
     // Intervals over instruction numbers; a register live at a block's border covers it.
-    let mut range: Vec<Option<(u32, u32)>> = vec![None; n];
+    // What is touched later begins later, so that they are found in the order of their beginnings.
+    let mut end = vec![u32::MAX; n];
+    let mut order: Vec<(u32, u32)> = Vec::with_capacity(n);
     let mut touch = |reg: u32, at: u32| {
-        let slot = &mut range[reg as usize];
-        *slot = Some(slot.map_or((at, at), |(a, b)| (a.min(at), b.max(at))));
+        let end = &mut end[reg as usize];
+        if *end == u32::MAX {
+            order.push((at, reg));
+        }
+        *end = at;
     };
     let (ins, outs) = live(func);
     let mut at = 0u32;
@@ -46,14 +51,15 @@ pub fn assign(func: &Func, first_row: u16, first_pred: u16) -> Result<Assignment
         behind.iter().for_each(|reg| touch(reg, at));
         at += 1;
     }
-    let mut order: Vec<(u32, u32, u32)> =
-        (0..n as u32).filter_map(|reg| range[reg as usize].map(|(start, end)| (start, end, reg))).collect();
-    order.sort_unstable();
+    for together in order.chunk_by_mut(|a, b| a.0 == b.0) {
+        together.sort_unstable_by_key(|(_, reg)| (end[*reg as usize], *reg));
+    }
     let mut result = Assignment { place: vec![None; n], rows: first_row, preds: first_pred };
     // free[i]: the row is unused from this instruction number on.
     let mut free_rows: Vec<u32> = Vec::new();
     let mut free_preds: Vec<u32> = Vec::new();
-    for (start, end, reg) in order {
+    for (start, reg) in order {
+        let end = end[reg as usize];
         let is_free = |until: Option<&u32>| until.is_none_or(|until| *until < start);
         match func.regs[reg as usize] {
             Width::Pred => {

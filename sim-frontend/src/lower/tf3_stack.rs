@@ -42,6 +42,7 @@ pub fn made(like: &Inst, class: OpClass, root: Root, ty: ScalarType) -> Inst {
             src_reg: bits,
             mods: Modifiers { vector: 1, ..Modifiers::default() },
         },
+        opcode: None,
         dst: [Operand::None; 4],
         src: [Operand::None; 5],
         pdst: [PredOperand::None; 2],

@@ -231,6 +231,7 @@ fn blank(form: Form, guard: PredOperand) -> Inst {
     Inst {
         class: OpClass::Data,
         form,
+        opcode: None,
         guard,
         dst: [Operand::None; 4],
         src: [Operand::None; 5],
@@ -286,7 +287,7 @@ impl<'f> Emitter<'f> {
             loops: infos,
             header,
             uniform,
-            items: Vec::new(),
+            items: Vec::with_capacity(budget / GROWTH),
             extra: Vec::new(),
             notes: Vec::new(),
             budget,

@@ -4,6 +4,7 @@
 
 mod asynchronous;
 mod call;
+mod families;
 mod instruction;
 mod memory;
 mod operand;
@@ -12,9 +13,11 @@ pub(crate) mod stack;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::num::NonZero;
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
+use self::families::{Families, Family, split_number};
 use super::ir::{Block, BlockId, Func, Inst, Link, Operand, PredOperand, Reg, Terminator, Width};
 use super::tf3_stack::{FRAME_ALIGN, layout};
 use super::tf7_unique_names::Scopes;
@@ -34,6 +37,17 @@ pub enum Symbol {
     Undefined,
 }
 
+/// What an opcode of the text means.
+#[derive(Clone, Debug)]
+pub struct Opcode {
+    /// Its row.
+    pub entry: &'static isa::Entry,
+    /// Its form.
+    pub resolved: isa::Resolved,
+    /// Its number; `None` beyond those that have one.
+    pub number: Option<NonZero<u16>>,
+}
+
 /// What the functions of a module share.
 pub struct Context<'m, 'a> {
     /// The text.
@@ -45,7 +59,7 @@ pub struct Context<'m, 'a> {
     /// Bytes of each function's saved registers.
     pub saved: u32,
     /// What opcodes of the text resolve to.
-    pub forms: RefCell<FxHashMap<Box<str>, (&'static isa::Entry, isa::Resolved)>>,
+    pub opcodes: RefCell<FxHashMap<Box<str>, Opcode>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,20 +73,13 @@ pub(super) enum Local {
     Param(u64),
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Family {
-    first: Reg,
-    count: u32,
-    ty: ScalarType,
-}
-
 pub(super) struct Translator<'m, 'a> {
     pub(super) cx: &'m Context<'m, 'a>,
     pub(super) function: usize,
     names: Scopes<'a, Local>,
     /// Names that look like members of families are declared alone.
     numbered: bool,
-    families: Scopes<'a, Family>,
+    families: Families<'a>,
     /// Where names and families are declared.
     declared: Scopes<'a, Span>,
     /// Sizes of .param variables.
@@ -108,7 +115,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         function,
         names: Scopes::default(),
         numbered: false,
-        families: Scopes::default(),
+        families: Families::default(),
         declared: Scopes::default(),
         bytes: Scopes::default(),
         labels: Scopes::default(),
@@ -410,7 +417,7 @@ impl<'m, 'a> Translator<'m, 'a> {
     pub(super) fn unknown(&mut self, name: &str, span: Span) {
         self.error(span, "name", format!("`{name}` is not declared"));
         if let Some((prefix, Some(family))) =
-            split_number(name).map(|(prefix, _)| (prefix, self.families.find(prefix).copied()))
+            split_number(name).map(|(prefix, _)| (prefix, self.families.find(prefix)))
         {
             let last = family.count.saturating_sub(1);
             self.help(format!("`{prefix}<{}>` declares `{prefix}0` to `{prefix}{last}`", family.count));
@@ -572,6 +579,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         Inst {
             class: OpClass::Data,
             form,
+            opcode: None,
             guard: PredOperand::Const(true),
             dst: [Operand::None; 4],
             src: [Operand::None; 5],
@@ -606,21 +614,6 @@ pub fn has_calls(body: &[Statement<'_>]) -> bool {
         Statement::Block(inner) => has_calls(inner),
         _ => false,
     })
-}
-
-/// `%r3` as a member of the family `%r`: prefix and number.
-fn split_number(name: &str) -> Option<(&str, u32)> {
-    let bytes = name.as_bytes();
-    let mut at = bytes.len();
-    while at > 0 && bytes[at - 1].is_ascii_digit() {
-        at -= 1;
-    }
-    let digits = &bytes[at..];
-    if !(1..=10).contains(&digits.len()) || (digits[0] == b'0' && digits.len() > 1) {
-        return None;
-    }
-    let number = digits.iter().fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'));
-    Some((&name[..at], u32::try_from(number).ok()?))
 }
 
 /// Local and parameter variables in order of declaration, and where calls put the latter.

@@ -41,20 +41,52 @@ pub struct Token {
     pub span: Span,
 }
 
-/// Bytes that names are made of.
-static NAME: [bool; 256] = {
-    let mut name = [false; 256];
+/// What a byte may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Blank,
+    Name,
+    Digit,
+    Dot,
+    /// Punctuation that stands for itself.
+    Single,
+    /// What may be the first of two characters of punctuation.
+    Double,
+    Slash,
+    Quote,
+    Other,
+}
+
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
     let mut byte = 0;
-    while byte < 256 {
+    while byte < 128 {
         let b = byte as u8;
-        name[byte] = b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%');
+        classes[byte] = match b {
+            b' ' | b'\t' | b'\r' | b'\n' => Class::Blank,
+            b'0'..=b'9' => Class::Digit,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'%' => Class::Name,
+            b'.' => Class::Dot,
+            b'/' => Class::Slash,
+            b'"' => Class::Quote,
+            b'<' | b'>' | b'=' | b'!' | b'&' | b'|' => Class::Double,
+            _ => Class::Single,
+        };
         byte += 1;
     }
-    name
+    classes
 };
 
 fn is_name(byte: u8) -> bool {
-    NAME[usize::from(byte)]
+    matches!(CLASSES[usize::from(byte)], Class::Name | Class::Digit)
+}
+
+/// Where the name ends that has `at` in it or before it.
+fn name_end(bytes: &[u8], mut at: usize) -> usize {
+    while at < bytes.len() && is_name(bytes[at]) {
+        at += 1;
+    }
+    at
 }
 
 /// Splits a text into tokens.
@@ -63,18 +95,44 @@ pub fn lex(text: &str) -> Vec<Token> {
     // Three bytes a token are dense PTX; memory that is not touched costs nothing.
     let mut tokens = Vec::with_capacity(bytes.len() / 3 + 1);
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
+    while at < bytes.len() {
+        let byte = bytes[at];
         let start = at;
-        let kind = match byte {
-            b' ' | b'\t' | b'\r' | b'\n' => {
+        let next = bytes.get(at + 1).copied().unwrap_or(0);
+        let kind = match CLASSES[usize::from(byte)] {
+            Class::Blank => {
                 at += 1;
                 continue;
             }
-            b'/' if bytes.get(at + 1) == Some(&b'/') => {
+            Class::Name => {
+                at = name_end(bytes, at + 1);
+                Kind::Name
+            }
+            Class::Single => {
+                at += 1;
+                Kind::Punct(byte)
+            }
+            // `.5` is no number in PTX, and `.1d` behind a name is a modifier.
+            Class::Dot
+                if is_name(next) && (!next.is_ascii_digit() || start > 0 && is_name(bytes[start - 1])) =>
+            {
+                at = name_end(bytes, at + 2);
+                // `::` joins the parts of modifiers such as `.shared::cta`.
+                while bytes.get(at) == Some(&b':') && bytes.get(at + 1) == Some(&b':') {
+                    at = name_end(bytes, at + 2);
+                }
+                Kind::Dotted
+            }
+            Class::Digit => {
+                let (kind, length) = number(&bytes[at..], text, at);
+                at += length;
+                kind
+            }
+            Class::Slash if next == b'/' => {
                 at += bytes[at..].iter().position(|b| *b == b'\n').unwrap_or(bytes.len() - at);
                 continue;
             }
-            b'/' if bytes.get(at + 1) == Some(&b'*') => match text[at + 2..].find("*/") {
+            Class::Slash if next == b'*' => match text[at + 2..].find("*/") {
                 Some(end) => {
                     at += end + 4;
                     continue;
@@ -84,7 +142,7 @@ pub fn lex(text: &str) -> Vec<Token> {
                     Kind::Unended
                 }
             },
-            b'"' => match bytes[at + 1..].iter().position(|b| *b == b'"') {
+            Class::Quote => match bytes[at + 1..].iter().position(|b| *b == b'"') {
                 Some(end) => {
                     at += end + 2;
                     Kind::Text
@@ -94,39 +152,17 @@ pub fn lex(text: &str) -> Vec<Token> {
                     Kind::Unended
                 }
             },
-            // `.5` is no number in PTX, and `.1d` behind a name is a modifier.
-            b'.' if bytes.get(at + 1).is_some_and(|b| is_name(*b))
-                && (!bytes[at + 1].is_ascii_digit() || start > 0 && is_name(bytes[start - 1])) =>
+            Class::Double
+                if matches!(&[byte, next], b"<<" | b">>" | b"<=" | b">=" | b"==" | b"!=" | b"&&" | b"||") =>
             {
+                at += 2;
+                Kind::Punct2([byte, next])
+            }
+            Class::Dot | Class::Slash | Class::Double => {
                 at += 1;
-                at += bytes[at..].iter().take_while(|b| is_name(**b)).count();
-                // `::` joins the parts of modifiers such as `.shared::cta`.
-                while bytes[at..].starts_with(b"::") {
-                    at += 2;
-                    at += bytes[at..].iter().take_while(|b| is_name(**b)).count();
-                }
-                Kind::Dotted
+                Kind::Punct(byte)
             }
-            b'0'..=b'9' => {
-                let (kind, length) = number(&bytes[at..], text, at);
-                at += length;
-                kind
-            }
-            _ if is_name(byte) => {
-                at += bytes[at..].iter().take_while(|b| is_name(**b)).count();
-                Kind::Name
-            }
-            _ if byte.is_ascii() => {
-                let pair = [byte, bytes.get(at + 1).copied().unwrap_or(0)];
-                if matches!(&pair, b"<<" | b">>" | b"<=" | b">=" | b"==" | b"!=" | b"&&" | b"||") {
-                    at += 2;
-                    Kind::Punct2(pair)
-                } else {
-                    at += 1;
-                    Kind::Punct(byte)
-                }
-            }
-            _ => {
+            Class::Other => {
                 at += text[at..].chars().next().map_or(1, char::len_utf8);
                 Kind::Unknown
             }
@@ -138,7 +174,7 @@ pub fn lex(text: &str) -> Vec<Token> {
 
 /// A number at the front of `bytes`: its kind and length.
 fn number(bytes: &[u8], text: &str, at: usize) -> (Kind, usize) {
-    let word = bytes.iter().take_while(|b| is_name(**b)).count();
+    let word = name_end(bytes, 0);
     let hex = |from: usize, length: usize| -> Option<u64> {
         let digits = text.get(at + from..at + from + length)?;
         u64::from_str_radix(digits, 16).ok()

@@ -87,35 +87,43 @@ pub(crate) fn parse_instruction(source: &Source, papers: bool) -> Option<Instruc
 }
 
 impl<'a> Parser<'a> {
+    #[inline]
     pub(crate) fn span(&self) -> Span {
         let end = self.text.len() as u32;
         self.tokens.get(self.at).map_or(Span { start: end, end }, |t| t.span)
     }
 
+    #[inline]
     pub(crate) fn last_span(&self) -> Span {
         self.at.checked_sub(1).and_then(|i| self.tokens.get(i)).map_or(self.span(), |t| t.span)
     }
 
+    #[inline]
     pub(crate) fn kind(&self) -> Option<Kind> {
         self.tokens.get(self.at).map(|t| t.kind)
     }
 
+    #[inline]
     pub(crate) fn kind_at(&self, ahead: usize) -> Option<Kind> {
         self.tokens.get(self.at + ahead).map(|t| t.kind)
     }
 
+    #[inline]
     pub(crate) fn word_at(&self, ahead: usize) -> &'a str {
         self.tokens.get(self.at + ahead).map_or("", |t| self.slice(t.span))
     }
 
+    #[inline]
     pub(crate) fn slice(&self, span: Span) -> &'a str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
+    #[inline]
     pub(crate) fn word(&self) -> &'a str {
         self.word_at(0)
     }
 
+    #[cold]
     pub(crate) fn error<T>(&mut self, span: Span, message: impl Into<String>, label: &str) -> Parsed<T> {
         if self.errors.len() < MAX_ERRORS {
             let diagnostic = Diagnostic::error("syntax", message).at(span, label).in_source(self.source);
@@ -124,6 +132,7 @@ impl<'a> Parser<'a> {
         Err(Skip)
     }
 
+    #[cold]
     pub(crate) fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         let span = self.span();
         let unended = |token: &Token| token.kind == Kind::Unended;
@@ -140,14 +149,21 @@ impl<'a> Parser<'a> {
         self.error(span, format!("expected {what}, found {found}"), "")
     }
 
+    #[inline]
     pub(crate) fn eat(&mut self, punct: u8) -> bool {
         let found = self.kind() == Some(Kind::Punct(punct));
         self.at += usize::from(found);
         found
     }
 
+    #[inline]
     pub(crate) fn expect(&mut self, punct: u8) -> Parsed<()> {
-        if self.eat(punct) { Ok(()) } else { self.expected(&format!("`{}`", char::from(punct))) }
+        if self.eat(punct) { Ok(()) } else { self.expected_punct(punct) }
+    }
+
+    #[cold]
+    fn expected_punct(&mut self, punct: u8) -> Parsed<()> {
+        self.expected(&format!("`{}`", char::from(punct)))
     }
 
     pub(crate) fn eat_dotted(&mut self, name: &str) -> bool {
@@ -156,6 +172,7 @@ impl<'a> Parser<'a> {
         found
     }
 
+    #[inline]
     pub(crate) fn name(&mut self, what: &str) -> Parsed<&'a str> {
         if self.kind() == Some(Kind::Name) {
             let word = self.word();
@@ -166,6 +183,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= MAX_DEPTH {
             let span = self.span();

@@ -42,8 +42,10 @@ struct Encoder<'r> {
     const_rows: FxHashMap<(u64, bool), Row>,
     specials: Vec<(Row, SpecialRegister)>,
     forms: Vec<Form>,
-    /// Forms of each root.
+    /// Forms by root.
     form_ids: Vec<Vec<u16>>,
+    /// Forms by opcode as it is written.
+    opcode_ids: Vec<Vec<u16>>,
 }
 
 /// The program of `functions`, the entry first.
@@ -75,6 +77,7 @@ pub(super) fn encode(
         specials: Vec::new(),
         forms: Vec::new(),
         form_ids: Vec::new(),
+        opcode_ids: Vec::new(),
     };
     // Without registers of its own, the program with injected control flow has the operations of
     // the plain one, and differs in guards and targets alone.
@@ -266,13 +269,15 @@ impl Encoder<'_> {
             self.slots(f, &mut op, None, item);
             return op;
         };
-        op.form = self.form(inst.form);
+        op.form = self.form_of(inst);
         op.imm = inst.imm;
         op.extra = inst.extra;
-        for (i, operand) in inst.dst.iter().enumerate() {
+        // Most operations have few of the operands that there can be.
+        let given = |operand: &&Operand| **operand != Operand::None;
+        for (i, operand) in inst.dst.iter().enumerate().filter(|(_, o)| given(o)) {
             op.dst[i] = self.row(f, *operand);
         }
-        for (i, operand) in inst.src.iter().enumerate() {
+        for (i, operand) in inst.src.iter().enumerate().filter(|(_, o)| given(o)) {
             op.src[i] = self.row(f, *operand);
         }
         for i in 0..2 {
@@ -281,6 +286,25 @@ impl Encoder<'_> {
         }
         self.slots(f, &mut op, Some(inst), item);
         op
+    }
+
+    /// Forms have forty fields to compare, so that what is known of the opcode comes first.
+    fn form_of(&mut self, inst: &Inst) -> u16 {
+        let Some(opcode) = inst.opcode.map(|opcode| usize::from(opcode.get())) else {
+            return self.form(inst.form);
+        };
+        if let Some(ids) = self.opcode_ids.get(opcode)
+            && let Some(id) = ids.iter().find(|id| self.forms[usize::from(**id)].same_of_opcode(&inst.form))
+        {
+            debug_assert_eq!(self.forms[usize::from(*id)], inst.form);
+            return *id;
+        }
+        let id = self.form(inst.form);
+        if opcode >= self.opcode_ids.len() {
+            self.opcode_ids.resize_with(opcode + 1, Vec::new);
+        }
+        self.opcode_ids[opcode].push(id);
+        id
     }
 
     fn form(&mut self, form: Form) -> u16 {

@@ -1,11 +1,12 @@
 //! One instruction: form by the table, operands by the shapes of the form.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use sim_memory::vocabulary::{ScalarType, Scope, Semantics};
 
-use super::Translator;
 use super::operand::special;
+use super::{Opcode, Translator};
 use crate::diagnostic::{Span, nearest};
 use crate::form::{BarrierKind, Form};
 use crate::isa::{self, Entry, Legacy, OperandShape, Resolved, Root, Shape};
@@ -18,13 +19,14 @@ use crate::ptx::print;
 
 impl<'a> Translator<'_, 'a> {
     pub(super) fn instruction(&mut self, ast: &Instruction<'a>) {
-        let Some((entry, resolved)) = self.opcode(ast) else { return };
+        let Some(Opcode { entry, resolved, number }) = self.opcode(ast) else { return };
         let mut inst = self.blank_like(ast.span);
         inst.text = Text::Written(ast.span);
         if let Some(guard) = ast.guard {
             inst.guard = self.predicate_named(guard.name, guard.negated, guard.span);
         }
         inst.form = resolved.form;
+        inst.opcode = number;
         inst.min_sm = resolved.min_sm;
         inst.uniform_hint = resolved.form.mods.uni;
         if !resolved.executed {
@@ -94,14 +96,17 @@ impl<'a> Translator<'_, 'a> {
     }
 
     /// The row and form of an opcode; each text is resolved once a module.
-    fn opcode(&mut self, ast: &Instruction<'a>) -> Option<(&'static Entry, Resolved)> {
+    fn opcode(&mut self, ast: &Instruction<'a>) -> Option<Opcode> {
         let source = self.cx.source;
         let text = source.text.get(ast.opcode.start as usize..ast.opcode.end as usize).unwrap_or_default();
-        if let Some(known) = self.cx.forms.borrow().get(text) {
+        if let Some(known) = self.cx.opcodes.borrow().get(text) {
             return Some(known.clone());
         }
-        let found = self.resolve(ast)?;
-        self.cx.forms.borrow_mut().insert(text.into(), found.clone());
+        let (entry, resolved) = self.resolve(ast)?;
+        let mut opcodes = self.cx.opcodes.borrow_mut();
+        let number = u16::try_from(opcodes.len() + 1).ok().and_then(NonZero::new);
+        let found = Opcode { entry, resolved, number };
+        opcodes.insert(text.into(), found.clone());
         Some(found)
     }
 

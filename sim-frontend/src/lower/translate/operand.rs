@@ -24,6 +24,12 @@ pub(super) enum Special {
 
 pub(super) fn special(name: &str, component: Option<&str>) -> Option<Special> {
     use SpecialRegister as S;
+    // Most names are `%r1`, `%rd2` and the like: of the special registers with a number behind them
+    // only the clocks, the counters and two more have these letters.
+    let numbered = name.as_bytes().last().is_some_and(u8::is_ascii_digit);
+    if numbered && !matches!(name.as_bytes().get(2), Some(b'l' | b'm' | b'n' | b'e')) {
+        return None;
+    }
     let axis = |x: S, y: S, z: S| match component {
         Some("x") | None => Some(Special::Constant(x)),
         Some("y") => Some(Special::Constant(y)),
@@ -220,7 +226,18 @@ impl<'a> Translator<'_, 'a> {
         ty: ScalarType,
         place: Place,
     ) -> Option<Reg> {
-        match self.lookup(name) {
+        self.register_found(self.lookup(name), name, span, ty, place)
+    }
+
+    fn register_found(
+        &mut self,
+        found: Option<Local>,
+        name: &'a str,
+        span: Span,
+        ty: ScalarType,
+        place: Place,
+    ) -> Option<Reg> {
+        match found {
             Some(Local::Reg(reg, declared)) => {
                 if !self.cx.module.papers && !compatible(declared, ty, place) {
                     self.error(span, "type", mismatch(name, declared, ty));
@@ -254,13 +271,14 @@ impl<'a> Translator<'_, 'a> {
                 if let Some(found) = special(name, None) {
                     return self.special_source(found, wide, operand.span);
                 }
-                match self.lookup(name) {
+                let found = self.lookup(name);
+                match found {
                     Some(Local::Variable(space, at)) => self.address_of(space, at, 0, wide, operand.span),
                     Some(Local::Linked(_, link)) => Operand::Link { link, addend: 0, wide },
                     Some(Local::Param(offset)) => Operand::Const { bits: offset, wide },
-                    Some(Local::Reg(..)) => {
-                        self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg)
-                    }
+                    Some(Local::Reg(..)) => self
+                        .register_found(found, name, operand.span, ty, place)
+                        .map_or(Operand::None, Operand::Reg),
                     None => match self.cx.symbols.get(*name).copied() {
                         Some(Symbol::Variable(_)) => {
                             let link = self.link(Link::Variable((*name).into()));

@@ -1,13 +1,13 @@
 //! Function bodies: statements, instructions, operands.
 
-use super::{Kind, Operand, OperandKind, Parsed, Parser, Skip};
+use super::{Kind, Operand, OperandKind, Parsed, Parser, Skip, Token};
 use crate::diagnostic::Span;
 use crate::ptx::ast::{Guard, Instruction, Statement};
 
 impl<'a> Parser<'a> {
     /// Statements up to a `}` or the end; errors are recovered from one by one.
     pub(crate) fn statements(&mut self) -> Parsed<Vec<Statement<'a>>> {
-        let mut list = Vec::with_capacity(if self.depth == 0 { self.semicolons() } else { 0 });
+        let mut list = Vec::with_capacity(if self.depth == 0 { self.count_ahead() } else { 0 });
         while !matches!(self.kind(), None | Some(Kind::Punct(b'}'))) {
             let before = self.at;
             match self.statement(&mut list) {
@@ -23,8 +23,8 @@ impl<'a> Parser<'a> {
         Ok(list)
     }
 
-    /// Semicolons up to the `}` of this block.
-    fn semicolons(&self) -> usize {
+    /// Semicolons and colons up to the `}` of this block: as many as statements, or a few more.
+    fn count_ahead(&self) -> usize {
         let mut depth = 0;
         let inside = self.tokens[self.at..].iter().take_while(|token| {
             match token.kind {
@@ -34,7 +34,7 @@ impl<'a> Parser<'a> {
             }
             depth >= 0
         });
-        inside.filter(|token| token.kind == Kind::Punct(b';')).count()
+        inside.filter(|token| matches!(token.kind, Kind::Punct(b';' | b':'))).count()
     }
 
     /// The statements that stand here: a declaration may declare several variables.
@@ -188,12 +188,30 @@ impl<'a> Parser<'a> {
                 // The papers write `call function , (var)` and blanks before commas.
                 self.eat(b',');
             }
-            let operand = self.deeper(|p| p.operand())?;
+            let operand = match self.lone_name() {
+                Some(operand) => operand,
+                None => self.deeper(|p| p.operand())?,
+            };
             operands.push(operand);
         }
         let span = start.to(self.last_span());
         self.expect(b';')?;
         Ok(Instruction { guard, root, dotted, operands, span, opcode, spaced })
+    }
+
+    /// Most operands: a register, symbol or label by itself.
+    fn lone_name(&mut self) -> Option<Operand<'a>> {
+        let [Token { kind: Kind::Name, span }, Token { kind: Kind::Punct(b',' | b';'), .. }, ..] =
+            self.tokens.get(self.at..)?
+        else {
+            return None;
+        };
+        let (name, span) = (self.slice(*span), *span);
+        if matches!(name, "_" | "WARP_SZ") {
+            return None;
+        }
+        self.at += 1;
+        Some(Operand { kind: OperandKind::Name(name), span })
     }
 
     fn operand(&mut self) -> Parsed<Operand<'a>> {
