@@ -150,7 +150,7 @@ impl<P: Reconvergence> Functional<P> {
     fn queue_touched(&mut self) {
         for &split in &self.resident.touched {
             let index = split as usize;
-            if self.resident.waits[index] == 0 {
+            if self.resident.waits[split] == 0 {
                 self.parked[index] = false;
                 if !self.queued[index] && self.resident.policy.mask(split) != 0 {
                     self.queued[index] = true;

@@ -3,6 +3,7 @@
 
 pub mod barrier;
 pub mod block;
+pub mod by_split;
 pub mod context;
 pub mod copies;
 pub mod device;

@@ -72,7 +72,7 @@ fn places<P: Reconvergence>(resident: &Resident<P>, w: usize) -> ([Pc; 32], Lane
     });
     for split in resident.splits_of(w) {
         let meets = resident.meetings.iter().any(|meeting| meeting.splits.contains(&split));
-        if resident.waits[split as usize] != 0 || meets {
+        if resident.waits[split] != 0 || meets {
             waits |= resident.policy.mask(split);
         }
     }
@@ -286,7 +286,7 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
     }
     let at_barrier: LaneMask = resident
         .splits_of(watched.at.1)
-        .filter(|split| resident.waits[*split as usize] != 0)
+        .filter(|split| resident.waits[*split] != 0)
         .fold(0, |mask, split| mask | resident.policy.mask(split));
     let others = watched.waits & warp.live() & !at_barrier;
     for (mask, how) in [(at_barrier, "wait at a barrier"), (others, "wait for threads of their warp")] {
@@ -322,7 +322,7 @@ fn undecided<P: Reconvergence>(resident: &Resident<P>) -> Option<String> {
 /// What a blocked split waits for, in words: the barrier, who has arrived, where the others are.
 pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) -> String {
     let warp = &resident.warps[resident.warp_of(split)];
-    let bits = resident.waits[split as usize];
+    let bits = resident.waits[split];
     let Some(block) = resident.blocks.get(warp.block).and_then(Option::as_ref).filter(|_| bits != 0) else {
         let meeting = resident.meetings.iter().find(|meeting| meeting.splits.contains(&split));
         return meeting.map_or("waits".into(), |meeting| {
@@ -350,10 +350,10 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
         let program = &resident.kernels[other.kernel].code.program;
         for s in resident.splits_of(w) {
             let mask = resident.policy.mask(s);
-            let elsewhere = resident.waits[s as usize] >> index & 1 == 0 && mask != 0;
+            let elsewhere = resident.waits[s] >> index & 1 == 0 && mask != 0;
             if elsewhere && others.len() < 4 {
                 let at = lines(program, std::iter::once(resident.policy.pc(s)));
-                let at_barrier = resident.waits[s as usize];
+                let at_barrier = resident.waits[s];
                 let how = if at_barrier != 0 {
                     format!("waits at barrier {}", at_barrier.trailing_zeros())
                 } else {

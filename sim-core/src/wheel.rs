@@ -10,16 +10,19 @@ use sim_memory::vocabulary::Cycle;
 const SPAN: u64 = 128;
 
 /// Wake-ups by cycle, one ring of bit sets and a heap for those far away.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Wheel {
-    /// `ring[(cycle % SPAN) * words ..][..words]`: splits that wake at `cycle`.
+    /// `ring[(word * SPAN + cycle % SPAN) * schedulers..][..schedulers]`: splits that wake at
+    /// `cycle`, of 64 places of each scheduler. Most have bits in their first words only.
     ring: Vec<u64>,
+    schedulers: usize,
     words: usize,
     /// Bit `cycle % SPAN`: the ring has an entry there.
     occupied: u128,
     /// Everything before this cycle has been taken.
     now: Cycle,
-    far: BinaryHeap<Reverse<(Cycle, u32)>>,
+    /// Cycle, scheduler, place.
+    far: BinaryHeap<Reverse<(Cycle, u32, u32)>>,
     /// The first cycle of `far`.
     far_next: Cycle,
 }
@@ -28,10 +31,11 @@ pub struct Wheel {
 const NEVER: Cycle = Cycle::MAX;
 
 impl Wheel {
-    /// A wheel for splits `0..words * 64`.
-    pub fn new(words: usize) -> Self {
+    /// A wheel for places `0..words * 64` of each scheduler.
+    pub fn new(schedulers: usize, words: usize) -> Self {
         Self {
-            ring: vec![0; words * SPAN as usize],
+            ring: vec![0; schedulers * words * SPAN as usize],
+            schedulers,
             words,
             occupied: 0,
             now: 0,
@@ -40,32 +44,40 @@ impl Wheel {
         }
     }
 
-    /// Wakes `index` at `at`, which must not lie before the last cycle taken.
+    /// Where the sets of the schedulers begin.
     #[inline(always)]
-    pub fn insert(&mut self, at: Cycle, index: u32) {
+    fn sets_at(&self, word: usize, slot: usize) -> usize {
+        (word * SPAN as usize + slot) * self.schedulers
+    }
+
+    /// Wakes `place` of `scheduler` at `at`, which must not lie before the last cycle taken.
+    #[inline(always)]
+    pub fn insert(&mut self, at: Cycle, scheduler: usize, place: u32) {
         debug_assert!(at >= self.now);
         if at - self.now < SPAN {
             let slot = (at % SPAN) as usize;
-            self.ring[slot * self.words + index as usize / 64] |= 1 << (index % 64);
+            let sets = self.sets_at(place as usize / 64, slot);
+            self.ring[sets + scheduler] |= 1 << (place % 64);
             self.occupied |= 1 << slot;
         } else {
-            self.far.push(Reverse((at, index)));
+            self.far.push(Reverse((at, scheduler as u32, place)));
             self.far_next = self.far_next.min(at);
         }
     }
 
-    /// Takes `index` out, wherever it waits: for aborts, which are rare.
-    pub fn remove(&mut self, index: u32) {
-        let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
+    /// Takes a place out, wherever it waits: for aborts, which are rare.
+    pub fn remove(&mut self, scheduler: usize, place: u32) {
+        let (word, bit) = (place as usize / 64, 1u64 << (place % 64));
         for slot in 0..SPAN as usize {
-            let entry = &mut self.ring[slot * self.words..][..self.words];
-            entry[word] &= !bit;
-            if entry.iter().all(|bits| *bits == 0) {
+            let own = self.sets_at(word, slot) + scheduler;
+            self.ring[own] &= !bit;
+            let mut all = (0..self.words).map(|word| self.sets_at(word, slot));
+            if all.all(|sets| self.ring[sets..][..self.schedulers].iter().all(|bits| *bits == 0)) {
                 self.occupied &= !(1 << slot);
             }
         }
-        self.far.retain(|Reverse((_, other))| *other != index);
-        self.far_next = self.far.peek().map_or(NEVER, |Reverse((at, _))| *at);
+        self.far.retain(|Reverse((_, other, at))| (*other as usize, *at) != (scheduler, place));
+        self.far_next = self.far.peek().map_or(NEVER, |Reverse((at, ..))| *at);
     }
 
     /// The next cycle on which something wakes.
@@ -79,37 +91,44 @@ impl Wheel {
         (next != NEVER).then_some(next)
     }
 
-    /// Gives what wakes before `until`, as far as the ring knows.
+    /// Gives scheduler and place of what wakes before `until`, as far as the ring knows; only the
+    /// first `live` words of places hold any.
     #[inline]
-    pub fn upcoming(&self, until: Cycle, mut each: impl FnMut(u32)) {
+    pub fn upcoming(&self, until: Cycle, live: usize, mut each: impl FnMut(usize, u32)) {
         let slots = until.saturating_sub(self.now).min(SPAN);
         for slot in (self.now..self.now + slots).map(|cycle| (cycle % SPAN) as usize) {
             if self.occupied >> slot & 1 == 0 {
                 continue;
             }
-            for (word, &bits) in self.ring[slot * self.words..][..self.words].iter().enumerate() {
-                let mut bits = bits;
-                while bits != 0 {
-                    each(word as u32 * 64 + bits.trailing_zeros());
-                    bits &= bits - 1;
+            for word in 0..live {
+                let sets = &self.ring[self.sets_at(word, slot)..][..self.schedulers];
+                for (scheduler, &bits) in sets.iter().enumerate() {
+                    let mut bits = bits;
+                    while bits != 0 {
+                        each(scheduler, word as u32 * 64 + bits.trailing_zeros());
+                        bits &= bits - 1;
+                    }
                 }
             }
         }
     }
 
-    /// Moves time to `cycle` (no entry may lie before it); what wakes then goes to `woken`, one
-    /// word for 64 splits. False if nothing wakes.
+    /// Moves time to `cycle` (no entry may lie before it); what wakes then goes to `woken`: by word
+    /// of 64 places, the sets of the schedulers. Only the first `live` words hold any, and are
+    /// looked at. False if nothing wakes.
     #[inline(always)]
-    pub fn take(&mut self, cycle: Cycle, woken: &mut [u64]) -> bool {
+    pub fn take(&mut self, cycle: Cycle, live: usize, woken: &mut [u64]) -> bool {
         debug_assert!(self.next().is_none_or(|next| next >= cycle));
         self.now = cycle;
         let slot = (cycle % SPAN) as usize;
         let mut any = self.occupied >> slot & 1 == 1;
         if any {
             self.occupied &= !(1 << slot);
-            let ring = &mut self.ring[slot * self.words..][..self.words];
-            for (to, bits) in woken.iter_mut().zip(ring) {
-                *to = std::mem::take(bits);
+            for (word, to) in woken.chunks_exact_mut(self.schedulers).enumerate().take(live) {
+                let sets = self.sets_at(word, slot);
+                for (to, bits) in to.iter_mut().zip(&mut self.ring[sets..]) {
+                    *to = std::mem::take(bits);
+                }
             }
         }
         if self.far_next == cycle {
@@ -124,13 +143,13 @@ impl Wheel {
 
     #[inline(never)]
     fn take_far(&mut self, cycle: Cycle, woken: &mut [u64]) {
-        while let Some(&Reverse((at, index))) = self.far.peek()
+        while let Some(&Reverse((at, scheduler, place))) = self.far.peek()
             && at == cycle
         {
             self.far.pop();
-            woken[index as usize / 64] |= 1 << (index % 64);
+            woken[place as usize / 64 * self.schedulers + scheduler as usize] |= 1 << (place % 64);
         }
-        self.far_next = self.far.peek().map_or(NEVER, |Reverse((at, _))| *at);
+        self.far_next = self.far.peek().map_or(NEVER, |Reverse((at, ..))| *at);
     }
 }
 
@@ -138,45 +157,67 @@ impl Wheel {
 mod tests {
     use super::*;
 
-    fn drain(wheel: &mut Wheel) -> Vec<(Cycle, u32)> {
+    const SCHEDULERS: usize = 3;
+
+    fn drain(wheel: &mut Wheel) -> Vec<(Cycle, usize, u32)> {
         let mut out = Vec::new();
         while let Some(cycle) = wheel.next() {
-            let mut woken = vec![0; wheel.words];
-            assert!(wheel.take(cycle, &mut woken));
-            for (word, mut bits) in woken.into_iter().enumerate() {
+            let mut woken = vec![0; wheel.words * SCHEDULERS];
+            assert!(wheel.take(cycle, wheel.words, &mut woken));
+            for (i, mut bits) in woken.into_iter().enumerate() {
                 while bits != 0 {
-                    out.push((cycle, word as u32 * 64 + bits.trailing_zeros()));
+                    let place = (i / SCHEDULERS) as u32 * 64 + bits.trailing_zeros();
+                    out.push((cycle, i % SCHEDULERS, place));
                     bits &= bits - 1;
                 }
             }
         }
+        out.sort_unstable();
         out
     }
 
     #[test]
     fn wakes_near_and_far_in_order() {
-        let mut wheel = Wheel::new(2);
+        let mut wheel = Wheel::new(SCHEDULERS, 2);
         let cycles = [5u64, 127, 128, 129, 1000, 7, 5, 100_000];
+        let mut expected = Vec::new();
         for (i, &cycle) in cycles.iter().enumerate() {
-            wheel.insert(cycle, i as u32 * 17);
+            wheel.insert(cycle, i % SCHEDULERS, i as u32 * 17);
+            expected.push((cycle, i % SCHEDULERS, i as u32 * 17));
         }
-        let mut expected: Vec<(Cycle, u32)> =
-            cycles.iter().enumerate().map(|(i, &c)| (c, i as u32 * 17)).collect();
+        let mut near = Vec::new();
+        wheel.upcoming(100, 2, |scheduler, place| near.push((scheduler, place)));
+        assert_eq!(near, [(0, 0), (0, 102), (2, 85)]);
         expected.sort_unstable();
         assert_eq!(drain(&mut wheel), expected);
     }
 
     #[test]
     fn a_far_entry_and_a_near_one_meet_on_one_cycle() {
-        let mut wheel = Wheel::new(1);
-        wheel.insert(300, 3);
-        wheel.insert(250, 1);
+        let mut wheel = Wheel::new(SCHEDULERS, 1);
+        wheel.insert(300, 2, 3);
+        wheel.insert(250, 1, 1);
         assert_eq!(wheel.next(), Some(250));
-        let mut woken = [0];
-        assert!(!wheel.take(249, &mut woken));
-        assert!(wheel.take(250, &mut woken));
-        assert_eq!(woken, [2]);
-        wheel.insert(300, 4);
-        assert_eq!(drain(&mut wheel), vec![(300, 3), (300, 4)]);
+        let mut woken = [0; SCHEDULERS];
+        assert!(!wheel.take(249, 1, &mut woken));
+        assert!(wheel.take(250, 1, &mut woken));
+        assert_eq!(woken, [0, 2, 0]);
+        wheel.insert(300, 0, 4);
+        assert_eq!(drain(&mut wheel), vec![(300, 0, 4), (300, 2, 3)]);
+    }
+
+    #[test]
+    fn what_is_taken_out_does_not_wake() {
+        let mut wheel = Wheel::new(SCHEDULERS, 2);
+        for place in [1, 70] {
+            wheel.insert(10, 1, place);
+            wheel.insert(500, 1, place);
+        }
+        wheel.insert(10, 0, 1);
+        wheel.remove(1, 70);
+        assert_eq!(drain(&mut wheel.clone()), vec![(10, 0, 1), (10, 1, 1), (500, 1, 1)]);
+        wheel.remove(1, 1);
+        wheel.remove(0, 1);
+        assert_eq!(wheel.next(), None);
     }
 }

@@ -56,8 +56,7 @@ impl<P: Reconvergence> Resident<P> {
             self.advance(split, w)?;
         } else {
             self.park(split, w);
-            self.waits[split as usize] =
-                groups.iter().fold(0, |bits, g| bits | 1u32.checked_shl(g.0).unwrap_or(0));
+            self.waits[split] = groups.iter().fold(0, |bits, g| bits | 1u32.checked_shl(g.0).unwrap_or(0));
         }
         let block_slot = self.warps[w].block;
         let mut completed = std::mem::take(&mut self.completed);
@@ -86,7 +85,7 @@ impl<P: Reconvergence> Resident<P> {
         if !waits {
             return Ok(Step::Done);
         }
-        Ok(if self.waits[split as usize] == 0 { Step::Done } else { Step::Parked })
+        Ok(if self.waits[split] == 0 { Step::Done } else { Step::Parked })
     }
 
     /// remBar: the splits that waited go on, with the result of the reduction in their
@@ -113,7 +112,7 @@ impl<P: Reconvergence> Resident<P> {
                     );
                 }
             }
-            let waits = &mut self.waits[action.split as usize];
+            let waits = &mut self.waits[action.split];
             *waits &= !1u32.checked_shl(barrier.index).unwrap_or(0);
             if *waits == 0 {
                 self.resume(action.split);

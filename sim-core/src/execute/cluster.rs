@@ -58,7 +58,7 @@ impl<P: Reconvergence> Resident<P> {
             return Ok(Step::Done);
         }
         self.park(split, w);
-        self.waits[split as usize] = 1 << CLUSTER;
+        self.waits[split] = 1 << CLUSTER;
         if let Some(block) = self.blocks[slot].as_mut() {
             block.cluster.waiting.push(split);
         }
@@ -89,7 +89,7 @@ impl<P: Reconvergence> Resident<P> {
         block.cluster.arrived = 0;
         block.cluster.odd = !block.cluster.odd;
         for split in std::mem::take(&mut block.cluster.waiting) {
-            self.waits[split as usize] = 0;
+            self.waits[split] = 0;
             self.resume(split);
         }
     }

@@ -30,6 +30,7 @@ pub(crate) use regroup::check_split;
 
 use crate::barrier::{BarrierEnv, Completed};
 use crate::block::Block;
+use crate::by_split::BySplit;
 use crate::error::Bottom;
 use crate::grid::{Hot, Kernel};
 use crate::lanes::InstructionSet;
@@ -133,13 +134,13 @@ pub struct Resident<P> {
     pub requests: Requests,
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
     /// [`NO_PC`] where that is for the shadow pcs of its lanes to say.
-    pub expected: Vec<Pc>,
+    pub expected: BySplit<Pc>,
     /// What the policy charged for the step.
     pub charge: Cost,
     /// The policy regrouped threads since they were last checked.
     changed: bool,
     /// Per split: barriers it waits at.
-    pub waits: Vec<u32>,
+    pub waits: BySplit<u32>,
     /// Locks of the banks of shared memory, and the cycle of the step.
     locks: BankLocks,
     now: Cycle,
@@ -161,7 +162,7 @@ pub struct Resident<P> {
 impl<P: Reconvergence> Resident<P> {
     /// No blocks yet, `warp_slots` warps and `block_slots` blocks at most.
     pub fn new(sm: u32, world: Arc<World>, policy: P, warp_slots: usize, block_slots: usize) -> Self {
-        let splits = warp_slots * policy.splits_per_warp();
+        let splits = policy.splits_per_warp();
         let banks = world.latency.banks;
         Self {
             sm,
@@ -174,10 +175,10 @@ impl<P: Reconvergence> Resident<P> {
             touched: Vec::new(),
             did: Step::Done,
             requests: Requests::default(),
-            expected: vec![NO_PC; splits],
+            expected: BySplit::new(warp_slots, splits, NO_PC),
             charge: Cost::default(),
             changed: false,
-            waits: vec![0; splits],
+            waits: BySplit::new(warp_slots, splits, 0),
             locks: BankLocks::new(banks),
             now: 0,
             watching: false,
@@ -250,8 +251,8 @@ impl<P: Reconvergence> Resident<P> {
             self.policy.admit(w, slot, lanes, &kernel.code.plan, &mut self.touched);
         }
         for &split in &self.touched {
-            self.expected[split as usize] = NO_PC;
-            self.waits[split as usize] = 0;
+            self.expected[split] = NO_PC;
+            self.waits[split] = 0;
         }
         self.blocks[slot] = Some(Block {
             number,
@@ -300,7 +301,7 @@ impl<P: Reconvergence> Resident<P> {
         };
         let exec = mask & guard(hot.guard, &warp.preds);
         if self.world.check != Check::Off {
-            check_split(warp, &mut self.expected[split as usize], hot, pc, mask, self.world.check)?;
+            check_split(warp, &mut self.expected[split], hot, pc, mask, self.world.check)?;
         }
         if let Some(lane) = hot.lane {
             let mut file = LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };

@@ -94,7 +94,7 @@ impl<P: Reconvergence> Resident<P> {
         let first = self.splits_of(w).start;
         for own in Lanes(self.policy.in_use(w)) {
             let split = first + own;
-            let expected = self.expected[split as usize];
+            let expected = self.expected[split];
             if expected != NO_PC && Some(split) != done {
                 self.warps[w].shadow.set(self.policy.mask(split), expected);
             }
@@ -105,9 +105,9 @@ impl<P: Reconvergence> Resident<P> {
     pub(crate) fn regrouped(&mut self, split: SplitId) {
         if self.world.check != Check::Off {
             self.changed = true;
-            self.expected[split as usize] = NO_PC;
+            self.expected[split] = NO_PC;
             for &other in &self.touched {
-                self.expected[other as usize] = NO_PC;
+                self.expected[other] = NO_PC;
             }
         }
     }

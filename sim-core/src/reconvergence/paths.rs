@@ -73,6 +73,8 @@ pub struct Entry {
 pub struct Paths {
     /// By slot.
     pub slots: [Path; PATHS],
+    /// Slots that hold a path, one bit each: a warp of few paths touches few of its slots.
+    occupied: u32,
     /// Points where paths meet.
     pub entries: Vec<Entry>,
     /// The block slot.
@@ -93,6 +95,7 @@ impl Default for Paths {
     fn default() -> Self {
         Self {
             slots: [Path { entry: NONE, stop: NO_PC, held: NO_PC, ..Path::default() }; PATHS],
+            occupied: 0,
             entries: Vec::new(),
             block: 0,
             moved: 0,
@@ -107,8 +110,22 @@ impl Default for Paths {
 
 impl Paths {
     /// Slots that hold a path, one bit each.
+    #[inline]
     pub fn occupied(&self) -> u32 {
-        self.slots.iter().enumerate().fold(0u32, |bits, (i, p)| bits | u32::from(p.mask != 0) << i)
+        self.occupied
+    }
+
+    /// The path at `slot` has the threads of `mask` from now on; without any there is no such path.
+    #[inline]
+    pub fn set_mask(&mut self, slot: usize, mask: LaneMask) {
+        self.slots[slot].mask = mask;
+        self.occupied = self.occupied & !(1 << slot) | u32::from(mask != 0) << slot;
+    }
+
+    /// A slot without a path, if there is one.
+    pub fn free_slot(&self) -> Option<usize> {
+        let free = !self.occupied;
+        (free != 0).then(|| free.trailing_zeros() as usize)
     }
 
     /// Slots that hold a path.
@@ -118,9 +135,9 @@ impl Paths {
 
     /// Slots that hold a path which does not wait at a barrier or collective.
     pub fn running(&self) -> impl Iterator<Item = usize> + use<> {
-        let runs = |path: &Path| path.mask != 0 && !path.parked;
-        let used = self.slots.iter().enumerate().fold(0u32, |bits, (i, p)| bits | u32::from(runs(p)) << i);
-        Lanes(used).map(|slot| slot as usize)
+        let parked = Lanes(self.occupied).filter(|slot| self.slots[*slot as usize].parked);
+        let parked = parked.fold(0, |bits, slot| bits | 1u32 << slot);
+        Lanes(self.occupied & !parked).map(|slot| slot as usize)
     }
 
     /// A number greater than any before.
@@ -131,7 +148,7 @@ impl Paths {
 
     /// Makes a path; there is room, since each has a lane of its own.
     pub fn place(&mut self, group: Group, entry: usize) -> usize {
-        let slot = self.slots.iter().position(|path| path.mask == 0).unwrap_or(0);
+        let slot = self.free_slot().unwrap_or(0);
         self.put(slot, group, entry);
         slot
     }
@@ -140,12 +157,13 @@ impl Paths {
         let turn = self.next_turn();
         self.slots[slot] =
             Path { pc, depth, mask, parked: false, enabled: false, stop: NO_PC, entry, held: NO_PC, turn };
+        self.set_mask(slot, mask);
         self.moved |= 1 << slot;
     }
 
     /// `groups` take the place of the path at `slot`, without waiting for each other.
     pub fn scatter(&mut self, slot: usize, groups: &[Group], entry: usize) {
-        self.slots[slot].mask = 0;
+        self.set_mask(slot, 0);
         for (i, &group) in groups.iter().enumerate() {
             if i == 0 { self.put(slot, group, entry) } else { _ = self.place(group, entry) }
         }
@@ -199,7 +217,7 @@ impl Paths {
                     at.pending &= !mask;
                     at.arrived |= mask;
                     at.waited = 0;
-                    self.slots[slot].mask = 0;
+                    self.set_mask(slot, 0);
                     changed = true;
                 }
             }
@@ -232,9 +250,9 @@ impl Paths {
             for other in self.running().filter(|&other| other > slot) {
                 let (a, b) = (self.slots[slot], self.slots[other]);
                 if a.mask != 0 && b.mask != 0 && a.pc == b.pc && same(&a, &b) {
-                    self.slots[slot].mask |= b.mask;
+                    self.set_mask(slot, a.mask | b.mask);
                     self.slots[slot].turn = a.turn.min(b.turn);
-                    self.slots[other].mask = 0;
+                    self.set_mask(other, 0);
                 }
             }
         }
@@ -242,8 +260,9 @@ impl Paths {
 
     /// Lets exactly the paths of `chosen` issue.
     pub fn enable_only(&mut self, mut chosen: impl FnMut(usize, &Path) -> bool) {
-        for (slot, path) in self.slots.iter_mut().enumerate() {
-            path.enabled = path.mask != 0 && !path.parked && chosen(slot, path);
+        for slot in self.used() {
+            let path = &mut self.slots[slot];
+            path.enabled = !path.parked && chosen(slot, path);
         }
     }
 
@@ -264,7 +283,8 @@ impl Paths {
 
     /// Paths and entries in use: what the policy's table holds.
     pub fn size(&self) -> u32 {
-        (self.used().count() + self.entries.iter().filter(|entry| !entry.closed).count()) as u32
+        (self.occupied.count_ones() as usize + self.entries.iter().filter(|entry| !entry.closed).count())
+            as u32
     }
 
     /// `lanes` have ended: nobody waits for them.

@@ -14,6 +14,7 @@ use super::registry::{Kind, PolicyChoice};
 #[cfg(test)]
 use super::{Corruption, paths::Entry};
 use super::{Cost, Holding, Issuing, LaneTargets, Lanes, Place, Reconvergence, SplitId};
+use crate::by_split::BySplit;
 use crate::error::Bottom;
 
 /// Why a policy is asked.
@@ -98,6 +99,12 @@ pub trait Rules: Send + Debug {
     }
 }
 
+/// The split of a path.
+#[inline]
+fn split_id(warp: usize, slot: u32) -> SplitId {
+    (warp * PATHS) as SplitId + slot
+}
+
 /// By what threads got where they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moved {
@@ -110,7 +117,7 @@ enum Moved {
 /// The policy: one table a warp.
 #[derive(Debug)]
 pub struct Table {
-    hot: Vec<Issuing>,
+    hot: BySplit<Issuing>,
     /// By warp: slots whose paths are in splits, one bit each.
     seen: Vec<u32>,
     warps: Vec<Paths>,
@@ -123,7 +130,7 @@ impl Table {
     /// The table of `warps` warps under `rules`.
     pub fn with(rules: Box<dyn Rules>, warps: usize) -> Self {
         Self {
-            hot: vec![Issuing { pc: 0, stop: NO_PC, mask: 0 }; warps * PATHS],
+            hot: BySplit::new(warps, PATHS, Issuing { pc: 0, stop: NO_PC, mask: 0 }),
             seen: vec![0; warps],
             warps: vec![Paths::default(); warps],
             forms_warps: rules.forms_warps(),
@@ -134,9 +141,8 @@ impl Table {
 
     /// Takes over where the paths have gone since.
     fn sync(&mut self, warp: usize) {
-        let hot = &self.hot[warp * PATHS..][..PATHS];
         for slot in Lanes(self.seen[warp]) {
-            self.warps[warp].slots[slot as usize].pc = hot[slot as usize].pc;
+            self.warps[warp].slots[slot as usize].pc = self.hot[split_id(warp, slot)].pc;
         }
     }
 
@@ -166,14 +172,13 @@ impl Table {
 
     /// Makes known what a warp's paths are now.
     fn show(&mut self, warp: usize, touched: &mut Vec<SplitId>) {
-        let hot = &mut self.hot[warp * PATHS..][..PATHS];
         let paths = &self.warps[warp];
         let mut seen = 0u32;
         for slot in Lanes(self.seen[warp] | paths.occupied()) {
-            let (path, hot) = (&paths.slots[slot as usize], &mut hot[slot as usize]);
+            let (path, hot) = (&paths.slots[slot as usize], &mut self.hot[split_id(warp, slot)]);
             let mask = if path.enabled || path.parked { path.mask } else { 0 };
             if mask != hot.mask || (mask != 0 && path.pc != hot.pc) {
-                touched.push((warp * PATHS) as SplitId + slot);
+                touched.push(split_id(warp, slot));
             }
             *hot = Issuing { pc: path.pc, stop: path.stop, mask };
             seen |= u32::from(mask != 0) << slot;
@@ -188,7 +193,7 @@ impl Table {
         let paths = &mut self.warps[warp];
         let Path { pc, entry, .. } = paths.slots[slot];
         match groups.as_slice() {
-            [] => paths.slots[slot].mask = 0,
+            [] => paths.set_mask(slot, 0),
             [group] if kind != Moved::Called || !self.rules.joins_calls() => {
                 let turn = paths.slots[slot].turn;
                 paths.scatter(slot, &[*group], entry);
@@ -243,31 +248,31 @@ impl Reconvergence for Table {
         paths.turns = 0;
         paths.charged = 0;
         paths.plan = Arc::clone(plan);
-        paths.slots.iter_mut().for_each(|path| (path.mask, path.held) = (0, NO_PC));
+        paths.used().for_each(|slot| paths.set_mask(slot, 0));
         paths.place(Group { pc: plan.entry, depth: 0, mask: lanes }, NONE);
-        self.hot[warp * PATHS..][..PATHS].iter_mut().for_each(|hot| hot.mask = 0);
-        self.seen[warp] = 0;
+        let seen = std::mem::take(&mut self.seen[warp]);
+        Lanes(seen).for_each(|slot| self.hot[split_id(warp, slot)].mask = 0);
         self.settle(warp, Event::Admitted, 0, touched);
     }
 
     #[inline]
     fn lies_at(&self, split: SplitId) -> *const u8 {
-        self.hot.get(split as usize).map_or(std::ptr::null(), |hot| std::ptr::from_ref(hot).cast())
+        std::ptr::from_ref(&self.hot[split]).cast()
     }
 
     #[inline]
     fn pc(&self, split: SplitId) -> Pc {
-        self.hot[split as usize].pc
+        self.hot[split].pc
     }
 
     #[inline]
     fn mask(&self, split: SplitId) -> LaneMask {
-        self.hot[split as usize].mask
+        self.hot[split].mask
     }
 
     #[inline]
     fn advance(&mut self, split: SplitId) -> bool {
-        let hot = &mut self.hot[split as usize];
+        let hot = &mut self.hot[split];
         hot.pc += 1;
         hot.pc == hot.stop
     }
@@ -337,7 +342,7 @@ impl Reconvergence for Table {
 
     fn parked(&mut self, split: SplitId, touched: &mut Vec<SplitId>) {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
-        self.hot[split as usize].pc += 1;
+        self.hot[split].pc += 1;
         self.sync(warp);
         self.warps[warp].slots[slot].parked = true;
         self.settle(warp, Event::Parked, slot, touched);
@@ -375,15 +380,16 @@ impl Reconvergence for Table {
         self.sync(warp);
         let paths = &mut self.warps[warp];
         let mut own = paths.slots[slot];
-        paths.slots[slot].mask &= !lanes;
+        paths.set_mask(slot, own.mask & !lanes);
         own.mask &= lanes;
-        let free = paths.slots.iter().position(|path| path.mask == 0)?;
+        let free = paths.free_slot()?;
         paths.slots[free] = own;
-        let first = warp * PATHS;
-        self.hot[split as usize].mask &= !lanes;
-        self.hot[first + free] = Issuing { pc: own.pc, stop: own.stop, mask: own.mask };
+        paths.set_mask(free, own.mask);
+        self.hot[split].mask &= !lanes;
+        let part = split_id(warp, free as u32);
+        self.hot[part] = Issuing { pc: own.pc, stop: own.stop, mask: own.mask };
         self.seen[warp] |= 1 << free;
-        Some((first + free) as SplitId)
+        Some(part)
     }
 
     fn since(&self, split: SplitId) -> u64 {
@@ -411,8 +417,8 @@ impl Reconvergence for Table {
     }
 
     fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {
-        let hot = &self.hot[warp * PATHS..][..PATHS];
-        for (path, hot) in self.warps[warp].slots.iter().zip(hot).filter(|(path, _)| path.mask != 0) {
+        for slot in self.warps[warp].used() {
+            let (path, hot) = (&self.warps[warp].slots[slot], &self.hot[split_id(warp, slot as u32)]);
             let pc = if hot.mask != 0 { hot.pc } else { path.pc };
             visit(Holding { pc, mask: path.mask, waits: hot.mask == 0 });
         }
@@ -427,9 +433,9 @@ impl Reconvergence for Table {
         let waits = |entry: &&mut Entry| !entry.closed && entry.arrived != 0;
         match (how, self.warps[warp].entries.iter_mut().rfind(waits)) {
             (Corruption::DropLane, _) => {
-                let hot = &mut self.hot[split as usize];
+                let hot = &mut self.hot[split];
                 hot.mask &= hot.mask - 1;
-                self.warps[warp].slots[slot].mask = hot.mask;
+                self.warps[warp].set_mask(slot, hot.mask);
                 true
             }
             (Corruption::Pop, Some(entry)) => {
@@ -453,7 +459,7 @@ impl Reconvergence for Table {
         let running: Vec<String> = paths
             .used()
             .map(|slot| {
-                let (path, hot) = (&paths.slots[slot], &self.hot[warp * PATHS + slot]);
+                let (path, hot) = (&paths.slots[slot], &self.hot[split_id(warp, slot as u32)]);
                 let pc = if hot.mask != 0 { hot.pc } else { path.pc };
                 let how = match (path.parked, path.enabled) {
                     (true, _) => " parked",

@@ -83,10 +83,8 @@ impl<P: Reconvergence> Sm<P> {
                 }
             }
         }
-        let per_scheduler = (self.words * 64) as u32;
-        self.wheel.upcoming(until, |flat| {
-            coming.push(self.split_at((flat / per_scheduler) as usize, flat % per_scheduler));
-        });
+        self.wheel
+            .upcoming(until, self.live, |scheduler, place| coming.push(self.split_at(scheduler, place)));
         for &split in &coming {
             let warp = std::ptr::from_ref(&self.resident.warps[self.resident.warp_of(split)]);
             prefetch(warp);

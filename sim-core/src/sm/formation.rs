@@ -59,7 +59,7 @@ impl<P: Reconvergence> Sm<P> {
         let at = self.stands_at(leader);
         let mut taken: LaneMask = self.resident.policy.mask(leader);
         let home = self.resident.warp_of(leader);
-        let unit = self.unit_of[leader as usize];
+        let unit = self.unit_of[leader];
         let others: Vec<SplitId> = (0..self.schedulers)
             .flat_map(|s| bits(self.ready_of(s)).map(move |place| (s, place)))
             .map(|(s, place)| self.split_at(s, place))
@@ -75,14 +75,14 @@ impl<P: Reconvergence> Sm<P> {
             let mask = self.resident.policy.mask(other);
             let free = mask & !taken;
             // The leader's step may have changed it.
-            if free == 0 || self.stands_at(other) != at || self.status[other as usize] != Status::Ready {
+            if free == 0 || self.stands_at(other) != at || self.status[other] != Status::Ready {
                 continue;
             }
             let split = if free == mask {
                 other
             } else {
                 let Some(part) = self.resident.policy.carve(other, free) else { continue };
-                self.resident.expected[part as usize] = self.resident.expected[other as usize];
+                self.resident.expected[part] = self.resident.expected[other];
                 part
             };
             taken |= free;

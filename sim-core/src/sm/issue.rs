@@ -7,7 +7,6 @@ use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
 use super::accesses::{ALONE, InFlight, Port};
 use super::ahead::prefetch_operands;
-use super::units::UNIT_CLASSES;
 use super::{BlockDone, Sm, Status};
 use crate::error::{Bottom, Fault};
 use crate::execute::{Step, check_split, guard};
@@ -54,9 +53,9 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn reschedule(&mut self, split: SplitId, earliest: Cycle, horizon: Cycle) {
         let (scheduler, place) = self.place(split);
         let mask = self.resident.policy.mask(split);
-        if matches!(self.status[split as usize], Status::Dependency | Status::Sleep) {
+        if matches!(self.status[split], Status::Dependency | Status::Sleep) {
             // Its policy changed it while it waited.
-            self.wheel.remove((scheduler * self.words * 64) as u32 + place);
+            self.wheel.remove(scheduler, place);
         }
         if mask == 0 {
             self.park(split, Status::Absent);
@@ -67,7 +66,7 @@ impl<P: Reconvergence> Sm<P> {
         let (next, unit) = match code.hot.get(self.resident.policy.pc(split) as usize) {
             Some(hot) => (next_issue(warp, hot, mask, earliest), hot.unit),
             // The step reports it with its place.
-            None => (Next::At(horizon), self.unit_of[split as usize]),
+            None => (Next::At(horizon), self.unit_of[split]),
         };
         self.requeue(scheduler, place, split, next, unit, horizon);
     }
@@ -83,17 +82,17 @@ impl<P: Reconvergence> Sm<P> {
         unit: u8,
         horizon: Cycle,
     ) {
-        let index = split as usize;
         let (word, bit) = (place as usize / 64, 1u64 << (place % 64));
         if word >= self.live {
             self.live = word + 1;
         }
-        let old = self.unit_of[index];
+        let old = self.unit_of[split];
         if old != unit {
             let lane = &mut self.lanes[scheduler];
-            lane.by_unit[usize::from(old) * self.words + word] &= !bit;
-            lane.by_unit[usize::from(unit) * self.words + word] |= bit;
-            self.unit_of[index] = unit;
+            let sets = &mut lane.by_unit[word];
+            sets[usize::from(old)] &= !bit;
+            sets[usize::from(unit)] |= bit;
+            self.unit_of[split] = unit;
         }
         let ready = &mut self.ready[scheduler * self.words + word];
         let status = match next {
@@ -103,7 +102,7 @@ impl<P: Reconvergence> Sm<P> {
             }
             Next::At(at) => {
                 *ready &= !bit;
-                self.wheel.insert(at, (scheduler * self.words * 64) as u32 + place);
+                self.wheel.insert(at, scheduler, place);
                 Status::Dependency
             }
             Next::Memory | Next::Drain => {
@@ -130,21 +129,13 @@ impl<P: Reconvergence> Sm<P> {
             let lane = &mut lanes[scheduler];
             let accepting = memory.accepting();
             if !accepting {
-                candidates &= !lane.by_unit[*load_store * words];
+                candidates &= !lane.by_unit[0][*load_store];
             }
             if !units.all_free(scheduler, now) {
                 // Without branches: the host compares several classes at once.
                 let mut busy = 0;
-                if words == 1
-                    && let Some(sets) = lane.by_unit.first_chunk::<UNIT_CLASSES>()
-                {
-                    for (set, free) in sets.iter().zip(units.free(scheduler)) {
-                        busy |= set & u64::from(*free > now).wrapping_neg();
-                    }
-                } else {
-                    for (sets, free) in lane.by_unit.chunks_exact(words).zip(units.free(scheduler)) {
-                        busy |= sets[0] & u64::from(*free > now).wrapping_neg();
-                    }
+                for (set, free) in lane.by_unit[0].iter().zip(units.free(scheduler)) {
+                    busy |= set & u64::from(*free > now).wrapping_neg();
                 }
                 candidates &= !busy;
             }
@@ -160,9 +151,8 @@ impl<P: Reconvergence> Sm<P> {
         if !accepting || !units.all_free(scheduler, now) {
             for (class, free) in units.free(scheduler).iter().enumerate() {
                 if *free > now || (class == *load_store && !accepting) {
-                    let sets = &lane.by_unit[class * words..][..live];
-                    for (candidates, set) in lane.candidates.iter_mut().zip(sets) {
-                        *candidates &= !set;
+                    for (candidates, sets) in lane.candidates.iter_mut().zip(&lane.by_unit[..live]) {
+                        *candidates &= !sets[class];
                     }
                 }
             }
@@ -195,8 +185,7 @@ impl<P: Reconvergence> Sm<P> {
         let exec = mask & guard(hot.guard, &warp.preds);
         let check = resident.world.check;
         if check != Check::Off
-            && let Err(bottom) =
-                check_split(warp, &mut resident.expected[split as usize], hot, pc, mask, check)
+            && let Err(bottom) = check_split(warp, &mut resident.expected[split], hot, pc, mask, check)
         {
             return Err(self.fault(w, pc, &bottom));
         }
@@ -253,7 +242,7 @@ impl<P: Reconvergence> Sm<P> {
         // What the policy did to the split may have made it another's, or none.
         let stays = self.resident.policy.mask(split) != 0
             && self.resident.policy.pc(split) == pc + 1
-            && self.status[split as usize] == Status::Ready;
+            && self.status[split] == Status::Ready;
         let Some((unit, true)) = first.filter(|_| stays) else { return Ok(()) };
         let mask = self.resident.policy.mask(split);
         let warp = &self.resident.warps[w];
@@ -292,10 +281,9 @@ impl<P: Reconvergence> Sm<P> {
 
     /// The sets by unit hold `split` in its unit's and in no other.
     fn unit_agrees(&self, scheduler: usize, place: u32, split: SplitId) -> bool {
-        let sets = self.lanes[scheduler].by_unit.chunks_exact(self.words);
-        let own = usize::from(self.unit_of[split as usize]);
-        sets.enumerate()
-            .all(|(class, set)| (set[place as usize / 64] >> (place % 64) & 1 == 1) == (class == own))
+        let sets = &self.lanes[scheduler].by_unit[place as usize / 64];
+        let own = usize::from(self.unit_of[split]);
+        sets.iter().enumerate().all(|(class, set)| (set >> (place % 64) & 1 == 1) == (class == own))
     }
 
     /// Everything but data operations.
@@ -383,7 +371,7 @@ impl<P: Reconvergence> Sm<P> {
             Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),
             Some(_) => {
                 self.after_issue(split, earliest, now);
-                if self.status[split as usize] == Status::Dependency {
+                if self.status[split] == Status::Dependency {
                     self.set_status(scheduler, split, Status::Sleep);
                 }
             }
@@ -419,8 +407,8 @@ impl<P: Reconvergence> Sm<P> {
             let touched = std::mem::replace(&mut self.resident.touched, std::mem::take(&mut self.touched));
             let at = now + Cycle::from(latency.max(1));
             for &split in &touched {
-                let waiting = matches!(self.status[split as usize], Status::Barrier | Status::Collective);
-                if (split != issued || waiting) && self.resident.waits[split as usize] == 0 {
+                let waiting = matches!(self.status[split], Status::Barrier | Status::Collective);
+                if (split != issued || waiting) && self.resident.waits[split] == 0 {
                     self.reschedule(split, at, now);
                 }
             }

@@ -30,6 +30,7 @@ use units::{UNIT_CLASSES, Units};
 
 use self::recorder::Recorder;
 use self::timeline::Timeline;
+use crate::by_split::BySplit;
 use crate::error::Fault;
 use crate::execute::{Resident, World};
 use crate::grid::Kernel;
@@ -86,10 +87,10 @@ const STATUSES: usize = 8;
 /// One scheduler's sets, each of `words` words.
 #[derive(Debug)]
 struct Lane {
-    /// By unit class: splits whose next operation needs it.
-    by_unit: Vec<u64>,
+    /// By word, then by unit class: splits whose next operation needs it.
+    by_unit: Vec<[u64; UNIT_CLASSES]>,
     candidates: Vec<u64>,
-    /// By place: order of admission of the split's warp.
+    /// Order of admission of the scheduler's warps, which the low bits of a place say.
     ages: Vec<u64>,
     picker: Picker,
     counts: [u32; STATUSES],
@@ -142,8 +143,8 @@ pub struct Sm<P> {
     ready: Vec<u64>,
     words: usize,
     wheel: Wheel,
-    status: Vec<Status>,
-    unit_of: Vec<u8>,
+    status: BySplit<Status>,
+    unit_of: BySplit<u8>,
     schedulers: usize,
     split_shift: u32,
     /// log2 of the warps of a scheduler, rounded up.
@@ -193,13 +194,12 @@ impl<P: Reconvergence> Sm<P> {
         let local_shift = warps.div_ceil(schedulers).next_power_of_two().trailing_zeros();
         let per_scheduler = 1usize << (local_shift + split_shift);
         let words = per_scheduler.div_ceil(64);
-        let splits = warps << split_shift;
         let instruction_set = world.instruction_set;
         let lane = || Lane {
             // As `unit_of` says: all of the first class.
-            by_unit: (0..words * UNIT_CLASSES).map(|i| if i < words { u64::MAX } else { 0 }).collect(),
+            by_unit: vec![std::array::from_fn(|class| if class == 0 { u64::MAX } else { 0 }); words],
             candidates: vec![0; words],
-            ages: vec![0; words * 64],
+            ages: vec![0; 1 << local_shift],
             picker: Picker::new(scheduler, words),
             counts: [0; STATUSES],
             accounted: 0,
@@ -214,9 +214,9 @@ impl<P: Reconvergence> Sm<P> {
             lanes: (0..schedulers).map(|_| lane()).collect(),
             ready: vec![0; words * schedulers],
             words,
-            wheel: Wheel::new(words * schedulers),
-            status: vec![Status::Absent; splits],
-            unit_of: vec![0; splits],
+            wheel: Wheel::new(schedulers, words),
+            status: BySplit::new(warps, 1 << split_shift, Status::Absent),
+            unit_of: BySplit::new(warps, 1 << split_shift, 0),
             schedulers,
             split_shift,
             local_shift,
@@ -335,7 +335,7 @@ impl<P: Reconvergence> Sm<P> {
     /// A split goes from one status to another.
     #[inline(always)]
     fn set_status(&mut self, scheduler: usize, split: SplitId, new: Status) {
-        let old = &mut self.status[split as usize];
+        let old = &mut self.status[split];
         if *old != new {
             let lane = &mut self.lanes[scheduler];
             lane.account(self.now, !self.finishing.is_empty(), &mut self.stats);
@@ -361,12 +361,11 @@ impl<P: Reconvergence> Sm<P> {
         if self.memory.next_event().is_some_and(|at| at <= now) {
             self.advance_memory(now)?;
         }
-        if self.wheel.take(now, &mut self.woken_bits) {
+        if self.wheel.take(now, self.live, &mut self.woken_bits) {
             for scheduler in 0..self.schedulers {
                 for word in 0..self.live {
-                    let flat = scheduler * self.words + word;
-                    let mut bits = self.woken_bits[flat];
-                    self.ready[flat] |= bits;
+                    let mut bits = self.woken_bits[word * self.schedulers + scheduler];
+                    self.ready[scheduler * self.words + word] |= bits;
                     while bits != 0 {
                         let split = self.split_at(scheduler, word as u32 * 64 + bits.trailing_zeros());
                         bits &= bits - 1;
@@ -428,10 +427,10 @@ impl<P: Reconvergence> Sm<P> {
         let mut first: Option<Cycle> = None;
         for (scheduler, lane) in self.lanes.iter().enumerate() {
             let free = self.units.free(scheduler);
-            for (class, (sets, free)) in lane.by_unit.chunks_exact(self.words).zip(free).enumerate() {
+            for (class, free) in free.iter().enumerate() {
                 // Where the load-store unit does not accept, it wakes the SM itself.
                 if (class == self.load_store && !accepting)
-                    || !sets.iter().zip(self.ready_of(scheduler)).any(|(a, b)| a & b != 0)
+                    || !lane.by_unit.iter().zip(self.ready_of(scheduler)).any(|(a, b)| a[class] & b != 0)
                 {
                     continue;
                 }
@@ -459,10 +458,8 @@ impl<P: Reconvergence> Sm<P> {
                 let admitted = std::mem::take(&mut self.resident.touched);
                 for &split in &admitted {
                     let warp = self.resident.warp_of(split);
-                    for own in self.resident.splits_of(warp) {
-                        let (scheduler, place) = self.place(own);
-                        self.lanes[scheduler].ages[place as usize] = self.resident.warps[warp].age;
-                    }
+                    let (scheduler, first) = self.place(self.resident.splits_of(warp).start);
+                    self.lanes[scheduler].ages[first as usize] = self.resident.warps[warp].age;
                     if let Some(recorder) = &mut self.recorder {
                         recorder.begin(warp, self.now);
                     }
@@ -490,8 +487,8 @@ impl<P: Reconvergence> Sm<P> {
                 self.resident.meetings.retain(|meeting| meeting.warp != w);
                 for split in self.resident.splits_of(w) {
                     let (scheduler, place) = self.place(split);
-                    self.wheel.remove((scheduler * self.words * 64) as u32 + place);
-                    self.resident.waits[split as usize] = 0;
+                    self.wheel.remove(scheduler, place);
+                    self.resident.waits[split] = 0;
                     self.park(split, Status::Absent);
                 }
                 self.finish_if_drained(w, self.now);
@@ -536,11 +533,9 @@ impl<P: Reconvergence> Sm<P> {
             let first = self.resident.splits_of(warp).start;
             for own in Lanes(self.resident.policy.in_use(warp)) {
                 let split = first + own;
-                if matches!(self.status[split as usize], Status::Memory | Status::Drain) {
+                if matches!(self.status[split], Status::Memory | Status::Drain) {
                     self.reschedule(split, now, now);
-                    if self.status[split as usize] == Status::Memory
-                        && self.resident.policy.divides_at_memory()
-                    {
+                    if self.status[split] == Status::Memory && self.resident.policy.divides_at_memory() {
                         self.divide(split, now)?;
                     }
                 }

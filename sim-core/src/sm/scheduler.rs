@@ -72,7 +72,8 @@ impl Picker {
         Self { kind, last: u32::MAX, active: vec![0; words] }
     }
 
-    /// Picks from `candidates`; `ages` gives the order of admission of each split's warp.
+    /// Picks from `candidates`; `ages`, a power of two of them, gives the order of admission of the
+    /// warps, each of which is named by the low bits of its splits.
     #[inline(always)]
     pub fn pick(&mut self, candidates: &[u64], ages: &[u64]) -> Option<u32> {
         let chosen = match self.kind {
@@ -176,7 +177,7 @@ fn oldest(set: &[u64], ages: &[u64]) -> Option<u32> {
         while bits != 0 {
             let split = i as u32 * 64 + bits.trailing_zeros();
             bits &= bits - 1;
-            let age = ages[split as usize];
+            let age = ages[split as usize & (ages.len() - 1)];
             if best.is_none_or(|(least, _)| age < least) {
                 best = Some((age, split));
             }

@@ -5,7 +5,7 @@ use sim_memory::vocabulary::Cycle;
 use super::{Sm, Status};
 use crate::error::{Bottom, Fault, FaultKind, Place};
 use crate::liveness::waits_in_words;
-use crate::reconvergence::{Reconvergence, SplitId};
+use crate::reconvergence::Reconvergence;
 
 impl<P: Reconvergence> Sm<P> {
     /// A memory fault at the access it names.
@@ -73,12 +73,12 @@ impl<P: Reconvergence> Sm<P> {
 
     /// A split that waits, for messages about deadlocks: its warp, pc and why.
     pub fn first_waiting(&self) -> Option<(usize, Place, String)> {
-        let split = (0..self.status.len()).find(|&s| self.status[s] != Status::Absent)?;
-        let warp = self.resident.warp_of(split as SplitId);
-        let pc = self.resident.policy.pc(split as SplitId).saturating_sub(1);
-        let mask = self.resident.policy.mask(split as SplitId);
+        let split = self.status.splits().find(|&split| self.status[split] != Status::Absent)?;
+        let warp = self.resident.warp_of(split);
+        let pc = self.resident.policy.pc(split).saturating_sub(1);
+        let mask = self.resident.policy.mask(split);
         let why = match self.status[split] {
-            Status::Barrier | Status::Collective => waits_in_words(&self.resident, split as SplitId),
+            Status::Barrier | Status::Collective => waits_in_words(&self.resident, split),
             Status::Memory => "waits for memory".into(),
             Status::Drain => "waits for its accesses".into(),
             _ => "runs".into(),
