@@ -40,7 +40,7 @@ pub struct Functional<P> {
 impl<P: Reconvergence> Functional<P> {
     /// A functional machine with room for `warps` and `blocks`.
     pub fn new(world: Arc<World>, policy: P, warps: usize, blocks: usize) -> Self {
-        let splits = warps * policy.splits_per_warp();
+        let splits = warps * P::SPLITS;
         Self {
             resident: Resident::new(0, world, policy, warps, blocks),
             counts: Vec::new(),

@@ -124,9 +124,10 @@ impl Wheel {
         let mut any = self.occupied >> slot & 1 == 1;
         if any {
             self.occupied &= !(1 << slot);
-            for (word, to) in woken.chunks_exact_mut(self.schedulers).enumerate().take(live) {
+            for word in 0..live {
                 let sets = self.sets_at(word, slot);
-                for (to, bits) in to.iter_mut().zip(&mut self.ring[sets..]) {
+                let sets = &mut self.ring[sets..sets + self.schedulers];
+                for (to, bits) in woken[word * self.schedulers..].iter_mut().zip(sets) {
                     *to = std::mem::take(bits);
                 }
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::divide::Divisor;
 use crate::occupancy::{Occupancy, QueueStats};
 use crate::spec::DramSpec;
-use standard::{COMMANDS, LONGEST_WINDOW};
+use standard::{COMMANDS, Held, LONGEST_WINDOW};
 pub use standard::{Command, Constraint, DramTimings, Level, STANDARDS};
 
 /// A cycle of the command clock.
@@ -29,48 +29,76 @@ pub struct DramRequest {
     pub write: bool,
 }
 
-/// A request with its place.
+/// A request with its place, small: a chip has thousands in its queues, and each decision reads a
+/// queue from one end to the other.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
-    request: DramRequest,
-    bank: usize,
     row: u64,
+    /// Byte address in this channel.
+    address: u64,
+    /// Who asks.
+    tag: Option<u32>,
+    bursts: u16,
+    /// Bursts to move still.
+    left: u16,
+    bank: u8,
+    write: bool,
     /// Its bank opened the row for it.
     opened: bool,
-    /// Bursts to move still.
-    left: u32,
 }
 
-/// The last commands of one kind at one place, latest first; 0 is none, others are one cycle up.
-#[derive(Clone, Copy, Debug, Default)]
-struct Recent([DramCycle; LONGEST_WINDOW]);
+impl Queued {
+    fn bank(&self) -> usize {
+        usize::from(self.bank)
+    }
 
-impl Recent {
-    /// Commands are decided in the order of requests, so one may lie before those noted already.
-    /// No constraint looks back over more than `depth`.
+    fn request(&self) -> DramRequest {
+        let Self { tag, address, bursts, write, .. } = *self;
+        DramRequest { tag, address, bursts: bursts.into(), write }
+    }
+}
+
+/// When commands may come, by place and kind: the first cycle that the constraints allow. It is
+/// brought up to date with each command, which is asked about many times.
+#[derive(Clone, Debug)]
+struct Allowed {
+    from: Vec<[DramCycle; COMMANDS]>,
+    /// The last commands of each kind, latest first, where a window looks back over several; 0 is
+    /// none, others are one cycle up.
+    recent: Vec<[[DramCycle; LONGEST_WINDOW]; COMMANDS]>,
+}
+
+impl Allowed {
+    fn new(places: usize) -> Self {
+        Self { from: vec![[0; COMMANDS]; places], recent: vec![[[0; LONGEST_WINDOW]; COMMANDS]; places] }
+    }
+
+    /// A command comes at `at`. Commands are decided in the order of requests, so one may lie
+    /// before those noted already.
     #[inline]
-    fn note(&mut self, at: DramCycle, depth: usize) {
+    fn note(&mut self, place: usize, command: Command, at: DramCycle, held: &Held) {
+        let from = &mut self.from[place];
+        for rule in &held.last {
+            let from = &mut from[usize::from(rule.following)];
+            *from = (at + rule.latency).max(*from);
+        }
+        if held.windows.is_empty() {
+            return;
+        }
+        let recent = &mut self.recent[place][command as usize];
         let mut at = at + 1;
-        for slot in self.0.iter_mut().take(depth) {
+        for slot in recent.iter_mut() {
             if at > *slot {
                 std::mem::swap(slot, &mut at);
             }
         }
-    }
-}
-
-/// A constraint as the search for a command's cycle reads it.
-#[derive(Clone, Copy, Debug)]
-struct Rule {
-    preceding: usize,
-    /// Commands between it and the last.
-    back: usize,
-    latency: u64,
-}
-
-impl Rule {
-    fn new(row: &Constraint) -> Self {
-        Self { preceding: row.preceding as usize, back: row.window - 1, latency: row.latency }
+        for rule in &held.windows {
+            let last = recent[usize::from(rule.back)];
+            if last != 0 {
+                let from = &mut from[usize::from(rule.following)];
+                *from = (last - 1 + rule.latency).max(*from);
+            }
+        }
     }
 }
 
@@ -120,16 +148,12 @@ impl DramStats {
 pub struct DramChannel {
     spec: DramSpec,
     timings: Arc<DramTimings>,
-    /// By the command that follows and the level: bank, bank group, channel.
-    rules: [[Vec<Rule>; 3]; COMMANDS],
-    /// By command: how far back constraints look.
-    depths: [usize; COMMANDS],
     /// By bank: the open row.
     banks: Vec<Option<u64>>,
     /// By bank: the place of its group.
     groups: Vec<usize>,
     /// Banks, then bank groups, then the channel.
-    places: Vec<[Recent; COMMANDS]>,
+    allowed: Allowed,
     /// How an address splits.
     pieces: Divisor,
     stripes: Divisor,
@@ -171,7 +195,7 @@ pub struct DramChannel {
 impl DramChannel {
     /// An idle channel with all rows closed.
     pub fn new(spec: &DramSpec, timings: Arc<DramTimings>) -> Self {
-        use Command::{Activate, Precharge, Read, Refresh, Write};
+        use Command::{Activate, Precharge};
         let (banks, groups) = (spec.banks as usize, spec.bank_groups as usize);
         let refreshes = timings.refresh.map(|(level, interval)| match level {
             // Each bank once an interval.
@@ -179,20 +203,9 @@ impl DramChannel {
             _ => (level, interval),
         });
         Self {
-            rules: [Activate, Precharge, Read, Write, Refresh].map(|command| {
-                [Level::Bank, Level::BankGroup, Level::Channel].map(|level| {
-                    let rows = timings.constraints.iter();
-                    let rows = rows.filter(|row| row.following == command && row.level == level);
-                    rows.map(Rule::new).collect()
-                })
-            }),
-            depths: [Activate, Precharge, Read, Write, Refresh].map(|command| {
-                let rows = timings.constraints.iter().filter(|row| row.preceding == command);
-                rows.map(|row| row.window).max().unwrap_or(0)
-            }),
             banks: vec![None; banks],
             groups: (0..banks).map(|bank| banks + bank % groups).collect(),
-            places: vec![[Recent::default(); COMMANDS]; banks + groups + 1],
+            allowed: Allowed::new(banks + groups + 1),
             pieces: Divisor::new(u64::from(spec.group_interleave_bytes)),
             stripes: Divisor::new(u64::from(spec.row_bytes) * u64::from(spec.bank_groups)),
             by_groups: Divisor::new(u64::from(spec.bank_groups)),
@@ -231,7 +244,11 @@ impl DramChannel {
     /// Queues a request. Reads that find the scheduler's queue full wait before it, in order.
     pub fn push(&mut self, request: DramRequest, now: DramCycle) {
         let (bank, row) = self.place(request.address);
-        let entry = Queued { request, bank, row, opened: false, left: request.bursts.max(1) };
+        let DramRequest { tag, address, bursts, write } = request;
+        // A request is a part of a line, and a line has no more bursts than bytes.
+        let bursts = u16::try_from(bursts.max(1)).unwrap_or(u16::MAX);
+        let bank = bank as u8;
+        let entry = Queued { row, address, tag, bursts, left: bursts, bank, write, opened: false };
         if !request.write && self.reads.len() >= self.spec.queue as usize {
             self.backlog.push_back(entry);
         } else {
@@ -241,10 +258,10 @@ impl DramChannel {
     }
 
     fn enter(&mut self, entry: Queued) {
-        let write = entry.request.write;
-        let open = u32::from(self.banks[entry.bank] == Some(entry.row));
+        let write = entry.write;
+        let open = u32::from(self.banks[entry.bank()] == Some(entry.row));
         self.queue_mut(write).push_back(entry);
-        self.count(write, entry.bank, |[queued, hits]| [queued + 1, hits + open]);
+        self.count(write, entry.bank(), |[queued, hits]| [queued + 1, hits + open]);
     }
 
     /// Requests queued.
@@ -303,8 +320,8 @@ impl DramChannel {
         let late = self.overtaken[kind] >= self.spec.overtaking_limit;
         let chosen = if late { 0 } else { self.first_ready(writes, now) };
         let entry = *self.queue_mut(writes).get(chosen)?;
-        if self.banks[entry.bank] != Some(entry.row) {
-            self.open(entry.bank, entry.row, now);
+        if self.banks[entry.bank()] != Some(entry.row) {
+            self.open(entry.bank(), entry.row, now);
             self.queue_mut(writes)[chosen].opened = true;
         }
         let t = &self.timings;
@@ -317,7 +334,7 @@ impl DramChannel {
         self.wrote = writes;
         if self.slow_groups && entry.left > 1 {
             self.queue_mut(writes)[chosen].left -= 1;
-            let end = self.issue(command, entry.bank, now) + delay;
+            let end = self.issue(command, entry.bank(), now) + delay;
             self.moved(1, end);
             return None;
         }
@@ -325,10 +342,10 @@ impl DramChannel {
         self.overtaken[kind] = if chosen == 0 { 0 } else { self.overtaken[kind] + 1 };
         let mut end = now;
         for _ in 0..entry.left {
-            end = self.issue(command, entry.bank, now) + delay;
+            end = self.issue(command, entry.bank(), now) + delay;
         }
-        self.moved(entry.left, end);
-        Some((entry.request, end))
+        self.moved(entry.left.into(), end);
+        Some((entry.request(), end))
     }
 
     /// Bursts have their place on the data bus, the last of them until `end`.
@@ -343,8 +360,8 @@ impl DramChannel {
         let entry = self.queue_mut(writes).remove(place)?;
         self.stats.row_hits += u64::from(!entry.opened);
         *if writes { &mut self.stats.writes } else { &mut self.stats.reads } += 1;
-        let hit = u32::from(self.banks[entry.bank] == Some(entry.row));
-        self.count(writes, entry.bank, |[queued, hits]| [queued - 1, hits - hit]);
+        let hit = u32::from(self.banks[entry.bank()] == Some(entry.row));
+        self.count(writes, entry.bank(), |[queued, hits]| [queued - 1, hits - hit]);
         if !writes && let Some(next) = self.backlog.pop_front() {
             self.enter(next);
         }
@@ -369,7 +386,7 @@ impl DramChannel {
         let queue = if writes { &self.writes } else { &self.reads };
         let mut first: Option<(DramCycle, usize)> = None;
         for place in 0..queue.len() {
-            let Queued { bank, row, .. } = self.queue_mut(writes)[place];
+            let (bank, row) = (self.queue_mut(writes)[place].bank(), self.queue_mut(writes)[place].row);
             if shut >> bank & 1 == 0 {
                 continue;
             }
@@ -386,7 +403,7 @@ impl DramChannel {
         if let (false, Some((_, place))) = (open, first) {
             let entry = &mut self.queue_mut(writes)[place];
             entry.opened = true;
-            let (bank, row) = (entry.bank, entry.row);
+            let (bank, row) = (entry.bank(), entry.row);
             self.open(bank, row, now);
         }
     }
@@ -414,7 +431,7 @@ impl DramChannel {
         self.banks[bank] = row;
         for writes in [false, true] {
             let queue = if writes { &self.writes } else { &self.reads };
-            let mine = queue.iter().filter(|entry| entry.bank == bank && row == Some(entry.row));
+            let mine = queue.iter().filter(|entry| entry.bank() == bank && row == Some(entry.row));
             let hits = mine.count() as u32;
             self.count(writes, bank, |[queued, _]| [queued, hits]);
         }
@@ -436,12 +453,12 @@ impl DramChannel {
     fn first_ready(&mut self, writes: bool, now: DramCycle) -> usize {
         let command = if writes { Command::Write } else { Command::Read };
         // What holds for all, then for the groups with open rows that are asked for.
-        let all = self.bound(command, 2, self.places.len() - 1, now);
+        let all = self.bound(command, self.banks.len() + self.ready.len(), now);
         let hits = self.hits[usize::from(writes)];
         let mut least = DramCycle::MAX;
         for group in 0..self.ready.len() {
             if hits & self.members[group] != 0 {
-                let at = self.bound(command, 1, self.banks.len() + group, all);
+                let at = self.bound(command, self.banks.len() + group, all);
                 self.ready[group] = at;
                 least = least.min(at);
             }
@@ -449,12 +466,15 @@ impl DramChannel {
         let queue = if writes { &self.writes } else { &self.reads };
         let mut best: Option<(DramCycle, usize)> = None;
         for (place, entry) in queue.iter().enumerate() {
-            let bank = entry.bank;
+            let bank = entry.bank();
+            if hits >> bank & 1 == 0 {
+                continue;
+            }
             let of_group = self.ready[self.groups[bank] - self.banks.len()];
             if self.banks[bank] != Some(entry.row) || best.is_some_and(|(at, _)| at <= of_group) {
                 continue;
             }
-            let at = self.bound(command, 0, bank, of_group);
+            let at = self.bound(command, bank, of_group);
             if at <= least {
                 return place;
             }
@@ -468,33 +488,26 @@ impl DramChannel {
     /// Issues a command as early as the constraints allow, not before `now`.
     fn issue(&mut self, command: Command, bank: usize, now: DramCycle) -> DramCycle {
         let at = self.earliest(command, bank, now);
-        let depth = self.depths[command as usize];
-        for place in self.places_of(bank) {
-            self.places[place][command as usize].note(at, depth);
+        let rules = &self.timings.rules.preceding[command as usize];
+        for (place, held) in self.places_of(bank).into_iter().zip(rules) {
+            self.allowed.note(place, command, at, held);
         }
         at
     }
 
     fn earliest(&self, command: Command, bank: usize, now: DramCycle) -> DramCycle {
-        let places = self.places_of(bank);
-        (0..3).fold(now, |at, level| self.bound(command, level, places[level], at))
+        self.places_of(bank).into_iter().fold(now, |at, place| self.bound(command, place, at))
     }
 
-    /// The first cycle from `at` on that the constraints of one level allow.
+    /// The first cycle from `at` on that the constraints of one place allow.
     #[inline]
-    fn bound(&self, command: Command, level: usize, place: usize, at: DramCycle) -> DramCycle {
-        let place = &self.places[place];
-        self.rules[command as usize][level].iter().fold(at, |at, rule| {
-            match place[rule.preceding].0[rule.back] {
-                0 => at,
-                last => at.max(last - 1 + rule.latency),
-            }
-        })
+    fn bound(&self, command: Command, place: usize, at: DramCycle) -> DramCycle {
+        at.max(self.allowed.from[place][command as usize])
     }
 
     #[inline]
     fn places_of(&self, bank: usize) -> [usize; 3] {
-        [bank, self.groups[bank], self.places.len() - 1]
+        [bank, self.groups[bank], self.banks.len() + self.ready.len()]
     }
 
     /// Does the refreshes that are due. Nothing polls: those of an idle channel are made up for

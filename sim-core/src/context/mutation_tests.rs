@@ -75,13 +75,11 @@ impl<P: Reconvergence> Mutant<P> {
 impl<P: Reconvergence> Reconvergence for Mutant<P> {
     const FLOW: ControlFlow = P::FLOW;
     const WHOLE_WARP: bool = P::WHOLE_WARP;
+    const SPLITS: usize = P::SPLITS;
     const FORMS_WARPS: bool = P::FORMS_WARPS;
 
     fn new(choice: &PolicyChoice, warps: usize) -> Self {
         Self(P::new(choice, warps))
-    }
-    fn splits_per_warp(&self) -> usize {
-        self.0.splits_per_warp()
     }
     fn in_use(&self, warp: usize) -> u32 {
         self.0.in_use(warp)

@@ -170,9 +170,8 @@ impl Context {
             .map(|i| {
                 let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs));
                 let policy = P::new(&self.choice(), warps);
-                let splits = policy.splits_per_warp();
                 let mut sm = Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler);
-                sm.recorder = self.recorder(i, splits as u32);
+                sm.recorder = self.recorder(i, P::SPLITS as u32);
                 sm
             })
             .collect();

@@ -189,14 +189,27 @@ impl<P: Reconvergence> Worker<P> {
 
     /// A worker alone: what its parts sent reaches its parts and the dispatcher.
     pub(super) fn post(&mut self, dispatcher: &mut Vec<(Cycle, u32, BlockDone)>) -> Option<Cycle> {
-        let next = self.collect();
-        if let Some(own) = self.out.first_mut() {
-            let mut mail = std::mem::take(own);
-            self.deliver(&mut mail);
-            self.out[0] = mail;
+        let Self { sms, partitions, next, done_latency, ran, .. } = self;
+        let count = sms.len();
+        // Messages are large: they go from where they were made to where they are kept, without a
+        // mailbox between.
+        for &i in ran.iter() {
+            if let Some(sm) = sms.get_mut(i) {
+                let from = sm.index;
+                sm.take_requests(|at, to, request| {
+                    partitions[to as usize].1.deliver(at, from, request);
+                    let next = &mut next[count + to as usize];
+                    *next = at.min(*next);
+                });
+                sm.take_done(|block| dispatcher.push((block.at + *done_latency, from, block)));
+            } else if let Some((from, partition)) = partitions.get_mut(i - count) {
+                partition.take_replies(|at, to, reply| {
+                    sms[to as usize].deliver_reply(at, *from, reply);
+                    next[to as usize] = at.min(next[to as usize]);
+                });
+            }
         }
-        dispatcher.append(&mut self.done);
-        next
+        self.next_event()
     }
 }
 

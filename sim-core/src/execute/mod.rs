@@ -123,8 +123,6 @@ pub struct Resident<P> {
     pub kernels: Vec<Arc<Kernel>>,
     /// The policy.
     pub policy: P,
-    /// log2 of the splits per warp.
-    pub split_shift: u32,
     /// Splits whose state changed in the last step, besides the one that ran.
     pub touched: Vec<SplitId>,
     /// What the last step did, data operations aside. It stays here rather than in a result: a
@@ -134,13 +132,13 @@ pub struct Resident<P> {
     pub requests: Requests,
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
     /// [`NO_PC`] where that is for the shadow pcs of its lanes to say.
-    pub expected: BySplit<Pc>,
+    pub expected: BySplit<Pc, P>,
     /// What the policy charged for the step.
     pub charge: Cost,
     /// The policy regrouped threads since they were last checked.
     changed: bool,
     /// Per split: barriers it waits at.
-    pub waits: BySplit<u32>,
+    pub waits: BySplit<u32, P>,
     /// Locks of the banks of shared memory, and the cycle of the step.
     locks: BankLocks,
     now: Cycle,
@@ -162,7 +160,6 @@ pub struct Resident<P> {
 impl<P: Reconvergence> Resident<P> {
     /// No blocks yet, `warp_slots` warps and `block_slots` blocks at most.
     pub fn new(sm: u32, world: Arc<World>, policy: P, warp_slots: usize, block_slots: usize) -> Self {
-        let splits = policy.splits_per_warp();
         let banks = world.latency.banks;
         Self {
             sm,
@@ -170,15 +167,14 @@ impl<P: Reconvergence> Resident<P> {
             warps: (0..warp_slots).map(|_| Warp::default()).collect(),
             blocks: (0..block_slots).map(|_| None).collect(),
             kernels: Vec::new(),
-            split_shift: policy.splits_per_warp().trailing_zeros(),
             policy,
             touched: Vec::new(),
             did: Step::Done,
             requests: Requests::default(),
-            expected: BySplit::new(warp_slots, splits, NO_PC),
+            expected: BySplit::new(warp_slots, NO_PC),
             charge: Cost::default(),
             changed: false,
-            waits: BySplit::new(warp_slots, splits, 0),
+            waits: BySplit::new(warp_slots, 0),
             locks: BankLocks::new(banks),
             now: 0,
             watching: false,
@@ -194,13 +190,13 @@ impl<P: Reconvergence> Resident<P> {
     /// The home warp of a split.
     #[inline]
     pub fn warp_of(&self, split: SplitId) -> usize {
-        (split >> self.split_shift) as usize
+        split as usize / P::SPLITS
     }
 
     /// Splits of a warp.
     pub fn splits_of(&self, warp: usize) -> std::ops::Range<SplitId> {
-        let first = (warp as u32) << self.split_shift;
-        first..first + (1 << self.split_shift)
+        let first = (warp * P::SPLITS) as SplitId;
+        first..first + P::SPLITS as SplitId
     }
 
     /// A block becomes resident: the first free slots take its warps. The new splits are in

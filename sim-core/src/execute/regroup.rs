@@ -75,7 +75,7 @@ impl<P: Reconvergence> Resident<P> {
     /// straight on in, counted here instruction by instruction. `done`: a split whose threads'
     /// addresses its control instruction sets itself.
     pub(crate) fn hold_shadows(&mut self, w: usize, done: Option<SplitId>) {
-        if self.world.check != Check::Safety || (self.split_shift == 0 && done.is_some()) {
+        if self.world.check != Check::Safety || (P::SPLITS == 1 && done.is_some()) {
             return;
         }
         if P::FORMS_WARPS && self.policy.spans_blocks() {

@@ -407,6 +407,7 @@ impl CrsStack {
 impl Reconvergence for CrsStack {
     const FLOW: ControlFlow = ControlFlow::Injected;
     const WHOLE_WARP: bool = true;
+    const SPLITS: usize = 1;
 
     fn new(choice: &PolicyChoice, warps: usize) -> Self {
         Self {
@@ -415,10 +416,6 @@ impl Reconvergence for CrsStack {
             spill_cycles: choice.get("spill_cycles"),
             warp_lanes: choice.warp_lanes,
         }
-    }
-
-    fn splits_per_warp(&self) -> usize {
-        1
     }
 
     fn admit(

@@ -40,13 +40,10 @@ impl Mimd {
 impl Reconvergence for Mimd {
     const FLOW: ControlFlow = ControlFlow::Plain;
     const WHOLE_WARP: bool = false;
+    const SPLITS: usize = LANES;
 
     fn new(_choice: &PolicyChoice, warps: usize) -> Self {
         Self { threads: vec![Thread::default(); warps * LANES] }
-    }
-
-    fn splits_per_warp(&self) -> usize {
-        LANES
     }
 
     fn admit(

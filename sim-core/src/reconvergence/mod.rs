@@ -2,8 +2,8 @@
 //!
 //! The schedulable unit is a *split*: a pc and a lane mask of one home warp. A policy owns the
 //! splits of its SM and is told what happens to them; the SM schedules those that can run. A
-//! warp has [`Reconvergence::splits_per_warp`] split ids, consecutive from
-//! `warp * splits_per_warp`; a split whose mask is empty does not exist.
+//! warp has [`Reconvergence::SPLITS`] split ids, consecutive from
+//! `warp * SPLITS`; a split whose mask is empty does not exist.
 
 pub mod convergence_barriers;
 pub mod crs_stack;
@@ -163,19 +163,19 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// without `.sync` see the warp's active threads.
     const WHOLE_WARP: bool;
 
+    /// Split ids each warp has; a power of two.
+    const SPLITS: usize;
+
     /// Splits of several warps may issue as one formed warp.
     const FORMS_WARPS: bool = false;
 
     /// A policy for an SM of `warps` warp slots.
     fn new(choice: &registry::PolicyChoice, warps: usize) -> Self;
 
-    /// Split ids each warp has; a power of two.
-    fn splits_per_warp(&self) -> usize;
-
     /// Which of a warp's split ids hold threads, one bit each from its first.
     #[inline]
     fn in_use(&self, _warp: usize) -> u32 {
-        u32::MAX >> (32 - self.splits_per_warp().min(32))
+        u32::MAX >> (32 - Self::SPLITS.min(32))
     }
 
     /// A warp of the block in slot `block` becomes resident with `lanes` at the entry of `plan`'s

@@ -123,6 +123,7 @@ impl PdomStack {
 impl Reconvergence for PdomStack {
     const FLOW: ControlFlow = ControlFlow::Plain;
     const WHOLE_WARP: bool = true;
+    const SPLITS: usize = 1;
 
     fn new(choice: &PolicyChoice, warps: usize) -> Self {
         Self {
@@ -132,10 +133,6 @@ impl Reconvergence for PdomStack {
             spill_cycles: choice.get("spill_cycles"),
             groups: Vec::new(),
         }
-    }
-
-    fn splits_per_warp(&self) -> usize {
-        1
     }
 
     fn admit(

@@ -117,7 +117,7 @@ enum Moved {
 /// The policy: one table a warp.
 #[derive(Debug)]
 pub struct Table {
-    hot: BySplit<Issuing>,
+    hot: BySplit<Issuing, Self>,
     /// By warp: slots whose paths are in splits, one bit each.
     seen: Vec<u32>,
     warps: Vec<Paths>,
@@ -130,7 +130,7 @@ impl Table {
     /// The table of `warps` warps under `rules`.
     pub fn with(rules: Box<dyn Rules>, warps: usize) -> Self {
         Self {
-            hot: BySplit::new(warps, PATHS, Issuing { pc: 0, stop: NO_PC, mask: 0 }),
+            hot: BySplit::new(warps, Issuing { pc: 0, stop: NO_PC, mask: 0 }),
             seen: vec![0; warps],
             warps: vec![Paths::default(); warps],
             forms_warps: rules.forms_warps(),
@@ -213,6 +213,7 @@ impl Table {
 impl Reconvergence for Table {
     const FLOW: ControlFlow = ControlFlow::Plain;
     const WHOLE_WARP: bool = false;
+    const SPLITS: usize = PATHS;
     const FORMS_WARPS: bool = true;
 
     fn new(choice: &PolicyChoice, warps: usize) -> Self {
@@ -222,10 +223,6 @@ impl Reconvergence for Table {
             Kind::CrsStack | Kind::PdomStack | Kind::Mimd => Box::new(LowestFirst(Order::Pc)),
         };
         Self::with(rules, warps)
-    }
-
-    fn splits_per_warp(&self) -> usize {
-        PATHS
     }
 
     #[inline]

@@ -143,10 +143,11 @@ pub struct Sm<P> {
     ready: Vec<u64>,
     words: usize,
     wheel: Wheel,
-    status: BySplit<Status>,
-    unit_of: BySplit<u8>,
+    status: BySplit<Status, P>,
+    unit_of: BySplit<u8, P>,
     schedulers: usize,
-    split_shift: u32,
+    /// log2 of the schedulers, where it is a whole number.
+    scheduler_shift: Option<u32>,
     /// log2 of the warps of a scheduler, rounded up.
     local_shift: u32,
     /// Words of each set that may have bits.
@@ -190,9 +191,8 @@ impl<P: Reconvergence> Sm<P> {
     ) -> Self {
         let schedulers = chip.sm.schedulers as usize;
         let warps = (chip.limits.max_resident_threads / chip.limits.warp_size).max(1) as usize;
-        let split_shift = policy.splits_per_warp().trailing_zeros();
         let local_shift = warps.div_ceil(schedulers).next_power_of_two().trailing_zeros();
-        let per_scheduler = 1usize << (local_shift + split_shift);
+        let per_scheduler = P::SPLITS << local_shift;
         let words = per_scheduler.div_ceil(64);
         let instruction_set = world.instruction_set;
         let lane = || Lane {
@@ -215,10 +215,10 @@ impl<P: Reconvergence> Sm<P> {
             ready: vec![0; words * schedulers],
             words,
             wheel: Wheel::new(schedulers, words),
-            status: BySplit::new(warps, 1 << split_shift, Status::Absent),
-            unit_of: BySplit::new(warps, 1 << split_shift, 0),
+            status: BySplit::new(warps, Status::Absent),
+            unit_of: BySplit::new(warps, 0),
             schedulers,
-            split_shift,
+            scheduler_shift: schedulers.is_power_of_two().then(|| schedulers.trailing_zeros()),
             local_shift,
             live: 1,
             now: 0,
@@ -247,17 +247,21 @@ impl<P: Reconvergence> Sm<P> {
     /// then the second ones. Most warps have one, so most sets have bits in their first word only.
     #[inline(always)]
     fn place(&self, split: SplitId) -> (usize, u32) {
-        let warp = split >> self.split_shift;
-        let within = split & ((1 << self.split_shift) - 1);
-        let (local, scheduler) = (warp as usize / self.schedulers, warp as usize % self.schedulers);
-        (scheduler, (within << self.local_shift) | local as u32)
+        let splits = P::SPLITS as SplitId;
+        let (warp, within) = (split / splits, split % splits);
+        let schedulers = self.schedulers as u32;
+        let (local, scheduler) = match self.scheduler_shift {
+            Some(shift) => (warp >> shift, warp & (schedulers - 1)),
+            None => (warp / schedulers, warp % schedulers),
+        };
+        (scheduler as usize, (within << self.local_shift) | local)
     }
 
     #[inline(always)]
     fn split_at(&self, scheduler: usize, place: u32) -> SplitId {
         let (within, local) = (place >> self.local_shift, place & ((1 << self.local_shift) - 1));
         let warp = local * self.schedulers as u32 + scheduler as u32;
-        (warp << self.split_shift) | within
+        warp * P::SPLITS as SplitId + within
     }
 
     /// A message that arrives at `at`; messages come in the order of their cycles.

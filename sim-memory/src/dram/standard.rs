@@ -71,6 +71,49 @@ pub struct DramTimings {
     pub write_latency: u64,
     /// What a refresh reaches, and the cycles of the command clock between two.
     pub refresh: Option<(Level, u64)>,
+    /// The constraints again, as channels look for them.
+    pub(super) rules: Rules,
+}
+
+/// What a command holds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) following: u8,
+    /// Commands of its kind between it and the last.
+    pub(super) back: u8,
+    pub(super) latency: u64,
+}
+
+/// The constraints by the command that holds others up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// By the command and the level: bank, bank group, channel.
+    pub(super) preceding: [[Held; 3]; COMMANDS],
+}
+
+/// What a command holds up within one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// By the last command.
+    pub(super) last: Vec<Rule>,
+    /// By one before.
+    pub(super) windows: Vec<Rule>,
+}
+
+impl Rules {
+    fn new(constraints: &[Constraint]) -> Self {
+        let mut rules = Self::default();
+        for row in constraints {
+            let held = &mut rules.preceding[row.preceding as usize][row.level as usize];
+            let rules = if row.window == 1 { &mut held.last } else { &mut held.windows };
+            rules.push(Rule {
+                following: row.following as u8,
+                back: (row.window - 1) as u8,
+                latency: row.latency,
+            });
+        }
+        rules
+    }
 }
 
 /// Shipped standards by name.
@@ -186,6 +229,7 @@ impl DramTimings {
             }
         }
         Ok(Self {
+            rules: Rules::new(&constraints),
             constraints,
             read_latency: value(&file.column.read)?,
             write_latency: value(&file.column.write)?,

@@ -131,17 +131,19 @@ fn each_constraint_holds_to_the_cycle() {
             };
             let run = |ask: u64| {
                 let mut channel = channel(&spec);
+                let rules = &mut Arc::make_mut(&mut channel.timings).rules.preceding[rule.preceding as usize];
+                for held in rules.iter_mut() {
+                    let other = if rule.window == 1 { &mut held.windows } else { &mut held.last };
+                    other.clear();
+                }
+                let rules = rules.clone();
+                let note = |channel: &mut DramChannel, level: usize, at: u64| {
+                    let place = channel.places_of(0)[level];
+                    channel.allowed.note(place, rule.preceding, at, &rules[level]);
+                };
                 // A window's first command, and those between, far from any other rule.
-                for place in channel.places_of(0) {
-                    channel.places[place][rule.preceding as usize].note(1000, LONGEST_WINDOW);
-                }
-                for between in 1..rule.window as u64 {
-                    let last = channel.places.len() - 1;
-                    channel.places[last][rule.preceding as usize].note(1000 + between, LONGEST_WINDOW);
-                }
-                for rules in &mut channel.rules[rule.following as usize] {
-                    rules.retain(|row| row.back + 1 == rule.window);
-                }
+                (0..3).for_each(|level| note(&mut channel, level, 1000));
+                (1..rule.window as u64).for_each(|between| note(&mut channel, 2, 1000 + between));
                 channel.issue(rule.following, second, ask) - 1000
             };
             for (ask, expected) in [(1000, distance), (999 + distance, distance), (1000 + distance, distance)]
