@@ -38,7 +38,8 @@ impl<T, P: Reconvergence> BySplit<T, P> {
             return split as usize;
         }
         let splits = P::SPLITS as SplitId;
-        ((split % splits << self.warp_shift) | split / splits) as usize
+        let (warp, within) = (split / splits, split % splits);
+        ((within << self.warp_shift) | warp) as usize
     }
 }
 

@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::{Extra, OpClass};
+use sim_frontend::program::Extra;
 use sim_memory::port::{AccessId, RegisterPort};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use crate::block::Block;
 use crate::execute::{deliver, extend, write_element, write_loaded, write_loaded_word};
-use crate::grid::{Drain, Kernel};
+use crate::grid::Kernel;
 use crate::warp::Warp;
 
 use super::recorder::Recorder;
@@ -39,6 +39,10 @@ pub struct InFlight {
     pub parts: u8,
     /// The group of parts whose registers are released together.
     pub group: u32,
+    /// It is an asynchronous copy.
+    pub copy: bool,
+    /// Later volatile accesses of its threads wait for it.
+    pub volatile: bool,
 }
 
 /// The parts of one access: registers are released when all of them are.
@@ -165,23 +169,19 @@ impl Port<'_> {
         }
     }
 
-    /// True if the access is a copy, some of whose lanes it is over for then.
-    #[inline]
-    fn copied(&mut self, w: usize, pc: u32, access: AccessId, lanes: LaneMask, now: Cycle) -> bool {
+    /// A copy is over for some of its lanes.
+    #[inline(never)]
+    fn copied(&mut self, w: usize, access: AccessId, lanes: LaneMask, now: Cycle) {
         let warp = &mut self.warps[w];
-        let copy = self.kernels[warp.kernel].code.hot[pc as usize].class == OpClass::Copy;
-        if copy {
-            warp.copies_mut().arrived(access, lanes);
-            if self.accesses.entries[access as usize].open() == 0 {
-                warp.copies_mut().end(access);
-            }
-            if self.copied.last() != Some(&w) {
-                self.copied.push(w);
-            }
-            self.close_if_done(access, now);
-            self.wake(w);
+        warp.copies_mut().arrived(access, lanes);
+        if self.accesses.entries[access as usize].open() == 0 {
+            warp.copies_mut().end(access);
         }
-        copy
+        if self.copied.last() != Some(&w) {
+            self.copied.push(w);
+        }
+        self.close_if_done(access, now);
+        self.wake(w);
     }
 }
 
@@ -250,8 +250,8 @@ impl RegisterPort for Port<'_> {
         debug_assert_eq!(lanes & !entry.blocked, 0, "registers are released once");
         entry.blocked &= !lanes;
         let (w, pc, group, done) = (entry.warp, entry.pc, entry.group, entry.blocked == 0);
-        if self.copied(w, pc, access, lanes, now) {
-            return;
+        if entry.copy {
+            return self.copied(w, access, lanes, now);
         }
         let warp = &mut self.warps[w];
         warp.outstanding.end_block(lanes);
@@ -279,13 +279,13 @@ impl RegisterPort for Port<'_> {
             self.stats.accesses += 1;
             self.stats.access_latency += now - entry.issued;
         }
-        let (w, pc) = (entry.warp, entry.pc);
-        if self.copied(w, pc, access, 0, now) {
-            return;
+        let (w, volatile) = (entry.warp, entry.volatile);
+        if entry.copy {
+            return self.copied(w, access, 0, now);
         }
         let warp = &mut self.warps[w];
         warp.outstanding.end_device(lanes);
-        if self.kernels[warp.kernel].code.hot[pc as usize].drain == Drain::Volatile {
+        if volatile {
             warp.outstanding.end_volatile(lanes);
         }
         self.close_if_done(access, now);

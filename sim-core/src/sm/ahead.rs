@@ -66,15 +66,16 @@ impl<P: Reconvergence> Sm<P> {
         coming.clear();
         for scheduler in 0..self.schedulers {
             let last = self.lanes[scheduler].picker.last();
-            let ready = self.ready_of(scheduler);
+            let words = self.live;
+            let ready = |word: usize| self.ready[word * self.schedulers + scheduler];
             // Round-robin goes on after the last one; words before it come last.
-            let start = (last as usize / 64).min(ready.len() - 1);
+            let start = (last as usize / 64).min(words - 1);
             let below = if last == u32::MAX { 0 } else { (2u64 << (last % 64)).wrapping_sub(1) };
             let mut room = READY_EACH;
-            for k in 0..=ready.len() {
-                let word = (start + k) % ready.len();
+            for k in 0..=words {
+                let word = (start + k) % words;
                 let part = if k == 0 { !below } else { u64::MAX };
-                let mut bits = ready[word] & if k == ready.len() { below } else { part };
+                let mut bits = ready(word) & if k == words { below } else { part };
                 while bits != 0 && room != 0 {
                     let place = word as u32 * 64 + bits.trailing_zeros();
                     coming.push(self.split_at(scheduler, place));

@@ -22,7 +22,7 @@ impl<P: Reconvergence> Sm<P> {
         lane.picker.narrow(&mut lane.candidates[..self.live]);
         let candidates = self.lanes[scheduler].candidates[..self.live].to_vec();
         let splits: Vec<(u32, SplitId)> =
-            bits(&candidates).map(|place| (place, self.split_at(scheduler, place))).collect();
+            bits(candidates.iter().copied()).map(|place| (place, self.split_at(scheduler, place))).collect();
         for &(_, split) in &splits {
             let (kernel, pc) = self.stands_at(split);
             let threads = self.resident.policy.mask(split).count_ones();
@@ -104,8 +104,8 @@ impl<P: Reconvergence> Sm<P> {
 }
 
 /// Set bits of a set of words, ascending.
-fn bits(words: &[u64]) -> impl Iterator<Item = u32> + '_ {
-    words.iter().enumerate().flat_map(|(word, &set)| {
+fn bits(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u32> {
+    words.enumerate().flat_map(|(word, set)| {
         let mut left = set;
         std::iter::from_fn(move || {
             (left != 0).then(|| {

@@ -31,19 +31,24 @@ pub(super) enum Next {
 /// When `hot` can issue for `mask`, not before `earliest` [sched-canBeScheduled].
 #[inline(always)]
 fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
-    let drains = match hot.drain {
-        Drain::None => false,
-        Drain::Block => warp.outstanding.any(mask, false),
-        Drain::Device => warp.outstanding.any(mask, true),
-        Drain::Volatile => warp.outstanding.any_volatile(mask),
-        Drain::Copies(newest) => warp.copies.as_ref().is_some_and(|copies| copies.awaits(mask, newest)),
-    };
-    if drains {
+    if !matches!(hot.drain, Drain::None) && drains(warp, hot.drain, mask) {
         return Next::Drain;
     }
     match warp.board.readiness(hot.slots(), mask, earliest) {
         Readiness::Memory => Next::Memory,
         Readiness::At(at) => Next::At(at),
+    }
+}
+
+/// Accesses of `mask` have to be performed before.
+#[inline(never)]
+fn drains(warp: &Warp, drain: Drain, mask: LaneMask) -> bool {
+    match drain {
+        Drain::None => false,
+        Drain::Block => warp.outstanding.any(mask, false),
+        Drain::Device => warp.outstanding.any(mask, true),
+        Drain::Volatile => warp.outstanding.any_volatile(mask),
+        Drain::Copies(newest) => warp.copies.as_ref().is_some_and(|copies| copies.awaits(mask, newest)),
     }
 }
 
@@ -94,7 +99,7 @@ impl<P: Reconvergence> Sm<P> {
             sets[usize::from(unit)] |= bit;
             self.unit_of[split] = unit;
         }
-        let ready = &mut self.ready[scheduler * self.words + word];
+        let ready = &mut self.ready[word * self.schedulers + scheduler];
         let status = match next {
             Next::At(at) if at <= horizon => {
                 *ready |= bit;
@@ -119,10 +124,10 @@ impl<P: Reconvergence> Sm<P> {
     #[inline(always)]
     pub(super) fn pick(&mut self, scheduler: usize, now: Cycle) -> Option<u32> {
         let forms = P::FORMS_WARPS && self.resident.policy.forms_warps();
-        let Self { lanes, units, words, live, load_store, ready, memory, .. } = self;
-        let (words, live) = (*words, *live);
+        let Self { lanes, units, live, load_store, ready, memory, schedulers, .. } = self;
+        let (live, schedulers) = (*live, *schedulers);
         if live == 1 && !forms {
-            let mut candidates = ready[scheduler * words];
+            let mut candidates = ready[scheduler];
             if candidates == 0 {
                 return None;
             }
@@ -141,13 +146,13 @@ impl<P: Reconvergence> Sm<P> {
             }
             return lane.picker.pick(&[candidates], &lane.ages);
         }
-        let ready = &ready[scheduler * words..][..live];
-        if ready.iter().all(|word| *word == 0) {
+        let ready = ready[..live * schedulers].iter().skip(scheduler).step_by(schedulers);
+        if ready.clone().all(|word| *word == 0) {
             return None;
         }
         let lane = &mut lanes[scheduler];
         let accepting = memory.accepting();
-        lane.candidates[..live].copy_from_slice(ready);
+        lane.candidates.iter_mut().zip(ready).for_each(|(candidates, ready)| *candidates = *ready);
         if !accepting || !units.all_free(scheduler, now) {
             for (class, free) in units.free(scheduler).iter().enumerate() {
                 if *free > now || (class == *load_store && !accepting) {
@@ -395,7 +400,7 @@ impl<P: Reconvergence> Sm<P> {
 
     pub(super) fn park(&mut self, split: SplitId, status: Status) {
         let (scheduler, place) = self.place(split);
-        self.ready[scheduler * self.words + place as usize / 64] &= !(1 << (place % 64));
+        self.ready[place as usize / 64 * self.schedulers + scheduler] &= !(1 << (place % 64));
         self.lanes[scheduler].picker.long_wait(place);
         self.set_status(scheduler, split, status);
     }
@@ -501,6 +506,8 @@ impl<P: Reconvergence> Sm<P> {
                 part: request.part,
                 parts: request.parts,
                 group: if request.parts > 1 { group } else { ALONE },
+                copy: copies,
+                volatile: hot.drain == Drain::Volatile,
             });
             if copies {
                 warp.copies_mut().begin(id, lanes, request.operands, request.bulk);

@@ -139,9 +139,9 @@ pub struct Sm<P> {
     accesses: Accesses,
     units: Units,
     lanes: Vec<Lane>,
-    /// By scheduler, `words` words each: splits whose next operation has its operands.
+    /// By word of places, then by scheduler, as the wheel gives them: splits whose next operation has
+    /// its operands.
     ready: Vec<u64>,
-    words: usize,
     wheel: Wheel,
     status: BySplit<Status, P>,
     unit_of: BySplit<u8, P>,
@@ -213,7 +213,6 @@ impl<P: Reconvergence> Sm<P> {
             units: Units::new(&chip.sm),
             lanes: (0..schedulers).map(|_| lane()).collect(),
             ready: vec![0; words * schedulers],
-            words,
             wheel: Wheel::new(schedulers, words),
             status: BySplit::new(warps, Status::Absent),
             unit_of: BySplit::new(warps, 0),
@@ -366,15 +365,18 @@ impl<P: Reconvergence> Sm<P> {
             self.advance_memory(now)?;
         }
         if self.wheel.take(now, self.live, &mut self.woken_bits) {
-            for scheduler in 0..self.schedulers {
-                for word in 0..self.live {
-                    let mut bits = self.woken_bits[word * self.schedulers + scheduler];
-                    self.ready[scheduler * self.words + word] |= bits;
-                    while bits != 0 {
-                        let split = self.split_at(scheduler, word as u32 * 64 + bits.trailing_zeros());
-                        bits &= bits - 1;
-                        self.set_status(scheduler, split, Status::Ready);
-                    }
+            let (mut scheduler, mut first) = (0, 0);
+            for set in 0..self.live * self.schedulers {
+                let mut bits = self.woken_bits[set];
+                self.ready[set] |= bits;
+                while bits != 0 {
+                    let split = self.split_at(scheduler, first + bits.trailing_zeros());
+                    bits &= bits - 1;
+                    self.set_status(scheduler, split, Status::Ready);
+                }
+                scheduler += 1;
+                if scheduler == self.schedulers {
+                    (scheduler, first) = (0, first + 64);
                 }
             }
         }
@@ -395,18 +397,18 @@ impl<P: Reconvergence> Sm<P> {
             }
         }
         // After all of them: an issue may wake a split of a scheduler that had its turn.
-        let issue_next =
-            (0..self.schedulers).any(|scheduler| self.ready_of(scheduler).iter().any(|word| *word != 0));
+        let issue_next = self.ready[..self.live * self.schedulers].iter().any(|set| *set != 0);
         // Where something issued, something ready most often finds its unit free on the next
         // cycle, and looking there costs less than finding out.
         self.next = if issue_next && issued { Some(now + 1) } else { self.next_after(now, issue_next) };
         Ok(())
     }
 
-    /// The ready splits of a scheduler.
+    /// The ready splits of a scheduler, by word.
     #[inline(always)]
-    fn ready_of(&self, scheduler: usize) -> &[u64] {
-        &self.ready[scheduler * self.words..][..self.live]
+    fn ready_of(&self, scheduler: usize) -> impl Iterator<Item = u64> + Clone {
+        let live = &self.ready[..self.live * self.schedulers];
+        live.iter().skip(scheduler).step_by(self.schedulers).copied()
     }
 
     fn next_after(&mut self, now: Cycle, ready: bool) -> Option<Cycle> {
