@@ -95,3 +95,75 @@ pub fn assign(func: &Func, first_row: u16, first_pred: u16) -> Result<Assignment
     result.preds += free_preds.len() as u16;
     Ok(result)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use rustc_hash::FxHashMap;
+
+    use super::*;
+    use crate::diagnostic::Source;
+    use crate::lower::translate::{Context, translate};
+    use crate::ptx::parser::parse;
+
+    /// First and last place of each register: all of them noted, then compared.
+    fn intervals(func: &Func) -> Vec<(u32, u32, u32)> {
+        let (ins, outs) = live(func);
+        let mut places: Vec<Vec<u32>> = vec![Vec::new(); func.regs.len()];
+        let mut at = 0;
+        for (b, block) in func.blocks.iter().enumerate() {
+            ins[b].iter().for_each(|reg| places[reg as usize].push(at));
+            for inst in block.all() {
+                inst.for_reads(|reg| places[reg as usize].push(at));
+                inst.for_writes(|reg| places[reg as usize].push(at + 1));
+                at += 2;
+            }
+            outs[b].iter().for_each(|reg| places[reg as usize].push(at));
+            at += 1;
+        }
+        let ends = |places: &Vec<u32>| Some((*places.iter().min()?, *places.iter().max()?));
+        let list = (0..).zip(&places).filter_map(|(reg, places)| ends(places).map(|(a, b)| (a, b, reg)));
+        let mut list: Vec<_> = list.collect();
+        list.sort_unstable();
+        list
+    }
+
+    #[test]
+    fn registers_are_assigned_in_the_order_of_their_intervals_and_none_is_shared() {
+        for text in [
+            include_str!("../../../workloads/vecadd/vecadd.sm_20.ptx"),
+            include_str!("../../../workloads/blackscholes/blackscholes.sm_52.ptx"),
+            include_str!("../../../workloads/mandelbrot/mandelbrot.sm_20.ptx"),
+        ] {
+            let source = Source::new("text", text);
+            let module = parse(&source, false).expect("a module");
+            let (symbols, opcodes) = (FxHashMap::default(), RefCell::default());
+            let cx = Context { source: &source, module: &module, symbols: &symbols, saved: 0, opcodes };
+            for f in (0..module.functions.len()).filter(|f| module.functions[*f].body.is_some()) {
+                let func = translate(&cx, f).expect("a function");
+                let intervals = intervals(&func);
+                let assignment = assign(&func, 0, 0).expect("room");
+                let rows = |reg: u32| {
+                    let first = assignment.place[reg as usize].expect("a place");
+                    let last = first + u16::from(func.regs[reg as usize] == Width::Pair);
+                    (func.regs[reg as usize] == Width::Pred, first, last)
+                };
+                for (i, &(start, _, reg)) in intervals.iter().enumerate() {
+                    let (pred, first, last) = rows(reg);
+                    let taken = |row: u16| {
+                        intervals[..i].iter().any(|&(_, end, other)| {
+                            let (kind, a, b) = rows(other);
+                            kind == pred && (a..=b).contains(&row) && end >= start
+                        })
+                    };
+                    let step = usize::from(last - first) + 1;
+                    assert!((first..=last).all(|row| !taken(row)), "register {reg} shares a row");
+                    let lower =
+                        (0..first).step_by(step).find(|&row| (row..row + step as u16).all(|r| !taken(r)));
+                    assert_eq!(lower, None, "register {reg} at {first} would have found room below");
+                }
+            }
+        }
+    }
+}

@@ -424,3 +424,27 @@ impl<'a> Translator<'_, 'a> {
         Operand::Reg(reg)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_registers_with_a_number_behind_them() {
+        for name in [
+            "%clock64",
+            "%pm0",
+            "%pm7",
+            "%pm3_64",
+            "%envreg0",
+            "%envreg31",
+            "%reserved_smem_offset_1",
+            "%tid",
+        ] {
+            assert!(special(name, None).is_some(), "{name}");
+        }
+        for name in ["%r1", "%rd22", "%p3", "%f4", "%fd5", "%rs6", "%h7", "%a8", "%rl2", "%r", "x1", "5"] {
+            assert!(special(name, None).is_none(), "{name}");
+        }
+    }
+}

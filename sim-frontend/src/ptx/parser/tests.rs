@@ -170,6 +170,17 @@ fn from_table(pick: &[u32]) -> Vec<String> {
     vec![format!("{guard}{opcode}{space}{}", operands.join(", "))]
 }
 
+/// Names by themselves are registers and the like, but for two.
+#[test]
+fn sinks_and_the_size_of_a_warp_are_no_names() {
+    let source = Source::new("m.ptx", "x _, WARP_SZ, %r1, sym;");
+    let instruction = parse_instruction(&source, false).expect("an instruction");
+    let kinds: Vec<_> = instruction.operands.into_iter().map(|operand| operand.kind).collect();
+    let expected =
+        [OperandKind::Sink, OperandKind::Int(32.into()), OperandKind::Name("%r1"), OperandKind::Name("sym")];
+    assert_eq!(kinds, expected);
+}
+
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
 
