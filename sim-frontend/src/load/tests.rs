@@ -219,3 +219,20 @@ fn expr_c_expr_v_expr_e_expr_eopt_expr_b_operands_become_rows_constants_and_pred
     assert_ne!(p.ops[6].psrc[0].index(), with.index());
     assert!(p.ops[7].guard.negated() && p.ops[8].guard == Pred::TRUE);
 }
+
+#[test]
+fn one_opcode_has_a_form_for_each_choice_of_its_operands() {
+    // Parts of video operands, widths of converted registers, parts of vectors.
+    let text = format!(
+        "{HEAD}.entry k() {{ .reg .b16 %h<3>; .reg .b32 %r<4>; .reg .b64 %rd<3>;\n\
+         vadd.s32.s32.s32 %r1, %r2.b0, %r3;\nvadd.s32.s32.s32 %r1, %r2.b1, %r3;\n\
+         vadd.s32.s32.s32 %r1, %r2.b0, %r3;\ncvt.u16.u8 %h1, %h2;\ncvt.u16.u8 %r1, %h2;\n\
+         mov.b64 %rd1, %rd2;\nmov.b64 %rd1, {{%r1, %r2}};\nret; }}"
+    );
+    let program = program(&text, ControlFlow::Plain);
+    let forms: Vec<u16> = program.ops.iter().map(|op| op.form).collect();
+    assert_eq!(forms[0], forms[2]);
+    for (a, b) in [(0, 1), (3, 4), (5, 6)] {
+        assert_ne!(program.forms[usize::from(forms[a])], program.forms[usize::from(forms[b])], "{a} {b}");
+    }
+}
