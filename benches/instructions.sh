@@ -37,7 +37,9 @@ for run in "${runs[@]}"; do
     ./target/release/warpsim run $run --json >"$work/report.json" 2>"$work/log" ||
     { cat "$work/log"; exit 1; }
   instructions=$(awk '/^summary:|^totals:/ {print $2; exit}' "$work/out")
-  warps=$(sed -n 's/^      "warp_instructions": \([0-9]*\),*$/\1/p' "$work/report.json" | awk '{s+=$1} END {print s}')
+  # Those of the kernels: runs without time have them too, and each SM's stand elsewhere.
+  warps=$(sed -n '/^  "kernels": /,/^  \]/s/^      "warp_instructions": \([0-9]*\),*$/\1/p' "$work/report.json" |
+    awk '{s+=$1} END {print s}')
   echo "$instructions $warps $run" | tee -a "$counts" |
     awk '{printf "%12d host instructions, %8d warp instructions: %6.0f each  %s\n", $1, $2, $1 / $2, substr($0, index($0, $3))}'
 done

@@ -386,7 +386,8 @@ impl DramChannel {
         let queue = if writes { &self.writes } else { &self.reads };
         let mut first: Option<(DramCycle, usize)> = None;
         for place in 0..queue.len() {
-            let (bank, row) = (self.queue_mut(writes)[place].bank(), self.queue_mut(writes)[place].row);
+            let entry = self.queue_mut(writes)[place];
+            let (bank, row) = (entry.bank(), entry.row);
             if shut >> bank & 1 == 0 {
                 continue;
             }

@@ -161,15 +161,13 @@ impl<P: Reconvergence> Worker<P> {
     /// Delivers a mailbox to its parts: these sort by (cycle, source), and messages of one source
     /// are in their order within a mailbox.
     fn deliver(&mut self, mail: &mut Mailbox) {
+        let Self { sms, partitions, next, .. } = self;
+        let (of_sms, of_partitions) = next.split_at_mut(sms.len());
         for (at, place, from, request) in mail.requests.drain(..) {
-            self.partitions[place as usize].1.deliver(at, from, request);
-            let next = &mut self.next[self.sms.len() + place as usize];
-            *next = at.min(*next);
+            arrives(at, place, from, request, partitions, of_partitions);
         }
         for (at, place, from, reply) in mail.replies.drain(..) {
-            self.sms[place as usize].deliver_reply(at, from, reply);
-            let next = &mut self.next[place as usize];
-            *next = at.min(*next);
+            answers(at, place, from, reply, sms, of_sms);
         }
     }
 
@@ -191,26 +189,48 @@ impl<P: Reconvergence> Worker<P> {
     pub(super) fn post(&mut self, dispatcher: &mut Vec<(Cycle, u32, BlockDone)>) -> Option<Cycle> {
         let Self { sms, partitions, next, done_latency, ran, .. } = self;
         let count = sms.len();
+        let (of_sms, of_partitions) = next.split_at_mut(count);
         // Messages are large: they go from where they were made to where they are kept, without a
         // mailbox between.
         for &i in ran.iter() {
             if let Some(sm) = sms.get_mut(i) {
                 let from = sm.index;
-                sm.take_requests(|at, to, request| {
-                    partitions[to as usize].1.deliver(at, from, request);
-                    let next = &mut next[count + to as usize];
-                    *next = at.min(*next);
-                });
+                sm.take_requests(|at, to, request| arrives(at, to, from, request, partitions, of_partitions));
                 sm.take_done(|block| dispatcher.push((block.at + *done_latency, from, block)));
             } else if let Some((from, partition)) = partitions.get_mut(i - count) {
-                partition.take_replies(|at, to, reply| {
-                    sms[to as usize].deliver_reply(at, *from, reply);
-                    next[to as usize] = at.min(next[to as usize]);
-                });
+                partition.take_replies(|at, to, reply| answers(at, to, *from, reply, sms, of_sms));
             }
         }
         self.next_event()
     }
+}
+
+/// A request of SM `from` is at the partition at `place` from `at` on, which has something to do then.
+#[inline]
+fn arrives(
+    at: Cycle,
+    place: u32,
+    from: u32,
+    request: Request,
+    partitions: &mut [(u32, Partition)],
+    next: &mut [Cycle],
+) {
+    partitions[place as usize].1.deliver(at, from, request);
+    next[place as usize] = at.min(next[place as usize]);
+}
+
+/// The same for a reply of partition `from` and the SM at `place`.
+#[inline]
+fn answers<P: Reconvergence>(
+    at: Cycle,
+    place: u32,
+    from: u32,
+    reply: Reply,
+    sms: &mut [Sm<P>],
+    next: &mut [Cycle],
+) {
+    sms[place as usize].deliver_reply(at, from, reply);
+    next[place as usize] = at.min(next[place as usize]);
 }
 
 /// Deals the parts out to `threads` workers, one after another; partitions from the other end, so

@@ -122,6 +122,12 @@ impl Paths {
         self.occupied = self.occupied & !(1 << slot) | u32::from(mask != 0) << slot;
     }
 
+    /// The bits of [`occupied`](Self::occupied) are those of the masks: whoever changes a mask does so
+    /// by [`set_mask`](Self::set_mask).
+    pub fn agrees(&self) -> bool {
+        (0..PATHS).all(|slot| (self.slots[slot].mask != 0) == (self.occupied >> slot & 1 == 1))
+    }
+
     /// A slot without a path, if there is one.
     pub fn free_slot(&self) -> Option<usize> {
         let free = !self.occupied;

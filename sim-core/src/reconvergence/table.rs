@@ -173,6 +173,7 @@ impl Table {
     /// Makes known what a warp's paths are now.
     fn show(&mut self, warp: usize, touched: &mut Vec<SplitId>) {
         let paths = &self.warps[warp];
+        debug_assert!(paths.agrees());
         let mut seen = 0u32;
         for slot in Lanes(self.seen[warp] | paths.occupied()) {
             let (path, hot) = (&paths.slots[slot as usize], &mut self.hot[split_id(warp, slot)]);

@@ -57,6 +57,7 @@ enum Class {
     Other,
 }
 
+/// By byte.
 static CLASSES: [Class; 256] = {
     let mut classes = [Class::Other; 256];
     let mut byte = 0;
