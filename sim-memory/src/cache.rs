@@ -500,25 +500,40 @@ fn copy(to: &mut [u8; 128], from: &[u8; 128], mask: u128) {
         *to = *from;
         return;
     }
-    for word in 0..16 {
-        let some = (mask >> (8 * word)) as u8;
-        if some == 0xff {
-            to[8 * word..8 * word + 8].copy_from_slice(&from[8 * word..8 * word + 8]);
-        } else if some != 0 {
-            for b in 0..8 {
-                if some >> b & 1 == 1 {
-                    to[8 * word + b] = from[8 * word + b];
-                }
-            }
-        }
+    let (to, _) = to.as_chunks_mut();
+    let (from, _) = from.as_chunks();
+    for (i, (to, from)) in to.iter_mut().zip(from).enumerate() {
+        let bits = BYTES[usize::from((mask >> (8 * i)) as u8)];
+        *to = (u64::from_ne_bytes(*to) & !bits | u64::from_ne_bytes(*from) & bits).to_ne_bytes();
     }
 }
+
+/// All bits of the bytes of a mask of eight, the lowest address first.
+static BYTES: [u64; 256] = {
+    let mut all = [0; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let mut bytes = [0; 8];
+        let mut byte = 0;
+        while byte < 8 {
+            bytes[byte] = if mask >> byte & 1 == 1 { 0xff } else { 0 };
+            byte += 1;
+        }
+        all[mask] = u64::from_ne_bytes(bytes);
+        mask += 1;
+    }
+    all
+};
 
 fn same(a: &[u8; 128], b: &[u8; 128], mask: u128) -> bool {
     if mask == u128::MAX {
         return a == b;
     }
-    (0..128).all(|i| mask >> i & 1 == 0 || a[i] == b[i])
+    let ((a, _), (b, _)) = (a.as_chunks(), b.as_chunks());
+    a.iter().zip(b).enumerate().all(|(i, (a, b))| {
+        let bits = BYTES[usize::from((mask >> (8 * i)) as u8)];
+        (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) & bits == 0
+    })
 }
 
 #[cfg(test)]

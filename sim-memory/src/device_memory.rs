@@ -17,6 +17,12 @@ const REGIONS: usize = 1 << 14;
 type Page = Box<[AtomicU32]>;
 type Region = Box<[OnceLock<Page>]>;
 
+/// The word of four bytes.
+#[inline(always)]
+fn little_endian(bytes: &[u8]) -> u32 {
+    bytes.first_chunk().map_or(0, |four| u32::from_le_bytes(*four))
+}
+
 #[inline(always)]
 fn one_page(addresses: &[u64; 32]) -> bool {
     let mut other = 0;
@@ -152,16 +158,18 @@ impl DeviceMemory {
             return;
         };
         let first = Self::word_of(line);
-        for (i, (word, out)) in page[first..first + 32].iter().zip(data.chunks_exact_mut(4)).enumerate() {
-            let bytes = word.load(Relaxed).to_le_bytes();
-            match (mask >> (4 * i) & 0xf) as u32 {
-                0xf => out.copy_from_slice(&bytes),
+        let sectors = page[first..first + 32].chunks_exact(8).zip(data.chunks_exact_mut(32));
+        for (s, (words, out)) in sectors.enumerate() {
+            match (mask >> (32 * s)) as u32 {
                 0 => {}
+                u32::MAX => {
+                    for (word, out) in words.iter().zip(out.chunks_exact_mut(4)) {
+                        out.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+                    }
+                }
                 some => {
-                    for b in 0..4 {
-                        if some >> b & 1 == 1 {
-                            out[b] = bytes[b];
-                        }
+                    for i in (0..32).filter(|i| some >> i & 1 == 1) {
+                        out[i] = words[i / 4].load(Relaxed).to_le_bytes()[i % 4];
                     }
                 }
             }
@@ -172,18 +180,27 @@ impl DeviceMemory {
     pub fn write_line(&self, line: u64, mask: u128, data: &[u8; 128]) {
         let Some(page) = self.page_for_writing(line) else { return };
         let first = Self::word_of(line);
-        for (i, (word, bytes)) in page[first..first + 32].iter().zip(data.chunks_exact(4)).enumerate() {
-            let some = (mask >> (4 * i) & 0xf) as u32;
-            if some == 0 {
-                continue;
-            }
-            let mut value = word.load(Relaxed).to_le_bytes();
-            for b in 0..4 {
-                if some >> b & 1 == 1 {
-                    value[b] = bytes[b];
+        let sectors = page[first..first + 32].chunks_exact(8).zip(data.chunks_exact(32));
+        for (s, (words, bytes)) in sectors.enumerate() {
+            match (mask >> (32 * s)) as u32 {
+                0 => {}
+                u32::MAX => {
+                    for (word, bytes) in words.iter().zip(bytes.chunks_exact(4)) {
+                        word.store(little_endian(bytes), Relaxed);
+                    }
+                }
+                some => {
+                    for (i, (word, bytes)) in words.iter().zip(bytes.chunks_exact(4)).enumerate() {
+                        // Bytes of the mask, all bits of each.
+                        let bits = (some >> (4 * i) & 0xf) * 0x0020_4081 & 0x0101_0101;
+                        let bits = bits * 0xff;
+                        if bits != 0 {
+                            let value = word.load(Relaxed) & !bits | little_endian(bytes) & bits;
+                            word.store(value, Relaxed);
+                        }
+                    }
                 }
             }
-            word.store(u32::from_le_bytes(value), Relaxed);
         }
     }
 

@@ -159,8 +159,9 @@ pub struct DramChannel {
     stripes: Divisor,
     by_groups: Divisor,
     by_banks: Divisor,
-    reads: VecDeque<Queued>,
-    writes: VecDeque<Queued>,
+    /// In the order they came. They are short, and read far more often than changed.
+    reads: Vec<Queued>,
+    writes: Vec<Queued>,
     /// Reads before the scheduler's queue.
     backlog: VecDeque<Queued>,
     /// Of reads and of writes, by bank: how many are queued, and how many find their row open.
@@ -210,8 +211,8 @@ impl DramChannel {
             stripes: Divisor::new(u64::from(spec.row_bytes) * u64::from(spec.bank_groups)),
             by_groups: Divisor::new(u64::from(spec.bank_groups)),
             by_banks: Divisor::new(u64::from(spec.banks / spec.bank_groups)),
-            reads: VecDeque::new(),
-            writes: VecDeque::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
             backlog: VecDeque::new(),
             counts: [vec![[0; 2]; banks], vec![[0; 2]; banks]],
             hits: [0; 2],
@@ -260,7 +261,7 @@ impl DramChannel {
     fn enter(&mut self, entry: Queued) {
         let write = entry.write;
         let open = u32::from(self.banks[entry.bank()] == Some(entry.row));
-        self.queue_mut(write).push_back(entry);
+        self.queue_mut(write).push(entry);
         self.count(write, entry.bank(), |[queued, hits]| [queued + 1, hits + open]);
     }
 
@@ -338,7 +339,7 @@ impl DramChannel {
             self.moved(1, end);
             return None;
         }
-        let entry = self.take(writes, chosen, now)?;
+        let entry = self.take(writes, chosen, now);
         self.overtaken[kind] = if chosen == 0 { 0 } else { self.overtaken[kind] + 1 };
         let mut end = now;
         for _ in 0..entry.left {
@@ -356,8 +357,8 @@ impl DramChannel {
     }
 
     /// Takes a request out of its queue.
-    fn take(&mut self, writes: bool, place: usize, now: DramCycle) -> Option<Queued> {
-        let entry = self.queue_mut(writes).remove(place)?;
+    fn take(&mut self, writes: bool, place: usize, now: DramCycle) -> Queued {
+        let entry = self.queue_mut(writes).remove(place);
         self.stats.row_hits += u64::from(!entry.opened);
         *if writes { &mut self.stats.writes } else { &mut self.stats.reads } += 1;
         let hit = u32::from(self.banks[entry.bank()] == Some(entry.row));
@@ -366,10 +367,10 @@ impl DramChannel {
             self.enter(next);
         }
         self.occupancy.set(self.queued() as u64, now);
-        Some(entry)
+        entry
     }
 
-    fn queue_mut(&mut self, writes: bool) -> &mut VecDeque<Queued> {
+    fn queue_mut(&mut self, writes: bool) -> &mut Vec<Queued> {
         if writes { &mut self.writes } else { &mut self.reads }
     }
 

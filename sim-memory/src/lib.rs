@@ -12,6 +12,7 @@ pub mod coalescing;
 pub mod device_memory;
 mod divide;
 pub mod dram;
+mod event_queue;
 pub mod fault;
 mod held_lines;
 pub mod latency;

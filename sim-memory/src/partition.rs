@@ -3,14 +3,14 @@
 
 mod micro_steps;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::address_space::LOCAL_PHYSICAL;
 use crate::cache::{Cache, CacheStats};
 use crate::device_memory::DeviceMemory;
 use crate::dram::{DramChannel, DramRequest, DramStats, DramTimings};
+use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::mapping::Mapping;
@@ -55,7 +55,7 @@ struct Instance {
     fetched: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// An instance left the pipeline of the slice: its first micro step.
     Start,
@@ -98,10 +98,9 @@ pub struct Partition {
     instances: Vec<Instance>,
     free: Vec<u32>,
     held: HeldLines,
-    /// Requests on their way, by (cycle, SM, sequence).
-    arrivals: BinaryHeap<Reverse<(Cycle, u32, u64, u32)>>,
-    events: BinaryHeap<Reverse<(Cycle, u64, Event, u32)>>,
-    sequence: u64,
+    /// Requests on their way, by (cycle, SM, order).
+    arrivals: EventQueue<u32>,
+    events: EventQueue<(Event, u32)>,
     /// By bank of the slice.
     port_free: Vec<Cycle>,
     /// In order, behind one that finds no MSHR or no place at one.
@@ -143,9 +142,8 @@ impl Partition {
             memory,
             instances: Vec::new(),
             free: Vec::new(),
-            arrivals: BinaryHeap::new(),
-            events: BinaryHeap::new(),
-            sequence: 0,
+            arrivals: EventQueue::default(),
+            events: EventQueue::default(),
             port_free: vec![0; spec.slice_banks as usize],
             stalled: VecDeque::new(),
             waiting: Occupancy::default(),
@@ -161,7 +159,7 @@ impl Partition {
         }
     }
 
-    /// A request of `sm` arrives at `at`: requests take effect in the order (cycle, SM, sequence),
+    /// A request of `sm` arrives at `at`: requests take effect in the order (cycle, SM, order),
     /// whatever order they are delivered in.
     pub fn deliver(&mut self, at: Cycle, sm: u32, request: Request) {
         let instance = Instance {
@@ -183,17 +181,16 @@ impl Partition {
                 (self.instances.len() - 1) as u32
             }
         };
-        self.sequence += 1;
-        self.arrivals.push(Reverse((at, sm, self.sequence, slot)));
+        self.arrivals.push(at, sm, slot);
     }
 
     /// The next cycle on which something happens here.
     #[inline]
     pub fn next_event(&self) -> Option<Cycle> {
-        let mut next = self.events.peek().map(|Reverse((at, ..))| *at);
+        let mut next = self.events.next();
         let mut take = |at: Cycle| next = Some(next.map_or(at, |n| n.min(at)));
-        if let Some(Reverse((at, ..))) = self.arrivals.peek() {
-            take(*at);
+        if let Some(at) = self.arrivals.next() {
+            take(at);
         }
         if let Some(at) = self.dram_next {
             take(at);
@@ -209,16 +206,10 @@ impl Partition {
         while let Some(now) = self.next_event()
             && now < until
         {
-            while let Some(&Reverse((at, .., slot))) = self.arrivals.peek()
-                && at <= now
-            {
-                self.arrivals.pop();
+            while let Some((at, slot)) = self.arrivals.pop(now) {
                 self.receive(at, slot);
             }
-            while let Some(&Reverse((at, _, event, slot))) = self.events.peek()
-                && at <= now
-            {
-                self.events.pop();
+            while let Some((_, (event, slot))) = self.events.pop(now) {
                 match event {
                     Event::Start => self.start(slot, now)?,
                     Event::Fetched => {
@@ -320,8 +311,7 @@ impl Partition {
     }
 
     fn push_event(&mut self, at: Cycle, event: Event, slot: u32) {
-        self.sequence += 1;
-        self.events.push(Reverse((at, self.sequence, event, slot)));
+        self.events.push(at, 0, (event, slot));
     }
 
     /// An MSHR and a place at it are free, or it needs none: then the operation that holds its

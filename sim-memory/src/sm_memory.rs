@@ -3,8 +3,7 @@
 
 mod micro_steps;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::access::{AccessKind, WarpAccess};
@@ -12,6 +11,7 @@ use crate::address_space::{CONST_BASE, LOCAL_PHYSICAL};
 use crate::cache::{Cache, CacheStats};
 use crate::coalesce::{LineAccess, round_to_sectors};
 use crate::coalescing::{Coalescing, transactions};
+use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::latency::{Kind, Latencies, Level};
@@ -127,15 +127,14 @@ pub struct SmMemory {
     lsu_blocked: bool,
     /// Lines an instance holds, with those that wait for it or for a way of its set.
     held: HeldLines,
-    events: BinaryHeap<Reverse<(Cycle, u64, u32)>>,
-    /// Replies on their way, by (cycle, partition, sequence): the instance each answers. Their
+    events: EventQueue<u32>,
+    /// Replies on their way, by (cycle, partition, order): the instance each answers. Their
     /// bytes are with the instance, which nothing touches meanwhile.
-    replies: BinaryHeap<Reverse<(Cycle, u32, u64, u32)>>,
+    replies: EventQueue<u32>,
     parts: Vec<LineAccess>,
     /// Boxes that have come back, as messages carry them.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_atomics: Vec<Box<AtomicLanes>>,
-    sequence: u64,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
     /// MSHRs in use: loads away.
@@ -163,11 +162,10 @@ impl SmMemory {
             lsu: VecDeque::new(),
             lsu_free: 0,
             lsu_blocked: false,
-            events: BinaryHeap::new(),
-            replies: BinaryHeap::new(),
+            events: EventQueue::default(),
+            replies: EventQueue::default(),
             parts: Vec::new(),
             spare_atomics: Vec::new(),
-            sequence: 0,
             outbox: Vec::new(),
             egress_free: 0,
             mshrs: Occupancy::default(),
@@ -301,10 +299,10 @@ impl SmMemory {
     /// The next cycle on which something happens here.
     #[inline]
     pub fn next_event(&self) -> Option<Cycle> {
-        let mut next = self.events.peek().map(|Reverse((at, _, _))| *at);
+        let mut next = self.events.next();
         let mut take = |at: Cycle| next = Some(next.map_or(at, |n| n.min(at)));
-        if let Some(Reverse((at, ..))) = self.replies.peek() {
-            take(*at);
+        if let Some(at) = self.replies.next() {
+            take(at);
         }
         if !self.lsu.is_empty() && !self.lsu_blocked {
             take(self.lsu_free);
@@ -320,16 +318,10 @@ impl SmMemory {
         while let Some(now) = self.next_event()
             && now < until
         {
-            while let Some(&Reverse((at, .., slot))) = self.replies.peek()
-                && at <= now
-            {
-                self.replies.pop();
+            while let Some((_, slot)) = self.replies.pop(now) {
                 self.arrive(slot, now, port)?;
             }
-            while let Some(&Reverse((at, _, slot))) = self.events.peek()
-                && at <= now
-            {
-                self.events.pop();
+            while let Some((_, slot)) = self.events.pop(now) {
                 self.run(slot, now, port)?;
             }
             self.pump(now, port)?;
@@ -338,7 +330,7 @@ impl SmMemory {
     }
 
     /// A reply of partition `from` arrives at `at`: replies take effect in the order (cycle,
-    /// partition, sequence), whatever order they are delivered in.
+    /// partition, order), whatever order they are delivered in.
     pub fn deliver(&mut self, reply: Reply, from: u32, at: Cycle) {
         let instance = &mut self.instances[reply.slot as usize];
         instance.pc = reply.pc;
@@ -347,8 +339,7 @@ impl SmMemory {
             kind if kind.fetches() => self.data[reply.slot as usize] = reply.data,
             _ => instance.atomic = reply.atomic,
         }
-        self.sequence += 1;
-        self.replies.push(Reverse((at, from, self.sequence, reply.slot)));
+        self.replies.push(at, from, reply.slot);
     }
 
     /// Gives what has left to `sink`: arrival cycle, partition, request.

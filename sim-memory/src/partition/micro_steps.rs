@@ -5,7 +5,7 @@ use crate::address_space::LOCAL_PHYSICAL;
 use crate::atomics;
 use crate::cache::Outcome;
 use crate::fault::MemoryFault;
-use crate::programs::{BExp, Instruction, OpExp, ProgramSet, Room};
+use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room};
 use crate::sm_memory::AtomicLanes;
 use crate::vocabulary::Cycle;
 
@@ -22,20 +22,22 @@ impl Partition {
             self.write_back_of_l1(slot, now);
             return Ok(());
         }
-        let program = programs.get(self.instances[index].request.program);
+        let MemoryProgram { code, room, .. } = programs.get(self.instances[index].request.program);
+        let (code, room) = (code.as_slice(), room.as_slice());
+        let mut pc = usize::from(self.instances[index].request.pc);
         loop {
-            let instance = &mut self.instances[index];
-            let pc = usize::from(instance.request.pc);
-            match &program.code[pc] {
+            match &code[pc] {
                 // A tail of register operations runs when the reply arrives.
                 Instruction::Op(_) | Instruction::Unless(..) | Instruction::End
-                    if program.room[pc] == Room::Sm && !is_constant(&program.code[pc]) =>
+                    if room[pc] == Room::Sm && !is_constant(&code[pc]) =>
                 {
+                    self.instances[index].request.pc = pc as u16;
                     self.leave(slot, now);
                     return Ok(());
                 }
                 Instruction::Op(op) => {
-                    if *op == OpExp::ReadMem && !instance.fetched {
+                    if *op == OpExp::ReadMem && !self.instances[index].fetched {
+                        self.instances[index].request.pc = pc as u16;
                         if self.mshrs.len() < self.spec.l2.mshrs as usize {
                             self.fetch(slot, now);
                         } else {
@@ -46,18 +48,20 @@ impl Partition {
                     }
                     if *op == OpExp::WriteMem {
                         if !self.dram.takes_writes() {
+                            self.instances[index].request.pc = pc as u16;
                             self.want_write.push_back(slot);
                             self.hold_line(slot);
                             return Ok(());
                         }
                         let Request { line, asked, data, .. } = self.instances[index].request;
                         self.write_back(line, asked, &data, now);
-                        self.instances[index].request.pc += 1;
+                        pc += 1;
                         continue;
                     }
                     match self.operate(*op, index) {
-                        Outcome::Done => self.instances[index].request.pc += 1,
+                        Outcome::Done => pc += 1,
                         Outcome::Defer => {
+                            self.instances[index].request.pc = pc as u16;
                             if self.makes_room(slot, now) {
                                 continue;
                             }
@@ -68,14 +72,13 @@ impl Partition {
                         }
                     }
                 }
-                Instruction::Yield => instance.request.pc += 1,
-                Instruction::Jump(to) => instance.request.pc = *to,
+                Instruction::Yield => pc += 1,
+                Instruction::Jump(to) => pc = usize::from(*to),
                 Instruction::Unless(condition, to) => {
-                    let truth = self.evaluate(condition, index);
-                    let pc = &mut self.instances[index].request.pc;
-                    *pc = if truth { *pc + 1 } else { *to };
+                    pc = if self.evaluate(condition, index) { pc + 1 } else { usize::from(*to) };
                 }
                 Instruction::End => {
+                    self.instances[index].request.pc = pc as u16;
                     self.leave(slot, now);
                     return Ok(());
                 }

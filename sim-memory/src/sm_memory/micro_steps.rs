@@ -1,8 +1,6 @@
 //! The SM's half of the memory programs: operations on registers and L1, between one `yield` and
 //! the next.
 
-use std::cmp::Reverse;
-
 use super::{Instance, SmMemory};
 use crate::access::AccessKind;
 use crate::address_space::LOCAL_PHYSICAL;
@@ -10,7 +8,7 @@ use crate::cache::Outcome;
 use crate::fault::MemoryFault;
 use crate::latency::Kind;
 use crate::port::RegisterPort;
-use crate::programs::{BExp, Instruction, OpExp, ProgramSet, Room};
+use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room};
 use crate::vocabulary::Cycle;
 
 impl SmMemory {
@@ -24,21 +22,20 @@ impl SmMemory {
         port: &mut impl RegisterPort,
     ) -> Result<(), MemoryFault> {
         let index = slot as usize;
-        let program = programs.get(self.instances[index].program);
+        let MemoryProgram { code, room, touches_l1, .. } = programs.get(self.instances[index].program);
+        let (code, room, touches_l1) = (code.as_slice(), room.as_slice(), touches_l1.as_slice());
+        let mut pc = usize::from(self.instances[index].pc);
+        let mut holds = self.instances[index].holds;
         let mut read = false;
         loop {
-            let pc = usize::from(self.instances[index].pc);
-            if !program.touches_l1[pc] {
+            if holds && !touches_l1[pc] {
                 self.release_line(index);
+                holds = false;
             }
-            match &program.code[pc] {
-                Instruction::Op(_) if program.room[pc] == Room::Partition => {
-                    self.hold_line(index, program.touches_l1[pc]);
-                    self.send(slot, now);
-                    return Ok(());
-                }
-                Instruction::Unless(..) if program.room[pc] == Room::Partition => {
-                    self.hold_line(index, program.touches_l1[pc]);
+            match &code[pc] {
+                Instruction::Op(_) | Instruction::Unless(..) if room[pc] == Room::Partition => {
+                    self.instances[index].pc = pc as u16;
+                    self.hold_line(index, touches_l1[pc]);
                     self.send(slot, now);
                     return Ok(());
                 }
@@ -58,6 +55,7 @@ impl SmMemory {
                                 let set = self.instances[index].set;
                                 self.held.wait_for_set(set, slot);
                             }
+                            self.instances[index].pc = pc as u16;
                             self.hold_line(index, true);
                             return Ok(());
                         }
@@ -69,29 +67,23 @@ impl SmMemory {
                         }
                     }
                     read |= *op == OpExp::ReadL1;
-                    self.instances[index].pc += 1;
+                    pc += 1;
                 }
                 Instruction::Yield => {
-                    self.instances[index].pc += 1;
+                    pc += 1;
                     if read && !self.instances[index].travelled {
-                        if !program.touches_l1[pc + 1] {
+                        if holds && !touches_l1[pc] {
                             self.release_line(index);
                         }
-                        self.sequence += 1;
-                        let at = now + Cycle::from(self.spec.l1.hit_latency);
-                        self.events.push(Reverse((at, self.sequence, slot)));
+                        self.instances[index].pc = pc as u16;
+                        self.events.push(now + Cycle::from(self.spec.l1.hit_latency), 0, slot);
                         return Ok(());
                     }
                     read = false;
                 }
-                Instruction::Jump(to) => self.instances[index].pc = *to,
+                Instruction::Jump(to) => pc = usize::from(*to),
                 Instruction::Unless(condition, to) => {
-                    let truth = self.evaluate(condition, index);
-                    if truth {
-                        self.instances[index].pc += 1;
-                    } else {
-                        self.instances[index].pc = *to;
-                    }
+                    pc = if self.evaluate(condition, index) { pc + 1 } else { usize::from(*to) };
                 }
                 Instruction::End => {
                     self.end(slot, now, port);
@@ -110,13 +102,10 @@ impl SmMemory {
         }
     }
 
-    /// No operation of L1 follows: the line goes to the first operation that waits for it.
-    #[inline]
+    /// No operation of L1 follows: the line that is held goes to the first operation that waits for it.
     fn release_line(&mut self, index: usize) {
         let instance = &mut self.instances[index];
-        if !instance.holds {
-            return;
-        }
+        debug_assert!(instance.holds);
         instance.holds = false;
         if let Some(next) = self.held.release(instance.set, index as u32) {
             self.instances[next as usize].holds = true;

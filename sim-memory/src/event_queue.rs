@@ -1,0 +1,116 @@
+//! What is to happen, in the order of its cycles.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::vocabulary::Cycle;
+
+/// Bits of an event's number; the rest of a word says whose it is.
+const NUMBER_BITS: u32 = 40;
+
+/// Events by (cycle, source, order of insertion).
+#[derive(Clone, Debug)]
+pub struct EventQueue<T> {
+    heap: BinaryHeap<Reverse<Entry<T>>>,
+    /// Events inserted so far.
+    inserted: u64,
+}
+
+/// Cycle, source and number in one word, which compares at once.
+#[derive(Clone, Copy, Debug)]
+struct Entry<T> {
+    key: u128,
+    event: T,
+}
+
+impl<T> Entry<T> {
+    fn at(&self) -> Cycle {
+        (self.key >> 64) as Cycle
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl<T> Default for EventQueue<T> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), inserted: 0 }
+    }
+}
+
+impl<T> EventQueue<T> {
+    /// `event` of `source`, of which there are fewer than 2^24, happens at `at`.
+    #[inline]
+    pub fn push(&mut self, at: Cycle, source: u32, event: T) {
+        debug_assert!(source < 1 << (64 - NUMBER_BITS) && self.inserted < 1 << NUMBER_BITS);
+        let order = u64::from(source) << NUMBER_BITS | self.inserted;
+        self.inserted += 1;
+        self.heap.push(Reverse(Entry { key: u128::from(at) << 64 | u128::from(order), event }));
+    }
+
+    /// The first cycle on which something happens.
+    #[inline]
+    pub fn next(&self) -> Option<Cycle> {
+        self.heap.peek().map(|Reverse(entry)| entry.at())
+    }
+
+    /// Takes the first event, with its cycle, if it is not after `now`.
+    #[inline]
+    pub fn pop(&mut self, now: Cycle) -> Option<(Cycle, T)> {
+        if self.next()? > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(entry)| (entry.at(), entry.event))
+    }
+
+    /// Nothing is to happen.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn events_come_by_cycle_then_source_then_order(
+            events in proptest::collection::vec((0u64..20, 0u32..4), 1..100),
+            until in 0u64..25,
+        ) {
+            let mut queue = EventQueue::default();
+            for (number, &(at, source)) in events.iter().enumerate() {
+                queue.push(at, source, number);
+            }
+            let mut sorted: Vec<usize> = (0..events.len()).collect();
+            sorted.sort_by_key(|&number| events[number]);
+            prop_assert_eq!(queue.next(), Some(events[sorted[0]].0));
+            sorted.retain(|&number| events[number].0 <= until);
+            let expected: Vec<(u64, usize)> = sorted.into_iter().map(|number| (events[number].0, number)).collect();
+            let came: Vec<(u64, usize)> = std::iter::from_fn(|| queue.pop(until)).collect();
+            prop_assert_eq!(queue.is_empty(), came.len() == events.len());
+            prop_assert_eq!(came, expected);
+        }
+    }
+}
