@@ -126,8 +126,10 @@ pub struct Code {
     pub ops: Vec<Op>,
     /// Hot facts, one for each operation.
     pub hot: Vec<Hot>,
-    /// Constant rows.
+    /// The program's constant rows; those of a launch are its kernel's.
     pub consts: Vec<LaneRow>,
+    /// Offsets of the words of parameters that are constant rows of a launch.
+    parameters: Vec<u32>,
     /// What policies know of it.
     pub plan: Arc<Plan>,
 }
@@ -136,11 +138,12 @@ pub struct Code {
 const INJECTED_LATENCY: u16 = 1;
 
 impl Code {
-    /// Resolves lane functions for `isa` and costs by `costs`.
-    pub fn new(program: Arc<Program>, costs: &IsaCosts, isa: InstructionSet) -> Self {
+    /// Resolves lane functions for `isa` and costs by `costs`; loads of parameters at a constant
+    /// offset, which are moves of a launch's constant rows here, take `constant_latency`.
+    pub fn new(program: Arc<Program>, costs: &IsaCosts, constant_latency: u32, isa: InstructionSet) -> Self {
         let cost_of: Vec<_> = program.forms.iter().map(|form| costs.cost(form)).collect();
         let lane_of: Vec<_> = program.forms.iter().map(|form| resolve(form, isa)).collect();
-        let hot = program
+        let mut hot: Vec<Hot> = program
             .ops
             .iter()
             .zip(&program.info)
@@ -178,7 +181,7 @@ impl Code {
                 }
             })
             .collect();
-        let consts = program.consts.iter().map(|row| LaneRow(*row)).collect();
+        let consts: Vec<LaneRow> = program.consts.iter().map(|row| LaneRow(*row)).collect();
         let mut ops = program.ops.clone();
         for op in &mut ops {
             let form = program.forms.get(usize::from(op.form));
@@ -186,9 +189,58 @@ impl Code {
                 op.imm = imm;
             }
         }
+        let mut parameters = Vec::new();
+        if let Ok(latency) = u16::try_from(constant_latency) {
+            for (op, hot) in ops.iter_mut().zip(&mut hot) {
+                if let Some((offset, words)) = whole_parameter(op, program.param_bytes)
+                    && let Some(row) = parameter_rows(&mut parameters, consts.len(), offset, words)
+                {
+                    op.src[0] = row;
+                    (hot.lane, hot.latency) = (lanes::mov_words(words, isa), latency);
+                }
+            }
+        }
         let plan = Arc::new(Plan::new(&program));
-        Self { program, ops, hot, consts, plan }
+        Self { program, ops, hot, consts, parameters, plan }
     }
+
+    /// The constant rows of a launch with these parameters: the program's, then the words of
+    /// parameters.
+    pub fn constant_rows(&self, params: &[u8]) -> Box<[LaneRow]> {
+        let words = self.parameters.iter().map(|&offset| {
+            let bytes = params.get(offset as usize..).and_then(|rest| rest.first_chunk());
+            debug_assert!(bytes.is_some(), "a launch has the program's bytes of parameters");
+            LaneRow([u32::from_le_bytes(bytes.copied().unwrap_or_default()); 32])
+        });
+        self.consts.iter().copied().chain(words).collect()
+    }
+}
+
+/// Offset and words of a load of one parameter, whole, by a constant offset, as compilers write it.
+fn whole_parameter(op: &Op, param_bytes: u32) -> Option<(u32, u32)> {
+    let Extra::Memory(facts) = &op.extra else { return None };
+    let bytes = u32::from(facts.element_bytes);
+    let whole = op.class == OpClass::LoadParam
+        && !op.src[0].is_some()
+        && facts.vector == 1
+        && u32::from(facts.reg_bits) == 8 * bytes
+        && matches!(bytes, 4 | 8);
+    let offset = u32::try_from(op.imm).ok().filter(|at| whole && at % 4 == 0)?;
+    (offset.checked_add(bytes)? <= param_bytes).then_some((offset, bytes / 4))
+}
+
+/// The row of the first of `words` words of parameters at `offset`, behind `consts` others; `None`
+/// where rows have no more numbers.
+fn parameter_rows(rows: &mut Vec<u32>, consts: usize, offset: u32, words: u32) -> Option<Row> {
+    let wanted = (0..words).map(|word| offset + 4 * word);
+    let known =
+        (0..rows.len()).find(|&at| rows[at..].iter().copied().take(words as usize).eq(wanted.clone()));
+    let first = known.unwrap_or(rows.len());
+    let row = u16::try_from(consts + first + words as usize).ok().filter(|end| *end < Row::CONST)?;
+    if known.is_none() {
+        rows.extend(wanted);
+    }
+    Some(Row(Row::CONST + (row - words as u16)))
 }
 
 fn is_control(class: OpClass) -> bool {
@@ -249,6 +301,8 @@ pub struct Kernel {
     pub local_bytes: u32,
     /// The parameter block.
     pub params: Vec<u8>,
+    /// Constant rows, parameters among them ([`Code::constant_rows`]).
+    pub consts: Box<[LaneRow]>,
     /// The stream.
     pub stream: u32,
     /// The entry.

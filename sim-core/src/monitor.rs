@@ -110,6 +110,14 @@ impl Shadow {
     /// The threads of `lanes` come to `pc`.
     #[inline]
     pub fn set(&mut self, lanes: LaneMask, pc: Pc) {
+        // Most warps go one way.
+        if lanes == LaneMask::MAX {
+            self.pcs = [pc; 32];
+            return;
+        }
+        if lanes == 0 {
+            return;
+        }
         for lane in 0..32 {
             if lanes >> lane & 1 == 1 {
                 self.pcs[lane] = pc;

@@ -9,71 +9,103 @@ use crate::copies::Copies;
 use crate::grid::Kernel;
 use crate::lanes::file::LaneRow;
 use crate::monitor::Shadow;
-use crate::reconvergence::Lanes;
 use crate::scoreboard::Scoreboard;
+
+/// A small number for each lane, as planes of bits: lane `l`'s is bit `l` of them all, the least
+/// significant plane first. Lanes count together, so that most changes end after a plane or two.
+#[derive(Clone, Copy, Debug, Default)]
+struct LaneCounts([LaneMask; 16]);
+
+impl LaneCounts {
+    /// One more for each of `lanes`.
+    #[inline]
+    fn add(&mut self, lanes: LaneMask) {
+        let mut carry = lanes;
+        for plane in &mut self.0 {
+            if carry == 0 {
+                return;
+            }
+            (*plane, carry) = (*plane ^ carry, *plane & carry);
+        }
+        debug_assert_eq!(carry, 0, "a lane has fewer than 65,536 accesses under way");
+    }
+
+    /// One less for each of `lanes`, which have one.
+    #[inline]
+    fn remove(&mut self, lanes: LaneMask) {
+        let mut borrow = lanes;
+        for plane in &mut self.0 {
+            if borrow == 0 {
+                return;
+            }
+            (*plane, borrow) = (*plane ^ borrow, !*plane & borrow);
+        }
+        debug_assert_eq!(borrow, 0, "an access ends once");
+    }
+
+    /// Lanes whose number is not 0.
+    #[inline]
+    fn some(&self) -> LaneMask {
+        self.0.iter().fold(0, |some, plane| some | plane)
+    }
+}
 
 /// Accesses of each lane that are not finished yet, at two levels.
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     /// Not yet performed for the thread's block (`bar`, `membar.cta` wait for these).
-    pub block: [u16; 32],
+    block: LaneCounts,
     /// Not yet performed for the device (`membar.gl`, `membar.sys` wait for these).
-    pub device: [u16; 32],
-    /// Sum over `device`: a quick test for none at all.
-    pub total: u32,
+    device: LaneCounts,
     /// Of `device`, those that are volatile.
-    pub volatile: [u8; 32],
+    volatile: LaneCounts,
 }
 
 impl Outstanding {
     /// Lanes begin an access.
     #[inline]
     pub fn begin(&mut self, lanes: LaneMask) {
-        for lane in 0..32 {
-            let one = (lanes >> lane & 1) as u16;
-            self.block[lane] += one;
-            self.device[lane] += one;
-        }
-        self.total += lanes.count_ones();
+        self.block.add(lanes);
+        self.device.add(lanes);
     }
 
     /// The access of these lanes is performed at block level.
     #[inline]
     pub fn end_block(&mut self, lanes: LaneMask) {
-        for lane in 0..32 {
-            self.block[lane] -= (lanes >> lane & 1) as u16;
-        }
+        self.block.remove(lanes);
     }
 
     /// The access of these lanes is performed for the device.
     #[inline]
     pub fn end_device(&mut self, lanes: LaneMask) {
-        for lane in 0..32 {
-            self.device[lane] -= (lanes >> lane & 1) as u16;
-        }
-        self.total -= lanes.count_ones();
+        self.device.remove(lanes);
     }
 
     /// The access that these lanes begin is volatile.
     pub fn begin_volatile(&mut self, lanes: LaneMask) {
-        Lanes(lanes).for_each(|lane| self.volatile[lane as usize] += 1);
+        self.volatile.add(lanes);
     }
 
     /// The volatile access of these lanes is performed for the device.
     pub fn end_volatile(&mut self, lanes: LaneMask) {
-        Lanes(lanes).for_each(|lane| self.volatile[lane as usize] -= 1);
+        self.volatile.remove(lanes);
     }
 
     /// True if one of `lanes` has a volatile access under way: its next one comes after it, while
     /// those of other threads are not comparable [mem-priority].
     pub fn any_volatile(&self, lanes: LaneMask) -> bool {
-        self.total != 0 && Lanes(lanes).any(|lane| self.volatile[lane as usize] != 0)
+        self.volatile.some() & lanes != 0
     }
 
     /// True if one of `lanes` has an access outstanding at this level [link-updMemBar].
     pub fn any(&self, lanes: LaneMask, device: bool) -> bool {
         let counts = if device { &self.device } else { &self.block };
-        self.total != 0 && Lanes(lanes).any(|lane| counts[lane as usize] != 0)
+        counts.some() & lanes != 0
+    }
+
+    /// No access is under way.
+    pub fn none(&self) -> bool {
+        self.device.some() == 0
     }
 }
 
@@ -163,7 +195,7 @@ impl Warp {
 
     /// No access is under way.
     pub fn drained(&self) -> bool {
-        self.outstanding.total == 0 && self.copies.as_ref().is_none_or(|copies| copies.drained())
+        self.outstanding.none() && self.copies.as_ref().is_none_or(|copies| copies.drained())
     }
 
     /// Threads that have not ended.
@@ -178,11 +210,10 @@ fn special(register: SpecialRegister, kernel: &Kernel, first_thread: u32, place:
     let [bx, by, bz] = kernel.block;
     let warps = (bx * by * bz).div_ceil(kernel.warp_size);
     let per_lane = |f: &dyn Fn(u32) -> u32| std::array::from_fn(|lane| f(lane as u32));
-    let thread = |lane: u32| first_thread + lane;
     match register {
-        S::TidX => per_lane(&|lane| thread(lane) % bx),
-        S::TidY => per_lane(&|lane| thread(lane) / bx % by),
-        S::TidZ => per_lane(&|lane| thread(lane) / bx / by),
+        S::TidX => thread_index(kernel.block, first_thread, 0),
+        S::TidY => thread_index(kernel.block, first_thread, 1),
+        S::TidZ => thread_index(kernel.block, first_thread, 2),
         S::LaneId => per_lane(&|lane| lane),
         S::LanemaskEq => per_lane(&|lane| 1 << lane),
         S::LanemaskLt => per_lane(&|lane| (1 << lane) - 1),
@@ -207,5 +238,64 @@ fn special(register: SpecialRegister, kernel: &Kernel, first_thread: u32, place:
         S::TotalSmemSize => [kernel.shared_bytes; 32],
         S::LocalBytes => [kernel.local_bytes; 32],
         S::Envreg => [0; 32],
+    }
+}
+
+/// `%tid` along one axis in every lane, x fastest: consecutive threads count on from the first, so
+/// that only it is divided.
+fn thread_index([bx, by, _]: [u32; 3], first: u32, axis: usize) -> [u32; 32] {
+    let mut at = [first % bx, first / bx % by, first / bx / by];
+    std::array::from_fn(|_| {
+        let own = at[axis];
+        at[0] += 1;
+        if at[0] == bx {
+            (at[0], at[1]) = (0, at[1] + 1);
+            if at[1] == by {
+                (at[1], at[2]) = (0, at[2] + 1);
+            }
+        }
+        own
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::reconvergence::Lanes;
+
+    proptest! {
+        #[test]
+        fn tid_counts_x_first(bx in 1u32..40, by in 1u32..9, first in 0u32..2000) {
+            for (axis, value) in [
+                (0, (|t, x, _| t % x) as fn(u32, u32, u32) -> u32),
+                (1, |t, x, y| t / x % y),
+                (2, |t, x, y| t / x / y),
+            ] {
+                let expected: [u32; 32] = std::array::from_fn(|lane| value(first + lane as u32, bx, by));
+                prop_assert_eq!(thread_index([bx, by, 1], first, axis), expected);
+            }
+        }
+
+        /// Against a number a lane.
+        #[test]
+        fn lanes_count_their_accesses(steps in proptest::collection::vec((any::<u32>(), any::<bool>()), 1..200)) {
+            let mut counts = LaneCounts::default();
+            let mut literal = [0u32; 32];
+            for (lanes, add) in steps {
+                if add {
+                    counts.add(lanes);
+                    Lanes(lanes).for_each(|lane| literal[lane as usize] += 1);
+                } else {
+                    let some = Lanes(lanes).filter(|lane| literal[*lane as usize] > 0);
+                    let lanes = some.fold(0, |all, lane| all | 1 << lane);
+                    counts.remove(lanes);
+                    Lanes(lanes).for_each(|lane| literal[lane as usize] -= 1);
+                }
+                let some = (0..32).filter(|lane| literal[*lane] > 0).fold(0, |all, lane| all | 1u32 << lane);
+                prop_assert_eq!(counts.some(), some);
+            }
+        }
     }
 }

@@ -113,44 +113,36 @@ impl Wheel {
         }
     }
 
-    /// Moves time to `cycle` (no entry may lie before it); what wakes then goes to `woken`: by word
-    /// of 64 places, the sets of the schedulers. Only the first `live` words hold any, and are
-    /// looked at. False if nothing wakes.
+    /// Moves time to `cycle` (no entry may lie before it): the slot of the ring whose sets wake then,
+    /// each to be taken.
     #[inline(always)]
-    pub fn take(&mut self, cycle: Cycle, live: usize, woken: &mut [u64]) -> bool {
+    pub fn turn(&mut self, cycle: Cycle) -> Option<usize> {
         debug_assert!(self.next().is_none_or(|next| next >= cycle));
         self.now = cycle;
         let slot = (cycle % SPAN) as usize;
-        let mut any = self.occupied >> slot & 1 == 1;
-        if any {
-            self.occupied &= !(1 << slot);
-            for word in 0..live {
-                let sets = self.sets_at(word, slot);
-                let sets = &mut self.ring[sets..sets + self.schedulers];
-                for (to, bits) in woken[word * self.schedulers..].iter_mut().zip(sets) {
-                    *to = std::mem::take(bits);
-                }
-            }
-        }
-        if self.far_next == cycle {
-            if !any {
-                woken.fill(0);
-                any = true;
-            }
-            self.take_far(cycle, woken);
-        }
-        any
+        let any = self.occupied >> slot & 1 == 1;
+        self.occupied &= !(1 << slot);
+        any.then_some(slot)
+    }
+
+    /// Of one scheduler's places in a word, those that wake in a slot.
+    #[inline(always)]
+    pub fn take(&mut self, slot: usize, word: usize, scheduler: usize) -> u64 {
+        let at = self.sets_at(word, slot) + scheduler;
+        std::mem::take(&mut self.ring[at])
+    }
+
+    /// Scheduler and place of one that wakes at `cycle` and was too far away for the ring.
+    #[inline(always)]
+    pub fn take_far(&mut self, cycle: Cycle) -> Option<(usize, u32)> {
+        if self.far_next == cycle { self.pop_far() } else { None }
     }
 
     #[inline(never)]
-    fn take_far(&mut self, cycle: Cycle, woken: &mut [u64]) {
-        while let Some(&Reverse((at, scheduler, place))) = self.far.peek()
-            && at == cycle
-        {
-            self.far.pop();
-            woken[place as usize / 64 * self.schedulers + scheduler as usize] |= 1 << (place % 64);
-        }
+    fn pop_far(&mut self) -> Option<(usize, u32)> {
+        let Reverse((_, scheduler, place)) = self.far.pop()?;
         self.far_next = self.far.peek().map_or(NEVER, |Reverse((at, ..))| *at);
+        Some((scheduler as usize, place))
     }
 }
 
@@ -160,18 +152,29 @@ mod tests {
 
     const SCHEDULERS: usize = 3;
 
+    /// What wakes at a cycle.
+    fn woken(wheel: &mut Wheel, cycle: Cycle) -> Vec<(Cycle, usize, u32)> {
+        let mut out = Vec::new();
+        if let Some(slot) = wheel.turn(cycle) {
+            for (word, scheduler) in (0..wheel.words).flat_map(|word| (0..SCHEDULERS).map(move |s| (word, s)))
+            {
+                let bits = wheel.take(slot, word, scheduler);
+                let places = (0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| word as u32 * 64 + bit);
+                out.extend(places.map(|place| (cycle, scheduler, place)));
+            }
+        }
+        while let Some((scheduler, place)) = wheel.take_far(cycle) {
+            out.push((cycle, scheduler, place));
+        }
+        out
+    }
+
     fn drain(wheel: &mut Wheel) -> Vec<(Cycle, usize, u32)> {
         let mut out = Vec::new();
         while let Some(cycle) = wheel.next() {
-            let mut woken = vec![0; wheel.words * SCHEDULERS];
-            assert!(wheel.take(cycle, wheel.words, &mut woken));
-            for (i, mut bits) in woken.into_iter().enumerate() {
-                while bits != 0 {
-                    let place = (i / SCHEDULERS) as u32 * 64 + bits.trailing_zeros();
-                    out.push((cycle, i % SCHEDULERS, place));
-                    bits &= bits - 1;
-                }
-            }
+            let woken = woken(wheel, cycle);
+            assert!(!woken.is_empty());
+            out.extend(woken);
         }
         out.sort_unstable();
         out
@@ -199,10 +202,8 @@ mod tests {
         wheel.insert(300, 2, 3);
         wheel.insert(250, 1, 1);
         assert_eq!(wheel.next(), Some(250));
-        let mut woken = [0; SCHEDULERS];
-        assert!(!wheel.take(249, 1, &mut woken));
-        assert!(wheel.take(250, 1, &mut woken));
-        assert_eq!(woken, [0, 2, 0]);
+        assert_eq!(woken(&mut wheel, 249), []);
+        assert_eq!(woken(&mut wheel, 250), [(250, 1, 1)]);
         wheel.insert(300, 0, 4);
         assert_eq!(drain(&mut wheel), vec![(300, 0, 4), (300, 2, 3)]);
     }

@@ -52,7 +52,7 @@ impl Context {
         let program = program.map_err(SimError::Input)?;
         let newer = self.check_program(&program, module)?;
         self.used_newer_isa |= newer;
-        let code = Arc::new(Code::new(program, &self.costs, self.set));
+        let code = Arc::new(Code::new(program, &self.costs, self.chip.memory.constant.hit_latency, self.set));
         self.modules[module].codes.push((entry.to_string(), Arc::clone(&code)));
         Ok(code)
     }
@@ -215,6 +215,7 @@ impl Context {
             dynamic_shared: launch.dynamic_shared,
             shared_bytes: shared as u32,
             local_bytes: program.local_bytes,
+            consts: code.constant_rows(&launch.params),
             params: launch.params.clone(),
             stream: launch.stream,
             name: entry.as_str().into(),

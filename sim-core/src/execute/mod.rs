@@ -291,7 +291,8 @@ impl<P: Reconvergence> Resident<P> {
         let pc = self.policy.pc(split);
         let mask = self.policy.mask(split);
         let warp = &mut self.warps[w];
-        let code = &self.kernels[warp.kernel].code;
+        let kernel = &*self.kernels[warp.kernel];
+        let code = &*kernel.code;
         let Some(hot) = code.hot.get(pc as usize) else {
             return Err(Bottom::new("cfc-addr", mask, format!("there is no instruction {pc}")));
         };
@@ -300,7 +301,7 @@ impl<P: Reconvergence> Resident<P> {
             check_split(warp, &mut self.expected[split], hot, pc, mask, self.world.check)?;
         }
         if let Some(lane) = hot.lane {
-            let mut file = LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };
+            let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };
             // SAFETY: `Code::new` resolved the function for an instruction set that
             // `InstructionSet::detect` (or the caller's choice among `available`) found on this
             // host.

@@ -121,17 +121,7 @@ impl<P: Reconvergence> Resident<P> {
             return Ok(());
         }
         let warp = &self.warps[w];
-        let (mut held, mut twice, mut astray) = (0u32, 0u32, None);
-        let info = self.kernels.get(warp.kernel).map(|kernel| &kernel.code.program.info);
-        self.policy.threads(w, &mut |holding| {
-            twice |= held & holding.mask;
-            held |= holding.mask;
-            if check == Check::Full && holding.waits {
-                let own = info.and_then(|info| info.get(holding.pc as usize)).filter(|info| !info.injected);
-                let differs = own.and_then(|info| warp.shadow.disagrees(holding.mask, info.base_pc));
-                astray = astray.or(differs.map(|(lane, own)| (lane, own, holding.pc)));
-            }
-        });
+        let (held, twice) = self.policy.held(w);
         let live = warp.live();
         if twice != 0 {
             return Err(Bottom::new("safe-split", twice, "these threads are in two splits at once"));
@@ -143,7 +133,9 @@ impl<P: Reconvergence> Resident<P> {
                 if lost != 0 { "no split holds these threads" } else { "a split holds ended threads" };
             return Err(Bottom::new("safe-split", which, format!("{reason} ({which:#x})")));
         }
-        if let Some((lane, own, pc)) = astray {
+        if check == Check::Full
+            && let Some((lane, own, pc)) = self.astray(w)
+        {
             return Err(Bottom::new(
                 "safe-inact",
                 1 << lane,
@@ -151,6 +143,22 @@ impl<P: Reconvergence> Resident<P> {
             ));
         }
         if check == Check::Full && live != 0 { self.policy.invariants(w) } else { Ok(()) }
+    }
+
+    /// The first of the threads that wait where their own address is not: lane, own address, and
+    /// where it waits to go on.
+    fn astray(&self, w: usize) -> Option<(u32, Pc, Pc)> {
+        let warp = &self.warps[w];
+        let info = &self.kernels.get(warp.kernel)?.code.program.info;
+        let mut astray = None;
+        self.policy.threads(w, &mut |holding| {
+            if holding.waits && astray.is_none() {
+                let own = info.get(holding.pc as usize).filter(|info| !info.injected);
+                let differs = own.and_then(|info| warp.shadow.disagrees(holding.mask, info.base_pc));
+                astray = differs.map(|(lane, own)| (lane, own, holding.pc));
+            }
+        });
+        astray
     }
 }
 

@@ -300,6 +300,11 @@ macro_rules! int1 {
 }
 pub(crate) use {int1, int2};
 
+/// The lane function that moves one word or two, whatever their type.
+pub fn mov_words(words: u32, isa: InstructionSet) -> Option<LaneFn> {
+    mov::words(words).map(|variants| variants[isa as usize])
+}
+
 /// The lane function of a form; `None` where it is no data operation that is executed.
 pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
     use Root as R;

@@ -7,6 +7,14 @@ use sim_memory::vocabulary::ScalarType as T;
 use super::file::LaneFile;
 use super::{Variants, each, lane, un32, un64};
 
+pub(super) fn words(words: u32) -> Option<Variants> {
+    match words {
+        1 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| a)),
+        2 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| a)),
+        _ => None,
+    }
+}
+
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     if form.ty == T::Pred {
         return lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
@@ -15,8 +23,8 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         });
     }
     match (form.mods.vector, form.dst.bits(), form.ty.bits()) {
-        (0 | 1, 64, _) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un64(f, op, m, |a| a)),
-        (0 | 1, ..) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| a)),
+        (0 | 1, 64, _) => words(2),
+        (0 | 1, ..) => words(1),
         // {a, b} = x
         (2, 32, 64) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let a = f.r64(op.src[0]);

@@ -183,6 +183,8 @@ impl Thread {
                 Act::Bar(BarAct { barid, count, predicate, lane })
             }
             C::LoadParam => {
+                // As written: lane functions find whole parameters among a launch's constants.
+                let op = &code.program.ops[pc as usize];
                 let Extra::Memory(facts) = &op.extra else { return Stuck::new("ld", "no facts") };
                 let at = address(code, op, facts, registers, lane) as usize;
                 let size = usize::from(facts.element_bytes) * usize::from(facts.vector);

@@ -117,6 +117,30 @@ pub fn enable(active: LaneMask, reason: &mut LaneMask) {
 }
 
 impl ExecState {
+    /// `actToken` of all waiting lanes at once, the topmost token of a kind they wait for: lanes and
+    /// address of each go to `visit`. What is left are lanes without one.
+    #[inline]
+    fn without_token(&self, waiting: LaneMask, mut visit: impl FnMut(LaneMask, Pc)) -> LaneMask {
+        let DisableMask { break_, return_, .. } = self.disabled;
+        let mut left = waiting;
+        for token in self.stack.iter().rev() {
+            if left == 0 {
+                break;
+            }
+            let other_kinds = match token.kind {
+                TokenType::Break => return_,
+                TokenType::Call => break_,
+                TokenType::Sync | TokenType::Diverge => break_ | return_,
+            };
+            let own = token.mask & left & !other_kinds;
+            if own != 0 {
+                visit(own, token.pc);
+                left &= !own;
+            }
+        }
+        left
+    }
+
     /// The state of a warp whose `lanes` start at `entry`; dummy lanes are inactive and count
     /// as ended (CS §5.4.1).
     pub fn start(entry: Pc, lanes: LaneMask, warp_lanes: LaneMask) -> Self {
@@ -529,24 +553,16 @@ impl Reconvergence for CrsStack {
         if state.active != 0 {
             visit(Holding { pc: state.pc, mask: state.active, waits: false });
         }
-        // `actToken` of all waiting lanes at once: the topmost token of a kind they wait for.
-        let DisableMask { break_, return_, exit, .. } = state.disabled;
-        let mut left = state.lanes & !state.active & !exit;
-        for token in state.stack.iter().rev() {
-            if left == 0 {
-                break;
-            }
-            let other_kinds = match token.kind {
-                TokenType::Break => return_,
-                TokenType::Call => break_,
-                TokenType::Sync | TokenType::Diverge => break_ | return_,
-            };
-            let own = token.mask & left & !other_kinds;
-            if own != 0 {
-                visit(Holding { pc: token.pc, mask: own, waits: true });
-                left &= !own;
-            }
-        }
+        let waiting = state.lanes & !state.active & !state.disabled.exit;
+        state.without_token(waiting, |mask, pc| visit(Holding { pc, mask, waits: true }));
+    }
+
+    #[inline]
+    fn held(&self, warp: usize) -> (LaneMask, LaneMask) {
+        let state = &self.warps[warp];
+        let waiting = state.lanes & !state.active & !state.disabled.exit;
+        let found = if waiting == 0 { 0 } else { waiting & !state.without_token(waiting, |_, _| {}) };
+        (state.active | found, 0)
     }
 
     fn invariants(&self, warp: usize) -> Result<(), Bottom> {

@@ -314,6 +314,16 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// others.
     fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding));
 
+    /// Of [`threads`](Self::threads), all of them and those that are there twice.
+    fn held(&self, warp: usize) -> (LaneMask, LaneMask) {
+        let (mut held, mut twice) = (0, 0);
+        self.threads(warp, &mut |holding| {
+            twice |= held & holding.mask;
+            held |= holding.mask;
+        });
+        (held, twice)
+    }
+
     /// What must hold of the policy's own state between steps.
     ///
     /// # Errors

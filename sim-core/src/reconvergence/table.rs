@@ -425,6 +425,13 @@ impl Reconvergence for Table {
         }
     }
 
+    fn held(&self, warp: usize) -> (LaneMask, LaneMask) {
+        let paths = &self.warps[warp];
+        let waiting = paths.entries.iter().filter(|entry| !entry.closed).map(|entry| entry.arrived);
+        let masks = paths.used().map(|slot| paths.slots[slot].mask).chain(waiting);
+        masks.fold((0, 0), |(held, twice), mask| (held | mask, twice | held & mask))
+    }
+
     #[cfg(test)]
     fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);

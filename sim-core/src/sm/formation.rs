@@ -5,7 +5,7 @@
 use sim_frontend::program::Pc;
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-use super::{Sm, Status};
+use super::Sm;
 use crate::error::Fault;
 use crate::reconvergence::{Place, Reconvergence, SplitId};
 
@@ -74,8 +74,9 @@ impl<P: Reconvergence> Sm<P> {
             }
             let mask = self.resident.policy.mask(other);
             let free = mask & !taken;
+            let (scheduler, place) = self.place(other);
             // The leader's step may have changed it.
-            if free == 0 || self.stands_at(other) != at || self.status[other] != Status::Ready {
+            if free == 0 || self.stands_at(other) != at || !self.is_ready(scheduler, place) {
                 continue;
             }
             let split = if free == mask {

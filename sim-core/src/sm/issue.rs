@@ -58,7 +58,8 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn reschedule(&mut self, split: SplitId, earliest: Cycle, horizon: Cycle) {
         let (scheduler, place) = self.place(split);
         let mask = self.resident.policy.mask(split);
-        if matches!(self.status[split], Status::Dependency | Status::Sleep) {
+        let old = self.status_of(scheduler, place, split);
+        if matches!(old, Status::Dependency | Status::Sleep) {
             // Its policy changed it while it waited.
             self.wheel.remove(scheduler, place);
         }
@@ -73,16 +74,18 @@ impl<P: Reconvergence> Sm<P> {
             // The step reports it with its place.
             None => (Next::At(horizon), self.unit_of[split]),
         };
-        self.requeue(scheduler, place, split, next, unit, horizon);
+        self.requeue(scheduler, place, split, (old, self.unit_of[split]), next, unit, horizon);
     }
 
-    /// Puts a split where it waits for its next issue.
+    /// Puts a split, which was at a status with an operation of a unit, where it waits for its next
+    /// issue.
     #[inline(always)]
     fn requeue(
         &mut self,
         scheduler: usize,
         place: u32,
         split: SplitId,
+        (status, old): (Status, u8),
         next: Next,
         unit: u8,
         horizon: Cycle,
@@ -91,7 +94,6 @@ impl<P: Reconvergence> Sm<P> {
         if word >= self.live {
             self.live = word + 1;
         }
-        let old = self.unit_of[split];
         if old != unit {
             let lane = &mut self.lanes[scheduler];
             let sets = &mut lane.by_unit[word];
@@ -100,7 +102,7 @@ impl<P: Reconvergence> Sm<P> {
             self.unit_of[split] = unit;
         }
         let ready = &mut self.ready[word * self.schedulers + scheduler];
-        let status = match next {
+        let new = match next {
             Next::At(at) if at <= horizon => {
                 *ready |= bit;
                 Status::Ready
@@ -116,7 +118,7 @@ impl<P: Reconvergence> Sm<P> {
                 if matches!(next, Next::Memory) { Status::Memory } else { Status::Drain }
             }
         };
-        self.set_status(scheduler, split, status);
+        self.goes(scheduler, split, status, new);
     }
 
     /// The split a scheduler issues: one of those that can be scheduled and whose unit is free
@@ -199,7 +201,7 @@ impl<P: Reconvergence> Sm<P> {
             let lanes = [exec.count_ones(), mask.count_ones()];
             return self.issue_rare(scheduler, place, split, w, pc, mask, exec, lanes, now);
         };
-        let mut file = LaneFile { rows: &mut warp.rows, consts: &code.consts, preds: &mut warp.preds };
+        let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };
         // SAFETY: `Code::new` resolved the function for an instruction set that
         // `InstructionSet::detect` (or the caller's choice among `available`) found on this host.
         #[allow(unsafe_code, reason = "lane functions carry target features")]
@@ -209,6 +211,9 @@ impl<P: Reconvergence> Sm<P> {
         let asked = resident.policy.advance(split);
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
+        if hot.class == OpClass::LoadParam {
+            self.stats.on_chip(1);
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.issue(&kernel.code, pc, (split, w), lanes, now);
         }
@@ -217,7 +222,7 @@ impl<P: Reconvergence> Sm<P> {
         }
         warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
         if asked {
-            return self.stopped(split, w, pc, now);
+            return self.stopped((scheduler, place), split, w, pc, now);
         }
         let (next, unit) = match code.hot.get(pc as usize + 1) {
             Some(hot) => {
@@ -228,8 +233,9 @@ impl<P: Reconvergence> Sm<P> {
             }
             None => (Next::At(now + 1), hot.unit),
         };
+        let before = self.issued_as(scheduler, place, split);
         // Readiness at the next cycle is readiness now: this scheduler has issued.
-        self.requeue(scheduler, place, split, next, unit, now + 1);
+        self.requeue(scheduler, place, split, before, next, unit, now + 1);
         Ok(())
     }
 
@@ -247,7 +253,7 @@ impl<P: Reconvergence> Sm<P> {
         // What the policy did to the split may have made it another's, or none.
         let stays = self.resident.policy.mask(split) != 0
             && self.resident.policy.pc(split) == pc + 1
-            && self.status[split] == Status::Ready;
+            && self.is_ready(scheduler, place);
         let Some((unit, true)) = first.filter(|_| stays) else { return Ok(()) };
         let mask = self.resident.policy.mask(split);
         let warp = &self.resident.warps[w];
@@ -266,12 +272,19 @@ impl<P: Reconvergence> Sm<P> {
 
     /// A data operation brought the split to where its policy has a say.
     #[inline(never)]
-    fn stopped(&mut self, split: SplitId, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {
+    fn stopped(
+        &mut self,
+        at: (usize, u32),
+        split: SplitId,
+        w: usize,
+        pc: u32,
+        now: Cycle,
+    ) -> Result<(), Box<Fault>> {
         if let Err(bottom) = self.resident.stopped(split, w) {
             return Err(self.fault(w, pc, &bottom));
         }
         let earliest = now + 1 + self.charge();
-        self.after_issue(split, earliest, now);
+        self.after_issue(at, split, earliest, now);
         self.after_rare(split, now, 1);
         Ok(())
     }
@@ -333,14 +346,7 @@ impl<P: Reconvergence> Sm<P> {
             }
             Step::DoneAfter { latency, occupancy: held } => {
                 warp.board.write(hot.written(), exec, now, now + Cycle::from(latency));
-                self.stats.bank_conflict_cycles += u64::from(held.saturating_sub(1));
-                self.stats.shared_accesses += 1;
-                let turns = &mut self.stats.turns;
-                let at = held.max(1) as usize - 1;
-                if at >= turns.len() {
-                    turns.resize(at + 1, 0);
-                }
-                turns[at] += 1;
+                self.stats.on_chip(held);
                 occupancy = occupancy.max(held);
             }
             Step::Access => {
@@ -352,7 +358,7 @@ impl<P: Reconvergence> Sm<P> {
                 let touched = std::mem::take(&mut self.resident.touched);
                 self.send_accesses(w, pc, now)?;
                 self.resident.touched = touched;
-                self.after_issue(split, earliest, now);
+                self.after_issue((scheduler, place), split, earliest, now);
                 self.after_rare(split, now, 1);
                 return Ok(());
             }
@@ -375,15 +381,16 @@ impl<P: Reconvergence> Sm<P> {
         match parked {
             Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),
             Some(_) => {
-                self.after_issue(split, earliest, now);
-                if self.status[split] == Status::Dependency {
-                    self.set_status(scheduler, split, Status::Sleep);
+                self.after_issue((scheduler, place), split, earliest, now);
+                if self.status_of(scheduler, place, split) == Status::Dependency {
+                    self.goes(scheduler, split, Status::Dependency, Status::Sleep);
                 }
             }
             None if class == OpClass::Barrier => {
-                self.after_issue(split, now + Cycle::from(self.barrier_latency.max(1)), now);
+                let earliest = now + Cycle::from(self.barrier_latency.max(1));
+                self.after_issue((scheduler, place), split, earliest, now);
             }
-            None => self.after_issue(split, earliest, now),
+            None => self.after_issue((scheduler, place), split, earliest, now),
         }
         debug_assert_eq!(self.place(split), (scheduler, place));
         let others = if control { self.branch_latency } else { self.barrier_latency };
@@ -392,17 +399,41 @@ impl<P: Reconvergence> Sm<P> {
     }
 
     /// A split that issued in this cycle looks for its next issue.
-    #[inline]
-    fn after_issue(&mut self, split: SplitId, earliest: Cycle, now: Cycle) {
+    #[inline(never)]
+    fn after_issue(&mut self, (scheduler, place): (usize, u32), split: SplitId, earliest: Cycle, now: Cycle) {
         let horizon = if earliest == now + 1 { earliest } else { now };
-        self.reschedule(split, earliest, horizon);
+        let before = self.issued_as(scheduler, place, split);
+        let mask = self.resident.policy.mask(split);
+        if mask == 0 {
+            return self.park(split, Status::Absent);
+        }
+        let warp = &self.resident.warps[self.resident.warp_of(split)];
+        let code = &self.resident.kernels[warp.kernel].code;
+        let (next, unit) = match code.hot.get(self.resident.policy.pc(split) as usize) {
+            Some(hot) => (next_issue(warp, hot, mask, earliest), hot.unit),
+            // The step reports it with its place.
+            None => (Next::At(horizon), before.1),
+        };
+        self.requeue(scheduler, place, split, before, next, unit, horizon);
+    }
+
+    /// Status and unit of a split while it issues: it is ready, but for a part just carved out of
+    /// another.
+    #[inline(always)]
+    fn issued_as(&self, scheduler: usize, place: u32, split: SplitId) -> (Status, u8) {
+        if P::FORMS_WARPS && self.following {
+            return (self.status_of(scheduler, place, split), self.unit_of[split]);
+        }
+        debug_assert_eq!(self.status_of(scheduler, place, split), Status::Ready);
+        (Status::Ready, self.unit_of[split])
     }
 
     pub(super) fn park(&mut self, split: SplitId, status: Status) {
         let (scheduler, place) = self.place(split);
+        let old = self.status_of(scheduler, place, split);
         self.ready[place as usize / 64 * self.schedulers + scheduler] &= !(1 << (place % 64));
         self.lanes[scheduler].picker.long_wait(place);
-        self.set_status(scheduler, split, status);
+        self.goes(scheduler, split, old, status);
     }
 
     /// Other splits that a control instruction, barrier, collective or join changed, which go on
@@ -462,6 +493,7 @@ impl<P: Reconvergence> Sm<P> {
     }
 
     /// Hands the accesses of the last step to the memory environment [link-memOp].
+    #[inline(never)]
     fn send_accesses(&mut self, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {
         let mut group = ALONE;
         for i in 0..self.resident.requests.len() {

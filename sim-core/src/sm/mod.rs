@@ -143,6 +143,8 @@ pub struct Sm<P> {
     /// its operands.
     ready: Vec<u64>,
     wheel: Wheel,
+    /// Where splits are. `Dependency` are those that the wheel wakes, whether or not it has: which of
+    /// them are ready, `ready` says.
     status: BySplit<Status, P>,
     unit_of: BySplit<u8, P>,
     schedulers: usize,
@@ -158,7 +160,6 @@ pub struct Sm<P> {
     woken: Vec<usize>,
     /// Warps whose asynchronous copies have arrived.
     copied: Vec<usize>,
-    woken_bits: Vec<u64>,
     touched: Vec<SplitId>,
     done: Vec<BlockDone>,
     barrier_latency: u32,
@@ -225,7 +226,6 @@ impl<P: Reconvergence> Sm<P> {
             inbox: VecDeque::new(),
             woken: Vec::new(),
             copied: Vec::new(),
-            woken_bits: vec![0; words * schedulers],
             touched: Vec::new(),
             done: Vec::new(),
             barrier_latency: chip.sm.barrier_latency,
@@ -335,19 +335,68 @@ impl<P: Reconvergence> Sm<P> {
         }
     }
 
-    /// A split goes from one status to another.
+    /// Where a split is.
     #[inline(always)]
-    fn set_status(&mut self, scheduler: usize, split: SplitId, new: Status) {
-        let old = &mut self.status[split];
-        if *old != new {
-            let lane = &mut self.lanes[scheduler];
-            lane.account(self.now, !self.finishing.is_empty(), &mut self.stats);
-            // `Absent` is counted too, modulo 2^32: nobody reads it.
-            lane.counts[*old as usize] = lane.counts[*old as usize].wrapping_sub(1);
-            lane.counts[new as usize] = lane.counts[new as usize].wrapping_add(1);
-            *old = new;
+    fn status_of(&self, scheduler: usize, place: u32, split: SplitId) -> Status {
+        match self.status[split] {
+            Status::Dependency if self.is_ready(scheduler, place) => Status::Ready,
+            other => other,
+        }
+    }
+
+    /// A split has the operands of its next operation.
+    #[inline(always)]
+    fn is_ready(&self, scheduler: usize, place: u32) -> bool {
+        self.ready[place as usize / 64 * self.schedulers + scheduler] >> (place % 64) & 1 == 1
+    }
+
+    /// A split goes from one status to another; whether it is ready has been noted.
+    #[inline(always)]
+    fn goes(&mut self, scheduler: usize, split: SplitId, old: Status, new: Status) {
+        if old == new {
+            return;
+        }
+        let lane = &mut self.lanes[scheduler];
+        lane.account(self.now, !self.finishing.is_empty(), &mut self.stats);
+        // `Absent` is counted too, modulo 2^32: nobody reads it.
+        lane.counts[old as usize] = lane.counts[old as usize].wrapping_sub(1);
+        lane.counts[new as usize] = lane.counts[new as usize].wrapping_add(1);
+        let kept = |status| if status == Status::Ready { Status::Dependency } else { status };
+        if kept(old) != kept(new) {
+            self.status[split] = kept(new);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.state(split, new as u8, self.now);
+        }
+    }
+
+    /// Splits of a scheduler, those of `bits` in a word of places, wake.
+    #[inline(always)]
+    fn wakes(&mut self, scheduler: usize, word: usize, bits: u64) {
+        self.ready[word * self.schedulers + scheduler] |= bits;
+        let lane = &mut self.lanes[scheduler];
+        lane.account(self.now, !self.finishing.is_empty(), &mut self.stats);
+        lane.counts[Status::Ready as usize] += bits.count_ones();
+        lane.counts[Status::Dependency as usize] =
+            lane.counts[Status::Dependency as usize].wrapping_sub(bits.count_ones());
+        if lane.counts[Status::Sleep as usize] != 0 || self.recorder.is_some() {
+            self.wake_one_by_one(scheduler, word as u32 * 64, bits);
+        }
+    }
+
+    /// What [`wakes`](Self::wakes) has left: those that slept, and what is written down.
+    #[inline(never)]
+    fn wake_one_by_one(&mut self, scheduler: usize, first: u32, bits: u64) {
+        for bit in (0..64).filter(|bit| bits >> bit & 1 == 1) {
+            let split = self.split_at(scheduler, first + bit);
+            if self.status[split] == Status::Sleep {
+                self.status[split] = Status::Dependency;
+                let counts = &mut self.lanes[scheduler].counts;
+                counts[Status::Sleep as usize] -= 1;
+                counts[Status::Dependency as usize] = counts[Status::Dependency as usize].wrapping_add(1);
+            }
             if let Some(recorder) = &mut self.recorder {
-                recorder.state(split, new as u8, self.now);
+                recorder.state(split, Status::Ready as u8, self.now);
             }
         }
     }
@@ -364,21 +413,18 @@ impl<P: Reconvergence> Sm<P> {
         if self.memory.next_event().is_some_and(|at| at <= now) {
             self.advance_memory(now)?;
         }
-        if self.wheel.take(now, self.live, &mut self.woken_bits) {
-            let (mut scheduler, mut first) = (0, 0);
-            for set in 0..self.live * self.schedulers {
-                let mut bits = self.woken_bits[set];
-                self.ready[set] |= bits;
-                while bits != 0 {
-                    let split = self.split_at(scheduler, first + bits.trailing_zeros());
-                    bits &= bits - 1;
-                    self.set_status(scheduler, split, Status::Ready);
-                }
-                scheduler += 1;
-                if scheduler == self.schedulers {
-                    (scheduler, first) = (0, first + 64);
+        if let Some(slot) = self.wheel.turn(now) {
+            for word in 0..self.live {
+                for scheduler in 0..self.schedulers {
+                    let bits = self.wheel.take(slot, word, scheduler);
+                    if bits != 0 {
+                        self.wakes(scheduler, word, bits);
+                    }
                 }
             }
+        }
+        while let Some((scheduler, place)) = self.wheel.take_far(now) {
+            self.wakes(scheduler, place as usize / 64, 1 << (place % 64));
         }
         let mut issued = false;
         for scheduler in 0..self.schedulers {

@@ -89,11 +89,11 @@ pub struct SmStats {
     pub accesses: u64,
     /// Sum of their latencies from issue to performed, in core cycles.
     pub access_latency: u64,
-    /// Accesses to shared memory.
+    /// Accesses to shared and constant memory, parameters among it.
     pub shared_accesses: u64,
     /// Extra cycles for bank conflicts.
     pub bank_conflict_cycles: u64,
-    /// Accesses to shared and constant memory by the turns they took, from one.
+    /// These by the turns they took, from one.
     pub turns: Vec<u64>,
     /// Spilled bytes of the policy's stack or table.
     pub spilled_bytes: u64,
@@ -103,4 +103,18 @@ pub struct SmStats {
     pub blocks: u64,
     /// Cycle of the last block's end.
     pub last_block_end: Cycle,
+}
+
+impl SmStats {
+    /// An access to shared or constant memory took this many turns.
+    #[inline(always)]
+    pub fn on_chip(&mut self, turns: u32) {
+        let extra = turns.saturating_sub(1);
+        self.shared_accesses += 1;
+        self.bank_conflict_cycles += u64::from(extra);
+        if extra as usize >= self.turns.len() {
+            self.turns.resize(extra as usize + 1, 0);
+        }
+        self.turns[extra as usize] += 1;
+    }
 }

@@ -13,15 +13,24 @@ pub const UNIT_CLASSES: usize = UnitClass::ALL.len();
 pub struct Units {
     /// First server of (class, scheduler), how many it has, and whether other schedulers use them.
     servers: Vec<(usize, usize, bool)>,
+    /// Classes whose servers others use.
+    shared: u32,
     /// By class: the classes that have the same servers, it too.
     same: [u32; UNIT_CLASSES],
     /// Cycle from which each server takes an operation.
     server_free: Vec<Cycle>,
     schedulers: usize,
-    /// By scheduler and class: the cycle from which one of its servers takes an operation.
-    free: Vec<[Cycle; UNIT_CLASSES]>,
-    /// By scheduler: the latest of `free`; nothing it may use is busy from then on.
-    busy_until: Vec<Cycle>,
+    /// By scheduler.
+    of: Vec<OfScheduler>,
+}
+
+/// What one scheduler sees of the units.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfScheduler {
+    /// By class: the cycle from which one of its servers takes an operation.
+    free: [Cycle; UNIT_CLASSES],
+    /// The latest of `free`; nothing it may use is busy from then on.
+    busy_until: Cycle,
 }
 
 impl Units {
@@ -53,43 +62,44 @@ impl Units {
             }
             total += if shared { count } else { count * schedulers };
         }
+        let of_others = |class: &usize| servers[class * schedulers].2;
         Self {
+            shared: (0..UNIT_CLASSES).filter(of_others).fold(0, |set, class| set | 1 << class),
             servers,
             same,
             server_free: vec![0; total],
             schedulers,
-            free: vec![[0; UNIT_CLASSES]; schedulers],
-            busy_until: vec![0; schedulers],
+            of: vec![OfScheduler::default(); schedulers],
         }
     }
 
     /// True if every unit `scheduler` may use takes an operation at `now`.
     #[inline(always)]
     pub fn all_free(&self, scheduler: usize, now: Cycle) -> bool {
-        self.busy_until[scheduler] <= now
+        self.of[scheduler].busy_until <= now
     }
 
     /// By class: the cycle from which a unit takes an operation of `scheduler`.
     #[inline(always)]
     pub fn free(&self, scheduler: usize) -> &[Cycle; UNIT_CLASSES] {
-        &self.free[scheduler]
+        &self.of[scheduler].free
     }
 
     /// A second operation, of `class`, finds a unit at `now` beside one of class `first` that has just
     /// taken one: what takes one cycle of units that belong to one scheduler leaves no trace in `free`.
     pub fn beside(&self, scheduler: usize, first: usize, class: usize, now: Cycle) -> bool {
         let count = self.servers[class * self.schedulers + scheduler].1;
-        self.free[scheduler][class] <= now && (self.same[first] >> class & 1 == 0 || count > 1)
+        self.of[scheduler].free[class] <= now && (self.same[first] >> class & 1 == 0 || count > 1)
     }
 
     /// Occupies a free unit of `class` for `cycles` from `now`. One cycle leaves a unit that
     /// belongs to one scheduler free for its next issue, so nothing needs recording.
     #[inline(always)]
     pub fn occupy(&mut self, class: usize, scheduler: usize, now: Cycle, cycles: u32) {
-        let (first, count, shared) = self.servers[class * self.schedulers + scheduler];
-        if cycles <= 1 && !shared {
+        if cycles <= 1 && self.shared >> class & 1 == 0 {
             return;
         }
+        let (first, count, shared) = self.servers[class * self.schedulers + scheduler];
         let until = now + Cycle::from(cycles);
         let servers = &mut self.server_free[first..first + count];
         let free = if let [server] = servers {
@@ -102,13 +112,15 @@ impl Units {
             servers.iter().copied().min().unwrap_or(0)
         };
         let users = if shared { 0..self.schedulers } else { scheduler..scheduler + 1 };
-        for (own, busy_until) in self.free[users.clone()].iter_mut().zip(&mut self.busy_until[users]) {
-            let mut classes = self.same[class];
+        let others = self.same[class] & !(1 << class);
+        for own in &mut self.of[users] {
+            own.free[class] = free;
+            let mut classes = others;
             while classes != 0 {
-                own[classes.trailing_zeros() as usize] = free;
+                own.free[classes.trailing_zeros() as usize] = free;
                 classes &= classes - 1;
             }
-            *busy_until = free.max(*busy_until);
+            own.busy_until = free.max(own.busy_until);
         }
     }
 }
