@@ -60,6 +60,8 @@ pub struct BarrierEnv {
     barriers: Vec<Option<Barrier>>,
     /// Counts must be multiples of this (the warp size where whole warps arrive).
     granularity: u32,
+    /// Barriers begun and not complete.
+    begun: u32,
     /// Lists of completed barriers, for the next ones.
     spare: Vec<Vec<Arrival>>,
 }
@@ -67,7 +69,7 @@ pub struct BarrierEnv {
 impl BarrierEnv {
     /// `indices` barriers (NumBarrierIndices), none in use.
     pub fn new(indices: usize, granularity: u32) -> Self {
-        Self { barriers: vec![None; indices], granularity, spare: Vec::new() }
+        Self { barriers: vec![None; indices], granularity, begun: 0, spare: Vec::new() }
     }
 
     /// The arrival as barInfo checks it: the index exists, the count is one a barrier can have
@@ -106,12 +108,15 @@ impl BarrierEnv {
 
     /// The barrier as prepBar finds or makes it; contradictions are `⊥` [bar-prep].
     fn prepare(&mut self, arrival: &Arrival) -> Result<&mut Barrier, Bottom> {
-        let spare = &mut self.spare;
-        let barrier = self.barriers[arrival.index as usize].get_or_insert_with(|| Barrier {
-            count: arrival.count,
-            arrived: 0,
-            reduction: arrival.reduction,
-            actions: spare.pop().unwrap_or_default(),
+        let Self { spare, begun, .. } = self;
+        let barrier = self.barriers[arrival.index as usize].get_or_insert_with(|| {
+            *begun += 1;
+            Barrier {
+                count: arrival.count,
+                arrived: 0,
+                reduction: arrival.reduction,
+                actions: spare.pop().unwrap_or_default(),
+            }
         });
         if barrier.count != arrival.count {
             return Err(Bottom::new(
@@ -160,6 +165,7 @@ impl BarrierEnv {
             return None;
         }
         let Barrier { reduction, actions, .. } = slot.take()?;
+        self.begun -= 1;
         let result = reduction.map(|reduction| reduce(reduction, &actions));
         Some(Completed { index, actions, result })
     }
@@ -167,6 +173,9 @@ impl BarrierEnv {
     /// Threads have exited: a barrier without a count waits for those that are left, as
     /// hardware does (the thesis says its own rule does not).
     pub fn reevaluate(&mut self, live_threads: u32) -> Vec<Completed> {
+        if self.begun == 0 {
+            return Vec::new();
+        }
         let waiting: Vec<u32> = self.open().filter(|(.., count)| count.is_none()).map(|(i, ..)| i).collect();
         waiting.into_iter().filter_map(|index| self.end(index, live_threads)).collect()
     }

@@ -2,6 +2,7 @@
 //! bytes with masks of valid, dirty and filling bytes; what the thesis calls a cache line is a
 //! sector of it.
 
+use crate::byte_mask::bits_at;
 use crate::divide::Divisor;
 use crate::lru::LruOrder;
 use crate::spec::{CacheSpec, IndexFunction, LINE_BYTES};
@@ -503,27 +504,10 @@ fn copy(to: &mut [u8; 128], from: &[u8; 128], mask: u128) {
     let (to, _) = to.as_chunks_mut();
     let (from, _) = from.as_chunks();
     for (i, (to, from)) in to.iter_mut().zip(from).enumerate() {
-        let bits = BYTES[usize::from((mask >> (8 * i)) as u8)];
-        *to = (u64::from_ne_bytes(*to) & !bits | u64::from_ne_bytes(*from) & bits).to_ne_bytes();
+        let bits = bits_at(mask, i);
+        *to = (u64::from_le_bytes(*to) & !bits | u64::from_le_bytes(*from) & bits).to_le_bytes();
     }
 }
-
-/// All bits of the bytes of a mask of eight, the lowest address first.
-static BYTES: [u64; 256] = {
-    let mut all = [0; 256];
-    let mut mask = 0;
-    while mask < 256 {
-        let mut bytes = [0; 8];
-        let mut byte = 0;
-        while byte < 8 {
-            bytes[byte] = if mask >> byte & 1 == 1 { 0xff } else { 0 };
-            byte += 1;
-        }
-        all[mask] = u64::from_ne_bytes(bytes);
-        mask += 1;
-    }
-    all
-};
 
 fn same(a: &[u8; 128], b: &[u8; 128], mask: u128) -> bool {
     if mask == u128::MAX {
@@ -531,8 +515,8 @@ fn same(a: &[u8; 128], b: &[u8; 128], mask: u128) -> bool {
     }
     let ((a, _), (b, _)) = (a.as_chunks(), b.as_chunks());
     a.iter().zip(b).enumerate().all(|(i, (a, b))| {
-        let bits = BYTES[usize::from((mask >> (8 * i)) as u8)];
-        (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) & bits == 0
+        let bits = bits_at(mask, i);
+        (u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b)) & bits == 0
     })
 }
 

@@ -7,6 +7,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use crate::byte_mask::bits;
+
 const PAGE_BYTES: u64 = 1 << 16;
 const PAGE_WORDS: usize = (PAGE_BYTES / 4) as usize;
 /// Pages of one region of the directory.
@@ -191,9 +193,7 @@ impl DeviceMemory {
                 }
                 some => {
                     for (i, (word, bytes)) in words.iter().zip(bytes.chunks_exact(4)).enumerate() {
-                        // Bytes of the mask, all bits of each.
-                        let bits = (some >> (4 * i) & 0xf) * 0x0020_4081 & 0x0101_0101;
-                        let bits = bits * 0xff;
+                        let bits = bits((some >> (4 * i)) as u8 & 0xf) as u32;
                         if bits != 0 {
                             let value = word.load(Relaxed) & !bits | little_endian(bytes) & bits;
                             word.store(value, Relaxed);

@@ -299,8 +299,18 @@ impl DramChannel {
     /// is high or no read waits. Gives the request with the cycle its last byte has crossed the
     /// bus.
     pub fn choose(&mut self, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
-        while self.next_decision()? <= now {
-            let served = self.serve(now);
+        if self.next_decision()? > now {
+            return None;
+        }
+        // What holds until a request leaves its queue: bursts of the same cycle find it done.
+        self.refresh(now);
+        let limits = &self.spec.write_queue;
+        let level = if self.draining { limits.low } else { limits.high };
+        self.draining = self.writes.len() >= level as usize;
+        let writes = self.draining || self.reads.is_empty();
+        self.open_rows(writes, now);
+        while self.bus_free.saturating_sub(self.row_miss) <= now {
+            let served = self.serve(writes, now);
             if served.is_some() {
                 return served;
             }
@@ -310,14 +320,8 @@ impl DramChannel {
 
     /// One decision. Where bursts of one bank group come slower than the data bus could take
     /// them, it is about one burst, so that those of other groups fill the gaps.
-    fn serve(&mut self, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
-        self.refresh(now);
-        let limits = &self.spec.write_queue;
-        let level = if self.draining { limits.low } else { limits.high };
-        self.draining = self.writes.len() >= level as usize;
-        let writes = self.draining || self.reads.is_empty();
+    fn serve(&mut self, writes: bool, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
         let kind = usize::from(writes);
-        self.open_rows(writes, now);
         let late = self.overtaken[kind] >= self.spec.overtaking_limit;
         let chosen = if late { 0 } else { self.first_ready(writes, now) };
         let entry = *self.queue_mut(writes).get(chosen)?;

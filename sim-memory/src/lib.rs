@@ -6,6 +6,7 @@
 pub mod access;
 pub mod address_space;
 pub mod atomics;
+mod byte_mask;
 pub mod cache;
 pub mod coalesce;
 pub mod coalescing;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::address_space::LOCAL_PHYSICAL;
 use crate::cache::{Cache, CacheStats};
 use crate::device_memory::DeviceMemory;
+use crate::divide::Divisor;
 use crate::dram::{DramChannel, DramRequest, DramStats, DramTimings};
 use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
@@ -17,7 +18,7 @@ use crate::mapping::Mapping;
 use crate::occupancy::{Occupancy, QueueStats};
 use crate::programs::{ProgramId, ProgramSet};
 use crate::sm_memory::{AtomicLanes, Reply};
-use crate::spec::{Clocks, MemorySpec};
+use crate::spec::{ClockCrossing, Clocks, MemorySpec};
 use crate::vocabulary::Cycle;
 
 /// What an SM sends to a partition.
@@ -88,7 +89,7 @@ pub struct PartitionStats {
 #[derive(Debug)]
 pub struct Partition {
     spec: Arc<MemorySpec>,
-    clocks: Clocks,
+    clocks: ClockCrossing,
     /// Its own copy: it steps aside while micro steps change all else.
     programs: ProgramSet,
     memory: Arc<DeviceMemory>,
@@ -103,6 +104,7 @@ pub struct Partition {
     events: EventQueue<(Event, u32)>,
     /// By bank of the slice.
     port_free: Vec<Cycle>,
+    by_banks: Divisor,
     /// In order, behind one that finds no MSHR or no place at one.
     stalled: VecDeque<u32>,
     /// Of `stalled`.
@@ -137,7 +139,7 @@ impl Partition {
             held: HeldLines::new(u64::from(spec.l2.sets().max(1))),
             l2,
             dram: DramChannel::new(&spec.dram, timings),
-            clocks,
+            clocks: ClockCrossing::new(clocks),
             programs: ProgramSet::clone(&programs),
             memory,
             instances: Vec::new(),
@@ -145,6 +147,7 @@ impl Partition {
             arrivals: EventQueue::default(),
             events: EventQueue::default(),
             port_free: vec![0; spec.slice_banks as usize],
+            by_banks: Divisor::new(u64::from(spec.slice_banks)),
             stalled: VecDeque::new(),
             waiting: Occupancy::default(),
             mshrs: Occupancy::default(),
@@ -303,8 +306,8 @@ impl Partition {
         let request = &self.instances[slot as usize].request;
         self.stats.write_backs += u64::from(request.slot.is_none());
         let turns = request.atomic.as_ref().map_or(1, |a| most_on_one_address(a));
-        let banks = self.port_free.len() as u64;
-        let port = &mut self.port_free[(request.local / 128 % banks) as usize];
+        let (_, bank) = self.by_banks.divide(request.local / 128);
+        let port = &mut self.port_free[bank as usize];
         let start = (*port).max(at);
         *port = start + Cycle::from(self.spec.partition_interval * turns);
         self.push_event(start + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::coalescing::Coalescing;
+use crate::divide::Divisor;
 use crate::programs::{Choice, Choices, Protocol};
 use crate::shared::BankRule;
 
@@ -340,6 +341,39 @@ impl Clocks {
     }
 }
 
+/// [`Clocks`] for those who cross between them often.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockCrossing {
+    clocks: Clocks,
+    by_core: Divisor,
+    by_dram: Divisor,
+}
+
+impl ClockCrossing {
+    /// Between these clocks.
+    pub fn new(clocks: Clocks) -> Self {
+        Self { clocks, by_core: Divisor::new(clocks.core_khz), by_dram: Divisor::new(clocks.dram_khz) }
+    }
+
+    /// As [`Clocks::to_dram`].
+    #[inline]
+    pub fn to_dram(&self, core: u64) -> u64 {
+        ceil(core, self.clocks.dram_khz, self.by_core).unwrap_or_else(|| self.clocks.to_dram(core))
+    }
+
+    /// As [`Clocks::to_core`].
+    #[inline]
+    pub fn to_core(&self, dram: u64) -> u64 {
+        ceil(dram, self.clocks.core_khz, self.by_dram).unwrap_or_else(|| self.clocks.to_core(dram))
+    }
+}
+
+/// `ceil(cycle * to / from)`, if no step leaves 64 bits.
+#[inline]
+fn ceil(cycle: u64, to: u64, from: Divisor) -> Option<u64> {
+    Some(from.divide(cycle.checked_mul(to)?.checked_add(from.by() - 1)?).0)
+}
+
 /// `ceil(cycle * to / from)` from the absolute cycle number, so that rounding never adds up.
 fn convert(cycle: u64, to: u64, from: u64) -> u64 {
     match cycle.checked_mul(to) {
@@ -378,6 +412,8 @@ mod tests {
         assert_eq!(clocks.to_dram(clocks.to_core(924)), 924);
         for cycle in 0..2000 {
             let there = clocks.to_dram(cycle);
+            assert_eq!(ClockCrossing::new(clocks).to_dram(cycle), there);
+            assert_eq!(ClockCrossing::new(clocks).to_core(cycle), clocks.to_core(cycle));
             assert!(clocks.to_core(there) >= cycle);
             assert!(there * 700_000 >= cycle * 924_000);
             assert!(there == 0 || (there - 1) * 700_000 < cycle * 924_000);

@@ -42,7 +42,16 @@ impl<P: Reconvergence> Resident<P> {
             row.is_some().then(|| read_row(&warp.rows, &code.consts, row)[lane as usize])
         };
         let mut groups = std::mem::take(&mut self.groups);
-        for lane in Lanes(exec) {
+        // Most name one barrier for all lanes: an immediate, or a constant row.
+        let of_all = |row: Row| !row.is_some() || row.0 >= Row::CONST;
+        let one_by_one = if of_all(op.src[0]) && of_all(op.src[1]) {
+            let first = exec.trailing_zeros();
+            groups.push((value(op.src[0], first).unwrap_or(op.imm as u32), value(op.src[1], first), exec));
+            0
+        } else {
+            exec
+        };
+        for lane in Lanes(one_by_one) {
             let index = value(op.src[0], lane).unwrap_or(op.imm as u32);
             let count = value(op.src[1], lane);
             match groups.iter_mut().find(|g| g.0 == index && g.1 == count) {

@@ -64,7 +64,8 @@ impl Rules for ConvergenceBarriers {
             Event::Branched(from) | Event::Controlled(from) => from + 1,
             Event::Stopped | Event::Parked => path.pc,
             Event::Admitted | Event::Resumed | Event::Memory => {
-                paths.slots.iter().find(|path| path.mask != 0 && path.enabled).map_or(0, |path| path.pc)
+                let mut used = paths.used().map(|slot| &paths.slots[slot]);
+                used.find(|path| path.enabled).map_or(0, |path| path.pc)
             }
         };
         let issues = upto.saturating_sub(paths.began);

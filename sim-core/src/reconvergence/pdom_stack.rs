@@ -198,8 +198,7 @@ impl Reconvergence for PdomStack {
             self.warps[warp].returns.call(to.lanes, pc + 1);
         }
         self.groups.clear();
-        self.warps[warp].returns.groups(to.lanes, |lane| to.targets.of(lane), &mut self.groups);
-        self.warps[warp].returns.groups(mask & !to.lanes, |_| pc + 1, &mut self.groups);
+        self.warps[warp].returns.branch(mask, pc, to, &mut self.groups);
         Ok(self.moved(warp, to.call && to.lanes != 0))
     }
 
@@ -214,7 +213,7 @@ impl Reconvergence for PdomStack {
         let targets = self.warps[warp].returns.ret(lanes)?;
         self.groups.clear();
         self.warps[warp].returns.groups(lanes, |lane| targets[lane as usize], &mut self.groups);
-        self.warps[warp].returns.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
+        self.warps[warp].returns.group(mask & !lanes, pc + 1, &mut self.groups);
         Ok(self.moved(warp, false))
     }
 

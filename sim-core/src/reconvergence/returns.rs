@@ -5,7 +5,7 @@
 use sim_frontend::program::{NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
-use super::Lanes;
+use super::{LaneTargets, Lanes, Targets};
 use crate::error::Bottom;
 
 /// Threads that go to one address.
@@ -54,6 +54,26 @@ impl Returns {
     /// Calls a thread is in.
     pub fn depth(&self, lane: u32) -> u32 {
         self.0.get(lane as usize).map_or(0, |stack| stack.len() as u32)
+    }
+
+    /// Where the threads of `mask` go from a branch or call at `pc`: as `to` says, the others on.
+    pub fn branch(&self, mask: LaneMask, pc: Pc, to: &LaneTargets<'_>, out: &mut Vec<Group>) {
+        match to.targets {
+            Targets::One(target) => self.group(to.lanes, target, out),
+            Targets::PerLane(_) => self.groups(to.lanes, |lane| to.targets.of(lane), out),
+        }
+        self.group(mask & !to.lanes, pc + 1, out);
+    }
+
+    /// `lanes` all go to `pc`: as [`groups`](Self::groups).
+    pub fn group(&self, lanes: LaneMask, pc: Pc, out: &mut Vec<Group>) {
+        if !self.0.is_empty() || lanes == 0 {
+            return self.groups(lanes, |_| pc, out);
+        }
+        match out.iter_mut().find(|group| group.pc == pc) {
+            Some(group) => group.mask |= lanes,
+            None => out.push(Group { pc, depth: 0, mask: lanes }),
+        }
     }
 
     /// `lanes` by the address each goes to and the calls it is in, the group of the lowest lane first,

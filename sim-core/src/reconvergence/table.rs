@@ -295,8 +295,7 @@ impl Reconvergence for Table {
             paths.returns.call(to.lanes, pc + 1);
         }
         self.groups.clear();
-        paths.returns.groups(to.lanes, |lane| to.targets.of(lane), &mut self.groups);
-        paths.returns.groups(mask & !to.lanes, |_| pc + 1, &mut self.groups);
+        paths.returns.branch(mask, pc, to, &mut self.groups);
         let kind = match to.call {
             true if to.lanes != 0 => Moved::Called,
             true => Moved::Left,
@@ -318,7 +317,7 @@ impl Reconvergence for Table {
         let targets = paths.returns.ret(lanes)?;
         self.groups.clear();
         paths.returns.groups(lanes, |lane| targets[lane as usize], &mut self.groups);
-        paths.returns.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
+        paths.returns.group(mask & !lanes, pc + 1, &mut self.groups);
         Ok(self.moved(split, Moved::Left, touched))
     }
 
@@ -334,7 +333,7 @@ impl Reconvergence for Table {
         let Path { pc, mask, .. } = paths.slots[slot];
         paths.end(lanes);
         self.groups.clear();
-        paths.returns.groups(mask & !lanes, |_| pc + 1, &mut self.groups);
+        paths.returns.group(mask & !lanes, pc + 1, &mut self.groups);
         Ok(self.moved(split, Moved::Left, touched))
     }
 

@@ -214,6 +214,12 @@ impl RegisterPort for Port<'_> {
             && let Some(row) = warp.rows.get_mut(usize::from(op.dst[0].0))
         {
             // One word a lane into a 32-bit register: no extension, no pairs.
+            if lanes == LaneMask::MAX && consecutive(&entry.addresses) && entry.addresses[0] == line {
+                for (to, from) in row.0.iter_mut().zip(data.as_chunks().0) {
+                    *to = u32::from_le_bytes(*from);
+                }
+                return;
+            }
             for lane in 0..32usize {
                 if lanes >> lane & 1 == 1 {
                     let at = (entry.addresses[lane].wrapping_sub(line) & 127) as usize & !3;
@@ -291,4 +297,14 @@ impl RegisterPort for Port<'_> {
         self.close_if_done(access, now);
         self.wake(w);
     }
+}
+
+/// Word after word, in the order of lanes.
+#[inline(always)]
+fn consecutive(addresses: &[u64; 32]) -> bool {
+    let mut differ = 0;
+    for lane in 0..32 {
+        differ |= addresses[lane] ^ (addresses[0] + 4 * lane as u64);
+    }
+    differ == 0
 }
