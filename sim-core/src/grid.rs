@@ -327,3 +327,24 @@ impl Kernel {
         [(n % gx) as u32, (n / gx % gy) as u32, (n / gx / gy) as u32]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_parameters_share_rows() {
+        let mut rows = Vec::new();
+        let mut row =
+            |offset, words| parameter_rows(&mut rows, 10, offset, words).map(|row| row.0 - Row::CONST);
+        assert_eq!(row(8, 2), Some(10));
+        assert_eq!(row(0, 1), Some(12));
+        // A word of a pair, the pair again, and a pair whose words are not side by side.
+        assert_eq!((row(12, 1), row(8, 2), row(4, 2)), (Some(11), Some(10), Some(13)));
+        assert_eq!(rows, [8, 12, 0, 4, 8]);
+        // Rows have numbers below the last.
+        let last = usize::from(u16::MAX - Row::CONST);
+        assert_eq!(parameter_rows(&mut Vec::new(), last - 1, 0, 1).map(|row| row.0), Some(u16::MAX - 1));
+        assert_eq!(parameter_rows(&mut Vec::new(), last, 0, 1), None);
+    }
+}

@@ -173,6 +173,9 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {
         self.0.threads(warp, visit);
     }
+    fn held(&self, warp: usize) -> (LaneMask, LaneMask) {
+        self.0.held(warp)
+    }
     fn invariants(&self, warp: usize) -> Result<(), Bottom> {
         self.0.invariants(warp)
     }
@@ -336,8 +339,10 @@ fn safe_split_finds_lost_lanes_in_every_policy() {
 
 #[test]
 fn safe_split_safe_inact_find_lost_and_moved_tokens() {
-    for how in [Corruption::Pop, Corruption::MoveTop] {
-        let found = all_found(Mistake::Corrupt(how), Check::Full);
+    for (how, check) in
+        [(Corruption::Pop, Check::Safety), (Corruption::Pop, Check::Full), (Corruption::MoveTop, Check::Full)]
+    {
+        let found = all_found(Mistake::Corrupt(how), check);
         let of = |name: &str| {
             let (_, made, rules) = found.iter().find(|(policy, ..)| *policy == name).expect("it is there");
             (*made, rules.clone())

@@ -1,6 +1,8 @@
 //! The thread rules of CS §5.3.2 and the warp rules of §5.4.3.
 
-use crate::machine::{Run, chip, device, every_way, module, timed};
+use sim_core::device::Options;
+
+use crate::machine::{Run, chip, device, device_with, every_way, module, timed};
 
 fn each(n: u32, f: impl Fn(u32) -> u32) -> Vec<u32> {
     (0..n).map(f).collect()
@@ -333,4 +335,82 @@ fn env_lock_env_unlock_atomics_of_two_warps_meet_in_banks() {
     // Plain accesses ignore locks.
     let load = "ld.shared.u32 %b, [%a];";
     assert_eq!(cycles(4, load).1, cycles(128, load).1);
+}
+
+#[test]
+fn parameters_are_those_of_the_launch() {
+    // One program, launched with several: words and pairs that overlap, parts of words, vectors, and
+    // a load that half of the lanes take part in.
+    let text = module(
+        "",
+        "ld.param.u32 %a, [list+4];\nld.param.u64 %w, [list];\nshr.u64 %w, %w, 32;\ncvt.u32.u64 %b, %w;\n\
+         sub.u32 %b, %b, %a;\nmad.lo.u32 %r, %b, 7777, %a;\nld.param.v2.u32 {%a, %b}, [list+8];\n\
+         mad.lo.u32 %r, %a, 10, %r;\nmad.lo.u32 %r, %b, 100, %r;\nld.param.s16 %a, [short];\n\
+         mad.lo.u32 %r, %a, 1000, %r;\nand.b32 %b, %t, 1;\nsetp.eq.u32 %p, %b, 1;\n@%p ld.param.u32 %b, [n];\n\
+         mad.lo.u32 %r, %b, 10000, %r;",
+    )
+    .replace("(.param .u64 p)", "(.param .u64 p, .param .u32 n, .param .align 8 .b8 list[16], .param .s16 short)");
+    for functional in [false, true] {
+        for policy in ["crs_stack", "mimd"] {
+            let mut run = Run::new(device(chip(|_| {}), policy), &text, false, 48);
+            for (n, list, short) in [(3u32, [9u32, 4, 5, 6], -2i16), (70, [0, 1, 2, 3], 11)] {
+                let mut params = run.out.to_le_bytes().to_vec();
+                params.extend(n.to_le_bytes());
+                params.extend([0; 4]);
+                params.extend(list.iter().flat_map(|word| word.to_le_bytes()));
+                params.extend(short.to_le_bytes());
+                let launch = sim_core::context::Launch {
+                    module: 0,
+                    entry: "k".into(),
+                    grid: [1; 3],
+                    block: [48, 1, 1],
+                    dynamic_shared: 0,
+                    stream: 0,
+                    params,
+                    functional,
+                };
+                run.device.launch(run.context, &launch).unwrap_or_else(|e| panic!("{e}"));
+                run.wait().unwrap_or_else(|e| panic!("{e}"));
+                let all = list[1] + 10 * list[2] + 100 * list[3];
+                let all = all.wrapping_add((i32::from(short) * 1000) as u32);
+                let expected = each(48, |t| all.wrapping_add(if t % 2 == 1 { n * 10_000 } else { 0 }));
+                assert_eq!(run.words(), expected, "{policy} {functional} {n}");
+            }
+            if !functional {
+                // Six loads, the address of `out` among them, in two launches of two warps or 48 threads.
+                let each = if policy == "mimd" { 48 } else { 2 };
+                assert_eq!(run.report().memory.on_chip_accesses, 6 * 2 * each, "{policy}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lanes_of_one_split_name_barriers_of_their_own() {
+    // Even threads meet at one barrier, odd ones at another; the second warp comes late to both.
+    let body = "mov.u64 %w, room;\ncvt.u32.u64 %a, %w;\nshl.b32 %b, %t, 2;\nadd.u32 %a, %a, %b;\n\
+                setp.lt.u32 %p, %t, 32;\n@%p bra HERE;\nmov.u32 %c, 0;\nLOOP:\nadd.u32 %c, %c, 1;\n\
+                setp.lt.u32 %q, %c, 200;\n@%q bra LOOP;\nHERE:\nadd.u32 %b, %t, 100;\nst.shared.u32 [%a], %b;\n\
+                and.b32 %b, %t, 1;\nadd.u32 %b, %b, 1;\nbar.sync %b, 32;\nxor.b32 %a, %a, 128;\nld.shared.u32 %r, [%a];";
+    let mut run = Run::new(device(chip(|_| {}), "convergence_barriers"), &module("", body), false, 64);
+    run.launch(1, 64, false).unwrap_or_else(|e| panic!("{e}"));
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run.words(), each(64, |t| (t ^ 32) + 100));
+}
+
+#[test]
+fn who_has_slept_sleeps_no_more() {
+    // 700 cycles of one warp, once; afterwards its scheduler waits for other things.
+    let text = module("", "nanosleep.u32 1000;\nmul.lo.u32 %r, %t, 3;").replace("sm_20", "sm_70");
+    let text = text.replace(".version 3.0", ".version 6.3");
+    let mut run = Run::new(
+        device_with(chip(|_| {}), "mimd", |o| Options { allow_newer_isa: true, ..o }),
+        &text,
+        false,
+        1,
+    );
+    run.launch(1, 1, false).unwrap_or_else(|e| panic!("{e}"));
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    let stalls = run.report().stalls;
+    assert_eq!(stalls.get("sleep"), Some(&700), "{stalls:?}");
 }

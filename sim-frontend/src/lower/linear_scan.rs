@@ -135,6 +135,10 @@ mod tests {
             include_str!("../../../workloads/vecadd/vecadd.sm_20.ptx"),
             include_str!("../../../workloads/blackscholes/blackscholes.sm_52.ptx"),
             include_str!("../../../workloads/mandelbrot/mandelbrot.sm_20.ptx"),
+            // Of two registers that one instruction writes, nobody reads the first.
+            ".version 6.0\n.target sm_20\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n\
+             .reg .b32 %a, %b;\n.reg .b64 %w;\nld.param.u64 %w, [p];\nmov.b64 {%a, %b}, %w;\n\
+             st.global.u32 [%w], %b;\nret;\n}\n",
         ] {
             let source = Source::new("text", text);
             let module = parse(&source, false).expect("a module");
