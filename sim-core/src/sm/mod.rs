@@ -10,6 +10,7 @@ pub mod profile;
 pub mod recorder;
 pub mod scheduler;
 pub mod stats;
+mod status;
 pub mod timeline;
 pub mod units;
 mod watch;
@@ -26,6 +27,7 @@ use sim_memory::vocabulary::Cycle;
 use accesses::{Accesses, Port};
 use scheduler::{Picker, WarpScheduler};
 use stats::{STALLS, SmStats, Stall};
+use status::{STATUSES, Status};
 use units::{UNIT_CLASSES, Units};
 
 use self::recorder::Recorder;
@@ -67,22 +69,6 @@ pub struct BlockDone {
     /// Core cycle at which its last thread ended and its last access was performed.
     pub at: Cycle,
 }
-
-/// Where a split is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Status {
-    Absent,
-    Ready,
-    Dependency,
-    Memory,
-    Drain,
-    Barrier,
-    Collective,
-    Sleep,
-}
-
-const STATUSES: usize = 8;
 
 /// One scheduler's sets, each of `words` words.
 #[derive(Debug)]
@@ -332,72 +318,6 @@ impl<P: Reconvergence> Sm<P> {
     pub fn account_until(&mut self, until: Cycle) {
         for lane in &mut self.lanes {
             lane.account(until, !self.finishing.is_empty(), &mut self.stats);
-        }
-    }
-
-    /// Where a split is.
-    #[inline(always)]
-    fn status_of(&self, scheduler: usize, place: u32, split: SplitId) -> Status {
-        match self.status[split] {
-            Status::Dependency if self.is_ready(scheduler, place) => Status::Ready,
-            other => other,
-        }
-    }
-
-    /// A split has the operands of its next operation.
-    #[inline(always)]
-    fn is_ready(&self, scheduler: usize, place: u32) -> bool {
-        self.ready[place as usize / 64 * self.schedulers + scheduler] >> (place % 64) & 1 == 1
-    }
-
-    /// A split goes from one status to another; whether it is ready has been noted.
-    #[inline(always)]
-    fn goes(&mut self, scheduler: usize, split: SplitId, old: Status, new: Status) {
-        if old == new {
-            return;
-        }
-        let lane = &mut self.lanes[scheduler];
-        lane.account(self.now, !self.finishing.is_empty(), &mut self.stats);
-        // `Absent` is counted too, modulo 2^32: nobody reads it.
-        lane.counts[old as usize] = lane.counts[old as usize].wrapping_sub(1);
-        lane.counts[new as usize] = lane.counts[new as usize].wrapping_add(1);
-        let kept = |status| if status == Status::Ready { Status::Dependency } else { status };
-        if kept(old) != kept(new) {
-            self.status[split] = kept(new);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.state(split, new as u8, self.now);
-        }
-    }
-
-    /// Splits of a scheduler, those of `bits` in a word of places, wake.
-    #[inline(always)]
-    fn wakes(&mut self, scheduler: usize, word: usize, bits: u64) {
-        self.ready[word * self.schedulers + scheduler] |= bits;
-        let lane = &mut self.lanes[scheduler];
-        lane.account(self.now, !self.finishing.is_empty(), &mut self.stats);
-        lane.counts[Status::Ready as usize] += bits.count_ones();
-        lane.counts[Status::Dependency as usize] =
-            lane.counts[Status::Dependency as usize].wrapping_sub(bits.count_ones());
-        if lane.counts[Status::Sleep as usize] != 0 || self.recorder.is_some() {
-            self.wake_one_by_one(scheduler, word as u32 * 64, bits);
-        }
-    }
-
-    /// What [`wakes`](Self::wakes) has left: those that slept, and what is written down.
-    #[inline(never)]
-    fn wake_one_by_one(&mut self, scheduler: usize, first: u32, bits: u64) {
-        for bit in (0..64).filter(|bit| bits >> bit & 1 == 1) {
-            let split = self.split_at(scheduler, first + bit);
-            if self.status[split] == Status::Sleep {
-                self.status[split] = Status::Dependency;
-                let counts = &mut self.lanes[scheduler].counts;
-                counts[Status::Sleep as usize] -= 1;
-                counts[Status::Dependency as usize] = counts[Status::Dependency as usize].wrapping_add(1);
-            }
-            if let Some(recorder) = &mut self.recorder {
-                recorder.state(split, Status::Ready as u8, self.now);
-            }
         }
     }
 
