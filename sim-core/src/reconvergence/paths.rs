@@ -71,8 +71,9 @@ pub struct Entry {
 /// The paths of one warp.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// By slot.
-    pub slots: [Path; PATHS],
+    /// By slot, as far as slots have been used: most warps have one path, and chips have thousands of
+    /// warps.
+    pub slots: Vec<Path>,
     /// Slots that hold a path, one bit each: a warp of few paths touches few of its slots.
     occupied: u32,
     /// Points where paths meet.
@@ -94,7 +95,7 @@ pub struct Paths {
 impl Default for Paths {
     fn default() -> Self {
         Self {
-            slots: [Path { entry: NONE, stop: NO_PC, held: NO_PC, ..Path::default() }; PATHS],
+            slots: Vec::new(),
             occupied: 0,
             entries: Vec::new(),
             block: 0,
@@ -125,7 +126,8 @@ impl Paths {
     /// The bits of [`occupied`](Self::occupied) are those of the masks: whoever changes a mask does so
     /// by [`set_mask`](Self::set_mask).
     pub fn agrees(&self) -> bool {
-        (0..PATHS).all(|slot| (self.slots[slot].mask != 0) == (self.occupied >> slot & 1 == 1))
+        let holds = |slot: usize| self.slots.get(slot).is_some_and(|path| path.mask != 0);
+        (0..PATHS).all(|slot| holds(slot) == (self.occupied >> slot & 1 == 1))
     }
 
     /// A slot without a path, if there is one.
@@ -161,10 +163,19 @@ impl Paths {
 
     fn put(&mut self, slot: usize, Group { pc, depth, mask }: Group, entry: usize) {
         let turn = self.next_turn();
-        self.slots[slot] =
+        let path =
             Path { pc, depth, mask, parked: false, enabled: false, stop: NO_PC, entry, held: NO_PC, turn };
-        self.set_mask(slot, mask);
+        self.set(slot, path);
         self.moved |= 1 << slot;
+    }
+
+    /// `path` is at `slot`, whatever was there.
+    pub fn set(&mut self, slot: usize, path: Path) {
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, Path::default());
+        }
+        self.slots[slot] = path;
+        self.set_mask(slot, path.mask);
     }
 
     /// `groups` take the place of the path at `slot`, without waiting for each other.

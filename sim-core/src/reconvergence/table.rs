@@ -380,8 +380,7 @@ impl Reconvergence for Table {
         paths.set_mask(slot, own.mask & !lanes);
         own.mask &= lanes;
         let free = paths.free_slot()?;
-        paths.slots[free] = own;
-        paths.set_mask(free, own.mask);
+        paths.set(free, own);
         self.hot[split].mask &= !lanes;
         let part = split_id(warp, free as u32);
         self.hot[part] = Issuing { pc: own.pc, stop: own.stop, mask: own.mask };
