@@ -69,7 +69,7 @@ pub struct Entry {
 }
 
 /// The paths of one warp.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Paths {
     /// By slot, as far as slots have been used: most warps have one path, and chips have thousands of
     /// warps.
@@ -90,23 +90,6 @@ pub struct Paths {
     pub began: Pc,
     pub(super) returns: Returns,
     pub(super) turns: u64,
-}
-
-impl Default for Paths {
-    fn default() -> Self {
-        Self {
-            slots: Vec::new(),
-            occupied: 0,
-            entries: Vec::new(),
-            block: 0,
-            moved: 0,
-            plan: Arc::default(),
-            charged: 0,
-            began: 0,
-            returns: Returns::default(),
-            turns: 0,
-        }
-    }
 }
 
 impl Paths {
