@@ -173,6 +173,7 @@ impl BarrierEnv {
     /// Threads have exited: a barrier without a count waits for those that are left, as
     /// hardware does (the thesis says its own rule does not).
     pub fn reevaluate(&mut self, live_threads: u32) -> Vec<Completed> {
+        debug_assert_eq!(self.begun as usize, self.open().count());
         if self.begun == 0 {
             return Vec::new();
         }

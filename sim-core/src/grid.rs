@@ -225,7 +225,7 @@ fn whole_parameter(op: &Op, param_bytes: u32) -> Option<(u32, u32)> {
         && facts.vector == 1
         && u32::from(facts.reg_bits) == 8 * bytes
         && matches!(bytes, 4 | 8);
-    let offset = u32::try_from(op.imm).ok().filter(|at| whole && at % 4 == 0)?;
+    let offset = u32::try_from(op.imm).ok().filter(|_| whole)?;
     (offset.checked_add(bytes)? <= param_bytes).then_some((offset, bytes / 4))
 }
 

@@ -255,7 +255,7 @@ impl ChipSpec {
     /// Clocks in kilohertz.
     pub fn clocks(&self) -> Clocks {
         let khz = |mhz: f64| (mhz * 1000.0).round() as u64;
-        Clocks { core_khz: khz(self.clocks.core_mhz), dram_khz: khz(self.clocks.dram_mhz) }
+        Clocks::new(khz(self.clocks.core_mhz), khz(self.clocks.dram_mhz))
     }
 
     /// Bytes a second that the data buses of all DRAM channels can move.

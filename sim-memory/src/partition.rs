@@ -18,7 +18,7 @@ use crate::mapping::Mapping;
 use crate::occupancy::{Occupancy, QueueStats};
 use crate::programs::{ProgramId, ProgramSet};
 use crate::sm_memory::{AtomicLanes, Reply};
-use crate::spec::{ClockCrossing, Clocks, MemorySpec};
+use crate::spec::{Clocks, MemorySpec};
 use crate::vocabulary::Cycle;
 
 /// What an SM sends to a partition.
@@ -89,7 +89,7 @@ pub struct PartitionStats {
 #[derive(Debug)]
 pub struct Partition {
     spec: Arc<MemorySpec>,
-    clocks: ClockCrossing,
+    clocks: Clocks,
     /// Its own copy: it steps aside while micro steps change all else.
     programs: ProgramSet,
     memory: Arc<DeviceMemory>,
@@ -139,7 +139,7 @@ impl Partition {
             held: HeldLines::new(u64::from(spec.l2.sets().max(1))),
             l2,
             dram: DramChannel::new(&spec.dram, timings),
-            clocks: ClockCrossing::new(clocks),
+            clocks,
             programs: ProgramSet::clone(&programs),
             memory,
             instances: Vec::new(),

@@ -318,67 +318,42 @@ impl MemorySpec {
     }
 }
 
-/// Frequencies in kilohertz.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Frequencies, and the ways between them.
+#[derive(Clone, Copy, Debug)]
 pub struct Clocks {
-    /// SMs, interconnect and L2.
+    /// SMs, interconnect and L2, in kilohertz.
     pub core_khz: u64,
-    /// DRAM's command clock.
+    /// DRAM's command clock, in kilohertz.
     pub dram_khz: u64,
+    by_core: Divisor,
+    by_dram: Divisor,
 }
 
 impl Clocks {
+    /// Of these kilohertz.
+    pub fn new(core_khz: u64, dram_khz: u64) -> Self {
+        Self { core_khz, dram_khz, by_core: Divisor::new(core_khz), by_dram: Divisor::new(dram_khz) }
+    }
+
     /// The first DRAM cycle that does not begin before this core cycle.
     #[inline]
     pub fn to_dram(&self, core: u64) -> u64 {
-        convert(core, self.dram_khz, self.core_khz)
+        convert(core, self.dram_khz, self.by_core)
     }
 
     /// The first core cycle that does not begin before this DRAM cycle.
     #[inline]
     pub fn to_core(&self, dram: u64) -> u64 {
-        convert(dram, self.core_khz, self.dram_khz)
+        convert(dram, self.core_khz, self.by_dram)
     }
-}
-
-/// [`Clocks`] for those who cross between them often.
-#[derive(Clone, Copy, Debug)]
-pub struct ClockCrossing {
-    clocks: Clocks,
-    by_core: Divisor,
-    by_dram: Divisor,
-}
-
-impl ClockCrossing {
-    /// Between these clocks.
-    pub fn new(clocks: Clocks) -> Self {
-        Self { clocks, by_core: Divisor::new(clocks.core_khz), by_dram: Divisor::new(clocks.dram_khz) }
-    }
-
-    /// As [`Clocks::to_dram`].
-    #[inline]
-    pub fn to_dram(&self, core: u64) -> u64 {
-        ceil(core, self.clocks.dram_khz, self.by_core).unwrap_or_else(|| self.clocks.to_dram(core))
-    }
-
-    /// As [`Clocks::to_core`].
-    #[inline]
-    pub fn to_core(&self, dram: u64) -> u64 {
-        ceil(dram, self.clocks.core_khz, self.by_dram).unwrap_or_else(|| self.clocks.to_core(dram))
-    }
-}
-
-/// `ceil(cycle * to / from)`, if no step leaves 64 bits.
-#[inline]
-fn ceil(cycle: u64, to: u64, from: Divisor) -> Option<u64> {
-    Some(from.divide(cycle.checked_mul(to)?.checked_add(from.by() - 1)?).0)
 }
 
 /// `ceil(cycle * to / from)` from the absolute cycle number, so that rounding never adds up.
-fn convert(cycle: u64, to: u64, from: u64) -> u64 {
-    match cycle.checked_mul(to) {
-        Some(product) => product.div_ceil(from.max(1)),
-        None => (u128::from(cycle) * u128::from(to)).div_ceil(u128::from(from.max(1))) as u64,
+#[inline]
+fn convert(cycle: u64, to: u64, from: Divisor) -> u64 {
+    match cycle.checked_mul(to).and_then(|product| product.checked_add(from.by() - 1)) {
+        Some(sum) => from.divide(sum).0,
+        None => (u128::from(cycle) * u128::from(to)).div_ceil(u128::from(from.by())) as u64,
     }
 }
 
@@ -406,14 +381,16 @@ mod tests {
 
     #[test]
     fn a_burst_keeps_its_bandwidth_across_clocks() {
-        let clocks = Clocks { core_khz: 700_000, dram_khz: 924_000 };
+        let clocks = Clocks::new(700_000, 924_000);
         // A million bursts of two DRAM cycles each end where exact arithmetic says.
         assert_eq!(clocks.to_core(2_000_000), 1_515_152);
         assert_eq!(clocks.to_dram(clocks.to_core(924)), 924);
+        for cycle in [1 << 40, 1 << 60] {
+            let wide = (u128::from(cycle) * 924_000).div_ceil(700_000);
+            assert_eq!(u128::from(clocks.to_dram(cycle)), wide);
+        }
         for cycle in 0..2000 {
             let there = clocks.to_dram(cycle);
-            assert_eq!(ClockCrossing::new(clocks).to_dram(cycle), there);
-            assert_eq!(ClockCrossing::new(clocks).to_core(cycle), clocks.to_core(cycle));
             assert!(clocks.to_core(there) >= cycle);
             assert!(there * 700_000 >= cycle * 924_000);
             assert!(there == 0 || (there - 1) * 700_000 < cycle * 924_000);

@@ -44,19 +44,14 @@ impl<P: Reconvergence> Resident<P> {
         let mut groups = std::mem::take(&mut self.groups);
         // Most name one barrier for all lanes: an immediate, or a constant row.
         let of_all = |row: Row| !row.is_some() || row.0 >= Row::CONST;
-        let one_by_one = if of_all(op.src[0]) && of_all(op.src[1]) {
-            let first = exec.trailing_zeros();
-            groups.push((value(op.src[0], first).unwrap_or(op.imm as u32), value(op.src[1], first), exec));
-            0
-        } else {
-            exec
-        };
-        for lane in Lanes(one_by_one) {
+        let together = of_all(op.src[0]) && of_all(op.src[1]);
+        for lane in Lanes(if together { exec & exec.wrapping_neg() } else { exec }) {
+            let lanes = if together { exec } else { 1 << lane };
             let index = value(op.src[0], lane).unwrap_or(op.imm as u32);
             let count = value(op.src[1], lane);
             match groups.iter_mut().find(|g| g.0 == index && g.1 == count) {
-                Some(group) => group.2 |= 1 << lane,
-                None => groups.push((index, count, 1 << lane)),
+                Some(group) => group.2 |= lanes,
+                None => groups.push((index, count, lanes)),
             }
         }
         let waits = matches!(kind, BarrierKind::Sync | BarrierKind::Red);

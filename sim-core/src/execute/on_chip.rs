@@ -230,7 +230,8 @@ impl<P: Reconvergence> Resident<P> {
         Ok(())
     }
 
-    /// `ld.param` of a kernel: the parameter block lies in constant memory.
+    /// `ld.param` of a kernel: the parameter block lies in constant memory. Loads of whole parameters
+    /// do not come here: they are lane functions (`grid::Code`).
     #[inline(always)]
     pub(super) fn load_param(
         &mut self,
@@ -244,22 +245,6 @@ impl<P: Reconvergence> Resident<P> {
         };
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
         let warp = &mut self.warps[w];
-        let whole = facts.vector == 1 && usize::from(facts.reg_bits) == 8 * bytes && exec != 0;
-        if !op.src[0].is_some() && whole && bytes >= 4 {
-            // One offset for all lanes, as compilers write it.
-            let at = op.imm as u64 as usize;
-            if let Some(found) = at.checked_add(bytes).and_then(|end| kernel.params.get(at..end)) {
-                let first = usize::from(op.dst[0].0);
-                for (i, row) in warp.rows[first..][..bytes / 4].iter_mut().enumerate() {
-                    let value = word(found, 4 * i);
-                    for lane in 0..32 {
-                        row.0[lane] = if exec >> lane & 1 == 1 { value } else { row.0[lane] };
-                    }
-                }
-                self.did = Step::DoneAfter { latency: self.world.latency.constant, occupancy: 1 };
-                return Ok(());
-            }
-        }
         let addresses = addresses(warp, &kernel.code, op, facts.address_64, exec);
         let (mut distinct, mut last) = (0, None);
         for lane in Lanes(exec) {
@@ -285,13 +270,6 @@ impl<P: Reconvergence> Resident<P> {
         };
         Ok(())
     }
-}
-
-/// The little-endian word at `at`.
-#[inline(always)]
-fn word(bytes: &[u8], at: usize) -> u32 {
-    let found = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-    u32::from_le_bytes(found.unwrap_or_default())
 }
 
 #[cold]

@@ -1,6 +1,7 @@
 //! Where splits are: ready, waiting for results, memory, barriers or others, and how that changes.
 
 use super::Sm;
+use super::timeline::STATES;
 use crate::reconvergence::{Reconvergence, SplitId};
 
 /// Where a split is.
@@ -17,7 +18,7 @@ pub(super) enum Status {
     Sleep,
 }
 
-pub(super) const STATUSES: usize = 8;
+pub(super) const STATUSES: usize = STATES.len();
 
 impl<P: Reconvergence> Sm<P> {
     /// Where a split is.

@@ -2,6 +2,7 @@
 
 use sim_memory::vocabulary::Cycle;
 
+use super::timeline::STATES;
 use super::{Sm, Status};
 use crate::error::{Bottom, Fault, FaultKind, Place};
 use crate::liveness::waits_in_words;
@@ -61,8 +62,7 @@ impl<P: Reconvergence> Sm<P> {
 
     /// Counts of splits by where they are, for messages: (name, splits).
     pub fn waiting(&self) -> Vec<(&'static str, u32)> {
-        let names = ["absent", "ready", "dependency", "memory", "drain", "barrier", "collective", "sleep"];
-        names
+        STATES
             .iter()
             .enumerate()
             .skip(1)

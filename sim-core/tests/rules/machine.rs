@@ -100,6 +100,18 @@ impl Run {
         block: u32,
         functional: bool,
     ) -> Result<u32, SimError> {
+        self.launch_with(&[], stream, grid, block, functional)
+    }
+
+    /// The same with parameters after the address of `out`.
+    pub fn launch_with(
+        &mut self,
+        more: &[u8],
+        stream: u32,
+        grid: u32,
+        block: u32,
+        functional: bool,
+    ) -> Result<u32, SimError> {
         let launch = Launch {
             module: 0,
             entry: "k".into(),
@@ -107,7 +119,7 @@ impl Run {
             block: [block, 1, 1],
             dynamic_shared: 0,
             stream,
-            params: self.out.to_le_bytes().to_vec(),
+            params: [&self.out.to_le_bytes(), more].concat(),
             functional,
         };
         self.device.launch(self.context, &launch)

@@ -354,22 +354,10 @@ fn parameters_are_those_of_the_launch() {
         for policy in ["crs_stack", "mimd"] {
             let mut run = Run::new(device(chip(|_| {}), policy), &text, false, 48);
             for (n, list, short) in [(3u32, [9u32, 4, 5, 6], -2i16), (70, [0, 1, 2, 3], 11)] {
-                let mut params = run.out.to_le_bytes().to_vec();
-                params.extend(n.to_le_bytes());
-                params.extend([0; 4]);
+                let mut params = [n.to_le_bytes(), [0; 4]].concat();
                 params.extend(list.iter().flat_map(|word| word.to_le_bytes()));
                 params.extend(short.to_le_bytes());
-                let launch = sim_core::context::Launch {
-                    module: 0,
-                    entry: "k".into(),
-                    grid: [1; 3],
-                    block: [48, 1, 1],
-                    dynamic_shared: 0,
-                    stream: 0,
-                    params,
-                    functional,
-                };
-                run.device.launch(run.context, &launch).unwrap_or_else(|e| panic!("{e}"));
+                run.launch_with(&params, 0, 1, 48, functional).unwrap_or_else(|e| panic!("{e}"));
                 run.wait().unwrap_or_else(|e| panic!("{e}"));
                 let all = list[1] + 10 * list[2] + 100 * list[3];
                 let all = all.wrapping_add((i32::from(short) * 1000) as u32);

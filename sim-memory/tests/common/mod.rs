@@ -175,7 +175,7 @@ impl Machine {
         let programs = Arc::new(ProgramSet::for_protocol(spec.protocol).expect("shipped"));
         let timings = Arc::new(DramTimings::of(&spec.dram).expect("parameters fit"));
         let memory = Arc::new(DeviceMemory::new());
-        let clocks = Clocks { core_khz: 700, dram_khz: 924 };
+        let clocks = Clocks::new(700, 924);
         Self {
             sms: (0..sms).map(|_| SmMemory::new(Arc::clone(&spec), Arc::clone(&programs))).collect(),
             regs: (0..sms).map(|_| Registers::default()).collect(),
