@@ -142,7 +142,7 @@ fn memory_programs(chip: &mut ChipSpec, folder: &Path) -> Result<(), Vec<Diagnos
             choice.text = Some(read(&path).map_err(|e| vec![e])?.text.to_string());
         }
     }
-    match ProgramSet::with(chip.memory.protocol, &chip.memory.programs) {
+    match ProgramSet::for_chip(chip.memory.protocol, &chip.memory.programs, chip.capability()) {
         Ok(_) => Ok(()),
         Err(error) => Err(vec![Diagnostic::error("memory-program", error.to_string())]),
     }

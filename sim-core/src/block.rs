@@ -4,6 +4,7 @@ use sim_memory::shared::SharedMemory;
 
 use crate::barrier::BarrierEnv;
 use crate::execute::ClusterBarrier;
+use crate::writes::Writes;
 
 /// One block slot of an SM.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct Block {
     pub barriers: BarrierEnv,
     /// The barrier of its cluster.
     pub cluster: ClusterBarrier,
+    /// Its writes under way.
+    pub writes: Writes,
     /// Shared memory.
     pub shared: SharedMemory,
     /// Warp slots, in order of warps.

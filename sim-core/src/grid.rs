@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sim_frontend::form::BarrierKind;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
+use sim_memory::vocabulary::{Scope, Semantics, StateSpace};
 
 use crate::lanes::file::LaneRow;
 use crate::lanes::{self, InstructionSet, LaneFn, resolve};
@@ -17,10 +18,13 @@ pub enum Drain {
     None,
     /// Until its lanes' accesses are performed for their block.
     Block,
-    /// Until they are performed for the device.
+    /// Until they are performed for the device, and so are the writes its block has begun.
     Device,
-    /// Until those of its lanes' accesses that are volatile are performed for the device.
+    /// Until those of its lanes' accesses that are volatile are performed for the device, and
+    /// those that acquire are over.
     Volatile,
+    /// Until those of its lanes' accesses that acquire are over.
+    Acquires,
     /// Until the copies of all but this many newest groups of its lanes have arrived, or all copies.
     Copies(Option<u8>),
 }
@@ -132,6 +136,8 @@ pub struct Code {
     parameters: Vec<u32>,
     /// What policies know of it.
     pub plan: Arc<Plan>,
+    /// It has fences or releases of device scope, so that writes are counted by block.
+    pub publishes: bool,
 }
 
 /// Costs of the operations of transformation 6: one issue slot on the control unit.
@@ -142,6 +148,7 @@ impl Code {
     /// offset, which are moves of a launch's constant rows here, take `constant_latency`.
     pub fn new(program: Arc<Program>, costs: &IsaCosts, constant_latency: u32, isa: InstructionSet) -> Self {
         let cost_of: Vec<_> = program.forms.iter().map(|form| costs.cost(form)).collect();
+        let acquires = program.ops.iter().any(|op| acquires(op.class, &op.extra));
         let lane_of: Vec<_> = program.forms.iter().map(|form| resolve(form, isa)).collect();
         let mut hot: Vec<Hot> = program
             .ops
@@ -158,7 +165,7 @@ impl Code {
                     injected: info.injected,
                     bookkeeping: info.injected || info.by_hand,
                     control: is_control(op.class),
-                    drain: drain_of(op.class, &op.extra),
+                    drain: drain_of(op.class, &op.extra, acquires),
                     guard: op.guard,
                     latency: if info.injected || info.by_hand {
                         INJECTED_LATENCY
@@ -201,7 +208,8 @@ impl Code {
             }
         }
         let plan = Arc::new(Plan::new(&program));
-        Self { program, ops, hot, consts, parameters, plan }
+        let publishes = hot.iter().any(|hot| hot.drain == Drain::Device);
+        Self { program, ops, hot, consts, parameters, plan, publishes }
     }
 
     /// The constant rows of a launch with these parameters: the program's, then the words of
@@ -261,8 +269,21 @@ fn is_control(class: OpClass) -> bool {
     )
 }
 
-fn drain_of(class: OpClass, extra: &Extra) -> Drain {
-    use sim_memory::vocabulary::{Scope, Semantics, StateSpace};
+/// It reads past the SM, and what follows it in program order must be performed after it (PTX ISA
+/// "Release and acquire patterns"). Shared memory acts at issue, in order by itself.
+pub fn acquires(class: OpClass, extra: &Extra) -> bool {
+    match (class, extra) {
+        (OpClass::Load | OpClass::Atomic, Extra::Memory(facts)) => {
+            matches!(facts.semantics, Semantics::Acquire | Semantics::AcqRel | Semantics::Sc)
+                && facts.space != StateSpace::Shared
+        }
+        _ => false,
+    }
+}
+
+/// What an operation waits for; `acquires`: its program has accesses that acquire.
+fn drain_of(class: OpClass, extra: &Extra, acquires: bool) -> Drain {
+    let ordinary = if acquires { Drain::Acquires } else { Drain::None };
     match (class, extra) {
         (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => Drain::Block,
         (OpClass::WarpSync, _) | (OpClass::Membar, Extra::Membar(Scope::Cta)) => Drain::Block,
@@ -270,12 +291,20 @@ fn drain_of(class: OpClass, extra: &Extra) -> Drain {
         (_, Extra::Mbarrier(MbarrierOp { releases: true, .. }))
         | (_, Extra::ClusterBarrier { releases: true, .. }) => Drain::Block,
         (_, Extra::CopyWait(newest)) => Drain::Copies(*newest),
+        (OpClass::Store | OpClass::Atomic, Extra::Memory(facts))
+            if matches!(facts.semantics, Semantics::Release | Semantics::AcqRel | Semantics::Sc) =>
+        {
+            // Only threads of the block meet at an object in shared memory.
+            let block = facts.scope == Scope::Cta || facts.space == StateSpace::Shared;
+            if block { Drain::Block } else { Drain::Device }
+        }
         // Shared memory acts at issue, in order by itself.
         (OpClass::Load | OpClass::Store, Extra::Memory(facts))
             if facts.semantics == Semantics::Volatile && facts.space != StateSpace::Shared =>
         {
             Drain::Volatile
         }
+        (OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Copy | OpClass::Mbarrier, _) => ordinary,
         _ => Drain::None,
     }
 }

@@ -25,3 +25,4 @@ pub mod scoreboard;
 pub mod sm;
 pub mod warp;
 pub mod wheel;
+pub mod writes;

@@ -179,7 +179,9 @@ impl Watch {
         self.samples += 1;
         for watched in &mut self.warps {
             let resident = residents[watched.at.0];
-            if !resident.warps[watched.at.1].resident {
+            let warp = &resident.warps[watched.at.1];
+            // All of its threads have ended since; its accesses may still be under way.
+            if !warp.resident || warp.live() == 0 {
                 return Look::Progress;
             }
             watched.look(resident);

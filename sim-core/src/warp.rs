@@ -59,6 +59,8 @@ pub struct Outstanding {
     device: LaneCounts,
     /// Of `device`, those that are volatile.
     volatile: LaneCounts,
+    /// Of `block`, those that acquire.
+    acquires: LaneCounts,
 }
 
 impl Outstanding {
@@ -89,6 +91,22 @@ impl Outstanding {
     /// The volatile access of these lanes is performed for the device.
     pub fn end_volatile(&mut self, lanes: LaneMask) {
         self.volatile.remove(lanes);
+    }
+
+    /// The access that these lanes begin acquires.
+    pub fn begin_acquire(&mut self, lanes: LaneMask) {
+        self.acquires.add(lanes);
+    }
+
+    /// These lanes have the value that they acquired with.
+    pub fn end_acquire(&mut self, lanes: LaneMask) {
+        self.acquires.remove(lanes);
+    }
+
+    /// True if one of `lanes` has an acquire under way: what follows it in program order is
+    /// performed after it.
+    pub fn any_acquire(&self, lanes: LaneMask) -> bool {
+        self.acquires.some() & lanes != 0
     }
 
     /// True if one of `lanes` has a volatile access under way: its next one comes after it, while
@@ -143,6 +161,8 @@ pub struct Warp {
     pub cluster_arrived: LaneMask,
     /// Of these, the parity of the phase they arrived in.
     pub cluster_parity: LaneMask,
+    /// The number of its block's writes that a fence or release of device scope waits for.
+    pub awaited_writes: Option<u64>,
 }
 
 /// Where a warp is made: what the special registers say.
@@ -179,6 +199,7 @@ impl Warp {
         self.outstanding = Outstanding::default();
         self.copies = None;
         self.cluster_arrived = 0;
+        self.awaited_writes = None;
         self.shadow.start(self.threads, program.info[program.entry_pc as usize].base_pc);
         for &(row, register) in &program.specials {
             let values = special(register, kernel, first, place);

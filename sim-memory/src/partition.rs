@@ -118,6 +118,8 @@ pub struct Partition {
     dram_next: Option<Cycle>,
     outbox: Vec<(Cycle, u32, Reply)>,
     runnable: Vec<u32>,
+    /// Writes past L2 that changed a byte of device memory.
+    memory_changes: u64,
     stats: PartitionStats,
 }
 
@@ -157,6 +159,7 @@ impl Partition {
             dram_next: None,
             outbox: Vec::new(),
             runnable: Vec::new(),
+            memory_changes: 0,
             stats: PartitionStats::default(),
             spec,
         }
@@ -185,6 +188,11 @@ impl Partition {
             }
         };
         self.arrivals.push(at, sm, slot);
+    }
+
+    /// Writes that changed a byte here, or may have, so far: of the slice, and past it.
+    pub fn changes(&self) -> u64 {
+        self.l2.changes() + self.memory_changes
     }
 
     /// The next cycle on which something happens here.

@@ -120,7 +120,7 @@ fn memory(chip: &str, operation: Option<&str>) -> u8 {
     let memory = &chip.memory;
     let program = |operation: Operation| match memory.programs.get(operation.name()) {
         Some(choice) => (choice.name.as_str(), choice.text.as_deref(), true),
-        None => (operation.program(memory.protocol), None, false),
+        None => (operation.program_on(memory.protocol, chip.capability()), None, false),
     };
     if let Some(wanted) = operation {
         let Some(&operation) = Operation::ALL.iter().find(|operation| operation.name() == wanted) else {

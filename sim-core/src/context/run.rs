@@ -226,7 +226,7 @@ impl Context {
             return Ok(tables.clone());
         }
         let spec = &self.chip.memory;
-        let programs = ProgramSet::with(spec.protocol, &spec.programs)
+        let programs = ProgramSet::for_chip(spec.protocol, &spec.programs, self.chip.capability())
             .map_err(|e| input("memory-program", e.to_string()))?;
         let timings = DramTimings::of(&spec.dram).map_err(|e| input("chip", format!("memory.dram: {e}")))?;
         let tables = (Arc::new(programs), Arc::new(timings));

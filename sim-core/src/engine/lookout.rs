@@ -54,7 +54,7 @@ impl<P: Reconvergence> Engine<P> {
         let now = self.lookout.next;
         let changes = self.dispatcher.blocks_sent()
             + self.dispatcher.blocks_done
-            + self.partitions().map(|partition| partition.l2().changes()).sum::<u64>()
+            + self.partitions().map(|partition| partition.changes()).sum::<u64>()
             + self.sms().map(|sm| sm.memory.l1().changes() + sm.resident.changes).sum::<u64>();
         let hits: u64 = self.sms().map(|sm| l1_hits(sm)).sum();
         let state = std::mem::replace(&mut self.lookout.state, State::Asleep);

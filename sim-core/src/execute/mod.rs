@@ -39,6 +39,7 @@ use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::sm::stats::KernelCounts;
 use crate::warp::{Warp, WarpPlace};
+use crate::writes::Writes;
 
 /// What one step did, as far as its caller must act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,6 +252,7 @@ impl<P: Reconvergence> Resident<P> {
             self.waits[split] = 0;
         }
         self.blocks[slot] = Some(Block {
+            writes: Writes::default(),
             number,
             index,
             kernel: kernel_index,

@@ -43,6 +43,10 @@ pub struct InFlight {
     pub copy: bool,
     /// Later volatile accesses of its threads wait for it.
     pub volatile: bool,
+    /// Later accesses of its threads wait for its value.
+    pub acquires: bool,
+    /// Its number among the writes of its block, where these are counted.
+    pub write: Option<u64>,
 }
 
 /// The parts of one access: registers are released when all of them are.
@@ -256,11 +260,15 @@ impl RegisterPort for Port<'_> {
         debug_assert_eq!(lanes & !entry.blocked, 0, "registers are released once");
         entry.blocked &= !lanes;
         let (w, pc, group, done) = (entry.warp, entry.pc, entry.group, entry.blocked == 0);
+        let acquires = entry.acquires;
         if entry.copy {
             return self.copied(w, access, lanes, now);
         }
         let warp = &mut self.warps[w];
         warp.outstanding.end_block(lanes);
+        if acquires {
+            warp.outstanding.end_acquire(lanes);
+        }
         let hot = &self.kernels[warp.kernel].code.hot[pc as usize];
         if group == ALONE {
             warp.board.release(hot.blocking(), lanes);
@@ -286,6 +294,7 @@ impl RegisterPort for Port<'_> {
             self.stats.access_latency += now - entry.issued;
         }
         let (w, volatile) = (entry.warp, entry.volatile);
+        let write = entry.write.filter(|_| entry.pending == 0);
         if entry.copy {
             return self.copied(w, access, 0, now);
         }
@@ -293,6 +302,12 @@ impl RegisterPort for Port<'_> {
         warp.outstanding.end_device(lanes);
         if volatile {
             warp.outstanding.end_volatile(lanes);
+        }
+        if let Some(number) = write
+            && let Some(block) = &mut self.blocks[warp.block]
+        {
+            let woken = &mut *self.woken;
+            block.writes.end(number, |warp| woken.push(warp));
         }
         self.close_if_done(access, now);
         self.wake(w);

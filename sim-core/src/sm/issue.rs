@@ -8,9 +8,10 @@ use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 use super::accesses::{ALONE, InFlight, Port};
 use super::ahead::prefetch_operands;
 use super::{BlockDone, Sm, Status};
+use crate::block::Block;
 use crate::error::{Bottom, Fault};
 use crate::execute::{Step, check_split, guard};
-use crate::grid::{Drain, Hot, Kernel};
+use crate::grid::{Drain, Hot, Kernel, acquires};
 use crate::lanes::file::LaneFile;
 use crate::monitor::Check;
 use crate::reconvergence::{Reconvergence, SplitId};
@@ -30,8 +31,8 @@ pub(super) enum Next {
 
 /// When `hot` can issue for `mask`, not before `earliest` [sched-canBeScheduled].
 #[inline(always)]
-fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
-    if !matches!(hot.drain, Drain::None) && drains(warp, hot.drain, mask) {
+fn next_issue(warp: &Warp, blocks: &[Option<Block>], hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
+    if !matches!(hot.drain, Drain::None) && drains(warp, blocks, hot.drain, mask) {
         return Next::Drain;
     }
     match warp.board.readiness(hot.slots(), mask, earliest) {
@@ -42,12 +43,19 @@ fn next_issue(warp: &Warp, hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
 
 /// Accesses of `mask` have to be performed before.
 #[inline(never)]
-fn drains(warp: &Warp, drain: Drain, mask: LaneMask) -> bool {
+fn drains(warp: &Warp, blocks: &[Option<Block>], drain: Drain, mask: LaneMask) -> bool {
     match drain {
         Drain::None => false,
         Drain::Block => warp.outstanding.any(mask, false),
-        Drain::Device => warp.outstanding.any(mask, true),
-        Drain::Volatile => warp.outstanding.any_volatile(mask),
+        Drain::Device => {
+            let writes = blocks.get(warp.block).and_then(Option::as_ref).map(|block| &block.writes);
+            warp.outstanding.any(mask, true)
+                || writes.is_some_and(|writes| {
+                    !writes.are_performed(warp.awaited_writes.unwrap_or_else(|| writes.begun()))
+                })
+        }
+        Drain::Volatile => warp.outstanding.any_volatile(mask) || warp.outstanding.any_acquire(mask),
+        Drain::Acquires => warp.outstanding.any_acquire(mask),
         Drain::Copies(newest) => warp.copies.as_ref().is_some_and(|copies| copies.awaits(mask, newest)),
     }
 }
@@ -70,7 +78,7 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
         let (next, unit) = match code.hot.get(self.resident.policy.pc(split) as usize) {
-            Some(hot) => (next_issue(warp, hot, mask, earliest), hot.unit),
+            Some(hot) => (next_issue(warp, &self.resident.blocks, hot, mask, earliest), hot.unit),
             // The step reports it with its place.
             None => (Next::At(horizon), self.unit_of[split]),
         };
@@ -115,10 +123,37 @@ impl<P: Reconvergence> Sm<P> {
             Next::Memory | Next::Drain => {
                 *ready &= !bit;
                 self.lanes[scheduler].picker.long_wait(place);
-                if matches!(next, Next::Memory) { Status::Memory } else { Status::Drain }
+                if matches!(next, Next::Memory) {
+                    Status::Memory
+                } else {
+                    self.await_writes(split);
+                    Status::Drain
+                }
             }
         };
         self.goes(scheduler, split, status, new);
+    }
+
+    /// A split that waits only for writes of its block, before a fence or release of device scope,
+    /// waits for those begun so far.
+    #[cold]
+    fn await_writes(&mut self, split: SplitId) {
+        let resident = &mut self.resident;
+        let (pc, mask) = (resident.policy.pc(split), resident.policy.mask(split));
+        let w = resident.warp_of(split);
+        let warp = &mut resident.warps[w];
+        let device = resident.kernels[warp.kernel].code.hot.get(pc as usize);
+        if device.is_none_or(|hot| hot.drain != Drain::Device)
+            || warp.awaited_writes.is_some()
+            || warp.outstanding.any(mask, true)
+        {
+            return;
+        }
+        if let Some(block) = &mut resident.blocks[warp.block] {
+            let begun = block.writes.begun();
+            warp.awaited_writes = Some(begun);
+            block.writes.wait(w, begun);
+        }
     }
 
     /// The split a scheduler issues: one of those that can be scheduled and whose unit is free
@@ -229,7 +264,7 @@ impl<P: Reconvergence> Sm<P> {
                 if self.ahead {
                     prefetch_operands(warp, hot);
                 }
-                (next_issue(warp, hot, mask, now + 1), hot.unit)
+                (next_issue(warp, &resident.blocks, hot, mask, now + 1), hot.unit)
             }
             None => (Next::At(now + 1), hot.unit),
         };
@@ -261,7 +296,10 @@ impl<P: Reconvergence> Sm<P> {
             return Ok(());
         };
         let (unit, second) = (usize::from(unit), usize::from(hot.unit));
-        let now_ready = matches!(next_issue(warp, hot, mask, now), Next::At(at) if at <= now);
+        let now_ready = {
+            let next = next_issue(warp, &self.resident.blocks, hot, mask, now);
+            matches!(next, Next::At(at) if at <= now)
+        };
         let accepting = second != self.load_store || self.memory.accepting();
         if !hot.pairs() || !now_ready || !accepting || !self.units.beside(scheduler, unit, second, now) {
             return Ok(());
@@ -327,6 +365,9 @@ impl<P: Reconvergence> Sm<P> {
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
         if let Some(recorder) = &mut self.recorder {
             recorder.issue(&kernel.code, pc, (split, w), lanes, now);
+        }
+        if hot.drain == Drain::Device {
+            warp.awaited_writes = None;
         }
         let unit = usize::from(hot.unit);
         let class = hot.class;
@@ -410,7 +451,7 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
         let (next, unit) = match code.hot.get(self.resident.policy.pc(split) as usize) {
-            Some(hot) => (next_issue(warp, hot, mask, earliest), hot.unit),
+            Some(hot) => (next_issue(warp, &self.resident.blocks, hot, mask, earliest), hot.unit),
             // The step reports it with its place.
             None => (Next::At(horizon), before.1),
         };
@@ -513,9 +554,19 @@ impl<P: Reconvergence> Sm<P> {
                 warp.board.block(hot.blocking(), lanes);
                 warp.outstanding.begin(lanes);
             }
-            if hot.drain == Drain::Volatile {
+            let volatile = hot.drain == Drain::Volatile;
+            if volatile {
                 warp.outstanding.begin_volatile(lanes);
             }
+            let acquires = acquires(op.class, &op.extra);
+            if acquires {
+                warp.outstanding.begin_acquire(lanes);
+            }
+            let writes = code.publishes
+                && matches!(op.class, OpClass::Store | OpClass::Atomic)
+                && request.space == StateSpace::Global;
+            let block = self.resident.blocks[warp.block].as_mut().filter(|_| writes);
+            let write = block.map(|block| block.writes.begin());
             let mut addresses = request.addresses;
             if request.space == StateSpace::Local {
                 for lane in crate::reconvergence::Lanes(lanes) {
@@ -539,7 +590,9 @@ impl<P: Reconvergence> Sm<P> {
                 parts: request.parts,
                 group: if request.parts > 1 { group } else { ALONE },
                 copy: copies,
-                volatile: hot.drain == Drain::Volatile,
+                volatile,
+                acquires,
+                write,
             });
             if copies {
                 warp.copies_mut().begin(id, lanes, request.operands, request.bulk);
@@ -551,7 +604,8 @@ impl<P: Reconvergence> Sm<P> {
                     None => continue,
                 },
                 (OpClass::Atomic, Some((op_, ty))) => {
-                    AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() }
+                    // An acquire needs the value's arrival even where nothing keeps the value.
+                    AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() || acquires }
                 }
                 _ => AccessKind::Load,
             };

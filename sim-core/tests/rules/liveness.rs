@@ -6,6 +6,7 @@ use sim_core::error::{Fault, FaultKind, SimError};
 use sim_core::monitor::Check;
 
 use crate::machine::{Run, chip, device_with, module};
+use sim_memory::programs::Protocol;
 
 /// Thread 0 sets the word that the others wait for, on the path that is run last under the stack.
 const REVERSED: &str = "setp.eq.u32 %p, %t, 0;\n@!%p bra WAITS;\nst.volatile.global.u32 [%out], 1;\nbra OVER;\n\
@@ -105,6 +106,26 @@ fn live_what_gets_on_is_not_stuck() {
     let with = |policy: &str| run(in_turn, policy, 1, 3, |o| o).0;
     assert!(with("convergence_barriers:yield_after=5000").is_ok());
     assert_eq!(fault(with("convergence_barriers:yield_after=never")).kind, FaultKind::Livelock);
+}
+
+/// Without caches a program writes device memory itself, which is a change like any other: thread 0
+/// counts, the others come back to where they were until it has counted far enough.
+#[test]
+fn live_writes_past_the_caches_are_seen() {
+    let body = "setp.eq.u32 %p, %t, 0;\n@!%p bra WAITS;\n\
+        COUNTS:\nred.global.add.u32 [%out+128], 1;\nld.volatile.global.u32 %a, [%out+132];\n\
+        setp.eq.u32 %q, %a, 0;\n@%q bra COUNTS;\nbra OVER;\n\
+        WAITS:\nld.volatile.global.u32 %a, [%out+128];\nshr.u32 %a, %a, 8;\nsetp.eq.u32 %q, %a, 0;\n\
+        @%q bra WAITS;\nst.volatile.global.u32 [%out+132], 1;\nOVER:\nmov.u32 %r, 1;";
+    let chip = chip(|c| {
+        c.limits.num_processors = 1;
+        c.memory.protocol = Protocol::Tesla;
+    });
+    let device = device_with(chip, "mimd", |o| o);
+    let mut run = Run::new(device, &module("", body), false, 64);
+    run.launch(1, 2, false).expect("it fits");
+    run.wait().unwrap_or_else(|e| panic!("it ends: {e}"));
+    assert_eq!(run.words()[..2], [1, 1]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod hints;
 mod limits;
 mod liveness;
 mod machine;
+mod memory_order;
 mod newer;
 mod random_programs;
 mod runtime;

@@ -54,6 +54,9 @@ impl Partition {
                             return Ok(());
                         }
                         let Request { line, asked, data, .. } = self.instances[index].request;
+                        let mut old = data;
+                        self.memory.read_line(line, asked, &mut old);
+                        self.memory_changes += u64::from(old != data);
                         self.write_back(line, asked, &data, now);
                         pc += 1;
                         continue;

@@ -207,6 +207,19 @@ impl ProgramSet {
     /// # Errors
     /// A text that does not parse or compile, an operation or program that does not exist.
     pub fn with(protocol: Protocol, choices: &Choices) -> Result<Self, ProgramError> {
+        Self::for_chip(protocol, choices, 0)
+    }
+
+    /// The same on a chip of a compute capability (major × 10 + minor), see
+    /// [`Operation::program_on`].
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    pub fn for_chip(
+        protocol: Protocol,
+        choices: &Choices,
+        compute_capability: u32,
+    ) -> Result<Self, ProgramError> {
         if let Some(name) = choices.keys().find(|name| !Operation::ALL.iter().any(|o| o.name() == *name)) {
             let known: Vec<&str> = Operation::ALL.iter().map(|o| o.name()).collect();
             let message =
@@ -216,7 +229,7 @@ impl ProgramSet {
         let programs = Operation::ALL.iter().map(|&operation| match choices.get(operation.name()) {
             Some(Choice { name, text: Some(text) }) => compiled(name, text, operation.on_chip()),
             Some(Choice { name, text: None }) => load(name, operation.on_chip()),
-            None => load(operation.program(protocol), operation.on_chip()),
+            None => load(operation.program_on(protocol, compute_capability), operation.on_chip()),
         });
         Ok(Self { programs: Some(programs.collect::<Result<_, _>>()?) })
     }

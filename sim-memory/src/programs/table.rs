@@ -33,6 +33,13 @@ impl Protocol {
     ];
 }
 
+impl Protocol {
+    /// L1 holds lines of global memory.
+    pub const fn caches_in_l1(self) -> bool {
+        !matches!(self, Self::Tesla)
+    }
+}
+
 macro_rules! table {
     ($($row:ident $name:literal: $thesis:literal, $fermi:literal, $volta:literal, $tesla:literal;)+) => {
         /// A row of the table.
@@ -121,6 +128,18 @@ table! {
 }
 
 impl Operation {
+    /// The program of a protocol on a chip of a compute capability (major × 10 + minor). From 7.0 on
+    /// PTX has a memory model: a fence of device scope makes L1 forget its lines of global memory
+    /// under every protocol that keeps such lines.
+    pub const fn program_on(self, protocol: Protocol, compute_capability: u32) -> &'static str {
+        match self {
+            Self::FenceGpu if compute_capability >= 70 && protocol.caches_in_l1() => {
+                self.program(Protocol::Volta)
+            }
+            _ => self.program(protocol),
+        }
+    }
+
     /// The row of an access to global or local memory.
     #[inline]
     pub fn of(
