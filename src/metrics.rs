@@ -82,7 +82,11 @@ pub const METRICS: &[Metric] = &[
     path("cycles", "core cycles", "from the first launch to the end of the last grid"),
     path("warp_instructions", "instructions", "source instructions issued for a warp or a part of one"),
     path("thread_instructions", "instructions", "lanes of these issues whose guard was true"),
-    path("control_instructions", "instructions", "issues of injected control flow"),
+    path(
+        "control_instructions",
+        "instructions",
+        "issues of injected control flow, and further ones of an indirect branch",
+    ),
     path("machine_instructions", "operations", "machine operations these stand for, by the cost table"),
     ratio(
         "ipc",

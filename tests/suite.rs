@@ -25,6 +25,11 @@ fn everything() -> Vec<(String, String)> {
     out
 }
 
+/// A figure of a report, which is there.
+fn number(value: &serde_json::Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
+}
+
 fn all_pass(options: &[&str]) {
     for (workload, variant) in everything() {
         let mut args = vec!["run", &workload, "--variant", &variant, "--allow-newer-isa", "--json"];
@@ -66,9 +71,10 @@ fn kernels_run_with_few_registers() {
         let report = json(&output);
         assert_eq!(report["result"], "pass", "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         let kernels = report["kernels"].as_array().expect("kernels");
-        let most = kernels.iter().filter_map(|kernel| kernel["registers_per_thread"].as_u64()).max();
-        assert!(most <= Some(registers.into()), "{args:?}: {most:?}");
-        report["memory"]["local_accesses"].as_u64().expect("a number")
+        let used = kernels.iter().map(|kernel| number(&kernel["registers_per_thread"]));
+        let most = used.max().expect("at least one kernel");
+        assert!(most > 0 && most <= registers.into(), "{args:?}: {most}");
+        number(&report["memory"]["local_accesses"])
     };
     for workload in ["sha256", "sgemm_tiled", "blackscholes", "linked_lists", "quicksort"] {
         let [few, fewer, none] =
@@ -117,7 +123,8 @@ fn every_chip_runs_kernels_right() {
             assert!(output.status.success(), "{workload} on {chip}: {words}");
             let report = json(&output);
             assert_eq!(report["result"], "pass", "{workload} on {chip}");
-            let pairs = report["paired"].as_u64().unwrap_or_default();
+            // Left out where there are none.
+            let pairs = report.get("paired").map_or(0, number);
             let dual = ["gtx560ti", "gtx680", "gtx980", "gtx1080ti"].contains(&chip);
             assert_eq!(pairs > 0, dual, "{workload} on {chip}: {pairs} pairs");
         }
@@ -149,7 +156,8 @@ fn every_workload_passes_cleaned_up() {
         let (plain, cleaned) = (run(workload, "false"), run(workload, "true"));
         assert!(plain["kernels"][0].get("clean_up").is_none());
         assert!(count(&cleaned, "after") < count(&cleaned, "before"), "{workload}");
-        assert!(cleaned["warp_instructions"].as_u64() < plain["warp_instructions"].as_u64(), "{workload}");
+        let issues = |report: &serde_json::Value| number(&report["warp_instructions"]);
+        assert!(issues(&cleaned) < issues(&plain), "{workload}");
     }
 }
 
@@ -338,28 +346,31 @@ fn memory_counters_agree() {
     for (workload, chip) in [("sgemm_tiled", "gtx480"), ("histogram", "v100"), ("bitonic_sort", "gtx480")] {
         let report = json(&warpsim(&["run", workload, "--chip", chip, "--json"]));
         let memory = &report["memory"];
-        let n = |v: &serde_json::Value| v.as_u64().unwrap_or_default();
+        let n = number;
+        // A distribution of nothing is left out.
+        let count = |latency: &serde_json::Value| if latency.is_null() { 0 } else { n(&latency["count"]) };
         let turns = memory["on_chip_turns"].as_object().expect("turns");
         let turns = || turns.iter().map(|(turns, count)| (turns.parse::<u64>().expect("a number"), n(count)));
         assert_eq!(turns().map(|(_, count)| count).sum::<u64>(), n(&memory["on_chip_accesses"]));
         let extra = turns().map(|(turns, count)| (turns - 1) * count).sum::<u64>();
         assert_eq!(extra, n(&memory["conflict_cycles"]), "{workload}");
         assert!(n(&memory["on_chip_accesses"]) > 0);
-        let loads: u64 = ["l1", "l2", "dram"].iter().map(|l| n(&memory["load_latency"][l]["count"])).sum();
-        let others = n(&memory["store_latency"]["count"]) + n(&memory["atomic_latency"]["count"]);
+        let loads: u64 = ["l1", "l2", "dram"].iter().map(|level| count(&memory["load_latency"][level])).sum();
+        let others = count(&memory["store_latency"]) + count(&memory["atomic_latency"]);
+        assert!(loads > 0 && others > 0, "{workload}: {loads} loads, {others} others");
         assert_eq!(loads + others, n(&memory["transactions"]), "{workload}");
         assert_eq!(n(&memory["atomics"]) > 0, workload == "histogram");
-        assert_eq!(n(&memory["atomic_latency"]["count"]) > 0, workload == "histogram");
+        assert_eq!(count(&memory["atomic_latency"]) > 0, workload == "histogram");
         let queue = &memory["queues"]["l1_mshrs"];
         assert!(n(&queue["most"]) > 0 && n(&queue["entry_cycles"]) >= n(&queue["most"]), "{workload}");
     }
     // Local memory is told apart.
     let report = json(&warpsim(&["run", "nqueens", "--json"]));
     let memory = &report["memory"];
-    let n = |key: &str| memory[key].as_u64().unwrap_or_default();
+    let n = |key: &str| number(&memory[key]);
     assert!(n("local_accesses") > 0 && n("local_accesses") <= n("accesses"));
-    let l1 = &memory["l1"];
-    assert!(l1["local_hits"].as_u64() > Some(0) && l1["local_hits"].as_u64() <= l1["hits"].as_u64());
+    let [local, all] = ["local_hits", "hits"].map(|key| number(&memory["l1"][key]));
+    assert!(local > 0 && local <= all, "{local} of {all}");
 }
 
 #[test]

@@ -58,8 +58,8 @@ pub struct Completed {
 #[derive(Clone, Debug)]
 pub struct BarrierEnv {
     barriers: Vec<Option<Barrier>>,
-    /// Counts must be multiples of this (the warp size where whole warps arrive).
-    granularity: u32,
+    /// Thread counts are multiples of it.
+    warp_size: u32,
     /// Barriers begun and not complete.
     begun: u32,
     /// Lists of completed barriers, for the next ones.
@@ -68,8 +68,8 @@ pub struct BarrierEnv {
 
 impl BarrierEnv {
     /// `indices` barriers (NumBarrierIndices), none in use.
-    pub fn new(indices: usize, granularity: u32) -> Self {
-        Self { barriers: vec![None; indices], granularity, begun: 0, spare: Vec::new() }
+    pub fn new(indices: usize, warp_size: u32) -> Self {
+        Self { barriers: vec![None; indices], warp_size, begun: 0, spare: Vec::new() }
     }
 
     /// The arrival as barInfo checks it: the index exists, the count is one a barrier can have
@@ -84,7 +84,7 @@ impl BarrierEnv {
             ));
         }
         if let Some(count) = arrival.count
-            && (count == 0 || !count.is_multiple_of(self.granularity))
+            && (count == 0 || !count.is_multiple_of(self.warp_size))
         {
             return Err(Bottom::new(
                 "bar-info",
@@ -92,7 +92,7 @@ impl BarrierEnv {
                 format!(
                     "thread count {count} of barrier {} is not a positive multiple of the warp \
                      size {}",
-                    arrival.index, self.granularity
+                    arrival.index, self.warp_size
                 ),
             ));
         }
@@ -106,8 +106,9 @@ impl BarrierEnv {
         Ok(())
     }
 
-    /// The barrier as prepBar finds or makes it; contradictions are `⊥` [bar-prep].
-    fn prepare(&mut self, arrival: &Arrival) -> Result<&mut Barrier, Bottom> {
+    /// The barrier as prepBar finds or makes it; contradictions are `⊥` [bar-prep]. An arrival without
+    /// a count counts for `live_threads`: it agrees with one that names this number.
+    fn prepare(&mut self, arrival: &Arrival, live_threads: u32) -> Result<&mut Barrier, Bottom> {
         let Self { spare, begun, .. } = self;
         let barrier = self.barriers[arrival.index as usize].get_or_insert_with(|| {
             *begun += 1;
@@ -119,16 +120,25 @@ impl BarrierEnv {
             }
         });
         if barrier.count != arrival.count {
-            return Err(Bottom::new(
-                "bar-prep",
-                arrival.lanes,
-                format!(
-                    "barrier {} was begun with {} and is now reached with {}",
-                    arrival.index,
-                    count_in_words(barrier.count),
-                    count_in_words(arrival.count)
-                ),
-            ));
+            let number = |count: Option<u32>| count.unwrap_or(live_threads);
+            if number(barrier.count) != number(arrival.count) {
+                let in_words = |count: Option<u32>| match count {
+                    Some(count) => format!("thread count {count}"),
+                    None => format!("no thread count, which stands for {live_threads}"),
+                };
+                return Err(Bottom::new(
+                    "bar-prep",
+                    arrival.lanes,
+                    format!(
+                        "barrier {} was begun with {} and is now reached with {}",
+                        arrival.index,
+                        in_words(barrier.count),
+                        in_words(arrival.count)
+                    ),
+                ));
+            }
+            // In whichever order they come, the number that is written stands.
+            barrier.count = barrier.count.or(arrival.count);
         }
         if barrier.reduction != arrival.reduction {
             return Err(Bottom::new(
@@ -151,7 +161,7 @@ impl BarrierEnv {
     pub fn arrive(&mut self, arrival: Arrival, live_threads: u32) -> Result<Option<Completed>, Bottom> {
         self.info(&arrival)?;
         let index = arrival.index;
-        let barrier = self.prepare(&arrival)?;
+        let barrier = self.prepare(&arrival, live_threads)?;
         barrier.arrived += arrival.counted;
         barrier.actions.push(arrival);
         Ok(self.end(index, live_threads))
@@ -194,10 +204,6 @@ impl BarrierEnv {
             .enumerate()
             .filter_map(|(i, b)| b.as_ref().map(|b| (i as u32, b.arrived, b.count)))
     }
-}
-
-fn count_in_words(count: Option<u32>) -> String {
-    count.map_or("no thread count".into(), |count| format!("thread count {count}"))
 }
 
 /// `reduce` over the predicates of the threads that arrived [bar-reduce]: its result is what
@@ -249,6 +255,40 @@ mod tests {
         let red =
             Arrival { reduction: Some(Reduction::And), kind: BarrierKind::Red, ..arrival(1, Some(96), 1) };
         assert_eq!(env.arrive(red, 128).expect_err("a reduction").rule, "bar-prep");
+    }
+
+    #[test]
+    fn bar_prep_compares_the_counts_of_arrives() {
+        let mut env = BarrierEnv::new(16, 32);
+        let arrive = |count| Arrival { kind: BarrierKind::Arrive, ..arrival(2, Some(count), 0) };
+        assert_eq!(env.arrive(arrive(96), 128), Ok(None));
+        assert_eq!(env.arrive(arrive(64), 128).expect_err("another count").rule, "bar-prep");
+        assert_eq!(env.arrive(arrival(2, Some(64), 1), 128).expect_err("another count").rule, "bar-prep");
+        // Nothing of what was refused has arrived.
+        assert_eq!(env.arrive(arrive(96), 128), Ok(None));
+        assert!(env.arrive(arrival(2, Some(96), 2), 128).is_ok_and(|done| done.is_some()));
+        // An arrive at a barrier that a sync began.
+        assert_eq!(env.arrive(arrival(2, Some(64), 1), 128), Ok(None));
+        assert_eq!(env.arrive(arrive(96), 128).expect_err("another count").rule, "bar-prep");
+    }
+
+    #[test]
+    fn bar_prep_an_arrival_without_a_count_agrees_with_the_number_it_stands_for() {
+        for counts in [[None, Some(64)], [Some(64), None]] {
+            let mut env = BarrierEnv::new(16, 32);
+            assert_eq!(env.arrive(arrival(0, counts[0], 0), 64), Ok(None));
+            assert_eq!(env.clone().arrive(arrival(0, counts[1], 1), 96).expect_err("96").rule, "bar-prep");
+            let done = env.clone().arrive(arrival(0, counts[1], 1), 64).expect("they agree");
+            assert_eq!(done.expect("complete").actions.len(), 2, "{counts:?}");
+        }
+        // The number that is written stands when threads exit.
+        for counts in [[None, Some(96)], [Some(96), None]] {
+            let mut env = BarrierEnv::new(16, 32);
+            assert_eq!(env.arrive(arrival(0, counts[0], 0), 96), Ok(None));
+            assert_eq!(env.arrive(arrival(0, counts[1], 1), 96), Ok(None));
+            assert!(env.reevaluate(64).is_empty(), "{counts:?}");
+            assert_eq!(env.open().collect::<Vec<_>>(), vec![(0, 64, Some(96))], "{counts:?}");
+        }
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct Hot {
     pub bookkeeping: bool,
     /// May change control flow.
     pub control: bool,
+    /// Its guard is the negation of the source's: threads execute it where it is false.
+    pub inverted: bool,
     /// What it waits for.
     pub drain: Drain,
     /// Guard.
@@ -69,6 +71,8 @@ pub struct Hot {
     /// Address before transformation 6, as the shadow pcs count.
     pub base_pc: u32,
 }
+
+const _: () = assert!(size_of::<Hot>() == 64, "one cache line of the host");
 
 impl Hot {
     /// It can be issued in one cycle with another instruction of its warp.
@@ -166,6 +170,7 @@ impl Code {
                     bookkeeping: info.injected || info.by_hand,
                     control: is_control(op.class),
                     drain: drain_of(op.class, &op.extra, acquires),
+                    inverted: info.inverted,
                     guard: op.guard,
                     latency: if info.injected || info.by_hand {
                         INJECTED_LATENCY

@@ -1,9 +1,10 @@
 //! Liveness while a program runs: what is reported as stuck is stuck [live].
 //!
 //! From time to time the threads of a device are looked at for a while. If nothing in memory
-//! changes meanwhile, nothing begins or ends, and each thread either waits for others or was
-//! elsewhere and came back to an address with the registers it had there, then it will go round
-//! like this for ever: what a thread does next follows from its registers and from memory alone.
+//! changes meanwhile, nothing begins or ends, and each thread either waits for others as it did at
+//! first, with the same registers, or was elsewhere and came back to an address with the registers it
+//! had there, then it will go round like this for ever: what a thread does next follows from its
+//! registers and from memory alone. A thread that waits now, and has got on meanwhile, proves nothing.
 //! Where that cannot be said (a clock is read, a line of L1 may be stale, somebody was not seen to
 //! come back) a program that does not end is a suspicion, and runs on.
 
@@ -30,7 +31,7 @@ struct Watched {
     depths: [usize; 32],
     rows: Vec<LaneRow>,
     predicates: Vec<u32>,
-    /// Threads that wait for others.
+    /// Threads that wait for others where they were when the watch began, with the same registers.
     waits: LaneMask,
     /// Threads that were elsewhere since.
     moved: LaneMask,
@@ -103,8 +104,10 @@ impl Watched {
     fn look<P: Reconvergence>(&mut self, resident: &Resident<P>) {
         let warp = &resident.warps[self.at.1];
         let (pcs, waits) = places(resident, self.at.1);
-        self.waits = waits;
-        let mut back = 0u32;
+        let (mut back, mut still) = (0u32, 0u32);
+        for lane in Lanes(warp.live() & waits) {
+            still |= u32::from(pcs[lane as usize] == self.pcs[lane as usize]) << lane;
+        }
         for lane in Lanes(warp.live() & !waits) {
             let (l, bit) = (lane as usize, 1 << lane);
             if !self.seen.contains(&pcs[l]) {
@@ -116,21 +119,23 @@ impl Watched {
                 back |= bit;
             }
         }
-        if back == 0 {
-            return;
-        }
-        for (old, new) in self.rows.iter().zip(&warp.rows) {
-            for lane in 0..32 {
-                back &= !(u32::from(old.0[lane] != new.0[lane]) << lane);
+        let mut same = back | still;
+        if same != 0 {
+            for (old, new) in self.rows.iter().zip(&warp.rows) {
+                for lane in 0..32 {
+                    same &= !(u32::from(old.0[lane] != new.0[lane]) << lane);
+                }
             }
+            for (old, new) in self.predicates.iter().zip(&warp.preds) {
+                same &= !(old ^ new);
+            }
+            let depths = depths(warp);
+            same = Lanes(same)
+                .filter(|lane| depths[*lane as usize] == self.depths[*lane as usize])
+                .fold(0u32, |mask, lane| mask | 1 << lane);
         }
-        for (old, new) in self.predicates.iter().zip(&warp.preds) {
-            back &= !(old ^ new);
-        }
-        let depths = depths(warp);
-        self.returned |= Lanes(back)
-            .filter(|lane| depths[*lane as usize] == self.depths[*lane as usize])
-            .fold(0u32, |mask, lane| mask | 1 << lane);
+        self.waits = still & same;
+        self.returned |= back & same;
     }
 
     /// Threads that neither wait nor were seen to go round.
@@ -302,10 +307,10 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
 
 /// Why the next step of a thread may depend on more than its registers and memory.
 fn undecided<P: Reconvergence>(resident: &Resident<P>) -> Option<String> {
-    if !resident.policy.waits_for_threads_only() {
-        return Some("the policy lets waiting threads go on after a time".into());
-    }
-    resident.warps.iter().filter(|warp| warp.resident).find_map(|warp| {
+    resident.warps.iter().enumerate().filter(|(_, warp)| warp.resident).find_map(|(w, warp)| {
+        if !resident.policy.waits_for_threads_only(w) {
+            return Some("the policy lets waiting threads go on after a time".into());
+        }
         let program = &resident.kernels[warp.kernel].code.program;
         program.ops.iter().find_map(|op| match (op.class, &op.extra) {
             (OpClass::Clock | OpClass::Sleep, _) => Some(format!("kernel {} tells the time", program.entry)),

@@ -37,7 +37,7 @@ pub struct KernelReport {
     pub warp_instructions: u64,
     /// Lanes of these issues whose guard was true.
     pub thread_instructions: u64,
-    /// Issues of injected instructions.
+    /// Issues of injected instructions, and further ones of an indirect branch.
     pub control_instructions: u64,
     /// Machine operations the source instructions stand for.
     pub machine_instructions: u64,
@@ -166,7 +166,7 @@ pub struct DeviceReport {
     pub warp_instructions: u64,
     /// Lanes of these issues whose guard was true.
     pub thread_instructions: u64,
-    /// Issues of injected instructions.
+    /// Issues of injected instructions, and further ones of an indirect branch.
     pub control_instructions: u64,
     /// Machine operations.
     pub machine_instructions: u64,

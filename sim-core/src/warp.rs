@@ -157,6 +157,8 @@ pub struct Warp {
     pub age: u64,
     /// Asynchronous copies, once there has been one.
     pub copies: Option<Box<Copies>>,
+    /// Threads that wait to issue their indirect branch once more.
+    pub again: LaneMask,
     /// Threads that have arrived at the barrier of their cluster and not waited there yet.
     pub cluster_arrived: LaneMask,
     /// Of these, the parity of the phase they arrived in.
@@ -200,6 +202,7 @@ impl Warp {
         self.copies = None;
         self.cluster_arrived = 0;
         self.awaited_writes = None;
+        self.again = 0;
         self.shadow.start(self.threads, program.info[program.entry_pc as usize].base_pc);
         for &(row, register) in &program.specials {
             let values = special(register, kernel, first, place);

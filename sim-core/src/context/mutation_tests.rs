@@ -117,6 +117,9 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     fn resumed(&mut self, split: SplitId, touched: &mut Vec<SplitId>) {
         self.0.resumed(split, touched);
     }
+    fn give_way(&mut self, split: SplitId, touched: &mut Vec<SplitId>) -> bool {
+        self.0.give_way(split, touched)
+    }
     fn forms_warps(&self) -> bool {
         self.0.forms_warps()
     }

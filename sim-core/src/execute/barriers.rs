@@ -89,7 +89,11 @@ impl<P: Reconvergence> Resident<P> {
         if !waits {
             return Ok(Step::Done);
         }
-        Ok(if self.waits[split] == 0 { Step::Done } else { Step::Parked })
+        if self.waits[split] == 0 {
+            return Ok(Step::Done);
+        }
+        self.give_way(split);
+        Ok(Step::Parked)
     }
 
     /// remBar: the splits that waited go on, with the result of the reduction in their

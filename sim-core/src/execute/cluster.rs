@@ -62,6 +62,7 @@ impl<P: Reconvergence> Resident<P> {
         if let Some(block) = self.blocks[slot].as_mut() {
             block.cluster.waiting.push(split);
         }
+        self.give_way(split);
         Ok(Step::Parked)
     }
 

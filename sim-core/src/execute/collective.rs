@@ -13,6 +13,7 @@ use super::{Meeting, Resident, Step, guard, read_row, write_pred};
 use crate::error::Bottom;
 use crate::grid::{Code, Kernel};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::warp::Warp;
 
 /// vote for the `.all`, `.any` and `.uni` modes and `.ballot` [vote-all] [vote-any] [vote-uni]
 /// [vote-ballot]; inactive lanes vote false in a ballot.
@@ -72,7 +73,7 @@ impl<P: Reconvergence> Resident<P> {
                      changes; a workload that allows it declares `schedule: dependent`",
                 ));
             }
-            self.compute(w, op, code, exec, exec)?;
+            self.compute(w, code, &[(pc, exec)])?;
             self.advance(split, w)?;
             return Ok(Step::Done);
         };
@@ -81,11 +82,11 @@ impl<P: Reconvergence> Resident<P> {
         if Lanes(exec).all(|l| masks[l as usize] == wanted) {
             self.complete_mask(w, mask, exec, wanted)?;
             if wanted & self.warps[w].live() & !exec == 0 {
-                self.compute(w, op, code, exec, wanted)?;
+                self.compute(w, code, &[(pc, exec)])?;
                 self.advance(split, w)?;
                 return Ok(Step::Done);
             }
-            self.meet(split, w, pc, exec, wanted);
+            self.meet(code, split, w, pc, exec, wanted);
         } else {
             // Groups of threads that name themselves, as tiles of a warp do.
             let masks = *masks;
@@ -105,14 +106,17 @@ impl<P: Reconvergence> Resident<P> {
                     ));
                 }
                 self.complete_mask(w, mask, group, wanted)?;
-                self.meet(split, w, pc, group, wanted);
+                self.meet(code, split, w, pc, group, wanted);
                 left &= !group;
             }
         }
         self.park(split, w);
         self.reevaluate_meetings(kernels, w)?;
-        let waits = self.meetings.iter().any(|m| m.splits.contains(&split));
-        Ok(if waits { Step::Parked } else { Step::Done })
+        if !self.meetings.iter().any(|m| m.splits.contains(&split)) {
+            return Ok(Step::Done);
+        }
+        self.give_way(split);
+        Ok(Step::Parked)
     }
 
     /// The lanes `group` of a split, whose active mask is `active`, name the mask `wanted`: it must
@@ -133,12 +137,16 @@ impl<P: Reconvergence> Resident<P> {
         }
         let absent = wanted & self.warps[w].live() & !group;
         if P::WHOLE_WARP && absent != 0 {
+            let why = match self.world.compute_capability {
+                70.. => "this policy runs the paths of a warp one after another, so that they never meet",
+                _ => "below compute capability 7.0 all must be",
+            };
             return Err(Bottom::new(
                 "collective",
                 absent,
                 format!(
                     "the mask {wanted:#010x} names threads {absent:#010x} that are not active here (active \
-                     mask {active:#010x}); below compute capability 7.0 all must be"
+                     mask {active:#010x}); {why}"
                 ),
             ));
         }
@@ -146,16 +154,19 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// Lanes of a split arrive where those of a mask meet.
-    fn meet(&mut self, split: SplitId, w: usize, pc: Pc, lanes: LaneMask, wanted: LaneMask) {
-        match self.meetings.iter_mut().find(|m| m.warp == w && m.pc == pc && m.mask == wanted) {
-            Some(meeting) => {
-                meeting.arrived |= lanes;
-                meeting.splits.push(split);
-            }
-            None => {
-                let splits = vec![split];
-                self.meetings.push(Meeting { warp: w, pc, mask: wanted, arrived: lanes, splits });
-            }
+    fn meet(&mut self, code: &Code, split: SplitId, w: usize, pc: Pc, lanes: LaneMask, wanted: LaneMask) {
+        let apart = self.world.compute_capability >= 70;
+        let ops = &code.program.ops;
+        let mut open = self.meetings.iter_mut().filter(|m| m.warp == w && m.mask == wanted);
+        match open.find(|meeting| meeting.is_for(ops, pc, apart)) {
+            Some(meeting) => meeting.arrive(split, pc, lanes),
+            None => self.meetings.push(Meeting {
+                warp: w,
+                mask: wanted,
+                arrived: lanes,
+                parts: vec![(pc, lanes)],
+                splits: vec![split],
+            }),
         }
     }
 
@@ -170,9 +181,9 @@ impl<P: Reconvergence> Resident<P> {
                 continue;
             }
             let meeting = self.meetings.remove(i);
+            debug_assert_eq!(meeting.arrived & !meeting.mask, 0);
             let code = &*kernels[self.warps[w].kernel].code;
-            let op = &code.program.ops[meeting.pc as usize];
-            self.compute(w, op, code, meeting.arrived, meeting.mask)?;
+            self.compute(w, code, &meeting.parts)?;
             for &split in &meeting.splits {
                 // Its lanes may have named several masks.
                 if !self.meetings.iter().any(|m| m.splits.contains(&split)) {
@@ -183,32 +194,32 @@ impl<P: Reconvergence> Resident<P> {
         Ok(())
     }
 
-    /// Computes a collective for `lanes`, which all take part; `named` is the mask it names.
-    fn compute(
-        &mut self,
-        w: usize,
-        op: &Op,
-        code: &Code,
-        lanes: LaneMask,
-        named: LaneMask,
-    ) -> Result<(), Bottom> {
+    /// Computes a collective for the lanes of `parts`, which all take part: each lane by the
+    /// operands of the instruction that it executes.
+    fn compute(&mut self, w: usize, code: &Code, parts: &[(Pc, LaneMask)]) -> Result<(), Bottom> {
         let warp = &mut self.warps[w];
-        match (op.class, op.extra) {
+        let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
+        let lanes = parts.iter().fold(0, |lanes, (_, own)| lanes | own);
+        let Some((first, _)) = ops().next() else { return Ok(()) };
+        match (first.class, first.extra) {
             (OpClass::Vote, Extra::Vote { mode, .. }) => {
-                let result = vote(mode, lanes, guard(op.psrc[0], &warp.preds));
-                if mode == VoteMode::Ballot {
-                    for lane in Lanes(lanes) {
-                        write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
+                let votes = ops().fold(0, |votes, (op, own)| votes | guard(op.psrc[0], &warp.preds) & own);
+                let result = vote(mode, lanes, votes);
+                for (op, own) in ops() {
+                    if mode == VoteMode::Ballot {
+                        write_words(warp, op, own, &[result; 32]);
+                    } else {
+                        let value = if result != 0 { u32::MAX } else { 0 };
+                        write_pred(&mut warp.preds, op.pdst[0], own, value);
                     }
-                } else {
-                    let value = if result != 0 { u32::MAX } else { 0 };
-                    write_pred(&mut warp.preds, op.pdst[0], lanes, value);
                 }
             }
             (OpClass::Shuffle, Extra::Shuffle { mode, .. }) => {
-                let values = *read_row(&warp.rows, &code.consts, op.src[0]);
-                let b = *read_row(&warp.rows, &code.consts, op.src[1]);
-                let c = *read_row(&warp.rows, &code.consts, op.src[2]);
+                // Read before any is written: a destination may be what another lane reads.
+                let values = words_of(warp, code, ops(), 0);
+                let b = words_of(warp, code, ops(), 1);
+                let c = words_of(warp, code, ops(), 2);
+                let mut read = [0; 32];
                 let mut in_range = 0u32;
                 for lane in Lanes(lanes) {
                     let l = lane as usize;
@@ -221,51 +232,78 @@ impl<P: Reconvergence> Resident<P> {
                         ));
                     }
                     in_range |= u32::from(inside) << lane;
-                    write_element(&mut warp.rows, op.dst[0], lane, values[source as usize].into(), 32);
+                    read[l] = values[source as usize];
                 }
-                write_pred(&mut warp.preds, op.pdst[0], lanes, in_range);
+                for (op, own) in ops() {
+                    write_words(warp, op, own, &read);
+                    write_pred(&mut warp.preds, op.pdst[0], own, in_range);
+                }
             }
             (OpClass::Redux, Extra::Redux { reduction, signed, float }) => {
-                let values = *read_row(&warp.rows, &code.consts, op.src[0]);
+                let values = words_of(warp, code, ops(), 0);
                 let values = Lanes(lanes).map(|l| values[l as usize]);
                 let result = match float {
                     Some((magnitudes, nan_wins)) => redux_float(reduction, magnitudes, nan_wins, values),
                     None => redux(reduction, signed, values),
                 };
-                for lane in Lanes(lanes) {
-                    write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
-                }
+                ops().for_each(|(op, own)| write_words(warp, op, own, &[result; 32]));
             }
             (OpClass::Match, Extra::Match { all, wide }) => {
                 let bits = if wide { 64 } else { 32 };
-                let value = |lane| read_element(&warp.rows, &code.consts, op.src[0], lane, bits);
-                let values: Vec<(u32, u64)> = Lanes(lanes).map(|l| (l, value(l))).collect();
-                let same = |v: u64| values.iter().filter(|(_, o)| *o == v).fold(0u32, |m, (l, _)| m | 1 << l);
-                let masks: Vec<(u32, u32)> = values.iter().map(|&(l, v)| (l, same(v))).collect();
-                let agree = masks.iter().all(|&(_, m)| m == lanes);
-                for (lane, mask) in masks {
-                    let mask = if all && !agree { 0 } else { mask };
-                    write_element(&mut warp.rows, op.dst[0], lane, mask.into(), 32);
+                let mut values: Vec<(u32, u64)> = Vec::with_capacity(32);
+                for (op, own) in ops() {
+                    let value = |lane| read_element(&warp.rows, &code.consts, op.src[0], lane, bits);
+                    values.extend(Lanes(own).map(|lane| (lane, value(lane))));
                 }
-                write_pred(&mut warp.preds, op.pdst[0], lanes, if agree { u32::MAX } else { 0 });
+                let same = |v: u64| values.iter().filter(|(_, o)| *o == v).fold(0u32, |m, (l, _)| m | 1 << l);
+                let mut masks = [0; 32];
+                values.iter().for_each(|&(lane, v)| masks[lane as usize] = same(v));
+                let agree = Lanes(lanes).all(|lane| masks[lane as usize] == lanes);
+                if all && !agree {
+                    masks = [0; 32];
+                }
+                for (op, own) in ops() {
+                    write_words(warp, op, own, &masks);
+                    write_pred(&mut warp.preds, op.pdst[0], own, if agree { u32::MAX } else { 0 });
+                }
             }
             // Any of the threads may be elected; it is the one of the lowest lane.
             (OpClass::Elect, _) => {
                 let leader = lanes.trailing_zeros();
-                for lane in Lanes(lanes) {
-                    write_element(&mut warp.rows, op.dst[0], lane, leader.into(), 32);
+                for (op, own) in ops() {
+                    write_words(warp, op, own, &[leader; 32]);
+                    write_pred(&mut warp.preds, op.pdst[0], own, 1u32.checked_shl(leader).unwrap_or(0));
                 }
-                write_pred(&mut warp.preds, op.pdst[0], lanes, 1u32.checked_shl(leader).unwrap_or(0));
             }
             (OpClass::ActiveMask, _) => {
-                for lane in Lanes(lanes) {
-                    write_element(&mut warp.rows, op.dst[0], lane, lanes.into(), 32);
-                }
+                ops().for_each(|(op, own)| write_words(warp, op, own, &[lanes; 32]));
             }
-            (OpClass::WarpSync, _) => debug_assert_eq!(lanes & !named, 0),
+            (OpClass::WarpSync, _) => {}
             _ => return Err(Bottom::new("warp-comm", lanes, "a collective without its facts")),
         }
         Ok(())
+    }
+}
+
+/// By lane, source `n` of the instruction that the lane executes.
+fn words_of<'a>(
+    warp: &Warp,
+    code: &Code,
+    ops: impl Iterator<Item = (&'a Op, LaneMask)>,
+    n: usize,
+) -> [u32; 32] {
+    let mut words = [0; 32];
+    for (op, own) in ops {
+        let row = read_row(&warp.rows, &code.consts, op.src[n]);
+        Lanes(own).for_each(|lane| words[lane as usize] = row[lane as usize]);
+    }
+    words
+}
+
+/// Writes the destination of an instruction in the lanes that execute it.
+fn write_words(warp: &mut Warp, op: &Op, lanes: LaneMask, words: &[u32; 32]) {
+    for lane in Lanes(lanes) {
+        write_element(&mut warp.rows, op.dst[0], lane, words[lane as usize].into(), 32);
     }
 }
 

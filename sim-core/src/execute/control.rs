@@ -39,6 +39,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         let checked = checked && !info.by_hand;
         let mut indirect = [NO_PC; 32];
+        let mut step = Step::Control;
         let cost = match op.class {
             C::Branch | C::Call => {
                 let call = op.class == C::Call;
@@ -70,7 +71,17 @@ impl<P: Reconvergence> Resident<P> {
                 if checked {
                     self.shadow_indirect(w, mask, exec, info.base_pc, &indirect, &base, call);
                 }
-                self.policy.branched(split, &to, &mut self.touched)?
+                let cost = self.policy.branched(split, &to, &mut self.touched)?;
+                if P::FLOW == ControlFlow::Injected {
+                    let stays = exec != 0 && to.targets.uniform(exec).is_none();
+                    let stay = if stays { mask & !self.policy.mask(split) } else { 0 };
+                    let again = &mut self.warps[w].again;
+                    if *again & mask != 0 {
+                        step = Step::Again;
+                    }
+                    *again = *again & !mask | stay;
+                }
+                cost
             }
             C::Return => {
                 if checked && !self.warps[w].shadow.ret(mask, exec, info.base_pc) {
@@ -109,7 +120,8 @@ impl<P: Reconvergence> Resident<P> {
         };
         self.regrouped(split);
         self.charge.add(cost);
-        Ok(Step::Control)
+        self.give_way(split);
+        Ok(step)
     }
 
     /// The threads' own control flow at an instruction of the papers' dialect: a thread that
@@ -152,6 +164,7 @@ impl<P: Reconvergence> Resident<P> {
         let cost = self.policy.branched(split, &to, &mut self.touched)?;
         self.regrouped(split);
         self.charge.add(cost);
+        self.give_way(split);
         Ok(Step::Control)
     }
 

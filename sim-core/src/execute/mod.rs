@@ -58,6 +58,9 @@ pub enum Step {
     Access,
     /// The policy chose the next instruction.
     Control,
+    /// As `Control`, where the threads had issued their indirect branch before: the policy let others
+    /// go first.
+    Again,
     /// The split waits at a barrier or for other lanes of a collective; it is in nobody's hands
     /// until it appears in [`Resident::touched`].
     Parked,
@@ -226,8 +229,6 @@ impl<P: Reconvergence> Resident<P> {
                     }
                 }
             });
-        let granularity =
-            if P::WHOLE_WARP && self.world.compute_capability < 70 { kernel.warp_size } else { 1 };
         let index = kernel.block_index(number);
         let [x, y, z] = kernel.block;
         self.touched.clear();
@@ -256,7 +257,7 @@ impl<P: Reconvergence> Resident<P> {
             number,
             index,
             kernel: kernel_index,
-            barriers: BarrierEnv::new(self.world.barriers, granularity),
+            barriers: BarrierEnv::new(self.world.barriers, kernel.warp_size),
             shared: sim_memory::shared::SharedMemory::new(kernel.shared_bytes),
             cluster: ClusterBarrier::default(),
             live_threads: x * y * z,
@@ -321,7 +322,11 @@ impl<P: Reconvergence> Resident<P> {
         }
         self.step_rare(split, w, pc, mask, exec, now)?;
         let hot = &self.kernels[self.warps[w].kernel].code.hot[pc as usize];
-        counts.count(hot, [exec.count_ones(), mask.count_ones()]);
+        let lanes = [exec.count_ones(), mask.count_ones()];
+        counts.count(hot, lanes);
+        if hot.inverted || self.did == Step::Again {
+            counts.correct(hot, self.did == Step::Again, lanes);
+        }
         Ok(Some(self.did))
     }
 

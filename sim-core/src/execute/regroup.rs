@@ -35,6 +35,7 @@ impl<P: Reconvergence> Resident<P> {
         let cost = self.policy.arrived(split, &mut self.touched);
         self.charge.add(cost);
         self.regrouped(split);
+        self.give_way(split);
         Ok(())
     }
 
@@ -43,6 +44,14 @@ impl<P: Reconvergence> Resident<P> {
         self.hold_shadows(w, None);
         self.policy.parked(split, &mut self.touched);
         self.regrouped(split);
+    }
+
+    /// The step of `split` is over: where no path of its warp could issue any more, threads that wait
+    /// for others of it go on without them.
+    pub(crate) fn give_way(&mut self, split: SplitId) {
+        if P::SPLITS > 1 && self.policy.give_way(split, &mut self.touched) {
+            self.regrouped(split);
+        }
     }
 
     /// What a parked split waited for has happened.

@@ -8,7 +8,7 @@ use super::warp::{Warp, WarpBarAct};
 
 /// How many threads a barrier waits for. The default is the threads of the warps that are active
 /// when it is looked at, not when it was begun: a completed warp counts as arrived, as the thesis
-/// says hardware has it.
+/// says hardware has it. A count that is written stands from then on (DEVIATIONS.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadCnt {
     Given(u32),
@@ -44,7 +44,12 @@ fn bar_info(wact: &WarpBarAct) -> Result<Vec<BarInfo>, Stuck> {
 }
 
 /// `prepBar`.
-fn prep_bar(mut env: BarrierEnv, infos: &[BarInfo], warp_size: u32) -> Result<BarrierEnv, Stuck> {
+fn prep_bar(
+    mut env: BarrierEnv,
+    active_threads: u32,
+    infos: &[BarInfo],
+    warp_size: u32,
+) -> Result<BarrierEnv, Stuck> {
     for (barid, count, kind, reduction) in infos {
         let Some(barrier) = env.get_mut(*barid as usize) else {
             return Stuck::new("prepBar", format!("there is no barrier {barid}"));
@@ -58,11 +63,17 @@ fn prep_bar(mut env: BarrierEnv, infos: &[BarInfo], warp_size: u32) -> Result<Ba
                 *barrier = Some(Barrier { count, arrived: 0, reduction: *reduction, acts: Vec::new() });
             }
             Some(begun) => {
-                let counts_agree = count.is_none_or(|count| begun.count == ThreadCnt::Given(count));
+                let counts_agree = count.is_none_or(|count| match begun.count {
+                    ThreadCnt::Given(begun) => begun == count,
+                    ThreadCnt::ActiveWarps => active_threads == count,
+                });
                 let kinds_agree =
                     begun.reduction == *reduction && (reduction.is_none() || *kind == BarrierKind::Red);
                 if !counts_agree || !kinds_agree {
                     return Stuck::new("prepBar", format!("barrier {barid} was begun otherwise"));
+                }
+                if let Some(count) = *count {
+                    begun.count = ThreadCnt::Given(count);
                 }
             }
         }
@@ -95,12 +106,13 @@ fn upd_arr_cnt(mut env: BarrierEnv, wact: &WarpBarAct, warp_size: u32) -> Barrie
 /// `updBar`.
 pub(super) fn upd_bar(
     env: BarrierEnv,
+    active_threads: u32,
     warp: usize,
     wact: &WarpBarAct,
     warp_size: u32,
 ) -> Result<BarrierEnv, Stuck> {
     let infos = bar_info(wact)?;
-    let env = prep_bar(env, &infos, warp_size)?;
+    let env = prep_bar(env, active_threads, &infos, warp_size)?;
     Ok(upd_arr_cnt(upd_act(env, warp, wact), wact, warp_size))
 }
 

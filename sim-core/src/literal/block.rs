@@ -68,15 +68,16 @@ impl ThreadBlock {
         let (rule, act) = self.warps[w].step(env, registers)?;
         theorem_1(&self.warps[w].exec, &self.warps[w].pcs)?;
         out.rules.push(rule);
+        let active = self.warps.iter().filter(|warp| warp.state == WarpState::Active).count() as u32;
         match act {
             Some(WarpAct::Mem(mem)) => out.mem = mem,
             Some(WarpAct::Bar(bar)) => {
-                self.barriers = upd_bar(std::mem::take(&mut self.barriers), w, &bar, warp_size)?;
+                self.barriers =
+                    upd_bar(std::mem::take(&mut self.barriers), active * warp_size, w, &bar, warp_size)?;
             }
             None => {}
         }
         // Rule (endBar), as often as it applies.
-        let active = self.warps.iter().filter(|warp| warp.state == WarpState::Active).count() as u32;
         while let Some(writes) = end_bar(&mut self.barriers, &mut self.warps, active * warp_size) {
             out.bar.extend(writes);
             out.rules.push("endbar");

@@ -106,6 +106,7 @@ const REST: &str = ".version 3.0\n.target sm_30\n.address_size 64\n\
     bar.red.popc.u32 %w, 1, %p;\nadd.u32 %r, %r, %w;\nbar.red.and.pred %q, 2, %p;\n@%q add.u32 %r, %r, 7;\n\
     bar.red.or.pred %q, 3, %p;\n@%q add.u32 %r, %r, 9;\n\
     setp.lt.u32 %q, %t, 32;\n@%q bra ARRIVES;\nbar.sync 4, 96;\nbra MET;\nARRIVES:\nbar.arrive 4, 96;\nMET:\n\
+    @%q bra COUNTED;\nbar.sync 5;\nbra COUNTED_TOO;\nCOUNTED:\nbar.sync 5, 96;\nCOUNTED_TOO:\n\
     call (%r), f, (%r);\n@%p call (%r), g, (%r);\n\
     mov.u64 %f, f;\nmov.u64 %g, g;\nsetp.lt.u32 %q, %a, 2;\nselp.b64 %f, %f, %g, %q;\n\
     call (%r), %f, (%r), PROTO;\n\

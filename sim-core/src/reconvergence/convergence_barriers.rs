@@ -63,7 +63,7 @@ impl Rules for ConvergenceBarriers {
         let upto = match event {
             Event::Branched(from) | Event::Controlled(from) => from + 1,
             Event::Stopped | Event::Parked => path.pc,
-            Event::Admitted | Event::Resumed | Event::Memory => {
+            Event::Admitted | Event::Resumed | Event::Blocked | Event::Memory => {
                 let mut used = paths.used().map(|slot| &paths.slots[slot]);
                 used.find(|path| path.enabled).map_or(0, |path| path.pc)
             }
@@ -126,6 +126,22 @@ mod tests {
             });
             assert_eq!(left, rounds, "yield_after {yield_after}");
         }
+    }
+
+    #[test]
+    fn threads_leave_every_barrier_at_which_they_have_waited_too_long() {
+        let rules = ConvergenceBarriers { yield_after: 8, registers: 16, spill_cycles: 0 };
+        let mut paths = Paths::default();
+        for (lane, waited) in [(0, 8), (1, 7), (2, 9), (3, 100)] {
+            let entry = paths.open(20 + lane, 0, 1 << lane, NONE, false);
+            paths.entries[entry].pending = 0x10;
+            paths.entries[entry].arrived = 1 << lane;
+            paths.entries[entry].waited = waited;
+        }
+        rules.yields(&mut paths);
+        let wait: u32 = paths.entries.iter().fold(0, |all, entry| all | entry.arrived);
+        let go_on: u32 = paths.used().fold(0, |all, slot| all | paths.slots[slot].mask);
+        assert_eq!((wait, go_on), (0b0010, 0b1101));
     }
 
     #[test]

@@ -23,16 +23,6 @@ impl DualPath {
     }
 }
 
-/// How many join points enclose `entry`: its place on the stack.
-fn height(paths: &Paths, mut entry: usize) -> usize {
-    let mut height = 0;
-    while let Some(found) = paths.entries.get(entry) {
-        height += 1;
-        entry = found.parent;
-    }
-    height
-}
-
 impl Rules for DualPath {
     fn diverged(&mut self, paths: &mut Paths, slot: usize, _pc: Pc, groups: &[Group], join: Option<Pc>) {
         paths.diverge(slot, groups, join, false);
@@ -49,7 +39,7 @@ impl Rules for DualPath {
         let mut order: Vec<_> = paths
             .running()
             .map(|slot| {
-                (std::cmp::Reverse(height(paths, paths.slots[slot].entry)), paths.slots[slot].entry, slot)
+                (std::cmp::Reverse(paths.height(paths.slots[slot].entry)), paths.slots[slot].entry, slot)
             })
             .collect();
         order.sort_unstable();

@@ -66,3 +66,22 @@ impl Rules for DynamicWarpFormation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scheduler_prefers_what_its_name_says() {
+        let place = |pc, threads, since, nesting| Place { kernel: 0, pc, threads, since, nesting };
+        // The oldest has neither the most threads nor the fewest.
+        let places = [place(50, 9, 4, 1), place(40, 3, 3, 0), place(30, 5, 1, 2), place(20, 7, 2, 3)];
+        for (name, preferred) in [("DMaj", 50), ("DMin", 40), ("DTime", 30), ("DPdPri", 20), ("DPC", 20)] {
+            let choice =
+                PolicyChoice::parse(&format!("dynamic_warp_formation:scheduler={name}")).expect("one");
+            let mut rules = DynamicWarpFormation::new(&choice);
+            let chosen = rules.prefers(&places).map(|i| places[i].pc);
+            assert_eq!(chosen, Some(preferred), "{name}");
+        }
+    }
+}

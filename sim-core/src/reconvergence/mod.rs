@@ -214,6 +214,13 @@ pub trait Reconvergence: Send + Sized + 'static {
         self.advance(split);
     }
 
+    /// A step is over. Where each path of the split's warp waits at a barrier or collective, or for
+    /// other paths at a join, those at the innermost join go on without the others: what these wait
+    /// for may be up to them. True if some did; whoever changed is pushed to `touched`.
+    fn give_way(&mut self, _split: SplitId, _touched: &mut Vec<SplitId>) -> bool {
+        false
+    }
+
     /// What the split waited for has happened.
     fn resumed(&mut self, _split: SplitId, _touched: &mut Vec<SplitId>) {}
 
@@ -337,9 +344,9 @@ pub trait Reconvergence: Send + Sized + 'static {
     #[cfg(test)]
     fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool;
 
-    /// True if a thread that waits goes on only where other threads arrive or end; false if also
-    /// after some time.
-    fn waits_for_threads_only(&self) -> bool {
+    /// True if a thread of the warp that waits goes on only where other threads arrive or end; false
+    /// if also after some time.
+    fn waits_for_threads_only(&self, _warp: usize) -> bool {
         true
     }
 

@@ -234,6 +234,35 @@ impl Paths {
         }
     }
 
+    /// Threads wait at a join.
+    pub fn anyone_arrived(&self) -> bool {
+        self.entries.iter().any(|entry| !entry.closed && entry.arrived != 0)
+    }
+
+    /// Threads wait at a join, and each path they could meet there waits at a barrier or collective.
+    pub fn is_blocked(&self) -> bool {
+        self.anyone_arrived() && self.running().next().is_none()
+    }
+
+    /// How many join points enclose `entry`, itself among them.
+    pub fn height(&self, mut entry: usize) -> usize {
+        let mut height = 0;
+        while let Some(found) = self.entries.get(entry) {
+            height += 1;
+            entry = found.parent;
+        }
+        height
+    }
+
+    /// The threads that wait at the innermost join go on.
+    pub fn give_way(&mut self) {
+        let waited_at = |entry: &usize| !self.entries[*entry].closed && self.entries[*entry].arrived != 0;
+        let joins = (0..self.entries.len()).filter(waited_at);
+        if let Some(entry) = joins.max_by_key(|&entry| (self.height(entry), std::cmp::Reverse(entry))) {
+            self.release(entry);
+        }
+    }
+
     /// The threads that wait at `entry` go on; those still on their way meet later.
     pub fn release(&mut self, entry: usize) {
         let Entry { join, depth, arrived, parent, .. } = self.entries[entry];

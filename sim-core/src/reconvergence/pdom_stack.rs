@@ -277,3 +277,34 @@ impl Reconvergence for PdomStack {
         format!("stack of (pc, reconvergence pc, mask) [{}]", entries.join(" :: "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Targets;
+    use super::*;
+
+    /// Threads that end on one path are in no entry below: the warp does not come to the join with
+    /// them, and an entry all of whose threads ended is popped.
+    #[test]
+    fn threads_that_end_leave_every_entry() {
+        let mut stack = PdomStack::new(&PolicyChoice::parse("pdom_stack").expect("a policy"), 1);
+        let touched = &mut Vec::new();
+        stack.admit(0, 0, 0b1111, &Arc::default(), touched);
+        let entry = |pc, join, mask| Entry { pc, depth: 0, join, mask };
+        stack.warps[0].below =
+            vec![entry(90, NEVER, 0b1111), entry(50, (90, 0), 0b1111), entry(30, (50, 0), 0b0100)];
+        stack.warps[0].top = Some(entry(10, (50, 0), 0b0011));
+        stack.settle(0, 4);
+        stack.exited(0, 0b0011, touched).expect("there is such a rule");
+        let masks: Vec<LaneMask> = stack.warps[0].below.iter().map(|entry| entry.mask).collect();
+        assert_eq!((masks, stack.mask(0), stack.pc(0)), (vec![0b1100, 0b1100], 0b0100, 30));
+        assert_eq!(stack.held(0), (0b1100, 0));
+        stack.exited(0, 0b0100, touched).expect("there is such a rule");
+        assert_eq!((stack.mask(0), stack.pc(0)), (0b1000, 50));
+        let to = LaneTargets { lanes: 0b1000, targets: Targets::One(90), call: false };
+        stack.branched(0, &to, touched).expect("there is such a rule");
+        assert_eq!((stack.mask(0), stack.pc(0), stack.size(0)), (0b1000, 90, 1));
+        stack.exited(0, 0b1000, touched).expect("there is such a rule");
+        assert_eq!((stack.mask(0), stack.size(0)), (0, 0));
+    }
+}

@@ -168,7 +168,7 @@ pub const POLICIES: &[PolicyInfo] = &[
         name: "multi_path",
         doc: "tables of splits and of reconvergence points; every path may issue",
         reference: "ElTantawy et al., HPCA 2014",
-        fairness: "threads that wait at a join wait for its other paths; paths that run are served in turn",
+        fairness: "threads that wait at a join wait for its other paths while one of the warp runs; paths that run are served in turn",
         parameters: &[
             Parameter {
                 name: "paths",

@@ -32,6 +32,8 @@ pub enum Event {
     Parked,
     /// A path may go on.
     Resumed,
+    /// No path could issue, so that a join gave way.
+    Blocked,
     /// Some threads of a path have their data, others wait.
     Memory,
 }
@@ -345,6 +347,18 @@ impl Reconvergence for Table {
         self.settle(warp, Event::Parked, slot, touched);
     }
 
+    fn give_way(&mut self, split: SplitId, touched: &mut Vec<SplitId>) -> bool {
+        let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
+        let mut gave = false;
+        while self.warps[warp].is_blocked() {
+            self.sync(warp);
+            self.warps[warp].give_way();
+            self.settle(warp, Event::Blocked, slot, touched);
+            gave = true;
+        }
+        gave
+    }
+
     fn resumed(&mut self, split: SplitId, touched: &mut Vec<SplitId>) {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
         self.sync(warp);
@@ -453,8 +467,9 @@ impl Reconvergence for Table {
         }
     }
 
-    fn waits_for_threads_only(&self) -> bool {
-        self.rules.waits_for_threads_only()
+    fn waits_for_threads_only(&self, warp: usize) -> bool {
+        // Where no thread waits at a join there is none that time could let go on.
+        self.rules.waits_for_threads_only() || !self.warps[warp].anyone_arrived()
     }
 
     fn describe(&self, warp: usize) -> String {

@@ -7,6 +7,7 @@ use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
 use super::accesses::{ALONE, InFlight, Port};
 use super::ahead::prefetch_operands;
+use super::stats::source_lanes;
 use super::{BlockDone, Sm, Status};
 use crate::block::Block;
 use crate::error::{Bottom, Fault};
@@ -364,7 +365,8 @@ impl<P: Reconvergence> Sm<P> {
         let hot = &kernel.code.hot[pc as usize];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
         if let Some(recorder) = &mut self.recorder {
-            recorder.issue(&kernel.code, pc, (split, w), lanes, now);
+            let counted = source_lanes(hot, self.resident.did == Step::Again, lanes);
+            recorder.issue(&kernel.code, pc, (split, w), counted, now);
         }
         if hot.drain == Drain::Device {
             warp.awaited_writes = None;
@@ -403,8 +405,11 @@ impl<P: Reconvergence> Sm<P> {
                 self.after_rare(split, now, 1);
                 return Ok(());
             }
-            Step::Control => {
+            did @ (Step::Control | Step::Again) => {
                 earliest = now + Cycle::from(self.branch_latency.max(1));
+                if hot.inverted || did == Step::Again {
+                    self.stats.kernels[kernel.grid_id as usize].correct(hot, did == Step::Again, lanes);
+                }
             }
             Step::Sleep(cycles) => {
                 earliest = now + 1 + cycles;

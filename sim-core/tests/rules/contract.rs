@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sim_core::device::Options;
 use sim_core::reconvergence::registry::POLICIES;
 
-use crate::machine::{Run, chip, device_with};
+use crate::machine::{Run, chip, device_with, module};
 use crate::random_programs::program;
 
 const THREADS: u32 = 80;
@@ -36,7 +36,7 @@ fn results(
 }
 
 /// Every policy, and those with parameters that change what they do once more.
-fn policies() -> Vec<&'static str> {
+pub fn policies() -> Vec<&'static str> {
     let mut all: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
     all.extend([
         "crs_stack:depth=1,spill_cycles=3",
@@ -54,6 +54,53 @@ fn policies() -> Vec<&'static str> {
         "convergence_barriers:yield_after=never",
     ]);
     all
+}
+
+/// Threads that executed each line of the text, and all of them, as the report counts them.
+fn executed(text: &str, policy: &str, functional: bool) -> (u64, Vec<(u32, u64)>) {
+    let chip = chip(|c| c.limits.num_processors = 1);
+    let options = |options| Options { allow_newer_isa: true, profile: true, ..options };
+    let mut run = Run::new(device_with(chip, policy, options), text, false, 2048);
+    run.launch(1, THREADS, functional).expect("it fits");
+    run.wait().unwrap_or_else(|e| panic!("{policy}: {e}\n{text}"));
+    let report = run.report();
+    let lines = report.lines.iter().filter(|line| line.executing_lanes > 0);
+    (report.kernels[0].thread_instructions, lines.map(|line| (line.line, line.executing_lanes)).collect())
+}
+
+/// What threads execute is their own affair, whoever runs beside them: each counts once for each
+/// instruction of the text, also where a policy inverts a branch or lets threads issue it again.
+#[test]
+fn what_threads_execute_is_counted_alike_under_every_policy() {
+    // A branch back that some lanes take, and an indirect one with four targets.
+    let loops = "and.b32 %b, %t, 7;\nTOP:\nadd.u32 %r, %r, 1;\nsub.u32 %b, %b, 1;\nsetp.ge.s32 %p, %b, 0;\n\
+        @%p bra TOP;\nand.b32 %b, %t, 3;\nTARGETS: .branchtargets A, B, C, D;\nbrx.idx %b, TARGETS;\nA:\n\
+        add.u32 %r, %r, 10;\nbra D;\nB:\nadd.u32 %r, %r, 20;\nC:\nadd.u32 %r, %r, 30;\nD:";
+    let loops = module("", loops).replace(".version 3.0\n.target sm_20", ".version 6.0\n.target sm_30");
+    let texts = std::iter::once(loops).chain((0..16).map(program));
+    for (number, text) in texts.enumerate() {
+        for functional in [false, true] {
+            let (all, lines) = executed(&text, "mimd", functional);
+            if !functional {
+                assert_eq!(
+                    lines.iter().map(|(_, lanes)| lanes).sum::<u64>(),
+                    all,
+                    "program {number}\n{text}"
+                );
+            }
+            if number == 0 {
+                // Of each eight threads one falls through at once, another after seven times.
+                let taken = u64::from(THREADS / 8) * (1..8).sum::<u64>();
+                let bra =
+                    text.lines().position(|line| line == "@%p bra TOP;").expect("it is there") as u32 + 1;
+                assert!(functional || lines.contains(&(bra, taken)), "{taken}: {lines:?}");
+            }
+            for policy in policies() {
+                let what = format!("program {number} under {policy}, functional: {functional}\n{text}");
+                assert_eq!(executed(&text, policy, functional), (all, lines.clone()), "{what}");
+            }
+        }
+    }
 }
 
 fn first_and_end() -> (u64, u64) {

@@ -5,6 +5,7 @@ use sim_core::device::Options;
 use sim_core::error::{Fault, FaultKind, SimError};
 use sim_core::monitor::Check;
 
+use crate::contract::policies;
 use crate::machine::{Run, chip, device_with, module};
 use sim_memory::programs::Protocol;
 
@@ -100,6 +101,30 @@ fn live_what_gets_on_is_not_stuck() {
         let (result, _) = run(&body, policy, 1, 1, |o| o);
         assert!(result.is_ok(), "{policy} {space}: {result:?}");
     }
+    // One thread counts; at most moments it waits for another, which goes round, before it goes on.
+    let load = "ld.volatile.global.u32 %a, [%out+64];\n".repeat(4);
+    let counts = format!(
+        "mov.u32 %a, 0;\nmov.u32 %b, 0;\nLOOP:\nsetp.eq.u32 %p, %t, 1;\n@!%p bra SKIP;\n{load}SKIP:\n\
+         setp.eq.u32 %p, %t, 0;\n@%p add.u32 %b, %b, 1;\nsetp.eq.u32 %q, %b, ROUNDS;\n\
+         @%q st.volatile.global.u32 [%out+64], 1;\nsetp.gt.u32 %q, %b, ROUNDS;\nsetp.eq.u32 %p, %a, 1;\n\
+         @%p mov.u32 %b, 100000;\nsetp.lt.u32 %q, %b, LAST;\n@%q bra LOOP;\nmov.u32 %r, 1;"
+    );
+    for policy in ["pdom_stack", "crs_stack", "multi_path", "convergence_barriers", "functional pdom_stack"] {
+        let rounds = if policy.starts_with("functional") { 60_000 } else { 120 };
+        let body = counts.replace("ROUNDS", &rounds.to_string()).replace("LAST", &(rounds + 5).to_string());
+        let (result, _) = run(&body, policy, 1, 2, |o| o);
+        assert!(result.is_ok(), "{policy}: {result:?}");
+    }
+    // Two paths take turns, and one of them gets on.
+    let body = "setp.eq.u32 %p, %t, 0;\n@%p bra COUNTS;\nWAITS:\nld.volatile.global.u32 %a, [%out+64];\n\
+        setp.ne.u32 %q, %a, 1;\n@%q bra WAITS;\nbra OVER;\nCOUNTS:\nmov.u32 %b, 0;\nNEXT:\nadd.u32 %b, %b, 1;\n\
+        setp.lt.u32 %q, %b, 2000;\n@%q bra NEXT;\nst.volatile.global.u32 [%out+64], 1;\nOVER:\nmov.u32 %r, 1;";
+    for policy in
+        ["convergence_barriers", "convergence_barriers:yield_after=never", "multi_path:paths=1", "mimd"]
+    {
+        let (result, _) = run(body, policy, 1, 2, |o| o);
+        assert!(result.is_ok(), "{policy}: {result:?}");
+    }
     // Where waiting threads go on after a time, nothing is proved before.
     let in_turn = "WAITS:\nld.volatile.global.u32 %a, [%out+64];\nsetp.ne.u32 %q, %a, %t;\n@%q bra WAITS;\n\
         add.u32 %b, %t, 1;\nst.volatile.global.u32 [%out+64], %b;\nmov.u32 %r, 1;";
@@ -150,6 +175,28 @@ fn live_blocks_that_cannot_become_resident_are_named() {
     let fault = fault(run(body, "crs_stack", 5, 32, |o| o).0);
     assert_eq!(fault.kind, FaultKind::Livelock);
     assert!(fault.message.contains("3 blocks of k cannot become resident"), "{}", fault.message);
+}
+
+/// Block 0 waits for block 1, for which there is no room: whatever the policy, a warp of one path has
+/// nothing to yield to.
+#[test]
+fn live_a_wait_for_a_block_without_room_is_proved_under_every_policy() {
+    let body = "mov.u32 %b, %ctaid.x;\nsetp.eq.u32 %p, %b, 1;\n@%p bra SETS;\nWAITS:\n\
+        ld.volatile.global.u32 %a, [%out+64];\nsetp.eq.u32 %q, %a, 0;\n@%q bra WAITS;\nbra OVER;\nSETS:\n\
+        st.volatile.global.u32 [%out+64], 1;\nOVER:\nmov.u32 %r, 1;";
+    for policy in policies() {
+        for (threads, functional) in [(1, false), (32, false), (1, true)] {
+            let chip = chip(|c| {
+                c.limits.num_processors = 1;
+                c.limits.max_resident_blocks = 1;
+            });
+            let device = device_with(chip, policy, |o| o);
+            let mut run = Run::new(device, &module("", body), false, 256);
+            run.launch(2, threads, functional).expect("it fits");
+            let fault = fault(run.wait());
+            assert_eq!(fault.kind, FaultKind::Livelock, "{policy}, {threads} threads: {fault}");
+        }
+    }
 }
 
 #[test]

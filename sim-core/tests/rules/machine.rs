@@ -22,6 +22,15 @@ pub fn chip(change: impl FnOnce(&mut ChipSpec)) -> Arc<ChipSpec> {
     Arc::new(chip)
 }
 
+/// The shipped V100 with one SM and this compute capability.
+pub fn newer_chip(capability: &str) -> Arc<ChipSpec> {
+    let text = include_str!("../../../configs/chips/v100.yaml");
+    let mut chip = ChipSpec::load(&Source::new("v100.yaml", text)).expect("the shipped chip is right");
+    chip.limits.num_processors = 1;
+    chip.compute_capability = capability.into();
+    Arc::new(chip)
+}
+
 /// A device of `chip` under `policy`, every check on.
 pub fn device(chip: Arc<ChipSpec>, policy: &str) -> Device {
     device_with(chip, policy, |options| options)
@@ -29,8 +38,11 @@ pub fn device(chip: Arc<ChipSpec>, policy: &str) -> Device {
 
 /// The same with other options.
 pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Options) -> Options) -> Device {
-    let costs = include_str!("../../../configs/isa/2.0.yaml");
-    let costs = IsaCosts::load(&Source::new("2.0.yaml", costs)).expect("the shipped costs are right");
+    let costs = match chip.isa.as_str() {
+        "7.0" => include_str!("../../../configs/isa/7.0.yaml"),
+        _ => include_str!("../../../configs/isa/2.0.yaml"),
+    };
+    let costs = IsaCosts::load(&Source::new("costs.yaml", costs)).expect("the shipped costs are right");
     let options = Options {
         policy: PolicyChoice::parse(policy).expect("a policy"),
         scheduler: WarpScheduler::Gto,

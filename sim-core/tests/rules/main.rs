@@ -8,6 +8,7 @@ mod contract;
 mod dual_issue;
 mod hierarchy;
 mod hints;
+mod independent;
 mod limits;
 mod liveness;
 mod machine;

@@ -402,3 +402,31 @@ fn who_has_slept_sleeps_no_more() {
     let stalls = run.report().stalls;
     assert_eq!(stalls.get("sleep"), Some(&700), "{stalls:?}");
 }
+
+/// Barriers and fences of a block wait until a thread's earlier accesses are performed.
+#[test]
+fn thr_membar_thr_barsync_wait_for_earlier_accesses() {
+    let cycles = |policy: &str, access: &str, wait: &str| {
+        let body = format!(
+            "mov.u32 %b, %clock;\n{access}\n{wait}\nmov.u32 %c, %clock;\nsub.u32 %r, %c, %b;\nand.b32 %a, %a, 0;\n\
+             add.u32 %r, %r, %a;"
+        );
+        let mut run = Run::new(device(chip(|_| {}), policy), &module("", &body), false, 64);
+        run.launch(1, 32, false).expect("it fits");
+        run.wait().unwrap_or_else(|e| panic!("{policy} {access} {wait}: {e}"));
+        run.words()[..32].iter().copied().min().expect("32 threads")
+    };
+    let load = "ld.global.u32 %a, [%own];";
+    let atomic = "atom.global.add.u32 %a, [%own], 0;";
+    for policy in ["crs_stack", "pdom_stack", "multi_path", "convergence_barriers"] {
+        for access in [load, atomic] {
+            // The warp does not wait for the access itself.
+            let alone = cycles(policy, access, "");
+            for wait in ["bar.sync 0;", "bar.arrive 1, 64;", "membar.cta;", "membar.gl;"] {
+                let (idle, busy) = (cycles(policy, "", wait), cycles(policy, access, wait));
+                assert!(alone < 40 && idle < 80, "{policy} {access} {wait}: {alone}, {idle}");
+                assert!(busy > idle + 150, "{policy} {access} {wait}: {busy} cycles, {idle} without it");
+            }
+        }
+    }
+}

@@ -62,6 +62,22 @@ fn cache_update_keeps_what_was_written_meanwhile() {
     assert_eq!(cache.update(0, 128, FULL, &[1; 128]), Outcome::Stuck);
 }
 
+/// A store to bytes that a miss is fetching: the thread's own bytes stay, and stay clean.
+#[test]
+fn cache_update_keeps_what_was_written_through_meanwhile() {
+    let mut cache = Cache::new(&spec(1, 1));
+    let (mut pinned, mut data) = (false, [0; 128]);
+    assert_eq!(cache.reserve(0, 0, FULL, &mut pinned), Outcome::Done);
+    cache.write_through(0, 0, 0xff, &[9; 128]);
+    assert_eq!(cache.update(0, 0, FULL, &[1; 128]), Outcome::Done);
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut pinned), Outcome::Done);
+    assert_eq!((data[7], data[8]), (9, 1));
+    assert_eq!(cache.write_back_one(0), None);
+    // An absent line stays absent.
+    cache.write_through(0, 128, 0xff, &[9; 128]);
+    assert!(!cache.is_cached(0, 128, 0xff));
+}
+
 #[test]
 fn cache_write_cache_writeeq_keeps_the_dirty_flag() {
     let mut cache = Cache::new(&spec(1, 1));
