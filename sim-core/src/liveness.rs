@@ -11,7 +11,7 @@ use sim_frontend::program::{Extra, OpClass, Pc, Program};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use crate::error::{Fault, FaultKind};
-use crate::execute::{CLUSTER, Resident};
+use crate::execute::{CLUSTER, Resident, guard};
 use crate::lanes::file::LaneRow;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::warp::Warp;
@@ -105,8 +105,14 @@ impl Watched {
         let (pcs, waits) = places(resident, self.at.1);
         self.waits = waits;
         let mut back = 0u32;
+        let ops = &resident.kernels[warp.kernel].code.program.ops;
         for lane in Lanes(warp.live() & !waits) {
             let (l, bit) = (lane as usize, 1 << lane);
+            // A branch to itself that its guard takes is never left, and changes no register.
+            let itself = ops.get(pcs[l] as usize).is_some_and(|op| {
+                op.class == OpClass::Branch && op.target == pcs[l] && guard(op.guard, &warp.preds) & bit != 0
+            });
+            self.returned |= if itself { bit } else { 0 };
             if !self.seen.contains(&pcs[l]) {
                 self.seen.push(pcs[l]);
             }
