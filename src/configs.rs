@@ -10,6 +10,8 @@ use sim_frontend::yaml::{Overlaid, value_of, with_value};
 use sim_memory::dram::{DramTimings, STANDARDS};
 use sim_memory::programs::{ProgramSet, TEXTS};
 
+use crate::files;
+
 /// Shipped chip files by name.
 pub const CHIPS: &[(&str, &str)] = &[
     ("8800gtx", include_str!("../configs/chips/8800gtx.yaml")),
@@ -55,7 +57,7 @@ pub fn read(path: &Path) -> Result<Source, Diagnostic> {
     if length > MAX_BYTES as u64 {
         return Err(too_large(&name, length));
     }
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let bytes = files::read(path, MAX_BYTES as u64).map_err(unreadable)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(&name, &text)),
         Err(error) => {

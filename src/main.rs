@@ -4,9 +4,11 @@ mod baseline;
 mod cli;
 mod compare;
 mod configs;
+mod files;
 mod host;
 mod listing;
 mod machine;
+mod memory;
 mod metrics;
 mod reference;
 mod report;
@@ -21,22 +23,21 @@ mod trace;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: memory::Counted<mimalloc::MiMalloc> = memory::Counted(mimalloc::MiMalloc);
 
 /// The version, with the commit where it is known.
 const VERSION: &str = env!("WARPSIM_VERSION");
 
 fn main() -> ExitCode {
-    // Whoever reads the output may stop reading, as `head` does: that is no fault of the program.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
+        // `print!` panics where it cannot write.
         let message = info.payload().downcast_ref::<String>();
-        if message
-            .is_some_and(|text| text.contains("failed printing to stdout") && text.contains("Broken pipe"))
-        {
-            std::process::exit(i32::from(cli::status::DONE));
+        match message.and_then(|text| text.strip_prefix("failed printing to stdout: ")) {
+            Some(reason) => std::process::exit(cli::unprinted(reason).into()),
+            None => hook(info),
         }
-        hook(info);
     }));
+    memory::limit(memory::default_limit());
     cli::main()
 }

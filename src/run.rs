@@ -26,13 +26,16 @@ use sim_frontend::workload::{
 
 use crate::cli::{Found, RunArgs, complain, find_workload, run_args, status};
 use crate::configs;
+use crate::files;
 use crate::host::Meter;
 use crate::listing::Listing;
 use crate::machine::Machine;
+use crate::memory;
 use crate::simulate::{Job, Outcome, Verdict, simulate};
 use crate::summary;
 
-static STOP: AtomicBool = AtomicBool::new(false);
+/// Runs are to stop: Ctrl-C was pressed, or memory runs out.
+pub static STOP: AtomicBool = AtomicBool::new(false);
 
 /// `report.json`: simulated facts only.
 #[derive(Serialize)]
@@ -94,13 +97,28 @@ pub enum Stopped {
         #[serde(skip_serializing_if = "Option::is_none")]
         suspicion: Option<String>,
     },
+    /// The limit of warp instructions.
+    MaxInstructions {
+        /// The limit.
+        limit: u64,
+        /// Someone who still ran.
+        place: Option<Box<sim_core::error::Place>>,
+        /// Why it may never end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        suspicion: Option<String>,
+    },
+    /// The limit of the host's memory.
+    MaxMemory {
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// Ctrl-C.
     Interrupted,
 }
 
 /// Runs; gives the exit status.
 pub fn run(args: &RunArgs) -> u8 {
-    match prepare(args) {
+    match prepare(args).and_then(|prepared| outputs(args).map(|()| prepared)) {
         Ok(prepared) => execute(args, prepared, |_| status::DONE),
         Err(errors) => {
             complain(&errors);
@@ -112,12 +130,15 @@ pub fn run(args: &RunArgs) -> u8 {
 /// Runs, and hands what `options` asks to be recorded to `write`; gives the exit status.
 pub fn trace(
     args: &RunArgs,
+    output: &Path,
     options: impl FnOnce(u32) -> Result<TimelineOptions, String>,
     write: impl FnOnce(&[Timeline], &[KernelReport]) -> u8,
 ) -> u8 {
     let prepared = prepare(args).and_then(|mut prepared| {
         let asked = options(prepared.chip.limits.num_processors);
         prepared.options.timeline = Some(asked.map_err(|e| vec![Diagnostic::error("usage", e)])?);
+        files::probe(output).map_err(|e| vec![Diagnostic::error("output", e)])?;
+        outputs(args)?;
         Ok(prepared)
     });
     match prepared {
@@ -154,7 +175,7 @@ pub fn outcome(args: &RunArgs) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnosti
     Ok((outcome, prepared.chip))
 }
 
-/// Ctrl-C was pressed.
+/// Ctrl-C was pressed, or the host's memory is used up.
 pub fn interrupted() -> bool {
     STOP.load(Ordering::Relaxed)
 }
@@ -239,16 +260,17 @@ impl Simulation {
         let mut files: Vec<Vec<u8>> = Vec::new();
         for buffer in p.job.spec.buffers.values() {
             if let Init::File(file) = &buffer.init {
-                files.push(std::fs::read(p.job.folder.join(file)).unwrap_or_default());
+                files.push(files::read(&p.job.folder.join(file), u64::MAX).unwrap_or_default());
             }
         }
         let o = &p.options;
         let how = format!(
-            "{} {} {:?} {:?} {}",
+            "{} {} {:?} {:?} {:?} {}",
             o.policy.canonical(),
             p.scheduler,
             o.check,
             o.max_cycles,
+            o.max_instructions,
             o.allow_newer_isa
         );
         let mut parts: Vec<&[u8]> = vec![
@@ -301,6 +323,10 @@ impl Prepared {
 
 fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let one = |e: Diagnostic| vec![e];
+    options(args)?;
+    if let Some(limit) = args.max_memory {
+        memory::limit(limit);
+    }
     let is_ptx = Path::new(&args.workload).extension().is_some_and(|e| e == "ptx");
     let Found { spec, folder } = if is_ptx { from_ptx(args)? } else { find_workload(&args.workload)? };
     let (params, chip_settings) = settings(args, &spec)?;
@@ -318,6 +344,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
             _ => Check::Safety,
         },
         max_cycles: args.max_cycles,
+        max_instructions: args.max_instructions,
         allow_newer_isa: args.allow_newer_isa,
         schedule_dependent: spec.schedule == Schedule::Dependent,
         instruction_set: args.instruction_set.as_deref().map(instruction_set).transpose().map_err(one)?,
@@ -337,6 +364,45 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let job =
         Job { spec, folder, ptx, params, seed, skip: args.skip_launches, functional: args.functional, dump };
     Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler, set })
+}
+
+/// Whether what the run is to write can be written, before it takes its time.
+fn outputs(args: &RunArgs) -> Result<(), Vec<Diagnostic>> {
+    let cannot = |message: String| vec![Diagnostic::error("output", message)];
+    if let Some(folder) = &args.out {
+        std::fs::create_dir_all(folder).map_err(|error| cannot(files::unwritable(folder, &error)))?;
+        for name in ["report.json", "host.json"] {
+            files::probe(&folder.join(name)).map_err(cannot)?;
+        }
+    }
+    for request in &args.dump {
+        let (_, file) = request
+            .split_once('=')
+            .ok_or_else(|| cannot(format!("--dump takes BUFFER=FILE, not `{request}`")))?;
+        files::probe(Path::new(file)).map_err(cannot)?;
+    }
+    Ok(())
+}
+
+/// Options that cannot be, or not together.
+fn options(args: &RunArgs) -> Result<(), Vec<Diagnostic>> {
+    let wrong = |message: &str, help: &str| Err(vec![Diagnostic::error("usage", message).help(help)]);
+    if args.functional && args.max_cycles.is_some() {
+        return wrong(
+            "--max-cycles means nothing with --functional, which has no cycles",
+            "--max-instructions N stops a run without time",
+        );
+    }
+    if args.threads == 0 {
+        return wrong("--threads takes a number from 1 on", "--threads 1 is the default");
+    }
+    if args.epoch == Some(0) {
+        return wrong(
+            "--epoch takes a number of cycles from 1 on",
+            "without it, epochs are as long as they can be",
+        );
+    }
+    Ok(())
 }
 
 /// What `--set` changes: parameters of the workload by name, the chip by path.
@@ -515,15 +581,13 @@ fn execute(args: &RunArgs, p: Prepared, also: impl FnOnce(&Outcome) -> u8) -> u8
     };
     host.report_digest = short(&Sha256::digest(&text));
     if let Some(folder) = &args.out {
-        let written = std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(folder.join("report.json"), &text))
-            .and_then(|()| {
-                let host = serde_json::to_string_pretty(&host).unwrap_or_default() + "\n";
-                std::fs::write(folder.join("host.json"), host)
-            });
-        if let Err(error) = written {
-            eprintln!("error: {} cannot be written: {error}", folder.display());
-            return status::BAD_INPUT;
+        let host = serde_json::to_string_pretty(&host).unwrap_or_default() + "\n";
+        for (name, text) in [("report.json", &text), ("host.json", &host)] {
+            let path = folder.join(name);
+            if let Err(error) = files::write(&path, text.as_bytes()) {
+                eprintln!("error: {}", files::unwritable(&path, &error));
+                return status::BAD_INPUT;
+            }
         }
     }
     if args.json {
@@ -552,7 +616,8 @@ fn dump(args: &RunArgs, outcome: &Outcome) -> Result<(), String> {
         let (name, file) =
             request.split_once('=').ok_or(format!("--dump takes BUFFER=FILE, not `{request}`"))?;
         let Some(buffer) = outcome.buffers.get(name) else { continue };
-        std::fs::write(file, &buffer.bytes).map_err(|error| format!("{file} cannot be written: {error}"))?;
+        let path = Path::new(file);
+        files::write(path, &buffer.bytes).map_err(|error| files::unwritable(path, &error))?;
     }
     Ok(())
 }
@@ -567,6 +632,10 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
     let stopped = outcome.stopped.map(|error| match error {
         SimError::Stopped(fault) => Stopped::Fault(fault),
         SimError::MaxCycles { limit, place, suspicion } => Stopped::MaxCycles { limit, place, suspicion },
+        SimError::MaxInstructions { limit, place, suspicion } => {
+            Stopped::MaxInstructions { limit, place, suspicion }
+        }
+        SimError::MaxMemory { limit } => Stopped::MaxMemory { limit },
         _ => Stopped::Interrupted,
     });
     Report {

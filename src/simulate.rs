@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sim_core::context::{Context, Launch};
@@ -23,6 +23,8 @@ use sim_frontend::workload::{
 use sim_frontend::yaml::key_span;
 use sim_memory::vocabulary::ScalarType;
 
+use crate::files;
+use crate::memory;
 use crate::reference::{self, Inputs, ReferenceError};
 
 /// A workload with everything a run needs.
@@ -161,6 +163,10 @@ pub fn simulate(
     if let Err(SimError::Input(errors)) = ran {
         return Err(SimError::Input(errors));
     }
+    let ran = ran.map_err(|error| match (error, memory::exceeded()) {
+        (SimError::Interrupted, Some(limit)) => SimError::MaxMemory { limit },
+        (error, _) => error,
+    });
     let mut results = BTreeMap::new();
     for name in job.spec.expect.iter().map(|e| &e.buffer).chain(&job.dump) {
         let Some(buffer) = buffers.get(name).filter(|_| !results.contains_key(name)) else { continue };
@@ -264,6 +270,10 @@ impl Runner<'_> {
     }
 
     fn launch_kernel(&mut self, spec: &LaunchSpec, params: &Params) -> Result<(), SimError> {
+        // A loop may queue launches for ever.
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(SimError::Interrupted);
+        }
         let Some(info) = self.context.entry_info(self.module, &spec.entry) else {
             let known = self.context.entries(self.module).join(", ");
             return Err(wrong(format!(
@@ -424,8 +434,9 @@ fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
 /// The data of a `.npy` file, or the bytes of any other.
 fn data_file(job: &Job, file: &str) -> Result<Vec<u8>, SimError> {
     let path = job.folder.join(file);
-    let bytes =
-        std::fs::read(&path).map_err(|error| wrong(format!("{} cannot be read: {error}", path.display())))?;
+    // Contents in .npy files have a header besides; `initial` holds them to the buffer's size.
+    let bytes = files::read(&path, memory::left() / 2)
+        .map_err(|error| wrong(format!("{} cannot be read: {error}", path.display())))?;
     if !bytes.starts_with(b"\x93NUMPY") {
         return Ok(bytes);
     }

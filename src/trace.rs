@@ -2,7 +2,6 @@
 //! tracing: a microsecond of the timeline is a core cycle.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use sim_core::sm::timeline::{Event, STATES, Timeline, TimelineOptions};
 use sim_memory::vocabulary::Cycle;
 
 use crate::cli::{TraceArgs, status};
+use crate::files::Output;
 use crate::run;
 
 /// Tracks of warps come behind those of block slots.
@@ -18,7 +18,12 @@ const WARPS: u64 = 1000;
 
 /// Runs and writes the trace; gives the exit status.
 pub fn trace(args: &TraceArgs) -> u8 {
-    run::trace(&args.run, |sms| options(args, sms), |timelines, kernels| write(args, timelines, kernels))
+    run::trace(
+        &args.run,
+        &args.output,
+        |sms| options(args, sms),
+        |timelines, kernels| write(args, timelines, kernels),
+    )
 }
 
 /// What is recorded on a chip of so many SMs.
@@ -41,14 +46,13 @@ fn options(args: &TraceArgs, sms: u32) -> Result<TimelineOptions, String> {
 
 /// Writes the file, and says what is in it.
 fn write(args: &TraceArgs, timelines: &[Timeline], kernels: &[KernelReport]) -> u8 {
-    let written = File::create(&args.output).and_then(|file| {
+    let written = Output::create(&args.output).and_then(|file| {
         let mut out = Writer { out: BufWriter::new(file), written: 0 };
         out.begin()?;
         for timeline in timelines {
             Track { timeline, kernels, from: args.from, out: &mut out }.write()?;
         }
-        out.end()?;
-        Ok(out.written)
+        out.end()
     });
     match written {
         Ok(events) => {
@@ -70,7 +74,7 @@ fn write(args: &TraceArgs, timelines: &[Timeline], kernels: &[KernelReport]) -> 
 
 /// Events one after the other.
 struct Writer {
-    out: BufWriter<File>,
+    out: BufWriter<Output>,
     written: u64,
 }
 
@@ -86,9 +90,11 @@ impl Writer {
         write!(self.out, "{comma}\n{event}")
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    /// Ends the file; gives how many events it holds.
+    fn end(mut self) -> io::Result<u64> {
         self.out.write_all(b"\n]}\n")?;
-        self.out.flush()
+        self.out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
+        Ok(self.written)
     }
 }
 

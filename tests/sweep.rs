@@ -203,8 +203,10 @@ fn points_that_fail_are_rows() {
         "schema: 1\nname: s\nrun: {max_cycles: 3000}\naxes:\n  workload: [reduction, vecadd, shuffle_scan]\n  set:\n    limits.WarpSize: [32, 33]\n",
     );
     let results = folder.join("results");
+    // A plan and a run that hold such points are no success.
+    assert_eq!(warpsim(&["sweep", "plan", &sweep]).status.code(), Some(2));
     let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let said = text(&output.stderr);
     assert!(said.contains("stopped") && said.contains("refused"), "{said}");
     let output = warpsim(&["sweep", "collect", &sweep, "--results", &results]);
@@ -223,8 +225,9 @@ fn points_that_fail_are_rows() {
     assert!(result == "refused" && message.contains("no variant"), "{result} {message}");
     let (result, message, _) = found("reduction", "33");
     assert!(result == "refused" && message.contains("WarpSize"), "{result} {message}");
-    // What is refused is not tried again.
+    // What is refused is not tried again, and is none the better for it.
     let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("0 simulated, 6 had results"), "{}", text(&output.stdout));
 }
 

@@ -53,6 +53,7 @@ pub fn time(
         threads: 1,
         check: Check::Safety,
         max_cycles: None,
+        max_instructions: None,
         allow_newer_isa: false,
         schedule_dependent: false,
         instruction_set: set,

@@ -30,6 +30,8 @@ pub struct Options {
     pub check: Check,
     /// Core cycles after which to stop.
     pub max_cycles: Option<Cycle>,
+    /// Warp instructions of all launches after which to stop.
+    pub max_instructions: Option<u64>,
     /// Run instructions the chip lacks.
     pub allow_newer_isa: bool,
     /// The workload's results may depend on the schedule.

@@ -59,6 +59,8 @@ pub struct Control<'c> {
     pub stop: &'c AtomicBool,
     /// Core cycles after which to stop.
     pub max_cycles: Option<Cycle>,
+    /// Warp instructions after which to stop.
+    pub max_instructions: Option<u64>,
     /// Told now and then: cycle, blocks done, blocks in all.
     pub progress: &'c (dyn Fn(Cycle, u64, u64) + Sync),
     /// Worker threads.
@@ -77,13 +79,18 @@ pub struct Engine<P> {
     lookahead: Cycle,
     now: Cycle,
     lookout: Lookout,
+    /// The cycle on which instructions are counted next, where they are limited.
+    next_count: Cycle,
 }
+
+/// Cycles between two counts of instructions at least.
+const COUNT_AT_LEAST: Cycle = 64;
 
 /// What comes after an epoch.
 enum Turn {
     /// Another one, up to this cycle.
     Until(Cycle),
-    /// First a look whether anything can still happen.
+    /// First a look whether anything can still happen, or a count of instructions.
     Look,
     /// Nothing is left to do.
     Over,
@@ -98,7 +105,7 @@ impl<P: Reconvergence> Engine<P> {
         let done_latency = Cycle::from(chip.dispatch.done_latency);
         let dispatcher = Dispatcher::new(chip, sms.len());
         let workers = vec![Worker::new(sms, partitions, done_latency)];
-        Self { workers, dispatcher, lookahead, now: 0, lookout: Lookout::new() }
+        Self { workers, dispatcher, lookahead, now: 0, lookout: Lookout::new(), next_count: Cycle::MAX }
     }
 
     /// Queues a kernel behind the others of its stream.
@@ -125,9 +132,19 @@ impl<P: Reconvergence> Engine<P> {
         let threads = control.threads.clamp(1, parts.max(1));
         let lookahead = control.epoch.map_or(self.lookahead, |epoch| epoch.clamp(1, self.lookahead));
         workers::deal(&mut self.workers, threads);
+        self.next_count =
+            control.max_instructions.map_or(Cycle::MAX, |most| self.count_after(self.now, most));
         let mut epochs = 0;
         let result = loop {
             match self.run_on(control, lookahead, &mut epochs) {
+                Ok(Turn::Look) if self.next_count <= self.lookout.next => {
+                    let (most, at) = (control.max_instructions.unwrap_or(u64::MAX), self.next_count);
+                    let Some(left) = most.checked_sub(self.instructions()) else {
+                        self.now = at;
+                        break Err(SimError::MaxInstructions { limit: most, place: None, suspicion: None });
+                    };
+                    self.next_count = self.count_after(at, left);
+                }
                 Ok(Turn::Look) => {
                     if let Some(fault) = self.look() {
                         break Err(SimError::Stopped(fault));
@@ -143,8 +160,24 @@ impl<P: Reconvergence> Engine<P> {
                 let place = self.anyone().map(|(place, _)| Box::new(place));
                 Err(SimError::MaxCycles { limit, place, suspicion: self.lookout.suspicion.take() })
             }
+            Err(SimError::MaxInstructions { limit, .. }) => {
+                let place = self.anyone().map(|(place, _)| Box::new(place));
+                Err(SimError::MaxInstructions { limit, place, suspicion: self.lookout.suspicion.take() })
+            }
             Err(error) => Err(error),
         }
+    }
+
+    /// Warp instructions that were issued.
+    fn instructions(&mut self) -> u64 {
+        self.sms().flat_map(|sm| &sm.stats.kernels).map(|counts| counts.warp_instructions).sum()
+    }
+
+    /// When to count again, so that `left` more instructions are noticed soon after they were issued:
+    /// a cycle that does not depend on how the run is divided into epochs.
+    fn count_after(&mut self, now: Cycle, left: u64) -> Cycle {
+        let most = self.sms().map(|sm| sm.issues_per_cycle()).sum::<u64>().max(1);
+        now.saturating_add((left / most).max(COUNT_AT_LEAST))
     }
 
     /// Runs until there is something else to do than to run.
@@ -154,8 +187,8 @@ impl<P: Reconvergence> Engine<P> {
         lookahead: Cycle,
         epochs: &mut u64,
     ) -> Result<Turn, SimError> {
-        let Self { workers, dispatcher, now, lookout, .. } = self;
-        let look = lookout.next;
+        let Self { workers, dispatcher, now, lookout, next_count, .. } = self;
+        let look = lookout.next.min(*next_count);
         let mut turn = |next: Option<Cycle>, dispatcher: &mut Dispatcher, now: &mut Cycle| {
             let next = [next, dispatcher.next_action()].into_iter().flatten().min();
             let Some(begin) = next else { return Ok(Turn::Over) };

@@ -154,6 +154,20 @@ pub enum SimError {
         /// Why it may never end, in words.
         suspicion: Option<String>,
     },
+    /// `--max-instructions` was reached; the place is one warp that still ran.
+    MaxInstructions {
+        /// The limit in warp instructions.
+        limit: u64,
+        /// A warp that still ran.
+        place: Option<Box<Place>>,
+        /// Why it may never end, in words.
+        suspicion: Option<String>,
+    },
+    /// `--max-memory` was reached.
+    MaxMemory {
+        /// The limit in bytes of the host.
+        limit: u64,
+    },
     /// The caller asked to stop.
     Interrupted,
     /// Bad input: nothing ran.
@@ -166,10 +180,18 @@ impl fmt::Display for SimError {
             Self::Stopped(fault) => write!(f, "{fault}"),
             Self::MaxCycles { limit, place, suspicion } => {
                 write!(f, "stopped after {limit} cycles (--max-cycles)")?;
-                if let Some(suspicion) = suspicion {
-                    write!(f, "; it may never end: {suspicion}")?;
-                }
-                place.as_ref().map_or(Ok(()), |place| write!(f, "\n  at {place}"))
+                still_running(f, place.as_deref(), suspicion.as_deref())
+            }
+            Self::MaxInstructions { limit, place, suspicion } => {
+                write!(f, "stopped after {limit} warp instructions (--max-instructions)")?;
+                still_running(f, place.as_deref(), suspicion.as_deref())
+            }
+            Self::MaxMemory { limit } => {
+                let mib = limit >> 20;
+                write!(
+                    f,
+                    "stopped: the simulator uses more than {mib} MiB of the host's memory (--max-memory)"
+                )
             }
             Self::Interrupted => write!(f, "interrupted"),
             Self::Input(diagnostics) => {
@@ -180,6 +202,14 @@ impl fmt::Display for SimError {
             }
         }
     }
+}
+
+/// Who still ran when a limit was reached, and why it may never end.
+fn still_running(f: &mut fmt::Formatter<'_>, place: Option<&Place>, suspicion: Option<&str>) -> fmt::Result {
+    if let Some(suspicion) = suspicion {
+        write!(f, "; it may never end: {suspicion}")?;
+    }
+    place.map_or(Ok(()), |place| write!(f, "\n  at {place}"))
 }
 
 impl std::error::Error for SimError {}

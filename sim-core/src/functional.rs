@@ -8,7 +8,7 @@ use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::StateSpace;
 
-use crate::error::{Bottom, Fault, FaultKind};
+use crate::error::{Bottom, Fault, FaultKind, Place};
 use crate::execute::{
     Resident, Step, World, deliver, extend, from_bytes, write_element, write_loaded, write_loaded_word,
 };
@@ -19,12 +19,23 @@ use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::sm::stats::KernelCounts;
 
 /// Instructions a split runs before others get their turn.
-const TURN: u32 = 4096;
+const TURN: u64 = 4096;
 /// The same while the threads are watched: a prime, so that no short loop is always seen at the
 /// same place.
-const WATCHED_TURN: u32 = 4093;
+const WATCHED_TURN: u64 = 4093;
 /// Rounds in which a split used up its turn after which threads are watched first.
 const FIRST_WATCH: u64 = 64;
+
+/// Why a kernel did not come to its end.
+#[derive(Debug)]
+pub enum Halt {
+    /// A fault.
+    Fault(Box<Fault>),
+    /// It was stopped from outside.
+    Stopped,
+    /// It executed as many instructions as it may; the place is a warp that still ran.
+    Instructions(Box<Place>),
+}
 
 /// Runs kernels without time on the place of one SM after another.
 pub struct Functional<P> {
@@ -56,22 +67,26 @@ impl<P: Reconvergence> Functional<P> {
         &self.counts
     }
 
-    /// Runs a kernel to its end; `stop` is asked between turns.
+    /// Runs a kernel to its end; `stop` is asked between turns. No more than `most` warp instructions
+    /// are executed.
     ///
     /// # Errors
-    /// A fault, or `None` where it was stopped.
+    /// Why it did not come to its end.
     pub fn run(
         &mut self,
         kernel: &Arc<Kernel>,
         fits: u32,
+        most: u64,
         stop: &dyn Fn() -> bool,
-    ) -> Result<(), Option<Box<Fault>>> {
+    ) -> Result<(), Halt> {
         match self.resident.world.instruction_set {
-            InstructionSet::Baseline => self.run_here(kernel, fits, stop),
+            InstructionSet::Baseline => self.run_here(kernel, fits, most, stop),
             // SAFETY: the set is one that `InstructionSet::available` found on this host, and
             // both sets hold these features.
             #[allow(unsafe_code, reason = "the loop is compiled for the host's bit operations")]
-            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe { self.run_avx2(kernel, fits, stop) },
+            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe {
+                self.run_avx2(kernel, fits, most, stop)
+            },
         }
     }
 
@@ -81,9 +96,10 @@ impl<P: Reconvergence> Functional<P> {
         &mut self,
         kernel: &Arc<Kernel>,
         fits: u32,
+        most: u64,
         stop: &dyn Fn() -> bool,
-    ) -> Result<(), Option<Box<Fault>>> {
-        self.run_here(kernel, fits, stop)
+    ) -> Result<(), Halt> {
+        self.run_here(kernel, fits, most, stop)
     }
 
     #[inline(always)]
@@ -91,13 +107,15 @@ impl<P: Reconvergence> Functional<P> {
         &mut self,
         kernel: &Arc<Kernel>,
         fits: u32,
+        most: u64,
         stop: &dyn Fn() -> bool,
-    ) -> Result<(), Option<Box<Fault>>> {
+    ) -> Result<(), Halt> {
         let grid = kernel.grid_id as usize;
         if self.counts.len() <= grid {
             self.counts.resize(grid + 1, KernelCounts::default());
         }
         let blocks = kernel.blocks();
+        let last = self.counts[grid].warp_instructions.saturating_add(most);
         let (mut next, mut done, mut live) = (0u64, 0u64, 0u32);
         self.splits.clear();
         self.queued.fill(false);
@@ -119,7 +137,11 @@ impl<P: Reconvergence> Functional<P> {
                     continue;
                 }
                 moved = true;
-                whole_turn |= self.turn(split, grid)?;
+                let left = last.saturating_sub(self.counts[grid].warp_instructions);
+                if left == 0 {
+                    return Err(Halt::Instructions(self.place_of(split)));
+                }
+                whole_turn |= self.turn(split, grid, left)?;
                 if self.resident.policy.mask(split) == 0 {
                     self.queued[split as usize] = false;
                     self.splits.swap_remove(i);
@@ -133,14 +155,14 @@ impl<P: Reconvergence> Functional<P> {
                 }
             }
             if stop() {
-                return Err(None);
+                return Err(Halt::Stopped);
             }
             rounds += u64::from(whole_turn);
-            if whole_turn && rounds >= next_watch && self.look(rounds, next + done).map_err(Some)? {
+            if whole_turn && rounds >= next_watch && self.look(rounds, next + done).map_err(Halt::Fault)? {
                 next_watch = 2 * rounds;
             }
             if !moved && done < blocks && (next == blocks || live >= fits.max(1)) {
-                return Err(Some(self.deadlock()));
+                return Err(Halt::Fault(self.deadlock()));
             }
         }
         Ok(())
@@ -179,23 +201,26 @@ impl<P: Reconvergence> Functional<P> {
         Ok(true)
     }
 
-    /// True if the split used up its turn.
+    /// True if the split used up its turn, which is of no more than `left` instructions.
     #[inline(always)]
-    fn turn(&mut self, split: SplitId, grid: usize) -> Result<bool, Option<Box<Fault>>> {
+    fn turn(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
         let w = self.resident.warp_of(split);
-        for _ in 0..if self.watch.is_some() { WATCHED_TURN } else { TURN } {
+        let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
+        for _ in 0..left.min(whole) {
             let mask = self.resident.policy.mask(split);
             if mask == 0 {
                 return Ok(false);
             }
             let pc = self.resident.policy.pc(split);
             let done = self.resident.step(split, 0, &mut self.counts[grid]);
-            let Some(step) = done.map_err(|bottom| Some(self.fault(w, pc, &bottom)))? else { continue };
+            let Some(step) = done.map_err(|bottom| Halt::Fault(self.fault(w, pc, &bottom)))? else {
+                continue;
+            };
             match step {
                 Step::Access => {
                     self.perform(w);
                     if let Err((pc, bottom)) = self.count_bulk(w) {
-                        return Err(Some(self.fault(w, pc, &bottom)));
+                        return Err(Halt::Fault(self.fault(w, pc, &bottom)));
                     }
                 }
                 Step::Parked => self.parked[split as usize] = true,
@@ -326,6 +351,13 @@ impl<P: Reconvergence> Functional<P> {
             message: bottom.reason.clone(),
             place: self.resident.where_is(warp, pc, bottom.lanes, 0),
         })
+    }
+
+    /// Where a split is.
+    #[cold]
+    fn place_of(&self, split: SplitId) -> Box<Place> {
+        let (warp, policy) = (self.resident.warp_of(split), &self.resident.policy);
+        Box::new(self.resident.where_is(warp, policy.pc(split), policy.mask(split), 0))
     }
 
     fn deadlock(&self) -> Box<Fault> {

@@ -12,7 +12,7 @@ use sim_frontend::program::{Extra, OpClass, Pc, Program};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use crate::error::{Fault, FaultKind};
-use crate::execute::{CLUSTER, Resident};
+use crate::execute::{CLUSTER, Resident, guard};
 use crate::lanes::file::LaneRow;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::warp::Warp;
@@ -108,8 +108,14 @@ impl Watched {
         for lane in Lanes(warp.live() & waits) {
             still |= u32::from(pcs[lane as usize] == self.pcs[lane as usize]) << lane;
         }
+        let ops = &resident.kernels[warp.kernel].code.program.ops;
         for lane in Lanes(warp.live() & !waits) {
             let (l, bit) = (lane as usize, 1 << lane);
+            // A branch to itself that its guard takes is never left, and changes no register.
+            let itself = ops.get(pcs[l] as usize).is_some_and(|op| {
+                op.class == OpClass::Branch && op.target == pcs[l] && guard(op.guard, &warp.preds) & bit != 0
+            });
+            self.returned |= if itself { bit } else { 0 };
             if !self.seen.contains(&pcs[l]) {
                 self.seen.push(pcs[l]);
             }

@@ -558,6 +558,9 @@ pub struct Program {
     pub local_bytes: u32,
     /// True if a call chain can recur.
     pub recursive: bool,
+    /// Calls a thread can be in at a time; `u32::MAX` where none can recur. A frame takes
+    /// [`FRAME_ALIGN`](crate::lower::tf3_stack::FRAME_ALIGN) bytes of the thread's stack at least.
+    pub deepest_call: u32,
     /// What the kernel says of its launches.
     pub bounds: LaunchBounds,
     /// Notes of the lowering for the report: irreducible regions, selector registers.

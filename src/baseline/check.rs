@@ -10,6 +10,7 @@ use super::record::{Baseline, beside};
 use super::suite::{Measured, Suite};
 use crate::cli::{BaselineCheckArgs, complain, status, table};
 use crate::compare::{Moved, moved};
+use crate::files;
 use crate::study::jobs;
 
 /// What became of a run.
@@ -38,6 +39,10 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
             return status::BAD_INPUT;
         }
     };
+    if let Err(message) = args.junit.iter().try_for_each(|path| files::probe(path)) {
+        eprintln!("error: {message}");
+        return status::BAD_INPUT;
+    }
     let now = match suite.simulate(jobs(args.suite.jobs)) {
         Ok(now) => now,
         Err(errors) => {
@@ -68,7 +73,8 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
     }
     if let Some(path) = &args.junit {
         let written = junit(&suite, &verdicts).to_string().map_err(|error| error.to_string());
-        let written = written.and_then(|text| std::fs::write(path, text).map_err(|error| error.to_string()));
+        let written =
+            written.and_then(|text| files::write(path, text.as_bytes()).map_err(|error| error.to_string()));
         if let Err(error) = written {
             eprintln!("error: {} cannot be written: {error}", path.display());
             return status::BAD_INPUT;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::suite::{Measured, Suite};
 use crate::cli::{SuiteArgs, complain, status};
+use crate::files;
 use crate::study::jobs;
 
 /// A recorded suite.
@@ -50,6 +51,11 @@ impl Baseline {
 
 /// Simulates the suite and writes the file; gives the exit status.
 pub fn record(args: &SuiteArgs) -> u8 {
+    let path = args.file.clone().unwrap_or_else(|| beside(&args.suite));
+    if let Err(message) = files::probe(&path) {
+        eprintln!("error: {message}");
+        return status::BAD_INPUT;
+    }
     let measured = Suite::load(&args.suite).and_then(|suite| {
         let runs = suite.simulate(jobs(args.jobs))?;
         let mut host = BTreeMap::new();
@@ -67,9 +73,8 @@ pub fn record(args: &SuiteArgs) -> u8 {
             return status::BAD_INPUT;
         }
     };
-    let path = args.file.clone().unwrap_or_else(|| beside(&args.suite));
     let text = serde_json::to_string_pretty(&baseline).unwrap_or_default() + "\n";
-    if let Err(error) = std::fs::write(&path, text) {
+    if let Err(error) = files::write(&path, text.as_bytes()) {
         eprintln!("error: {} cannot be written: {error}", path.display());
         return status::BAD_INPUT;
     }

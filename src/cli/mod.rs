@@ -147,6 +147,13 @@ pub struct RunArgs {
     /// Stops after N core cycles.
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
+    /// Stops after N warp instructions of all launches, with time and without.
+    #[arg(long, value_name = "N")]
+    pub max_instructions: Option<u64>,
+    /// Stops where the simulator takes more memory of the host: bytes, or a number with K, M, G or T
+    /// (binary), or `unlimited`. Three quarters of what the host has by default.
+    #[arg(long, value_name = "SIZE", value_parser = crate::memory::size)]
+    pub max_memory: Option<u64>,
     /// Runs instructions the chip lacks.
     #[arg(long)]
     pub allow_newer_isa: bool,
@@ -197,13 +204,27 @@ pub fn complain(errors: &[Diagnostic]) {
     }
 }
 
+/// Says that nothing can be printed; gives the exit status. Whoever reads the output may stop reading, as
+/// `head` does: that is no fault.
+pub fn unprinted(reason: &str) -> u8 {
+    if reason.contains("Broken pipe") {
+        return status::DONE;
+    }
+    eprintln!("error: the output cannot be printed: {reason}");
+    status::BAD_INPUT
+}
+
 /// Runs the command.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { status::BAD_INPUT } else { status::DONE });
+            let code = match error.print() {
+                Err(reason) if !error.use_stderr() => unprinted(&reason.to_string()),
+                _ if error.use_stderr() => status::BAD_INPUT,
+                _ => status::DONE,
+            };
+            return ExitCode::from(code);
         }
     };
     let code = match cli.command {

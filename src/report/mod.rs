@@ -6,6 +6,7 @@ mod page;
 use std::path::Path;
 
 use crate::cli::{ReportArgs, status};
+use crate::files;
 
 pub use input::{Results, Study, Sweep, SweepPoint};
 
@@ -38,7 +39,7 @@ pub fn report(args: &ReportArgs) -> u8 {
 pub fn write(path: &Path, title: Option<&str>, results: Results) -> Result<(), String> {
     let title = title.map_or_else(|| results.title(), str::to_string);
     let page = page::render(&title, results).map_err(|error| format!("the page cannot be made: {error}"))?;
-    std::fs::write(path, page).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    files::write(path, page.as_bytes()).map_err(|error| files::unwritable(path, &error))?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::spec::Point;
 use super::store::{Store, Stored};
 use super::table::read_table;
 use crate::cli::{SweepCollectArgs, complain, status};
+use crate::files::{self, Output};
 use crate::metrics::METRICS;
 use crate::report::{self, Results};
 use crate::study::{in_parallel, jobs};
@@ -68,6 +69,12 @@ pub fn collect(args: &SweepCollectArgs) -> u8 {
             return status::BAD_INPUT;
         }
     };
+    let csv = args.csv.clone().unwrap_or_else(|| store.file("table.csv"));
+    let sqlite = args.sqlite.clone().unwrap_or_else(|| store.file("table.sqlite"));
+    if let Err(message) = files::probe(&csv).and_then(|()| files::probe(&sqlite)) {
+        eprintln!("error: {message}");
+        return status::BAD_INPUT;
+    }
     let found = in_parallel(&points, jobs(None), |point| result(&store, point.words(&spec.run)));
     let missing = found.iter().filter(|stored| stored.is_none()).count();
     let axes: Vec<&str> = points
@@ -80,8 +87,6 @@ pub fn collect(args: &SweepCollectArgs) -> u8 {
         .filter_map(|(point, stored)| Some(rows(point, stored.as_ref()?)))
         .flatten()
         .collect();
-    let csv = args.csv.clone().unwrap_or_else(|| store.file("table.csv"));
-    let sqlite = args.sqlite.clone().unwrap_or_else(|| store.file("table.sqlite"));
     let written = write_csv(&csv, &header, &rows).map_err(|error| (csv.clone(), error)).and_then(|()| {
         write_sqlite(&sqlite, &header, &rows, &store, &found)
             .map_err(|error| (sqlite.clone(), error.to_string()))
@@ -129,11 +134,13 @@ fn rows(point: &Point, stored: &Stored) -> Vec<Vec<String>> {
 }
 
 fn write_csv(path: &Path, header: &[&str], rows: &[Vec<String>]) -> Result<(), String> {
-    let mut writer = csv::Writer::from_path(path).map_err(|error| error.to_string())?;
+    let file = Output::create(path).map_err(|error| error.to_string())?;
+    let mut writer = csv::Writer::from_writer(file);
     let all = std::iter::once(writer.write_record(header)).collect::<Result<(), _>>();
     all.and_then(|()| rows.iter().try_for_each(|row| writer.write_record(row)))
         .map_err(|error| error.to_string())?;
-    writer.flush().map_err(|error| error.to_string())
+    let file = writer.into_inner().map_err(|error| error.to_string())?;
+    file.finish().map_err(|error| error.to_string())
 }
 
 /// Table `results` as in the CSV file, with numbers as numbers; `metrics` with what they mean;
@@ -146,9 +153,12 @@ fn write_sqlite(
     found: &[Option<Stored>],
 ) -> rusqlite::Result<()> {
     // The table is made anew and put in place whole.
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let _ = std::fs::remove_file(&temporary);
-    let mut connection = Connection::open(&temporary)?;
+    let wrong = |error| rusqlite::Error::ToSqlConversionFailure(Box::new(error));
+    let file = Output::create(path).map_err(wrong)?;
+    let Some(temporary) = file.path() else {
+        return Err(wrong(std::io::Error::other("a database needs a regular file")));
+    };
+    let mut connection = Connection::open(temporary)?;
     let transaction = connection.transaction()?;
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     // Columns without a type keep numbers as numbers where they are bound as such.
@@ -186,6 +196,5 @@ fn write_sqlite(
     }
     transaction.commit()?;
     connection.close().map_err(|(_, error)| error)?;
-    std::fs::rename(&temporary, path)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    file.finish().map_err(wrong)
 }

@@ -81,7 +81,7 @@ pub fn plan(args: &SweepPlanArgs) -> u8 {
         ids.len(),
     );
     println!("{}", estimate(&list, &seconds, open, crate::study::jobs(args.jobs), args.results.as_deref()));
-    status::DONE
+    if refused > 0 { status::BAD_INPUT } else { status::DONE }
 }
 
 /// How long the open points may take.

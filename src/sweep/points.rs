@@ -13,6 +13,7 @@ use super::spec::{Point, SweepSpec};
 use super::store::{Store, Stored};
 use crate::cli::{SweepRunArgs, complain, status};
 use crate::configs;
+use crate::memory;
 use crate::run::{Simulation, hash, interrupted, on_interrupt, simulator};
 use crate::study::{in_parallel, jobs};
 
@@ -89,6 +90,8 @@ struct Counts {
     elsewhere: usize,
     broken: Vec<String>,
     bad: Vec<String>,
+    /// The exit status of the points that were simulated.
+    worst: u8,
 }
 
 /// Simulates what has no result; gives the exit status.
@@ -144,6 +147,7 @@ pub fn run(args: &SweepRunArgs) -> u8 {
                 }
                 if let Some(stored) = stored.filter(|s| !matches!(s.result.as_str(), "pass" | "unchecked")) {
                     counts.bad.push(format!("{}: {} {}", words.join(" "), stored.result, stored.message));
+                    counts.worst = worse(counts.worst, &stored.result);
                 }
             }
             Err(error) => {
@@ -175,11 +179,24 @@ pub fn run(args: &SweepRunArgs) -> u8 {
             return code;
         }
     }
-    match (interrupted(), counts.broken.is_empty()) {
-        (true, _) => status::INTERRUPTED,
-        (false, true) => status::DONE,
-        (false, false) => status::FAULT,
+    match (memory::exceeded(), interrupted(), counts.broken.is_empty()) {
+        (None, true, _) => status::INTERRUPTED,
+        (None, false, true) => counts.worst,
+        _ => status::FAULT,
     }
+}
+
+/// The exit status of several points, one of which came to `result`: a fault outweighs a wrong result,
+/// which outweighs a point that was refused.
+fn worse(so_far: u8, result: &str) -> u8 {
+    let own = match result {
+        "refused" => status::BAD_INPUT,
+        "fail" => status::DIFFERS,
+        _ => status::FAULT,
+    };
+    let weight = [status::DONE, status::BAD_INPUT, status::DIFFERS, status::FAULT];
+    let of = |code: u8| weight.iter().position(|other| *other == code);
+    if of(own) > of(so_far) { own } else { so_far }
 }
 
 /// `i/n` as a part from 0 and how many there are.
@@ -232,6 +249,10 @@ fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<
     let mut stored = Stored { id: identity.id, config: identity.config.clone(), ..refused(words, &[]) };
     match simulation.run() {
         Ok((_, _, Some(SimError::Interrupted))) => return Ok((Done::Interrupted, None)),
+        // That others run beside it is no fault of the point's.
+        Ok((_, _, Some(error @ SimError::MaxMemory { .. }))) => {
+            return Ok((Done::Broken(error.to_string()), None));
+        }
         Ok((report, seconds, stopped)) => {
             stored.seconds = seconds;
             stored.result = match &stopped {
@@ -269,6 +290,14 @@ fn refused_id(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_worst_point_gives_the_exit_status() {
+        let of = |results: &[&str]| results.iter().fold(status::DONE, |code, result| worse(code, result));
+        assert_eq!(of(&[]), 0);
+        assert_eq!((of(&["refused"]), of(&["fail"]), of(&["fault"]), of(&["stopped"])), (2, 1, 3, 3));
+        assert_eq!((of(&["fail", "refused"]), of(&["refused", "fail"]), of(&["fault", "fail"])), (1, 1, 3));
+    }
 
     #[test]
     fn shards_are_counted_from_one() {

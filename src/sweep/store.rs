@@ -2,11 +2,13 @@
 //! that was simulated.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::files;
 
 /// What a point came to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,6 +60,12 @@ impl Store {
     pub fn open(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder.join("points"))?;
         std::fs::create_dir_all(folder.join("configs"))?;
+        // What killed processes left: results they had not finished, and claims that nobody holds.
+        for part in ["points", "configs"] {
+            let left =
+                |name: &str| files::is_partial(name) || name.starts_with('.') && name.ends_with(".lock");
+            files::remove_stale(&folder.join(part), left);
+        }
         Ok(Self { folder: folder.to_path_buf() })
     }
 
@@ -91,7 +99,7 @@ impl Store {
     /// The file cannot be written.
     pub fn put(&self, stored: &Stored) -> io::Result<()> {
         let text = serde_json::to_string_pretty(stored)? + "\n";
-        write_whole(&self.path(&stored.id), text.as_bytes())
+        files::write_one_of_many(&self.path(&stored.id), text.as_bytes())
     }
 
     /// Keeps the values of a chip, by their hash.
@@ -100,7 +108,7 @@ impl Store {
     /// The file cannot be written.
     pub fn put_config(&self, hash: &str, text: &str) -> io::Result<()> {
         let path = self.folder.join("configs").join(format!("{hash}.json"));
-        if path.exists() { Ok(()) } else { write_whole(&path, text.as_bytes()) }
+        if path.exists() { Ok(()) } else { files::write_one_of_many(&path, text.as_bytes()) }
     }
 
     /// The values of a chip.
@@ -112,18 +120,6 @@ impl Store {
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
-}
-
-/// Writes a file so that its name never stands for half of it, even if the process is killed.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let own = format!(".{name}.{}.{:?}", std::process::id(), std::thread::current().id());
-    let temporary = path.with_file_name(own);
-    let mut file = File::create(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    drop(file);
-    std::fs::rename(&temporary, path)
 }
 
 #[cfg(test)]

@@ -226,6 +226,7 @@ fn run(
         threads: 1,
         check,
         max_cycles: Some(100_000),
+        max_instructions: None,
         allow_newer_isa: false,
         schedule_dependent: false,
         instruction_set: None,

@@ -19,7 +19,7 @@ use crate::device::Progress;
 use crate::engine::{Control, Engine};
 use crate::error::SimError;
 use crate::execute::{LocalLatency, World};
-use crate::functional::Functional;
+use crate::functional::{Functional, Halt};
 use crate::grid::Kernel;
 use crate::monitor::Check;
 use crate::reconvergence::Reconvergence;
@@ -115,13 +115,21 @@ impl Context {
         let blocks = self.chip.limits.max_resident_blocks as usize;
         let mut machine = Functional::new(self.world(), policy, self.warps(), blocks);
         let mut result = Ok(());
+        let mut left = self.instructions_left();
         for (kernel, _) in kernels {
             let fits = self.kernels[kernel.grid_id as usize].resident_blocks;
-            result =
-                machine.run(kernel, fits, &|| stop.load(Ordering::Relaxed)).map_err(|fault| match fault {
-                    Some(fault) => SimError::Stopped(fault),
-                    None => SimError::Interrupted,
-                });
+            let stop = || stop.load(Ordering::Relaxed);
+            result = machine.run(kernel, fits, left, &stop).map_err(|halt| match halt {
+                Halt::Fault(fault) => SimError::Stopped(fault),
+                Halt::Stopped => SimError::Interrupted,
+                Halt::Instructions(place) => SimError::MaxInstructions {
+                    limit: self.options.max_instructions.unwrap_or(u64::MAX),
+                    place: Some(place),
+                    suspicion: None,
+                },
+            });
+            let counts = machine.counts().get(kernel.grid_id as usize);
+            left = left.saturating_sub(counts.map_or(0, |counts| counts.warp_instructions));
             if result.is_err() {
                 break;
             }
@@ -133,6 +141,12 @@ impl Context {
             }
         }
         result
+    }
+
+    /// Warp instructions that may be executed from now on.
+    fn instructions_left(&self) -> u64 {
+        let done: u64 = self.kernels.iter().map(|kernel| kernel.warp_instructions).sum();
+        self.options.max_instructions.unwrap_or(u64::MAX).saturating_sub(done)
     }
 
     /// What an SM is to write down.
@@ -200,12 +214,19 @@ impl Context {
         let control = Control {
             stop,
             max_cycles: self.options.max_cycles,
+            max_instructions: self.options.max_instructions.map(|_| self.instructions_left()),
             progress,
             threads: self.options.threads,
             epoch: self.options.epoch,
             delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
         };
         let mut result = engine.run(&control);
+        if let (Err(SimError::MaxInstructions { limit, .. }), Some(whole)) =
+            (&mut result, self.options.max_instructions)
+        {
+            // The engine knows what was left of it.
+            *limit = whole;
+        }
         if result.is_ok() && self.options.check == Check::Full {
             result = check_conservation(&mut engine);
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use sim_frontend::lower::tf3_stack::FRAME_ALIGN;
 use sim_frontend::program::{ControlFlow, NO_PC, Op, OpClass, OpInfo, Pc};
 use sim_memory::vocabulary::LaneMask;
 
@@ -37,7 +38,9 @@ impl<P: Reconvergence> Resident<P> {
                 return self.by_hand_alone(split, w, mask);
             }
         }
-        let checked = checked && !info.by_hand;
+        // A program that may recur is held to its stack even where nothing is checked.
+        let deepest = code.program.deepest_call;
+        let checked = (checked || deepest != u32::MAX) && !info.by_hand;
         let mut indirect = [NO_PC; 32];
         let mut step = Step::Control;
         let cost = match op.class {
@@ -54,6 +57,9 @@ impl<P: Reconvergence> Resident<P> {
                 if checked && !info.injected {
                     let base = Targets::One(info.base_target);
                     self.warps[w].shadow.branch(mask, exec, info.base_pc, &base, call);
+                    if call && deepest != u32::MAX {
+                        self.check_depth(w, exec, deepest)?;
+                    }
                 }
                 self.policy.branched(split, &to, &mut self.touched)?
             }
@@ -70,6 +76,9 @@ impl<P: Reconvergence> Resident<P> {
                 let to = LaneTargets { lanes: exec, targets: Targets::PerLane(&indirect), call };
                 if checked {
                     self.shadow_indirect(w, mask, exec, info.base_pc, &indirect, &base, call);
+                    if call && deepest != u32::MAX {
+                        self.check_depth(w, exec, deepest)?;
+                    }
                 }
                 let cost = self.policy.branched(split, &to, &mut self.touched)?;
                 if P::FLOW == ControlFlow::Injected {
@@ -205,6 +214,27 @@ impl<P: Reconvergence> Resident<P> {
         } else {
             shadow.branch(mask, exec, pc, &Targets::PerLane(base), call);
         }
+    }
+
+    /// Threads are in no more calls than their stack holds frames.
+    #[cold]
+    #[inline(never)]
+    fn check_depth(&self, w: usize, lanes: LaneMask, deepest: u32) -> Result<(), Bottom> {
+        let shadow = &self.warps[w].shadow;
+        let over = |lane: &u32| shadow.depth(*lane as usize) > deepest as usize;
+        let over = Lanes(lanes).filter(over).fold(0, |mask, lane| mask | 1 << lane);
+        if over == 0 {
+            return Ok(());
+        }
+        Err(Bottom::new(
+            "thr-call",
+            over,
+            format!(
+                "the stack overflows: the thread is in {deepest} calls already, and its stack of {} bytes holds \
+                 no more frames of {FRAME_ALIGN} bytes, the least a frame takes",
+                u64::from(deepest) * u64::from(FRAME_ALIGN)
+            ),
+        ))
     }
 
     /// The address an indirect branch or call goes to.

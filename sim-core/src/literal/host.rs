@@ -33,6 +33,7 @@ pub(super) fn device() -> Device {
         threads: 1,
         check: Check::Safety,
         max_cycles: Some(100_000_000),
+        max_instructions: None,
         allow_newer_isa: true,
         schedule_dependent: true,
         instruction_set: None,

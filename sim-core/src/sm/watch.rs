@@ -60,6 +60,11 @@ impl<P: Reconvergence> Sm<P> {
         self.stats.issued + self.stats.stalls.iter().sum::<u64>()
     }
 
+    /// Warp instructions that are issued in a cycle at most.
+    pub fn issues_per_cycle(&self) -> u64 {
+        self.schedulers as u64 * (1 + u64::from(self.dual_issue))
+    }
+
     /// Counts of splits by where they are, for messages: (name, splits).
     pub fn waiting(&self) -> Vec<(&'static str, u32)> {
         STATES

@@ -1,11 +1,13 @@
 //! The global constants of CS figure 3.2: what breaks one is refused with an error that names it.
 
 use sim_core::context::Launch;
-use sim_core::error::SimError;
+use sim_core::device::Options;
+use sim_core::error::{FaultKind, SimError};
+use sim_core::monitor::Check;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Source;
 
-use crate::machine::{Run, chip, device, module};
+use crate::machine::{Run, chip, device, device_with, module};
 
 /// Launches `k` of `text` on a changed chip; the error, if it is refused.
 fn refusal(
@@ -125,4 +127,85 @@ fn chip_files_that_break_one_are_refused_where_they_say_so() {
         let all: String = errors.iter().map(|e| e.render()).collect();
         assert!(all.contains(&format!("limits.{name}")) && all.contains(to.trim()), "{name}: {all}");
     }
+}
+
+/// A loop that only ends when its counter wraps, and a launch of more blocks than anybody waits for.
+#[test]
+fn max_instructions_stops_either_mode_and_what_is_known_stays() {
+    let counts = "L: add.u32 %r, %r, 1;\nsetp.ne.u32 %p, %r, 0;\n@%p bra L;";
+    let limited = |functional, threads, epoch, body: &str, grid, most| {
+        let options = |o| Options { max_instructions: Some(most), threads, epoch, ..o };
+        let mut run =
+            Run::new(device_with(chip(|_| {}), "crs_stack", options), &module("", body), false, 1 << 17);
+        run.launch(grid, 32, functional).expect("allowed");
+        run.launch(1, 32, functional).expect("allowed");
+        let error = run.wait().expect_err("it does not end by itself");
+        let SimError::MaxInstructions { limit, place, .. } = &error else { panic!("{error}") };
+        let place = place.as_ref().expect("somebody still ran");
+        assert_eq!((*limit, &*place.kernel), (most, "k"), "{error}");
+        assert!(place.line > 0 && error.to_string().contains("--max-instructions"), "{error}");
+        (error.to_string(), run.report().kernels.iter().map(|k| k.warp_instructions).sum::<u64>())
+    };
+    assert_eq!(limited(true, 1, None, counts, 2, 100_000).1, 100_000);
+    assert_eq!(limited(true, 1, None, "mov.u32 %r, 1;", 1 << 12, 30_000).1, 30_000);
+    // With time it is noticed some cycles later, on the same one for any number of threads and epochs.
+    let timed = limited(false, 1, None, counts, 2, 10_000);
+    assert!((10_000..10_000 + 64 * 2).contains(&timed.1), "{timed:?}");
+    for (threads, epoch) in [(1, Some(1)), (2, None), (3, Some(3))] {
+        assert_eq!(limited(false, threads, epoch, counts, 2, 10_000), timed, "{threads} {epoch:?}");
+    }
+}
+
+#[test]
+fn a_launch_that_ends_within_its_instructions_is_not_stopped() {
+    for functional in [true, false] {
+        let run = |max_instructions| {
+            let options = |o| Options { max_instructions, ..o };
+            let text = module("", "mov.u32 %r, 1;");
+            let mut run = Run::new(device_with(chip(|_| {}), "crs_stack", options), &text, false, 128);
+            run.launch(4, 32, functional).expect("allowed");
+            let ended = run.wait();
+            (ended, run.report().kernels[0].warp_instructions)
+        };
+        let (ended, all) = run(None);
+        assert!(ended.is_ok() && all > 20, "{ended:?}");
+        assert!(run(Some(all)).0.is_ok());
+        if functional {
+            let (ended, executed) = run(Some(all - 1));
+            assert_eq!((ended.is_err(), executed), (true, all - 1));
+        }
+    }
+}
+
+#[test]
+fn recursion_is_bounded_by_the_stack_of_a_thread() {
+    let endless = ".func f () { call.uni f; ret; }";
+    let indirect = "proto: .callprototype _ ();\nmov.u64 %x, f;\ncall.uni %x, (), proto;";
+    for (functions, body) in [(endless, "call.uni f;"), (endless, indirect)] {
+        for policy in ["crs_stack", "functional crs_stack", "pdom_stack", "mimd", "min_pc"] {
+            for check in [Check::Off, Check::Safety] {
+                let functional = policy.strip_prefix("functional ");
+                let options = |o| Options { check, ..o };
+                let device = device_with(chip(|_| {}), functional.unwrap_or(policy), options);
+                let mut run = Run::new(device, &module(functions, body), false, 128);
+                run.launch(2, 64, functional.is_some()).expect("allowed");
+                let fault = match run.wait() {
+                    Err(SimError::Stopped(fault)) => fault,
+                    other => panic!("{policy}: {other:?}"),
+                };
+                assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Fault, "thr-call"), "{policy}");
+                for words in ["the stack overflows", "in 512 calls already", "stack of 8192 bytes"] {
+                    assert!(fault.message.contains(words), "{policy}: {}", fault.message);
+                }
+                assert!(fault.place.instruction.contains("call") && fault.place.line > 0, "{}", fault.place);
+            }
+        }
+    }
+    // As deep as the stack holds frames is no fault.
+    let deep = ".func f (.reg .u32 n) { .reg .pred %d; setp.eq.u32 %d, n, 0; @%d ret; sub.u32 n, n, 1; \
+        call.uni f, (n); ret; }";
+    let text = module(deep, "mov.u32 %a, 200;\ncall.uni f, (%a);\nmov.u32 %r, 1;");
+    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &text, false, 32);
+    run.launch(1, 32, true).expect("allowed");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
 }

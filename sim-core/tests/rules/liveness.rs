@@ -215,3 +215,19 @@ fn live_a_barrier_that_nobody_left_can_reach_says_who_is_where() {
         }
     }
 }
+
+#[test]
+fn live_a_branch_to_itself_is_proved_to_be_stuck() {
+    for body in [
+        "L: bra L;",
+        "setp.lt.u32 %p, %t, 40;\nL: @%p bra L;",
+        "setp.lt.u32 %p, %t, 40;\n@%p bra L;\nbra OVER;\nL: bra L;\nOVER:\nmov.u32 %r, 1;",
+    ] {
+        for policy in ["crs_stack", "functional crs_stack", "pdom_stack", "functional mimd", "min_pc"] {
+            let fault = fault(run(body, policy, 1, 64, |o| o).0);
+            assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Livelock, "live"), "{policy}: {body}");
+            assert!(fault.place.instruction.contains("bra"), "{policy}: {}", fault.place);
+            assert!(fault.message.contains("go round at lines"), "{policy}: {}", fault.message);
+        }
+    }
+}

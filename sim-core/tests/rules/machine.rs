@@ -49,6 +49,7 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
         threads: 1,
         check: Check::Full,
         max_cycles: Some(10_000_000),
+        max_instructions: None,
         allow_newer_isa: false,
         schedule_dependent: false,
         instruction_set: None,

@@ -22,7 +22,7 @@ use crate::lower::ir::{Func, Link};
 use crate::lower::linear_scan::{Assignment, assign};
 use crate::lower::spill::spill;
 use crate::lower::stack_consistency;
-use crate::lower::tf3_stack::{layout, preserve_registers};
+use crate::lower::tf3_stack::{FRAME_ALIGN, layout, preserve_registers};
 use crate::lower::tf6_control_flow::{Emitted, inject};
 use crate::lower::translate::stack::MOST_ALIGN;
 use crate::lower::translate::{Context, Symbol, has_calls, translate};
@@ -316,6 +316,8 @@ pub(super) fn program(
         dynamic_shared_align: shared.align,
         local_bytes,
         recursive,
+        // The shortest frame still holds a return address on hardware.
+        deepest_call: if recursive { stack_bytes / FRAME_ALIGN } else { u32::MAX },
         bounds: part.bounds.clone(),
         notes,
         clean_up: cleaned,

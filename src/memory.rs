@@ -1,0 +1,162 @@
+//! A bound on the memory of the host that the simulator takes, so that a program or a file that asks
+//! for too much ends a run and not the host.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::cli::status;
+use crate::run::STOP;
+
+/// Bytes that are allocated.
+static USED: AtomicU64 = AtomicU64::new(0);
+/// Bytes beyond which runs stop.
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// They did.
+static EXCEEDED: AtomicBool = AtomicBool::new(false);
+
+/// An allocator that counts what it gives.
+pub struct Counted<A>(pub A);
+
+/// Adds to what is used; false where nothing more can be given.
+#[inline]
+fn take(bytes: usize) -> bool {
+    let bytes = bytes as u64;
+    let used = USED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    used <= LIMIT.load(Ordering::Relaxed) || over(used, bytes)
+}
+
+fn give(bytes: usize) {
+    USED.fetch_sub(bytes as u64, Ordering::Relaxed);
+}
+
+/// Beyond the limit the runs are told to stop, and write down what is known. Whoever asks for much more
+/// than that has no end where it could be told so.
+#[cold]
+fn over(used: u64, bytes: u64) -> bool {
+    let limit = LIMIT.load(Ordering::Relaxed);
+    if used <= limit.saturating_add(limit / 4) {
+        EXCEEDED.store(true, Ordering::Relaxed);
+        STOP.store(true, Ordering::Relaxed);
+        return true;
+    }
+    // Nothing may be allocated from here on.
+    LIMIT.store(u64::MAX, Ordering::Relaxed);
+    let mut message = [0u8; 160];
+    let mut rest = &mut message[..];
+    let _ = writeln!(
+        rest,
+        "error: out of memory: {} MiB more were asked for than --max-memory ({} MiB) leaves",
+        bytes.div_ceil(1 << 20),
+        limit >> 20
+    );
+    let left = rest.len();
+    let _ = std::io::stderr().write_all(&message[..160 - left]);
+    std::process::exit(status::FAULT.into())
+}
+
+// SAFETY: every call is handed to the allocator within; counters are all that is added.
+#[allow(unsafe_code, reason = "what is allocated is counted where it is allocated")]
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !take(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller keeps what `alloc` asks for.
+        unsafe { self.0.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !take(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller keeps what `alloc_zeroed` asks for.
+        unsafe { self.0.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        give(layout.size());
+        // SAFETY: `at` came from here with this layout.
+        unsafe { self.0.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if !take(size) {
+            return std::ptr::null_mut();
+        }
+        give(layout.size());
+        // SAFETY: `at` came from here with this layout.
+        unsafe { self.0.realloc(at, layout, size) }
+    }
+}
+
+/// Sets the limit in bytes.
+pub fn limit(bytes: u64) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// The limit in bytes, where it was exceeded.
+pub fn exceeded() -> Option<u64> {
+    EXCEEDED.load(Ordering::Relaxed).then(|| LIMIT.load(Ordering::Relaxed))
+}
+
+/// Bytes that can be taken before the limit is reached.
+pub fn left() -> u64 {
+    LIMIT.load(Ordering::Relaxed).saturating_sub(USED.load(Ordering::Relaxed))
+}
+
+/// Three quarters of the host's memory, or of what its control group leaves the process; 12 GiB where
+/// neither is known.
+pub fn default_limit() -> u64 {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let host = read("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+    });
+    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let group = group.into_iter().find_map(|path| read(path)?.trim().parse::<u64>().ok());
+    let whole = [host, group].into_iter().flatten().min().unwrap_or(16 << 30);
+    whole / 4 * 3
+}
+
+/// A size as options take it.
+///
+/// # Errors
+/// It is none.
+pub fn size(text: &str) -> Result<u64, String> {
+    if text == "unlimited" {
+        return Ok(u64::MAX);
+    }
+    let wrong = || format!("`{text}` is not a size: bytes, or a number with K, M, G or T, or `unlimited`");
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[digits.len()..].to_ascii_uppercase().trim_end_matches("IB") {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(wrong()),
+    };
+    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).filter(|n| *n > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!((size("3K"), size("2M"), size("1GiB")), (Ok(3 << 10), Ok(2 << 20), Ok(1 << 30)));
+        assert_eq!(size("unlimited"), Ok(u64::MAX));
+        for wrong in ["", "0", "-1", "G", "1.5G", "12X", "99999999999T", "1 G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_default_is_less_than_the_host_has() {
+        let default = default_limit();
+        assert!((1 << 28..u64::MAX / 2).contains(&default), "{default}");
+    }
+}
