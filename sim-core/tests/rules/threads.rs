@@ -311,6 +311,44 @@ fn calls_mix_registers_and_parameter_variables() {
 }
 
 #[test]
+fn predicates_are_parameters_and_results_of_functions() {
+    let functions = ".func (.reg .pred b, .reg .u32 s, .reg .pred c) f(.reg .u32 x, .reg .pred d)\n{\n\
+                     setp.lt.u32 b, x, 5;\nselp.u32 s, 11, 22, d;\nsetp.lt.and.u32 c, x, 9, d;\nret;\n}\n";
+    let sum = "selp.u32 %a, 100, 0, %p;\nselp.u32 %b, 1000, 0, %q;\nadd.u32 %r, %r, %a;\nadd.u32 %r, %r, %b;";
+    let expected = |t: u32| {
+        let odd = t % 2 == 1;
+        (if odd { 11 } else { 22 }) + if t < 5 { 100 } else { 0 } + if t < 9 && odd { 1000 } else { 0 }
+    };
+    let body = format!(
+        "and.b32 %a, %t, 1;\nsetp.ne.u32 %q, %a, 0;\ncall (%p, %r, %q), f, (%t, %q);\n{sum}"
+    );
+    assert_eq!(every_way(&module(functions, &body), 1, 32), each(32, expected));
+    // The call's guard is one of its results: all of them are taken where it held before.
+    let guarded = format!(
+        "and.b32 %a, %t, 1;\nsetp.ne.u32 %q, %a, 0;\nsetp.lt.u32 %p, %t, 16;\n\
+         @%p call (%p, %r, %q), f, (%t, %q);\n{sum}"
+    );
+    let outside = |t: u32| if t % 2 == 1 { 1000 } else { 0 };
+    let both = |t: u32| if t < 16 { expected(t) } else { outside(t) };
+    assert_eq!(every_way(&module(functions, &guarded), 1, 32), each(32, both));
+    // Functions that recur keep them across calls.
+    let recursive = ".func (.reg .pred b) even(.reg .u32 x)\n{\n.reg .pred %e, %z;\n.reg .u32 %y;\n\
+                     setp.eq.u32 %z, x, 0;\nmov.pred b, %z;\n@%z ret;\nsub.u32 %y, x, 1;\n\
+                     call (%e), even, (%y);\nnot.pred b, %e;\nret;\n}\n";
+    let body = "and.b32 %a, %t, 7;\ncall (%p), even, (%a);\nselp.u32 %r, 1, 0, %p;";
+    assert_eq!(every_way(&module(recursive, body), 1, 32), each(32, |t| 1 - t % 2));
+}
+
+#[test]
+fn literal_arguments_have_the_types_of_their_parameters() {
+    let functions = ".func (.reg .u32 s) f(.reg .f32 x, .reg .u64 y, .reg .f64 z)\n{\n.reg .u32 %a;\n\
+                     cvt.rzi.u32.f32 s, x;\nshr.u64 y, y, 32;\ncvt.u32.u64 %a, y;\nadd.u32 s, s, %a;\n\
+                     cvt.rzi.u32.f64 %a, z;\nadd.u32 s, s, %a;\nret;\n}\n";
+    let body = "call (%r), f, (1.0, 0x7000000000, 2000.0);";
+    assert_eq!(every_way(&module(functions, body), 1, 32), vec![1 + 0x70 + 2000; 32]);
+}
+
+#[test]
 fn env_lock_env_unlock_atomics_of_two_warps_meet_in_banks() {
     // Lane 0 of each warp, at words of the warp's own.
     let cycles = |apart: u32, atomic: &str| {

@@ -106,6 +106,31 @@ pub fn frame_access(
     inst
 }
 
+/// Bytes that a value of a register has in the frame.
+pub fn frame_bytes(ty: ScalarType) -> u32 {
+    if ty == ScalarType::Pred { 4 } else { ty.bytes() }
+}
+
+/// `word = reg ? 1 : 0`: memory holds no predicates.
+pub fn predicate_to_word(like: &Inst, word: Reg, reg: Reg) -> Inst {
+    let mut select = made(like, OpClass::Data, Root::Selp, ScalarType::B32);
+    select.dst[0] = Operand::Reg(word);
+    select.src[0] = Operand::Const { bits: 1, wide: false };
+    select.src[1] = Operand::Const { bits: 0, wide: false };
+    select.psrc[0] = PredOperand::Reg(reg, false);
+    select
+}
+
+/// `reg = word != 0`.
+pub fn predicate_of_word(like: &Inst, reg: Reg, word: Reg) -> Inst {
+    let mut test = made(like, OpClass::Data, Root::Setp, ScalarType::U32);
+    test.form.mods.cmp = Some(CmpOp::Ne);
+    test.src[0] = Operand::Reg(word);
+    test.src[1] = Operand::Const { bits: 0, wide: false };
+    test.pdst[0] = PredOperand::Reg(reg, false);
+    test
+}
+
 /// Register preservation: what is live across a call is stored to the frame before it and
 /// loaded after it, from `offset` on. Gives the bytes used.
 pub fn preserve_registers(func: &mut Func, offset: u32) -> u32 {
@@ -138,22 +163,12 @@ pub fn preserve_registers(func: &mut Func, offset: u32) -> u32 {
                 if func.regs[reg as usize] == Width::Pred {
                     let word = func.regs.len() as Reg;
                     func.regs.push(Width::Word);
-                    let mut select = made(inst, OpClass::Data, Root::Selp, ScalarType::B32);
-                    select.dst[0] = Operand::Reg(word);
-                    select.src[0] = Operand::Const { bits: 1, wide: false };
-                    select.src[1] = Operand::Const { bits: 0, wide: false };
-                    select.psrc[0] = PredOperand::Reg(reg, false);
-                    before.push(select);
+                    before.push(predicate_to_word(inst, word, reg));
                     before.push(frame_access(inst, true, func.stack_base, at, Operand::Reg(word), ty));
                     let back = func.regs.len() as Reg;
                     func.regs.push(Width::Word);
                     after.push(frame_access(inst, false, func.stack_base, at, Operand::Reg(back), ty));
-                    let mut test = made(inst, OpClass::Data, Root::Setp, ScalarType::U32);
-                    test.form.mods.cmp = Some(CmpOp::Ne);
-                    test.src[0] = Operand::Reg(back);
-                    test.src[1] = Operand::Const { bits: 0, wide: false };
-                    test.pdst[0] = PredOperand::Reg(reg, false);
-                    after.push(test);
+                    after.push(predicate_of_word(inst, reg, back));
                 } else {
                     before.push(frame_access(inst, true, func.stack_base, at, Operand::Reg(reg), ty));
                     after.push(frame_access(inst, false, func.stack_base, at, Operand::Reg(reg), ty));

@@ -227,8 +227,9 @@ impl<'m, 'a> Translator<'m, 'a> {
         for (param, offset) in ast.params.iter().zip(offsets.into_iter().skip(ast.returns.len())) {
             if let Some(Local::Reg(reg, ty)) = self.names.find(param.name).copied() {
                 let like = self.blank_like(param.span);
-                let load = super::tf3_stack::frame_access(&like, false, base, offset, Operand::Reg(reg), ty);
-                self.current.push(load);
+                let (load, test) = self.from_frame(&like, base, offset, reg, ty);
+                self.push(load);
+                self.current.extend(test);
             }
         }
     }
@@ -555,10 +556,46 @@ impl<'m, 'a> Translator<'m, 'a> {
                 (value.storage, self.names.find(value.name).copied())
             {
                 let base = self.func.stack_base;
-                let store = super::tf3_stack::frame_access(like, true, base, offset, Operand::Reg(reg), ty);
-                self.push(store);
+                self.to_frame(like, base, offset, Operand::Reg(reg), ty);
             }
         }
+    }
+
+    /// Stores a value to the frame, a predicate as a word.
+    pub(super) fn to_frame(
+        &mut self,
+        like: &Inst,
+        base: Option<Reg>,
+        offset: u32,
+        value: Operand,
+        ty: ScalarType,
+    ) {
+        let (mut value, mut ty) = (value, ty);
+        if let (Operand::Reg(reg), ScalarType::Pred) = (value, ty) {
+            ty = ScalarType::B32;
+            let word = self.fresh(ty);
+            self.push(super::tf3_stack::predicate_to_word(like, word, reg));
+            value = Operand::Reg(word);
+        }
+        self.push(super::tf3_stack::frame_access(like, true, base, offset, value, ty));
+    }
+
+    /// The load of a register's value from the frame, and what makes a predicate of the word.
+    pub(super) fn from_frame(
+        &mut self,
+        like: &Inst,
+        base: Option<Reg>,
+        offset: u32,
+        reg: Reg,
+        ty: ScalarType,
+    ) -> (Inst, Option<Inst>) {
+        use super::tf3_stack::{frame_access, predicate_of_word};
+        if ty != ScalarType::Pred {
+            return (frame_access(like, false, base, offset, Operand::Reg(reg), ty), None);
+        }
+        let word = self.fresh(ScalarType::B32);
+        let load = frame_access(like, false, base, offset, Operand::Reg(word), ScalarType::B32);
+        (load, Some(predicate_of_word(like, reg, word)))
     }
 
     fn line(&self, span: Span) -> u32 {

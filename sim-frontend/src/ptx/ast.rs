@@ -68,9 +68,9 @@ impl Module<'_> {
 }
 
 impl Variable<'_> {
-    /// Bytes of one element, vectors included.
+    /// Bytes of one element, vectors included. A predicate that is a parameter has a word of the frame.
     pub fn element_bytes(&self) -> u64 {
-        u64::from(self.ty.bytes()) * u64::from(self.vector)
+        u64::from(if self.ty == ScalarType::Pred { 4 } else { self.ty.bytes() }) * u64::from(self.vector)
     }
 
     /// Bytes in all; zero for `[]`.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
-use crate::lower::ir::{Callee, Inst, Operand};
-use crate::lower::tf3_stack::{adjust, frame_access};
+use crate::lower::ir::{Callee, Inst, Operand, PredOperand};
+use crate::lower::tf3_stack::{adjust, frame_bytes};
+use crate::lower::tf1_validate::mismatch;
 use crate::lower::{tf2_fold_constants, tf3_stack};
 use crate::program::OpClass;
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
@@ -53,10 +54,11 @@ impl<'a> Translator<'_, 'a> {
             _ => Vec::new(),
         };
         let (returns, arguments) = (items(returns), items(arguments));
+        let module = self.cx.module;
         // Where the callee finds each value; an indirect call has only its own list to go by.
         let expected = match inst.callee {
             Callee::Function(index) => {
-                let callee = &self.cx.module.functions[index];
+                let callee = &module.functions[index];
                 let (offsets, _) = tf3_stack::layout(callee.returns.iter().chain(&callee.params));
                 let given = (returns.len(), arguments.len());
                 if given != (callee.returns.len(), callee.params.len()) {
@@ -70,7 +72,7 @@ impl<'a> Translator<'_, 'a> {
                     );
                     return self.error(ast.span, "call", message);
                 }
-                Some(offsets)
+                Some((callee, offsets))
             }
             _ => None,
         };
@@ -79,13 +81,13 @@ impl<'a> Translator<'_, 'a> {
             self.argument_sizes(index, returns.iter().chain(&arguments));
         }
         let mut at = 0u32;
-        let mut after = Vec::new();
+        let (mut after, mut tests) = (Vec::new(), Vec::new());
         let (mut variables, mut registers) = (false, false);
         for (i, operand) in returns.iter().chain(&arguments).enumerate() {
             let is_return = i < returns.len();
             let (value, ty, bytes) = match &operand.kind {
                 OperandKind::Name(name) => match self.lookup(name) {
-                    Some(Local::Reg(reg, ty)) => (Operand::Reg(reg), ty, ty.bytes()),
+                    Some(Local::Reg(reg, ty)) => (Operand::Reg(reg), ty, frame_bytes(ty)),
                     Some(Local::Variable(StateSpace::Param, _)) => {
                         variables = true;
                         continue;
@@ -96,22 +98,39 @@ impl<'a> Translator<'_, 'a> {
                     }
                 },
                 OperandKind::Sink => continue,
-                literal => {
-                    let bits = tf2_fold_constants::bits(literal, ScalarType::B32, true).unwrap_or(0);
-                    (Operand::Const { bits, wide: false }, ScalarType::B32, 4)
+                literal if !is_return => {
+                    // It has the type of the parameter.
+                    let ty = expected.as_ref().map_or(ScalarType::B32, |(callee, _)| {
+                        callee.params.get(i - returns.len()).map_or(ScalarType::B32, |param| param.ty)
+                    });
+                    let bits = match ty {
+                        ScalarType::Pred => None,
+                        ty => tf2_fold_constants::bits(literal, ty, module.papers),
+                    };
+                    let Some(bits) = bits else {
+                        let message = format!("this argument cannot be a .{} value", ty.name());
+                        self.error(operand.span, "type", message);
+                        continue;
+                    };
+                    (Operand::Const { bits, wide: ty.bits() > 32 }, ty, ty.bytes())
+                }
+                _ => {
+                    self.error(operand.span, "call", "a register or .param variable takes a result");
+                    continue;
                 }
             };
             registers = true;
             at = match &expected {
-                Some(offsets) => offsets[i],
+                Some((_, offsets)) => offsets[i],
                 None => at.next_multiple_of(bytes.max(1)),
             };
-            let mut access = frame_access(&inst, !is_return, base, frame + at, value, ty);
-            access.guard = inst.guard;
-            if is_return {
-                after.push(access)
-            } else {
-                self.push(access)
+            match value {
+                Operand::Reg(reg) if is_return => {
+                    let (load, test) = self.from_frame(&inst, base, frame + at, reg, ty);
+                    after.push(load);
+                    tests.extend(test);
+                }
+                _ => self.to_frame(&inst, base, frame + at, value, ty),
             }
             at += bytes;
         }
@@ -126,8 +145,12 @@ impl<'a> Translator<'_, 'a> {
             self.push(up);
         }
         let down = moves.map(|base| adjust(&inst, base, frame, false));
+        // A result that is the guard's own register changes last: the guard holds for all of them.
+        if let PredOperand::Reg(guard, _) = inst.guard {
+            tests.sort_by_key(|test: &Inst| matches!(test.pdst[0], PredOperand::Reg(reg, _) if reg == guard));
+        }
         self.push(inst);
-        down.into_iter().chain(after).for_each(|i| self.push(i));
+        down.into_iter().chain(after).chain(tests).for_each(|i| self.push(i));
     }
 
     /// Values given and taken have the sizes of the callee's parameters.
@@ -143,7 +166,12 @@ impl<'a> Translator<'_, 'a> {
         for (param, operand) in callee.returns.iter().chain(&callee.params).zip(given) {
             let OperandKind::Name(name) = operand.kind else { continue };
             let bytes = match self.lookup(name) {
-                Some(Local::Reg(_, ty)) => Some(u64::from(ty.bytes())),
+                Some(Local::Reg(_, ty)) if (ty == ScalarType::Pred) != (param.ty == ScalarType::Pred) => {
+                    self.error(operand.span, "type", mismatch(name, ty, param.ty));
+                    self.also(Some(param.span), "the parameter");
+                    continue;
+                }
+                Some(Local::Reg(_, ty)) => Some(u64::from(frame_bytes(ty))),
                 Some(Local::Variable(StateSpace::Param, _)) => self.bytes.find(name).copied(),
                 _ => None,
             };
