@@ -127,3 +127,35 @@ fn the_page_of_instructions_is_the_table() {
     let list: serde_json::Value = serde_json::from_str(&text(&["isa", "--json"])).expect("JSON");
     assert!(list.as_array().is_some_and(|rows| rows.len() >= 135), "{}", list.as_array().map_or(0, Vec::len));
 }
+
+#[test]
+fn a_kernel_that_cannot_run_is_said_to_be_one() {
+    let folder = std::env::temp_dir().join(format!("warpsim-inspect-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("mixed.ptx");
+    let body = ".version 8.0\n.target sm_80\n.address_size 64\n\
+                .visible .entry tensor() { .reg .b32 %r<9>;\nmov.u32 %r1, 1;\n\
+                ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];\nret; }\n\
+                .visible .entry unknown() { .reg .b32 %r<9>;\nsummon.u32 %r1;\nret; }\n\
+                .visible .entry fine() { ret; }\n";
+    std::fs::write(&file, body).expect("a writable folder");
+    let file = file.to_str().expect("a path in UTF-8");
+    let shown = text(&["inspect", file]);
+    for words in [
+        "kernel tensor cannot run:\n",
+        "mixed.ptx:6:1: error: `ldmatrix` is parsed but not executed",
+        "kernel unknown cannot run:\n",
+        "mixed.ptx:9:1: error: there is no instruction `summon`",
+        "kernel fine: 1 instructions",
+    ] {
+        assert!(shown.contains(words), "no `{words}` in\n{shown}");
+    }
+    assert!(!shown.contains("kernel fine cannot run"), "{shown}");
+    for (entry, words) in [("tensor", "`ldmatrix` is parsed but not executed"), ("unknown", "`summon`")] {
+        let output = warpsim(&["inspect", file, "--entry", entry]);
+        assert_eq!(output.status.code(), Some(2), "{entry}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(words), "{entry}");
+    }
+    assert!(warpsim(&["inspect", file, "--entry", "fine"]).status.success());
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}

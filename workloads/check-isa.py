@@ -79,12 +79,15 @@ def instruction(root, words, operands):
                 continue
             if root.startswith("v") and named in ("dst", "u32"):
                 continue
+            # From sm_100 on.
+            if root in ("min", "max"):
+                continue
             # From sm_90 on, where the form by itself is older.
             if root == "mbarrier" and name == "a" and "relaxed" not in words and "shared::cluster" not in words:
                 continue
         if name in ("d", "y"):
             text = register(named or (result if not (video and named) else named), i)
-            if "shared::cluster" in words:
+            if "shared::cluster" in words and root == "mbarrier":
                 text = "_"
             if "|q" in operand and root in ("shfl", "lop3", "match", "elect"):
                 text += f"|%p{i}"
@@ -145,9 +148,14 @@ def refused(root, words):
         wide = ("v4" in words) * 4 + ("v2" in words) * 2
         ordered = root in ("ld", "st") and {"relaxed", "acquire", "release"} & set(words)
         unscoped = ordered and "mmio" not in words and not {"cta", "cluster", "gpu", "sys"} & set(words)
+        # Local memory has volatile accesses from PTX ISA 9.1 on, which these modules are older than.
+        if {"volatile", "local"} <= set(words):
+            return True
         return unscoped or local and hint or wide * max(8, bits(types[-1])) > 128 or "param::func" in words or (
             root == "st" and "param" in words
         )
+    if root == "mov":
+        return (("v4" in words) * 4 + ("v2" in words) * 2) * bits(types[-1]) > 128
     if root == "cvta":
         return "u32" in words
     if root == "cvt" and not {"relu", "satfinite", "pack", "rna"} & set(words) and "x2" not in " ".join(types):

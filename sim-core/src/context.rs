@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
-use sim_frontend::load::Module;
+use sim_frontend::load::{GlobalVariable, Module};
 use sim_frontend::program::{LaunchBounds, ParamInfo};
-use sim_memory::address_space::{Allocations, CONST_BASE};
+use sim_memory::address_space::{Allocations, CONST_BASE, CONST_WINDOW};
 use sim_memory::cache::Cache;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::dram::DramTimings;
@@ -177,7 +177,8 @@ impl Context {
             let Some(address) = place else {
                 let message =
                     format!("`{}` ({} bytes) does not fit the chip's memory", variable.name, variable.size);
-                return Err(vec![Diagnostic::error("memory", message).in_source(source)]);
+                let error = Diagnostic::error("memory", message).at(variable.span, "");
+                return Err(vec![error.in_source(source)]);
             };
             addresses.push((variable.name.clone(), address));
         }
@@ -186,8 +187,17 @@ impl Context {
             let Some(address) = find(&variable.name) else { continue };
             let physical = if variable.space == StateSpace::Const { address + CONST_BASE } else { address };
             self.memory.write(physical, &variable.init);
-            for (offset, bytes, symbol, addend, _generic) in &variable.relocations {
-                let Some(target) = find(symbol).or_else(|| module.function_address(symbol)) else {
+            for (offset, bytes, symbol, addend, generic) in &variable.relocations {
+                // Generic addresses of constant memory lie in its window; those of global memory are its own.
+                let constant = |variable: &GlobalVariable| {
+                    variable.name == *symbol && variable.space == StateSpace::Const
+                };
+                let window = match *generic && module.globals().iter().any(constant) {
+                    true => CONST_WINDOW,
+                    false => 0,
+                };
+                let found = find(symbol).map(|address| address + window);
+                let Some(target) = found.or_else(|| module.function_address(symbol)) else {
                     let message = format!(
                         "the initialiser of `{}` names `{symbol}`, which has no address",
                         variable.name

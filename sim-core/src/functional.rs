@@ -296,7 +296,7 @@ impl<P: Reconvergence> Functional<P> {
                         memory.read(at, &mut buffer[..bytes]);
                         let old = from_bytes(&buffer[..bytes]);
                         let [b, c] = request.operands[l];
-                        let new = atomics::apply(operation, ty, old, b, c);
+                        let new = atomics::apply_global(operation, ty, old, b, c);
                         *changes += u64::from(*watching && new != old);
                         memory.write(at, &new.to_le_bytes()[..bytes]);
                         if op.dst[0].is_some() {

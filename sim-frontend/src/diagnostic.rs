@@ -60,6 +60,14 @@ impl Source {
         Span { start: start as u32, end: (start + part.len()) as u32 }
     }
 
+    /// A line, counted from 1, without the blanks around it.
+    pub fn span_of_line(&self, line: u32) -> Option<Span> {
+        let start = *self.lines.get(line.checked_sub(1)? as usize)? as usize;
+        let text = self.text.get(start..)?.lines().next()?;
+        let indent = text.len() - text.trim_start().len();
+        Some(Span { start: (start + indent) as u32, end: (start + text.trim_end().len()) as u32 })
+    }
+
     /// Line of a byte, from 1.
     pub fn line(&self, byte: u32) -> u32 {
         self.lines.partition_point(|start| *start <= byte).max(1) as u32
@@ -117,6 +125,15 @@ impl Diagnostic {
     pub fn at(mut self, span: Span, words: impl Into<String>) -> Self {
         self.labels.push((span, words.into()));
         self
+    }
+
+    /// Adds a line of a source as its place, without the blanks around it.
+    #[must_use]
+    pub fn at_line(self, source: &Source, line: u32) -> Self {
+        match source.span_of_line(line) {
+            Some(span) => self.at(span, "").in_source(source),
+            None => self,
+        }
     }
 
     /// Adds the way out.

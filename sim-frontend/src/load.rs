@@ -11,11 +11,11 @@ use std::sync::Arc;
 use sim_memory::vocabulary::StateSpace;
 
 use self::assemble::{Fit, Parts, Request};
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::tf2_fold_constants;
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program, function_address};
 use crate::ptx::ast::Module as Ast;
-use crate::ptx::ast::{Function, Init, OperandKind, Statement, Storage, Variable};
+use crate::ptx::ast::{Function, Init, MAX_VARIABLE, OperandKind, Statement, Storage, Variable};
 use crate::ptx::parser::parse;
 
 /// A variable of global or constant memory.
@@ -31,6 +31,8 @@ pub struct GlobalVariable {
     pub align: u64,
     /// Initial bytes; shorter than `size` where the rest is zero.
     pub init: Vec<u8>,
+    /// Where it is declared.
+    pub span: Span,
     /// Addresses to be written into it: offset, bytes, symbol, addend, generic.
     pub relocations: Vec<(u64, u32, String, i64, bool)>,
 }
@@ -269,20 +271,23 @@ fn global(variable: &Variable<'_>, source: &Source) -> Result<Option<GlobalVaria
         size: 0,
         align: variable.alignment(),
         init: Vec::new(),
+        span: variable.span,
         relocations: Vec::new(),
     };
     let mut elements = 0u64;
+    // What is too large is refused where sizes are checked.
+    let (Some(row), Some(whole)) = (variable.row_bytes(), variable.bytes()) else { return Ok(None) };
     if let Some(init) = &variable.init {
         fill(init, variable, &mut out, &mut elements, 0, source)?;
     }
     // `[]` takes its length from the initialiser.
-    let known: u64 = variable.dims.iter().skip(1).map(|d| d.unwrap_or(1)).product();
     out.size = match variable.dims.first() {
         Some(None) => {
-            elements.max(1).next_multiple_of(known.max(1)) * variable.element_bytes()
-                / u64::from(variable.vector)
+            let bytes = elements.max(1).checked_mul(variable.ty.bytes().into());
+            let rows = bytes.and_then(|bytes| bytes.checked_next_multiple_of(row.max(1)));
+            rows.unwrap_or(MAX_VARIABLE)
         }
-        _ => variable.bytes().unwrap_or(0),
+        _ => whole,
     };
     if (out.init.len() as u64) > out.size {
         return Err(Diagnostic::error(
@@ -313,14 +318,14 @@ fn fill(
             if depth > 0 {
                 let row: u64 = variable.dims.iter().skip(depth).map(|d| d.unwrap_or(1)).product::<u64>()
                     * u64::from(variable.vector);
-                *elements = begin + row.max(*elements - begin);
+                *elements = begin.saturating_add(row.max(*elements - begin));
             }
             Ok(())
         }
         Init::Value(operand) => {
             let bytes = variable.ty.bytes() as usize;
-            let at = *elements as usize * bytes;
-            *elements += 1;
+            let at = (*elements as usize).saturating_mul(bytes);
+            *elements = elements.saturating_add(1);
             if at > 1 << 32 {
                 return Err(Diagnostic::error("init", "this initialiser is too long")
                     .at(operand.span, "")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
-use crate::diagnostic::{Source, Span};
+use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
 use crate::lower::clean_up::CleanUp;
 
@@ -579,6 +579,17 @@ pub struct Program {
 }
 
 impl Program {
+    /// The operations for which it cannot run: those that are parsed and checked only.
+    pub fn not_executed(&self) -> Vec<Diagnostic> {
+        let operations = self.ops.iter().zip(&self.info).filter(|(op, _)| op.class == OpClass::Unsupported);
+        operations
+            .filter_map(|(_, info)| {
+                let reason = info.unsupported.as_ref()?;
+                Some(Diagnostic::error("unsupported", reason.to_string()).at_line(&self.source, info.line))
+            })
+            .collect()
+    }
+
     /// An operation as the instruction of the text that it stands for, printed in one manner; those
     /// of the device runtime name their function, since their lines are not the user's.
     pub fn text(&self, pc: Pc) -> String {

@@ -1,16 +1,24 @@
 //! Where things lie. Global memory is identity-mapped: its physical, virtual and generic
-//! addresses are equal. Shared and local memory have windows in the generic address space, low
-//! enough for 32-bit addresses. Local and constant memory lie in DRAM above the virtual
-//! addresses, so the spaces are disjoint (CS §4.3) [env-spaces].
+//! addresses are equal. Shared, local and constant memory and the parameters of kernels have windows
+//! in the generic address space, low enough for 32-bit addresses. Local and constant memory lie in
+//! DRAM above the virtual addresses, so the spaces are disjoint (CS §4.3) [env-spaces].
 
 use std::ops::Range;
+
+use crate::vocabulary::StateSpace;
 
 /// Generic window of shared memory.
 pub const SHARED_WINDOW: u64 = 0x0100_0000;
 /// Generic window of local memory.
 pub const LOCAL_WINDOW: u64 = 0x0200_0000;
+/// Generic window of constant memory.
+pub const CONST_WINDOW: u64 = 0x0300_0000;
+/// Generic window of the kernel's parameters.
+pub const PARAM_WINDOW: u64 = 0x0400_0000;
 /// Bytes of each window.
 pub const WINDOW_BYTES: u64 = 0x0100_0000;
+/// All windows, one after another.
+pub const WINDOWS: Range<u64> = SHARED_WINDOW..PARAM_WINDOW + WINDOW_BYTES;
 /// First global address.
 pub const GLOBAL_BASE: u64 = 0x1000_0000;
 /// First physical address of local memory.
@@ -33,6 +41,27 @@ const WARP_LOCAL: u64 = LOCAL_BYTES * 32;
 pub fn local_physical(sm: u32, warp_slot: u32, lane: u32, offset: u64) -> u64 {
     let warp = u64::from(sm) * 64 + u64::from(warp_slot);
     LOCAL_PHYSICAL + warp * WARP_LOCAL + (offset / 4) * 128 + u64::from(lane) * 4 + offset % 4
+}
+
+/// The window of a space in the generic address space; global memory has none.
+pub fn window(space: StateSpace) -> Option<u64> {
+    match space {
+        StateSpace::Shared => Some(SHARED_WINDOW),
+        StateSpace::Local => Some(LOCAL_WINDOW),
+        StateSpace::Const => Some(CONST_WINDOW),
+        StateSpace::Param => Some(PARAM_WINDOW),
+        StateSpace::Global | StateSpace::Generic => None,
+    }
+}
+
+/// The space that a generic address lies in, and the address there.
+pub fn resolve(address: u64) -> (StateSpace, u64) {
+    let spaces = [StateSpace::Shared, StateSpace::Local, StateSpace::Const, StateSpace::Param];
+    let inside = |space: StateSpace| {
+        let offset = address.wrapping_sub(window(space)?);
+        (offset < WINDOW_BYTES).then_some((space, offset))
+    };
+    spaces.into_iter().find_map(inside).unwrap_or((StateSpace::Global, address))
 }
 
 /// A buffer or variable in device memory.
@@ -129,6 +158,20 @@ mod tests {
         assert_eq!(a.find(x - 1, 1), None);
         assert_eq!(a.nearest(x + 1010).map(|f| f.name.as_str()), Some("x"));
         assert_eq!(a.find(CONST_BASE + 16, 8).map(|f| f.name.as_str()), Some("l"));
+    }
+
+    #[test]
+    fn generic_addresses_resolve_to_the_space_whose_window_they_lie_in() {
+        for space in [StateSpace::Shared, StateSpace::Local, StateSpace::Const, StateSpace::Param] {
+            let base = window(space).expect("it has one");
+            assert!(WINDOWS.contains(&base) && WINDOWS.contains(&(base + WINDOW_BYTES - 1)));
+            assert_eq!(resolve(base), (space, 0));
+            assert_eq!(resolve(base + WINDOW_BYTES - 1), (space, WINDOW_BYTES - 1));
+        }
+        assert!(WINDOWS.end <= GLOBAL_BASE);
+        for address in [0, SHARED_WINDOW - 1, WINDOWS.end, GLOBAL_BASE, CONST_BASE] {
+            assert_eq!(resolve(address), (StateSpace::Global, address));
+        }
     }
 
     #[test]

@@ -64,6 +64,19 @@ pub fn apply(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
     value & mask
 }
 
+/// The same in global memory, where additions of single precision flush subnormal operands and results to
+/// zeros of their sign (PTX ISA "atom").
+pub fn apply_global(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
+    let flushed = |bits: u64| {
+        let value = f32::from_bits(bits as u32);
+        if value.is_subnormal() { bits & 0x8000_0000 } else { bits }
+    };
+    match (op, ty) {
+        (AtomicOp::Add, ScalarType::F32) => flushed(apply(op, ty, flushed(old), flushed(b), c)),
+        _ => apply(op, ty, old, b, c),
+    }
+}
+
 /// Sums of both halves of a word.
 fn halves(format: Format, a: u64, b: u64) -> u64 {
     let sum = |at: u32| format.add(a >> at & 0xffff, b >> at & 0xffff, Round::Nearest) << at;
@@ -72,7 +85,7 @@ fn halves(format: Format, a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{AtomicOp, NAN_F32, ScalarType, apply};
+    use super::{AtomicOp, NAN_F32, ScalarType, apply, apply_global};
     use ScalarType::*;
 
     #[test]
@@ -107,5 +120,20 @@ mod tests {
         };
         assert_eq!(add(1.5, 2.25), 3.75);
         assert_eq!(add(f32::INFINITY, f32::NEG_INFINITY).to_bits(), NAN_F32);
+        // Old value, operand, sum in shared and in global memory.
+        for (old, b, shared, global) in [
+            (1, 1, 2, 0),
+            (0x8000_0001, 0x8000_0000, 0x8000_0001, 0x8000_0000),
+            (0x0080_0000, 0x8000_0001, 0x007f_ffff, 0x0080_0000),
+            (0x0080_0001, 0x8080_0000, 1, 0),
+            (0x8080_0001, 0x0080_0000, 0x8000_0001, 0x8000_0000),
+            (0x3f80_0000, 0x3f80_0000, 0x4000_0000, 0x4000_0000),
+        ] {
+            assert_eq!(apply(AtomicOp::Add, F32, old, b, 0), shared, "{old:#x} {b:#x}");
+            assert_eq!(apply_global(AtomicOp::Add, F32, old, b, 0), global, "{old:#x} {b:#x}");
+        }
+        assert_eq!(apply_global(AtomicOp::Exch, F32, 7, 1, 0), 1);
+        assert_eq!(apply_global(AtomicOp::Add, F64, 1, 1, 0), 2);
+        assert_eq!(apply_global(AtomicOp::Add, F16, 1, 1, 0), 2);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::diagnostic::{Diagnostic, Source, Span};
+use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::Assembler;
 use sim_frontend::program::{OpClass, Program};
 
@@ -62,19 +62,13 @@ impl Context {
         let chip = self.chip.capability();
         let source = self.modules[module].module.source();
         let mut newer = false;
-        let mut errors = Vec::new();
+        let mut errors = program.not_executed();
         for (pc, (op, info)) in program.ops.iter().zip(&program.info).enumerate() {
-            let place = |d: Diagnostic| match line_span(source, info.line) {
-                Some(span) => d.at(span, "").in_source(source),
-                None => d,
-            };
-            if let (OpClass::Unsupported, Some(reason)) = (op.class, &info.unsupported) {
-                errors.push(place(Diagnostic::error("unsupported", reason.to_string())));
-            } else if info.min_sm > chip {
+            if op.class != OpClass::Unsupported && info.min_sm > chip {
                 newer = true;
                 if !self.options.allow_newer_isa {
                     let (major, minor) = (info.min_sm / 10, info.min_sm % 10);
-                    errors.push(place(
+                    errors.push(
                         Diagnostic::error(
                             "isa",
                             format!(
@@ -84,8 +78,9 @@ impl Context {
                                 self.chip.compute_capability
                             ),
                         )
-                        .help("--allow-newer-isa runs it all the same"),
-                    ));
+                        .help("--allow-newer-isa runs it all the same")
+                        .at_line(source, info.line),
+                    );
                 }
             }
         }
@@ -242,12 +237,4 @@ impl Context {
         self.outputs.push(ContextOutput::Started(grid_id));
         Ok(grid_id)
     }
-}
-
-fn line_span(source: &Source, line: u32) -> Option<Span> {
-    let index = line.checked_sub(1)? as usize;
-    let start: usize = source.text.split_inclusive('\n').take(index).map(str::len).sum();
-    let text = source.text.get(start..)?.lines().next()?;
-    let indent = text.len() - text.trim_start().len();
-    Some(Span { start: (start + indent) as u32, end: (start + text.trim_end().len()) as u32 })
 }

@@ -1,7 +1,8 @@
 //! The host's part of the device runtime: what programs print, and which assertion failed.
 
 use sim_frontend::load::library::variables;
-use sim_memory::address_space::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use sim_memory::address_space::{self, CONST_BASE};
+use sim_memory::vocabulary::StateSpace;
 
 use super::Context;
 use crate::error::{Fault, FaultKind, SimError};
@@ -22,12 +23,13 @@ impl Context {
         u64::from_le_bytes(value)
     }
 
-    /// The text at an address of global memory, up to its zero.
+    /// The text at a generic address of global or constant memory, up to its zero.
     fn text(&self, address: u64) -> Option<String> {
-        let windows = [SHARED_WINDOW, LOCAL_WINDOW];
-        if windows.iter().any(|base| address.wrapping_sub(*base) < WINDOW_BYTES) {
-            return None;
-        }
+        let address = match address_space::resolve(address) {
+            (StateSpace::Global, address) => address,
+            (StateSpace::Const, offset) => CONST_BASE + offset,
+            _ => return None,
+        };
         let end = self.allocations.find(address, 1)?.range.end.min(address.saturating_add(LONGEST));
         let mut bytes = vec![0; (end - address) as usize];
         self.read(address, &mut bytes);

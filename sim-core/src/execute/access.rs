@@ -3,7 +3,7 @@
 //! accesses that never leave the SM. What must leave it becomes a [`Request`].
 
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
-use sim_memory::address_space::{Allocations, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use sim_memory::address_space::{self, Allocations, SHARED_WINDOW, WINDOW_BYTES, WINDOWS};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
 use super::{Resident, Step, read_row};
@@ -294,44 +294,64 @@ impl<P: Reconvergence> Resident<P> {
             StateSpace::Shared => self.shared(code, w, op, facts, exec, &addresses),
             StateSpace::Const | StateSpace::Param => self.constant(w, op, facts, exec, &addresses),
             StateSpace::Generic => {
-                let within = |base: u64| {
+                // Most are global addresses: one test for all windows tells.
+                let within = |base: u64, bytes: u64| {
                     let mut inside = 0u32;
                     for lane in 0..32 {
-                        let there = addresses[lane].wrapping_sub(base) < WINDOW_BYTES;
-                        inside |= u32::from(there) << lane;
+                        inside |= u32::from(addresses[lane].wrapping_sub(base) < bytes) << lane;
                     }
                     inside & exec
                 };
-                let (shared, local) = (within(SHARED_WINDOW), within(LOCAL_WINDOW));
-                let global = exec & !shared & !local;
-                if global == exec {
+                if within(WINDOWS.start, WINDOWS.end - WINDOWS.start) == 0 {
                     return self.global(code, w, pc, op, facts, exec, &addresses);
                 }
-                self.did = Step::Done;
-                if global != 0 {
-                    let own = only(&addresses, global);
-                    self.global(code, w, pc, op, facts, global, &own)?;
+                if within(SHARED_WINDOW, WINDOW_BYTES) != exec {
+                    return self.windows(kernel, w, pc, op, facts, exec, &addresses);
                 }
-                for lane in Lanes(shared) {
-                    addresses[lane as usize] -= SHARED_WINDOW;
+                for lane in 0..32 {
+                    addresses[lane] = addresses[lane].wrapping_sub(SHARED_WINDOW);
                 }
-                for lane in Lanes(local) {
-                    addresses[lane as usize] -= LOCAL_WINDOW;
-                }
-                if shared != 0 {
-                    let before = self.did;
-                    self.shared(code, w, op, facts, shared, &only(&addresses, shared))?;
-                    if before != Step::Done {
-                        self.did = before;
-                    }
-                }
-                if local != 0 {
-                    let own = only(&addresses, local);
-                    self.local(kernel, w, pc, op, facts, local, &own)?;
-                }
-                Ok(())
+                self.shared(code, w, op, facts, exec, &addresses)
             }
         }
+    }
+
+    /// A generic access of lanes whose addresses lie in several spaces, or in local or constant memory or
+    /// among the parameters.
+    #[inline(never)]
+    fn windows(
+        &mut self,
+        kernel: &Kernel,
+        w: usize,
+        pc: Pc,
+        op: &Op,
+        facts: &MemoryOp,
+        exec: LaneMask,
+        addresses: &[u64; 32],
+    ) -> Result<(), Bottom> {
+        const ORDER: [StateSpace; 5] =
+            [StateSpace::Global, StateSpace::Shared, StateSpace::Const, StateSpace::Param, StateSpace::Local];
+        let places = addresses.map(address_space::resolve);
+        let own = places.map(|(_, address)| address);
+        let mut did = Step::Done;
+        for space in ORDER {
+            let there = |lane: &u32| places[*lane as usize].0 == space;
+            let lanes = Lanes(exec).filter(there).fold(0, |mask, lane| mask | 1 << lane);
+            if lanes == 0 {
+                continue;
+            }
+            let own = only(&own, lanes);
+            match space {
+                StateSpace::Shared => self.shared(&kernel.code, w, op, facts, lanes, &own)?,
+                StateSpace::Const => self.constant(w, op, facts, lanes, &own)?,
+                StateSpace::Param => self.params_at(kernel, w, op, facts, lanes, &own)?,
+                StateSpace::Local => self.local(kernel, w, pc, op, facts, lanes, &own)?,
+                _ => self.global(&kernel.code, w, pc, op, facts, lanes, &own)?,
+            }
+            did = both(did, self.did);
+        }
+        self.did = did;
+        Ok(())
     }
 
     /// `prefetch` and other hints: a lane whose address lies nowhere, or in shared memory, asks for
@@ -505,14 +525,25 @@ impl<P: Reconvergence> Resident<P> {
     }
 }
 
+/// What an access did whose lanes lie in two spaces: requests are waited for; without any, the longer time.
+fn both(a: Step, b: Step) -> Step {
+    match (a, b) {
+        (Step::Done, other) | (other, Step::Done) => other,
+        (Step::DoneAfter { latency, occupancy }, Step::DoneAfter { latency: other, occupancy: more }) => {
+            Step::DoneAfter { latency: latency.max(other), occupancy: occupancy + more }
+        }
+        _ => Step::Access,
+    }
+}
+
 /// A global address that no buffer has: what it may be instead, and what is near.
 #[cold]
 fn nowhere(allocations: &Allocations, lane: u32, address: u64, bytes: u64) -> Bottom {
-    let window = |base: u64| address.wrapping_sub(base) < WINDOW_BYTES;
+    let space = address_space::resolve(address).0;
     let what = if address < NULL_BYTES {
         format!("null pointer: address {address:#x} ({bytes} bytes) lies in no buffer")
-    } else if window(SHARED_WINDOW) || window(LOCAL_WINDOW) {
-        let space = if window(SHARED_WINDOW) { "shared" } else { "local" };
+    } else if space != StateSpace::Global {
+        let space = format!("{space:?}").to_lowercase();
         format!(
             "address {address:#x} ({bytes} bytes) is a generic address of {space} memory and lies in no buffer"
         )

@@ -197,7 +197,7 @@ impl<P: Reconvergence> Resident<P> {
         addresses: &[u64; 32],
     ) -> Result<(), Bottom> {
         if op.class != OpClass::Load {
-            return Err(Bottom::new("env-writeDevice", lanes, "threads do not write constant memory"));
+            return Err(read_only(lanes, "constant memory"));
         }
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let world = &*self.world;
@@ -243,11 +243,27 @@ impl<P: Reconvergence> Resident<P> {
         let Extra::Memory(facts) = &op.extra else {
             return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
         };
+        let addresses = addresses(&self.warps[w], &kernel.code, op, facts.address_64, exec);
+        self.params_at(kernel, w, op, facts, exec, &addresses)
+    }
+
+    /// Loads from the parameter block at these offsets.
+    pub(super) fn params_at(
+        &mut self,
+        kernel: &Kernel,
+        w: usize,
+        op: &Op,
+        facts: &MemoryOp,
+        lanes: LaneMask,
+        addresses: &[u64; 32],
+    ) -> Result<(), Bottom> {
+        if !matches!(op.class, OpClass::Load | OpClass::LoadParam) {
+            return Err(read_only(lanes, "parameters of a kernel"));
+        }
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
         let warp = &mut self.warps[w];
-        let addresses = addresses(warp, &kernel.code, op, facts.address_64, exec);
         let (mut distinct, mut last) = (0, None);
-        for lane in Lanes(exec) {
+        for lane in Lanes(lanes) {
             let at = addresses[lane as usize];
             let found = usize::try_from(at).ok().and_then(|at| kernel.params.get(at..at.checked_add(bytes)?));
             let Some(found) = found else {
@@ -270,6 +286,11 @@ impl<P: Reconvergence> Resident<P> {
         };
         Ok(())
     }
+}
+
+#[cold]
+fn read_only(lanes: LaneMask, what: &str) -> Bottom {
+    Bottom::new("env-writeDevice", lanes, format!("threads do not write {what}"))
 }
 
 #[cold]

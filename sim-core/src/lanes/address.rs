@@ -1,9 +1,11 @@
-//! `cvta` and `isspacep`: the windows of shared and local memory in the generic address space.
+//! `cvta` and `isspacep`: the windows of the spaces in the generic address space.
 
 use sim_frontend::form::Form;
 use sim_frontend::isa::Root;
 use sim_frontend::program::Op;
-use sim_memory::address_space::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use sim_memory::address_space::{
+    CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, WINDOWS,
+};
 use sim_memory::vocabulary::StateSpace;
 
 use super::file::LaneFile;
@@ -29,15 +31,12 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         };
     }
     macro_rules! test {
-        ($test:expr) => {
+        ($from:expr, $bytes:expr, $inside:expr) => {
             lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
                 let a = f.r64(op.src[0]);
                 let mut bits = 0u32;
                 for (i, &address) in a.iter().enumerate() {
-                    let shared = address.wrapping_sub(SHARED_WINDOW) < WINDOW_BYTES;
-                    let local = address.wrapping_sub(LOCAL_WINDOW) < WINDOW_BYTES;
-                    let test: fn(bool, bool) -> bool = $test;
-                    bits |= u32::from(test(shared, local)) << i;
+                    bits |= u32::from((address.wrapping_sub($from) < $bytes) == $inside) << i;
                 }
                 f.wpred(op.pdst[0], m, bits);
             })
@@ -46,10 +45,13 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
     let space = form.mods.space?;
     if form.root == Root::Isspacep {
         return match space {
-            StateSpace::Shared => test!(|shared, _| shared),
-            StateSpace::Local => test!(|_, local| local),
-            StateSpace::Global => test!(|shared, local| !shared && !local),
-            _ => test!(|_, _| false),
+            StateSpace::Shared => test!(SHARED_WINDOW, WINDOW_BYTES, true),
+            StateSpace::Local => test!(LOCAL_WINDOW, WINDOW_BYTES, true),
+            StateSpace::Const => test!(CONST_WINDOW, WINDOW_BYTES, true),
+            StateSpace::Param => test!(PARAM_WINDOW, WINDOW_BYTES, true),
+            StateSpace::Global | StateSpace::Generic => {
+                test!(WINDOWS.start, WINDOWS.end - WINDOWS.start, false)
+            }
         };
     }
     match (space, form.mods.to) {
@@ -57,6 +59,10 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         (StateSpace::Shared, false) => shift!(SHARED_WINDOW, false),
         (StateSpace::Local, true) => shift!(LOCAL_WINDOW, true),
         (StateSpace::Local, false) => shift!(LOCAL_WINDOW, false),
-        _ => shift!(0u64, true),
+        (StateSpace::Const, true) => shift!(CONST_WINDOW, true),
+        (StateSpace::Const, false) => shift!(CONST_WINDOW, false),
+        (StateSpace::Param, true) => shift!(PARAM_WINDOW, true),
+        (StateSpace::Param, false) => shift!(PARAM_WINDOW, false),
+        (StateSpace::Global | StateSpace::Generic, _) => shift!(0u64, true),
     }
 }

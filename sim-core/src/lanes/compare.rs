@@ -83,9 +83,19 @@ fn test(form: &Form) -> Option<Variants> {
     }
 }
 
+/// What `set` writes where the comparison holds, as the immediate of its operation.
+pub(super) fn yes(form: &Form) -> i64 {
+    match form.dst {
+        T::F32 => 1f32.to_bits().into(),
+        T::F16 => 0x3c00,
+        T::Bf16 => 0x3f80,
+        _ => u32::MAX.into(),
+    }
+}
+
 /// What to do with the outcome: `setp` writes predicates, `set` a register.
 #[inline(always)]
-fn finish(f: &mut LaneFile<'_>, op: &Op, m: u32, bits: u32, set: bool, float: bool, bool_op: Option<BoolOp>) {
+fn finish(f: &mut LaneFile<'_>, op: &Op, m: u32, bits: u32, set: bool, bool_op: Option<BoolOp>) {
     let combine = |bits: u32, p: u32| match bool_op {
         None => bits,
         Some(BoolOp::And) => bits & p,
@@ -95,7 +105,7 @@ fn finish(f: &mut LaneFile<'_>, op: &Op, m: u32, bits: u32, set: bool, float: bo
     let p = if bool_op.is_some() { f.pred(op.psrc[0]) } else { 0 };
     let first = combine(bits, p);
     if set {
-        let yes = if float { 1.0f32.to_bits() } else { u32::MAX };
+        let yes = op.imm as u32;
         f.w32(op.dst[0], m, each(|i| if first >> i & 1 == 1 { yes } else { 0 }));
         return;
     }
@@ -121,31 +131,26 @@ macro_rules! outcomes {
 
 fn compare(form: &Form) -> Option<Variants> {
     let set = form.root == Root::Set;
-    let float_result = form.dst == T::F32;
     let ftz = form.mods.ftz;
     macro_rules! with {
-        ($read:ident, $set:expr, $float:expr, $bool:expr, |$x:ident, $y:ident| $e:expr) => {
+        ($read:ident, $set:expr, $bool:expr, |$x:ident, $y:ident| $e:expr) => {
             lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
                 let bits = outcomes!($read, f, op, |$x, $y| $e);
-                finish(f, op, m, bits, $set, $float, $bool)
+                finish(f, op, m, bits, $set, $bool)
             })
         };
     }
     macro_rules! body {
         ($read:ident, |$x:ident, $y:ident| $e:expr) => {
-            match (set, float_result, form.mods.bool_op) {
-                (false, _, None) => with!($read, false, false, None, |$x, $y| $e),
-                (false, _, Some(BoolOp::And)) => with!($read, false, false, Some(BoolOp::And), |$x, $y| $e),
-                (false, _, Some(BoolOp::Or)) => with!($read, false, false, Some(BoolOp::Or), |$x, $y| $e),
-                (false, _, Some(BoolOp::Xor)) => with!($read, false, false, Some(BoolOp::Xor), |$x, $y| $e),
-                (true, false, None) => with!($read, true, false, None, |$x, $y| $e),
-                (true, true, None) => with!($read, true, true, None, |$x, $y| $e),
-                (true, false, Some(BoolOp::And)) => with!($read, true, false, Some(BoolOp::And), |$x, $y| $e),
-                (true, true, Some(BoolOp::And)) => with!($read, true, true, Some(BoolOp::And), |$x, $y| $e),
-                (true, false, Some(BoolOp::Or)) => with!($read, true, false, Some(BoolOp::Or), |$x, $y| $e),
-                (true, true, Some(BoolOp::Or)) => with!($read, true, true, Some(BoolOp::Or), |$x, $y| $e),
-                (true, false, Some(BoolOp::Xor)) => with!($read, true, false, Some(BoolOp::Xor), |$x, $y| $e),
-                (true, true, Some(BoolOp::Xor)) => with!($read, true, true, Some(BoolOp::Xor), |$x, $y| $e),
+            match (set, form.mods.bool_op) {
+                (false, None) => with!($read, false, None, |$x, $y| $e),
+                (false, Some(BoolOp::And)) => with!($read, false, Some(BoolOp::And), |$x, $y| $e),
+                (false, Some(BoolOp::Or)) => with!($read, false, Some(BoolOp::Or), |$x, $y| $e),
+                (false, Some(BoolOp::Xor)) => with!($read, false, Some(BoolOp::Xor), |$x, $y| $e),
+                (true, None) => with!($read, true, None, |$x, $y| $e),
+                (true, Some(BoolOp::And)) => with!($read, true, Some(BoolOp::And), |$x, $y| $e),
+                (true, Some(BoolOp::Or)) => with!($read, true, Some(BoolOp::Or), |$x, $y| $e),
+                (true, Some(BoolOp::Xor)) => with!($read, true, Some(BoolOp::Xor), |$x, $y| $e),
             }
         };
     }

@@ -1,5 +1,5 @@
 //! `cvt` (PTX ISA "cvt"): integers by truncation, extension or saturation; floating point with
-//! any rounding; floating point to integer saturates, NaN gives zero.
+//! any rounding; floating point to integer saturates.
 
 use sim_frontend::form::{Form, Rounding};
 use sim_frontend::program::Op;
@@ -266,7 +266,14 @@ fn convert(bits: u64, c: &Conversion) -> u64 {
             if c.sat { saturate(format, rounded) } else { rounded }
         }
         (Kind::Float(format), Kind::Int { bits: to, signed }) => {
-            let value = to_integer(format, flush(format, bits, c.ftz), c.round, to, signed);
+            let value = flush(format, bits, c.ftz);
+            // PTX ISA 9.0, "cvt": from .f64 and to 64 bits a NaN gives the greatest power of two, else 0.
+            if format.unpack(value) == Parts::Nan {
+                let top = format == soft::F64 || to == 64;
+                let nan = if top { 1 << (to - 1) } else { 0 };
+                return register(extend(nan, to, signed), c);
+            }
+            let value = to_integer(format, value, c.round, to, signed);
             extend(value, to, signed)
         }
         (Kind::Float(from), Kind::Float(to)) => {
@@ -282,6 +289,11 @@ fn convert(bits: u64, c: &Conversion) -> u64 {
         }
         _ => bits,
     };
+    register(result, c)
+}
+
+/// The bits of it that the destination register has.
+fn register(result: u64, c: &Conversion) -> u64 {
     if c.dst_bits == 64 { result } else { result & ((1 << c.dst_bits) - 1) }
 }
 
@@ -420,6 +432,25 @@ mod tests {
         assert_eq!([2.2, -2.7].map(|x| f(T::S32, Round::Up, x)), [3, -2]);
         assert_eq!([1e20, -1e20, f32::NAN].map(|x| f(T::S32, Round::Zero, x)), [i32::MAX, i32::MIN, 0]);
         assert_eq!(f(T::U32, Round::Zero, -3.0), 0);
+        // NaN: source, destination, and the low bits of the register.
+        let nan = |src, dst, bits| cvt(dst, src, Round::Zero, true, false, bits);
+        let (single, double, half) = (f32::NAN.to_bits().into(), f64::NAN.to_bits(), 0x7e00);
+        for (src, dst, bits, expected) in [
+            (T::F32, T::S32, single, 0),
+            (T::F32, T::U16, single, 0),
+            (T::F32, T::S64, single, 1 << 63),
+            (T::F32, T::U64, single, 1 << 63),
+            (T::F16, T::S64, half, 1 << 63),
+            (T::F16, T::S32, half, 0),
+            (T::F64, T::S32, double, 1 << 31),
+            (T::F64, T::U32, double, 1 << 31),
+            (T::F64, T::S64, double, 1 << 63),
+            (T::F64, T::U16, double, 1 << 15),
+            (T::F64, T::S8, double, 0xff80),
+            (T::F64, T::U8, double, 0x80),
+        ] {
+            assert_eq!(nan(src, dst, bits), expected, "{src:?} {dst:?}");
+        }
         assert_eq!(
             cvt(T::S64, T::F64, Round::Zero, true, false, (-1e18f64).to_bits()),
             -10i64.pow(18) as u64

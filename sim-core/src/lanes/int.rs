@@ -99,7 +99,8 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
     }
 }
 
-/// add.cc, addc, sub.cc, subc. The carry of a subtraction is the borrow (PTX ISA "sub.cc").
+/// add.cc, addc, sub.cc, subc. A subtraction is an addition of the complement and one, as in ptxas and
+/// the hardware: its carry is set where it does not borrow, whichever instruction reads it.
 fn carry(ty: T, subtract: bool, reads: bool, writes: bool) -> Option<Variants> {
     macro_rules! chain {
         ($sub:expr, $in:expr, $out:expr) => {
@@ -122,16 +123,18 @@ fn carry(ty: T, subtract: bool, reads: bool, writes: bool) -> Option<Variants> {
 #[inline(always)]
 fn carry32(f: &mut LaneFile<'_>, op: &Op, m: u32, sub: bool, reads: bool, writes: bool) {
     let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-    let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
+    let cin = if reads {
+        f.pred(op.psrc[0])
+    } else if sub {
+        u32::MAX
+    } else {
+        0
+    };
     let mut cout = 0;
     let out = each(|i| {
         let c = u64::from(cin >> i & 1);
-        let wide = if sub {
-            u64::from(a[i]).wrapping_sub(u64::from(b[i])).wrapping_sub(c)
-        } else {
-            u64::from(a[i]) + u64::from(b[i]) + c
-        };
-        cout |= ((wide >> 32 & 1) as u32) << i;
+        let wide = u64::from(a[i]) + u64::from(if sub { !b[i] } else { b[i] }) + c;
+        cout |= ((wide >> 32) as u32) << i;
         wide as u32
     });
     f.w32(op.dst[0], m, out);
@@ -143,16 +146,18 @@ fn carry32(f: &mut LaneFile<'_>, op: &Op, m: u32, sub: bool, reads: bool, writes
 #[inline(always)]
 fn carry64(f: &mut LaneFile<'_>, op: &Op, m: u32, sub: bool, reads: bool, writes: bool) {
     let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
-    let cin = if reads { f.pred(op.psrc[0]) } else { 0 };
+    let cin = if reads {
+        f.pred(op.psrc[0])
+    } else if sub {
+        u32::MAX
+    } else {
+        0
+    };
     let mut cout = 0;
     let out = each(|i| {
         let c = u128::from(cin >> i & 1);
-        let wide = if sub {
-            u128::from(a[i]).wrapping_sub(u128::from(b[i])).wrapping_sub(c)
-        } else {
-            u128::from(a[i]) + u128::from(b[i]) + c
-        };
-        cout |= ((wide >> 64 & 1) as u32) << i;
+        let wide = u128::from(a[i]) + u128::from(if sub { !b[i] } else { b[i] }) + c;
+        cout |= ((wide >> 64) as u32) << i;
         wide as u64
     });
     f.w64(op.dst[0], m, out);

@@ -354,6 +354,7 @@ pub fn immediate(form: &Form) -> Option<i64> {
         Root::Cvt => Some(convert::encode(form)),
         _ if is_video(form.root) => Some(video::encode(form)),
         _ if packed::handles(form) => Some(packed::encode(form)),
+        Root::Set => Some(compare::yes(form)),
         _ => None,
     }
 }

@@ -341,13 +341,15 @@ fn compare(f: &mut LaneFile<'_>, op: &Op, m: u32) {
         f.wpred(op.pdst[0], m, first);
         return;
     }
-    let one = format.convert(F32, u64::from(1f32.to_bits()), Round::Nearest) as u32;
+    let one_of = if matches!(k.result, T::Bf16 | T::Bf16x2) { BF16 } else { F16 };
+    let one = one_of.convert(F32, u64::from(1f32.to_bits()), Round::Nearest) as u32;
     let out = each(|i| {
         let (low, high) = (first >> i & 1, second >> i & 1);
         match k.result {
             T::F16 | T::Bf16 => low * one,
             T::F16x2 | T::Bf16x2 => (low * one) | ((high * one) << 16),
             T::U16 | T::S16 => low * 0xffff,
+            _ if pair => (low * 0xffff) | ((high * 0xffff) << 16),
             _ => low * u32::MAX,
         }
     });

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 
 use sim_frontend::program::{MemoryOp, Op};
-use sim_memory::address_space::{CONST_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, local_physical};
+use sim_memory::address_space::{
+    CONST_BASE, CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, local_physical,
+};
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::vocabulary::{AtomicOp, ScalarType, StateSpace};
 
@@ -17,6 +19,8 @@ pub(super) fn resolve(space: StateSpace, address: u64) -> (StateSpace, u64) {
     match space {
         StateSpace::Generic if within(SHARED_WINDOW) => (StateSpace::Shared, address - SHARED_WINDOW),
         StateSpace::Generic if within(LOCAL_WINDOW) => (StateSpace::Local, address - LOCAL_WINDOW),
+        StateSpace::Generic if within(CONST_WINDOW) => (StateSpace::Const, address - CONST_WINDOW),
+        StateSpace::Generic if within(PARAM_WINDOW) => (StateSpace::Param, address - PARAM_WINDOW),
         StateSpace::Generic => (StateSpace::Global, address),
         _ => (space, address),
     }
@@ -97,7 +101,13 @@ impl Memory {
         let Some((operation, ty)) = facts.atomic else { return Vec::new() };
         let size = usize::from(facts.element_bytes);
         let bytes = self.read(initial, who, space, address, size);
-        let new = aop(operation, ty, number(&bytes), b, c.unwrap_or(0));
+        let old = number(&bytes);
+        let new = match (space, operation, ty) {
+            (StateSpace::Global, AtomicOp::Add, ScalarType::F32) => {
+                flush(aop(operation, ty, flush(old), flush(b), 0))
+            }
+            _ => aop(operation, ty, old, b, c.unwrap_or(0)),
+        };
         self.write(who, space, address, &new.to_le_bytes()[..size]);
         loaded(op, facts, &bytes)
     }
@@ -122,6 +132,11 @@ impl Memory {
 
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// A subnormal single as a zero of its sign.
+fn flush(bits: u64) -> u64 {
+    if bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
 }
 
 /// `aop` on the low bits of the type.

@@ -186,12 +186,7 @@ impl Thread {
                 // As written: lane functions find whole parameters among a launch's constants.
                 let op = &code.program.ops[pc as usize];
                 let Extra::Memory(facts) = &op.extra else { return Stuck::new("ld", "no facts") };
-                let at = address(code, op, facts, registers, lane) as usize;
-                let size = usize::from(facts.element_bytes) * usize::from(facts.vector);
-                let Some(bytes) = env.params.get(at..at + size) else {
-                    return Stuck::new("ld", format!("there is no parameter at {at}"));
-                };
-                Act::Mem(Req::Registers(loaded(op, facts, bytes)))
+                parameter(env, op, facts, address(code, op, facts, registers, lane))?
             }
             C::Load | C::Store | C::Atomic => {
                 let Extra::Memory(facts) = &op.extra else { return Stuck::new("ld", "no facts") };
@@ -199,6 +194,9 @@ impl Thread {
                     super::memory::resolve(facts.space, address(code, op, facts, registers, lane));
                 let bits = u32::from(facts.reg_bits);
                 Act::Mem(match op.class {
+                    C::Load if space == StateSpace::Param => {
+                        return Ok(Some(parameter(env, op, facts, address)?));
+                    }
                     C::Load => Req::Load { space, address },
                     C::Store => {
                         let size = usize::from(facts.element_bytes);
@@ -219,6 +217,16 @@ impl Thread {
             C::Hint | C::Sleep => return Ok(None),
             other => return Stuck::new("Exectt", format!("{other:?} is no instruction of the thesis")),
         }))
+    }
+}
+
+/// What a load of a kernel's parameters writes.
+fn parameter(env: &ProgEnv<'_>, op: &Op, facts: &MemoryOp, address: u64) -> Result<Act, Stuck> {
+    let size = usize::from(facts.element_bytes) * usize::from(facts.vector);
+    let at = address as usize;
+    match env.params.get(at..at + size) {
+        Some(bytes) => Ok(Act::Mem(Req::Registers(loaded(op, facts, bytes)))),
+        None => Stuck::new("ld", format!("there is no parameter at {at}")),
     }
 }
 

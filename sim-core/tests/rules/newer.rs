@@ -7,10 +7,14 @@ use crate::machine::{Run, chip, device_with, module};
 
 /// Words of `out` after `body` ran on one warp, of a module for sm_90; both modes agree.
 fn words(functions: &str, body: &str, policy: &str) -> Vec<u32> {
+    words_of(".version 8.6\n.target sm_90", functions, body, policy)
+}
+
+/// The same of a module that begins like this.
+fn words_of(head: &str, functions: &str, body: &str, policy: &str) -> Vec<u32> {
     let run = |functional: bool| {
         let device = device_with(chip(|_| {}), policy, |o| Options { allow_newer_isa: true, ..o });
-        let text =
-            module(functions, body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90");
+        let text = module(functions, body).replace(".version 3.0\n.target sm_20", head);
         let mut run = Run::new(device, &text, false, 64);
         run.launch(1, 32, functional).expect("it fits");
         run.wait().unwrap_or_else(|e| panic!("{body}: {e}"));
@@ -144,4 +148,141 @@ fn threads_allocate_stack_of_their_own() {
         error.contains("more than is left of the stack of 8192 bytes") && error.contains("lane 5"),
         "{error}"
     );
+}
+
+#[test]
+fn generic_addresses_reach_constant_memory_and_parameters() {
+    let functions = ".const .align 4 .u32 first[4] = {1, 2, 3, 4};\n.const .align 4 .u32 table[4] = {11, 22, 33, 44};\n\
+                     .global .align 8 .u64 places[2] = {generic(table), generic(table)+4};\n";
+    // Even lanes read the table, odd ones words of `out` that the host left zero.
+    let body = "mov.u64 %w, table;\ncvta.const.u64 %w, %w;\nadd.u64 %x, %out, 128;\nand.b32 %a, %t, 1;\n\
+                setp.eq.u32 %p, %a, 0;\nselp.b64 %w, %w, %x, %p;\nand.b32 %b, %t, 3;\n\
+                mul.wide.u32 %x, %b, 4;\nadd.u64 %w, %w, %x;\nld.u32 %r, [%w];\n\
+                isspacep.const %q, %w;\n@%q add.u32 %r, %r, 100;\nisspacep.global %q, %w;\n\
+                @%q add.u32 %r, %r, 1000;\n@!%p bra OVER;\ncvta.to.const.u64 %w, %w;\nld.const.u32 %a, [%w];\n\
+                mad.lo.u32 %r, %a, 10000, %r;\nOVER:\n";
+    let table = [11, 22, 33, 44];
+    let expected = |t: u32| match t % 2 {
+        0 => table[t as usize % 4] * 10_001 + 100,
+        _ => 1000,
+    };
+    let expected: Vec<u32> = (0..32).map(expected).collect();
+    for policy in ["crs_stack", "convergence_barriers", "mimd"] {
+        assert_eq!(words(functions, body, policy)[..32], expected, "{policy}");
+    }
+    // The same address in an initialiser.
+    let body = "ld.global.u64 %w, [places];\nld.u32 %r, [%w];\nld.global.u64 %w, [places+8];\nld.u32 %a, [%w];\n\
+                mad.lo.u32 %r, %a, 100, %r;\n";
+    assert_eq!(words(functions, body, "crs_stack")[..32], [2211; 32]);
+    // The kernel's own parameter, whose value is the address of `out`.
+    let body = "mov.u64 %w, p;\ncvta.param.u64 %w, %w;\nld.u64 %x, [%w];\nsetp.eq.u64 %p, %x, %out;\n\
+                selp.u32 %r, 1, 0, %p;\nisspacep.param %q, %w;\n@%q add.u32 %r, %r, 10;\n";
+    assert_eq!(words(functions, body, "crs_stack")[..32], [11; 32]);
+}
+
+#[test]
+fn generic_stores_to_constant_memory_are_faults() {
+    let text = module(
+        ".const .align 4 .u32 table = 5;\n",
+        "mov.u64 %w, table;\ncvta.const.u64 %w, %w;\nst.u32 [%w], %t;\n",
+    );
+    let device = device_with(chip(|_| {}), "crs_stack", |o| o);
+    let mut run = Run::new(device, &text, false, 64);
+    run.launch(1, 32, false).expect("it fits");
+    let error = run.wait().expect_err("it is read-only").to_string();
+    assert!(error.contains("threads do not write constant memory"), "{error}");
+}
+
+#[test]
+fn additions_of_singles_flush_subnormals_in_global_memory_and_keep_them_in_shared() {
+    // Both start with the least subnormal and add it; one through a generic address.
+    let at = |space: &str, place: &str| {
+        let body = format!(
+            ".reg .f32 %v, %o;\nmov.b32 %v, 0x00000001;\nsetp.ne.u32 %p, %t, 0;\n@%p bra OVER;\n\
+             {place}\nst{space}.f32 [%w], %v;\natom{space}.add.f32 %o, [%w], %v;\n\
+             ld{space}.u32 %r, [%w];\nmov.b32 %a, %o;\nmad.lo.u32 %r, %a, 100, %r;\nOVER:\n"
+        );
+        words("", &body, "crs_stack")[0]
+    };
+    // What was there is returned as it was.
+    let global = "add.u64 %w, %out, 128;";
+    assert_eq!([at(".global", global), at("", global)], [100, 100]);
+    let shared = "mov.u64 %w, room;";
+    assert_eq!([at(".shared", shared), at("", &format!("{shared}\ncvta.shared.u64 %w, %w;"))], [102, 102]);
+}
+
+#[test]
+fn a_subtraction_carries_where_it_does_not_borrow() {
+    // ptxas 12.9 computes the same of these constants: 1, 0 and all ones.
+    let mixed =
+        |first: &str, second: &str| words("", &format!("{first};\n{second} %r, 0, 0;\n"), "crs_stack")[0];
+    assert_eq!(mixed("sub.cc.u32 %a, 5, 3", "addc.u32"), 1);
+    assert_eq!(mixed("sub.cc.u32 %a, 3, 5", "addc.u32"), 0);
+    assert_eq!(mixed("add.cc.u32 %a, 0, 0", "subc.u32"), u32::MAX);
+    assert_eq!(mixed("add.cc.u32 %a, -1, 1", "subc.u32"), 0);
+    // 2^32 + 1 - 2 in two words.
+    let wide = "sub.cc.u32 %a, 1, 2;\nsubc.u32 %b, 1, 0;\nmad.lo.u32 %r, %b, 16, %a;\n";
+    assert_eq!(words("", wide, "crs_stack")[0], u32::MAX);
+}
+
+#[test]
+fn comparisons_write_halves_and_pairs_of_masks() {
+    let set = |body: &str| words("", &format!(".reg .b16 %h, %k, %o;\n{body}"), "crs_stack")[0];
+    let pairs = ".reg .b32 %m, %l;\nmov.b32 %m, 0x3c003c00;\nmov.b32 %l, 0x3c000000;\n";
+    assert_eq!(set(&format!("{pairs}set.eq.u32.f16x2 %r, %m, %l;\n")), 0xffff_0000);
+    assert_eq!(set(&format!("{pairs}set.gt.s32.bf16x2 %r, %m, %l;\n")), 0x0000_ffff);
+    let half =
+        |body: &str| set(&format!("mov.b16 %h, 0x4000;\nmov.b16 %k, 0x3c00;\n{body}\ncvt.u32.u16 %r, %o;\n"));
+    assert_eq!(half("setp.eq.u32 %p, %t, %t;\nset.gt.and.bf16.f16 %o, %h, %k, %p;"), 0x3f80);
+    assert_eq!(half("mov.f32 %f, 0f3F800000;\nset.lt.f16.f32 %o, %f, 2.0;"), 0x3c00);
+    assert_eq!(half("mov.f32 %f, 0f3F800000;\nset.lt.f16.f32 %o, 2.0, %f;"), 0);
+    assert_eq!(half("set.lt.bf16.s32 %o, -1, 1;"), 0x3f80);
+    assert_eq!(half("set.lt.f16.u32 %o, -1, 1;"), 0);
+    assert_eq!(half("set.lt.bf16.f64 %o, 0d3FF0000000000000, 0d4000000000000000;"), 0x3f80);
+}
+
+#[test]
+fn extrema_of_three_values() {
+    let of = |text: &str| {
+        let body = format!(
+            "mov.f32 %f, 0f40A00000;\nmov.f32 %g, 0fBF800000;\n{text} %f, %f, %g, 0f40400000;\nmov.b32 %r, %f;\n"
+        );
+        words_of(".version 8.8\n.target sm_100", "", &body, "crs_stack")[0]
+    };
+    assert_eq!([of("max.f32"), of("min.f32")].map(f32::from_bits), [5.0, -1.0]);
+    let nan = |text: &str| {
+        let body = format!("mov.f32 %f, 0f7FC00000;\n{text} %f, %f, 1.0, 2.0;\nmov.b32 %r, %f;\n");
+        words_of(".version 8.8\n.target sm_100", "", &body, "crs_stack")[0]
+    };
+    assert_eq!((f32::from_bits(nan("max.f32")), nan("max.NaN.f32")), (2.0, 0x7fff_ffff));
+}
+
+#[test]
+fn vector_registers_have_elements() {
+    let body = ".reg .v4 .u32 v, u;\n.reg .v2 .b32 h;\n\
+                mov.u32 v.x, %t;\nmov.u32 v.y, 10;\nmov.u32 v.z, 100;\nmov.u32 v.w, 1000;\n\
+                mov.u64 %x, room;\nand.b32 %a, %t, 31;\nmul.wide.u32 %w, %a, 16;\nadd.u64 %x, %x, %w;\n\
+                st.shared.v4.u32 [%x], v;\nld.shared.v4.u32 u, [%x];\n\
+                mov.v4.u32 v, {u.y, u.x, u.a, u.b};\n\
+                add.u32 %r, v.r, v.g;\nadd.u32 %r, %r, v.z;\n\
+                mov.b64 h, %x;\nmov.b64 %w, h;\nsetp.eq.u64 %p, %w, %x;\n@%p add.u32 %r, %r, 5000;\n\
+                mov.v4.u32 v, %tid;\nadd.u32 %r, %r, v.x;\nadd.u32 %r, %r, v.y;\n";
+    let expected: Vec<u32> = (0..32).map(|t| 10 + t + 1000 + 5000 + t).collect();
+    assert_eq!(words("", body, "crs_stack")[..32], expected);
+}
+
+#[test]
+fn volatile_accesses_reach_local_memory() {
+    let body =
+        ".local .align 8 .b8 l[16];\nst.volatile.local.u32 [l+4], %t;\nld.volatile.local.u32 %r, [l+4];\n";
+    let found = words_of(".version 9.1\n.target sm_90", "", body, "crs_stack");
+    assert_eq!(found[..32], (0..32).collect::<Vec<u32>>());
+}
+
+#[test]
+fn declarations_of_functions_need_no_semicolon() {
+    let functions = ".visible .func (.reg .u32 r) f (.reg .u32 a)\n\
+                     .func (.reg .u32 r) f (.reg .u32 a)\n{\nadd.u32 r, a, 1;\nret;\n}\n\
+                     .extern .func (.param .u32 r) elsewhere (.param .u32 a)\n";
+    assert_eq!(words(functions, "call (%r), f, (%t);\n", "crs_stack")[..32], (1..33).collect::<Vec<u32>>());
 }

@@ -319,9 +319,7 @@ fn predicates_are_parameters_and_results_of_functions() {
         let odd = t % 2 == 1;
         (if odd { 11 } else { 22 }) + if t < 5 { 100 } else { 0 } + if t < 9 && odd { 1000 } else { 0 }
     };
-    let body = format!(
-        "and.b32 %a, %t, 1;\nsetp.ne.u32 %q, %a, 0;\ncall (%p, %r, %q), f, (%t, %q);\n{sum}"
-    );
+    let body = format!("and.b32 %a, %t, 1;\nsetp.ne.u32 %q, %a, 0;\ncall (%p, %r, %q), f, (%t, %q);\n{sum}");
     assert_eq!(every_way(&module(functions, &body), 1, 32), each(32, expected));
     // The call's guard is one of its results: all of them are taken where it held before.
     let guarded = format!(
@@ -337,6 +335,27 @@ fn predicates_are_parameters_and_results_of_functions() {
                      call (%e), even, (%y);\nnot.pred b, %e;\nret;\n}\n";
     let body = "and.b32 %a, %t, 7;\ncall (%p), even, (%a);\nselp.u32 %r, 1, 0, %p;";
     assert_eq!(every_way(&module(recursive, body), 1, 32), each(32, |t| 1 - t % 2));
+}
+
+#[test]
+fn parameter_variables_have_places_of_their_own() {
+    let functions = ".func (.param .u32 r) one(.param .u32 a)\n{\n.reg .u32 %a;\nld.param.u32 %a, [a];\n\
+                     add.u32 %a, %a, 1;\nst.param.u32 [r], %a;\nret;\n}\n\
+                     .func (.param .u64 w, .param .u32 r) two(.param .u64 z, .param .align 4 .b8 a[6])\n{\n.reg .u32 %a, %b;\n\
+                     .reg .u16 %h;\nld.param.u32 %a, [a];\nld.param.u16 %h, [a+4];\ncvt.u32.u16 %b, %h;\n\
+                     mad.lo.u32 %a, %b, 100, %a;\nst.param.u32 [r], %a;\nret;\n}\n\
+                     .func six(.param .align 4 .b8 a[6])\n{\nret;\n}\n";
+    // No call takes them.
+    let body = ".param .u32 x;\n.param .u32 y;\nst.param.u32 [x], %t;\nst.param.u32 [y], 1000;\n\
+                ld.param.u32 %a, [x];\nld.param.u32 %b, [y];\nadd.u32 %r, %a, %b;";
+    assert_eq!(every_way(&module(functions, body), 1, 32), each(32, |t| t + 1000));
+    // Calls take them at different places.
+    let body = "{\n.param .u32 r;\n.param .u32 x;\n.param .u64 z;\n.param .align 4 .b8 list[6];\n\
+                st.param.u32 [x], %t;\ncall (r), one, (x);\nld.param.u32 %a, [r];\n\
+                st.param.u32 [list], %t;\nst.param.u16 [list+4], 7;\ncall six, (list);\n\
+                st.param.u64 [z], 5;\ncall (z, r), two, (z, list);\nld.param.u32 %b, [r];\n\
+                mad.lo.u32 %r, %a, 10000, %b;\n}";
+    assert_eq!(every_way(&module(functions, body), 1, 32), each(32, |t| (t + 1) * 10_000 + 700 + t));
 }
 
 #[test]

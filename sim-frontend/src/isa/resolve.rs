@@ -72,8 +72,13 @@ pub fn resolve(
     let any_order = passes.iter().flat_map(|types| {
         executed().map(move |grammar| (grammar, match_any_order(grammar, modifiers, *types)))
     });
-    let parsed = list.iter().filter(|grammar| !grammar.executed);
-    let parsed = parsed.map(|grammar| (grammar, match_in_order(grammar, modifiers)));
+    let parsed = || list.iter().filter(|grammar| !grammar.executed);
+    let parsed_in_order = parsed().map(|grammar| (grammar, match_in_order(grammar, modifiers)));
+    let listed = |grammar: &&Grammar| grammar.groups.iter().all(|group| group.kind != GroupKind::Any);
+    let parsed_in_any = passes.iter().flat_map(|types| {
+        parsed().filter(listed).map(move |grammar| (grammar, match_any_order(grammar, modifiers, *types)))
+    });
+    let parsed = parsed_in_order.chain(parsed_in_any);
     for (grammar, matched) in in_order.chain(any_order).chain(parsed) {
         match matched {
             Ok(()) => {
@@ -111,7 +116,8 @@ pub fn word_target(root: Root, word: &str) -> u32 {
         "weak" | "relaxed" | "acquire" | "release" | "acq_rel" if memory => 70,
         "cluster" if memory || matches!(root, Root::Fence | Root::Mbarrier) => 90,
         "cta" | "gpu" | "sys" if matches!(root, Root::Atom | Root::Red) => 60,
-        "param" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
+        "param" | "param::entry" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
+        "shared::cluster" if matches!(root, Root::Cvta | Root::Isspacep) => 90,
         _ => 0,
     }
 }

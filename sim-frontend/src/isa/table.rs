@@ -38,15 +38,15 @@ const EXTREMUM: [&str; 13] = [
     "@90 {u16x2} -> d a b",
     "@90 [relu] {s16x2} -> d a b",
     "@90 {relu} {s32} -> d a b",
-    "[ftz] {f32} -> d a b",
-    "@80 [ftz] {NaN} {f32} -> d a b",
+    "[ftz] {f32} -> d a b (c)",
+    "@80 [ftz] {NaN} {f32} -> d a b (c)",
     "@86 [ftz] [NaN] {xorsign} {abs} {f32} -> d a b",
     "@13 {f64} -> d a b",
     "@80 [ftz] [NaN] {f16 f16x2} -> d a b",
     "@86 [ftz] [NaN] {xorsign} {abs} {f16 f16x2} -> d a b",
     "@80 [NaN] {bf16 bf16x2} -> d a b",
     "@86 [NaN] {xorsign} {abs} {bf16 bf16x2} -> d a b",
-    "~@100 [ftz] [NaN] [abs] {f32} -> d a b c",
+    "~@100 [ftz] [NaN] {abs} {f32} -> d a b c",
 ];
 /// Forms that many video instructions share.
 const VIDEO: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)";
@@ -137,10 +137,15 @@ isa! {
         "{$icmp} {u32 s32 f32} {$words} -> d a b", "{$icmp} {and or xor} {u32 s32 f32} {$words} -> d a b p",
         "{$fcmp} [ftz] {u32 s32 f32} {f32} -> d a b", "{$fcmp} {and or xor} [ftz] {u32 s32 f32} {f32} -> d a b p",
         "@13 {$fcmp} {u32 s32 f32} {f64} -> d a b", "@13 {$fcmp} {and or xor} {u32 s32 f32} {f64} -> d a b p",
+        "@53 {$icmp} {f16} {$words} -> d a b", "@53 {$icmp} {and or xor} {f16} {$words} -> d a b p",
+        "@53 {$fcmp} [ftz] {f16} {f32} -> d a b", "@53 {$fcmp} {and or xor} [ftz] {f16} {f32} -> d a b p",
+        "@53 {$fcmp} {f16} {f64} -> d a b", "@53 {$fcmp} {and or xor} {f16} {f64} -> d a b p",
+        "@90 {$icmp} {bf16} {$words} -> d a b", "@90 {$icmp} {and or xor} {bf16} {$words} -> d a b p",
+        "@90 {$fcmp} {bf16} {f16 f32 f64} -> d a b", "@90 {$fcmp} {and or xor} {bf16} {f16 f32 f64} -> d a b p",
         "@53 {$fcmp} [ftz] {f16 u16 s16 u32 s32} {f16} -> d a b", "@53 {$fcmp} {and or xor} [ftz] {f16 u16 s16 u32 s32} {f16} -> d a b p",
-        "@53 {$fcmp} [ftz] {f16x2} {f16x2} -> d a b", "@53 {$fcmp} {and or xor} [ftz] {f16x2} {f16x2} -> d a b p",
+        "@53 {$fcmp} [ftz] {f16x2 u32 s32} {f16x2} -> d a b", "@53 {$fcmp} {and or xor} [ftz] {f16x2 u32 s32} {f16x2} -> d a b p",
         "@90 {$fcmp} {bf16 u16 s16 u32 s32} {bf16} -> d a b", "@90 {$fcmp} {and or xor} {bf16 u16 s16 u32 s32} {bf16} -> d a b p",
-        "@90 {$fcmp} {bf16x2} {bf16x2} -> d a b", "@90 {$fcmp} {and or xor} {bf16x2} {bf16x2} -> d a b p",
+        "@90 {$fcmp} {bf16x2 u32 s32} {bf16x2} -> d a b", "@90 {$fcmp} {and or xor} {bf16x2 u32 s32} {bf16x2} -> d a b p",
     ];
     Selp "selp" Alu 10 "Selects by a predicate." ["{$words f32} -> d a b p", "@13 {f64} -> d a b p"];
     Slct "slct" Alu 10 "Selects by a sign." ["{$words f32 f64} {s32} -> d a:dst b:dst c", "[ftz] {$words f32 f64} {f32} -> d a:dst b:dst c"];
@@ -194,7 +199,7 @@ isa! {
     Vset4 "vset4" Alu 30 "SIMD video comparison of bytes." [SIMD_SET];
     // Data movement and conversion.
     Mov "mov" Alu 10 "Moves a value, an address, or packs and unpacks vectors." [
-        "{pred} -> q p", "{$words f32 f64} -> v v", "~@70 {b128} -> *",
+        "{pred} -> q p", "[v2 v4] {$words f32 f64} -> v v", "~@70 {b128} -> *",
     ];
     Cvt "cvt" Convert 10 "Converts between types." [
         "[$irnd $rnd] [ftz] [sat] {$cvt} {$cvt} -> d a",
@@ -207,13 +212,13 @@ isa! {
         "~@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> *", "~@100 <rn rz rs relu satfinite scaled::n2::ue8m0 f16x2 bf16x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 f32> -> *",
     ];
     Cvta "cvta" Alu 20 "Converts between generic addresses and those of a space." [
-        "[to] {const global local $shared param} {u32 u64} -> d a",
+        "[to] {const global local $shared shared::cluster param param::entry} {u32 u64} -> d a",
     ];
-    Isspacep "isspacep" Alu 20 "Tests whether a generic address lies in a space." ["{const global local $shared param} -> q a:u64"];
+    Isspacep "isspacep" Alu 20 "Tests whether a generic address lies in a space." ["{const global local $shared shared::cluster param param::entry} -> q a:u64"];
     Ld "ld" LoadStore 10 "Loads." [
         "[weak] [$spaces] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
-        "{volatile} [global $shared] [$prefetch] [v2 v4] {$memory} -> v m",
+        "{volatile} [global $shared] [$prefetch] [v2 v4] {$memory} -> v m", "{volatile} {local} [v2 v4] {$memory} -> v m",
         "@70 {relaxed acquire} [$scope] [global $shared] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> v m",
         "@32 {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)", "@70 {global} {nc} {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
@@ -226,7 +231,7 @@ isa! {
     St "st" LoadStore 10 "Stores." [
         "[weak] [global local $shared param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
-        "{volatile} [global $shared] [v2 v4] {$memory} -> m v",
+        "{volatile} [global $shared] [v2 v4] {$memory} -> m v", "{volatile} {local} [v2 v4] {$memory} -> m v",
         "@70 {relaxed release} [$scope] [global $shared] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> m v",
         "~@70 [weak relaxed release volatile] [$scope] [global local $shared param] [wb cg cs wt] [$evict] [L2::cache_hint] {b128} -> *",
@@ -278,7 +283,7 @@ isa! {
         "{async} {ca cg} {$shared} {global} [L2::cache_hint] [$prefetch] -> m m i (a:u32) (e:b64)",
         "{async} {commit_group} -> ", "{async} {wait_group} -> i", "{async} {wait_all} -> ", "{async} {mbarrier} {arrive} [noinc] [$shared] {b64} -> m",
         "@90 {async} {bulk} {shared::cta shared::cluster} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m m a:u32 m (e:b64)",
-        "~@90 {async reduce prefetch} <async bulk tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
+        "~@90 {async reduce prefetch} <async bulk prefetch tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
     ];
     Mbarrier "mbarrier" LoadStore 80 "Barrier objects in memory." [
         "{init} [$shared] {b64} -> m a:u32", "{inval} [$shared] {b64} -> m", "{pending_count} {b64} -> d:b32 a",
@@ -359,7 +364,7 @@ isa! {
     Pmevent "pmevent" Control 10 "A performance monitor event, which nothing counts here." ["[mask] -> i"];
     Griddepcontrol "griddepcontrol" Control 90 "Controls dependent grids, which begin when the one before has ended." ["{launch_dependents wait} -> "];
     Setmaxnreg "setmaxnreg" Control 90 "Changes the register count." ["{inc dec} {sync} {aligned} {u32} -> i"];
-    Clusterlaunchcontrol "clusterlaunchcontrol" Control 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid v4 x y z pred b32 b128> -> *"];
+    Clusterlaunchcontrol "clusterlaunchcontrol" Control 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4 pred b32 b64 b128> -> *"];
     Alloca "alloca" Alu 52 "Allocates stack." ["{u32 u64} -> d a (i)"];
     Stacksave "stacksave" Alu 52 "Saves the stack pointer." ["{u32 u64} -> d"];
     Stackrestore "stackrestore" Alu 52 "Restores the stack pointer." ["{u32 u64} -> a"];

@@ -73,7 +73,11 @@ impl Parts {
             ast.functions.iter().enumerate().map(|(f, function)| part(f, function)).collect();
         let addressed = with_address(ast, functions.iter().flatten().map(|part| &*part.func));
         let shared = ast.variables.iter().filter_map(SharedVariable::of).collect();
-        if errors.is_empty() { Ok(Self { functions, shared, addressed }) } else { Err(errors) }
+        if errors.is_empty() {
+            return Ok(Self { functions, shared, addressed });
+        }
+        errors.extend(functions.iter().flatten().flat_map(|part| part.func.refused.iter().cloned()));
+        Err(errors)
     }
 
     /// The place of an entry.
@@ -169,12 +173,14 @@ fn functions(
     let mut functions: Vec<(usize, Arc<Func>)> = Vec::new();
     let mut open = vec![request.entry];
     let mut indirect = false;
+    let mut refused = Vec::new();
     let mut cleaned = request.clean_up.then(CleanUp::default);
     while let Some(f) = open.pop() {
         if functions.iter().any(|(g, _)| *g == f) {
             continue;
         }
         let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
+        refused.extend(part.func.refused.iter().cloned());
         let mut func = if saved > 0 { Arc::new(translate(&cx, f)?) } else { Arc::clone(&part.func) };
         if !func.links.is_empty() {
             let stack_bytes = request.stack_bytes.next_multiple_of(MOST_ALIGN as u32);
@@ -201,6 +207,9 @@ fn functions(
         indirect |= func.indirect;
         open.extend(func.callees.iter().rev());
         functions.push((f, func));
+    }
+    if !refused.is_empty() {
+        return Err(refused);
     }
     Ok((functions, indirect, cleaned))
 }

@@ -2,10 +2,12 @@
 //! that nothing is declared twice.
 
 use rustc_hash::FxHashMap;
+use sim_memory::address_space::{LOCAL_BYTES, WINDOW_BYTES};
 use sim_memory::vocabulary::StateSpace;
 
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
-use crate::ptx::ast::{Function, Module, Storage, Variable};
+use crate::lower::tf3_stack::layout;
+use crate::ptx::ast::{Function, MAX_VARIABLE, Module, Statement, Storage, Variable};
 
 /// Newest PTX ISA whose additions the table knows.
 const NEWEST_VERSION: (u32, u32) = (9, 5);
@@ -38,6 +40,7 @@ pub(super) fn check(source: &Source, module: &Module<'_>) -> Vec<Diagnostic> {
         version_and_target(source, module, &mut errors);
     }
     names(source, module, &mut errors);
+    sizes(source, module, &mut errors);
     for variable in &module.variables {
         if variable.storage == Storage::Space(StateSpace::Shared)
             && let Some(_) = &variable.init
@@ -87,6 +90,73 @@ fn twice(source: &Source, name: &str, span: Span, first: Span) -> Diagnostic {
         .in_source(source)
 }
 
+/// Most bytes of a variable of a space, and who says so.
+fn most_bytes(space: StateSpace) -> (u64, &'static str) {
+    match space {
+        StateSpace::Const => (64 << 10, "constant memory has 64 KiB"),
+        StateSpace::Shared => (WINDOW_BYTES, "the window of shared memory has 16 MiB"),
+        StateSpace::Local | StateSpace::Param => {
+            (LOCAL_BYTES, "a thread has at most 512 KiB of local memory")
+        }
+        StateSpace::Global | StateSpace::Generic => (MAX_VARIABLE, "a variable has at most 2^40 bytes"),
+    }
+}
+
+/// Variables whose size is not known, or larger than their space.
+fn sizes(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
+    let mut check = |variable: &Variable<'_>| {
+        let Storage::Space(space) = variable.storage else { return };
+        let mut wrong = |message: String| {
+            errors.push(Diagnostic::error("size", message).at(variable.span, "").in_source(source))
+        };
+        let (most, reason) = most_bytes(space);
+        match variable.bytes() {
+            Some(bytes) if bytes <= most => {}
+            Some(bytes) => wrong(format!("`{}` has {bytes} bytes; {reason}", variable.name)),
+            None => wrong(format!("`{}` is too large: {reason}", variable.name)),
+        }
+        if variable.is_incomplete() && !variable.external && variable.init.is_none() && !module.papers {
+            wrong(format!(
+                "`{}` has no length; only `.extern` arrays and initialised ones leave it out",
+                variable.name
+            ));
+        }
+    };
+    module.variables.iter().for_each(&mut check);
+    for function in &module.functions {
+        // The last parameter of a function may be an array of any length.
+        let complete = |variable: &&Variable<'_>| function.entry || !variable.is_incomplete();
+        function.returns.iter().chain(&function.params).filter(complete).for_each(&mut check);
+        declarations(function.body.as_deref().unwrap_or_default(), &mut check);
+    }
+    for function in module.functions.iter().filter(|function| function.entry && !module.papers) {
+        let bytes = layout(function.params.iter()).1;
+        let late = module.version >= Some((8, 1)) && module.target_sm() >= Some(70);
+        let most = if late { 32764 } else { 4352 };
+        if bytes > most {
+            let message = format!(
+                "the parameters of `{}` have {bytes} bytes; at most {most} are allowed",
+                function.name
+            );
+            let mut error = Diagnostic::error("size", message).at(function.span, "").in_source(source);
+            if !late {
+                error.help = Some("from PTX ISA 8.1 and sm_70 on, 32764 bytes are allowed".to_string());
+            }
+            errors.push(error);
+        }
+    }
+}
+
+fn declarations(body: &[Statement<'_>], check: &mut impl FnMut(&Variable<'_>)) {
+    for statement in body {
+        match statement {
+            Statement::Declaration(variable) => check(variable),
+            Statement::Block(inner) => declarations(inner, check),
+            _ => {}
+        }
+    }
+}
+
 fn names(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
     let mut seen: FxHashMap<&str, Span> = FxHashMap::default();
     // A declaration before or after the definition is the same variable.
@@ -104,6 +174,11 @@ fn names(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
     }
     for function in bodies() {
         parameters(source, function, errors);
+        let says = |name| function.bounds.iter().any(|(own, _)| *own == name);
+        if says("reqnctapercluster") && says("maxclusterrank") {
+            let message = "`.reqnctapercluster` and `.maxclusterrank` exclude each other".to_string();
+            errors.push(Diagnostic::error("directive", message).at(function.span, "").in_source(source));
+        }
     }
 }
 

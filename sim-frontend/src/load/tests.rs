@@ -236,3 +236,106 @@ fn one_opcode_has_a_form_for_each_choice_of_its_operands() {
         assert_ne!(program.forms[usize::from(forms[a])], program.forms[usize::from(forms[b])], "{a} {b}");
     }
 }
+
+fn refusals(text: &str) -> Vec<String> {
+    let errors = Module::build(&Source::new("t.ptx", text), false).err().unwrap_or_default();
+    errors.iter().map(|error| format!("{}: {}", error.place().unwrap_or_default(), error.message)).collect()
+}
+
+fn shared_bytes(text: &str, entry: &str) -> u32 {
+    let found = module(text).program(entry, &|_| Some(0x1000), ControlFlow::Plain, 8192);
+    found.unwrap_or_else(|e| panic!("{}", e[0].render())).shared_bytes
+}
+
+#[test]
+fn kernels_have_the_shared_memory_that_they_reach() {
+    let text = format!(
+        "{HEAD}.shared .align 4 .b8 one[4000];\n.shared .align 16 .b8 two[400];\n.shared .align 4 .b8 far[40];\n\
+         .extern .shared .align 16 .b8 dynamic[];\n\
+         .func f() {{ .reg .u32 %a;\n.shared .u32 own[2];\nld.shared.u32 %a, [two];\nret; }}\n\
+         .func g() {{ .reg .u32 %a;\nld.shared.u32 %a, [far];\nret; }}\n\
+         .global .u64 table[1] = {{g}};\n\
+         .entry none() {{ ret; }}\n\
+         .entry direct() {{ .reg .u32 %a;\nmov.u32 %a, one;\nret; }}\n\
+         .entry called() {{ call f;\nret; }}\n\
+         .entry indirect() {{ .reg .u64 %d;\nld.global.u64 %d, [table];\nP: .callprototype _ ();\ncall %d, P;\nret; }}\n\
+         .entry behind() {{ .reg .u32 %a;\n.shared .b8 own[5];\nld.shared.u32 %a, [dynamic];\nmov.u32 %a, own;\nret; }}\n"
+    );
+    let bytes = ["none", "direct", "called", "indirect", "behind"].map(|entry| shared_bytes(&text, entry));
+    // Dynamic shared memory begins at its alignment, after the static part.
+    assert_eq!(bytes, [0, 4000, 408, 40, 16]);
+}
+
+#[test]
+fn sizes_beyond_what_a_space_has_are_refused_where_they_are_declared() {
+    let entry = ".entry k() { ret; }\n";
+    for (variable, words) in [
+        (".global .b8 g[65536][65536][65536][65536];", "`g` is too large"),
+        (".global .b8 g[4294967296][4294967297];", "`g` is too large"),
+        (".global .u64 g[1099511627776];", "`g` is too large"),
+        (".global .u32 g[][65536][65536][65536][65536] = {{1}};", "`g` is too large"),
+        (".shared .b8 g[16777217];", "the window of shared memory has 16 MiB"),
+        (".shared .u64 g[1099511627776][1099511627776];", "`g` is too large"),
+        (".const .b8 g[1073741824];", "constant memory has 64 KiB"),
+    ] {
+        let found = refusals(&format!("{HEAD}{variable}\n{entry}"));
+        let [error] = found.as_slice() else { panic!("{variable}: {found:?}") };
+        assert!(error.starts_with("t.ptx:4:") && error.contains(words), "{variable}: {error}");
+    }
+    for (text, words) in [
+        (".entry k()\n{ .local .b8 l[4294967296][4294967296];\nret; }", "`l` is too large"),
+        (".entry k()\n{ { .local .b8 l[524289]; }\nret; }", "512 KiB of local memory"),
+        (".func f()\n{ .param .b8 l[524289];\nret; }\n.entry k() { ret; }", "512 KiB of local memory"),
+        (".entry\nk(.param .b8 p[4353]) { ret; }", "have 4353 bytes; at most 4352"),
+    ] {
+        let found = refusals(&format!("{HEAD}{text}\n"));
+        let [error] = found.as_slice() else { panic!("{text}: {found:?}") };
+        assert!(error.starts_with("t.ptx:5:") && error.contains(words), "{text}: {error}");
+    }
+    let new = HEAD.replace("7.0", "8.1").replace("sm_20", "sm_70");
+    assert_eq!(refusals(&format!("{new}.entry k(.param .b8 p[32764]) {{ ret; }}\n")), Vec::<String>::new());
+}
+
+#[test]
+fn an_unknown_form_refuses_the_kernels_that_reach_it_only() {
+    let text = format!(
+        "{HEAD}.func f() {{ .reg .u32 %a;\nsummon.u32 %a;\nret; }}\n\
+         .func g() {{ ret; }}\n\
+         .entry k() {{ .reg .u32 %a;\nadd.sideways.u32 %a, %a, %a;\nret; }}\n\
+         .entry calls() {{ call f;\nret; }}\n\
+         .entry fine() {{ call g;\nret; }}\n"
+    );
+    let m = module(&text);
+    let make = |entry: &str| m.program(entry, &|_| Some(0), ControlFlow::Injected, 8192);
+    assert!(make("fine").is_ok());
+    let said =
+        |entry: &str| make(entry).expect_err("refused").iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(said("calls"), ["t.ptx:5:1: error: there is no instruction `summon`"]);
+    assert_eq!(said("k"), ["t.ptx:9:5: error: `.sideways` does not belong here in `add`"]);
+}
+
+#[test]
+fn kernels_in_clusters_of_several_blocks_are_refused() {
+    let entry = |directives: &str| {
+        format!("{HEAD}.entry k()\n.maxntid 32\n{directives}\n{{ ret; }}\n.entry other() {{ ret; }}\n")
+    };
+    for (directives, words) in [
+        (".reqnctapercluster 7", Some("clusters of 7 blocks (.reqnctapercluster)")),
+        (".explicitcluster .reqnctapercluster 1, 2, 1", Some("clusters of 1 x 2 x 1 blocks")),
+        (".explicitcluster", Some(".explicitcluster")),
+        (".explicitcluster .reqnctapercluster 1", None),
+        (".reqnctapercluster 1, 1, 1", None),
+        (".maxclusterrank 8", None),
+    ] {
+        let m = module(&entry(directives));
+        let made = |entry: &str| m.program(entry, &|_| Some(0), ControlFlow::Plain, 8192);
+        assert!(made("other").is_ok());
+        match words {
+            None => assert!(made("k").is_ok(), "{directives}"),
+            Some(words) => {
+                let error = made("k").expect_err(directives)[0].to_string();
+                assert!(error.starts_with("t.ptx:4:8") && error.contains(words), "{directives}: {error}");
+            }
+        }
+    }
+}

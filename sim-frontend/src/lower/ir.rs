@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::sync::Arc;
 
+use crate::diagnostic::Diagnostic;
 use crate::form::Form;
 use crate::program::{Extra, OpClass, SpecialRegister, Text};
 
@@ -176,6 +177,8 @@ pub struct Func {
     pub carry: Option<Reg>,
     /// Written in the papers' dialect with its own control-flow instructions.
     pub injected_by_hand: bool,
+    /// Why no kernel that reaches it can run; its instructions are incomplete then.
+    pub refused: Vec<Diagnostic>,
 }
 
 impl Func {

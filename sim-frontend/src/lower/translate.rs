@@ -65,6 +65,8 @@ pub struct Context<'m, 'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Local {
     Reg(Reg, ScalarType),
+    /// A vector register: its first element, the number of them and their type.
+    Vector(Reg, u32, ScalarType),
     /// A variable of the frame: space, offset.
     Variable(StateSpace, u64),
     /// A variable whose address differs between programs: space, link.
@@ -134,6 +136,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
             indirect: false,
             carry: None,
             injected_by_hand: false,
+            refused: Vec::new(),
         },
         types: Vec::new(),
         current: Vec::new(),
@@ -154,6 +157,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         t.func.stack_base = Some(base);
     }
     t.func.blocks.push(t.placeholder());
+    t.clusters(ast);
     t.parameters(ast);
     let body = ast.body.as_deref().unwrap_or_default();
     t.plan_frame(ast, body);
@@ -163,6 +167,8 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
     }
     t.give_back();
     if !t.errors.is_empty() {
+        // Then everything that is wrong is told.
+        t.errors.append(&mut t.func.refused);
         return Err(t.errors);
     }
     t.renumber();
@@ -203,6 +209,37 @@ impl<'m, 'a> Translator<'m, 'a> {
         }
     }
 
+    /// The error reported since there were `before` is about a form that is not known here: it stops the
+    /// kernels that reach this function, not the module.
+    pub(super) fn refuse_since(&mut self, before: usize) {
+        let found = self.errors.drain(before.min(self.errors.len())..);
+        self.func.refused.extend(found);
+    }
+
+    /// Each block is a cluster of its own: a kernel that asks for other clusters does not run.
+    fn clusters(&mut self, ast: &Function<'a>) {
+        let values = |name: &str| ast.bounds.iter().find(|(own, _)| *own == name).map(|(_, values)| values);
+        let required = values("reqnctapercluster");
+        let before = self.errors.len();
+        if let Some(axes) = required.filter(|axes| axes.iter().any(|blocks| *blocks > 1)) {
+            let axes: Vec<String> = axes.iter().map(u64::to_string).collect();
+            let message = format!(
+                "`{}` runs in clusters of {} blocks (.reqnctapercluster); clusters of one block are simulated",
+                ast.name,
+                axes.join(" x ")
+            );
+            self.error(ast.span, "unsupported", message);
+        } else if required.is_none() && values("explicitcluster").is_some() {
+            let message = format!(
+                "launches of `{}` say how large its clusters are (.explicitcluster), which launches here do not",
+                ast.name
+            );
+            self.error(ast.span, "unsupported", message);
+            self.help("`.reqnctapercluster 1` makes each block a cluster".into());
+        }
+        self.refuse_since(before);
+    }
+
     fn parameters(&mut self, ast: &Function<'a>) {
         let (offsets, _) = layout(ast.params.iter());
         if ast.entry {
@@ -239,13 +276,16 @@ impl<'m, 'a> Translator<'m, 'a> {
     fn plan_frame(&mut self, ast: &Function<'a>, body: &[Statement<'a>]) {
         let own = if ast.entry { 0 } else { layout(ast.returns.iter().chain(&ast.params)).1 };
         let mut locals: Vec<(bool, &Variable<'a>)> = Vec::new();
-        let mut placed: FxHashMap<usize, Option<u64>> = FxHashMap::default();
+        let mut placed: FxHashMap<usize, Placed> = FxHashMap::default();
         let mut scopes: Scopes<'a, usize> = Scopes::default();
         gather(&self.cx.module.functions, body, &mut locals, &mut scopes, &mut placed);
         let mut at = u64::from(own);
         self.places = vec![0; locals.len()];
+        // One that no call takes, or calls at different places, has a place of its own.
+        let own_place =
+            |i: usize, is_param: bool| !is_param || placed.get(&i).is_none_or(|p| p.offset.is_none());
         for (i, (is_param, variable)) in locals.iter().enumerate() {
-            if !is_param {
+            if own_place(i, *is_param) {
                 at = at.next_multiple_of(variable.alignment());
                 self.places[i] = at;
                 at += variable.bytes().unwrap_or(0);
@@ -255,16 +295,14 @@ impl<'m, 'a> Translator<'m, 'a> {
             at.next_multiple_of(FRAME_ALIGN.into()) + u64::from(self.cx.saved.next_multiple_of(FRAME_ALIGN));
         self.frame = total.min(u32::MAX.into()) as u32;
         for (i, (is_param, variable)) in locals.iter().enumerate() {
-            if *is_param {
-                match placed.get(&i) {
-                    Some(Some(offset)) => self.places[i] = total + offset,
-                    Some(None) => self.error(
-                        variable.span,
-                        "param",
-                        format!("`{}` is a parameter of calls that lay it out differently", variable.name),
-                    ),
-                    None => self.places[i] = total,
-                }
+            match placed.get(&i).filter(|_| *is_param) {
+                Some(Placed { offset: Some(offset), .. }) => self.places[i] = total + offset,
+                Some(Placed { offset: None, indirect: true }) => self.error(
+                    variable.span,
+                    "param",
+                    format!("`{}` is a parameter of calls that lay it out differently", variable.name),
+                ),
+                _ => {}
             }
         }
     }
@@ -328,6 +366,22 @@ impl<'m, 'a> Translator<'m, 'a> {
 
     fn declaration(&mut self, variable: &Variable<'a>) {
         let local = match variable.storage {
+            Storage::Register if variable.vector > 1 => {
+                let wrong = match variable.ty {
+                    ScalarType::Pred => Some("predicates form no vectors"),
+                    ty if ty.bits() * variable.vector > 128 => Some("a vector has at most 128 bits"),
+                    _ if variable.count.is_some() => Some("vectors are declared one by one here"),
+                    _ => None,
+                };
+                if let Some(message) = wrong {
+                    return self.error(variable.span, "vector", message);
+                }
+                let first = self.func.regs.len() as Reg;
+                for _ in 0..variable.vector {
+                    self.fresh(variable.ty);
+                }
+                Local::Vector(first, variable.vector, variable.ty)
+            }
             Storage::Register => {
                 if let Some(count) = variable.count {
                     let first = self.func.regs.len() as Reg;
@@ -653,13 +707,21 @@ pub fn has_calls(body: &[Statement<'_>]) -> bool {
     })
 }
 
+/// Where calls look for a parameter variable.
+struct Placed {
+    /// From the end of the frame; `None` where calls differ.
+    offset: Option<u64>,
+    /// An indirect call takes it.
+    indirect: bool,
+}
+
 /// Local and parameter variables in order of declaration, and where calls put the latter.
 fn gather<'s, 'a>(
     functions: &[Function<'a>],
     body: &'s [Statement<'a>],
     locals: &mut Vec<(bool, &'s Variable<'a>)>,
     scopes: &mut Scopes<'a, usize>,
-    placed: &mut FxHashMap<usize, Option<u64>>,
+    placed: &mut FxHashMap<usize, Placed>,
 ) {
     for statement in body {
         match statement {
@@ -695,10 +757,11 @@ fn gather<'s, 'a>(
                         Some(offset) => u64::from(*offset),
                         None => at.next_multiple_of(variable.alignment()),
                     };
-                    let slot = placed.entry(id).or_insert(Some(at));
-                    if *slot != Some(at) {
-                        *slot = None;
+                    let slot = placed.entry(id).or_insert(Placed { offset: Some(at), indirect: false });
+                    if slot.offset != Some(at) {
+                        slot.offset = None;
                     }
+                    slot.indirect |= offsets.is_none();
                     at += variable.bytes().unwrap_or(0);
                 }
             }

@@ -1,5 +1,6 @@
 //! The syntax tree of a PTX module. Names are slices of the text.
 
+use sim_memory::address_space::LOCAL_PHYSICAL;
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
 use crate::diagnostic::Span;
@@ -22,6 +23,9 @@ pub struct Module<'a> {
     /// Functions and entries.
     pub functions: Vec<Function<'a>>,
 }
+
+/// Most bytes of a variable: global memory ends where local memory begins in physical memory.
+pub const MAX_VARIABLE: u64 = LOCAL_PHYSICAL;
 
 /// Where a variable or register lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +77,22 @@ impl Variable<'_> {
         u64::from(if self.ty == ScalarType::Pred { 4 } else { self.ty.bytes() }) * u64::from(self.vector)
     }
 
-    /// Bytes in all; zero for `[]`.
+    /// Bytes in all; zero for `[]`, `None` where they are more than any state space has.
     pub fn bytes(&self) -> Option<u64> {
-        self.dims.iter().try_fold(self.element_bytes(), |n, dim| n.checked_mul(dim.unwrap_or(0)))
+        let first = self.dims.first().map_or(1, |dim| dim.unwrap_or(0));
+        self.row_bytes()?.checked_mul(first).filter(|bytes| *bytes <= MAX_VARIABLE)
+    }
+
+    /// Bytes of an element of the first dimension; `None` where they are more than any state space has.
+    pub fn row_bytes(&self) -> Option<u64> {
+        let inner = self.dims.iter().skip(1);
+        let bytes = inner.copied().try_fold(self.element_bytes(), |n, dim| n.checked_mul(dim.unwrap_or(0)));
+        bytes.filter(|bytes| *bytes <= MAX_VARIABLE)
+    }
+
+    /// An array whose length is not said: `[]` or `[0]`.
+    pub fn is_incomplete(&self) -> bool {
+        self.dims.iter().any(|dim| dim.unwrap_or(0) == 0)
     }
 
     /// Alignment in bytes.
@@ -106,7 +123,7 @@ pub struct Function<'a> {
     pub params: Vec<Variable<'a>>,
     /// The body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
-    /// `.reqntid`, `.maxntid`, `.minnctapersm`, `.maxnreg`: name and values.
+    /// `.reqntid`, `.maxntid`, `.minnctapersm`, `.maxnreg`, those of clusters: name and values.
     pub bounds: Vec<(&'a str, Vec<u64>)>,
     /// Bytes of the name.
     pub span: Span,

@@ -361,7 +361,8 @@ impl<'a> Parser<'a> {
                     }
                     bounds.push((word, values));
                 }
-                "noreturn" | "explicitcluster" | "unique" => {}
+                "explicitcluster" => bounds.push((word, Vec::new())),
+                "noreturn" | "unique" => {}
                 "pragma" => self.recover(),
                 "attribute" => {
                     while !matches!(self.kind(), None | Some(Kind::Punct(b')'))) {
@@ -369,13 +370,21 @@ impl<'a> Parser<'a> {
                     }
                     self.expect(b')')?;
                 }
+                // Compilers for sm_20 end declarations without a `;`: the next item begins.
+                "visible" | "extern" | "weak" | "common" | "func" | "entry" | "global" | "const"
+                | "shared" | "file" | "section"
+                    if !entry =>
+                {
+                    self.at -= 1;
+                    return Ok(Function { entry, name, returns, params, body: None, bounds, span });
+                }
                 _ => {
                     self.at -= 1;
                     return self.expected("a performance directive, `{` or `;`");
                 }
             }
         }
-        if self.eat(b';') {
+        if self.eat(b';') || !entry && self.kind().is_none() {
             return Ok(Function { entry, name, returns, params, body: None, bounds, span });
         }
         self.expect(b'{')?;
@@ -500,7 +509,7 @@ impl<'a> Parser<'a> {
                     Ok(size) if size <= 1 << 40 => variable.dims.push(Some(size)),
                     _ => {
                         let span = self.last_span();
-                        return self.error(span, "an array has this size?", "");
+                        return self.error(span, "the length of an array lies between 0 and 2^40", "");
                     }
                 }
                 self.expect(b']')?;

@@ -210,7 +210,7 @@ fn perform(atomic: &mut AtomicLanes, data: &mut [u8; 128]) {
         word[..size].copy_from_slice(bytes);
         let old = u64::from_le_bytes(word);
         let [b, c] = atomic.operands[lane];
-        let new = atomics::apply(atomic.op, atomic.ty, old, b, c);
+        let new = atomics::apply_global(atomic.op, atomic.ty, old, b, c);
         bytes.copy_from_slice(&new.to_le_bytes()[..size]);
         atomic.old[lane] = old;
     }

@@ -21,9 +21,10 @@ use crate::cli::{complain, status, table};
 /// Runs the command for a file.
 pub fn program(file: &Path, args: &InspectArgs) -> u8 {
     match inspect(file, args) {
-        Ok(text) => {
+        Ok((text, refused)) => {
             print!("{text}");
-            status::DONE
+            complain(&refused);
+            if refused.is_empty() { status::DONE } else { status::BAD_INPUT }
         }
         Err(errors) => {
             complain(&errors);
@@ -32,7 +33,8 @@ pub fn program(file: &Path, args: &InspectArgs) -> u8 {
     }
 }
 
-fn inspect(file: &Path, args: &InspectArgs) -> Result<String, Vec<Diagnostic>> {
+/// The text, and why the kernel that is asked for cannot run.
+fn inspect(file: &Path, args: &InspectArgs) -> Result<(String, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = crate::configs::read(file).map_err(|error| vec![error])?;
     let (chip, _) = crate::configs::chip(&args.chip, &[])?;
     let module = Module::build(&source, false)?;
@@ -40,12 +42,26 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<String, Vec<Diagnostic>> {
         Some(entry) => vec![entry],
         None => module.entries().collect(),
     };
-    let mut out = String::new();
+    let (mut out, mut refused) = (String::new(), Vec::new());
     for entry in entries {
         // Any addresses do: nothing runs.
         let (registers, clean_up) = (chip.limits.max_reg_size, chip.assembler.clean_up);
         let assembler = Assembler { stack_bytes: STACK_BYTES, registers, clean_up };
-        let program = module.program_for(entry, &|_| Some(0), ControlFlow::Injected, assembler)?;
+        let program = match module.program_for(entry, &|_| Some(0), ControlFlow::Injected, assembler) {
+            Ok(program) => program,
+            Err(errors) if args.entry.is_some() => return Err(errors),
+            Err(errors) => {
+                cannot_run(&mut out, args, entry, &errors);
+                continue;
+            }
+        };
+        let not_executed = program.not_executed();
+        if !not_executed.is_empty() {
+            cannot_run(&mut out, args, entry, &not_executed);
+            if args.entry.is_some() {
+                refused = not_executed;
+            }
+        }
         let plain = program.base.as_deref().unwrap_or(&program);
         let graphs: Vec<FunctionGraph> =
             (0..plain.functions.len()).map(|f| FunctionGraph::new(plain, f)).collect();
@@ -59,7 +75,17 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<String, Vec<Diagnostic>> {
         branches(&mut out, plain, &graphs);
         listing(&mut out, &program, plain, &graphs);
     }
-    Ok(out)
+    Ok((out, refused))
+}
+
+/// Says why; in a graph's text as comments.
+fn cannot_run(out: &mut String, args: &InspectArgs, entry: &str, reasons: &[Diagnostic]) {
+    let comment = if args.graphviz { "// " } else { "" };
+    let _ = writeln!(out, "{comment}kernel {entry} cannot run:");
+    for reason in reasons {
+        let _ = writeln!(out, "{comment}  {reason}");
+    }
+    out.push('\n');
 }
 
 /// A basic block of the plain program.

@@ -2,7 +2,7 @@
 
 use sim_frontend::form::{BoolOp, FloatTest, Form, PrmtMode};
 use sim_frontend::isa::Root as R;
-use sim_memory::address_space::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use sim_memory::address_space::{CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{ScalarType as T, StateSpace};
 
 use super::{Expected, Inputs, integer_value, width_mask};
@@ -201,6 +201,8 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
             let window = match m.space? {
                 StateSpace::Shared => SHARED_WINDOW,
                 StateSpace::Local => LOCAL_WINDOW,
+                StateSpace::Const => CONST_WINDOW,
+                StateSpace::Param => PARAM_WINDOW,
                 _ => 0,
             };
             let (a, window) = (integer_value(a, ty), i128::from(window));
@@ -211,8 +213,9 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
             let yes = match m.space? {
                 StateSpace::Shared => inside(SHARED_WINDOW),
                 StateSpace::Local => inside(LOCAL_WINDOW),
-                StateSpace::Global => !inside(SHARED_WINDOW) && !inside(LOCAL_WINDOW),
-                _ => false,
+                StateSpace::Const => inside(CONST_WINDOW),
+                StateSpace::Param => inside(PARAM_WINDOW),
+                _ => ![SHARED_WINDOW, LOCAL_WINDOW, CONST_WINDOW, PARAM_WINDOW].into_iter().any(inside),
             };
             Some(Expected::Predicates(yes, None))
         }

@@ -99,6 +99,9 @@ fn one(form: &Form, from: T, to: T, bits: u64) -> u64 {
             (0, (1i128 << bits) - 1)
         };
         let number = match &value {
+            // As the manual of PTX ISA 9.0 says it: 1 << (BitWidth(dst) - 1) if the source is .f64 or the
+            // destination is .s64 or .u64.
+            Value::Nan if from == T::F64 || matches!(to, T::S64 | T::U64) => return 1 << (bits - 1),
             Value::Nan => return 0,
             Value::Infinite(negative) => return (if *negative { least } else { most }) as u64,
             Value::Number(_, number) => number,

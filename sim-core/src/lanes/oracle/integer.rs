@@ -55,9 +55,10 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
         R::Add if m.sat => saturate(a + b),
         R::Sub if m.sat => saturate(a - b),
         R::Add if m.cc => with_carry(unsigned(0) + unsigned(1)),
-        R::Sub if m.cc => with_carry(unsigned(0) - unsigned(1)),
+        // What does not borrow carries.
+        R::Sub if m.cc => with_carry(unsigned(0) - unsigned(1) + (1 << ty.bits())),
         R::Addc => with_carry(unsigned(0) + unsigned(1) + carry),
-        R::Subc => with_carry(unsigned(0) - unsigned(1) - carry),
+        R::Subc => with_carry(unsigned(0) - unsigned(1) - (1 - carry) + (1 << ty.bits())),
         R::Add => wrap(a + b, ty),
         R::Sub => wrap(a - b, ty),
         R::Mul => wrap(product(a, b, ty, m.half), form.dst),

@@ -153,6 +153,8 @@ fn compare(form: &Form, x: &Inputs) -> Option<Expected> {
         T::F16 | T::F16x2 => 0x3c00,
         T::Bf16 | T::Bf16x2 => 0x3f80,
         T::U16 | T::S16 => 0xffff,
+        // One of two halves.
+        _ if pair => 0xffff,
         _ => 0xffff_ffff,
     };
     let low = if first { yes } else { 0 };

@@ -1,10 +1,13 @@
-//! Shared memory of a block: the variables of the module and of the functions that may run, then
-//! dynamic shared memory.
+//! Shared memory of a block: what the functions that may run declare or name, then dynamic shared
+//! memory.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 use sim_memory::vocabulary::StateSpace;
 
 use super::Parts;
+use crate::lower::ir::Link;
 use crate::ptx::ast::{Statement, Storage, Variable};
 
 /// A shared variable.
@@ -52,27 +55,53 @@ pub(super) struct Layout<'p> {
     pub(super) align: u32,
 }
 
-/// The layout for an entry.
+/// Functions that a launch of `entry` may run: what is called, and where calls are indirect every function
+/// whose address is taken.
+fn reached(parts: &Parts, entry: usize) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![entry];
+    let mut indirect = false;
+    while let Some(f) = open.pop() {
+        let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
+        if !found.insert(f) {
+            continue;
+        }
+        open.extend(&part.func.callees);
+        if part.func.indirect && !indirect {
+            indirect = true;
+            open.extend(&parts.addressed);
+        }
+    }
+    found
+}
+
+/// The layout for an entry. Variables of the module that none of its functions names take no room.
 pub(super) fn layout(parts: &Parts, entry: usize) -> Layout<'_> {
     let mut at = 0u64;
     let mut place = |variable: &SharedVariable| {
         at = at.next_multiple_of(variable.align);
         let offset = at;
-        at += variable.bytes;
+        at = at.saturating_add(variable.bytes);
         offset
     };
-    let (dynamic, fixed): (Vec<_>, Vec<_>) = parts.shared.iter().partition(|variable| variable.dynamic);
+    let reached = reached(parts, entry);
+    let functions = || reached.iter().filter_map(|f| Some((*f, parts.functions[*f].as_ref()?)));
+    let named: FxHashSet<&str> = functions()
+        .flat_map(|(_, part)| &part.func.links)
+        .filter_map(|link| if let Link::Variable(name) = link { Some(&**name) } else { None })
+        .collect();
+    let used = parts.shared.iter().filter(|variable| named.contains(&*variable.name));
+    let (dynamic, fixed): (Vec<_>, Vec<_>) = used.partition(|variable| variable.dynamic);
     let mut module: FxHashMap<&str, u64> = fixed.into_iter().map(|v| (&*v.name, place(v))).collect();
-    let mut functions = FxHashMap::default();
-    for (f, part) in parts.functions.iter().enumerate() {
-        let Some(part) = part.as_ref().filter(|part| !part.func.entry || f == entry) else { continue };
+    let mut inner = FxHashMap::default();
+    for (f, part) in functions() {
         for (i, variable) in part.shared.iter().enumerate() {
-            functions.insert((f, i), place(variable));
+            inner.insert((f, i), place(variable));
         }
     }
     let align = dynamic.iter().map(|variable| variable.align).max().unwrap_or(16).max(16);
-    let bytes = at.next_multiple_of(align);
+    let bytes = at.checked_next_multiple_of(align).unwrap_or(u64::MAX);
     module.extend(dynamic.iter().map(|variable| (&*variable.name, bytes)));
     let bytes = if dynamic.is_empty() { at } else { bytes };
-    Layout { module, functions, bytes: bytes.min(u32::MAX.into()) as u32, align: align as u32 }
+    Layout { module, functions: inner, bytes: bytes.min(u32::MAX.into()) as u32, align: align as u32 }
 }

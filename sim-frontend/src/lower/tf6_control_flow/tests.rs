@@ -64,6 +64,7 @@ fn func(shape: &[(u8, usize, usize)]) -> Func {
         indirect: false,
         carry: None,
         injected_by_hand: false,
+        refused: Vec::new(),
     }
 }
 

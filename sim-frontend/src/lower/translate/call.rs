@@ -6,8 +6,8 @@ use sim_memory::vocabulary::{ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
 use crate::lower::ir::{Callee, Inst, Operand, PredOperand};
-use crate::lower::tf3_stack::{adjust, frame_bytes};
 use crate::lower::tf1_validate::mismatch;
+use crate::lower::tf3_stack::{adjust, frame_bytes};
 use crate::lower::{tf2_fold_constants, tf3_stack};
 use crate::program::OpClass;
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
@@ -88,8 +88,19 @@ impl<'a> Translator<'_, 'a> {
             let (value, ty, bytes) = match &operand.kind {
                 OperandKind::Name(name) => match self.lookup(name) {
                     Some(Local::Reg(reg, ty)) => (Operand::Reg(reg), ty, frame_bytes(ty)),
-                    Some(Local::Variable(StateSpace::Param, _)) => {
+                    Some(Local::Variable(StateSpace::Param, own)) => {
                         variables = true;
+                        let place = expected.as_ref().map(|(_, offsets)| u64::from(frame + offsets[i]));
+                        if let Some(place) = place.filter(|place| *place != own) {
+                            let bytes = self.bytes.find(name).copied().unwrap_or(0);
+                            let (from, to) = if is_return { (place, own) } else { (own, place) };
+                            let copy = self.copy_in_frame(&inst, from, to, bytes);
+                            if is_return {
+                                after.extend(copy)
+                            } else {
+                                copy.into_iter().for_each(|i| self.push(i))
+                            }
+                        }
                         continue;
                     }
                     _ => {
@@ -151,6 +162,28 @@ impl<'a> Translator<'_, 'a> {
         }
         self.push(inst);
         down.into_iter().chain(after).chain(tests).for_each(|i| self.push(i));
+    }
+
+    /// Copies bytes of the frame, where a parameter variable lies elsewhere than a callee looks for it.
+    fn copy_in_frame(&mut self, like: &Inst, from: u64, to: u64, bytes: u64) -> Vec<Inst> {
+        let base = self.func.stack_base;
+        let mut copy = Vec::new();
+        let mut at = 0;
+        while at < bytes {
+            let fits = |size: u64| (from + at) % size == 0 && (to + at) % size == 0 && at + size <= bytes;
+            let ty = match () {
+                () if fits(8) => ScalarType::B64,
+                () if fits(4) => ScalarType::B32,
+                () if fits(2) => ScalarType::B16,
+                () => ScalarType::B8,
+            };
+            let reg = self.fresh(ty);
+            let offset = |start: u64| (start + at).min(u32::MAX.into()) as u32;
+            copy.push(tf3_stack::frame_access(like, false, base, offset(from), Operand::Reg(reg), ty));
+            copy.push(tf3_stack::frame_access(like, true, base, offset(to), Operand::Reg(reg), ty));
+            at += u64::from(ty.bytes());
+        }
+        copy
     }
 
     /// Values given and taken have the sizes of the callee's parameters.

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
-use sim_memory::vocabulary::{ScalarType, Scope, Semantics};
+use sim_memory::vocabulary::{ScalarType, Scope, Semantics, StateSpace};
 
 use super::operand::special;
 use super::{Opcode, Translator};
@@ -117,11 +117,13 @@ impl<'a> Translator<'_, 'a> {
             other => other,
         };
         let Some(entry) = isa::entry(root).filter(|entry| papers || !entry.papers) else {
+            let before = self.errors.len();
             self.error(ast.opcode, "instruction", format!("there is no instruction `{}`", ast.root));
             let names = isa::TABLE.iter().filter(|e| !e.papers).map(|e| e.name);
             if let Some(near) = nearest(ast.root, names) {
                 self.help(format!("did you mean `{near}`?"));
             }
+            self.refuse_since(before);
             return None;
         };
         if ast.spaced && !papers {
@@ -132,7 +134,9 @@ impl<'a> Translator<'_, 'a> {
         let resolved = match isa::resolve(entry, &words, papers) {
             Ok(resolved) => resolved,
             Err((at, wanted)) => {
+                let before = self.errors.len();
                 self.wrong_modifier(ast, entry, at, &wanted);
+                self.refuse_since(before);
                 return None;
             }
         };
@@ -177,6 +181,13 @@ impl<'a> Translator<'_, 'a> {
                 resolved.min_sm
             );
             self.error(ast.opcode, "target", message);
+            return false;
+        }
+        let form = &resolved.form;
+        let local = matches!(form.root, Root::Ld | Root::St) && form.mods.space == Some(StateSpace::Local);
+        if local && form.mods.semantics == Semantics::Volatile && module.version.is_some_and(|v| v < (9, 1)) {
+            let message = format!("`{}` needs PTX ISA 9.1 or later", print::opcode(ast));
+            self.error(ast.opcode, "version", message);
             return false;
         }
         let late = match resolved.legacy {
@@ -283,6 +294,11 @@ impl<'a> Translator<'_, 'a> {
             inst.psrc[0] = self.predicate(from);
             return self.push(inst);
         }
+        let elements = usize::from(inst.form.mods.vector);
+        if elements > 1 {
+            return self.mov_elements(&inst, [to, from], elements);
+        }
+        let (to, from) = (&self.as_list(to), &self.as_list(from));
         match (&to.kind, &from.kind) {
             (OperandKind::Vector(parts), _) => {
                 let Some(part) = self.part_type(ty, parts.len(), to.span) else { return };
@@ -311,6 +327,47 @@ impl<'a> Translator<'_, 'a> {
         inst.form.dst_reg = isa::register_bits(inst.form.dst);
         inst.form.src_reg = isa::register_bits(inst.form.ty);
         self.push(inst);
+    }
+
+    /// `mov.v2`, `mov.v4`: element by element; all are read before any is written.
+    fn mov_elements(&mut self, like: &Inst, [to, from]: [&AstOperand<'a>; 2], elements: usize) {
+        let ty = like.form.ty;
+        let mut lists = [self.as_list(to), self.as_list(from)];
+        // A vector of special registers has four elements; a `mov.v2` of it does not exist.
+        if let OperandKind::Name(name @ ("%tid" | "%ntid" | "%ctaid" | "%nctaid")) = from.kind {
+            let element = |part| AstOperand { kind: OperandKind::Component(name, part), span: from.span };
+            lists[1].kind = OperandKind::Vector(["x", "y", "z", "w"].map(element).to_vec());
+        }
+        let [OperandKind::Vector(to_list), OperandKind::Vector(from_list)] = lists.map(|list| list.kind)
+        else {
+            return self.error(to.span, "vector", format!("vectors of {elements} elements must stand here"));
+        };
+        if to_list.len() != elements || from_list.len() != elements {
+            let message =
+                format!("{} and {} elements stand here, not {elements}", to_list.len(), from_list.len());
+            return self.error(to.span, "vector", message);
+        }
+        let mut single = like.clone();
+        single.form.mods.vector = 1;
+        let mut between = Vec::new();
+        for source in &from_list {
+            let mut read = single.clone();
+            let reg = self.fresh(ty);
+            read.src[0] = self.source(source, ty, Place::Exact);
+            read.dst[0] = Operand::Reg(reg);
+            read.text = Text::Made("an element of a vector is read");
+            self.push(read);
+            between.push(reg);
+        }
+        for (i, (destination, reg)) in to_list.iter().zip(between).enumerate() {
+            let mut write = single.clone();
+            write.src[0] = Operand::Reg(reg);
+            write.dst[0] = self.destination(destination, ty, Place::Exact);
+            if i + 1 < elements {
+                write.text = Text::Made("an element of a vector is written");
+            }
+            self.push(write);
+        }
     }
 
     fn part_type(&mut self, whole: ScalarType, parts: usize, span: Span) -> Option<ScalarType> {
@@ -440,6 +497,9 @@ impl<'a> Translator<'_, 'a> {
                 q += 1;
             }
         }
+        if matches!(form.root, Root::Min | Root::Max) && inst.src[2] != Operand::None {
+            self.of_three(&mut inst, ast);
+        }
         if form.mods.cc {
             inst.pdst[0] = PredOperand::Reg(self.carry(), false);
         }
@@ -461,6 +521,26 @@ impl<'a> Translator<'_, 'a> {
             self.error(ast.span, "operands", "`elect` writes a predicate too: `_|%p1` or `%r1|%p1`");
         }
         self.push(inst);
+    }
+
+    /// `min` and `max` of three values: the first two, then their result and the third.
+    fn of_three(&mut self, inst: &mut Inst, ast: &Instruction<'a>) {
+        inst.min_sm = inst.min_sm.max(100);
+        if let Some(target) = self.cx.module.target_sm().filter(|target| *target < 100) {
+            let message = format!(
+                "`{}` of three values needs .target sm_100 or higher; the module's is sm_{target}",
+                ast.root
+            );
+            return self.error(ast.opcode, "target", message);
+        }
+        let between = self.fresh(inst.form.ty);
+        let mut first = inst.clone();
+        first.dst[0] = Operand::Reg(between);
+        first.src[2] = Operand::None;
+        first.text = Text::Made("of the first two values");
+        self.push(first);
+        inst.src[0] = Operand::Reg(between);
+        inst.src[1] = std::mem::replace(&mut inst.src[2], Operand::None);
     }
 
     fn carry(&mut self) -> Reg {

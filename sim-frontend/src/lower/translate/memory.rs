@@ -81,7 +81,7 @@ impl<'a> Translator<'_, 'a> {
             isa::register_bits(ty).max(if root == Root::Atom || root == Root::Red { 32 } else { 16 });
         match root {
             Root::Ld | Root::Ldu | Root::St => {
-                let operand = &data[0];
+                let operand = &self.as_list(&data[0]);
                 let parts: &[AstOperand<'a>] = match &operand.kind {
                     OperandKind::Vector(parts) => parts,
                     _ => std::slice::from_ref(operand),
@@ -224,6 +224,14 @@ impl<'a> Translator<'_, 'a> {
                 })
             }
             Some(Local::Linked(space, link)) => Some(linked(space, link, offset)),
+            Some(Local::Vector(..)) => {
+                self.error(
+                    operand.span,
+                    "address",
+                    format!("`{name}` is a vector; a register must stand here"),
+                );
+                None
+            }
             None => match self.cx.symbols.get(name).copied() {
                 Some(Symbol::Variable(space)) => {
                     let link = self.link(Link::Variable(name.into()));

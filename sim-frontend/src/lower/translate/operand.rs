@@ -120,7 +120,43 @@ fn video_select(lanes: usize, position: usize, part: Option<&str>) -> Option<Vid
     (numbers.len() == lanes && inside).then(|| numbers.iter().fold(0, |bits, n| bits << 4 | n))
 }
 
+/// The element that `.x`, or as a colour `.r`, names.
+fn element(part: &str) -> Option<u32> {
+    Some(match part {
+        "x" | "r" => 0,
+        "y" | "g" => 1,
+        "z" | "b" => 2,
+        "w" | "a" => 3,
+        _ => return None,
+    })
+}
+
 impl<'a> Translator<'_, 'a> {
+    /// The register of an element of a vector register.
+    fn element_of(&mut self, name: &'a str, part: &str, span: Span) -> Option<Local> {
+        let Some(Local::Vector(first, elements, ty)) = self.lookup(name) else { return None };
+        match element(part).filter(|element| *element < elements) {
+            Some(element) => Some(Local::Reg(first + element, ty)),
+            None => {
+                self.error(span, "name", format!("`{name}` has {elements} elements, and no `.{part}`"));
+                Some(Local::Reg(first, ty))
+            }
+        }
+    }
+
+    /// A vector register as the list of its elements; other operands as they are.
+    pub(super) fn as_list(&self, operand: &AstOperand<'a>) -> AstOperand<'a> {
+        if let OperandKind::Name(name) = operand.kind
+            && let Some(Local::Vector(_, elements, _)) = self.lookup(name)
+        {
+            let parts = ["x", "y", "z", "w"].into_iter().take(elements as usize);
+            let list =
+                parts.map(|part| AstOperand { kind: OperandKind::Component(name, part), span: operand.span });
+            return AstOperand { kind: OperandKind::Vector(list.collect()), span: operand.span };
+        }
+        operand.clone()
+    }
+
     /// A source of which a part may be meant, and the part.
     pub(super) fn source_part(
         &mut self,
@@ -212,6 +248,12 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Name(name) => {
                 self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg)
             }
+            OperandKind::Component(name, part)
+                if let Some(found) = self.element_of(name, part, operand.span) =>
+            {
+                self.register_found(Some(found), name, operand.span, ty, place)
+                    .map_or(Operand::None, Operand::Reg)
+            }
             _ => {
                 self.error(operand.span, "operand", "a register must stand here");
                 Operand::None
@@ -255,6 +297,12 @@ impl<'a> Translator<'_, 'a> {
                 self.unknown(name, span);
                 None
             }
+            Some(Local::Vector(_, elements, _)) => {
+                let message =
+                    format!("`{name}` is a vector of {elements} elements; `.x` and the like name one");
+                self.error(span, "operand", message);
+                None
+            }
             Some(_) => {
                 self.error(span, "operand", format!("`{name}` is a variable; a register must stand here"));
                 None
@@ -276,7 +324,7 @@ impl<'a> Translator<'_, 'a> {
                     Some(Local::Variable(space, at)) => self.address_of(space, at, 0, wide, operand.span),
                     Some(Local::Linked(_, link)) => Operand::Link { link, addend: 0, wide },
                     Some(Local::Param(offset)) => Operand::Const { bits: offset, wide },
-                    Some(Local::Reg(..)) => self
+                    Some(Local::Reg(..) | Local::Vector(..)) => self
                         .register_found(found, name, operand.span, ty, place)
                         .map_or(Operand::None, Operand::Reg),
                     None => match self.cx.symbols.get(*name).copied() {
@@ -306,6 +354,10 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Component(name, component) => match special(name, Some(component)) {
                 Some(found) => self.special_source(found, wide, operand.span),
                 None => {
+                    if let Some(found) = self.element_of(name, component, operand.span) {
+                        let found = self.register_found(Some(found), name, operand.span, ty, place);
+                        return found.map_or(Operand::None, Operand::Reg);
+                    }
                     let message = format!("there is no special register `{name}.{component}`");
                     self.error(operand.span, "name", message);
                     let vectors = ["%tid", "%ntid", "%ctaid", "%nctaid"];
