@@ -20,6 +20,7 @@ mod primitives {
         }
     }
 
+    #[derive(Default)]
     pub struct Backoff;
 
     impl Backoff {
