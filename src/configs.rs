@@ -6,7 +6,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::{MAX_BYTES, too_large};
-use sim_frontend::yaml::{Overlaid, value_of, with_value};
+use sim_frontend::yaml::{Overlaid, check_depth, value_of, with_value};
 use sim_memory::dram::{DramTimings, STANDARDS};
 use sim_memory::programs::{ProgramSet, TEXTS};
 
@@ -88,6 +88,7 @@ fn chip_text(name: &str, open: &mut Vec<String>) -> Result<ChipText, Diagnostic>
             return Err(Diagnostic::error("chip", message).did_you_mean(name, names));
         }
     };
+    check_depth(&source)?;
     let Some((base, place)) = value_of(&source, &["extends"]) else {
         return Ok(ChipText { source, overlaid: Vec::new() });
     };

@@ -17,8 +17,9 @@ use sim_core::report::{DeviceReport, KernelReport};
 use sim_core::sm::scheduler::WarpScheduler;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::chip::ChipSpec;
-use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
+use sim_frontend::load::target_of;
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
     Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Termination, Variant, WorkloadSpec,
@@ -331,6 +332,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let Found { spec, folder } = if is_ptx { from_ptx(args)? } else { find_workload(&args.workload)? };
     let (params, chip_settings) = settings(args, &spec)?;
     let (chip, costs) = configs::chip(&args.chip, &chip_settings)?;
+    fits_host(&chip, memory::left())?;
     let set = chip_settings.iter().map(|(path, value)| ((*path).to_string(), (*value).to_string())).collect();
     let policy = PolicyChoice::parse(args.policy.as_deref().unwrap_or(&chip.default_policy)).map_err(one)?;
     let scheduler = args.scheduler.clone().unwrap_or_else(|| chip.default_scheduler.clone());
@@ -353,10 +355,17 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         timeline: None,
         delay: None,
     };
-    let variant = spec
-        .variant(args.variant.as_deref(), if is_ptx { u32::MAX } else { chip.capability() })
-        .map_err(one)?;
+    let most = if is_ptx { u32::MAX } else { chip.capability() };
+    let name = args.variant.as_deref();
+    let variant = spec.variant(name, most).or_else(|error| match args.allow_newer_isa {
+        true => spec.variant(name, u32::MAX),
+        false => Err(error),
+    });
+    let variant = variant.map_err(one)?;
     let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
+    if !args.allow_newer_isa {
+        fits_target(&ptx, &chip).map_err(one)?;
+    }
     let variant = variant.name.clone();
     let dump =
         args.dump.iter().map(|request| request.split('=').next().unwrap_or(request).to_string()).collect();
@@ -364,6 +373,49 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let job =
         Job { spec, folder, ptx, params, seed, skip: args.skip_launches, functional: args.functional, dump };
     Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler, set })
+}
+
+/// Refuses a chip whose parts take more of the host's memory than there is.
+fn fits_host(chip: &ChipSpec, left: u64) -> Result<(), Vec<Diagnostic>> {
+    let needed = chip.host_bytes();
+    if needed <= left {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: its SMs and partitions take about {} MiB of the host's memory, of which --max-memory leaves {} MiB",
+        chip.name,
+        needed >> 20,
+        left >> 20
+    );
+    let help = "fewer SMs or partitions, or smaller caches; or a greater --max-memory";
+    Err(vec![Diagnostic::error("chip", message).help(help)])
+}
+
+/// Refuses PTX whose `.target` is above the chip, as CUDA does: code for sm_XX runs from compute capability
+/// X.X on, for sm_XXa there alone, for sm_XXf in the rest of its family.
+fn fits_target(ptx: &Source, chip: &ChipSpec) -> Result<(), Diagnostic> {
+    let Some((word, place)) = target_of(ptx) else { return Ok(()) };
+    let digits = word.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
+    let (Ok(target), own) = (digits.parse::<u32>(), chip.capability()) else { return Ok(()) };
+    let (runs, where_else) = match word.chars().last() {
+        Some('a') => (own == target, " alone"),
+        Some('f') => (own >= target && own / 10 == target / 10, " and its family"),
+        _ => (own >= target, " or above"),
+    };
+    if runs {
+        return Ok(());
+    }
+    let message = format!(
+        "the module is for {word}, which runs on compute capability {}.{}{where_else}; {} has {}",
+        target / 10,
+        target % 10,
+        chip.name,
+        chip.compute_capability
+    );
+    Err(Diagnostic::error("target", message)
+        .at(place, "")
+        .help("--allow-newer-isa runs it all the same")
+        .in_source(ptx))
 }
 
 /// Whether what the run is to write can be written, before it takes its time.

@@ -159,7 +159,13 @@ pub fn simulate(
         simulated: Duration::ZERO,
     };
     let mut params = job.params.clone();
-    let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| runner.synchronize());
+    let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| {
+        if job.skip > runner.launched {
+            let message = format!("--skip-launches {}: there are {} launches", job.skip, runner.launched);
+            return Err(SimError::Input(vec![Diagnostic::error("usage", message)]));
+        }
+        runner.synchronize()
+    });
     if let Err(SimError::Input(errors)) = ran {
         return Err(SimError::Input(errors));
     }

@@ -18,9 +18,8 @@ mod primitives {
     pub use parking_lot::{Condvar, Mutex, MutexGuard};
     pub use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-    pub fn pause() {
-        std::hint::spin_loop();
-    }
+    /// Spins at first, then lets others have the core: one that waits may hold up the one it waits for.
+    pub use crossbeam_utils::Backoff;
 
     pub fn wait<'g>(condition: &Condvar, mut guard: MutexGuard<'g, ()>) -> MutexGuard<'g, ()> {
         condition.wait(&mut guard);

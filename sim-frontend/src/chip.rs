@@ -1,5 +1,6 @@
 //! Chip files: every constant and parameter of a GPU, checked before anything is built.
 
+mod footprint;
 mod occupancy;
 
 use std::collections::BTreeMap;
@@ -8,11 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_memory::programs::Protocol;
 use sim_memory::shared::BankRule;
-use sim_memory::spec::{Clocks, LINE_BYTES, MemorySpec};
+use sim_memory::spec::{Clocks, MemorySpec};
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;
-use crate::yaml::{key_span, read};
+use crate::yaml::{key_span, read_checked};
 
 pub use occupancy::BlockNeeds;
 
@@ -21,6 +22,7 @@ pub use occupancy::BlockNeeds;
 #[serde(deny_unknown_fields)]
 pub struct ChipSpec {
     /// Version of this format: 1.
+    #[schemars(range(min = 1, max = 1))]
     pub schema: u32,
     /// Name.
     pub name: String,
@@ -54,52 +56,75 @@ pub struct ChipSpec {
 #[serde(deny_unknown_fields, rename_all = "PascalCase")]
 pub struct Limits {
     /// Blocks of a grid.
+    #[schemars(range(min = 1, max = 9_223_372_036_854_775_807u64))]
     pub max_blocks_per_grid: u64,
     /// Threads of a block.
+    #[schemars(range(min = 1, max = 2048))]
     pub max_threads_per_block: u32,
     /// Grid size by axis, in blocks.
+    #[schemars(inner(range(min = 1, max = 2_147_483_647)))]
     pub max_grid_size: [u32; 3],
     /// Block size by axis, in threads.
+    #[schemars(inner(range(min = 1, max = 2048)))]
     pub max_block_size: [u32; 3],
     /// Lanes of a warp.
+    #[schemars(range(min = 1, max = 32))]
     pub warp_size: u32,
     /// Blocks resident on an SM.
+    #[schemars(range(min = 1, max = 2048))]
     pub max_resident_blocks: u32,
     /// Threads resident on an SM.
+    #[schemars(range(min = 1, max = 2048))]
     pub max_resident_threads: u32,
     /// Named barriers of a block.
+    #[schemars(range(min = 1, max = 32))]
     pub num_barrier_indices: u32,
     /// SMs.
+    #[schemars(range(min = 1, max = 1023))]
     pub num_processors: u32,
     /// CUDA cores of an SM.
+    #[schemars(range(min = 1, max = 4096))]
     pub num_cores: u32,
     /// Warps an SM can issue in one cycle.
+    #[schemars(range(min = 1, max = 8))]
     pub num_con_warps: u32,
     /// Grids that run at the same time.
+    #[schemars(range(min = 1, max = 4096))]
     pub num_con_kernels: u32,
     /// Instructions of a kernel.
+    #[schemars(range(min = 1, max = 4_294_967_294u64))]
     pub max_prog_size: u64,
     /// 32-bit registers of a thread.
+    #[schemars(range(min = 1, max = 1024))]
     pub max_reg_size: u32,
     /// Bytes of one memory operation.
+    #[schemars(range(min = 128, max = 128))]
     pub max_mem_op_size: u32,
     /// Banks of shared memory.
+    #[schemars(range(min = 16, max = 32))]
     pub shared_mem_banks: u32,
     /// Bytes of global memory.
+    #[schemars(range(min = 1, max = 1_099_243_192_320u64))]
     pub global_mem_size: u64,
     /// Bytes of local memory of a thread.
+    #[schemars(range(min = 0, max = 524_288))]
     pub local_mem_size: u64,
     /// Bytes of constant memory.
+    #[schemars(range(min = 0, max = 1_073_741_824))]
     pub const_mem_size: u64,
     /// Bytes of shared memory of an SM.
+    #[schemars(range(min = 0, max = 1_048_576))]
     pub shared_mem_size: u32,
     /// 32-bit registers of an SM.
+    #[schemars(range(min = 1, max = 1_048_576))]
     pub reg_file_size: u32,
     /// Bytes of L2, all slices.
     #[serde(rename = "Level2CacheSize")]
+    #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub level2_cache_size: u64,
     /// Bytes of L1 of an SM.
     #[serde(rename = "Level1CacheSize")]
+    #[schemars(range(min = 0, max = 1_048_576))]
     pub level1_cache_size: u64,
 }
 
@@ -108,8 +133,10 @@ pub struct Limits {
 #[serde(deny_unknown_fields)]
 pub struct ClockSpec {
     /// SMs, interconnect and L2.
+    #[schemars(range(min = 0.001, max = 100_000.0))]
     pub core_mhz: f64,
     /// DRAM's command clock.
+    #[schemars(range(min = 0.001, max = 100_000.0))]
     pub dram_mhz: f64,
 }
 
@@ -137,6 +164,7 @@ pub enum UnitScope {
 #[serde(deny_unknown_fields)]
 pub struct UnitSpec {
     /// How many.
+    #[schemars(range(min = 0, max = 128))]
     pub count: u32,
     /// For each scheduler, or for the SM.
     pub per: UnitScope,
@@ -184,27 +212,35 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct SmSpec {
     /// Warp schedulers; warp `w` belongs to scheduler `w % schedulers`.
+    #[schemars(range(min = 1, max = 8))]
     pub schedulers: u32,
     /// Instructions of one warp that a scheduler issues in a cycle at most: 1 or 2. Two are issued where
     /// the second depends on nothing that is under way and finds a unit of its own.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 2))]
     pub issue_width: u32,
     /// Registers are allocated in multiples of this.
+    #[schemars(range(min = 1, max = 65_536))]
     pub register_unit: u32,
     /// What they are allocated to.
     #[serde(default)]
     pub register_allocation: RegisterAllocation,
     /// Bytes of shared memory that the system takes of each block's.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1_048_576))]
     pub shared_reserved: u32,
     /// Bytes of shared memory of a block at most, where that is less than an SM has.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1_048_576))]
     pub shared_of_block: Option<u32>,
     /// Shared memory is allocated to blocks in multiples of this many bytes.
+    #[schemars(range(min = 1, max = 1_048_576))]
     pub shared_unit: u32,
     /// Core cycles from a branch to the next issue of its split.
+    #[schemars(range(min = 0, max = 100_000))]
     pub branch_latency: u32,
     /// Core cycles from the last arrival at a barrier to the next issue.
+    #[schemars(range(min = 0, max = 100_000))]
     pub barrier_latency: u32,
     /// Units.
     pub units: UnitTable,
@@ -215,12 +251,16 @@ pub struct SmSpec {
 #[serde(deny_unknown_fields)]
 pub struct DispatchSpec {
     /// Core cycles from the dispatcher to an SM.
+    #[schemars(range(min = 1, max = 100_000))]
     pub latency: u32,
     /// Core cycles from an SM to the dispatcher.
+    #[schemars(range(min = 1, max = 100_000))]
     pub done_latency: u32,
     /// Blocks dispatched in a core cycle.
+    #[schemars(range(min = 1, max = 1024))]
     pub blocks_per_cycle: u32,
     /// Core cycles from a launch to its first dispatch.
+    #[schemars(range(min = 0, max = 10_000_000))]
     pub launch_latency: u32,
 }
 
@@ -230,7 +270,7 @@ impl ChipSpec {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
-        let chip: Self = read(source).map_err(|e| vec![e])?;
+        let chip: Self = read_checked(source)?;
         let errors: Vec<Diagnostic> = chip
             .problems()
             .into_iter()
@@ -274,14 +314,7 @@ impl ChipSpec {
                 out.push((path.to_string(), reason.to_string()));
             }
         };
-        check(self.schema == 1, "schema", "this version reads schema 1");
         check(self.capability() >= 10, "compute_capability", "must be written as \"major.minor\"");
-        check((1..=32).contains(&l.warp_size), "limits.WarpSize", "must lie in 1..=32");
-        check(
-            l.num_processors > 0 && l.num_processors <= 1023,
-            "limits.NumProcessors",
-            "must lie in 1..=1023",
-        );
         check(
             l.max_resident_threads >= l.max_threads_per_block,
             "limits.MaxResidentThreads",
@@ -297,30 +330,10 @@ impl ChipSpec {
             "limits.MaxResidentThreads",
             "at most 64 warps fit an SM",
         );
-        check(l.max_resident_blocks > 0, "limits.MaxResidentBlocks", "must be positive");
-        check(
-            l.max_grid_size.iter().all(|n| *n > 0) && l.max_block_size.iter().all(|n| *n > 0),
-            "limits.MaxGridSize",
-            "every axis must be positive",
-        );
-        check((1..=32).contains(&l.num_barrier_indices), "limits.NumBarrierIndices", "must lie in 1..=32");
-        check(l.num_con_kernels > 0, "limits.NumConKernels", "must be positive");
         check(
             l.num_cores > 0 && l.num_cores.is_multiple_of(self.sm.schedulers.max(1)),
             "limits.NumCores",
             "the schedulers share the cores evenly",
-        );
-        check(
-            l.max_mem_op_size == LINE_BYTES,
-            "limits.MaxMemOpSize",
-            "must be 128: a memory operation is at most one line",
-        );
-        check(l.max_prog_size > 0, "limits.MaxProgSize", "must be positive");
-        check(l.max_reg_size > 0 && l.reg_file_size > 0, "limits.RegFileSize", "must be positive");
-        check(
-            l.local_mem_size <= sim_memory::address_space::LOCAL_BYTES,
-            "limits.LocalMemSize",
-            "must not exceed 512 KiB",
         );
         let banks = if self.memory.shared.banks == BankRule::HalfWarps { 16 } else { 32 };
         check(
@@ -345,8 +358,6 @@ impl ChipSpec {
             "limits.Level2CacheSize",
             "differs from memory.l2.size_bytes × memory.partitions",
         );
-        check((1..=8).contains(&self.sm.schedulers), "sm.schedulers", "must lie in 1..=8");
-        check((1..=2).contains(&self.sm.issue_width), "sm.issue_width", "must be 1 or 2");
         for unit in self.sm.units.0.values() {
             if let Some(with) = unit.with {
                 let other = self.sm.units.get(with);
@@ -369,20 +380,6 @@ impl ChipSpec {
             "there is no L2",
         );
         check(l.num_con_warps == self.sm.schedulers, "limits.NumConWarps", "differs from sm.schedulers");
-        check(self.sm.register_unit > 0 && self.sm.shared_unit > 0, "sm.register_unit", "must be positive");
-        check(
-            self.clocks.core_mhz > 0.0
-                && self.clocks.core_mhz < 1e5
-                && self.clocks.dram_mhz > 0.0
-                && self.clocks.dram_mhz < 1e5,
-            "clocks.core_mhz",
-            "frequencies must be positive and below 100 GHz",
-        );
-        check(
-            self.dispatch.latency > 0 && self.dispatch.done_latency > 0 && self.dispatch.blocks_per_cycle > 0,
-            "dispatch.latency",
-            "latencies and rate must be positive",
-        );
         out
     }
 }

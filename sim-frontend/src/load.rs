@@ -4,6 +4,7 @@
 
 mod assemble;
 mod header;
+pub use header::target_of;
 pub mod library;
 
 use std::sync::Arc;

@@ -1,10 +1,15 @@
 //! YAML files as typed data: unknown keys, wrong types and duplicate keys are diagnostics with
 //! line and caret; an unknown key comes with the nearest known one.
 
+mod depth;
 mod overlay;
+mod survey;
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+pub use depth::check_depth;
 pub use overlay::Overlaid;
 
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
@@ -14,6 +19,7 @@ use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 /// # Errors
 /// The first thing that does not fit the type.
 pub fn read<T: DeserializeOwned>(source: &Source) -> Result<T, Diagnostic> {
+    check_depth(source)?;
     // `n` and `y` are names here, not YAML 1.1 Booleans.
     let options = serde_yaml::options! { strict_booleans: true };
     serde_yaml::from_str_with_options::<T>(&source.text, options).map_err(|error| {
@@ -26,7 +32,7 @@ pub fn read<T: DeserializeOwned>(source: &Source) -> Result<T, Diagnostic> {
             (true, Some((_, reason))) => reason,
             _ => message,
         };
-        let mut diagnostic = Diagnostic::error("yaml", message.to_string());
+        let mut diagnostic = Diagnostic::error("yaml", in_our_words(message));
         if let Some(location) = location {
             let span = span_at(source, location.line() as u32, location.column() as u32);
             diagnostic = diagnostic.at(span, "");
@@ -36,6 +42,58 @@ pub fn read<T: DeserializeOwned>(source: &Source) -> Result<T, Diagnostic> {
         }
         diagnostic.in_source(source)
     })
+}
+
+/// Reads a YAML file whose keys have bounds, and says all at once which keys are missing, unknown or out
+/// of their bounds.
+///
+/// # Errors
+/// Everything that does not fit the type.
+pub fn read_checked<T: DeserializeOwned + JsonSchema>(source: &Source) -> Result<T, Vec<Diagnostic>> {
+    let typed = read::<T>(source);
+    let value = match (&typed, read::<Value>(source)) {
+        (_, Ok(value)) => value,
+        // What is not even YAML was said just now.
+        (Err(error), Err(_)) => return Err(vec![error.clone()]),
+        (Ok(_), Err(error)) => return Err(vec![error]),
+    };
+    let found = survey::survey::<T>(source, &value, typed.is_err());
+    match typed {
+        Ok(read) if found.is_empty() => Ok(read),
+        Err(error) if found.is_empty() => Err(vec![error]),
+        _ => Err(found),
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn survey_of<T: JsonSchema>(source: &Source, value: &Value) -> Vec<Diagnostic> {
+    survey::survey::<T>(source, value, true)
+}
+
+/// What the YAML library says, without its own names.
+fn in_our_words(message: &str) -> String {
+    let quoted = |text: &str| text.split(['`', '"', '\'']).nth(1).map(str::to_string);
+    if message.contains("DuplicateKeyPolicy") || message.starts_with("duplicate mapping key") {
+        return match quoted(message) {
+            Some(key) => format!("the key `{key}` is given twice in one mapping"),
+            None => "a key is given twice in one mapping".to_string(),
+        };
+    }
+    if message.contains("budget") {
+        return "the file has more nodes, aliases or nested values than any such file needs".to_string();
+    }
+    for (bits, words) in [("u8", 8), ("u16", 16), ("u32", 32), ("u64", 64)] {
+        if message.starts_with(&format!("invalid {bits}")) {
+            return format!("a whole number from 0 to {} belongs here", u64::MAX >> (64 - words));
+        }
+    }
+    if message.starts_with("invalid f64") || message.starts_with("invalid floating") {
+        return "a number belongs here".to_string();
+    }
+    if message.starts_with("invalid bool") {
+        return "`true` or `false` belongs here".to_string();
+    }
+    message.to_string()
 }
 
 /// For "unknown field `x`, expected one of `a`, `b`": the nearest.

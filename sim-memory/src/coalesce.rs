@@ -19,8 +19,8 @@ pub struct LineAccess {
 #[inline]
 pub fn lines(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-        // SAFETY: the host has just been asked for the features.
+    if has_avx2() {
+        // SAFETY: the host has just been asked for each of the features.
         #[allow(unsafe_code, reason = "32 addresses are compared at once")]
         unsafe {
             lines_avx2(addresses, lanes, element_bytes, out);
@@ -28,6 +28,17 @@ pub fn lines(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &m
         return;
     }
     lines_here(addresses, lanes, element_bytes, out);
+}
+
+/// Whether the host has every feature that [`lines_avx2`] is compiled for.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -150,7 +161,23 @@ mod tests {
     }
 
     proptest::proptest! {
-        #[test]
+        /// Code that is compiled for a feature runs only where the host was asked for it.
+    #[test]
+    fn each_feature_that_is_enabled_is_detected() {
+        let text = include_str!("coalesce.rs");
+        let text = text.split("mod tests").next().unwrap_or_default();
+        let enabled: Vec<&str> = text
+            .split("target_feature(enable = \"")
+            .skip(1)
+            .flat_map(|rest| rest.split('"').next().unwrap_or_default().split(','))
+            .collect();
+        assert!(enabled.contains(&"avx2"), "{enabled:?}");
+        for feature in enabled {
+            assert!(text.contains(&format!("is_x86_feature_detected!(\"{feature}\")")), "{feature}");
+        }
+    }
+
+    #[test]
         fn lines_equal_the_definition_on_every_path(
             at in proptest::collection::vec(0u64..96, 32),
             lanes: u32,

@@ -25,16 +25,22 @@ pub enum IndexFunction {
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
     /// Bytes of data (of one slice, for L2); 0 where there is none.
+    #[schemars(range(min = 0, max = 268_435_456))]
     pub size_bytes: u32,
     /// Ways of a set.
+    #[schemars(range(min = 1, max = 1024))]
     pub ways: u32,
     /// Bytes a miss fetches at least: a power of two from 32 to 128.
+    #[schemars(range(min = 32, max = 128))]
     pub sector_bytes: u32,
     /// Misses in flight.
+    #[schemars(range(min = 1, max = 65_536))]
     pub mshrs: u32,
     /// Accesses that one miss can serve.
+    #[schemars(range(min = 1, max = 65_536))]
     pub mshr_merges: u32,
     /// Cycles of the core clock from access to data (L2: from arrival to reply).
+    #[schemars(range(min = 1, max = 100_000))]
     pub hit_latency: u32,
     /// How an address picks its set.
     pub index: IndexFunction,
@@ -55,12 +61,16 @@ pub const LINE_BYTES: u32 = 128;
 #[serde(deny_unknown_fields)]
 pub struct InterconnectSpec {
     /// Cycles of the core clock from one end to the other.
+    #[schemars(range(min = 1, max = 100_000))]
     pub latency: u32,
     /// Bytes an SM sends per cycle.
+    #[schemars(range(min = 1, max = 65_536))]
     pub request_bytes_per_cycle: u32,
     /// Bytes a partition sends per cycle.
+    #[schemars(range(min = 1, max = 65_536))]
     pub reply_bytes_per_cycle: u32,
     /// Bytes a message has besides its data.
+    #[schemars(range(min = 0, max = 65_536))]
     pub header_bytes: u32,
 }
 
@@ -69,12 +79,15 @@ pub struct InterconnectSpec {
 #[serde(deny_unknown_fields)]
 pub struct SharedSpec {
     /// Cycles of the core clock from issue to data, without conflicts.
+    #[schemars(range(min = 0, max = 100_000))]
     pub latency: u32,
     /// The same for an atomic.
+    #[schemars(range(min = 0, max = 100_000))]
     pub atomic_latency: u32,
     /// Cycles of the core clock for which an atomic locks its banks; where nothing is said, its whole
     /// latency, as where a lock, a load and a store make it.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 100_000))]
     pub atomic_interval: Option<u32>,
     /// What makes lanes meet in a bank.
     pub banks: BankRule,
@@ -85,11 +98,14 @@ pub struct SharedSpec {
 #[serde(deny_unknown_fields)]
 pub struct UnifiedSpec {
     /// Bytes of both together.
+    #[schemars(range(min = 0, max = 1_048_576))]
     pub size_bytes: u32,
     /// The sizes shared memory can have, ascending.
+    #[schemars(inner(range(min = 0, max = 1_048_576)))]
     pub shared_bytes: Vec<u32>,
     /// The size it has. Without this, the least that holds all blocks an SM can have at a time.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1_048_576))]
     pub carveout_bytes: Option<u32>,
 }
 
@@ -107,6 +123,7 @@ impl UnifiedSpec {
 #[serde(deny_unknown_fields)]
 pub struct ConstantSpec {
     /// Cycles of the core clock from issue to data, all lanes at one address.
+    #[schemars(range(min = 0, max = 100_000))]
     pub hit_latency: u32,
 }
 
@@ -115,10 +132,13 @@ pub struct ConstantSpec {
 #[serde(deny_unknown_fields)]
 pub struct WriteQueueSpec {
     /// Writes it holds; evictions wait while it is full.
+    #[schemars(range(min = 1, max = 65_536))]
     pub entries: u32,
     /// Writes are served before reads from this many on …
+    #[schemars(range(min = 1, max = 65_536))]
     pub high: u32,
     /// … until fewer than this are left.
+    #[schemars(range(min = 1, max = 65_536))]
     pub low: u32,
 }
 
@@ -127,29 +147,46 @@ pub struct WriteQueueSpec {
 #[serde(deny_unknown_fields)]
 pub struct DramSpec {
     /// Banks.
+    #[schemars(range(min = 1, max = 64))]
     pub banks: u32,
     /// Bank groups.
+    #[schemars(range(min = 1, max = 64))]
     pub bank_groups: u32,
     /// Bytes of a row.
+    #[schemars(range(min = 128, max = 1_048_576))]
     pub row_bytes: u32,
     /// Bytes that lie in one bank group before the next takes over.
+    #[schemars(range(min = 128, max = 1_048_576))]
     pub group_interleave_bytes: u32,
     /// Bytes of one burst.
+    #[schemars(range(min = 8, max = 128))]
     pub burst_bytes: u32,
     /// Cycles of the command clock one burst holds the data bus.
+    #[schemars(range(min = 1, max = 1024))]
     pub burst_cycles: u32,
     /// Cycles of the core clock between the channel and the partition, besides the commands.
+    #[schemars(range(min = 0, max = 100_000))]
     pub latency: u32,
     /// Reads the scheduler sees.
+    #[schemars(range(min = 1, max = 65_536))]
     pub queue: u32,
     /// The queue of writes.
     pub write_queue: WriteQueueSpec,
     /// Younger requests that go before the oldest of their queue, at most.
+    #[schemars(range(min = 1, max = 65_536))]
     pub overtaking_limit: u32,
     /// Its constraints: a shipped standard by name, or a file.
     pub standard: Choice,
     /// The standard's parameters, in cycles of the command clock.
+    #[schemars(transform = timing_bounds)]
     pub timing: BTreeMap<String, u32>,
+}
+
+fn timing_bounds(schema: &mut schemars::Schema) {
+    if let Some(value) = schema.get_mut("additionalProperties").and_then(|value| value.as_object_mut()) {
+        value.insert("minimum".into(), 0.into());
+        value.insert("maximum".into(), 100_000.into());
+    }
 }
 
 /// The memory environment of a chip.
@@ -173,19 +210,26 @@ pub struct MemorySpec {
     /// What the host copies to the device passes through L2 and stays there.
     pub copies_fill_l2: bool,
     /// Partitions: one L2 slice and one DRAM channel each.
+    #[schemars(range(min = 1, max = 1024))]
     pub partitions: u32,
     /// Bytes that lie in one partition before the next takes over: a multiple of 128.
+    #[schemars(range(min = 128, max = 1_048_576))]
     pub interleave_bytes: u32,
     /// Cycles of the core clock from a request that a bank of an L2 slice starts to its next; of an
     /// atomic, for each lane on its most used address.
+    #[schemars(range(min = 1, max = 100_000))]
     pub partition_interval: u32,
     /// Banks of an L2 slice, by line: each starts requests of its own.
+    #[schemars(range(min = 1, max = 64))]
     pub slice_banks: u32,
     /// Stores, reductions and atomics an SM has outstanding at most.
+    #[schemars(range(min = 1, max = 65_536))]
     pub store_tokens: u32,
     /// Line accesses that wait in the load-store unit before it takes no more.
+    #[schemars(range(min = 1, max = 65_536))]
     pub lsu_queue: u32,
     /// Requests of an SM that wait for its port before the load-store unit stops.
+    #[schemars(range(min = 1, max = 65_536))]
     pub miss_queue: u32,
     /// The network.
     pub interconnect: InterconnectSpec,

@@ -10,6 +10,7 @@ mod study;
 mod sweep;
 mod trace;
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -197,11 +198,35 @@ pub mod status {
     pub const INTERRUPTED: u8 = 130;
 }
 
-/// Prints diagnostics.
+/// Prints diagnostics; those that say the same of other places are counted.
 pub fn complain(errors: &[Diagnostic]) {
-    for error in errors {
+    for (error, others) in grouped(errors) {
         eprintln!("{}", error.render());
+        if !others.is_empty() {
+            let places: Vec<String> = others.iter().take(3).filter_map(|other| other.place()).collect();
+            let rest = if others.len() > places.len() { ", …" } else { "" };
+            eprintln!("  = {} more like this: {}{rest}", others.len(), places.join(", "));
+        }
     }
+}
+
+/// Each diagnostic with the later ones that say the same.
+fn grouped(errors: &[Diagnostic]) -> Vec<(&Diagnostic, Vec<&Diagnostic>)> {
+    let mut groups: Vec<(&Diagnostic, Vec<&Diagnostic>)> = Vec::new();
+    let mut seen = HashMap::new();
+    for error in errors {
+        match seen.get(&(error.code, error.message.as_str())) {
+            Some(&at) => {
+                let (_, others): &mut (_, Vec<&Diagnostic>) = &mut groups[at];
+                others.push(error);
+            }
+            None => {
+                seen.insert((error.code, error.message.as_str()), groups.len());
+                groups.push((error, Vec::new()));
+            }
+        }
+    }
+    groups
 }
 
 /// Says that nothing can be printed; gives the exit status. Whoever reads the output may stop reading, as

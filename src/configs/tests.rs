@@ -156,7 +156,7 @@ fn chips_extend_chips() {
     // What is wrong is said of the file that says it.
     write("wrong.yaml", "extends: small.yaml\nlimits:\n  WarpSize: 33\n");
     let error = words("wrong.yaml", &[]);
-    assert!(error.contains("wrong.yaml:3:3") && error.contains("must lie in 1..=32"), "{error}");
+    assert!(error.contains("wrong.yaml:3:3") && error.contains("must be between 1 and 32"), "{error}");
     write("unknown.yaml", "extends: small.yaml\nlimits:\n  WrapSize: 32\n");
     let error = words("unknown.yaml", &[]);
     assert!(error.contains("unknown.yaml:3:3") && error.contains("WrapSize"), "{error}");

@@ -123,8 +123,8 @@ impl Page<'_> {
                 }
             }
             Some(&"object") => self.object(schema),
-            Some(&"integer") => "whole number".to_string(),
-            Some(&"number") => "number".to_string(),
+            Some(&"integer") => format!("whole number{}", bounds(schema)),
+            Some(&"number") => format!("number{}", bounds(schema)),
             Some(&"string") => "text".to_string(),
             Some(&"boolean") => "`true` or `false`".to_string(),
             _ => "anything".to_string(),
@@ -157,6 +157,15 @@ impl Page<'_> {
             }
             None => format!("{key}: …"),
         }
+    }
+}
+
+/// What a number lies between, where both are said.
+fn bounds(schema: &Value) -> String {
+    match (&schema["minimum"], &schema["maximum"]) {
+        (Value::Number(least), Value::Number(most)) if least == most => format!(": {least}"),
+        (Value::Number(least), Value::Number(most)) => format!(" from {least} to {most}"),
+        _ => String::new(),
     }
 }
 

@@ -107,6 +107,9 @@ impl Context {
         let refuse =
             |limit: &str, message: String| Err(input("launch", format!("{entry}: {message} ({limit})")));
         for (axis, name) in ["x", "y", "z"].iter().enumerate() {
+            if launch.grid[axis] == 0 {
+                return refuse("MaxGridSize", format!("the grid has no blocks in {name}, it must have one"));
+            }
             if launch.grid[axis] > limits.max_grid_size[axis] {
                 return refuse(
                     "MaxGridSize",

@@ -1,7 +1,7 @@
-//! The gate between epochs: workers arrive, the leader decides, the gate opens. Waiting is
-//! spinning for a while, then sleep.
+//! The gate between epochs: workers arrive, the leader decides, the gate opens. Who waits
+//! spins for a moment, then gives the core to others again and again, then sleeps.
 
-use super::primitives::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, pause, wait};
+use super::primitives::{AtomicBool, AtomicU64, AtomicUsize, Backoff, Condvar, Mutex, Ordering, wait};
 
 /// A barrier of a leader and its followers, with a turn of the leader alone in each round.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A gate for a leader and `followers`; who waits spins `spins` times before it sleeps.
+    /// A gate for a leader and `followers`; who waits looks `spins` times before it sleeps.
     pub(crate) fn new(followers: usize, spins: u32) -> Self {
         Self {
             opened: AtomicU64::new(0),
@@ -60,11 +60,12 @@ impl Gate {
     }
 
     fn until(&self, ready: impl Fn() -> bool) {
+        let backoff = Backoff::new();
         for _ in 0..self.spins {
             if ready() {
                 return;
             }
-            pause();
+            backoff.snooze();
         }
         if ready() {
             return;

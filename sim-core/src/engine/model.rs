@@ -20,8 +20,17 @@ mod primitives {
         }
     }
 
-    pub fn pause() {
-        shuttle::thread::yield_now();
+    #[derive(Default)]
+    pub struct Backoff;
+
+    impl Backoff {
+        pub fn new() -> Self {
+            Self
+        }
+
+        pub fn snooze(&self) {
+            shuttle::thread::yield_now();
+        }
     }
 
     pub fn wait<'g>(condition: &Condvar, guard: MutexGuard<'g, ()>) -> MutexGuard<'g, ()> {

@@ -17,9 +17,10 @@ use crate::error::{Fault, FaultKind, Place, SimError};
 use crate::reconvergence::Reconvergence;
 use crate::sm::{BlockDone, Sm, SmMessage};
 
-/// Spins of a worker that waits at the gate before it sleeps: some hundred microseconds, longer
-/// than an epoch of a large chip takes.
-const SPINS: u32 = 20_000;
+/// How often a worker that waits at the gate looks before it sleeps. All but the first few looks give the
+/// core to whoever wants it; where nobody does, they take some hundred microseconds, longer than an epoch
+/// of a large chip.
+const SPINS: u32 = 400;
 
 /// What one worker's parts send another's in one epoch.
 #[derive(Default)]

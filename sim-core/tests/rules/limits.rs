@@ -51,6 +51,7 @@ fn launches_that_break_a_global_constant_name_it() {
     assert_eq!(refusal(|_| {}, &text, [1, 1, 1], [32, 1, 1], 0), None);
     named("MaxBlocksPerGrid", refusal(|c| c.limits.max_blocks_per_grid = 8, &text, [3, 3, 1], one, 0));
     named("MaxGridSize", refusal(|c| c.limits.max_grid_size[1] = 2, &text, [1, 3, 1], one, 0));
+    named("MaxGridSize", refusal(|_| {}, &text, [1, 0, 1], one, 0));
     named("MaxBlockSize", refusal(|_| {}, &text, one, [1, 1, 65], 0));
     named("MaxThreadsPerBlock", refusal(|_| {}, &text, one, [1024, 2, 1], 0));
     named("MaxThreadsPerBlock", refusal(|_| {}, &text, one, [0, 1, 1], 0));

@@ -1,3 +1,6 @@
+use serde_json::Value;
+use sim_memory::spec::UnifiedSpec;
+
 use super::*;
 
 const GTX480: &str = include_str!("../../../configs/chips/gtx480.yaml");
@@ -47,7 +50,10 @@ fn errors(from: &str, to: &str) -> String {
 #[test]
 fn impossible_values_are_diagnostics_with_a_place() {
     let text = errors("WarpSize: 32", "WarpSize: 33");
-    assert!(text.contains("limits.WarpSize: must lie in 1..=32") && text.contains("chip.yaml:"), "{text}");
+    assert!(
+        text.contains("limits.WarpSize: must be between 1 and 32, not 33") && text.contains("chip.yaml:"),
+        "{text}"
+    );
     assert!(text.contains("^^^^^^^^"), "{text}");
     let text = errors("WarpSize: 32", "WrapSize: 32");
     assert!(text.contains("did you mean `WarpSize`?"), "{text}");
@@ -62,31 +68,35 @@ fn impossible_values_are_diagnostics_with_a_place() {
 fn each_check_refuses_what_it_is_for() {
     let source = Source::new("chip.yaml", GTX480);
     for (path, value, reason) in [
-        ("schema", "2", "this version reads schema 1"),
+        ("schema", "2", "must be 1, not 2"),
         ("compute_capability", "0.9", "major.minor"),
-        ("limits.NumProcessors", "0", "must lie in 1..=1023"),
-        ("limits.NumProcessors", "1024", "must lie in 1..=1023"),
+        ("limits.NumProcessors", "0", "must be between 1 and 1023, not 0"),
+        ("limits.NumProcessors", "1024", "must be between 1 and 1023, not 1024"),
         ("limits.MaxResidentThreads", "512", "a block of MaxThreadsPerBlock must fit"),
         ("limits.MaxResidentThreads", "1544", "a multiple of WarpSize"),
-        ("limits.MaxResidentThreads", "4096", "at most 64 warps"),
-        ("limits.MaxResidentBlocks", "0", "must be positive"),
-        ("limits.MaxGridSize", "[65535, 0, 65535]", "every axis must be positive"),
-        ("limits.NumBarrierIndices", "33", "must lie in 1..=32"),
-        ("limits.NumConKernels", "0", "must be positive"),
+        ("limits.MaxResidentThreads", "4096", "must be between 1 and 2048"),
+        ("limits.MaxResidentBlocks", "0", "must be between 1 and 2048"),
+        (
+            "limits.MaxGridSize",
+            "[65535, 0, 65535]",
+            "limits.MaxGridSize: must be between 1 and 2147483647, not 0",
+        ),
+        ("limits.NumBarrierIndices", "33", "must be between 1 and 32"),
+        ("limits.NumConKernels", "0", "must be between 1 and 4096"),
         ("limits.NumCores", "33", "share the cores evenly"),
-        ("limits.MaxMemOpSize", "64", "at most one line"),
-        ("limits.MaxProgSize", "0", "must be positive"),
-        ("limits.MaxRegSize", "0", "must be positive"),
-        ("limits.LocalMemSize", "1048576", "must not exceed 512 KiB"),
+        ("limits.MaxMemOpSize", "64", "must be 128, not 64"),
+        ("limits.MaxProgSize", "0", "must be between 1 and 4294967294"),
+        ("limits.MaxRegSize", "0", "must be between 1 and 1024"),
+        ("limits.LocalMemSize", "1048576", "must be between 0 and 524288"),
         ("limits.SharedMemBanks", "16", "half_warps has 16, others 32"),
         ("limits.Level1CacheSize", "1", "differs from memory.l1.size_bytes"),
         ("limits.Level2CacheSize", "1", "differs from memory.l2.size_bytes"),
         ("limits.NumConWarps", "1", "differs from sm.schedulers"),
-        ("sm.schedulers", "9", "must lie in 1..=8"),
-        ("sm.register_unit", "0", "must be positive"),
-        ("clocks.core_mhz", "0", "must be positive and below 100 GHz"),
-        ("clocks.dram_mhz", "200000", "must be positive and below 100 GHz"),
-        ("dispatch.latency", "0", "latencies and rate must be positive"),
+        ("sm.schedulers", "9", "must be between 1 and 8"),
+        ("sm.register_unit", "0", "must be between 1 and 65536"),
+        ("clocks.core_mhz", "0", "must be between 0.001 and 100000.0, not 0"),
+        ("clocks.dram_mhz", "200000", "must be between 0.001 and 100000.0"),
+        ("dispatch.latency", "0", "must be between 1 and 100000"),
         ("memory.l1.size_bytes", "0", "works without this cache"),
     ] {
         let changed = crate::yaml::with_value(&source, path, value).unwrap_or_else(|e| panic!("{path}: {e}"));
@@ -95,11 +105,119 @@ fn each_check_refuses_what_it_is_for() {
         assert!(all.contains(reason), "{path}: {value}: {all}");
     }
     // Keys that the file leaves to their defaults.
-    for (key, reason) in [("issue_width: 3", "must be 1 or 2"), ("issue_width: 0", "must be 1 or 2")] {
+    for (key, reason) in
+        [("issue_width: 3", "must be between 1 and 2"), ("issue_width: 0", "must be between 1 and 2")]
+    {
         let text = errors("\nsm:\n", &format!("\nsm:\n  {key}\n"));
         assert!(text.contains(reason), "{key}: {text}");
     }
     // Lanes that serve two classes are as many for both.
     let text = errors("fma: {count: 1, per: scheduler}", "fma: {count: 2, per: scheduler, with: alu}");
     assert!(text.contains("`with` must name a class of as many units"), "{text}");
+}
+
+/// Every number of a chip file: its path as JSON has it, and its bounds.
+fn numbers(root: &Value, schema: &Value, path: &str, out: &mut Vec<(String, Value, Value)>) {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+        return numbers(root, &root["$defs"][name], path, out);
+    }
+    for choice in schema["anyOf"].as_array().into_iter().flatten() {
+        numbers(root, choice, path, out);
+    }
+    for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
+        numbers(root, inner, &format!("{path}/{key}"), out);
+    }
+    if schema["items"].is_object() {
+        numbers(root, &schema["items"], &format!("{path}/0"), out);
+    }
+    // One key of a map stands for all.
+    match (path, schema["additionalProperties"].is_object()) {
+        ("/sm/units", true) => numbers(root, &schema["additionalProperties"], "/sm/units/alu", out),
+        ("/memory/dram/timing", true) => {
+            numbers(root, &schema["additionalProperties"], "/memory/dram/timing/CL", out);
+        }
+        _ => {}
+    }
+    let kinds = schema["type"].as_array().map_or(vec![&schema["type"]], |list| list.iter().collect());
+    if kinds.iter().any(|kind| *kind == "integer" || *kind == "number") {
+        out.push((path.to_string(), schema["minimum"].clone(), schema["maximum"].clone()));
+    }
+}
+
+#[test]
+fn every_number_has_bounds_and_is_held_to_them() {
+    let mut chip = load(GTX480).unwrap_or_else(|e| panic!("{}", e[0].render()));
+    // Keys that this chip leaves out.
+    chip.sm.shared_of_block = Some(0);
+    chip.memory.shared.atomic_interval = Some(1);
+    let sizes = UnifiedSpec { size_bytes: 0, shared_bytes: vec![0], carveout_bytes: Some(0) };
+    chip.memory.unified = Some(sizes);
+    let good = serde_json::to_value(&chip).expect("plain data");
+    let schema = schemars::schema_for!(ChipSpec).to_value();
+    let mut all = Vec::new();
+    numbers(&schema, &schema, "", &mut all);
+    assert!(all.len() > 80, "{}", all.len());
+    let source = Source::new("chip.yaml", GTX480);
+    let found = |value: &Value| crate::yaml::survey_of::<ChipSpec>(&source, value);
+    assert!(found(&good).is_empty(), "{:?}", found(&good));
+    for (path, least, most) in all {
+        assert!(!least.is_null() && !most.is_null(), "{path} has no bounds");
+        let name = path[1..].replace("/0", "").replace('/', ".");
+        let mut outside = vec![Value::Null];
+        outside.push(match most.as_u64() {
+            Some(most) => (most + 1).into(),
+            None => (most.as_f64().expect("a number") * 1.01).into(),
+        });
+        if least.as_f64() != Some(0.0) {
+            outside.push(match least.as_u64() {
+                Some(least) => (least - 1).into(),
+                None => 0.into(),
+            });
+        }
+        for value in outside {
+            let mut bad = good.clone();
+            let slot = bad.pointer_mut(&path).unwrap_or_else(|| panic!("{path} is not in the chip"));
+            // What may be left out may be null.
+            let optional = ["shared_of_block", "atomic_interval", "carveout_bytes"];
+            if value.is_null() && optional.iter().any(|key| name.ends_with(key)) {
+                continue;
+            }
+            *slot = value.clone();
+            let errors: Vec<String> = found(&bad).iter().map(|error| error.message.clone()).collect();
+            let range = format!("must be between {least} and {most}");
+            let said = |error: &String| {
+                error.starts_with(&name)
+                    && (error.contains(&range) || error.contains(&format!("must be {most}")))
+            };
+            assert!(errors.len() == 1 && errors.iter().all(said), "{name} = {value}: {errors:?}");
+        }
+    }
+}
+
+#[test]
+fn all_that_is_wrong_with_the_keys_is_said_at_once() {
+    let text = GTX480
+        .replace("  NumCores: 32", "  NumCors: 32")
+        .replace("  NumProcessors: 15", "  NumProcessors: 999999999999")
+        .replace("  latency: 16", "  latencie: 16");
+    let all = load(&text).expect_err("refused").iter().map(Diagnostic::render).collect::<Vec<_>>().join("\n");
+    for words in [
+        "there is no key `limits.NumCors`",
+        "did you mean `NumCores`?",
+        "missing key in `limits`: `NumCores`",
+        "limits.NumProcessors: must be between 1 and 1023, not 999999999999",
+    ] {
+        assert!(all.contains(words), "{words}: {all}");
+    }
+    let errors = load("schema: 1\nname: a\nlimits: {WarpSize: x}\n").expect_err("refused");
+    let all = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(all.contains("limits.WarpSize: must be between 1 and 32, not \"x\""), "{all}");
+    assert!(all.contains("missing keys: `description`, `compute_capability`"), "{all}");
+    // One key twice, in either style.
+    for text in
+        [GTX480.replace("  NumCores: 32", "  NumCores: 32\n  NumCores: 32"), "a: {b: 1, b: 2}\n".into()]
+    {
+        let all = load(&text).expect_err("refused").iter().map(ToString::to_string).collect::<String>();
+        assert!(all.contains("is given twice in one mapping"), "{all}");
+    }
 }

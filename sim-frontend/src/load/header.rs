@@ -33,6 +33,27 @@ const OTHER_TARGETS: [&str; 9] = [
     "compute_",
 ];
 
+/// The architecture that a text's `.target` names, and where: found without parsing the rest.
+pub fn target_of(source: &Source) -> Option<(&str, Span)> {
+    let mut rest: &str = &source.text;
+    loop {
+        rest = rest.trim_start();
+        if let Some(comment) = rest.strip_prefix("//") {
+            rest = comment.split_once('\n')?.1;
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            rest = comment.split_once("*/")?.1;
+        } else if let Some(words) = rest.strip_prefix(".target") {
+            let words = words.split('\n').next()?.split("//").next()?;
+            let word = words.split(',').map(str::trim).find(|word| word.starts_with("sm_"))?;
+            return Some((word, source.span_of(word)));
+        } else if rest.starts_with(".version") || rest.starts_with(".address_size") {
+            rest = rest.split_once('\n')?.1;
+        } else {
+            return None;
+        }
+    }
+}
+
 /// Everything that is wrong with the module's directives and names.
 pub(super) fn check(source: &Source, module: &Module<'_>) -> Vec<Diagnostic> {
     let mut errors = Vec::new();

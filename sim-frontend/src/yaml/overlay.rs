@@ -1,6 +1,8 @@
 //! A file on top of another: its keys replace those of the file it extends, or join them.
 
-use super::{entries, span};
+use serde_json::Value;
+
+use super::{entries, read, span};
 use crate::diagnostic::{Diagnostic, Source, Span};
 
 /// A file that extends another, as one text.
@@ -20,6 +22,27 @@ impl Overlaid {
     /// A key of `own` stands where the base has a value that cannot hold keys.
     pub fn new(base: &Source, own: &Source, without: &str) -> Result<Self, Diagnostic> {
         let all = entries(own);
+        for (i, (path, key, _)) in all.iter().enumerate() {
+            if let Some((_, first, _)) = all[..i].iter().find(|(other, ..)| other == path) {
+                let message = format!("`{}` is given twice", path.join("."));
+                let error = Diagnostic::error("extends", message).at(*key, "again").at(*first, "first");
+                return Err(error.in_source(own));
+            }
+        }
+        for (path, key, value) in &all {
+            let text = own.text.get(value.start as usize..value.end as usize).unwrap_or_default();
+            let count = |brackets: [char; 2]| text.matches(brackets).count();
+            if !text.starts_with(['"', '\'']) && count(['{', '[']) != count(['}', ']']) {
+                let message = format!("the value of `{}` does not stand on one line", path.join("."));
+                return Err(Diagnostic::error("extends", message).at(*key, "").in_source(own));
+            }
+        }
+        // A key that is not found in the text would not count.
+        if let Some(unseen) = unseen(&read::<Value>(own)?, &mut Vec::new(), &all) {
+            let message =
+                format!("`{}` is not written as one of `key: value` or `{{key: value}}` on one line", unseen);
+            return Err(Diagnostic::error("extends", message).in_source(own));
+        }
         let is_group = |path: &[&str]| all.iter().any(|(p, ..)| p.len() > path.len() && p.starts_with(path));
         let mut text = base.text.to_string();
         for (path, key, value) in all.iter().filter(|(path, ..)| *path != [without]) {
@@ -58,6 +81,20 @@ impl Overlaid {
         }
         error
     }
+}
+
+/// The first key of a value that is not among the entries of the text.
+fn unseen<'v>(value: &'v Value, path: &mut Vec<&'v str>, all: &[(Vec<&str>, Span, Span)]) -> Option<String> {
+    for (key, inner) in value.as_object()? {
+        path.push(key);
+        let found = all.iter().any(|(other, ..)| *other == **path);
+        let inside = if found { unseen(inner, path, all) } else { Some(path.join(".")) };
+        path.pop();
+        if inside.is_some() {
+            return inside;
+        }
+    }
+    None
 }
 
 /// `base` with a value at a path, which may be new; or why it cannot be there.
@@ -140,6 +177,16 @@ mod tests {
         );
         assert_eq!(on("b:\n  h: null\n"), BASE.replace("  h:\n    i: 5\n", "  h: null\n"));
         assert_eq!(on("b: null\n"), "a: 1 # one\nb: null\nj: 6\n");
+    }
+
+    #[test]
+    fn a_key_counts_once_and_only_where_it_is_seen() {
+        assert_eq!(on("a: 2\na: 3\n"), "own.yaml:2:1: error: `a` is given twice");
+        assert_eq!(on("b: {d: {e: 1, e: 2}}\n"), "own.yaml:1:15: error: `b.d.e` is given twice");
+        assert_eq!(on("b:\n  c: 7\nb: {c: 8}\n"), "own.yaml:3:1: error: `b` is given twice");
+        let said = on("b: {\n  c: 7}\n");
+        assert_eq!(said, "own.yaml:1:1: error: the value of `b` does not stand on one line");
+        assert!(on("\"a\": 7\n").contains("`a` is not written as"));
     }
 
     #[test]
