@@ -9,7 +9,7 @@ pub type Shape = fn(usize) -> String;
 
 /// What compilers write: a name, the text, and the size at which it has some 300 KB.
 pub const KINDS: [(&str, Shape, usize); 3] =
-    [("triton", triton, 190), ("cub", cub, 64), ("cutlass", cutlass, 54)];
+    [("triton", triton, 80), ("cub", cub, 32), ("cutlass", cutlass, 28)];
 
 /// What no compiler writes: a name, the text, and a size.
 pub const SHAPES: [(&str, Shape, usize); 14] = [
@@ -136,13 +136,19 @@ pub fn triton(n: usize) -> String {
         for i in 1..=64 {
             put!(body, "\tfma.rn.f32 \t%f{i}, %f{i}, %f{}, %f{};", f.min(65), f.min(70));
         }
-        put!(body, "\tadd.s32 \t%r9, %r9, 1;\n\tsetp.lt.s32 \t%p2, %r9, %r1;\n\t@%p2 bra \t$L__BB{kernel}_1;");
+        put!(
+            body,
+            "\tadd.s32 \t%r9, %r9, 1;\n\tsetp.lt.s32 \t%p2, %r9, %r1;\n\t@%p2 bra \t$L__BB{kernel}_1;"
+        );
         for i in 1..=64 {
             put!(body, "\t@%p1 st.global.b32 [ %rd2 + {} ], %f{i};", i * 4);
         }
         put!(out, "\t// .globl\tsoftmax_kernel_{kernel}");
         put!(out, ".visible .entry softmax_kernel_{kernel}(");
-        put!(out, "\t.param .u64 softmax_kernel_{kernel}_param_0,\n\t.param .u64 softmax_kernel_{kernel}_param_1,");
+        put!(
+            out,
+            "\t.param .u64 softmax_kernel_{kernel}_param_0,\n\t.param .u64 softmax_kernel_{kernel}_param_1,"
+        );
         put!(out, "\t.param .u32 softmax_kernel_{kernel}_param_2\n)\n.maxntid 128, 1, 1\n{{");
         family(&mut out, "pred", "p", p);
         family(&mut out, "b16", "rs", rs);
@@ -174,11 +180,18 @@ pub fn cub(n: usize) -> String {
     }
     for i in 0..functions {
         let name = mangled("combine", i);
-        put!(out, ".func (.param .b32 func_retval0) {name}(\n\t.param .b32 {name}_param_0,\n\t.param .b32 {name}_param_1\n)\n{{");
+        put!(
+            out,
+            ".func (.param .b32 func_retval0) {name}(\n\t.param .b32 {name}_param_0,\n\t.param .b32 {name}_param_1\n)\n{{"
+        );
         put!(out, "\t.reg .pred \t%p<2>;\n\t.reg .b32 \t%r<5>;\n");
         put!(out, "\tld.param.u32 \t%r1, [{name}_param_0];\n\tld.param.u32 \t%r2, [{name}_param_1];");
         put!(out, "\tsetp.lt.s32 \t%p1, %r1, %r2;\n\t@%p1 bra \t$L__BB{i}_2;\n\tbra.uni \t$L__BB{i}_1;\n");
-        put!(out, "$L__BB{i}_1:\n\tadd.s32 \t%r2, %r2, %r1;\n\n$L__BB{i}_2:\n\tshl.b32 \t%r3, %r2, {};", i % 31);
+        put!(
+            out,
+            "$L__BB{i}_1:\n\tadd.s32 \t%r2, %r2, %r1;\n\n$L__BB{i}_2:\n\tshl.b32 \t%r3, %r2, {};",
+            i % 31
+        );
         put!(out, "\tst.param.b32 \t[func_retval0+0], %r3;\n\tret;\n\n}}");
     }
     for i in 0..n {
@@ -186,18 +199,36 @@ pub fn cub(n: usize) -> String {
         let callee = mangled("combine", i % functions);
         let block = |k: usize| format!("$L__BB{}_{k}", functions + i);
         put!(out, "\t// .globl\t{name}\n.visible .entry {name}(");
-        put!(out, "\t.param .u64 {name}_param_0,\n\t.param .u64 {name}_param_1,\n\t.param .u32 {name}_param_2\n)");
+        put!(
+            out,
+            "\t.param .u64 {name}_param_0,\n\t.param .u64 {name}_param_1,\n\t.param .u32 {name}_param_2\n)"
+        );
         put!(out, ".maxntid 256, 1, 1\n{{");
         family(&mut out, "pred", "p", 40);
         family(&mut out, "b32", "r", 160);
         family(&mut out, "b64", "rd", 50);
-        put!(out, "\t// demoted variable\n\t.shared .align 16 .b8 _ZZ{}E12temp_storage[{}];", &name[2..], 1056 + 16 * (i % 7));
+        put!(
+            out,
+            "\t// demoted variable\n\t.shared .align 16 .b8 _ZZ{}E12temp_storage[{}];",
+            &name[2..],
+            1056 + 16 * (i % 7)
+        );
         put!(out, "\t.shared .align 4 .b8 _ZZ{}E4last[4];\n", &name[2..]);
         put!(out, "\tld.param.u64 \t%rd1, [{name}_param_0];\n\tld.param.u64 \t%rd2, [{name}_param_1];");
-        put!(out, "\tld.param.u32 \t%r1, [{name}_param_2];\n\tcvta.to.global.u64 \t%rd3, %rd1;\n\tcvta.to.global.u64 \t%rd4, %rd2;");
-        put!(out, "\tmov.u32 \t%r2, %ctaid.x;\n\tmov.u32 \t%r3, %tid.x;\n\tshl.b32 \t%r4, %r2, 12;\n\tadd.s32 \t%r5, %r4, 4096;");
+        put!(
+            out,
+            "\tld.param.u32 \t%r1, [{name}_param_2];\n\tcvta.to.global.u64 \t%rd3, %rd1;\n\tcvta.to.global.u64 \t%rd4, %rd2;"
+        );
+        put!(
+            out,
+            "\tmov.u32 \t%r2, %ctaid.x;\n\tmov.u32 \t%r3, %tid.x;\n\tshl.b32 \t%r4, %r2, 12;\n\tadd.s32 \t%r5, %r4, 4096;"
+        );
         put!(out, "\tsetp.gt.s32 \t%p1, %r5, %r1;\n\t@%p1 bra \t{};\n\tbra.uni \t{};\n", block(2), block(1));
-        put!(out, "{}:\n\tadd.s32 \t%r6, %r4, %r3;\n\tmul.wide.s32 \t%rd5, %r6, 4;\n\tadd.s64 \t%rd6, %rd3, %rd5;", block(1));
+        put!(
+            out,
+            "{}:\n\tadd.s32 \t%r6, %r4, %r3;\n\tmul.wide.s32 \t%rd5, %r6, 4;\n\tadd.s64 \t%rd6, %rd3, %rd5;",
+            block(1)
+        );
         for k in 0..16 {
             put!(out, "\tld.global.u32 \t%r{}, [%rd6+{}];", 10 + k, k * 1024);
         }
@@ -205,9 +236,22 @@ pub fn cub(n: usize) -> String {
             put!(out, "\tadd.s32 \t%r{}, %r{}, %r{};", 26 + k, 11 + k, if k == 0 { 10 } else { 25 + k });
         }
         put!(out, "\tmov.u32 \t%r50, %r40;\n\tbra.uni \t{};\n", block(4));
-        put!(out, "{}:\n\tmov.u32 \t%r50, 0;\n\tadd.s32 \t%r7, %r4, %r3;\n\tsetp.ge.s32 \t%p2, %r7, %r1;\n\t@%p2 bra \t{};\n", block(2), block(4));
-        put!(out, "{}:\n\tmul.wide.s32 \t%rd7, %r7, 4;\n\tadd.s64 \t%rd8, %rd3, %rd7;\n\tld.global.u32 \t%r8, [%rd8];", block(3));
-        put!(out, "\tadd.s32 \t%r50, %r8, %r50;\n\tadd.s32 \t%r7, %r7, 256;\n\tsetp.lt.s32 \t%p3, %r7, %r1;\n\t@%p3 bra \t{};\n", block(3));
+        put!(
+            out,
+            "{}:\n\tmov.u32 \t%r50, 0;\n\tadd.s32 \t%r7, %r4, %r3;\n\tsetp.ge.s32 \t%p2, %r7, %r1;\n\t@%p2 bra \t{};\n",
+            block(2),
+            block(4)
+        );
+        put!(
+            out,
+            "{}:\n\tmul.wide.s32 \t%rd7, %r7, 4;\n\tadd.s64 \t%rd8, %rd3, %rd7;\n\tld.global.u32 \t%r8, [%rd8];",
+            block(3)
+        );
+        put!(
+            out,
+            "\tadd.s32 \t%r50, %r8, %r50;\n\tadd.s32 \t%r7, %r7, 256;\n\tsetp.lt.s32 \t%p3, %r7, %r1;\n\t@%p3 bra \t{};\n",
+            block(3)
+        );
         put!(out, "{}:\n\tmov.u32 \t%r51, %laneid;", block(4));
         let mut value = 50;
         for (k, distance) in [1, 2, 4, 8, 16].into_iter().enumerate() {
@@ -217,24 +261,45 @@ pub fn cub(n: usize) -> String {
             value = 80 + k;
         }
         put!(out, "\tsetp.ne.s32 \t%p11, %r51, 0;\n\t@%p11 bra \t{};\n", block(5));
-        put!(out, "\tshr.u32 \t%r90, %r3, 5;\n\tshl.b32 \t%r91, %r90, 2;\n\tmov.u32 \t%r92, _ZZ{}E12temp_storage;", &name[2..]);
+        put!(
+            out,
+            "\tshr.u32 \t%r90, %r3, 5;\n\tshl.b32 \t%r91, %r90, 2;\n\tmov.u32 \t%r92, _ZZ{}E12temp_storage;",
+            &name[2..]
+        );
         put!(out, "\tadd.s32 \t%r93, %r92, %r91;\n\tst.shared.u32 \t[%r93+8], %r{value};\n");
-        put!(out, "{}:\n\tbar.sync \t0;\n\tsetp.ne.s32 \t%p12, %r3, 0;\n\t@%p12 bra \t{};\n", block(5), block(6));
+        put!(
+            out,
+            "{}:\n\tbar.sync \t0;\n\tsetp.ne.s32 \t%p12, %r3, 0;\n\t@%p12 bra \t{};\n",
+            block(5),
+            block(6)
+        );
         put!(out, "\tmov.u32 \t%r94, %r{value};");
         for k in 0..7 {
             put!(out, "\tld.shared.u32 \t%r{}, [_ZZ{}E12temp_storage+{}];", 100 + k, &name[2..], 12 + 4 * k);
-            put!(out, "\t{{ // callseq {}, 0\n\t.reg .b32 temp_param_reg;\n\t.param .b32 param0;\n\tst.param.b32 \t[param0+0], %r{};", i * 7 + k, 94 + k.min(1) * (15 + k));
-            put!(out, "\t.param .b32 param1;\n\tst.param.b32 \t[param1+0], %r{};\n\t.param .b32 retval0;", 100 + k);
+            put!(
+                out,
+                "\t{{ // callseq {}, 0\n\t.reg .b32 temp_param_reg;\n\t.param .b32 param0;\n\tst.param.b32 \t[param0+0], %r{};",
+                i * 7 + k,
+                94 + k.min(1) * (15 + k)
+            );
+            put!(
+                out,
+                "\t.param .b32 param1;\n\tst.param.b32 \t[param1+0], %r{};\n\t.param .b32 retval0;",
+                100 + k
+            );
             put!(out, "\tcall.uni (retval0),\n\t{callee},\n\t(\n\tparam0,\n\tparam1\n\t);");
             put!(out, "\tld.param.b32 \t%r{}, [retval0+0];\n\t}} // callseq {}", 110 + k, i * 7 + k);
         }
-        put!(out, "\tmul.wide.u32 \t%rd9, %r2, 4;\n\tadd.s64 \t%rd10, %rd4, %rd9;\n\tst.global.u32 \t[%rd10], %r116;\n");
+        put!(
+            out,
+            "\tmul.wide.u32 \t%rd9, %r2, 4;\n\tadd.s64 \t%rd10, %rd4, %rd9;\n\tst.global.u32 \t[%rd10], %r116;\n"
+        );
         put!(out, "{}:\n\tret;\n\n}}", block(6));
     }
     out
 }
 
-/// A kernel as CUTLASS makes it: a tile of 16 × 8 accumulators a thread, a main loop with `n` steps unrolled,
+/// A kernel as CUTLASS makes it: a tile of 16 × 16 accumulators a thread, a main loop with `n` steps unrolled,
 /// predicated global loads, shared memory by deep addressing, and an epilogue by rows.
 pub fn cutlass(n: usize) -> String {
     const NAME: &str = "_ZN7cutlass6KernelINS_4gemm6kernel4GemmINS1_11threadblock12MmaPipelinedINS1_9GemmShapeILi128ELi128ELi8EEENS_9transform11threadblock22PredicatedTileIteratorEEEEEEvNT_6ParamsE";
@@ -242,47 +307,145 @@ pub fn cutlass(n: usize) -> String {
     let mut body = String::new();
     let (mut f, mut r, mut rd, mut p) = (300, 30, 20, 10);
     put!(body, "\tmov.b64 \t%rd1, {NAME}_param_0;\n\tld.param.u64 \t%rd2, [{NAME}_param_0+16];");
-    put!(body, "\tld.param.u64 \t%rd3, [{NAME}_param_0+24];\n\tld.param.u64 \t%rd4, [{NAME}_param_0+32];\n\tld.param.u32 \t%r1, [{NAME}_param_0];");
-    put!(body, "\tcvta.to.global.u64 \t%rd5, %rd2;\n\tcvta.to.global.u64 \t%rd6, %rd3;\n\tcvta.to.global.u64 \t%rd7, %rd4;");
-    put!(body, "\tmov.u32 \t%r2, %ctaid.x;\n\tmov.u32 \t%r3, %tid.x;\n\tshr.s32 \t%r4, %r3, 31;\n\tshr.u32 \t%r5, %r4, 27;");
-    put!(body, "\tadd.s32 \t%r6, %r3, %r5;\n\tand.b32  \t%r7, %r6, -32;\n\tsub.s32 \t%r8, %r3, %r7;\n\tshl.b32 \t%r9, %r8, 4;");
-    put!(body, "\tmov.u32 \t%r10, _ZN7cutlass17SharedStorageBaseE;\n\tadd.s32 \t%r11, %r10, %r9;\n\tadd.s32 \t%r12, %r11, 8192;\n\tmov.u32 \t%r13, 0;");
-    put!(body, "\tmad.lo.s32 \t%r14, %r2, 128, %r8;\n\tmul.wide.s32 \t%rd8, %r14, 4;\n\tadd.s64 \t%rd9, %rd5, %rd8;\n\tadd.s64 \t%rd10, %rd6, %rd8;");
-    for i in 0..128 {
+    put!(
+        body,
+        "\tld.param.u64 \t%rd3, [{NAME}_param_0+24];\n\tld.param.u64 \t%rd4, [{NAME}_param_0+32];\n\tld.param.u32 \t%r1, [{NAME}_param_0];"
+    );
+    put!(
+        body,
+        "\tcvta.to.global.u64 \t%rd5, %rd2;\n\tcvta.to.global.u64 \t%rd6, %rd3;\n\tcvta.to.global.u64 \t%rd7, %rd4;"
+    );
+    put!(
+        body,
+        "\tmov.u32 \t%r2, %ctaid.x;\n\tmov.u32 \t%r3, %tid.x;\n\tshr.s32 \t%r4, %r3, 31;\n\tshr.u32 \t%r5, %r4, 27;"
+    );
+    put!(
+        body,
+        "\tadd.s32 \t%r6, %r3, %r5;\n\tand.b32  \t%r7, %r6, -32;\n\tsub.s32 \t%r8, %r3, %r7;\n\tshl.b32 \t%r9, %r8, 4;"
+    );
+    put!(
+        body,
+        "\tmov.u32 \t%r10, _ZN7cutlass17SharedStorageBaseE;\n\tadd.s32 \t%r11, %r10, %r9;\n\tadd.s32 \t%r12, %r11, 8192;\n\tmov.u32 \t%r13, 0;"
+    );
+    put!(
+        body,
+        "\tmad.lo.s32 \t%r14, %r2, 128, %r8;\n\tmul.wide.s32 \t%rd8, %r14, 4;\n\tadd.s64 \t%rd9, %rd5, %rd8;\n\tadd.s64 \t%rd10, %rd6, %rd8;"
+    );
+    for i in 0..256 {
         put!(body, "\tmov.f32 \t%f{}, 0f00000000;", i + 1);
     }
     put!(body, "\n$L__BB0_1:");
     for step in 0..n {
-        put!(body, "\tadd.s32 \t%r{}, %r13, {};\n\tsetp.lt.s32 \t%p{}, %r{}, %r1;", r + 1, step * 8, p + 1, r + 1);
-        put!(body, "\tmul.wide.s32 \t%rd{}, %r{}, 4;\n\tadd.s64 \t%rd{}, %rd9, %rd{};\n\tadd.s64 \t%rd{}, %rd10, %rd{};", rd + 1, r + 1, rd + 2, rd + 1, rd + 3, rd + 1);
-        put!(body, "\t@%p{} ld.global.v4.f32 \t{{%f{}, %f{}, %f{}, %f{}}}, [%rd{}];", p + 1, f + 1, f + 2, f + 3, f + 4, rd + 2);
-        put!(body, "\tst.shared.v4.f32 \t[%r11+{}], {{%f{}, %f{}, %f{}, %f{}}};", step % 8 * 512, f + 1, f + 2, f + 3, f + 4);
-        for k in 0..4 {
-            put!(body, "\tld.shared.v4.f32 \t{{%f{}, %f{}, %f{}, %f{}}}, [%r11+{}];", f + 5 + 4 * k, f + 6 + 4 * k, f + 7 + 4 * k, f + 8 + 4 * k, step % 8 * 512 + k * 64);
+        put!(
+            body,
+            "\tadd.s32 \t%r{}, %r13, {};\n\tsetp.lt.s32 \t%p{}, %r{}, %r1;",
+            r + 1,
+            step * 8,
+            p + 1,
+            r + 1
+        );
+        put!(
+            body,
+            "\tmul.wide.s32 \t%rd{}, %r{}, 4;\n\tadd.s64 \t%rd{}, %rd9, %rd{};\n\tadd.s64 \t%rd{}, %rd10, %rd{};",
+            rd + 1,
+            r + 1,
+            rd + 2,
+            rd + 1,
+            rd + 3,
+            rd + 1
+        );
+        for k in 1..=4 {
+            put!(body, "\tmov.f32 \t%f{}, 0f00000000;", f + k);
         }
-        for k in 0..2 {
-            put!(body, "\tld.shared.v4.f32 \t{{%f{}, %f{}, %f{}, %f{}}}, [%r12+{}];", f + 21 + 4 * k, f + 22 + 4 * k, f + 23 + 4 * k, f + 24 + 4 * k, step % 8 * 512 + k * 64);
+        put!(
+            body,
+            "\t@%p{} ld.global.v4.f32 \t{{%f{}, %f{}, %f{}, %f{}}}, [%rd{}];",
+            p + 1,
+            f + 1,
+            f + 2,
+            f + 3,
+            f + 4,
+            rd + 2
+        );
+        put!(
+            body,
+            "\tst.shared.v4.f32 \t[%r11+{}], {{%f{}, %f{}, %f{}, %f{}}};",
+            step % 8 * 512,
+            f + 1,
+            f + 2,
+            f + 3,
+            f + 4
+        );
+        for k in 0..4 {
+            put!(
+                body,
+                "\tld.shared.v4.f32 \t{{%f{}, %f{}, %f{}, %f{}}}, [%r11+{}];",
+                f + 5 + 4 * k,
+                f + 6 + 4 * k,
+                f + 7 + 4 * k,
+                f + 8 + 4 * k,
+                step % 8 * 512 + k * 64
+            );
+        }
+        for k in 0..4 {
+            put!(
+                body,
+                "\tld.shared.v4.f32 \t{{%f{}, %f{}, %f{}, %f{}}}, [%r12+{}];",
+                f + 21 + 4 * k,
+                f + 22 + 4 * k,
+                f + 23 + 4 * k,
+                f + 24 + 4 * k,
+                step % 8 * 512 + k * 64
+            );
         }
         for i in 0..16 {
-            for j in 0..8 {
-                let accumulator = i * 8 + j + 1;
-                put!(body, "\tfma.rn.f32 \t%f{accumulator}, %f{}, %f{}, %f{accumulator};", f + 5 + i, f + 21 + j);
+            for j in 0..16 {
+                let accumulator = i * 16 + j + 1;
+                put!(
+                    body,
+                    "\tfma.rn.f32 \t%f{accumulator}, %f{}, %f{}, %f{accumulator};",
+                    f + 5 + i,
+                    f + 21 + j
+                );
             }
         }
-        (f, r, rd, p) = (f + 28, r + 1, rd + 3, p + 1);
+        (f, r, rd, p) = (f + 36, r + 1, rd + 3, p + 1);
     }
-    put!(body, "\tbar.sync \t0;\n\tadd.s32 \t%r13, %r13, {};\n\tsetp.lt.s32 \t%p1, %r13, %r1;\n\t@%p1 bra \t$L__BB0_1;\n", n * 8);
+    put!(
+        body,
+        "\tbar.sync \t0;\n\tadd.s32 \t%r13, %r13, {};\n\tsetp.lt.s32 \t%p1, %r13, %r1;\n\t@%p1 bra \t$L__BB0_1;\n",
+        n * 8
+    );
     for i in 0..16 {
-        put!(body, "\tadd.s32 \t%r{}, %r14, {};\n\tsetp.ge.s32 \t%p{}, %r{}, %r1;\n\t@%p{} bra \t$L__BB0_{};\n", r + 1, i * 8, p + 1, r + 1, p + 1, i + 2);
-        put!(body, "\tmul.wide.s32 \t%rd{}, %r{}, 4;\n\tadd.s64 \t%rd{}, %rd7, %rd{};", rd + 1, r + 1, rd + 2, rd + 1);
-        for j in 0..8 {
-            put!(body, "\tst.global.f32 \t[%rd{}+{}], %f{};", rd + 2, j * 4, i * 8 + j + 1);
+        put!(
+            body,
+            "\tadd.s32 \t%r{}, %r14, {};\n\tsetp.ge.s32 \t%p{}, %r{}, %r1;\n\t@%p{} bra \t$L__BB0_{};\n",
+            r + 1,
+            i * 8,
+            p + 1,
+            r + 1,
+            p + 1,
+            i + 2
+        );
+        put!(
+            body,
+            "\tmul.wide.s32 \t%rd{}, %r{}, 4;\n\tadd.s64 \t%rd{}, %rd7, %rd{};",
+            rd + 1,
+            r + 1,
+            rd + 2,
+            rd + 1
+        );
+        for j in 0..16 {
+            put!(body, "\tst.global.f32 \t[%rd{}+{}], %f{};", rd + 2, j * 4, i * 16 + j + 1);
         }
         put!(body, "\n$L__BB0_{}:", i + 2);
         (r, rd, p) = (r + 1, rd + 2, p + 1);
     }
     put!(out, ".shared .align 16 .b8 _ZN7cutlass17SharedStorageBaseE[16384];\n");
-    put!(out, "\t// .globl\t{NAME}\n.visible .entry {NAME}(\n\t.param .align 8 .b8 {NAME}_param_0[40]\n)\n.maxntid 256, 1, 1\n{{");
+    put!(
+        out,
+        "\t// .globl\t{NAME}\n.visible .entry {NAME}(\n\t.param .align 8 .b8 {NAME}_param_0[40]\n)\n.maxntid 256, 1, 1\n{{"
+    );
     family(&mut out, "pred", "p", p);
     family(&mut out, "f32", "f", f);
     family(&mut out, "b32", "r", r);
@@ -383,7 +546,10 @@ pub fn call_ladder(n: usize) -> String {
 pub fn kernels(n: usize) -> String {
     let one = |out: &mut String, i: usize| {
         put!(out, ".func f{i}() {{ ret; }}");
-        put!(out, ".visible .entry k{i}(.param .u32 a)\n{{\n\t.reg .b32 %r<4>;\n\t.shared .b32 s{i};\n\tld.param.u32 %r1, [a];");
+        put!(
+            out,
+            ".visible .entry k{i}(.param .u32 a)\n{{\n\t.reg .b32 %r<4>;\n\t.shared .b32 s{i};\n\tld.param.u32 %r1, [a];"
+        );
         put!(out, "\tst.shared.u32 [s{i}], %r1;\n\tcall.uni f{i};\n\tret;\n}}");
     };
     kernel(&each(n, one), 1, "")
@@ -401,11 +567,18 @@ pub fn declarations(n: usize) -> String {
 /// `n` variables with initial values, addresses of others among them, and their uses.
 pub fn globals(n: usize) -> String {
     let one = |out: &mut String, i: usize| {
-        put!(out, ".global .align 8 .u64 g{i}[2] = {{{i}, {}}};", if i == 0 { "0".into() } else { format!("g{}", i - 1) });
+        put!(
+            out,
+            ".global .align 8 .u64 g{i}[2] = {{{i}, {}}};",
+            if i == 0 { "0".into() } else { format!("g{}", i - 1) }
+        );
         put!(out, ".shared .align 4 .b32 s{i};");
     };
     let use_one = |out: &mut String, i: usize| {
-        put!(out, "\tmov.u64 %rd2, g{i};\n\tld.global.u32 %r1, [%rd2];\n\tst.shared.u32 [s{i}], %r1;\n\tst.global.u32 [g{i}+4], %r1;");
+        put!(
+            out,
+            "\tmov.u64 %rd2, g{i};\n\tld.global.u32 %r1, [%rd2];\n\tst.shared.u32 [s{i}], %r1;\n\tst.global.u32 [g{i}+4], %r1;"
+        );
     };
     kernel(&each(n, one), 1, &each(n, use_one))
 }
@@ -413,7 +586,14 @@ pub fn globals(n: usize) -> String {
 /// `n` copies from and to few registers, over many blocks.
 pub fn copies(n: usize) -> String {
     let one = |out: &mut String, i: usize| {
-        put!(out, "\tmov.u32 %r{}, %r{};\n\tadd.u32 %r{}, %r{}, 4;", i % 7 + 1, (i + 3) % 7 + 1, i % 5 + 1, i % 7 + 1);
+        put!(
+            out,
+            "\tmov.u32 %r{}, %r{};\n\tadd.u32 %r{}, %r{}, 4;",
+            i % 7 + 1,
+            (i + 3) % 7 + 1,
+            i % 5 + 1,
+            i % 7 + 1
+        );
         if i % 8 == 0 {
             put!(out, "\tsetp.eq.u32 %p1, %r1, {i};\n\t@%p1 bra L{i};\n\tadd.u32 %r2, %r1, 1;\nL{i}:");
         }
@@ -425,10 +605,7 @@ pub fn copies(n: usize) -> String {
 pub fn branch_table(n: usize) -> String {
     let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
     let target = |out: &mut String, i: usize| put!(out, "L{i}:\n\tadd.u32 %r1, %r0, {i};\n\tbra END;");
-    let body = format!(
-        "ts: .branchtargets {};\n\tbrx.idx %r0, ts;\n{}END:\n",
-        names.join(", "),
-        each(n, target)
-    );
+    let body =
+        format!("ts: .branchtargets {};\n\tbrx.idx %r0, ts;\n{}END:\n", names.join(", "), each(n, target));
     kernel("", 2, &body)
 }

@@ -239,7 +239,8 @@ impl Exposed {
                         continue;
                     }
                     behind.push((p, reg));
-                    if writes[p as usize] != reg && std::mem::replace(&mut is_before[p as usize], reg) != reg {
+                    if writes[p as usize] != reg && std::mem::replace(&mut is_before[p as usize], reg) != reg
+                    {
                         before.push((p, reg));
                         open.push(p);
                     }
@@ -285,4 +286,3 @@ impl Exposed {
         Sets::Bits { words, before, behind }
     }
 }
-

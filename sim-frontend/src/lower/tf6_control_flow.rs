@@ -283,7 +283,8 @@ impl<'f> Emitter<'f> {
             });
             let is_call = |inst: &Inst| matches!(inst.class, OpClass::Call | OpClass::CallIndirect);
             // Asked where a loop has several exits.
-            let calls = exits.len() > 1 && natural.nodes.iter().any(|&b| func.blocks[b].insts.iter().any(is_call));
+            let calls =
+                exits.len() > 1 && natural.nodes.iter().any(|&b| func.blocks[b].insts.iter().any(is_call));
             infos.push(LoopInfo { nodes: natural.nodes.clone(), exits, divergent, calls });
         }
         let ipdom = post_dominators(&without_breaks(&acyclic, loops, &infos, &header, blocks), func, blocks);

@@ -23,8 +23,9 @@ fn assembler(registers: u32, clean_up: bool) -> Assembler {
 
 #[test]
 fn work_grows_as_the_text_does() {
+    let mut wrong = Vec::new();
     for (name, text, size) in texts::KINDS.iter().chain(&texts::SHAPES) {
-        for (registers, clean_up) in [(u32::MAX, false), (255, true), (24, true)] {
+        for (registers, clean_up) in [(u32::MAX, false), (u32::MAX, true), (14, true)] {
             let (small, large) = (text(size / 4), text(*size));
             let longer = large.len() as f64 / small.len() as f64;
             let work = |text: &str| steps(|| drop(programs(name, text, assembler(registers, clean_up))));
@@ -32,15 +33,20 @@ fn work_grows_as_the_text_does() {
             // A logarithm, and what is added once. Each of the loops within one another lists the blocks
             // within it.
             let most = if *name == "nested loops" { longer * longer } else { longer * 1.6 };
-            assert!(more <= most, "{name}, {registers} registers: {longer:.2} times the text, {more:.2} the work");
+            if more > most {
+                wrong.push(format!(
+                    "{name}, {registers} registers: {longer:.2} times the text, {more:.2} the work"
+                ));
+            }
         }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
 fn values_that_find_no_register_are_spilled_in_few_steps() {
     for (name, text, size) in texts::KINDS {
-        let text = text(size / 8);
+        let text = text(size / 4);
         let whole = programs(name, &text, assembler(u32::MAX, true));
         let free = steps(|| drop(programs(name, &text, assembler(u32::MAX, true))));
         for registers in [255, 64, 32] {
@@ -52,7 +58,10 @@ fn values_that_find_no_register_are_spilled_in_few_steps() {
             let length = |list: &[std::sync::Arc<Program>]| list.iter().map(|p| p.ops.len()).sum::<usize>();
             assert!(length(&tight) < 4 * length(&whole), "{name}, {registers}: {}", length(&tight));
             let work = steps(|| drop(programs(name, &text, assembler(registers, true))));
-            assert!(work < 30 * free, "{name}: {work} steps for {registers} registers, {free} for any number");
+            assert!(
+                work < 30 * free,
+                "{name}: {work} steps for {registers} registers, {free} for any number"
+            );
         }
     }
 }
