@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sim_frontend::diagnostic::Source;
-use sim_frontend::load::Module;
+use sim_frontend::load::{Assembler, Module};
 use sim_frontend::program::ControlFlow;
+
+#[path = "common/texts.rs"]
+mod texts;
 
 // The allocator of the command.
 #[global_allocator]
@@ -32,6 +35,27 @@ fn parser(c: &mut Criterion) {
     group.throughput(Throughput::Bytes(all.iter().map(|source| source.text.len() as u64).sum()));
     group.bench_function("lower", |b| b.iter(|| all.iter().map(lower).sum::<usize>()));
     group.finish();
+    // All steps as a chip of compute capability 7.0 takes them, spilling included.
+    for (name, text, size) in texts::KINDS {
+        let source = Source::new(name, &text(4 * size));
+        let mut group = c.benchmark_group(format!("parser/{name}"));
+        group.throughput(Throughput::Bytes(source.text.len() as u64));
+        group.sample_size(20);
+        group.bench_function("parse", |b| {
+            b.iter(|| sim_frontend::ptx::parser::parse(&source, false).is_ok());
+        });
+        group.bench_function("check", |b| b.iter(|| Module::build(&source, false).is_ok()));
+        group.bench_function("assemble", |b| b.iter(|| assemble(&source)));
+        group.finish();
+    }
+}
+
+/// Parsed, checked, and every kernel made for a chip.
+fn assemble(source: &Source) -> usize {
+    let module = Module::build(source, false).expect("a valid module");
+    let assembler = Assembler { stack_bytes: 1024, registers: 255, clean_up: true };
+    let program = |entry: &str| module.program_for(entry, &|_| Some(256), ControlFlow::Injected, assembler);
+    module.entries().map(|entry| program(entry).expect("a program").ops.len()).sum()
 }
 
 /// Parsed, checked, and every kernel lowered, with injected and with plain control flow.

@@ -2,7 +2,10 @@
 //! over a program with untransformed control flow. It marks registers that may hold such values, by
 //! data and by control: a branch on one marks what is written up to where its paths meet.
 
-use crate::lower::cfg::{Graph, dominators, reverse, reverse_post_order};
+use std::collections::BTreeSet;
+
+use crate::lower::cfg::{Graph, components, dominators, reverse};
+use crate::lower::work;
 use crate::program::{Extra, Op, OpClass, Pc, Pred, Program, Row, SpecialRegister};
 use crate::program_flow::successors;
 use sim_memory::vocabulary::StateSpace;
@@ -23,17 +26,18 @@ pub fn divergence(program: &Program) -> Vec<Option<bool>> {
     (0..program.ops.len()).map(|pc| analysis.decides(pc).then(|| analysis.condition_is_marked(pc))).collect()
 }
 
-/// A set of registers, rows first, then predicates.
-type Marks = Vec<bool>;
-
 /// The marks.
 pub struct Analysis<'p> {
     pub(crate) program: &'p Program,
     origin: Origin,
+    /// By instruction: where control goes inside its function, and whether it may leave.
+    next: Vec<(Vec<usize>, bool)>,
     /// Successors, calls led into functions and back.
     flow: Graph,
-    /// By instruction: marked registers before it.
-    before: Vec<Marks>,
+    /// By instruction: a bit for each register that is marked before it, rows first, then predicates.
+    before: Vec<u64>,
+    /// Words of an instruction's bits.
+    words: usize,
     /// By instruction: whether it runs may depend on other threads.
     pub(crate) controlled: Vec<bool>,
     /// By function: it can call itself.
@@ -55,12 +59,15 @@ impl<'p> Analysis<'p> {
         let mut analysis = Self {
             program,
             origin,
+            next: Vec::new(),
             flow: Vec::new(),
-            before: vec![vec![false; slots]; count],
+            before: vec![0; slots.div_ceil(64) * count],
+            words: slots.div_ceil(64),
             controlled: vec![false; count],
             recurs: Vec::new(),
             function_of,
         };
+        analysis.next = (0..count).map(|pc| analysis.find_next(pc)).collect();
         analysis.flow = analysis.whole_flow();
         analysis.recurs = analysis.recursive_functions();
         analysis.spread();
@@ -83,6 +90,10 @@ impl<'p> Analysis<'p> {
 
     /// Where control goes from `pc` inside its function, and whether it may leave.
     pub(crate) fn next(&self, pc: usize) -> (Vec<usize>, bool) {
+        self.next[pc].clone()
+    }
+
+    fn find_next(&self, pc: usize) -> (Vec<usize>, bool) {
         let Some(function) = self.program.functions.get(self.function_of[pc]) else {
             return (Vec::new(), true);
         };
@@ -122,36 +133,51 @@ impl<'p> Analysis<'p> {
                 own.extend(self.callees(op));
             }
         }
-        let reaches = |from: usize| {
-            calls[from].iter().any(|&to| to == from || reverse_post_order(&calls, to).contains(&from))
-        };
-        (0..count).map(reaches).collect()
+        calls.iter_mut().for_each(|own| {
+            own.sort_unstable();
+            own.dedup();
+        });
+        // One that is alone in its component recurs where it calls itself.
+        let mut recurs: Vec<bool> = (0..count).map(|f| calls[f].contains(&f)).collect();
+        // A node that leads to all.
+        calls.push((0..count).collect());
+        for (_, members) in components(&calls, count).into_iter().filter(|(_, members)| members.len() > 1) {
+            members.into_iter().for_each(|f| recurs[f] = true);
+        }
+        recurs.truncate(count);
+        recurs
     }
 
-    /// Marks until nothing changes.
+    /// Marks until nothing changes: what comes after each instruction whose marks have grown.
     fn spread(&mut self) {
         let count = self.program.ops.len();
         let joins: Vec<Option<usize>> = self.joins();
         // Local memory is marked as one: it holds frames and arrays.
         let mut local = false;
-        loop {
-            let mut changed = false;
-            for pc in 0..count {
-                let (after, stores) = self.after(pc, local);
-                changed |= stores && !local;
-                local |= stores;
-                for to in self.flow[pc].clone() {
-                    for (have, new) in self.before[to].iter_mut().zip(&after) {
-                        changed |= *new && !*have;
-                        *have |= *new;
-                    }
+        let mut open: BTreeSet<usize> = (0..count).collect();
+        let mut decided = vec![false; count];
+        let mut seen = vec![usize::MAX; count];
+        let mut after = vec![0u64; self.words];
+        while let Some(pc) = open.pop_first() {
+            work::count(1 + self.words);
+            after.copy_from_slice(&self.before[pc * self.words..][..self.words]);
+            if self.after(pc, local, &mut after) && !local {
+                local = true;
+                open.extend(0..count);
+            }
+            for &to in &self.flow[pc] {
+                let mut changed = false;
+                for (have, new) in self.before[to * self.words..].iter_mut().zip(&after) {
+                    changed |= *new & !*have != 0;
+                    *have |= *new;
                 }
-                if self.decides(pc) && self.condition_is_marked(pc) {
-                    changed |= self.control(pc, joins[pc]);
+                if changed {
+                    open.insert(to);
                 }
             }
-            if !changed {
-                return;
+            if !decided[pc] && self.decides(pc) && self.condition_is_marked(pc) {
+                decided[pc] = true;
+                self.control(pc, joins[pc], &mut seen, &mut open);
             }
         }
     }
@@ -161,42 +187,43 @@ impl<'p> Analysis<'p> {
         let count = self.program.ops.len();
         let mut out = vec![None; count];
         for function in &self.program.functions {
-            let own = function.entry_pc as usize..(function.end_pc as usize).min(count);
-            let mut graph: Graph = vec![Vec::new(); count + 1];
+            let first = function.entry_pc as usize;
+            let own = first..(function.end_pc as usize).min(count);
+            // One node an instruction of the function, then its end.
+            let end = own.len();
+            let mut graph: Graph = vec![Vec::new(); end + 1];
             for pc in own.clone() {
-                let (to, leaves) = self.next(pc);
-                graph[pc] = to;
-                if leaves {
-                    graph[pc].push(count);
-                }
+                let (to, leaves) = &self.next[pc];
+                let to = to.iter().map(|to| to - first).chain(leaves.then_some(end));
+                graph[pc - first] = to.collect();
             }
-            let join = dominators(&reverse(&graph), count);
+            let join = dominators(&reverse(&graph), end);
             for pc in own {
-                out[pc] = join[pc].filter(|&join| join != count);
+                out[pc] = join[pc - first].filter(|&join| join != end).map(|join| join + first);
             }
         }
         out
     }
 
     /// What the branch at `pc` reaches before `join` runs as other threads would have it, and so do
-    /// the functions called there.
-    fn control(&mut self, pc: usize, join: Option<usize>) -> bool {
-        let mut changed = false;
+    /// the functions called there: what is new of it goes to `changed`.
+    fn control(&mut self, pc: usize, join: Option<usize>, seen: &mut [usize], changed: &mut BTreeSet<usize>) {
         let mut open = self.next(pc).0;
         let calls = self.callees(&self.program.ops[pc]);
         open.extend(calls.iter().map(|&callee| self.program.functions[callee].entry_pc as usize));
-        let mut seen = vec![false; self.program.ops.len()];
         while let Some(at) = open.pop() {
-            if Some(at) == join || std::mem::replace(&mut seen[at], true) {
+            if Some(at) == join || std::mem::replace(&mut seen[at], pc) == pc {
                 continue;
             }
-            changed |= !std::mem::replace(&mut self.controlled[at], true);
-            open.extend(self.next(at).0);
+            work::count(1);
+            if !std::mem::replace(&mut self.controlled[at], true) {
+                changed.insert(at);
+            }
+            open.extend(&self.next[at].0);
             for callee in self.callees(&self.program.ops[at]) {
                 open.push(self.program.functions[callee].entry_pc as usize);
             }
         }
-        changed
     }
 
     /// True if `pc` sends threads to different places.
@@ -218,10 +245,12 @@ impl<'p> Analysis<'p> {
 
     pub(crate) fn condition_is_marked(&self, pc: usize) -> bool {
         let op = &self.program.ops[pc];
-        let guard = self.slot(op.guard).is_some_and(|slot| self.before[pc][slot]);
+        let marked = |slot: usize| self.before[pc * self.words + slot / 64] >> (slot % 64) & 1 == 1;
+        let guard = self.slot(op.guard).is_some_and(marked);
         let index = matches!(op.class, OpClass::BranchIndirect | OpClass::CallIndirect)
             && op.src[0].0 < Row::CONST
-            && self.before[pc].get(usize::from(op.src[0].0)).copied().unwrap_or(false);
+            && usize::from(op.src[0].0) < self.words * 64
+            && marked(usize::from(op.src[0].0));
         guard || index
     }
 
@@ -243,10 +272,10 @@ impl<'p> Analysis<'p> {
         }
     }
 
-    /// Registers marked after `pc`, and whether it stores a marked value to local memory.
-    fn after(&self, pc: usize, local: bool) -> (Marks, bool) {
+    /// Makes of the registers marked before `pc` those after it; true if it stores a marked value to local
+    /// memory.
+    fn after(&self, pc: usize, local: bool, marks: &mut [u64]) -> bool {
         let op = &self.program.ops[pc];
-        let mut marks = self.before[pc].clone();
         let rows = usize::from(self.program.registers);
         let preds = rows + self.program.specials.len();
         // The scoreboard's slots leave the special registers' rows out.
@@ -262,7 +291,10 @@ impl<'p> Analysis<'p> {
         };
         let reads_pred = |at: usize| op.psrc.iter().chain([&op.guard]).any(|&p| self.slot(p) == Some(at));
         let is_read = |slot: &u16| !written.contains(slot) || reads_row(*slot) || reads_pred(place(*slot));
-        let reads_marked = all.iter().filter(|slot| is_read(slot)).any(|slot| marks[place(*slot)]);
+        let reads_marked = all
+            .iter()
+            .filter(|slot| is_read(slot))
+            .any(|slot| marks[place(*slot) / 64] >> (place(*slot) % 64) & 1 == 1);
         let memory = match op.extra {
             Extra::Memory(facts) => Some(facts.space),
             _ => None,
@@ -289,13 +321,14 @@ impl<'p> Analysis<'p> {
         let marked = foreign || reads_marked || self.controlled[pc];
         for slot in written {
             let at = place(*slot);
-            let keeps = op.guard != Pred::TRUE && marks[at];
-            marks[at] = marked || keeps;
+            let (word, bit) = (&mut marks[at / 64], 1 << (at % 64));
+            let keeps = op.guard != Pred::TRUE && *word & bit != 0;
+            *word = if marked || keeps { *word | bit } else { *word & !bit };
         }
         // A generic address may be one of local memory.
         let to_local =
             op.class == OpClass::Store && !matches!(memory, Some(StateSpace::Global | StateSpace::Shared));
-        (marks, to_local && (reads_marked || self.controlled[pc]))
+        to_local && (reads_marked || self.controlled[pc])
     }
 }
 

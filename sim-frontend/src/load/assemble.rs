@@ -12,14 +12,14 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use self::calls::{callers_first, frame_need, is_cyclic, register_bases, with_address};
+use self::calls::{Calls, with_address};
 use self::plain::plain_order;
 use self::shared::SharedVariable;
 use self::uniform::uniform_branches;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::lower::clean_up::{CleanUp, clean_up};
 use crate::lower::ir::{Func, Link};
-use crate::lower::linear_scan::{Assignment, assign};
+use crate::lower::linear_scan::{Assignment, TooManyRegisters, assign};
 use crate::lower::spill::spill;
 use crate::lower::stack_consistency;
 use crate::lower::tf3_stack::{FRAME_ALIGN, layout, preserve_registers};
@@ -39,6 +39,8 @@ pub(super) struct Parts {
     shared: Vec<SharedVariable>,
     /// Functions whose address is taken.
     addressed: BTreeSet<usize>,
+    /// Entries with a body, by name.
+    entries: FxHashMap<Arc<str>, usize>,
 }
 
 #[derive(Debug)]
@@ -73,17 +75,22 @@ impl Parts {
             ast.functions.iter().enumerate().map(|(f, function)| part(f, function)).collect();
         let addressed = with_address(ast, functions.iter().flatten().map(|part| &*part.func));
         let shared = ast.variables.iter().filter_map(SharedVariable::of).collect();
-        if errors.is_empty() {
-            return Ok(Self { functions, shared, addressed });
+        if !errors.is_empty() {
+            errors.extend(functions.iter().flatten().flat_map(|part| part.func.refused.iter().cloned()));
+            return Err(errors);
         }
-        errors.extend(functions.iter().flatten().flat_map(|part| part.func.refused.iter().cloned()));
-        Err(errors)
+        let mut entries = FxHashMap::default();
+        for (f, part) in functions.iter().enumerate() {
+            if let Some(part) = part.as_ref().filter(|part| part.func.entry) {
+                entries.entry(Arc::clone(&part.func.name)).or_insert(f);
+            }
+        }
+        Ok(Self { functions, shared, addressed, entries })
     }
 
     /// The place of an entry.
     pub(super) fn entry(&self, name: &str) -> Option<usize> {
-        let is = |part: &Part| part.func.entry && *part.func.name == *name;
-        self.functions.iter().position(|part| part.as_ref().is_some_and(is))
+        self.entries.get(name).copied()
     }
 
     /// Parameters of a function.
@@ -172,14 +179,15 @@ fn functions(
     let cx = Context { source: request.source, module: &ast, symbols: &symbols, saved, opcodes };
     let mut functions: Vec<(usize, Arc<Func>)> = Vec::new();
     let mut open = vec![request.entry];
+    let mut seen = vec![false; parts.functions.len()];
     let mut indirect = false;
     let mut refused = Vec::new();
     let mut cleaned = request.clean_up.then(CleanUp::default);
     while let Some(f) = open.pop() {
-        if functions.iter().any(|(g, _)| *g == f) {
+        let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
+        if std::mem::replace(&mut seen[f], true) {
             continue;
         }
-        let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
         refused.extend(part.func.refused.iter().cloned());
         let mut func = if saved > 0 { Arc::new(translate(&cx, f)?) } else { Arc::clone(&part.func) };
         if !func.links.is_empty() {
@@ -233,9 +241,12 @@ pub(super) fn program(
     let mut saved = 0;
     let (functions, recursive, saves, cleaned) = loop {
         let (mut functions, indirect, cleaned) = functions(parts, request, &shared, saved)?;
-        let recursive = indirect || is_cyclic(&functions);
-        if !recursive && !saves && rows.is_none() {
-            break (callers_first(functions), false, false, cleaned);
+        let order = if indirect { None } else { Calls::new(&functions).callers_first() };
+        let recursive = order.is_none();
+        if let Some(order) = order.filter(|_| !saves && rows.is_none()) {
+            let mut left: Vec<_> = functions.into_iter().map(Some).collect();
+            let functions = order.into_iter().filter_map(|place| left[place].take()).collect();
+            break (functions, false, false, cleaned);
         }
         // Values that find no register, and registers live across calls, lie in the frames, which
         // must have room for them.
@@ -263,22 +274,30 @@ pub(super) fn program(
             "values that find no room in {rows} registers are kept in local memory, {saved} bytes a frame"
         ));
     }
-    let bases = register_bases(&functions, saves, calls);
+    let graph = Calls::new(&functions);
     let allocates = functions.iter().any(|(_, func)| func.taken.is_some());
     let mut plain = Vec::new();
     let mut injected = Vec::new();
     let mut max_tokens = 0;
-    let (mut next_row, mut next_pred) = (FxHashMap::default(), FxHashMap::default());
-    for ((f, func), callers) in functions.iter().zip(&bases) {
-        let start_row = callers.iter().filter_map(|c| next_row.get(c)).copied().max().unwrap_or(0);
-        let start_pred = callers.iter().filter_map(|c| next_pred.get(c)).copied().max().unwrap_or(0);
+    // By function: registers and predicates that those it calls must leave alone.
+    let mut next: Vec<(u16, u16)> = Vec::with_capacity(functions.len());
+    for ((_, func), callers) in functions.iter().zip(&graph.callers) {
+        // Where calls save registers, functions share them. Otherwise callers come before those they call.
+        let callers = if saves || !calls { &[] } else { callers.as_slice() };
+        let start_row = callers.iter().map(|c| next[*c].0).max().unwrap_or(0);
+        let start_pred = callers.iter().map(|c| next[*c].1).max().unwrap_or(0);
         let first_row: u16 = if calls || allocates { 2u16.max(start_row) } else { 0 };
-        let mut assignment = assign(func, first_row.next_multiple_of(2), start_pred).map_err(|_| {
-            vec![Diagnostic::error(
-                "registers",
-                format!("`{}` needs more registers than operands can name", func.name),
-            )]
-        })?;
+        let mut assignment = match assign(func, first_row.next_multiple_of(2), start_pred) {
+            Ok(assignment) => assignment,
+            // Functions that share registers need fewer.
+            Err(TooManyRegisters) if !callers.is_empty() => {
+                return program(parts, request, Fit { saves: true, rows });
+            }
+            Err(TooManyRegisters) => {
+                let message = format!("`{}` needs more registers than operands can name", func.name);
+                return Err(vec![Diagnostic::error("registers", message).in_source(source)]);
+            }
+        };
         if let Some(base) = func.stack_base {
             assignment.place[base as usize] = Some(0);
         }
@@ -300,8 +319,8 @@ pub(super) fn program(
             }
         }
         notes.extend(emitted.notes.iter().cloned());
-        next_row.insert(*f, assignment.rows + emitted.extra.len() as u16 * 2);
-        next_pred.insert(*f, assignment.preds + emitted.extra.len() as u16);
+        let extra = emitted.extra.len() as u16;
+        next.push((assignment.rows + extra * 2, assignment.preds + extra));
         plain.push(Ready {
             func: Arc::clone(func),
             assignment: assignment.clone(),
@@ -310,7 +329,10 @@ pub(super) fn program(
         injected.push(Ready { func: Arc::clone(func), assignment, emitted });
     }
     let numbers: Vec<usize> = functions.iter().map(|(f, _)| *f).collect();
-    let mut local_bytes = if recursive { stack_bytes } else { frame_need(&functions, 0) };
+    let mut local_bytes = match graph.callers_first() {
+        Some(order) if !recursive => graph.frame_need(&functions, &order),
+        _ => stack_bytes,
+    };
     if allocates {
         let align = MOST_ALIGN as u32;
         local_bytes = local_bytes.next_multiple_of(align).saturating_add(stack_bytes.next_multiple_of(align));

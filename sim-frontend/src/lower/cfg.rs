@@ -1,6 +1,8 @@
 //! Control-flow graphs: dominators and post-dominators (Cooper, Harvey, Kennedy 2001), natural
 //! loops, reducibility.
 
+use super::work::count;
+
 /// Successor lists of a graph; node 0 is the entry.
 pub type Graph = Vec<Vec<usize>>;
 
@@ -9,7 +11,8 @@ pub fn reverse(graph: &Graph) -> Graph {
     let mut out = vec![Vec::new(); graph.len()];
     for (from, successors) in graph.iter().enumerate() {
         for &to in successors {
-            if !out[to].contains(&from) {
+            // Those of one node come one after the other.
+            if out[to].last() != Some(&from) {
                 out[to].push(from);
             }
         }
@@ -55,6 +58,7 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
         for &node in &order[1..] {
             let mut new: Option<usize> = None;
             for &p in &predecessors[node] {
+                count(1);
                 if idom[p].is_none() {
                     continue;
                 }
@@ -63,6 +67,7 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
                     Some(mut a) => {
                         let mut b = p;
                         while a != b {
+                            count(1);
                             while number[a] > number[b] {
                                 a = idom[a].unwrap_or(root);
                             }
@@ -151,35 +156,46 @@ pub fn natural_loops(graph: &Graph) -> Option<Vec<Loop>> {
         number[node] = i;
     }
     let predecessors = reverse(graph);
-    let mut loops: Vec<Loop> = Vec::new();
+    // The nodes that jump back to each header.
+    let mut ends: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
+    let mut headers: Vec<usize> = Vec::new();
     for &node in &order {
         for &to in &graph[node] {
             if number[to] > number[node] {
                 continue;
             }
-            if !dominates(&idom, to, node) {
+            // Dominators come first.
+            let mut at = node;
+            while number[at] > number[to]
+                && let Some(next) = idom[at]
+            {
+                count(1);
+                at = next;
+            }
+            if at != to {
                 return None;
             }
-            let mut nodes = vec![to];
-            let mut open = vec![node];
-            while let Some(n) = open.pop() {
-                if !nodes.contains(&n) {
-                    nodes.push(n);
-                    open.extend(predecessors[n].iter().filter(|p| number[**p] != usize::MAX));
-                }
+            if ends[to].is_empty() {
+                headers.push(to);
             }
-            match loops.iter_mut().find(|l| l.header == to) {
-                Some(found) => {
-                    found.nodes.extend(nodes);
-                    found.nodes.sort_unstable();
-                    found.nodes.dedup();
-                }
-                None => {
-                    nodes.sort_unstable();
-                    loops.push(Loop { header: to, nodes });
-                }
+            ends[to].push(node);
+        }
+    }
+    let mut seen = vec![usize::MAX; graph.len()];
+    let mut loops: Vec<Loop> = Vec::with_capacity(headers.len());
+    for header in headers {
+        seen[header] = header;
+        let mut nodes = vec![header];
+        let mut open = std::mem::take(&mut ends[header]);
+        while let Some(node) = open.pop() {
+            count(1);
+            if std::mem::replace(&mut seen[node], header) != header {
+                nodes.push(node);
+                open.extend(predecessors[node].iter().filter(|p| number[**p] != usize::MAX));
             }
         }
+        nodes.sort_unstable();
+        loops.push(Loop { header, nodes });
     }
     loops.sort_by_key(|l| (l.nodes.len(), l.header));
     Some(loops)

@@ -7,9 +7,9 @@
 
 use serde::Serialize;
 
-use super::cfg::reverse;
-use super::ir::{Block, Func, Inst, Operand, PredOperand, Reg, Width};
-use super::liveness::{live_out, step_back};
+use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
+use super::liveness::{Lists, Live, RegSet};
+use super::work::count;
 use crate::isa::Root;
 use crate::program::{Extra, OpClass};
 use sim_memory::vocabulary::{ScalarType, StateSpace};
@@ -39,13 +39,6 @@ impl CleanUp {
 
 /// Offsets of addresses that machine code has room for: 24 bits with a sign.
 const OFFSETS: std::ops::Range<i64> = -(1 << 23)..1 << 23;
-
-/// Bits of the analysis at most; beyond, blocks are looked at one by one.
-const MOST_BITS: usize = 1 << 26;
-
-/// Looks at facts in one walk over a function at most: text that copies to and from few registers tens of
-/// thousands of times is left as it is.
-const MOST_LOOKS: u64 = 1 << 25;
 
 /// Passes over a function at most: each finds what the one before made possible.
 const PASSES: u32 = 8;
@@ -136,135 +129,197 @@ fn fact(func: &Func, inst: &Inst) -> Option<Fact> {
     }
 }
 
-/// The facts that hold at a place, by number.
-#[derive(Clone, PartialEq, Eq)]
-struct Known(Vec<u64>);
+/// No fact.
+const NONE: u32 = u32::MAX;
+/// What holds where no path is known to lead.
+const ANYTHING: u32 = u32::MAX - 1;
 
-impl Known {
-    fn set(&mut self, fact: usize) {
-        self.0[fact / 64] |= 1 << (fact % 64);
-    }
-
-    fn clear(&mut self, fact: usize) {
-        self.0[fact / 64] &= !(1 << (fact % 64));
-    }
-
-    fn has(&self, fact: usize) -> bool {
-        self.0[fact / 64] >> (fact % 64) & 1 == 1
-    }
-}
-
-/// All facts of a function.
+/// All facts of a function. Whoever writes a register ends what was known of it, so that no more than one
+/// fact about a register holds at a place.
 struct Facts {
     list: Vec<Fact>,
-    /// By register: facts that end where it is written.
-    ended_by: Vec<Vec<u32>>,
-    /// By register: facts about it.
-    about: Vec<Vec<u32>>,
-    /// By block and instruction: what it makes known.
-    made: Vec<Vec<Option<u32>>>,
+    /// By instruction, the ends of blocks left out: what it makes known.
+    made: Vec<u32>,
 }
 
 impl Facts {
     fn of(func: &Func) -> Self {
-        let registers = func.regs.len();
-        let mut facts = Self {
-            list: Vec::new(),
-            ended_by: vec![Vec::new(); registers],
-            about: vec![Vec::new(); registers],
-            made: Vec::new(),
-        };
-        for block in &func.blocks {
-            let made = block.insts.iter().map(|inst| {
-                let found = fact(func, inst)?;
-                let number = facts.list.len() as u32;
-                facts.list.push(found);
-                facts.about[found.reg as usize].push(number);
-                for reg in [Some(found.reg), found.base].into_iter().flatten() {
-                    facts.ended_by[reg as usize].push(number);
+        let mut list = Vec::new();
+        let insts = func.blocks.iter().flat_map(|block| &block.insts);
+        let made = insts.map(|inst| match fact(func, inst) {
+            Some(found) => {
+                list.push(found);
+                list.len() as u32 - 1
+            }
+            None => NONE,
+        });
+        let made = made.collect();
+        Self { list, made }
+    }
+
+    /// By block: what holds at its beginning, whichever way it was reached, of registers that are read
+    /// from there on.
+    fn before(&self, func: &Func) -> Lists {
+        let blocks = func.blocks.len();
+        let mut has_facts = vec![false; func.regs.len()];
+        self.list.iter().for_each(|fact| has_facts[fact.reg as usize] = true);
+        let live = Live::new(func);
+        let mut places: Vec<(Reg, u32)> = Vec::new();
+        for b in 0..blocks {
+            live.for_before(b, |reg| {
+                if has_facts[reg as usize] {
+                    places.push((reg, b as u32));
                 }
-                Some(number)
             });
-            let made = made.collect();
-            facts.made.push(made);
         }
-        facts
+        if places.is_empty() {
+            return Lists::new(blocks, &[]);
+        }
+        let places = Lists::new(func.regs.len(), &places);
+        let writes = self.writes(func, &has_facts);
+        let mut reached = vec![false; blocks];
+        func.blocks.iter().for_each(|block| block.for_successors(|to| reached[to] = true));
+        // By block: what is known of one register after the other, and which one that is.
+        let mut known = vec![(NONE, ANYTHING); blocks];
+        let mut open: Vec<u32> = Vec::new();
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        for reg in (0..func.regs.len()).filter(|reg| !places.of(*reg).is_empty()) {
+            let number = reg as u32;
+            for &b in places.of(reg) {
+                // The entry is reached from outside too.
+                let nothing = b == 0 || !reached[b as usize];
+                known[b as usize] = (number, if nothing { NONE } else { ANYTHING });
+                open.extend(nothing.then_some(b));
+            }
+            open.extend(writes.of(reg).iter().map(|write| write.0));
+            while let Some(b) = open.pop() {
+                let behind = match writes.at(reg, b) {
+                    Some(made) => made,
+                    None => match known[b as usize].1 {
+                        fact @ (NONE | ANYTHING) => fact,
+                        fact => match self.list[fact as usize].base {
+                            Some(base) if writes.at(base as usize, b).is_some() => NONE,
+                            _ => fact,
+                        },
+                    },
+                };
+                func.blocks[b as usize].for_successors(|to| {
+                    count(1);
+                    let (of, before) = known[to];
+                    let both = match before {
+                        ANYTHING => behind,
+                        _ if behind == before || behind == ANYTHING => before,
+                        _ => NONE,
+                    };
+                    if of == number && both != before {
+                        known[to] = (number, both);
+                        open.push(to as u32);
+                    }
+                });
+            }
+            let holds = places.of(reg).iter().map(|b| (*b, known[*b as usize].1));
+            found.extend(holds.filter(|(_, fact)| !matches!(*fact, NONE | ANYTHING)));
+        }
+        Lists::new(blocks, &found)
     }
 
-    /// How often one walk over the function looks at a fact.
-    fn looks(&self, func: &Func) -> u64 {
-        let mut looks = 0;
-        for inst in func.blocks.iter().flat_map(Block::all) {
-            inst.for_writes(|reg| looks += self.ended_by[reg as usize].len() as u64);
-            inst.for_reads(|reg| looks += self.about[reg as usize].len() as u64);
+    /// Where registers that facts are about or made of are written.
+    fn writes(&self, func: &Func, has_facts: &[bool]) -> Writes {
+        let registers = func.regs.len();
+        let mut counts = has_facts.to_vec();
+        self.list.iter().filter_map(|fact| fact.base).for_each(|base| counts[base as usize] = true);
+        let mut known = Known::new(registers);
+        let mut written = RegSet::new(registers);
+        let mut own: Vec<Reg> = Vec::new();
+        let mut by_register: Vec<Vec<(u32, u32)>> = vec![Vec::new(); registers];
+        let mut made = self.made.iter();
+        for (b, block) in func.blocks.iter().enumerate() {
+            known.begin();
+            written.clear();
+            let ends = block.last().map(|last| (last, &NONE));
+            for (inst, made) in block.insts.iter().zip(made.by_ref().take(block.insts.len())).chain(ends) {
+                inst.for_writes(|reg| {
+                    if counts[reg as usize] && written.insert(reg) {
+                        own.push(reg);
+                    }
+                });
+                known.step(self, inst, *made);
+            }
+            for reg in own.drain(..) {
+                by_register[reg as usize].push((b as u32, known.number(self, reg)));
+            }
         }
-        looks
+        Writes { by_register }
+    }
+}
+
+/// By register: the blocks that write it, ascending, with what is known of it behind each.
+struct Writes {
+    by_register: Vec<Vec<(u32, u32)>>,
+}
+
+impl Writes {
+    fn of(&self, reg: usize) -> &[(u32, u32)] {
+        &self.by_register[reg]
     }
 
-    fn none(&self) -> Known {
-        Known(vec![0; self.list.len().div_ceil(64)])
+    /// What is known of a register behind a block that writes it.
+    fn at(&self, reg: usize, block: u32) -> Option<u32> {
+        let list = self.of(reg);
+        list.binary_search_by_key(&block, |write| write.0).ok().map(|i| list[i].1)
+    }
+}
+
+/// The facts that hold at a place.
+struct Known {
+    /// By register: the fact about it, the block it was noted in, and how often its base was written
+    /// before.
+    facts: Vec<(u32, u32, u32)>,
+    /// By register: how often it was written.
+    written: Vec<u32>,
+    block: u32,
+}
+
+impl Known {
+    fn new(registers: usize) -> Self {
+        Self { facts: vec![(NONE, 0, 0); registers], written: vec![0; registers], block: 0 }
+    }
+
+    /// Forgets everything.
+    fn begin(&mut self) {
+        self.block += 1;
+    }
+
+    fn note(&mut self, facts: &Facts, number: u32) {
+        let fact = &facts.list[number as usize];
+        let written = fact.base.map_or(0, |base| self.written[base as usize]);
+        self.facts[fact.reg as usize] = (number, self.block, written);
     }
 
     /// What is known behind an instruction.
-    fn step(&self, known: &mut Known, inst: &Inst, made: Option<u32>) {
+    fn step(&mut self, facts: &Facts, inst: &Inst, made: u32) {
         inst.for_writes(|reg| {
-            for ended in &self.ended_by[reg as usize] {
-                known.clear(*ended as usize);
-            }
+            self.written[reg as usize] += 1;
+            self.facts[reg as usize].0 = NONE;
         });
-        if let Some(made) = made {
-            known.set(made as usize);
+        if made != NONE {
+            self.note(facts, made);
         }
     }
 
-    fn through(&self, block: &Block, made: &[Option<u32>], known: &mut Known) {
-        for (inst, made) in block.insts.iter().zip(made) {
-            self.step(known, inst, *made);
+    /// The number of what is known of a register.
+    fn number(&self, facts: &Facts, reg: Reg) -> u32 {
+        let (number, block, written) = self.facts[reg as usize];
+        if number == NONE || block != self.block {
+            return NONE;
         }
-        if let Some(last) = block.last() {
-            self.step(known, last, None);
-        }
-    }
-
-    /// What holds at the beginning of each block, whichever way it was reached.
-    fn before(&self, func: &Func) -> Vec<Known> {
-        let blocks = func.blocks.len();
-        if blocks * self.list.len() > MOST_BITS {
-            return vec![self.none(); blocks];
-        }
-        let graph: Vec<Vec<usize>> = func.blocks.iter().map(Block::successors).collect();
-        let predecessors = reverse(&graph);
-        let all = Known(vec![u64::MAX; self.list.len().div_ceil(64)]);
-        let mut before = vec![all.clone(); blocks];
-        let mut behind = vec![all; blocks];
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for b in 0..blocks {
-                let mut known = match predecessors[b].split_first() {
-                    // The entry is reached from outside too.
-                    Some((first, rest)) if b != 0 => {
-                        let mut known = behind[*first].clone();
-                        for other in rest {
-                            known.0.iter_mut().zip(&behind[*other].0).for_each(|(a, b)| *a &= b);
-                        }
-                        known
-                    }
-                    _ => self.none(),
-                };
-                before[b].clone_from(&known);
-                self.through(&func.blocks[b], &self.made[b], &mut known);
-                changed |= known != behind[b];
-                behind[b] = known;
-            }
-        }
-        before
+        let base = facts.list[number as usize].base;
+        if base.is_none_or(|base| self.written[base as usize] == written) { number } else { NONE }
     }
 
     /// What is known of a register.
-    fn about<'f>(&'f self, known: &'f Known, reg: Reg) -> impl Iterator<Item = &'f Fact> {
-        let numbers = self.about[reg as usize].iter().map(|number| *number as usize);
-        numbers.filter(|number| known.has(*number)).map(|number| &self.list[number])
+    fn about<'f>(&self, facts: &'f Facts, reg: Reg) -> Option<&'f Fact> {
+        facts.list.get(self.number(facts, reg) as usize)
     }
 }
 
@@ -272,14 +327,21 @@ impl Facts {
 fn propagate(func: &mut Func) -> CleanUp {
     let mut done = CleanUp::default();
     let facts = Facts::of(func);
-    if facts.list.is_empty() || facts.looks(func) > MOST_LOOKS {
+    if facts.list.is_empty() {
         return done;
     }
-    let before = facts.before(func);
-    for ((block, made), mut known) in func.blocks.iter_mut().zip(&facts.made).zip(before) {
+    let before = (func.blocks.len() > 1).then(|| facts.before(func));
+    let mut known = Known::new(func.regs.len());
+    let mut made = facts.made.iter();
+    for (b, block) in func.blocks.iter_mut().enumerate() {
+        known.begin();
+        let holds = before.as_ref().map_or(&[][..], |before| before.of(b));
+        holds.iter().for_each(|fact| known.note(&facts, *fact));
+        let made = made.by_ref().take(block.insts.len());
         for (inst, made) in block.insts.iter_mut().zip(made) {
+            count(1);
             replace(inst, &facts, &known, &mut done);
-            facts.step(&mut known, inst, *made);
+            known.step(&facts, inst, *made);
         }
         if let Some(last) = block.end.inst_mut() {
             replace(last, &facts, &known, &mut done);
@@ -294,29 +356,21 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
         && matches!(inst.extra, Extra::Memory(_));
     for slot in 0..inst.src.len() {
         let Operand::Reg(reg) = inst.src[slot] else { continue };
-        for found in facts.about(known, reg) {
-            if let Some(base) = found.base.filter(|_| found.addend == 0) {
-                inst.src[slot] = Operand::Reg(base);
-                done.copies += 1;
-                break;
-            }
-            if address && slot == 0 {
-                let least = if found.base.is_some() { OFFSETS.start } else { 0 };
-                let Some(offset) =
-                    inst.imm.checked_add(found.addend).filter(|at| (least..OFFSETS.end).contains(at))
-                else {
-                    continue;
-                };
+        let Some(found) = known.about(facts, reg) else { continue };
+        if let Some(base) = found.base.filter(|_| found.addend == 0) {
+            inst.src[slot] = Operand::Reg(base);
+            done.copies += 1;
+        } else if address && slot == 0 {
+            let least = if found.base.is_some() { OFFSETS.start } else { 0 };
+            let offset = inst.imm.checked_add(found.addend).filter(|at| (least..OFFSETS.end).contains(at));
+            if let Some(offset) = offset {
                 inst.src[0] = found.base.map_or(Operand::None, Operand::Reg);
                 inst.imm = offset;
                 done.addresses += 1;
-                break;
             }
-            if let Some(constant) = found.constant.filter(|_| inst.class == OpClass::Data) {
-                inst.src[slot] = constant;
-                done.copies += 1;
-                break;
-            }
+        } else if let Some(constant) = found.constant.filter(|_| inst.class == OpClass::Data) {
+            inst.src[slot] = constant;
+            done.copies += 1;
         }
     }
 }
@@ -326,9 +380,12 @@ fn remove_dead(func: &mut Func) -> usize {
     let mut removed = 0;
     // Calls and frames read these without naming them.
     let fixed = [func.stack_base, func.taken, func.carry];
-    for (b, mut live) in live_out(func).into_iter().enumerate() {
+    let across = Live::new(func);
+    let mut live = RegSet::new(func.regs.len());
+    for b in 0..func.blocks.len() {
+        across.behind(b, &mut live);
         if let Some(last) = func.blocks[b].last() {
-            step_back(&mut live, last);
+            live.step_back(last);
         }
         let insts = &func.blocks[b].insts;
         let mut keep = vec![true; insts.len()];
@@ -344,9 +401,10 @@ fn remove_dead(func: &mut Func) -> usize {
             let itself = matches!(inst.dst[0], Operand::Reg(_))
                 && inst.src[0] == inst.dst[0]
                 && inst.form.root == Root::Mov;
+            count(1);
             *keep = !(pure && writes && (!read || (itself && inst.class == OpClass::Data)));
             if *keep {
-                step_back(&mut live, inst);
+                live.step_back(inst);
             }
         }
         let mut keep = keep.into_iter();

@@ -57,7 +57,7 @@ pub enum Operand {
 }
 
 /// A number that is known when a program is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Link {
     /// The address of a variable of the module, or of global or constant memory of a function.
     Variable(Box<str>),
@@ -233,6 +233,19 @@ impl Block {
             Terminator::Branch(_, taken, next) => vec![*taken, *next],
             Terminator::Indirect(_, targets) => targets.clone(),
             Terminator::End(_) => Vec::new(),
+        }
+    }
+
+    /// Calls `each` with the successors.
+    pub fn for_successors(&self, mut each: impl FnMut(BlockId)) {
+        match &self.end {
+            Terminator::Jump(_, to) => each(*to),
+            Terminator::Branch(_, taken, next) => {
+                each(*taken);
+                each(*next);
+            }
+            Terminator::Indirect(_, targets) => targets.iter().copied().for_each(each),
+            Terminator::End(_) => {}
         }
     }
 

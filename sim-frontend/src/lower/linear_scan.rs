@@ -1,8 +1,12 @@
 //! Virtual to physical registers by linear scan (Poletto, Sarkar 1999) over live intervals:
 //! 32-bit rows, 64-bit values in aligned pairs, predicates in a file of their own.
 
-use super::ir::{Func, Width};
-use super::liveness::live;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::ir::{Func, Reg, Width};
+use super::liveness::Live;
+use super::work::count;
 
 /// Where each virtual register lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,77 +26,156 @@ pub struct TooManyRegisters;
 /// Most rows an operand can name besides the special-register rows.
 const MAX_ROWS: u16 = 0x7e00;
 
-/// Assigns registers; rows below `first_row` and predicates below `first_pred` stay free.
-///
-/// # Errors
-/// More rows than operands can name.
-pub fn assign(func: &Func, first_row: u16, first_pred: u16) -> Result<Assignment, TooManyRegisters> {
+/// The part of a function in which a register may hold a value that is read later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The register.
+    pub reg: Reg,
+    /// Its first place. Each instruction has two: it reads at the first and writes at the second; the
+    /// borders of blocks have places too.
+    pub start: u32,
+    /// Its last place.
+    pub end: u32,
+}
+
+/// The intervals of all registers that are used, in the order of their beginnings.
+pub fn intervals(func: &Func) -> Vec<Interval> {
     let n = func.regs.len();
-    // Intervals over instruction numbers; a register live at a block's border covers it.
     // What is touched later begins later, so that they are found in the order of their beginnings.
     let mut end = vec![u32::MAX; n];
-    let mut order: Vec<(u32, u32)> = Vec::with_capacity(n);
-    let mut touch = |reg: u32, at: u32| {
+    let mut order: Vec<Interval> = Vec::with_capacity(n);
+    let mut touch = |reg: Reg, at: u32| {
         let end = &mut end[reg as usize];
         if *end == u32::MAX {
-            order.push((at, reg));
+            order.push(Interval { reg, start: at, end: at });
         }
         *end = at;
     };
-    let (ins, outs) = live(func);
+    let live = Live::new(func);
     let mut at = 0u32;
-    for (block, (before, behind)) in func.blocks.iter().zip(ins.iter().zip(&outs)) {
-        before.iter().for_each(|reg| touch(reg, at));
+    for (b, block) in func.blocks.iter().enumerate() {
+        live.for_before(b, |reg| touch(reg, at));
         for inst in block.all() {
             inst.for_reads(|reg| touch(reg, at));
             inst.for_writes(|reg| touch(reg, at + 1));
             at += 2;
         }
-        behind.iter().for_each(|reg| touch(reg, at));
+        live.for_behind(b, |reg| touch(reg, at));
         at += 1;
     }
-    for together in order.chunk_by_mut(|a, b| a.0 == b.0) {
-        together.sort_unstable_by_key(|(_, reg)| (end[*reg as usize], *reg));
+    order.iter_mut().for_each(|interval| interval.end = end[interval.reg as usize]);
+    for together in order.chunk_by_mut(|a, b| a.start == b.start) {
+        together.sort_unstable_by_key(|interval| (interval.end, interval.reg));
     }
-    let mut result = Assignment { place: vec![None; n], rows: first_row, preds: first_pred };
-    // free[i]: the row is unused from this instruction number on.
-    let mut free_rows: Vec<u32> = Vec::new();
-    let mut free_preds: Vec<u32> = Vec::new();
-    for (start, reg) in order {
-        let end = end[reg as usize];
-        let is_free = |until: Option<&u32>| until.is_none_or(|until| *until < start);
-        match func.regs[reg as usize] {
-            Width::Pred => {
-                let i = (0..).find(|&i| is_free(free_preds.get(i))).unwrap_or(0);
-                if i >= free_preds.len() {
-                    free_preds.push(0);
-                }
-                free_preds[i] = end;
-                result.place[reg as usize] = Some(first_pred + i as u16);
-            }
-            width => {
-                let pair = width == Width::Pair;
-                // Rows are numbered from an even base so that pairs stay aligned.
-                let step = if pair { 2 } else { 1 };
-                let i = (0..)
-                    .step_by(step)
-                    .find(|&i| is_free(free_rows.get(i)) && (!pair || is_free(free_rows.get(i + 1))))
-                    .unwrap_or(0);
-                let last = i + usize::from(pair);
-                if last >= free_rows.len() {
-                    free_rows.resize(last + 1, 0);
-                }
-                free_rows[i] = end;
-                free_rows[last] = end;
-                if last > usize::from(MAX_ROWS) {
-                    return Err(TooManyRegisters);
-                }
-                result.place[reg as usize] = Some(first_row + i as u16);
-            }
+    order
+}
+
+/// Rows that are free, and those that will be.
+struct Rows {
+    /// A bit for each row that is free; all beyond are.
+    free: Vec<u64>,
+    /// A bit for each word of `free` in which a bit is set.
+    some: Vec<u64>,
+    /// A bit for each word of `free` in which an aligned pair is free.
+    pairs: Vec<u64>,
+    /// When a row is read last, and the row.
+    taken: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Rows used.
+    used: u32,
+}
+
+impl Rows {
+    fn new() -> Self {
+        Self { free: Vec::new(), some: Vec::new(), pairs: Vec::new(), taken: BinaryHeap::new(), used: 0 }
+    }
+
+    fn set(&mut self, row: u32, free: bool) {
+        let word = row as usize / 64;
+        if word >= self.free.len() {
+            // As many as there are rows below the end of a word of words.
+            let words = (word + 1).next_multiple_of(64);
+            self.free.resize(words, u64::MAX);
+            self.some.resize(words / 64, u64::MAX);
+            self.pairs.resize(words / 64, u64::MAX);
+        }
+        let bits = &mut self.free[word];
+        *bits = *bits & !(1 << (row % 64)) | u64::from(free) << (row % 64);
+        let aligned = *bits & *bits >> 1 & 0x5555_5555_5555_5555;
+        for (summary, any) in [(&mut self.some, *bits != 0), (&mut self.pairs, aligned != 0)] {
+            let summary = &mut summary[word / 64];
+            *summary = *summary & !(1 << (word % 64)) | u64::from(any) << (word % 64);
         }
     }
-    result.rows += free_rows.len() as u16;
-    result.preds += free_preds.len() as u16;
+
+    /// The lowest free row, or aligned pair of rows, at `start`, which is taken up to `end`.
+    fn take(&mut self, start: u32, end: u32, pair: bool) -> u32 {
+        while let Some(&Reverse((until, row))) = self.taken.peek()
+            && until < start
+        {
+            count(1);
+            self.taken.pop();
+            self.set(row, true);
+        }
+        let summary = if pair { &self.pairs } else { &self.some };
+        count(1 + summary.len());
+        let word = summary.iter().position(|bits| *bits != 0);
+        let row = match word.map(|i| i * 64 + summary[i].trailing_zeros() as usize) {
+            Some(word) => {
+                let bits = self.free[word];
+                let bits = if pair { bits & bits >> 1 & 0x5555_5555_5555_5555 } else { bits };
+                word as u32 * 64 + bits.trailing_zeros()
+            }
+            None => self.free.len() as u32 * 64,
+        };
+        for row in row..=row + u32::from(pair) {
+            self.set(row, false);
+            self.taken.push(Reverse((end, row)));
+        }
+        // A row that alignment leaves out cannot be taken at the first place of all.
+        for gap in self.used..row.max(self.used) {
+            self.set(gap, false);
+            self.taken.push(Reverse((0, gap)));
+        }
+        self.used = self.used.max(row + 1 + u32::from(pair));
+        row
+    }
+}
+
+/// Assigns registers; rows below `first_row` and predicates below `first_pred` stay free.
+///
+/// # Errors
+/// More rows than operands can name.
+pub fn assign(func: &Func, first_row: u16, first_pred: u16) -> Result<Assignment, TooManyRegisters> {
+    assign_intervals(func, &intervals(func), first_row, first_pred)
+}
+
+/// The same with the intervals of the function.
+///
+/// # Errors
+/// More rows than operands can name.
+pub fn assign_intervals(
+    func: &Func,
+    intervals: &[Interval],
+    first_row: u16,
+    first_pred: u16,
+) -> Result<Assignment, TooManyRegisters> {
+    let mut result = Assignment { place: vec![None; func.regs.len()], rows: 0, preds: 0 };
+    let (mut rows, mut preds) = (Rows::new(), Rows::new());
+    for &Interval { reg, start, end } in intervals {
+        let width = func.regs[reg as usize];
+        let (file, first) = match width {
+            Width::Pred => (&mut preds, first_pred),
+            // Rows are numbered from an even base so that pairs stay aligned.
+            _ => (&mut rows, first_row),
+        };
+        let row = file.take(start, end, width == Width::Pair);
+        if u32::from(first) + file.used > u32::from(MAX_ROWS) {
+            return Err(TooManyRegisters);
+        }
+        result.place[reg as usize] = Some(first + row as u16);
+    }
+    result.rows = first_row + rows.used as u16;
+    result.preds = first_pred + preds.used as u16;
     Ok(result)
 }
 
@@ -108,18 +191,18 @@ mod tests {
     use crate::ptx::parser::parse;
 
     /// First and last place of each register: all of them noted, then compared.
-    fn intervals(func: &Func) -> Vec<(u32, u32, u32)> {
-        let (ins, outs) = live(func);
+    fn first_and_last(func: &Func) -> Vec<(u32, u32, u32)> {
+        let live = Live::new(func);
         let mut places: Vec<Vec<u32>> = vec![Vec::new(); func.regs.len()];
         let mut at = 0;
         for (b, block) in func.blocks.iter().enumerate() {
-            ins[b].iter().for_each(|reg| places[reg as usize].push(at));
+            live.for_before(b, |reg| places[reg as usize].push(at));
             for inst in block.all() {
                 inst.for_reads(|reg| places[reg as usize].push(at));
                 inst.for_writes(|reg| places[reg as usize].push(at + 1));
                 at += 2;
             }
-            outs[b].iter().for_each(|reg| places[reg as usize].push(at));
+            live.for_behind(b, |reg| places[reg as usize].push(at));
             at += 1;
         }
         let ends = |places: &Vec<u32>| Some((*places.iter().min()?, *places.iter().max()?));
@@ -146,7 +229,7 @@ mod tests {
             let cx = Context { source: &source, module: &module, symbols: &symbols, saved: 0, opcodes };
             for f in (0..module.functions.len()).filter(|f| module.functions[*f].body.is_some()) {
                 let func = translate(&cx, f).expect("a function");
-                let intervals = intervals(&func);
+                let intervals = first_and_last(&func);
                 let assignment = assign(&func, 0, 0).expect("room");
                 let rows = |reg: u32| {
                     let first = assignment.place[reg as usize].expect("a place");

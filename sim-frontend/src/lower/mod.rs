@@ -16,3 +16,4 @@ pub mod tf5_explicit_exit;
 pub mod tf6_control_flow;
 pub mod tf7_unique_names;
 pub mod translate;
+pub(crate) mod work;

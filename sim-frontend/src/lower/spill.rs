@@ -1,12 +1,16 @@
 //! Spilling: where a function needs more registers than a thread may have, values lie in its frame
 //! and are loaded and stored where they are used, as a compiler does it.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
 use sim_memory::vocabulary::ScalarType;
 
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
-use super::linear_scan::assign;
-use super::liveness::{live_out, step_back};
-use super::tf3_stack::frame_access;
+use super::linear_scan::{Interval, assign_intervals, intervals};
+use super::tf3_stack::{frame_access, made};
+use super::work::count;
+use crate::isa::Root;
 use crate::program::OpClass;
 
 /// 32-bit rows a register takes.
@@ -28,8 +32,40 @@ fn stored(width: Width) -> ScalarType {
 pub fn spill(func: &Func, rows: u16, first_row: u16, offset: u32) -> Option<(Func, u32)> {
     let mut func = func.clone();
     let mut at = offset;
-    let own = func.regs.len();
-    let mut fixed: Vec<bool> = vec![false; own];
+    let mut fixed = fixed_registers(&func);
+    // Each round spills where too many intervals lie over one another. Loads and stores have intervals of
+    // their own, and pairs leave rows free between them: the next round finds fewer such places.
+    let mut limit = u32::from(rows.saturating_sub(first_row));
+    let mut less = 1;
+    loop {
+        let intervals = intervals(&func);
+        let needed = assign_intervals(&func, &intervals, first_row, 0).ok().map(|found| found.rows);
+        if needed.is_some_and(|needed| needed <= rows) {
+            return Some((func, at - offset));
+        }
+        fixed.resize(func.regs.len(), true);
+        let chosen = choose(&func, &intervals, &fixed, limit);
+        if chosen.is_empty() {
+            // It is alignment that takes the rows.
+            limit = limit.checked_sub(less)?;
+            less *= 2;
+            continue;
+        }
+        let mut slots: Vec<Option<u32>> = vec![None; func.regs.len()];
+        for reg in chosen {
+            let bytes = stored(func.regs[reg as usize]).bytes();
+            at = at.checked_next_multiple_of(bytes)?;
+            slots[reg as usize] = Some(at);
+            at = at.checked_add(bytes)?;
+            fixed[reg as usize] = true;
+        }
+        keep_in_frame(&mut func, &slots);
+    }
+}
+
+/// Registers that cannot lie in the frame.
+fn fixed_registers(func: &Func) -> Vec<bool> {
+    let mut fixed: Vec<bool> = vec![false; func.regs.len()];
     for reg in [func.stack_base, func.taken, func.carry].into_iter().flatten() {
         fixed[reg as usize] = true;
     }
@@ -45,96 +81,155 @@ pub fn spill(func: &Func, rows: u16, first_row: u16, offset: u32) -> Option<(Fun
             }
         }
     }
-    loop {
-        let needed = assign(&func, first_row, 0).ok()?.rows;
-        if needed <= rows {
-            return Some((func, at - offset));
-        }
-        fixed.resize(func.regs.len(), true);
-        let chosen = choose(&func, &fixed, u32::from(needed - rows));
-        if chosen.is_empty() {
-            return None;
-        }
-        for reg in chosen {
-            let ty = stored(func.regs[reg as usize]);
-            at = at.next_multiple_of(ty.bytes());
-            keep_in_frame(&mut func, reg, at, ty);
-            at += ty.bytes();
-            fixed[reg as usize] = true;
-        }
-    }
+    fixed
 }
 
-/// Registers that are live where most are, the least used ones, of `excess` words together.
-fn choose(func: &Func, fixed: &[bool], excess: u32) -> Vec<Reg> {
-    let mut uses = vec![0u32; func.regs.len()];
-    for inst in func.blocks.iter().flat_map(|block| block.all()) {
-        inst.for_reads(|reg| uses[reg as usize] += 1);
-        inst.for_writes(|reg| uses[reg as usize] += 1);
-    }
-    let mut most: (u32, Vec<Reg>) = (0, Vec::new());
-    for (block, out) in func.blocks.iter().zip(live_out(func)) {
-        let mut live = out;
-        let insts: Vec<&Inst> = block.all().collect();
-        for inst in insts.into_iter().rev() {
-            step_back(&mut live, inst);
-            let pressure = live.iter().map(|reg| words(func.regs[reg as usize])).sum();
-            if pressure > most.0 {
-                most = (pressure, live.iter().collect());
+/// What it costs to keep each register in the frame: its uses, those in loops more often. A loop is what
+/// stands between a jump back and its target.
+fn costs(func: &Func) -> Vec<u64> {
+    let mut depth = vec![0i32; func.blocks.len() + 1];
+    for (b, block) in func.blocks.iter().enumerate() {
+        block.for_successors(|to| {
+            if to <= b {
+                depth[to] += 1;
+                depth[b + 1] -= 1;
             }
+        });
+    }
+    let mut costs = vec![0u64; func.regs.len()];
+    let mut loops = 0;
+    for (block, change) in func.blocks.iter().zip(depth) {
+        loops += change;
+        let weight = 1 << (3 * loops.clamp(0, 6));
+        for inst in block.all() {
+            inst.for_reads(|reg| costs[reg as usize] += weight);
+            inst.for_writes(|reg| costs[reg as usize] += weight);
         }
     }
-    let mut candidates: Vec<Reg> = most
-        .1
-        .into_iter()
-        .filter(|reg| !fixed[*reg as usize] && words(func.regs[*reg as usize]) > 0)
-        .collect();
-    candidates.sort_by_key(|reg| (uses[*reg as usize], *reg));
-    let mut left = excess as i64;
-    candidates
-        .into_iter()
-        .take_while(|reg| {
-            let more = left > 0;
-            left -= i64::from(words(func.regs[*reg as usize]));
-            more
-        })
-        .collect()
+    costs
 }
 
-/// Every use of `reg` becomes one of a register of its own, loaded before or stored after.
-fn keep_in_frame(func: &mut Func, reg: Reg, at: u32, ty: ScalarType) {
-    let (base, width) = (func.stack_base, func.regs[reg as usize]);
-    let regs = &mut func.regs;
-    let mut fresh = || {
-        regs.push(width);
-        (regs.len() - 1) as Reg
+/// Registers to be spilled so that no place has more than `limit` words: those that cost least for the
+/// places they are live at.
+fn choose(func: &Func, intervals: &[Interval], fixed: &[bool], limit: u32) -> Vec<Reg> {
+    let costs = costs(func);
+    let price = |interval: &Interval| {
+        let length = u64::from(interval.end - interval.start) + 1;
+        (costs[interval.reg as usize] << 20) / length
     };
-    let is = |operand: &Operand| *operand == Operand::Reg(reg);
-    for block in &mut func.blocks {
-        let mut out = Vec::with_capacity(block.insts.len());
-        for mut inst in block.insts.drain(..) {
-            if inst.src.iter().any(is) {
-                let own = fresh();
-                out.push(frame_access(&inst, false, base, at, Operand::Reg(own), ty));
-                inst.src.iter_mut().filter(|o| is(o)).for_each(|o| *o = Operand::Reg(own));
-            }
-            let store = inst.dst.iter().any(is).then(|| {
-                let own = fresh();
-                inst.dst.iter_mut().filter(|o| is(o)).for_each(|o| *o = Operand::Reg(own));
-                frame_access(&inst, true, base, at, Operand::Reg(own), ty)
-            });
-            out.push(inst);
-            out.extend(store);
+    // Ends and words of what is live, and what of it may be spilled, by price.
+    let mut ends: BinaryHeap<Reverse<(u32, Reg)>> = BinaryHeap::new();
+    let mut open: BTreeSet<(u64, u32, Reg)> = BTreeSet::new();
+    let mut end_of = vec![None; func.regs.len()];
+    let mut live = 0;
+    let mut chosen = Vec::new();
+    for interval in intervals {
+        let own = words(func.regs[interval.reg as usize]);
+        if own == 0 {
+            continue;
         }
-        if let Some(last) = block.end.inst_mut()
-            && last.src.iter().any(is)
+        while let Some(&Reverse((end, reg))) = ends.peek()
+            && end < interval.start
         {
-            let own = fresh();
-            out.push(frame_access(last, false, base, at, Operand::Reg(own), ty));
-            last.src.iter_mut().filter(|o| is(o)).for_each(|o| *o = Operand::Reg(own));
+            count(1);
+            ends.pop();
+            if let Some(price) = end_of[reg as usize].take() {
+                live -= words(func.regs[reg as usize]);
+                open.remove(&(price, u32::MAX - end, reg));
+            }
+        }
+        let price = price(interval);
+        live += own;
+        end_of[interval.reg as usize] = Some(price);
+        ends.push(Reverse((interval.end, interval.reg)));
+        if !fixed[interval.reg as usize] {
+            open.insert((price, u32::MAX - interval.end, interval.reg));
+        }
+        while live > limit
+            && let Some((_, _, reg)) = open.pop_first()
+        {
+            count(1);
+            live -= words(func.regs[reg as usize]);
+            end_of[reg as usize] = None;
+            chosen.push(reg);
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// Every use of a register that has a slot becomes one of a register of its own, loaded before or stored
+/// after.
+fn keep_in_frame(func: &mut Func, slots: &[Option<u32>]) {
+    let base = func.stack_base;
+    let regs = &mut func.regs;
+    let slot = |operand: &Operand| match operand {
+        Operand::Reg(reg) => Some((*reg, slots.get(*reg as usize).copied().flatten()?)),
+        _ => None,
+    };
+    for block in &mut func.blocks {
+        let spilled = |inst: &Inst| inst.src.iter().chain(&inst.dst).any(|operand| slot(operand).is_some());
+        if !block.all().any(spilled) {
+            count(block.insts.len());
+            continue;
+        }
+        // What is loaded before an instruction, and stored after it.
+        let mut rewrite = |inst: &mut Inst, stores: &mut Vec<Inst>, out: &mut Vec<Inst>| {
+            count(1);
+            for i in 0..inst.src.len() {
+                let Some((reg, at)) = slot(&inst.src[i]) else { continue };
+                let own = Operand::Reg(fresh(regs, reg));
+                // In all lanes: under a guard it would keep what `own` had before, from the beginning of
+                // the function on.
+                let load = frame_access(inst, false, base, at, own, stored(regs[reg as usize]));
+                out.push(Inst { guard: PredOperand::Const(true), ..load });
+                inst.src.iter_mut().filter(|o| **o == Operand::Reg(reg)).for_each(|o| *o = own);
+            }
+            for i in 0..inst.dst.len() {
+                let Some((reg, at)) = slot(&inst.dst[i]) else { continue };
+                let own = Operand::Reg(fresh(regs, reg));
+                inst.dst.iter_mut().filter(|o| **o == Operand::Reg(reg)).for_each(|o| *o = own);
+                if inst.guard != PredOperand::Const(true) {
+                    // Lanes that the guard leaves out keep what they had: from here on, not from the
+                    // beginning of the function on.
+                    out.push(zero(inst, own, regs[reg as usize]));
+                }
+                stores.push(frame_access(inst, true, base, at, own, stored(regs[reg as usize])));
+            }
+        };
+        let mut out = Vec::with_capacity(block.insts.len() * 2);
+        let mut stores = Vec::new();
+        for mut inst in block.insts.drain(..) {
+            rewrite(&mut inst, &mut stores, &mut out);
+            out.push(inst);
+            out.append(&mut stores);
+        }
+        // No end of a block writes a register.
+        if let Some(last) = block.end.inst_mut() {
+            rewrite(last, &mut stores, &mut out);
         }
         block.insts = out;
     }
+}
+
+/// `mov to, 0` in all lanes.
+fn zero(like: &Inst, to: Operand, width: Width) -> Inst {
+    let ty = match width {
+        Width::Pair => ScalarType::B64,
+        Width::Half | Width::Pred => ScalarType::B16,
+        Width::Word => ScalarType::B32,
+    };
+    let mut inst = made(like, OpClass::Data, Root::Mov, ty);
+    inst.guard = PredOperand::Const(true);
+    inst.dst[0] = to;
+    inst.src[0] = Operand::Const { bits: 0, wide: width == Width::Pair };
+    inst
+}
+
+/// A register as wide as `reg`.
+fn fresh(regs: &mut Vec<Width>, reg: Reg) -> Reg {
+    regs.push(regs[reg as usize]);
+    (regs.len() - 1) as Reg
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use super::ir::PredOperand;
 use super::tf6_control_flow::{Item, NONE};
+use super::work::count;
 use crate::program::OpClass;
 use rustc_hash::FxHashMap;
 
@@ -45,6 +46,8 @@ const UNKNOWN: Stack = u32::MAX;
 struct Node {
     top: Token,
     below: Stack,
+    /// The stack without diverge tokens.
+    closed: Stack,
     tokens: u32,
     syncs: u32,
 }
@@ -57,7 +60,7 @@ struct Stacks {
 
 impl Stacks {
     fn new() -> Self {
-        let bottom = Node { top: Token::Open, below: EMPTY, tokens: 0, syncs: 0 };
+        let bottom = Node { top: Token::Open, below: EMPTY, closed: EMPTY, tokens: 0, syncs: 0 };
         Self { nodes: vec![bottom], numbers: FxHashMap::default() }
     }
 
@@ -66,13 +69,21 @@ impl Stacks {
     }
 
     fn push(&mut self, below: Stack, top: Token) -> Stack {
-        let Node { tokens, syncs, .. } = self.node(below);
-        let nodes = &mut self.nodes;
-        *self.numbers.entry((below, top)).or_insert_with(|| {
-            let syncs = syncs + u32::from(matches!(top, Token::Sync(_)));
-            nodes.push(Node { top, below, tokens: tokens + 1, syncs });
-            (nodes.len() - 1) as Stack
-        })
+        if let Some(known) = self.numbers.get(&(below, top)) {
+            return *known;
+        }
+        let Node { tokens, syncs, closed, .. } = self.node(below);
+        let number = |nodes: &Vec<Node>| nodes.len() as Stack;
+        let closed = match top {
+            Token::Open => closed,
+            _ if closed == below => number(&self.nodes),
+            _ => self.push(closed, top),
+        };
+        let own = number(&self.nodes);
+        let syncs = syncs + u32::from(matches!(top, Token::Sync(_)));
+        self.nodes.push(Node { top, below, closed, tokens: tokens + 1, syncs });
+        self.numbers.insert((below, top), own);
+        own
     }
 
     /// The tokens from the top down, each with what lies below it.
@@ -89,11 +100,6 @@ impl Stacks {
 
     fn top(&self, stack: Stack) -> Option<(Token, Stack)> {
         self.down(stack).next()
-    }
-
-    /// Without diverge tokens.
-    fn closed(&self, stack: Stack) -> impl Iterator<Item = Token> {
-        self.down(stack).map(|(token, _)| token).filter(|token| *token != Token::Open)
     }
 
     /// The tokens, the topmost last.
@@ -116,6 +122,7 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
     let mut open = vec![(0usize, start)];
     let mut deepest = 0;
     while let Some((at, stack)) = open.pop() {
+        count(1);
         let fail = |rule, reason: &str| Err(Inconsistent { at, rule, reason: reason.into() });
         let (Some(item), Some(state)) = (items.get(at), states.get_mut(at)) else {
             return fail("cfc-addr", "control flow leaves the function");
@@ -126,7 +133,7 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
         }
         if known != UNKNOWN {
             // Diverge tokens of paths that end early may or may not be there.
-            if !stacks.closed(known).eq(stacks.closed(stack)) {
+            if stacks.node(known).closed != stacks.node(stack).closed {
                 let (known, stack) = (stacks.list(known), stacks.list(stack));
                 return fail("cfc-stack4", &format!("two stacks meet here: {known:?} and {stack:?}"));
             }

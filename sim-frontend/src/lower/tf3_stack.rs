@@ -9,8 +9,10 @@ use crate::program::{Extra, MemoryOp, OpClass};
 use crate::ptx::ast::Variable;
 use sim_memory::vocabulary::{CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
-use super::ir::{Block, Callee, Func, Inst, Operand, PredOperand, Reg, Width};
-use super::liveness::{live_out, step_back};
+use super::ir::{Callee, Func, Inst, Operand, PredOperand, Reg, Width};
+use super::liveness::Live;
+use super::work::count;
+use std::collections::BTreeSet;
 
 /// Offsets of return values, then parameters, each aligned; and the bytes in all.
 pub fn layout<'v, 'a: 'v>(variables: impl Iterator<Item = &'v Variable<'a>>) -> (Vec<u32>, u32) {
@@ -134,23 +136,31 @@ pub fn predicate_of_word(like: &Inst, reg: Reg, word: Reg) -> Inst {
 /// Register preservation: what is live across a call is stored to the frame before it and
 /// loaded after it, from `offset` on. Gives the bytes used.
 pub fn preserve_registers(func: &mut Func, offset: u32) -> u32 {
-    let outs = live_out(func);
+    let across = Live::new(func);
+    let is_call = |inst: &Inst| matches!(inst.class, OpClass::Call | OpClass::CallIndirect);
     let mut most = 0;
-    for (b, out) in outs.iter().enumerate() {
-        let insts: Vec<Inst> = func.blocks[b].insts.clone();
-        let mut live = out.clone();
+    for b in 0..func.blocks.len() {
+        if !func.blocks[b].insts.iter().any(is_call) {
+            continue;
+        }
+        let insts: Vec<Inst> = std::mem::take(&mut func.blocks[b].insts);
+        let mut live = BTreeSet::new();
+        across.for_behind(b, |reg| {
+            live.insert(reg);
+        });
         if let Some(last) = func.blocks[b].last() {
             step_back(&mut live, last);
         }
         let mut new: Vec<Inst> = Vec::new();
         for inst in insts.iter().rev() {
-            if !matches!(inst.class, OpClass::Call | OpClass::CallIndirect) {
+            if !is_call(inst) {
                 new.push(inst.clone());
                 step_back(&mut live, inst);
                 continue;
             }
-            let saved: Vec<Reg> =
-                live.iter().filter(|r| Some(*r) != func.stack_base && Some(*r) != func.taken).collect();
+            let fixed = [func.stack_base, func.taken];
+            let saved: Vec<Reg> = live.iter().copied().filter(|reg| !fixed.contains(&Some(*reg))).collect();
+            count(saved.len());
             let mut at = offset;
             let (mut before, mut after) = (Vec::new(), Vec::new());
             for reg in saved {
@@ -183,9 +193,19 @@ pub fn preserve_registers(func: &mut Func, offset: u32) -> u32 {
             step_back(&mut live, inst);
         }
         new.reverse();
-        func.blocks[b] = Block { insts: order_around_calls(new, func.stack_base), ..func.blocks[b].clone() };
+        func.blocks[b].insts = order_around_calls(new, func.stack_base);
     }
     most
+}
+
+/// Liveness before an instruction from liveness after it, in the order of the registers.
+fn step_back(live: &mut BTreeSet<Reg>, inst: &Inst) {
+    inst.for_writes(|reg| {
+        live.remove(&reg);
+    });
+    inst.for_reads(|reg| {
+        live.insert(reg);
+    });
 }
 
 /// Saves must lie before the stack base is raised and reloads after it is lowered: moves the

@@ -15,6 +15,7 @@ mod dispatch;
 use super::cfg::{Graph, Loop, dominators, natural_loops, reverse, reverse_post_order};
 use super::ir::{BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use super::stack_consistency;
+use super::work::count;
 use crate::form::{Form, Modifiers};
 use crate::isa::Root;
 use crate::program::{OpClass, Text};
@@ -82,6 +83,8 @@ struct LoopInfo {
     nodes: Vec<BlockId>,
     exits: Vec<BlockId>,
     divergent: bool,
+    /// It has several exits, and calls functions.
+    calls: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -262,7 +265,7 @@ impl<'f> Emitter<'f> {
             let mut exits: Vec<BlockId> = Vec::new();
             for &node in &natural.nodes {
                 for &to in &graph[node] {
-                    if !inside(&to) && !exits.contains(&to) {
+                    if !inside(&to) {
                         exits.push(to);
                     }
                 }
@@ -273,13 +276,18 @@ impl<'f> Emitter<'f> {
                 }
             }
             exits.sort_unstable();
+            exits.dedup();
             acyclic[blocks + l] = exits.clone();
             let divergent = natural.nodes.iter().any(|&b| {
                 matches!(func.blocks[b].end, Terminator::Branch(..) | Terminator::Indirect(..)) && !uniform[b]
             });
-            infos.push(LoopInfo { nodes: natural.nodes.clone(), exits, divergent });
+            let is_call = |inst: &Inst| matches!(inst.class, OpClass::Call | OpClass::CallIndirect);
+            // Asked where a loop has several exits.
+            let calls =
+                exits.len() > 1 && natural.nodes.iter().any(|&b| func.blocks[b].insts.iter().any(is_call));
+            infos.push(LoopInfo { nodes: natural.nodes.clone(), exits, divergent, calls });
         }
-        let ipdom = post_dominators(&without_breaks(&acyclic, loops, &infos, blocks), func, blocks);
+        let ipdom = post_dominators(&without_breaks(&acyclic, loops, &infos, &header, blocks), func, blocks);
         Self {
             func,
             graph: acyclic,
@@ -357,6 +365,7 @@ impl<'f> Emitter<'f> {
         let mut open = Open::Fall;
         loop {
             self.visits = self.visits.checked_sub(1).ok_or(TooLarge)?;
+            count(1 + self.active.len());
             if Some(n) == stop || open == Open::Closed {
                 return Ok(open);
             }
@@ -572,10 +581,7 @@ impl<'f> Emitter<'f> {
     ) -> Result<(), TooLarge> {
         let Active { index, selectors, .. } = self.active[at].clone();
         // A call in the loop may have come back here and left its own choice behind.
-        let calls = self.loops[index].nodes.iter().any(|&b| {
-            let is_call = |inst: &Inst| matches!(inst.class, OpClass::Call | OpClass::CallIndirect);
-            self.func.blocks[b].insts.iter().any(is_call)
-        });
+        let calls = self.loops[index].calls;
         for (exit, selector) in selectors {
             if calls || exit == to {
                 self.push(set_predicate(selector, PredOperand::Const(exit == to), guard))?;
@@ -669,12 +675,20 @@ impl<'f> Emitter<'f> {
 /// The acyclic graph without the edges by which threads break out of divergent loops: they wait
 /// for the loop's end, so nothing inside waits for them. A node all of whose edges are breaks
 /// counts as going round.
-fn without_breaks(graph: &Graph, loops: &[Loop], infos: &[LoopInfo], blocks: usize) -> Graph {
+fn without_breaks(
+    graph: &Graph,
+    loops: &[Loop],
+    infos: &[LoopInfo],
+    header: &[Option<usize>],
+    blocks: usize,
+) -> Graph {
     let mut out = graph.clone();
     for (l, natural) in loops.iter().enumerate().filter(|(l, _)| infos[*l].divergent) {
         let inside = |b: usize| natural.nodes.binary_search(&b).is_ok();
         let around = |node: usize| node >= blocks && inside(loops[node - blocks].header);
-        for node in (0..out.len()).filter(|n| inside(*n) || (around(*n) && *n != blocks + l)) {
+        let inner = natural.nodes.iter().filter_map(|b| header[*b]).filter(|inner| *inner != l);
+        for node in natural.nodes.iter().copied().chain(inner.map(|inner| blocks + inner)) {
+            count(out[node].len());
             out[node].retain(|to| inside(*to) || around(*to));
             if out[node].is_empty() {
                 out[node].push(blocks + l);

@@ -104,6 +104,8 @@ pub(super) struct Translator<'m, 'a> {
     pub(super) frame: u32,
     /// The line asked for last.
     line_before: Cell<u32>,
+    /// Places of the links.
+    link_numbers: FxHashMap<Link, u32>,
 }
 
 /// Translates a function.
@@ -150,6 +152,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         shared_seen: 0,
         frame: 0,
         line_before: Cell::new(0),
+        link_numbers: FxHashMap::default(),
     };
     // Where functions can be called, frames move.
     if !ast.entry || has_calls(ast.body.as_deref().unwrap_or_default()) {
@@ -278,7 +281,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         let mut locals: Vec<(bool, &Variable<'a>)> = Vec::new();
         let mut placed: FxHashMap<usize, Placed> = FxHashMap::default();
         let mut scopes: Scopes<'a, usize> = Scopes::default();
-        gather(&self.cx.module.functions, body, &mut locals, &mut scopes, &mut placed);
+        gather(self.cx, body, &mut locals, &mut scopes, &mut placed);
         let mut at = u64::from(own);
         self.places = vec![0; locals.len()];
         // One that no call takes, or calls at different places, has a place of its own.
@@ -320,6 +323,7 @@ impl<'m, 'a> Translator<'m, 'a> {
                 let _ = self.tables.declare(name, targets.clone());
             }
         }
+        let mut counted = 0;
         for (i, statement) in body.iter().enumerate() {
             match statement {
                 Statement::Declaration(variable) => self.declaration(variable),
@@ -337,9 +341,10 @@ impl<'m, 'a> Translator<'m, 'a> {
                         self.func.blocks.push(self.placeholder());
                         self.enter(block);
                     }
-                    if self.current.is_empty() {
-                        let rest = body[i..].iter();
-                        self.current.reserve_exact(rest.take_while(|s| !ends_block(s)).count());
+                    if self.current.is_empty() && i >= counted {
+                        let own = body[i..].iter().take_while(|s| !ends_block(s)).count();
+                        self.current.reserve_exact(own);
+                        counted = i + own;
                     }
                     self.instruction(instruction);
                 }
@@ -528,11 +533,11 @@ impl<'m, 'a> Translator<'m, 'a> {
 
     /// The number of a link; each stands once.
     pub(super) fn link(&mut self, link: Link) -> u32 {
-        let known = self.func.links.iter().position(|own| *own == link);
-        known.unwrap_or_else(|| {
-            self.func.links.push(link);
-            self.func.links.len() - 1
-        }) as u32
+        let links = &mut self.func.links;
+        *self.link_numbers.entry(link).or_insert_with_key(|link| {
+            links.push(link.clone());
+            links.len() as u32 - 1
+        })
     }
 
     pub(super) fn push(&mut self, inst: Inst) {
@@ -571,7 +576,7 @@ impl<'m, 'a> Translator<'m, 'a> {
                 }
             }
         }
-        self.func.blocks = blocks;
+        self.func.blocks = if self.func.injected_by_hand { blocks } else { joined(blocks) };
     }
 
     /// Ends the current block.
@@ -689,6 +694,38 @@ impl<'m, 'a> Translator<'m, 'a> {
     }
 }
 
+/// Blocks that nothing else leads to become part of the block that falls through to them: compilers put a
+/// label at every line of their source.
+fn joined(blocks: Vec<Block>) -> Vec<Block> {
+    let mut entered = vec![0u32; blocks.len()];
+    entered[0] = 1;
+    blocks.iter().for_each(|block| block.for_successors(|to| entered[to] += 1));
+    let mut number = Vec::with_capacity(blocks.len());
+    let mut out: Vec<Block> = Vec::with_capacity(blocks.len());
+    for (b, mut block) in blocks.into_iter().enumerate() {
+        match out.last_mut() {
+            Some(last) if entered[b] == 1 && matches!(last.end, Terminator::Jump(None, to) if to == b) => {
+                last.insts.append(&mut block.insts);
+                last.end = block.end;
+            }
+            _ => out.push(block),
+        }
+        number.push(out.len() - 1);
+    }
+    for block in &mut out {
+        match &mut block.end {
+            Terminator::Jump(_, to) => *to = number[*to],
+            Terminator::Branch(_, taken, next) => {
+                *taken = number[*taken];
+                *next = number[*next];
+            }
+            Terminator::Indirect(_, targets) => targets.iter_mut().for_each(|to| *to = number[*to]),
+            Terminator::End(_) => {}
+        }
+    }
+    out
+}
+
 /// No instruction of the block stands behind it.
 fn ends_block(statement: &Statement<'_>) -> bool {
     match statement {
@@ -717,7 +754,7 @@ struct Placed {
 
 /// Local and parameter variables in order of declaration, and where calls put the latter.
 fn gather<'s, 'a>(
-    functions: &[Function<'a>],
+    cx: &Context<'_, 'a>,
     body: &'s [Statement<'a>],
     locals: &mut Vec<(bool, &'s Variable<'a>)>,
     scopes: &mut Scopes<'a, usize>,
@@ -734,7 +771,7 @@ fn gather<'s, 'a>(
             }
             Statement::Block(inner) => {
                 scopes.open();
-                gather(functions, inner, locals, scopes, placed);
+                gather(cx, inner, locals, scopes, placed);
                 scopes.close();
             }
             Statement::Instruction(instruction) if instruction.root == "call" => {
@@ -743,7 +780,10 @@ fn gather<'s, 'a>(
                     _ => None,
                 });
                 let callee = instruction.operands.iter().find_map(|o| match o.kind {
-                    OperandKind::Name(name) => functions.iter().find(|f| f.name == name),
+                    OperandKind::Name(name) => match cx.symbols.get(name)? {
+                        Symbol::Function(index) => cx.module.functions.get(*index),
+                        _ => cx.module.functions.iter().find(|f| f.name == name),
+                    },
                     _ => None,
                 });
                 // An indirect call's list is laid out as it stands.

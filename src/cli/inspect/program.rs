@@ -10,7 +10,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::dependence::divergence;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Assembler, Module};
-use sim_frontend::lower::cfg::{Graph, dominators, natural_loops, reverse};
+use sim_frontend::lower::cfg::{Graph, Loop, dominators, natural_loops, reverse};
 use sim_frontend::program::{ControlFlow, Extra, OpClass, Pc, Pred, Program, Row};
 use sim_frontend::program_flow::{ends_block, successors};
 
@@ -100,10 +100,13 @@ struct FunctionGraph {
     name: String,
     blocks: Vec<Block>,
     graph: Graph,
+    /// By block: those that lead to it.
+    from: Graph,
     idom: Vec<Option<usize>>,
     ipdom: Vec<Option<usize>>,
     /// Loops that a block lies in; none known where the graph is irreducible.
     depth: Option<Vec<usize>>,
+    loops: Option<Vec<Loop>>,
 }
 
 impl FunctionGraph {
@@ -137,10 +140,14 @@ impl FunctionGraph {
         with_leave.push(Vec::new());
         let idom = dominators(&graph, 0);
         let ipdom = dominators(&reverse(&with_leave), leave);
-        let depth = natural_loops(&graph).map(|loops| {
-            (0..blocks.len()).map(|b| loops.iter().filter(|one| one.nodes.contains(&b)).count()).collect()
+        let loops = natural_loops(&graph);
+        let depth = loops.as_ref().map(|loops| {
+            let mut depth = vec![0; blocks.len()];
+            loops.iter().flat_map(|one| &one.nodes).for_each(|b| depth[*b] += 1);
+            depth
         });
-        Self { name: function.name.to_string(), blocks, graph, idom, ipdom, depth }
+        let from = reverse(&graph);
+        Self { name: function.name.to_string(), blocks, graph, from, idom, ipdom, depth, loops }
     }
 
     fn post_dominator(&self, block: usize) -> Option<usize> {
@@ -227,7 +234,7 @@ fn loops(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
             );
             continue;
         };
-        let mut found = natural_loops(&one.graph).unwrap_or_default();
+        let mut found: Vec<&Loop> = one.loops.iter().flatten().collect();
         found.sort_by_key(|l| l.header);
         for l in found {
             any = true;
@@ -365,14 +372,13 @@ fn listing(out: &mut String, program: &Program, plain: &Program, graphs: &[Funct
 
 fn block_header(graph: &FunctionGraph, block: usize) -> String {
     let names = |list: &[usize]| list.iter().map(|b| format!("B{b}")).collect::<Vec<_>>().join(" ");
-    let from: Vec<usize> = (0..graph.blocks.len()).filter(|b| graph.graph[*b].contains(&block)).collect();
     let mut parts = Vec::new();
     let mut part = |what: &str, list: &[usize]| {
         if !list.is_empty() {
             parts.push(format!("{what} {}", names(list)));
         }
     };
-    part("from", &from);
+    part("from", &graph.from[block]);
     part("to", &graph.graph[block]);
     part("dominated by", graph.idom[block].as_slice());
     part("post-dominated by", graph.post_dominator(block).as_slice());

@@ -36,7 +36,8 @@ pub(super) struct Facts<'s> {
 
 struct Encoder<'r> {
     functions: &'r [Ready],
-    numbers: &'r [usize],
+    /// Places of the functions, by number.
+    places: FxHashMap<usize, usize>,
     starts: Vec<Pc>,
     registers: u16,
     consts: Vec<[u32; 32]>,
@@ -70,7 +71,7 @@ pub(super) fn encode(
     let predicates = functions.iter().map(|r| r.assignment.preds + extra(r, true)).max().unwrap_or(0);
     let mut encoder = Encoder {
         functions,
-        numbers: facts.numbers,
+        places: facts.numbers.iter().copied().zip(0..).collect(),
         starts,
         registers,
         consts: Vec::new(),
@@ -243,8 +244,7 @@ impl Encoder<'_> {
 
     fn target(&self, f: usize, item: &Item, inst: Option<&Inst>) -> Pc {
         if let Some(Callee::Function(callee)) = inst.map(|inst| inst.callee) {
-            let index = self.numbers.iter().position(|n| *n == callee).unwrap_or(0);
-            return self.starts[index];
+            return self.starts[self.places.get(&callee).copied().unwrap_or(0)];
         }
         if item.target == NONE { NO_PC } else { self.starts[f] + item.target as Pc }
     }

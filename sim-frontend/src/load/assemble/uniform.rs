@@ -1,6 +1,7 @@
 //! Branches that need no injected control flow, since all threads of a warp go the same way.
 
-use crate::lower::ir::{Func, Inst, Operand, PredOperand, Terminator};
+use crate::lower::ir::{Func, Inst, Operand, PredOperand, Reg, Terminator};
+use crate::lower::work::count;
 use crate::program::OpClass;
 
 /// The instructions that write a register.
@@ -30,45 +31,61 @@ pub(super) fn uniform_branches(func: &Func) -> Vec<bool> {
             };
         });
     }
-    let mut uniform = vec![false; n];
-    let operand = |o: &Operand, uniform: &[bool]| match o {
+    let uniform = uniform_registers(&definitions);
+    let operand = |operand: &Operand| match operand {
         Operand::None | Operand::Const { .. } | Operand::Link { .. } | Operand::Function(..) => true,
         Operand::Special(special) => !special.differs_by_lane(),
         Operand::Reg(reg) => uniform[*reg as usize],
     };
-    let pred = |p: &PredOperand, uniform: &[bool]| match p {
-        PredOperand::Reg(reg, _) => uniform[*reg as usize],
+    let branch = |end: &Terminator| match end {
+        Terminator::Branch(inst, ..) => match inst.guard {
+            PredOperand::Reg(reg, _) => uniform[reg as usize],
+            _ => true,
+        },
+        Terminator::Indirect(inst, _) => inst.guard == PredOperand::Const(true) && operand(&inst.src[0]),
         _ => true,
     };
-    loop {
-        let mut changed = false;
-        for reg in 0..n {
-            let Definition::One(inst) = definitions[reg] else { continue };
-            if uniform[reg] {
-                continue;
-            }
-            let pure = matches!(inst.class, OpClass::Data | OpClass::LoadParam)
-                && inst.guard == PredOperand::Const(true);
-            if pure
-                && inst.src.iter().all(|o| operand(o, &uniform))
-                && inst.psrc.iter().all(|p| pred(p, &uniform))
-            {
-                uniform[reg] = true;
-                changed = true;
-            }
+    func.blocks.iter().map(|block| branch(&block.end)).collect()
+}
+
+/// Registers that are made of uniform ones only, those first that are made of none.
+fn uniform_registers(definitions: &[Definition<'_>]) -> Vec<bool> {
+    let n = definitions.len();
+    // By register: how many of those it is made of are not known to be uniform; and a list of the
+    // registers made of it, as the place of its first one, each with the place of the next.
+    let mut unknown = vec![0u32; n];
+    let mut first = vec![u32::MAX; n];
+    let mut made_of: Vec<(u32, Reg)> = Vec::new();
+    let mut open: Vec<Reg> = Vec::new();
+    for (definition, reg) in definitions.iter().zip(0..) {
+        let Definition::One(inst) = definition else { continue };
+        let differs = |o: &Operand| matches!(o, Operand::Special(special) if special.differs_by_lane());
+        let pure = matches!(inst.class, OpClass::Data | OpClass::LoadParam)
+            && inst.guard == PredOperand::Const(true)
+            && !inst.src.iter().any(differs);
+        if !pure {
+            continue;
         }
-        if !changed {
-            break;
+        inst.for_reads(|read| {
+            unknown[reg as usize] += 1;
+            made_of.push((std::mem::replace(&mut first[read as usize], made_of.len() as u32), reg));
+        });
+        if unknown[reg as usize] == 0 {
+            open.push(reg);
         }
     }
-    func.blocks
-        .iter()
-        .map(|block| match &block.end {
-            Terminator::Branch(inst, ..) => pred(&inst.guard, &uniform),
-            Terminator::Indirect(inst, _) => {
-                inst.guard == PredOperand::Const(true) && operand(&inst.src[0], &uniform)
+    let mut uniform = vec![false; n];
+    while let Some(reg) = open.pop() {
+        uniform[reg as usize] = true;
+        let mut next = first[reg as usize];
+        while let Some(&(after, user)) = made_of.get(next as usize) {
+            count(1);
+            next = after;
+            unknown[user as usize] -= 1;
+            if unknown[user as usize] == 0 {
+                open.push(user);
             }
-            _ => true,
-        })
-        .collect()
+        }
+    }
+    uniform
 }

@@ -1,0 +1,75 @@
+use super::steps;
+use crate::diagnostic::Source;
+use crate::load::{Assembler, Module};
+use crate::program::{ControlFlow, Program};
+
+#[path = "../../../../benches/common/texts.rs"]
+mod texts;
+
+/// The programs of all kernels of a text.
+fn programs(name: &str, text: &str, assembler: Assembler) -> Vec<std::sync::Arc<Program>> {
+    let module = Module::build(&Source::new(name, text), false);
+    let module = module.unwrap_or_else(|e| panic!("{}", e[0].render()));
+    let program = |entry: &str| {
+        let program = module.program_for(entry, &|_| Some(256), ControlFlow::Injected, assembler);
+        program.unwrap_or_else(|e| panic!("{}", e[0].render()))
+    };
+    module.entries().map(program).collect()
+}
+
+fn assembler(registers: u32, clean_up: bool) -> Assembler {
+    Assembler { stack_bytes: 1024, registers, clean_up }
+}
+
+#[test]
+fn work_grows_as_the_text_does() {
+    let mut wrong = Vec::new();
+    for (name, text, size) in texts::KINDS.iter().chain(&texts::SHAPES) {
+        for (registers, clean_up) in [(u32::MAX, false), (u32::MAX, true), (14, true)] {
+            let (small, large) = (text(size / 4), text(*size));
+            let longer = large.len() as f64 / small.len() as f64;
+            let work = |text: &str| steps(|| drop(programs(name, text, assembler(registers, clean_up))));
+            let more = work(&large) as f64 / work(&small).max(1000) as f64;
+            // A logarithm, and what is added once. Each of the loops within one another lists the blocks
+            // within it.
+            let most = if *name == "nested loops" { longer * longer } else { longer * 1.6 };
+            if more > most {
+                wrong.push(format!(
+                    "{name}, {registers} registers: {longer:.2} times the text, {more:.2} the work"
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn values_that_find_no_register_are_spilled_in_few_steps() {
+    for (name, text, size) in texts::KINDS {
+        let text = text(size / 4);
+        let whole = programs(name, &text, assembler(u32::MAX, true));
+        let free = steps(|| drop(programs(name, &text, assembler(u32::MAX, true))));
+        for registers in [255, 64, 32] {
+            let tight = programs(name, &text, assembler(registers, true));
+            for program in &tight {
+                let used = program.registers_per_thread;
+                assert!(used <= registers, "{name}: {used} registers of {registers}");
+            }
+            let length = |list: &[std::sync::Arc<Program>]| list.iter().map(|p| p.ops.len()).sum::<usize>();
+            assert!(length(&tight) < 4 * length(&whole), "{name}, {registers}: {}", length(&tight));
+            let work = steps(|| drop(programs(name, &text, assembler(registers, true))));
+            assert!(
+                work < 30 * free,
+                "{name}: {work} steps for {registers} registers, {free} for any number"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_chain_of_calls_is_followed_without_recursion() {
+    let text = texts::call_chain(20_000);
+    let program = &programs("chain", &text, assembler(255, true))[0];
+    assert_eq!(program.functions.len(), 20_001);
+    assert!(program.registers_per_thread <= 255, "{}", program.registers_per_thread);
+}
