@@ -8,6 +8,7 @@ mod host;
 mod listing;
 mod machine;
 mod metrics;
+mod npy;
 mod reference;
 mod report;
 mod run;

@@ -21,8 +21,10 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
-    Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Termination, Variant, WorkloadSpec,
+    ArgumentKind, BufferSpec, Expr, Init, LaunchSpec, Number, Params, Place, Schedule, Step, Termination,
+    Variant, WorkloadSpec,
 };
+use sim_memory::vocabulary::ScalarType;
 
 use crate::cli::{Found, RunArgs, complain, find_workload, run_args, status};
 use crate::configs;
@@ -52,7 +54,7 @@ pub struct Report {
     /// What was checked.
     pub check: String,
     /// Parameters.
-    pub params: BTreeMap<String, f64>,
+    pub params: Params,
     /// What the seeds of the workload were changed by.
     #[serde(skip_serializing_if = "sim_core::report::is_zero")]
     pub seed: u64,
@@ -344,7 +346,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
 fn settings<'a>(
     args: &'a RunArgs,
     spec: &WorkloadSpec,
-) -> Result<(BTreeMap<String, f64>, Vec<(&'a str, &'a str)>), Vec<Diagnostic>> {
+) -> Result<(Params, Vec<(&'a str, &'a str)>), Vec<Diagnostic>> {
     let wrong = |message: String| vec![Diagnostic::error("set", message)];
     let mut params = spec.params.clone();
     let mut chip = Vec::new();
@@ -353,11 +355,10 @@ fn settings<'a>(
             .split_once('=')
             .ok_or_else(|| wrong(format!("--set takes KEY=VALUE, not `{setting}`")))?;
         if let Some(param) = params.get_mut(key) {
-            *param = value
-                .parse::<f64>()
+            *param = Number::parse(value)
                 .ok()
-                .filter(|v| v.is_finite())
-                .ok_or_else(|| wrong(format!("`{value}` is no number (--set {setting})")))?;
+                .filter(|value| value.is_finite())
+                .ok_or_else(|| wrong(format!("`{value}` is not a number (--set {setting})")))?;
         } else if key.contains('.') {
             chip.push((key, value));
         } else {
@@ -389,32 +390,11 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
     };
     let mut buffers = BTreeMap::new();
     let mut list = Vec::new();
-    for (i, arg) in args.args.iter().enumerate() {
-        let parts: Vec<&str> = arg.split(':').collect();
-        match parts.as_slice() {
-            ["buffer", ty, length, rest @ ..] if rest.len() <= 1 => {
-                let ty =
-                    scalar_type(ty).ok_or_else(|| usage(format!("--arg {arg}: there is no type `{ty}`")))?;
-                let init = match rest.first() {
-                    None | Some(&"zeros") => Init::Zeros,
-                    Some(&"iota") => Init::Iota,
-                    Some(other) => return Err(usage(format!("--arg {arg}: `{other}` is not zeros or iota"))),
-                };
-                let name = format!("arg{i}");
-                let length = Expr::Text((*length).to_string());
-                buffers.insert(name.clone(), BufferSpec { ty, length, init });
-                list.push(Argument::Buffer(name));
-            }
-            [ty, value] if scalar_type(ty).is_some() => {
-                let value = Expr::Text((*value).to_string());
-                list.push(Argument::Scalar(BTreeMap::from([((*ty).to_string(), value)])));
-            }
-            _ => {
-                return Err(usage(format!(
-                    "--arg takes TYPE:VALUE or buffer:TYPE:LENGTH[:zeros|iota], not `{arg}`"
-                )));
-            }
-        }
+    for (i, text) in args.args.iter().enumerate() {
+        let kind = argument(i, text, &mut buffers).map_err(|reason| {
+            vec![Diagnostic::error("usage", format!("--arg {text}: {reason}")).help(ARGUMENTS)]
+        })?;
+        list.push(kind.into());
     }
     let path = PathBuf::from(&args.workload);
     let file = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -440,7 +420,7 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
             dynamic_shared: Some(Expr::Number(args.dynamic_shared.into())),
             stream: 0,
             args: list,
-            place: None,
+            place: Place::default(),
         })],
         expect: Vec::new(),
         source: None,
@@ -450,6 +430,81 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         .filter(|p| !p.as_os_str().is_empty())
         .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     Ok(Found { spec, folder })
+}
+
+/// What `--arg` takes.
+const ARGUMENTS: &str = "an argument is TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or \
+                         buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE]";
+
+/// An argument of the command line, the `i`-th; a new buffer is added to `buffers`.
+fn argument(
+    i: usize,
+    text: &str,
+    buffers: &mut BTreeMap<String, BufferSpec>,
+) -> Result<ArgumentKind, String> {
+    let scalar = |ty: &str| scalar_type(ty).ok_or_else(|| format!("there is no type `{ty}`"));
+    let Some((first, rest)) = text.split_once(':') else {
+        let ArgumentKind::Pointer { buffer, offset } = ArgumentKind::pointer(text) else {
+            return Err("this is not an argument".into());
+        };
+        let known = buffers.contains_key(&buffer);
+        return match known {
+            true => Ok(ArgumentKind::Pointer { buffer, offset }),
+            false => Err(format!("there is no earlier buffer `{buffer}`")),
+        };
+    };
+    if first == "bytes" {
+        return Ok(ArgumentKind::Bytes(rest.to_string()));
+    }
+    if first != "buffer" {
+        scalar(first)?;
+        let values = vec![Expr::Text(rest.to_string())];
+        return Ok(ArgumentKind::Scalar { ty: first.to_string(), values });
+    }
+    let mut parts = rest.splitn(3, ':');
+    let (Some(ty), Some(length)) = (parts.next(), parts.next()) else {
+        return Err("a buffer needs a type and a length".into());
+    };
+    let ty = scalar(ty)?;
+    let init = match parts.next() {
+        None | Some("zeros") => Init::Zeros,
+        Some("iota") => Init::Iota,
+        Some(how) => match (how.strip_prefix('@'), how.strip_prefix("random")) {
+            (Some(file), _) => {
+                // Beside the working directory, not beside the program.
+                let path = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+                Init::File(path.display().to_string())
+            }
+            (None, Some(bounds)) => random(i, ty, bounds)?,
+            (None, None) => return Err(format!("`{how}` is not zeros, iota, random or @FILE")),
+        },
+    };
+    let name = format!("arg{i}");
+    let length = Expr::Text(length.to_string());
+    let (length_place, init_place) = (Place::default(), Place::default());
+    buffers.insert(name.clone(), BufferSpec { ty, length, init, length_place, init_place });
+    Ok(ArgumentKind::pointer(&name))
+}
+
+/// Random contents with bounds `:MIN:MAX`; without them from 0 to 1, or every value of an integer type.
+fn random(i: usize, ty: ScalarType, bounds: &str) -> Result<Init, String> {
+    let (min, max) = match bounds.strip_prefix(':') {
+        Some(bounds) => {
+            let (min, max) = bounds.split_once(':').ok_or("random takes both bounds, random:MIN:MAX")?;
+            (Number::parse(min)?, Number::parse(max)?)
+        }
+        None if !bounds.is_empty() => return Err(format!("`random{bounds}` is not random:MIN:MAX")),
+        None if ty.is_float() => (Number::Int(0), Number::Int(1)),
+        None if ty.is_signed() => {
+            (Number::Int(-(1 << (ty.bits() - 1))), Number::Int((1 << (ty.bits() - 1)) - 1))
+        }
+        None => (Number::Int(0), Number::Int((1 << ty.bits().min(64)) - 1)),
+    };
+    if min > max || !min.is_finite() || !max.is_finite() {
+        return Err(format!("{min} to {max} is not a range"));
+    }
+    // Every argument has a seed of its own.
+    Ok(Init::Random { seed: i as u64 + 1, min, max })
 }
 
 /// An instruction set of this host by name.

@@ -50,7 +50,7 @@ fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
         ("memory.l1=4", "group of keys"),
         ("memory.l1.ways=many", &format!("memory.l1.ways=many:{ways}:11")),
         ("limits.WarpSize=33", "must lie in 1..=32"),
-        ("n=lots", "no number"),
+        ("n=lots", "not a number"),
         ("n", "KEY=VALUE"),
     ] {
         let output = warpsim(&["run", "reduce", "--set", set]);

@@ -168,7 +168,8 @@ pub struct RunArgs {
     /// Block of a .ptx file: X[,Y[,Z]] threads.
     #[arg(long)]
     pub block: Option<String>,
-    /// Argument of a .ptx file: TYPE:VALUE, or buffer:TYPE:LENGTH[:zeros|iota].
+    /// Argument of a .ptx file: TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or
+    /// buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE] (.npy or raw bytes).
     #[arg(long = "arg", value_name = "ARG")]
     pub args: Vec<String>,
     /// Dynamic shared memory of a .ptx file, in bytes.
