@@ -47,6 +47,9 @@ pub struct Report {
     pub variant: String,
     /// Chip.
     pub chip: String,
+    /// Why this one, where none was named.
+    #[serde(skip)]
+    pub chosen: Option<String>,
     /// Policy with every parameter.
     pub policy: String,
     /// Warp scheduler.
@@ -287,6 +290,8 @@ struct Prepared {
     options: Options,
     scheduler: String,
     set: BTreeMap<String, String>,
+    /// Why this chip, where none is named.
+    chosen: Option<String>,
 }
 
 impl Prepared {
@@ -295,7 +300,7 @@ impl Prepared {
         let unseen = |_: u64, _: u64, _: u64| {};
         let (chip, costs) = (Arc::clone(&self.chip), Arc::clone(&self.costs));
         simulate(&self.job, chip, costs, self.options.clone(), &STOP, &unseen).map_err(|error| match error {
-            SimError::Input(errors) => errors,
+            SimError::Input(errors) => naming_chips(errors),
             other => vec![Diagnostic::error("run", other.to_string())],
         })
     }
@@ -306,7 +311,8 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let is_ptx = Path::new(&args.workload).extension().is_some_and(|e| e == "ptx");
     let Found { spec, folder } = if is_ptx { from_ptx(args)? } else { find_workload(&args.workload)? };
     let (params, chip_settings) = settings(args, &spec)?;
-    let (chip, costs) = configs::chip(&args.chip, &chip_settings)?;
+    let (name, chosen) = chip_for(args, &spec)?;
+    let (chip, costs) = configs::chip(&name, &chip_settings)?;
     let set = chip_settings.iter().map(|(path, value)| ((*path).to_string(), (*value).to_string())).collect();
     let policy = PolicyChoice::parse(args.policy.as_deref().unwrap_or(&chip.default_policy)).map_err(one)?;
     let scheduler = args.scheduler.clone().unwrap_or_else(|| chip.default_scheduler.clone());
@@ -330,7 +336,10 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     };
     let variant = spec
         .variant(args.variant.as_deref(), if is_ptx { u32::MAX } else { chip.capability() })
-        .map_err(one)?;
+        .map_err(|error| match spec.variants.iter().map(Variant::sm).min() {
+            Some(sm) if args.variant.is_none() => vec![error.help(fitting(sm))],
+            _ => vec![error],
+        })?;
     let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
     let variant = variant.name.clone();
     let dump =
@@ -338,7 +347,80 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let seed = args.seed;
     let job =
         Job { spec, folder, ptx, params, seed, skip: args.skip_launches, functional: args.functional, dump };
-    Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler, set })
+    Ok(Prepared {
+        job,
+        variant,
+        chip: Arc::new(chip),
+        costs: Arc::new(costs),
+        options,
+        scheduler,
+        set,
+        chosen,
+    })
+}
+
+/// Words that name the shipped chips of at least this compute capability.
+fn fitting(sm: u32) -> String {
+    match configs::chips_for(sm).as_slice() {
+        [] => format!("no shipped chip has compute capability {}.{}", sm / 10, sm % 10),
+        chips => format!("shipped chips that can run it: --chip {}", chips.join(", ")),
+    }
+}
+
+/// Where the chip lacks an instruction, the way out names the chips that have it.
+fn naming_chips(errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let needed = |error: &Diagnostic| -> Option<u32> {
+        let rest = error.message.split_once("needs compute capability ").filter(|_| error.code == "isa")?.1;
+        let (major, rest) = rest.split_once('.')?;
+        let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        Some(major.parse::<u32>().ok()? * 10 + minor.parse::<u32>().ok()?)
+    };
+    let Some(sm) = errors.iter().filter_map(needed).max() else { return errors };
+    let chips = fitting(sm);
+    let named = |error: Diagnostic| match (needed(&error), &error.help) {
+        (Some(_), Some(help)) => {
+            let help = format!("{help}; {chips}");
+            error.help(help)
+        }
+        _ => error,
+    };
+    errors.into_iter().map(named).collect()
+}
+
+/// The chip that is named, or the one that follows from the program, and then why.
+fn chip_for(args: &RunArgs, spec: &WorkloadSpec) -> Result<(String, Option<String>), Vec<Diagnostic>> {
+    const USUAL: (&str, u32) = ("gtx480", 20);
+    if let Some(chip) = &args.chip {
+        return Ok((chip.clone(), None));
+    }
+    let usual = || Ok((USUAL.0.to_string(), None));
+    let sm = match args.variant.as_deref() {
+        // An unknown name is said with the others, when the variant is looked for.
+        Some(name) => match spec.variants.iter().find(|variant| variant.name == name) {
+            Some(variant) => variant.sm(),
+            None => return usual(),
+        },
+        None if spec.variants.iter().any(|variant| variant.sm() <= USUAL.1) => return usual(),
+        None => spec.variants.iter().map(Variant::sm).max().unwrap_or(0),
+    };
+    // Who runs instructions that the chip lacks has a chip in mind.
+    if sm <= USUAL.1 || args.allow_newer_isa {
+        return usual();
+    }
+    match configs::chips_for(sm).first() {
+        Some(chip) => Ok(((*chip).to_string(), Some(format!("the smallest shipped chip for sm_{sm}")))),
+        None => Err(vec![
+            Diagnostic::error("chip", format!("no shipped chip runs sm_{sm}"))
+                .help("--chip NAME --allow-newer-isa runs what a chip lacks, as far as it is executed"),
+        ]),
+    }
+}
+
+/// The architecture that a PTX text names, as major * 10 + minor.
+fn target_of(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim_start).find_map(|line| line.strip_prefix(".target"))?;
+    let name = line.trim_start().split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next()?;
+    name.starts_with("sm_").then(|| name.to_string())
 }
 
 /// What `--set` changes: parameters of the workload by name, the chip by path.
@@ -410,7 +492,11 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
             name: "file".into(),
             file,
             compiler: String::new(),
-            target: "sm_10".into(),
+            // What is not readable is said when the program is loaded.
+            target: std::fs::read_to_string(&path)
+                .ok()
+                .and_then(|text| target_of(&text))
+                .unwrap_or_else(|| "sm_10".into()),
         }],
         buffers,
         launches: vec![Step::Launch(LaunchSpec {
@@ -544,7 +630,7 @@ fn execute(args: &RunArgs, p: Prepared, also: impl FnOnce(&Outcome) -> u8) -> u8
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(SimError::Input(errors)) => {
-            complain(&errors);
+            complain(&naming_chips(errors));
             return status::BAD_INPUT;
         }
         Err(other) => {
@@ -625,10 +711,11 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
         _ => Stopped::Interrupted,
     });
     Report {
-        schema: 1,
+        schema: 2,
         workload: p.job.spec.name.clone(),
         variant: p.variant.clone(),
         chip: p.chip.name.clone(),
+        chosen: p.chosen.clone(),
         policy,
         scheduler: p.scheduler.clone(),
         check: args.check.clone(),
