@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::cli::{CompareArgs, status, table};
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, shown};
+use crate::sweep::Stored;
 
 /// A figure that is not what it was.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,9 +34,14 @@ impl Moved {
 
     /// A row of a table.
     pub fn row(&self) -> [String; 5] {
-        let number = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value}"));
+        let text = |how: fn(f64) -> String| [self.was, self.is].map(|v| v.map_or("–".to_string(), how));
+        // Values that look the same rounded are told in full.
+        let [was, is] = match text(shown) {
+            [was, is] if was == is => text(|value| value.to_string()),
+            rounded => rounded,
+        };
         let by = self.percent().map_or(String::new(), |percent| format!("{percent:+.2} %"));
-        [self.metric.clone(), number(self.was), number(self.is), by, self.unit().to_string()]
+        [self.metric.clone(), was, is, by, self.unit().to_string()]
     }
 }
 
@@ -76,7 +82,26 @@ fn figures(report: &Value) -> BTreeMap<String, f64> {
 
 /// Prints the comparison; gives the exit status.
 pub fn compare(args: &CompareArgs) -> u8 {
-    let (a, b) = match (load(&args.a), load(&args.b)) {
+    // The folder of one run is its report.
+    let one = |path: &Path| match path.join("report.json") {
+        report if report.is_file() => report,
+        _ => path.to_path_buf(),
+    };
+    let (a, b) = (one(&args.a), one(&args.b));
+    match (a.is_dir(), b.is_dir()) {
+        (true, true) => return folders(&a, &b),
+        (false, false) => {}
+        (a_is_folder, _) => {
+            let (folder, file) = if a_is_folder { (&a, &b) } else { (&b, &a) };
+            eprintln!(
+                "error: {} is a folder of results and {} one report: compare two of a kind",
+                folder.display(),
+                file.display()
+            );
+            return status::BAD_INPUT;
+        }
+    }
+    let (a, b) = match (load(&a), load(&b)) {
         (Ok(a), Ok(b)) => (a, b),
         (a, b) => {
             [a.err(), b.err()].into_iter().flatten().for_each(|message| eprintln!("error: {message}"));
@@ -105,6 +130,94 @@ pub fn compare(args: &CompareArgs) -> u8 {
     kernels(&a, &b);
     lines(&a, &b);
     status::DONE
+}
+
+/// Results of a folder by name: the points of a sweep by the arguments of their runs, or the folders of
+/// runs in it.
+fn results(folder: &Path) -> Result<BTreeMap<String, (String, Option<Value>)>, String> {
+    let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", folder.display());
+    let list = |folder: &Path| -> Result<Vec<PathBuf>, String> {
+        std::fs::read_dir(folder)
+            .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
+            .map_err(unreadable)
+    };
+    let mut out = BTreeMap::new();
+    let points = folder.join("points");
+    if points.is_dir() {
+        for path in list(&points)?.iter().filter(|path| path.extension().is_some_and(|e| e == "json")) {
+            let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+            // Files of a run that goes on at the same time begin with a dot.
+            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+                continue;
+            }
+            let stored: Stored =
+                serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+            if out.insert(stored.run.join(" "), (stored.result, stored.report)).is_some() {
+                return Err(format!(
+                    "{} has several results of `{}`: they are of several versions; keep one version in a folder",
+                    folder.display(),
+                    stored.run.join(" ")
+                ));
+            }
+        }
+    } else {
+        for path in list(folder)?.iter().filter(|path| path.join("report.json").is_file()) {
+            let report = load(&path.join("report.json"))?;
+            let result = report["result"].as_str().unwrap_or_default().to_string();
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            out.insert(name.unwrap_or_default(), (result, Some(report)));
+        }
+    }
+    match out.is_empty() {
+        true => Err(format!(
+            "{} holds neither results of a sweep nor folders with a report.json",
+            folder.display()
+        )),
+        false => Ok(out),
+    }
+}
+
+/// Compares two folders of results, pair by pair; gives the exit status.
+fn folders(a: &Path, b: &Path) -> u8 {
+    let (was, is) = match (results(a), results(b)) {
+        (Ok(was), Ok(is)) => (was, is),
+        (was, is) => {
+            [was.err(), is.err()].into_iter().flatten().for_each(|message| eprintln!("error: {message}"));
+            return status::BAD_INPUT;
+        }
+    };
+    let mut out = table(&["run", "result", "cycles, A", "B", "by", "other metrics that differ"]);
+    let (mut pairs, mut differ, mut alone) = (0, 0, Vec::new());
+    for (name, (result, report)) in &was {
+        let Some((other, now)) = is.get(name) else {
+            alone.push(format!("only in A: {name}"));
+            continue;
+        };
+        pairs += 1;
+        let of = |report: &Option<Value>| report.as_ref().map(figures).unwrap_or_default();
+        let moved = moved(&of(report), &of(now));
+        if moved.is_empty() && result == other {
+            continue;
+        }
+        differ += 1;
+        let results = if result == other { result.clone() } else { format!("{result} → {other}") };
+        let cycles = moved.iter().find(|moved| moved.metric == "cycles");
+        let [_, was, is, by, _] = cycles.map(Moved::row).unwrap_or_default();
+        let others: Vec<&str> =
+            moved.iter().map(|moved| moved.metric.as_str()).filter(|name| *name != "cycles").collect();
+        let others = match others.as_slice() {
+            [a, b, c, rest @ ..] if !rest.is_empty() => format!("{a}, {b}, {c} and {} more", rest.len()),
+            few => few.join(", "),
+        };
+        out.add_row([name.clone(), results, was, is, by, others]);
+    }
+    alone.extend(is.keys().filter(|name| !was.contains_key(*name)).map(|name| format!("only in B: {name}")));
+    if differ > 0 {
+        println!("{out}");
+    }
+    alone.iter().for_each(|line| println!("{line}"));
+    println!("{pairs} pairs, {differ} differ; {} in one folder only", alone.len());
+    if differ == 0 && alone.is_empty() { status::DONE } else { status::DIFFERS }
 }
 
 /// Where the issue slots went: what each kind of slot has more or less of, in slots and in cycles.

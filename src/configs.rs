@@ -137,6 +137,21 @@ pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Ve
     Ok((chip, IsaCosts::load(&isa)?))
 }
 
+/// Shipped chips of at least this compute capability (major * 10 + minor), the smallest first: by
+/// capability, then SMs, then memory.
+pub fn chips_for(sm: u32) -> Vec<&'static str> {
+    let mut fit: Vec<((u32, u32, u64), &str)> = CHIPS
+        .iter()
+        .filter_map(|(name, _)| {
+            let (spec, _) = chip(name, &[]).ok()?;
+            let size = (spec.capability(), spec.limits.num_processors, spec.limits.global_mem_size);
+            (size.0 >= sm).then_some((size, *name))
+        })
+        .collect();
+    fit.sort();
+    fit.into_iter().map(|(_, name)| name).collect()
+}
+
 /// Reads the memory programs a chip names, from its folder, and checks all of its programs.
 fn memory_programs(chip: &mut ChipSpec, folder: &Path) -> Result<(), Vec<Diagnostic>> {
     for choice in chip.memory.programs.values_mut() {

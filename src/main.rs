@@ -10,6 +10,7 @@ mod listing;
 mod machine;
 mod memory;
 mod metrics;
+mod npy;
 mod reference;
 mod report;
 mod run;

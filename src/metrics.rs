@@ -47,6 +47,18 @@ impl Metric {
     }
 }
 
+/// A figure for people: integers as they are, others with five significant digits.
+pub fn shown(value: f64) -> String {
+    if value.fract() == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let leading = format!("{:e}", value.abs());
+    let exponent: i32 = leading.rsplit('e').next().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let digits = (4 - exponent).clamp(0, 12) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
 /// All issue slots of a report: those with an issue, and the stalls.
 pub fn issue_slots(report: &Value) -> Option<f64> {
     let stalls: f64 = report.get("stalls")?.as_object()?.values().filter_map(Value::as_f64).sum();
@@ -79,7 +91,14 @@ const fn slots(name: &'static str, doc: &'static str) -> Metric {
 
 /// All of them, in the order of tables.
 pub const METRICS: &[Metric] = &[
-    path("cycles", "core cycles", "from the first launch to the end of the last grid"),
+    path(
+        "cycles",
+        "core cycles",
+        "cycles in which a kernel ran, from its first dispatch to its last block's end",
+    ),
+    path("time_us", "µs", "their time at the chip's core clock"),
+    path("launch_cycles", "core cycles", "cycles beside them: launches were under way and no kernel ran"),
+    path("launch_us", "µs", "their time"),
     path("warp_instructions", "instructions", "source instructions issued for a warp or a part of one"),
     path("thread_instructions", "instructions", "lanes of these issues whose guard was true"),
     path(
@@ -215,6 +234,20 @@ mod tests {
         // No accesses have no rate; what is not there has no value.
         assert_eq!(value("memory.l2.hit_rate", &report), None);
         assert_eq!(value("memory.load_latency.l1.p50", &report), None);
+    }
+
+    #[test]
+    fn figures_for_people_have_five_significant_digits() {
+        for (value, text) in [
+            (9980.0, "9980"),
+            (1.234_567_89, "1.2346"),
+            (0.000_123_456_7, "0.00012346"),
+            (123_456.7, "123457"),
+            (99.999_99, "100"),
+            (-2.5, "-2.5"),
+        ] {
+            assert_eq!(shown(value), text);
+        }
     }
 
     #[test]

@@ -22,8 +22,10 @@ use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::load::target_of;
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
-    Argument, BufferSpec, Expr, Init, LaunchSpec, Schedule, Step, Termination, Variant, WorkloadSpec,
+    ArgumentKind, BufferSpec, Expr, Init, LaunchSpec, Number, Params, Place, Schedule, Step, Termination,
+    Variant, WorkloadSpec,
 };
+use sim_memory::vocabulary::ScalarType;
 
 use crate::cli::{Found, RunArgs, complain, find_workload, run_args, status};
 use crate::configs;
@@ -49,6 +51,9 @@ pub struct Report {
     pub variant: String,
     /// Chip.
     pub chip: String,
+    /// Why this one, where none was named.
+    #[serde(skip)]
+    pub chosen: Option<String>,
     /// Policy with every parameter.
     pub policy: String,
     /// Warp scheduler.
@@ -56,7 +61,7 @@ pub struct Report {
     /// What was checked.
     pub check: String,
     /// Parameters.
-    pub params: BTreeMap<String, f64>,
+    pub params: Params,
     /// What the seeds of the workload were changed by.
     #[serde(skip_serializing_if = "sim_core::report::is_zero")]
     pub seed: u64,
@@ -308,6 +313,8 @@ struct Prepared {
     options: Options,
     scheduler: String,
     set: BTreeMap<String, String>,
+    /// Why this chip, where none is named.
+    chosen: Option<String>,
 }
 
 impl Prepared {
@@ -316,7 +323,7 @@ impl Prepared {
         let unseen = |_: u64, _: u64, _: u64| {};
         let (chip, costs) = (Arc::clone(&self.chip), Arc::clone(&self.costs));
         simulate(&self.job, chip, costs, self.options.clone(), &STOP, &unseen).map_err(|error| match error {
-            SimError::Input(errors) => errors,
+            SimError::Input(errors) => naming_chips(errors),
             other => vec![Diagnostic::error("run", other.to_string())],
         })
     }
@@ -331,7 +338,8 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let is_ptx = Path::new(&args.workload).extension().is_some_and(|e| e == "ptx");
     let Found { spec, folder } = if is_ptx { from_ptx(args)? } else { find_workload(&args.workload)? };
     let (params, chip_settings) = settings(args, &spec)?;
-    let (chip, costs) = configs::chip(&args.chip, &chip_settings)?;
+    let (name, chosen) = chip_for(args, &spec)?;
+    let (chip, costs) = configs::chip(&name, &chip_settings)?;
     fits_host(&chip, memory::left())?;
     let set = chip_settings.iter().map(|(path, value)| ((*path).to_string(), (*value).to_string())).collect();
     let policy = PolicyChoice::parse(args.policy.as_deref().unwrap_or(&chip.default_policy)).map_err(one)?;
@@ -361,7 +369,10 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         true => spec.variant(name, u32::MAX),
         false => Err(error),
     });
-    let variant = variant.map_err(one)?;
+    let variant = variant.map_err(|error| match spec.variants.iter().map(Variant::sm).min() {
+        Some(sm) if name.is_none() => vec![error.help(fitting(sm))],
+        _ => vec![error],
+    })?;
     let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
     if !args.allow_newer_isa {
         fits_target(&ptx, &chip).map_err(one)?;
@@ -372,7 +383,73 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     let seed = args.seed;
     let job =
         Job { spec, folder, ptx, params, seed, skip: args.skip_launches, functional: args.functional, dump };
-    Ok(Prepared { job, variant, chip: Arc::new(chip), costs: Arc::new(costs), options, scheduler, set })
+    Ok(Prepared {
+        job,
+        variant,
+        chip: Arc::new(chip),
+        costs: Arc::new(costs),
+        options,
+        scheduler,
+        set,
+        chosen,
+    })
+}
+
+/// Words that name the shipped chips of at least this compute capability.
+fn fitting(sm: u32) -> String {
+    match configs::chips_for(sm).as_slice() {
+        [] => format!("no shipped chip has compute capability {}.{}", sm / 10, sm % 10),
+        chips => format!("shipped chips that can run it: --chip {}", chips.join(", ")),
+    }
+}
+
+/// Where the chip lacks an instruction, the way out names the chips that have it.
+fn naming_chips(errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let needed = |error: &Diagnostic| -> Option<u32> {
+        let rest = error.message.split_once("needs compute capability ").filter(|_| error.code == "isa")?.1;
+        let (major, rest) = rest.split_once('.')?;
+        let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        Some(major.parse::<u32>().ok()? * 10 + minor.parse::<u32>().ok()?)
+    };
+    let Some(sm) = errors.iter().filter_map(needed).max() else { return errors };
+    let chips = fitting(sm);
+    let named = |error: Diagnostic| match (needed(&error), &error.help) {
+        (Some(_), Some(help)) => {
+            let help = format!("{help}; {chips}");
+            error.help(help)
+        }
+        _ => error,
+    };
+    errors.into_iter().map(named).collect()
+}
+
+/// The chip that is named, or the one that follows from the program, and then why.
+fn chip_for(args: &RunArgs, spec: &WorkloadSpec) -> Result<(String, Option<String>), Vec<Diagnostic>> {
+    const USUAL: (&str, u32) = ("gtx480", 20);
+    if let Some(chip) = &args.chip {
+        return Ok((chip.clone(), None));
+    }
+    let usual = || Ok((USUAL.0.to_string(), None));
+    let sm = match args.variant.as_deref() {
+        // An unknown name is said with the others, when the variant is looked for.
+        Some(name) => match spec.variants.iter().find(|variant| variant.name == name) {
+            Some(variant) => variant.sm(),
+            None => return usual(),
+        },
+        None if spec.variants.iter().any(|variant| variant.sm() <= USUAL.1) => return usual(),
+        None => spec.variants.iter().map(Variant::sm).max().unwrap_or(0),
+    };
+    // Who runs instructions that the chip lacks has a chip in mind.
+    if sm <= USUAL.1 || args.allow_newer_isa {
+        return usual();
+    }
+    match configs::chips_for(sm).first() {
+        Some(chip) => Ok(((*chip).to_string(), Some(format!("the smallest shipped chip for sm_{sm}")))),
+        None => Err(vec![
+            Diagnostic::error("chip", format!("no shipped chip runs sm_{sm}"))
+                .help("--chip NAME --allow-newer-isa runs what a chip lacks, as far as it is executed"),
+        ]),
+    }
 }
 
 /// Refuses a chip whose parts take more of the host's memory than there is.
@@ -414,7 +491,7 @@ fn fits_target(ptx: &Source, chip: &ChipSpec) -> Result<(), Diagnostic> {
     );
     Err(Diagnostic::error("target", message)
         .at(place, "")
-        .help("--allow-newer-isa runs it all the same")
+        .help(format!("--allow-newer-isa runs it all the same; {}", fitting(target)))
         .in_source(ptx))
 }
 
@@ -462,7 +539,7 @@ fn options(args: &RunArgs) -> Result<(), Vec<Diagnostic>> {
 fn settings<'a>(
     args: &'a RunArgs,
     spec: &WorkloadSpec,
-) -> Result<(BTreeMap<String, f64>, Vec<(&'a str, &'a str)>), Vec<Diagnostic>> {
+) -> Result<(Params, Vec<(&'a str, &'a str)>), Vec<Diagnostic>> {
     let wrong = |message: String| vec![Diagnostic::error("set", message)];
     let mut params = spec.params.clone();
     let mut chip = Vec::new();
@@ -471,11 +548,10 @@ fn settings<'a>(
             .split_once('=')
             .ok_or_else(|| wrong(format!("--set takes KEY=VALUE, not `{setting}`")))?;
         if let Some(param) = params.get_mut(key) {
-            *param = value
-                .parse::<f64>()
+            *param = Number::parse(value)
                 .ok()
-                .filter(|v| v.is_finite())
-                .ok_or_else(|| wrong(format!("`{value}` is no number (--set {setting})")))?;
+                .filter(|value| value.is_finite())
+                .ok_or_else(|| wrong(format!("`{value}` is not a number (--set {setting})")))?;
         } else if key.contains('.') {
             chip.push((key, value));
         } else {
@@ -507,32 +583,11 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
     };
     let mut buffers = BTreeMap::new();
     let mut list = Vec::new();
-    for (i, arg) in args.args.iter().enumerate() {
-        let parts: Vec<&str> = arg.split(':').collect();
-        match parts.as_slice() {
-            ["buffer", ty, length, rest @ ..] if rest.len() <= 1 => {
-                let ty =
-                    scalar_type(ty).ok_or_else(|| usage(format!("--arg {arg}: there is no type `{ty}`")))?;
-                let init = match rest.first() {
-                    None | Some(&"zeros") => Init::Zeros,
-                    Some(&"iota") => Init::Iota,
-                    Some(other) => return Err(usage(format!("--arg {arg}: `{other}` is not zeros or iota"))),
-                };
-                let name = format!("arg{i}");
-                let length = Expr::Text((*length).to_string());
-                buffers.insert(name.clone(), BufferSpec { ty, length, init });
-                list.push(Argument::Buffer(name));
-            }
-            [ty, value] if scalar_type(ty).is_some() => {
-                let value = Expr::Text((*value).to_string());
-                list.push(Argument::Scalar(BTreeMap::from([((*ty).to_string(), value)])));
-            }
-            _ => {
-                return Err(usage(format!(
-                    "--arg takes TYPE:VALUE or buffer:TYPE:LENGTH[:zeros|iota], not `{arg}`"
-                )));
-            }
-        }
+    for (i, text) in args.args.iter().enumerate() {
+        let kind = argument(i, text, &mut buffers).map_err(|reason| {
+            vec![Diagnostic::error("usage", format!("--arg {text}: {reason}")).help(ARGUMENTS)]
+        })?;
+        list.push(kind.into());
     }
     let path = PathBuf::from(&args.workload);
     let file = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -548,7 +603,11 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
             name: "file".into(),
             file,
             compiler: String::new(),
-            target: "sm_10".into(),
+            // What is not readable is said when the program is loaded.
+            target: configs::read(&path)
+                .ok()
+                .and_then(|source| target_of(&source).map(|(word, _)| word.to_string()))
+                .unwrap_or_else(|| "sm_10".into()),
         }],
         buffers,
         launches: vec![Step::Launch(LaunchSpec {
@@ -558,7 +617,7 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
             dynamic_shared: Some(Expr::Number(args.dynamic_shared.into())),
             stream: 0,
             args: list,
-            place: None,
+            place: Place::default(),
         })],
         expect: Vec::new(),
         source: None,
@@ -568,6 +627,81 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         .filter(|p| !p.as_os_str().is_empty())
         .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     Ok(Found { spec, folder })
+}
+
+/// What `--arg` takes.
+const ARGUMENTS: &str = "an argument is TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or \
+                         buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE]";
+
+/// An argument of the command line, the `i`-th; a new buffer is added to `buffers`.
+fn argument(
+    i: usize,
+    text: &str,
+    buffers: &mut BTreeMap<String, BufferSpec>,
+) -> Result<ArgumentKind, String> {
+    let scalar = |ty: &str| scalar_type(ty).ok_or_else(|| format!("there is no type `{ty}`"));
+    let Some((first, rest)) = text.split_once(':') else {
+        let ArgumentKind::Pointer { buffer, offset } = ArgumentKind::pointer(text) else {
+            return Err("this is not an argument".into());
+        };
+        let known = buffers.contains_key(&buffer);
+        return match known {
+            true => Ok(ArgumentKind::Pointer { buffer, offset }),
+            false => Err(format!("there is no earlier buffer `{buffer}`")),
+        };
+    };
+    if first == "bytes" {
+        return Ok(ArgumentKind::Bytes(rest.to_string()));
+    }
+    if first != "buffer" {
+        scalar(first)?;
+        let values = vec![Expr::Text(rest.to_string())];
+        return Ok(ArgumentKind::Scalar { ty: first.to_string(), values });
+    }
+    let mut parts = rest.splitn(3, ':');
+    let (Some(ty), Some(length)) = (parts.next(), parts.next()) else {
+        return Err("a buffer needs a type and a length".into());
+    };
+    let ty = scalar(ty)?;
+    let init = match parts.next() {
+        None | Some("zeros") => Init::Zeros,
+        Some("iota") => Init::Iota,
+        Some(how) => match (how.strip_prefix('@'), how.strip_prefix("random")) {
+            (Some(file), _) => {
+                // Beside the working directory, not beside the program.
+                let path = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+                Init::File(path.display().to_string())
+            }
+            (None, Some(bounds)) => random(i, ty, bounds)?,
+            (None, None) => return Err(format!("`{how}` is not zeros, iota, random or @FILE")),
+        },
+    };
+    let name = format!("arg{i}");
+    let length = Expr::Text(length.to_string());
+    let (length_place, init_place) = (Place::default(), Place::default());
+    buffers.insert(name.clone(), BufferSpec { ty, length, init, length_place, init_place });
+    Ok(ArgumentKind::pointer(&name))
+}
+
+/// Random contents with bounds `:MIN:MAX`; without them from 0 to 1, or every value of an integer type.
+fn random(i: usize, ty: ScalarType, bounds: &str) -> Result<Init, String> {
+    let (min, max) = match bounds.strip_prefix(':') {
+        Some(bounds) => {
+            let (min, max) = bounds.split_once(':').ok_or("random takes both bounds, random:MIN:MAX")?;
+            (Number::parse(min)?, Number::parse(max)?)
+        }
+        None if !bounds.is_empty() => return Err(format!("`random{bounds}` is not random:MIN:MAX")),
+        None if ty.is_float() => (Number::Int(0), Number::Int(1)),
+        None if ty.is_signed() => {
+            (Number::Int(-(1 << (ty.bits() - 1))), Number::Int((1 << (ty.bits() - 1)) - 1))
+        }
+        None => (Number::Int(0), Number::Int((1 << ty.bits().min(64)) - 1)),
+    };
+    if min > max || !min.is_finite() || !max.is_finite() {
+        return Err(format!("{min} to {max} is not a range"));
+    }
+    // Every argument has a seed of its own.
+    Ok(Init::Random { seed: i as u64 + 1, min, max })
 }
 
 /// An instruction set of this host by name.
@@ -607,7 +741,7 @@ fn execute(args: &RunArgs, p: Prepared, also: impl FnOnce(&Outcome) -> u8) -> u8
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(SimError::Input(errors)) => {
-            complain(&errors);
+            complain(&naming_chips(errors));
             return status::BAD_INPUT;
         }
         Err(other) => {
@@ -691,10 +825,11 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
         _ => Stopped::Interrupted,
     });
     Report {
-        schema: 1,
+        schema: 2,
         workload: p.job.spec.name.clone(),
         variant: p.variant.clone(),
         chip: p.chip.name.clone(),
+        chosen: p.chosen.clone(),
         policy,
         scheduler: p.scheduler.clone(),
         check: args.check.clone(),

@@ -12,19 +12,19 @@ use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
 use sim_core::sm::timeline::Timeline;
 use sim_frontend::chip::ChipSpec;
-use sim_frontend::diagnostic::{Diagnostic, Source, Span};
+use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::ParamInfo;
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
-    Argument, Expectation, Expr, HostBuffer, Init, LaunchSpec, Params, SplitMix64, Step, Tolerance,
-    WorkloadSpec, evaluate,
+    ArgumentKind, BufferSpec, Expectation, Expr, HostBuffer, Init, LaunchSpec, LoopSpec, Number, Params,
+    Place, SplitMix64, Step, Tolerance, WorkloadSpec, evaluate, push_element,
 };
-use sim_frontend::yaml::key_span;
 use sim_memory::vocabulary::ScalarType;
 
 use crate::files;
 use crate::memory;
+use crate::npy;
 use crate::reference::{self, Inputs, ReferenceError};
 
 /// A workload with everything a run needs.
@@ -96,8 +96,8 @@ fn wrong(message: impl Into<String>) -> SimError {
 }
 
 /// An input error that says nowhere where, at a place of a file.
-fn placed(error: SimError, place: Option<Span>, source: Option<&Source>) -> SimError {
-    match (error, place, source) {
+fn placed(error: SimError, place: Place, source: Option<&Source>) -> SimError {
+    match (error, place.0, source) {
         (SimError::Input(errors), Some(span), Some(source)) => {
             let put = |error: Diagnostic| match error.source {
                 None => error.at(span, "").in_source(source),
@@ -109,17 +109,14 @@ fn placed(error: SimError, place: Option<Span>, source: Option<&Source>) -> SimE
     }
 }
 
-fn number(expr: &Expr, params: &Params, what: &str) -> Result<f64, SimError> {
+fn number(expr: &Expr, params: &Params, what: &str) -> Result<Number, SimError> {
     evaluate(expr, params).map_err(|reason| wrong(format!("{what}: {reason}")))
 }
 
 fn whole(expr: &Expr, params: &Params, what: &str) -> Result<u32, SimError> {
     let value = number(expr, params, what)?;
-    if value >= 0.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0 {
-        Ok(value as u32)
-    } else {
-        Err(wrong(format!("{what}: {value} is no whole number of 32 bits")))
-    }
+    let integer = value.integer().and_then(|value| u32::try_from(value).ok());
+    integer.ok_or_else(|| wrong(format!("{what}: {value} is not an integer from 0 to {}", u32::MAX)))
 }
 
 /// Runs a job. Input errors come back as the error; a run that stops is an outcome.
@@ -151,8 +148,8 @@ pub fn simulate(
         job,
         context,
         module,
-        addresses: &addresses,
-        buffers: &buffers,
+        addresses,
+        buffers,
         launched: 0,
         stop,
         progress,
@@ -175,9 +172,12 @@ pub fn simulate(
     });
     let mut results = BTreeMap::new();
     for name in job.spec.expect.iter().map(|e| &e.buffer).chain(&job.dump) {
-        let Some(buffer) = buffers.get(name).filter(|_| !results.contains_key(name)) else { continue };
+        if results.contains_key(name) {
+            continue;
+        }
+        let Ok((buffer, address)) = runner.buffer(name) else { continue };
         let mut bytes = vec![0; buffer.bytes()];
-        runner.context.read(addresses[name], &mut bytes);
+        runner.context.read(address, &mut bytes);
         results.insert(name.clone(), HostBuffer { ty: buffer.ty, bytes });
     }
     let simulated = runner.simulated;
@@ -208,8 +208,8 @@ struct Runner<'r> {
     job: &'r Job,
     context: &'r mut Context,
     module: usize,
-    addresses: &'r BTreeMap<String, u64>,
-    buffers: &'r BTreeMap<String, Layout>,
+    addresses: BTreeMap<String, u64>,
+    buffers: BTreeMap<String, Layout>,
     launched: u64,
     stop: &'r AtomicBool,
     progress: &'r Progress<'r>,
@@ -233,32 +233,56 @@ impl Runner<'_> {
                 Step::Fill { fill } => {
                     self.synchronize()?;
                     let (buffer, address) = self.buffer(&fill.buffer)?;
-                    let element = HostBuffer::element(buffer.ty, number(&fill.value, params, "fill")?);
+                    let element = number(&fill.value, params, "fill")
+                        .and_then(|value| HostBuffer::element(buffer.ty, value).map_err(wrong))
+                        .map_err(|error| placed(error, fill.place, self.job.spec.source.as_ref()))?;
                     self.context.write(address, &element.repeat(buffer.len));
                 }
-                Step::Loop { body } => {
-                    let passes = whole(&body.max_iterations, params, "max_iterations")?;
-                    for pass in 0..passes {
-                        if let Some(name) = &body.index {
-                            params.insert(name.clone(), pass.into());
-                        }
-                        self.steps(&body.launches, params)?;
-                        let Some(until) = &body.until else { continue };
-                        self.synchronize()?;
-                        let (buffer, address) = self.buffer(&until.buffer)?;
-                        let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes()] };
-                        self.context.read(address, &mut now.bytes);
-                        let index = whole(&until.index, params, "until")?;
-                        let value = now.number(index as usize).ok_or_else(|| {
-                            wrong(format!("until: `{}` has no element {index}", until.buffer))
-                        })?;
-                        if value == number(&until.equals, params, "until")? {
-                            break;
-                        }
-                    }
-                }
+                Step::Loop { body } => self.repeat(body, params)?,
             }
         }
+        Ok(())
+    }
+
+    fn repeat(&mut self, body: &LoopSpec, params: &mut Params) -> Result<(), SimError> {
+        let source = self.job.spec.source.clone();
+        let at = |error| placed(error, body.place, source.as_ref());
+        let passes = whole(&body.max_iterations, params, "max_iterations").map_err(at)?;
+        for pass in 0..passes {
+            if let Some(name) = &body.index {
+                params.insert(name.clone(), pass.into());
+            }
+            self.steps(&body.launches, params)?;
+            for [a, b] in &body.swap {
+                self.swap(a, b).map_err(at)?;
+            }
+            let Some(until) = &body.until else { continue };
+            self.synchronize()?;
+            let (buffer, address) = self.buffer(&until.buffer)?;
+            let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes()] };
+            self.context.read(address, &mut now.bytes);
+            let index = whole(&until.index, params, "until").map_err(at)?;
+            let Some(value) = now.number(index as usize) else {
+                return Err(at(wrong(format!("until: `{}` has no element {index}", until.buffer))));
+            };
+            if value == number(&until.equals, params, "until").map_err(at)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Two buffers exchange their names.
+    fn swap(&mut self, a: &str, b: &str) -> Result<(), SimError> {
+        let ((first, at), (second, behind)) = (self.buffer(a)?, self.buffer(b)?);
+        if first.len != second.len {
+            return Err(wrong(format!(
+                "swap: `{a}` has {} elements and `{b}` {}: buffers that exchange their names need the same length",
+                first.len, second.len
+            )));
+        }
+        self.addresses.insert(a.to_string(), behind);
+        self.addresses.insert(b.to_string(), at);
         Ok(())
     }
 
@@ -288,26 +312,16 @@ impl Runner<'_> {
             )));
         };
         if info.params.len() != spec.args.len() {
-            return Err(wrong(format!(
-                "{} takes {} arguments, {} are given",
-                spec.entry,
-                info.params.len(),
-                spec.args.len()
-            )));
+            return Err(wrong(arguments_differ(&spec.entry, &info.params, spec.args.len())));
         }
         let bytes = info.params.last().map_or(0, |p| p.offset + p.size);
         let mut block = vec![0u8; bytes as usize];
-        for (argument, param) in spec.args.iter().zip(&info.params) {
-            let value = self.argument(argument, param, params)?;
-            if value.len() != param.size as usize {
-                return Err(wrong(format!(
-                    "{}: argument `{}` has {} bytes, the parameter {}",
-                    spec.entry,
-                    param.name,
-                    value.len(),
-                    param.size
-                )));
-            }
+        for (at, (argument, param)) in spec.args.iter().zip(&info.params).enumerate() {
+            let value = self.argument(&argument.kind, param, params).map_err(|found| {
+                let message = format!("argument {} of {}: {}", at + 1, spec.entry, found.message);
+                let error = SimError::Input(vec![Diagnostic { message, ..found }]);
+                placed(error, argument.place, self.job.spec.source.as_ref())
+            })?;
             block[param.offset as usize..][..value.len()].copy_from_slice(&value);
         }
         let size = |list: &[Expr], what: &str| -> Result<[u32; 3], SimError> {
@@ -338,28 +352,183 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn argument(&self, argument: &Argument, param: &ParamInfo, params: &Params) -> Result<Vec<u8>, SimError> {
-        match argument {
-            Argument::Buffer(name) => {
-                let (_, address) = self.buffer(name)?;
-                Ok(address.to_le_bytes()[..(param.size as usize).min(8)].to_vec())
-            }
-            Argument::Scalar(pair) => {
-                let Some((ty, value)) = pair.iter().next().filter(|_| pair.len() == 1) else {
-                    return Err(wrong(format!("argument `{}` needs one type and value", param.name)));
-                };
-                if ty == "bytes" {
-                    return match value {
-                        Expr::Text(digits) => hex(digits).map_err(wrong),
-                        Expr::Number(_) => Err(wrong("bytes are written as a text of hexadecimal digits")),
-                    };
+    /// The bytes of an argument, as many as the parameter has.
+    fn argument(
+        &self,
+        argument: &ArgumentKind,
+        param: &ParamInfo,
+        params: &Params,
+    ) -> Result<Vec<u8>, Diagnostic> {
+        let error = |message: String| Diagnostic::error("argument", message);
+        let (bytes, given) = match argument {
+            ArgumentKind::Pointer { buffer, offset } => {
+                let mut bytes = self.pointer(buffer, offset.as_ref(), params).map_err(error)?.to_vec();
+                // Pointers of programs with .address_size 32.
+                bytes.truncate(param.size.clamp(4, 8) as usize);
+                if param.ty.is_some_and(|ty| ty.is_float() || ty.bytes() < 4) {
+                    let found = error(format!("`{buffer}` is a buffer, parameter {}", described(param)));
+                    return Err(found.help(format!("give a value: {{{}: 1}}", named(param))));
                 }
-                let Some(scalar) = scalar_type(ty) else {
-                    return Err(wrong(format!("argument `{}`: there is no type `{ty}`", param.name)));
-                };
-                Ok(HostBuffer::element(scalar, number(value, params, &param.name)?))
+                (bytes, format!("the address of `{buffer}`"))
+            }
+            ArgumentKind::Scalar { ty, values } => {
+                let scalar = scalar_type(ty)
+                    .ok_or_else(|| error(format!("there is no type `{ty}`")).did_you_mean(ty, TYPES))?;
+                if let Some(wanted) = param.ty
+                    && !fits(scalar, wanted)
+                {
+                    let found = error(format!("it is .{ty}, parameter {}", described(param)));
+                    return Err(found.help(match wanted {
+                        _ if wanted.bytes() == 8 && !wanted.is_float() => {
+                            format!("write {{{}: …}}, or the name of a buffer for a pointer", wanted.name())
+                        }
+                        _ => format!("write {{{}: …}}", wanted.name()),
+                    }));
+                }
+                let mut bytes = Vec::new();
+                self.values(scalar, values, params, &mut bytes).map_err(error)?;
+                (bytes, format!("{} of .{ty}", values.len()))
+            }
+            ArgumentKind::Bytes(digits) => (hex(digits).map_err(error)?, "it".to_string()),
+            ArgumentKind::Struct(fields) => {
+                let mut layout = Fields::default();
+                self.fields(fields, params, &mut layout).map_err(error)?;
+                let places = layout.places.join(", ");
+                (layout.whole(), format!("the struct ({places})"))
+            }
+        };
+        if bytes.len() == param.size as usize {
+            return Ok(bytes);
+        }
+        let found = error(format!("{given} has {} bytes, parameter {}", bytes.len(), described(param)));
+        Err(match argument {
+            ArgumentKind::Struct(_) => found.help("fields stand at multiples of their sizes, as in C"),
+            _ => found,
+        })
+    }
+
+    fn pointer(&self, buffer: &str, offset: Option<&Expr>, params: &Params) -> Result<[u8; 8], String> {
+        let Ok((layout, address)) = self.buffer(buffer) else {
+            let known: Vec<&str> = self.buffers.keys().map(String::as_str).collect();
+            return Err(format!("there is no buffer `{buffer}`; there are: {}", known.join(", ")));
+        };
+        let elements = match offset {
+            Some(offset) => evaluate(offset, params)?,
+            None => Number::ZERO,
+        };
+        let inside = elements.integer().and_then(|value| usize::try_from(value).ok());
+        match inside.filter(|elements| *elements <= layout.len) {
+            Some(elements) => Ok((address + elements as u64 * u64::from(layout.ty.bytes())).to_le_bytes()),
+            None => {
+                Err(format!("`{buffer} + {elements}` does not lie within the {} elements of it", layout.len))
             }
         }
+    }
+
+    fn values(
+        &self,
+        ty: ScalarType,
+        values: &[Expr],
+        params: &Params,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        values.iter().try_for_each(|value| push_element(bytes, ty, evaluate(value, params)?))
+    }
+
+    /// Lays fields out as C does.
+    fn fields(&self, list: &[ArgumentKind], params: &Params, layout: &mut Fields) -> Result<(), String> {
+        for field in list {
+            match field {
+                ArgumentKind::Pointer { buffer, offset } => {
+                    let bytes = self.pointer(buffer, offset.as_ref(), params)?;
+                    layout.push(8, &bytes, buffer);
+                }
+                ArgumentKind::Scalar { ty, values } => {
+                    let scalar = scalar_type(ty).ok_or_else(|| format!("there is no type `{ty}`"))?;
+                    let mut bytes = Vec::new();
+                    self.values(scalar, values, params, &mut bytes)?;
+                    layout.push(scalar.bytes() as usize, &bytes, ty);
+                }
+                ArgumentKind::Bytes(digits) => layout.push(1, &hex(digits)?, "bytes"),
+                ArgumentKind::Struct(inner) => {
+                    let mut nested = Fields::default();
+                    self.fields(inner, params, &mut nested)?;
+                    let align = nested.align;
+                    layout.push(align, &nested.whole(), "struct");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names of types as arguments have them.
+const TYPES: [&str; 17] = [
+    "b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "bf16", "f32",
+    "f64", "bytes",
+];
+
+/// The bytes of a struct so far.
+#[derive(Default)]
+struct Fields {
+    bytes: Vec<u8>,
+    align: usize,
+    places: Vec<String>,
+}
+
+impl Fields {
+    fn push(&mut self, align: usize, bytes: &[u8], name: &str) {
+        let align = align.max(1);
+        self.align = self.align.max(align);
+        self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+        self.places.push(format!("{name} at {}", self.bytes.len()));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// All of it, padded to its alignment.
+    fn whole(mut self) -> Vec<u8> {
+        self.bytes.resize(self.bytes.len().next_multiple_of(self.align.max(1)), 0);
+        self.bytes
+    }
+}
+
+/// A value of a type can be an argument for a parameter of another.
+fn fits(given: ScalarType, wanted: ScalarType) -> bool {
+    let untyped = given.is_bits() || wanted.is_bits();
+    given.bits() == wanted.bits() && (untyped || given.is_float() == wanted.is_float())
+}
+
+/// The type of a parameter as an argument would name it.
+fn named(param: &ParamInfo) -> &'static str {
+    param.ty.map_or("bytes", ScalarType::name)
+}
+
+fn described(param: &ParamInfo) -> String {
+    match param.ty {
+        Some(ty) => format!("`{}` is .{}", param.name, ty.name()),
+        None => format!("`{}` has {} bytes", param.name, param.size),
+    }
+}
+
+/// What is missing, or how many there are too many.
+fn arguments_differ(entry: &str, params: &[ParamInfo], given: usize) -> String {
+    let list: Vec<String> = params
+        .iter()
+        .map(|param| match param.ty {
+            Some(ty) => format!(".{} {}", ty.name(), param.name),
+            None => format!("{} bytes {}", param.size, param.name),
+        })
+        .collect();
+    let takes = match params {
+        [] => format!("{entry} takes no arguments"),
+        _ => format!("{entry} takes {} arguments ({}), {given} are given", params.len(), list.join(", ")),
+    };
+    let names = |params: &[ParamInfo]| -> String {
+        params.iter().map(|param| format!("`{}`", param.name)).collect::<Vec<_>>().join(", ")
+    };
+    match params.get(given..) {
+        Some(missing @ [_, ..]) => format!("{takes}: there is none for {}", names(missing)),
+        _ => format!("{takes}: {} too many", given - params.len()),
     }
 }
 
@@ -382,15 +551,20 @@ fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
     let Some(spec) = job.spec.buffers.get(name) else {
         return Err(wrong(format!("there is no buffer `{name}`")));
     };
-    let length = whole(&spec.length, &job.params, &format!("length of `{name}`")).map_err(|error| {
-        let source = job.spec.source.as_ref();
-        placed(error, source.and_then(|source| key_span(source, &["buffers", name])), source)
-    })? as usize;
+    let source = job.spec.source.as_ref();
+    let length = whole(&spec.length, &job.params, &format!("length of `{name}`"))
+        .map_err(|error| placed(error, spec.length_place, source))? as usize;
+    contents(job, name, spec, length).map_err(|error| placed(error, spec.init_place, source))
+}
+
+fn contents(job: &Job, name: &str, spec: &BufferSpec, length: usize) -> Result<HostBuffer, SimError> {
     let ty = spec.ty;
     let mut buffer = HostBuffer::zeros(ty, length);
-    let fill = |bytes: &mut Vec<u8>, value: &mut dyn FnMut(usize) -> f64| {
+    let fill = |bytes: &mut Vec<u8>, value: &mut dyn FnMut(usize) -> Result<Number, String>| {
         bytes.clear();
-        (0..length).for_each(|i| bytes.extend(HostBuffer::element(ty, value(i))));
+        (0..length)
+            .try_for_each(|i| push_element(bytes, ty, value(i)?).map_err(|reason| format!("[{i}]: {reason}")))
+            .map_err(|reason| wrong(format!("`{name}`{reason}")))
     };
     let put = |buffer: &mut HostBuffer, bytes: &[u8]| {
         if bytes.len() > buffer.bytes.len() {
@@ -405,22 +579,32 @@ fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
     };
     match &spec.init {
         Init::Zeros => {}
-        Init::Iota => fill(&mut buffer.bytes, &mut |i| i as f64),
+        Init::Iota => fill(&mut buffer.bytes, &mut |i| Ok(Number::from(i as u64)))?,
         Init::Random { seed, min, max } => {
             // Odd multiples of the golden ratio keep streams of neighbouring seeds apart.
             let mut generator = SplitMix64(seed.wrapping_add(job.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-            fill(&mut buffer.bytes, &mut |_| generator.next_value(ty, *min, *max));
+            fill(&mut buffer.bytes, &mut |_| generator.next_value(ty, *min, *max))?;
         }
         Init::Formula { modulo, scale, offset } => {
             let modulo = (*modulo).max(1);
-            fill(&mut buffer.bytes, &mut |i| (i as u64 % modulo) as f64 * scale + offset);
+            fill(&mut buffer.bytes, &mut |i| {
+                let step = i as u64 % modulo;
+                Ok(match (scale.integer(), offset.integer()) {
+                    (Some(scale), Some(offset)) if !ty.is_float() => {
+                        let value = i128::from(step).checked_mul(scale).and_then(|v| v.checked_add(offset));
+                        Number::Int(value.ok_or("the value exceeds 127 bits")?)
+                    }
+                    _ => Number::Real(step as f64 * scale.as_f64() + offset.as_f64()),
+                })
+            })?;
         }
         Init::Values(values) => {
-            let bytes: Vec<u8> = values.iter().flat_map(|v| HostBuffer::element(ty, *v)).collect();
+            let mut bytes = Vec::new();
+            values.iter().try_for_each(|value| push_element(&mut bytes, ty, *value)).map_err(wrong)?;
             put(&mut buffer, &bytes)?;
         }
         Init::Hex(digits) => put(&mut buffer, &hex(digits).map_err(wrong)?)?,
-        Init::File(file) => put(&mut buffer, &data_file(job, file)?)?,
+        Init::File(file) => buffer.bytes = data_file(job, file, name, ty, length)?,
         Init::Reference(function) => {
             // In the order of names, so that none needs itself.
             let made = call(job, function, |other| other < name)?;
@@ -437,21 +621,30 @@ fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
     Ok(buffer)
 }
 
-/// The data of a `.npy` file, or the bytes of any other.
-fn data_file(job: &Job, file: &str) -> Result<Vec<u8>, SimError> {
+/// The whole contents of a buffer from a `.npy` file, or from the bytes of any other.
+fn data_file(job: &Job, file: &str, name: &str, ty: ScalarType, length: usize) -> Result<Vec<u8>, SimError> {
     let path = job.folder.join(file);
+    let shown = path.display();
     // Contents in .npy files have a header besides; `initial` holds them to the buffer's size.
     let bytes = files::read(&path, memory::left() / 2)
-        .map_err(|error| wrong(format!("{} cannot be read: {error}", path.display())))?;
-    if !bytes.starts_with(b"\x93NUMPY") {
-        return Ok(bytes);
-    }
-    let length = match bytes.get(6) {
-        Some(1) => bytes.get(8..10).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]])) + 10),
-        _ => bytes.get(8..12).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]).saturating_add(12)),
+        .map_err(|error| wrong(format!("{shown} cannot be read: {error}")))?;
+    let data = match npy::elements(&bytes, ty) {
+        Some(found) => found.map_err(|reason| wrong(format!("{shown}: {reason}")))?.to_vec(),
+        None => bytes,
     };
-    let data = length.and_then(|length| bytes.get(length as usize..));
-    data.map(<[u8]>::to_vec).ok_or_else(|| wrong(format!("{} is no whole .npy file", path.display())))
+    let wanted = length * ty.bytes() as usize;
+    if data.len() == wanted {
+        return Ok(data);
+    }
+    let message = format!(
+        "{shown} has {} bytes, `{name}` has {wanted}: {length} elements of .{}",
+        data.len(),
+        ty.name()
+    );
+    let has = data.len() / (ty.bytes() as usize).max(1);
+    let help =
+        format!("a file has the whole contents: make the buffer {has} elements long, or the file longer");
+    Err(SimError::Input(vec![Diagnostic::error("workload", message).help(help)]))
 }
 
 /// Calls a reference that may read the buffers `may` admits.
@@ -476,7 +669,9 @@ fn judge(job: &Job, after: &BTreeMap<String, HostBuffer>) -> Result<Verdict, Sim
     }
     for expectation in &job.spec.expect {
         let Some(got) = after.get(&expectation.buffer) else { continue };
-        let expected = expected(job, expectation, got)?;
+        let source = job.spec.source.as_ref();
+        let expected =
+            expected(job, expectation, got).map_err(|error| placed(error, expectation.place, source))?;
         if let Some(difference) = difference(&expectation.buffer, got, &expected, expectation.tolerance) {
             return Ok(Verdict::Fail(difference));
         }
@@ -488,11 +683,14 @@ fn expected(job: &Job, e: &Expectation, got: &HostBuffer) -> Result<HostBuffer, 
     if let Some(function) = &e.reference {
         return call(job, function, |_| true);
     }
-    let bytes = match (&e.values, &e.file) {
-        (Some(values), _) => values.iter().flat_map(|v| HostBuffer::element(got.ty, *v)).collect(),
-        (None, Some(file)) => data_file(job, file)?,
-        (None, None) => Vec::new(),
-    };
+    let mut bytes = Vec::new();
+    match (&e.values, &e.file) {
+        (Some(values), _) => {
+            values.iter().try_for_each(|value| push_element(&mut bytes, got.ty, *value)).map_err(wrong)?;
+        }
+        (None, Some(file)) => bytes = data_file(job, file, &e.buffer, got.ty, got.len())?,
+        (None, None) => {}
+    }
     Ok(HostBuffer { ty: got.ty, bytes })
 }
 
@@ -522,11 +720,17 @@ fn difference(name: &str, got: &HostBuffer, expected: &HostBuffer, tolerance: To
         if a == b {
             continue;
         }
-        let (x, y) = (got.number(i).unwrap_or(f64::NAN), expected.number(i).unwrap_or(f64::NAN));
+        let (Some(x), Some(y)) = (got.number(i), expected.number(i)) else { continue };
         let near = match tolerance {
             Tolerance::Exact | Tolerance::Multiset => false,
             Tolerance::Ulp(n) => ulps(a, b) <= u64::from(n),
-            Tolerance::Near { abs, rel } => (x - y).abs() <= abs + rel * y.abs(),
+            Tolerance::Near { abs, rel } => {
+                let apart = match (x, y) {
+                    (Number::Int(x), Number::Int(y)) => x.abs_diff(y) as f64,
+                    _ => (x.as_f64() - y.as_f64()).abs(),
+                };
+                apart <= abs + rel * y.as_f64().abs()
+            }
         };
         if !near {
             return Some(format!("{name}[{i}] is {x}, {y} is expected"));

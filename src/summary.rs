@@ -8,6 +8,7 @@ use sim_memory::latency::Level;
 
 use crate::cli::table;
 use crate::host::HostReport;
+use crate::metrics::shown;
 use crate::run::Report;
 
 /// Lines of the PTX at which warps waited longest, at most this many.
@@ -59,8 +60,13 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     }
     let _ = writeln!(
         out,
-        "{} ({}) on {}, policy {}, scheduler {}",
-        report.workload, report.variant, report.chip, report.policy, report.scheduler
+        "{} ({}) on {}{}, policy {}, scheduler {}",
+        report.workload,
+        report.variant,
+        report.chip,
+        report.chosen.as_ref().map_or(String::new(), |why| format!(" ({why})")),
+        report.policy,
+        report.scheduler
     );
     let _ = writeln!(
         out,
@@ -74,7 +80,15 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     } else {
         let slots = d.issued + d.stalls.values().sum::<u64>();
         let ipc = d.warp_instructions as f64 / d.cycles as f64;
-        let _ = writeln!(out, "cycles: {} core cycles, {:.2} warp instructions per cycle", d.cycles, ipc);
+        let _ = writeln!(
+            out,
+            "cycles: {} core cycles ({} µs), {:.2} warp instructions per cycle; launches {} ({} µs)",
+            d.cycles,
+            shown(d.time_us.micros()),
+            ipc,
+            d.launch_cycles,
+            shown(d.launch_us.micros())
+        );
         let _ = writeln!(
             out,
             "instructions: {} warp, {} thread, {} injected control; lanes used {:.1} %",
@@ -117,10 +131,11 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     for kernel in d.kernels.iter().take(6) {
         let _ = writeln!(
             out,
-            "  {} {}: {} cycles, {} warp instructions, {} registers, {} blocks an SM (limit: {})",
+            "  {} {}: {} cycles ({} µs), {} warp instructions, {} registers, {} blocks an SM (limit: {})",
             kernel.grid_id,
             kernel.name,
             kernel.cycles,
+            shown(kernel.time_us.micros()),
             kernel.warp_instructions,
             kernel.registers_per_thread,
             kernel.resident_blocks,

@@ -148,3 +148,33 @@ fn two_reports_are_compared_down_to_the_slots() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("no report.json"));
 }
+
+#[test]
+fn folders_of_runs_are_compared_pair_by_pair() {
+    let folder = Folder::new("folders");
+    for (side, reduce) in [("a", &[][..]), ("b", &["--set", "sm.branch_latency=40"])] {
+        for (name, more) in [("vecadd", &[][..]), ("reduce", reduce)] {
+            let out = folder.join(&format!("{side}/{name}"));
+            let output = warpsim(&[&["run", name, "--out", &out][..], more].concat());
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
+    }
+    let (a, b) = (folder.join("a"), folder.join("b"));
+    let output = warpsim(&["compare", &a, &b]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{out}");
+    assert!(out.contains("2 pairs, 1 differ; 0 in one folder only"), "{out}");
+    assert!(out.contains("reduce") && !out.contains("vecadd"), "{out}");
+    let output = warpsim(&["compare", &a, &a]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("2 pairs, 0 differ"));
+    // The folder of one run is its report.
+    let output = warpsim(&["compare", &format!("{a}/reduce"), &format!("{b}/reduce/report.json")]);
+    assert!(output.status.success() && text(&output.stdout).contains("branch_latency"), "{output:?}");
+    std::fs::remove_dir_all(format!("{b}/vecadd")).expect("removed");
+    let output = warpsim(&["compare", &a, &b]);
+    assert!(text(&output.stdout).contains("only in A: vecadd"), "{}", text(&output.stdout));
+    for (a, b) in [(&a, &format!("{a}/vecadd")), (&a, &folder.join(""))] {
+        assert_eq!(warpsim(&["compare", a, b]).status.code(), Some(2));
+    }
+}

@@ -51,7 +51,7 @@ fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
         ("memory.l1=4", "group of keys"),
         ("memory.l1.ways=many", &format!("memory.l1.ways=many:{ways}:11")),
         ("limits.WarpSize=33", "must be between 1 and 32"),
-        ("n=lots", "no number"),
+        ("n=lots", "not a number"),
         ("n", "KEY=VALUE"),
     ] {
         let output = warpsim(&["run", "reduce", "--set", set]);
@@ -263,4 +263,78 @@ fn profiles_count_every_issue_at_its_line() {
     let shown = warpsim(&["run", "nqueens", "--set", "n=5", "--profile"]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("PTX line") && shown.contains("cycles without an issue"), "{shown}");
+}
+
+#[test]
+fn launches_and_time_stand_beside_the_cycles_of_kernels() {
+    let report = |args: &[&str]| {
+        let output = warpsim(&[&["run"][..], args, &["--json"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        parse(&output.stdout)
+    };
+    let number = |report: &serde_json::Value, key: &str| report[key].as_u64().expect("a number");
+    let latency = |cycles: u32| format!("dispatch.launch_latency={cycles}");
+    let (none, long) = (latency(0), latency(7000));
+    let without = report(&["vecadd", "--chip", "v100", "--set", &none]);
+    let with = report(&["vecadd", "--chip", "v100", "--set", &long]);
+    assert_eq!(number(&with, "launch_cycles"), number(&without, "launch_cycles") + 7000);
+    assert_eq!(with["kernels"][0]["launch_cycles"], 7000);
+    // The same work at another phase of DRAM's refresh.
+    let (a, b) = (number(&with, "cycles") as f64, number(&without, "cycles") as f64);
+    assert!((a / b - 1.0).abs() < 0.05, "{a} {b}");
+    assert_eq!(with["schema"], 2);
+    // A picosecond is the sixth decimal: cycles over 1380 MHz.
+    assert_eq!(with["time_us"].as_f64(), Some((a / 1380.0 * 1e6).round() / 1e6));
+    for args in [&["bfs"][..], &["lud"], &["vecadd", "--chip", "h100"], &["mergesort", "--set", &long]] {
+        let report = report(args);
+        let stalls: u64 = report["stalls"]
+            .as_object()
+            .expect("stalls")
+            .values()
+            .filter_map(serde_json::Value::as_u64)
+            .sum();
+        let slots = number(&report, "cycles") * number(&report, "sms") * number(&report, "schedulers");
+        assert_eq!(number(&report, "issued") + stalls, slots, "{args:?}");
+        let kernels: u64 =
+            report["kernels"].as_array().expect("a list").iter().filter_map(|k| k["cycles"].as_u64()).sum();
+        assert_eq!(kernels, number(&report, "cycles"), "{args:?}: one kernel after another");
+    }
+}
+
+#[test]
+fn the_chip_follows_from_the_program_unless_it_is_named() {
+    let folder = Folder::new("chosen");
+    let of = |args: &[&str]| {
+        let output = warpsim(&[&["run"][..], args].concat());
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let ptx = |target: &str| {
+        folder.write(
+            "k.ptx",
+            &format!(".version 8.0\n.target {target}\n.address_size 64\n.visible .entry k() {{ ret; }}\n"),
+        )
+    };
+    let kernel = ["--entry", "k", "--grid", "1", "--block", "32"];
+    for (target, chip) in
+        [("sm_20", "gtx480,"), ("sm_61", "gtx1080ti (the smallest"), ("sm_90a", "h100 (the smallest")]
+    {
+        let path = ptx(target);
+        let (code, text) = of(&[&[path.as_str()][..], &kernel].concat());
+        assert!(code == Some(0) && text.contains(&format!("on {chip}")), "{target}: {text}");
+    }
+    let (_, text) = of(&[&[ptx("sm_61").as_str()][..], &kernel, &["--chip", "v100"]].concat());
+    assert!(text.contains("on v100, policy"), "{text}");
+    let (code, text) = of(&["vecadd"]);
+    assert!(code == Some(0) && text.contains("(sm_20) on gtx480, policy"), "{text}");
+    let (code, text) = of(&["vecadd", "--variant", "sm_52"]);
+    assert!(code == Some(0) && text.contains("on gtx980 (the smallest shipped chip for sm_52)"), "{text}");
+    let (code, text) = of(&["warp_sum"]);
+    assert!(code == Some(0) && text.contains("on h100 (the smallest shipped chip for sm_90)"), "{text}");
+    let (code, text) = of(&["warp_sum", "--chip", "gtx480"]);
+    assert!(
+        code == Some(2) && text.contains("shipped chips that can run it: --chip gtx980, gtx1080ti,"),
+        "{text}"
+    );
+    let (code, text) = of(&["copy_pipeline", "--variant", "sm_90", "--chip", "v100"]);
+    assert!(code == Some(2) && text.contains("shipped chips that can run it: --chip a100, "), "{text}");
 }

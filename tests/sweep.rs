@@ -200,7 +200,7 @@ fn points_that_fail_are_rows() {
     // Too few cycles for one, instructions that the chip lacks for another, a value no chip can have.
     let sweep = folder.write(
         "s.yaml",
-        "schema: 1\nname: s\nrun: {max_cycles: 3000}\naxes:\n  workload: [reduction, vecadd, shuffle_scan]\n  set:\n    limits.WarpSize: [32, 33]\n",
+        "schema: 1\nname: s\nrun: {max_cycles: 8000}\naxes:\n  workload: [reduction, vecadd, shuffle_scan]\n  set:\n    limits.WarpSize: [32, 33]\n",
     );
     let results = folder.join("results");
     // A plan and a run that hold such points are no success.
@@ -220,7 +220,7 @@ fn points_that_fail_are_rows() {
     let (result, _, count) = found("reduction", "32");
     assert!(result == "pass" && count > 20, "{result} {count}");
     let (result, message, count) = found("vecadd", "32");
-    assert!(result == "stopped" && message.contains("3000") && count == 1, "{result} {message}");
+    assert!(result == "stopped" && message.contains("8000") && count == 1, "{result} {message}");
     let (result, message, _) = found("shuffle_scan", "32");
     assert!(result == "refused" && message.contains("no variant"), "{result} {message}");
     let (result, message, _) = found("reduction", "33");
@@ -259,4 +259,49 @@ fn shipped_sweeps_are_right() {
         seen += 1;
     }
     assert!(seen > 0);
+}
+
+#[test]
+fn folders_of_results_are_merged() {
+    let folder = Folder::new("merge");
+    let sweep = folder.write(
+        "s.yaml",
+        "schema: 1\nname: s\naxes:\n  workload: [vecadd, vecadd, nowhere]\n  set:\n    n: [1000, 2000]\n",
+    );
+    let [a, b, results] = ["a", "b", "results"].map(|name| folder.join(name));
+    for (shard, into) in [("1/2", &a), ("2/2", &b)] {
+        let output = warpsim(&["sweep", "run", &sweep, "--results", into, "--shard", shard]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let merge =
+        |from: &[&str]| warpsim(&[&["sweep", "merge", &sweep, "--results", &results][..], from].concat());
+    let output = merge(&[&a]);
+    assert!(text(&output.stdout).contains("2 results added"), "{output:?}");
+    let output = merge(&[&b]);
+    assert!(text(&output.stdout).contains("2 results added"), "{output:?}");
+    assert!(text(&output.stdout).contains("has 4 of 4 different points"), "{output:?}");
+    let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
+    assert!(text(&output.stdout).contains("0 simulated, 6 had results"), "{output:?}");
+    // What is there already is no conflict, and two folders of the same results are equal.
+    assert!(text(&merge(&[&a, &b]).stdout).contains("0 results added"));
+    assert_eq!(warpsim(&["compare", &results, &results]).status.code(), Some(0));
+    // Another result of the same point is one.
+    let path = points(&folder)
+        .into_iter()
+        .find(|path| std::fs::read_to_string(path).expect("a result").contains("\"pass\""))
+        .expect("one that passed");
+    let other = std::fs::read_to_string(&path)
+        .expect("a result")
+        .replace("\"launch_cycles\": ", "\"launch_cycles\": 1");
+    std::fs::write(&path, other).expect("written");
+    let output = merge(&[&a, &b]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("with different figures"), "{}", text(&output.stderr));
+    assert_eq!(warpsim(&["compare", &results, &a]).status.code(), Some(1));
+    // Results of another sweep are none of this one.
+    let single = folder.write("t.yaml", "schema: 1\nname: t\naxes: {workload: vecadd, set: {n: 1000}}\n");
+    let output = warpsim(&["sweep", "merge", &single, "--results", &folder.join("new"), &a, &b]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("is not a point of"), "{}", text(&output.stderr));
+    assert!(!folder.0.join("new").exists(), "nothing is written where something is refused");
 }

@@ -10,6 +10,32 @@ use sim_memory::latency::Percentiles;
 use sim_memory::occupancy::QueueStats;
 use sim_memory::vocabulary::Cycle;
 
+/// A span of simulated time, as microseconds in reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    picoseconds: u64,
+}
+
+impl Time {
+    /// The time of so many cycles of a clock, rounded to picoseconds.
+    pub fn of(cycles: Cycle, khz: u64) -> Self {
+        let khz = u128::from(khz.max(1));
+        let picoseconds = (u128::from(cycles) * 1_000_000_000 + khz / 2) / khz;
+        Self { picoseconds: u64::try_from(picoseconds).unwrap_or(u64::MAX) }
+    }
+
+    /// Microseconds.
+    pub fn micros(self) -> f64 {
+        self.picoseconds as f64 / 1e6
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.micros())
+    }
+}
+
 /// Figures of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelReport {
@@ -29,6 +55,10 @@ pub struct KernelReport {
     pub aborted: bool,
     /// Core cycles from its first dispatch to its last block's end.
     pub cycles: Cycle,
+    /// Core cycles before them, from the moment the dispatcher took it up: the launch latency.
+    pub launch_cycles: Cycle,
+    /// Time of `cycles`.
+    pub time_us: Time,
     /// First dispatch.
     pub start_cycle: Cycle,
     /// Last block's end.
@@ -160,8 +190,14 @@ pub struct QueueReport {
 /// What a device did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeviceReport {
-    /// Core cycles from the first dispatch to the last block's end.
+    /// Core cycles in which a kernel ran: from its first dispatch to its last block's end.
     pub cycles: Cycle,
+    /// Core cycles beside them, in which launches were under way and no kernel ran.
+    pub launch_cycles: Cycle,
+    /// Time of `cycles`.
+    pub time_us: Time,
+    /// Time of `launch_cycles`.
+    pub launch_us: Time,
     /// Issues of source instructions by a split, timed kernels only, as are all figures below.
     pub warp_instructions: u64,
     /// Lanes of these issues whose guard was true.

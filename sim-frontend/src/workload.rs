@@ -1,19 +1,41 @@
 //! Workload files: variants of a program, buffers, launches, expected results.
 
+mod argument;
 mod buffer;
 mod expr;
+mod keys;
+mod number;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sim_memory::vocabulary::ScalarType;
 
-pub use buffer::{HostBuffer, SplitMix64};
+pub use argument::{Argument, ArgumentKind};
+pub use buffer::{HostBuffer, SplitMix64, push_element};
 pub use expr::{Expr, Params, evaluate};
+pub use number::Number;
 
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::yaml::{key_span, read};
+use crate::yaml::read;
+
+/// Where a file has something. It is no part of what is simulated: places are all equal.
+#[derive(Clone, Copy, Default)]
+pub struct Place(pub Option<Span>);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("_")
+    }
+}
 
 /// How much results depend on the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -39,10 +61,9 @@ pub enum Termination {
 }
 
 /// A workload.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadSpec {
-    /// Version of this format: 1.
+    /// Version of the format.
     pub schema: u32,
     /// Name.
     pub name: String,
@@ -51,31 +72,35 @@ pub struct WorkloadSpec {
     /// How much results depend on the schedule.
     pub schedule: Schedule,
     /// Why, where they do.
-    #[serde(default)]
     pub reason: Option<String>,
     /// Under which schedules it ends.
-    #[serde(default)]
     pub termination: Termination,
     /// Numbers that `--set` can change, by name.
-    #[serde(default)]
-    pub params: BTreeMap<String, f64>,
+    pub params: Params,
     /// Programs, oldest target first.
     pub variants: Vec<Variant>,
     /// Buffers by name.
     pub buffers: BTreeMap<String, BufferSpec>,
     /// Steps in order.
     pub launches: Vec<Step>,
-    /// Expected results; without any the run is unchecked, and says so.
-    #[serde(default)]
+    /// Expected results.
     pub expect: Vec<Expectation>,
     /// The file it was read from.
-    #[serde(skip)]
     pub source: Option<Source>,
 }
 
+impl JsonSchema for WorkloadSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "WorkloadSpec".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        keys::WorkloadKeys::json_schema(generator)
+    }
+}
+
 /// One program of a workload.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// Name.
     pub name: String,
@@ -97,16 +122,18 @@ impl Variant {
 }
 
 /// A buffer.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BufferSpec {
     /// Element type.
-    #[serde(rename = "type")]
     pub ty: ScalarType,
     /// Elements.
     pub length: Expr,
     /// First contents.
     pub init: Init,
+    /// Where the file says how long it is.
+    pub length_place: Place,
+    /// Where the file says what it holds.
+    pub init_place: Place,
 }
 
 /// First contents of a buffer.
@@ -122,33 +149,36 @@ pub enum Init {
         /// Seed.
         seed: u64,
         /// Least value.
-        min: f64,
+        min: Number,
         /// Greatest value.
-        max: f64,
+        max: Number,
     },
     /// Literal values; the rest is zero.
-    Values(Vec<f64>),
+    Values(Vec<Number>),
     /// Bytes in hexadecimal digits; the rest is zero.
     Hex(String),
-    /// `.npy`, or raw bytes.
+    /// A file beside the workload file, with the whole contents: `.npy` of the buffer's type, or raw bytes.
     File(String),
     /// `(i % modulo) * scale + offset`.
     Formula {
         /// Period.
         modulo: u64,
         /// Factor.
-        scale: f64,
+        scale: Number,
         /// Added.
-        #[serde(default)]
-        offset: f64,
+        #[serde(default = "zero")]
+        offset: Number,
     },
     /// Made by a named function.
     Reference(String),
 }
 
+fn zero() -> Number {
+    Number::ZERO
+}
+
 /// A step of the host.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "StepKeys")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// A kernel launch.
     Launch(LaunchSpec),
@@ -164,74 +194,15 @@ pub enum Step {
     },
 }
 
-/// A kernel launch (`entry`, `grid`, `block`, `args` and what else it has), a `fill` or a `loop`.
-// The keys of every kind, so that a wrong one is named.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct StepKeys {
-    /// Sets every element of a buffer.
-    fill: Option<Fill>,
-    /// Repeats steps until a buffer says stop.
-    #[serde(rename = "loop")]
-    body: Option<LoopSpec>,
-    /// Entry.
-    entry: Option<String>,
-    /// One to three sizes in blocks.
-    grid: Option<Vec<Expr>>,
-    /// One to three sizes in threads.
-    block: Option<Vec<Expr>>,
-    /// Dynamic shared memory in bytes.
-    dynamic_shared: Option<Expr>,
-    /// Stream.
-    stream: Option<u32>,
-    /// Arguments in order.
-    args: Option<Vec<Argument>>,
-}
-
-impl JsonSchema for Step {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Step".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        StepKeys::json_schema(generator)
-    }
-}
-
-impl TryFrom<StepKeys> for Step {
-    type Error = String;
-
-    fn try_from(keys: StepKeys) -> Result<Self, String> {
-        let StepKeys { fill, body, entry, grid, block, dynamic_shared, stream, args } = keys;
-        let launches = entry.is_some() || grid.is_some() || block.is_some() || args.is_some();
-        match (fill, body) {
-            (Some(fill), None) if !launches => Ok(Self::Fill { fill }),
-            (None, Some(body)) if !launches => Ok(Self::Loop { body }),
-            (None, None) => {
-                let missing = |key: &str| format!("a launch needs `{key}`");
-                Ok(Self::Launch(LaunchSpec {
-                    entry: entry.ok_or_else(|| missing("entry"))?,
-                    grid: grid.ok_or_else(|| missing("grid"))?,
-                    block: block.ok_or_else(|| missing("block"))?,
-                    dynamic_shared,
-                    stream: stream.unwrap_or_default(),
-                    args: args.ok_or_else(|| missing("args"))?,
-                    place: None,
-                }))
-            }
-            _ => Err("a step is a launch, a `fill` or a `loop`, one of them".into()),
-        }
-    }
-}
-
 /// Sets every element of a buffer.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fill {
     /// Which.
     pub buffer: String,
     /// The value.
     pub value: Expr,
+    /// Where the file has it.
+    pub place: Place,
 }
 
 /// A kernel launch.
@@ -250,38 +221,28 @@ pub struct LaunchSpec {
     /// Arguments in order.
     pub args: Vec<Argument>,
     /// Where the file names the entry.
-    pub place: Option<Span>,
-}
-
-/// An argument: the name of a buffer, a scalar by type, or the bytes of a struct.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Argument {
-    /// A pointer to a buffer.
-    Buffer(String),
-    /// One pair: type (or `bytes`) and value.
-    Scalar(BTreeMap<String, Expr>),
+    pub place: Place,
 }
 
 /// Repeated steps.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoopSpec {
     /// When to stop.
-    #[serde(default)]
     pub until: Option<Until>,
     /// Most passes.
     pub max_iterations: Expr,
     /// Name of the pass counter in expressions.
-    #[serde(default)]
     pub index: Option<String>,
+    /// Pairs of buffers that exchange their names after each pass.
+    pub swap: Vec<[String; 2]>,
     /// The steps.
     pub launches: Vec<Step>,
+    /// Where the file has it.
+    pub place: Place,
 }
 
 /// A condition on a buffer, looked at after each pass.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Until {
     /// Which buffer.
     pub buffer: String,
@@ -292,22 +253,20 @@ pub struct Until {
 }
 
 /// An expected result.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
     /// Buffer.
     pub buffer: String,
     /// A named function computes it on the host.
-    #[serde(default)]
     pub reference: Option<String>,
     /// Literal values of its first elements.
-    #[serde(default)]
-    pub values: Option<Vec<f64>>,
-    /// A file of its bytes.
-    #[serde(default)]
+    pub values: Option<Vec<Number>>,
+    /// A file of its elements.
     pub file: Option<String>,
     /// How near it must be.
     pub tolerance: Tolerance,
+    /// Where the file has it.
+    pub place: Place,
 }
 
 /// How near a result must be.
@@ -329,79 +288,14 @@ pub enum Tolerance {
     },
 }
 
-/// Where a file says `entry:`, in order, and what stands behind it.
-fn entries_in(source: &Source) -> Vec<(Span, &str)> {
-    let text = &*source.text;
-    let found = text.match_indices("entry:").filter_map(|(at, key)| {
-        let before = text[..at].chars().next_back();
-        let rest = &text[at + key.len()..];
-        let lead = rest.len() - rest.trim_start_matches(' ').len();
-        let name = rest[lead..].split([',', '}', '\n']).next().unwrap_or("").trim_end();
-        let start = (at + key.len() + lead) as u32;
-        let span = Span { start, end: start + name.len() as u32 };
-        before
-            .is_none_or(|c| c.is_whitespace() || "{-".contains(c))
-            .then_some((span, name.trim_matches(['"', '\''])))
-    });
-    found.collect()
-}
-
-/// Each launch has its place: the next one that names its entry.
-fn put_places<'s>(steps: &mut [Step], places: &mut impl Iterator<Item = (Span, &'s str)>) {
-    for step in steps {
-        match step {
-            Step::Launch(launch) => {
-                launch.place = places.find(|(_, name)| *name == launch.entry).map(|(span, _)| span);
-            }
-            Step::Loop { body } => put_places(&mut body.launches, places),
-            Step::Fill { .. } => {}
-        }
-    }
-}
-
 impl WorkloadSpec {
     /// Reads and checks a workload file.
     ///
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
-        let mut spec: Self = read(source).map_err(|e| vec![e])?;
-        let mut places = entries_in(source).into_iter();
-        put_places(&mut spec.launches, &mut places);
-        spec.source = Some(source.clone());
-        let mut errors = Vec::new();
-        let mut wrong = |key: &[&str], message: String| {
-            let error = Diagnostic::error("workload", message).in_source(source);
-            errors.push(match key_span(source, key) {
-                Some(span) => error.at(span, ""),
-                None => error,
-            });
-        };
-        if spec.schema != 1 {
-            wrong(&["schema"], "this version reads schema 1".into());
-        }
-        if spec.schedule == Schedule::Dependent && spec.reason.is_none() {
-            wrong(
-                &["schedule"],
-                "a workload whose results depend on the schedule must say why in `reason`".into(),
-            );
-        }
-        if spec.variants.is_empty() {
-            wrong(&["variants"], "a workload needs a variant".into());
-        }
-        if spec.expect.is_empty() {
-            wrong(&["expect"], "a workload needs an expected result".into());
-        }
-        for expected in &spec.expect {
-            if !spec.buffers.contains_key(&expected.buffer) {
-                wrong(&["expect"], format!("`expect` names `{}`, which is no buffer", expected.buffer));
-            }
-            let given = [expected.reference.is_some(), expected.values.is_some(), expected.file.is_some()];
-            if given.iter().filter(|g| **g).count() != 1 {
-                wrong(&["expect"], format!("`{}` needs one of reference, values, file", expected.buffer));
-            }
-        }
-        if errors.is_empty() { Ok(spec) } else { Err(errors) }
+        let keys: keys::WorkloadKeys = read(source).map_err(|e| vec![e])?;
+        keys.spec(source)
     }
 
     /// The variant asked for, or the newest whose target is not above the chip.
@@ -458,6 +352,24 @@ mod tests {
             ("buffer: b, values", "buffer: c, values", "names `c`"),
             ("args: [a", "arg: [a", "did you mean `args`?"),
             ("block: [4], ", "", "a launch needs `block`"),
+            ("name: t\ndescription: d\n", "", "a workload needs `name` and `description`"),
+            ("type: f32, length: n * 2, ", "", "buffer `a` needs `type` and `length`"),
+            ("file: t.ptx, compiler: c, ", "", "a variant needs `file` and `compiler`"),
+            ("buffer: b, values: [1, 2], tolerance: exact", "values: [1]", "needs `buffer` and `tolerance`"),
+            ("min: 0, max: 1", "min: 5, max: 1", "`min` 5 is greater than `max` 1"),
+            ("min: 0, max: 1", "min: .nan, max: 1", "must be finite"),
+            ("init: iota", "init: {formula: {modulo: 0, scale: 1}}", "`modulo` must be at least 1"),
+            ("init: iota", "init: {formula: {modulo: 2, scale: 0.5}}", "elements of .u32 need integers"),
+            ("init: iota", "init: {random: {seed: 1, min: -5, max: 1}}", "-5 does not lie in 0..=4294967295"),
+            ("values: [1, 2]", "values: [1, 4294967296]", "4294967296 does not lie in"),
+            ("abs: 1e-6", "abs: .inf", "must be finite and at least 0"),
+            ("rel: 1e-5", "rel: -1", "must be finite and at least 0"),
+            ("rel: 1e-5", "rel: .nan", "must be finite and at least 0"),
+            ("tolerance: exact", "tolerance: {ulp: 2}", "`ulp` is for floating-point elements"),
+            ("params: {n: 8}", "params: {n: .nan}", "must be finite"),
+            ("{s32: n}", "{s32: n, u32: 1}", "an argument has one type"),
+            ("index: i,", "index: i, swap: [[a, b]],", "two buffers of one type"),
+            ("index: i,", "index: i, swap: [[a, c]],", "`swap` names `c`"),
             ("entry: k, grid: [1]", "fill: {buffer: b, value: 1}, grid: [1]", "one of them"),
         ] {
             let errors =
@@ -468,11 +380,81 @@ mod tests {
     }
 
     #[test]
+    fn all_that_is_missing_is_named_at_once() {
+        let text =
+            TEXT.replace("schedule: independent\n", "").replace("type: u32, ", "").replace("value: 3", "");
+        let errors = WorkloadSpec::load(&Source::new("w.yaml", &text)).expect_err("three keys are missing");
+        let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            text,
+            [
+                "w.yaml:1:1: error: a workload needs `schedule`",
+                "w.yaml:10:6: error: buffer `b` needs `type`",
+                "w.yaml:13:3: error: a fill needs `value`",
+            ]
+        );
+    }
+
+    #[test]
+    fn integers_of_64_bits_are_exact() {
+        let text = TEXT
+            .replace("params: {n: 8}", "params: {n: 16045690984503098046, m: -0x8000_0000_0000_0000}")
+            .replace(
+                "{type: u32, length: 4, init: iota}",
+                "{type: u64, length: 4, init: {values: [9007199254740993]}}",
+            )
+            .replace("value: 3", "value: 0xdeadbeefcafebabe")
+            .replace("values: [1, 2]", "values: [18446744073709551615]");
+        let spec =
+            WorkloadSpec::load(&Source::new("w.yaml", &text)).unwrap_or_else(|e| panic!("{}", e[0].render()));
+        assert_eq!(spec.params["n"].integer(), Some(16_045_690_984_503_098_046));
+        assert_eq!(spec.params["m"].integer(), Some(i64::MIN.into()));
+        assert_eq!(spec.buffers["b"].init, Init::Values(vec![9_007_199_254_740_993u64.into()]));
+        let Step::Fill { fill } = &spec.launches[1] else { panic!("the second fills") };
+        assert_eq!(evaluate(&fill.value, &spec.params), Ok(0xdead_beef_cafe_babe_u64.into()));
+        assert_eq!(spec.expect[0].values, Some(vec![u64::MAX.into()]));
+    }
+
+    #[test]
+    fn arguments_of_every_form() {
+        let text = TEXT.replace(
+            "args: [a, {s32: n}]",
+            "args: [a + n / 2, {struct: [b, {f32: [1, 2.5]}, {u8: 0xff}]}, {bytes: \"00ff\"}]",
+        );
+        let spec =
+            WorkloadSpec::load(&Source::new("w.yaml", &text)).unwrap_or_else(|e| panic!("{}", e[0].render()));
+        let Step::Launch(launch) = &spec.launches[0] else { panic!("the first launches") };
+        let kinds: Vec<&ArgumentKind> = launch.args.iter().map(|argument| &argument.kind).collect();
+        let number = |value: f64| Expr::Number(value.into());
+        assert_eq!(
+            *kinds[0],
+            ArgumentKind::Pointer { buffer: "a".into(), offset: Some(Expr::Text("n / 2".into())) }
+        );
+        assert_eq!(
+            *kinds[1],
+            ArgumentKind::Struct(vec![
+                ArgumentKind::pointer("b"),
+                ArgumentKind::Scalar { ty: "f32".into(), values: vec![number(1.0), number(2.5)] },
+                ArgumentKind::Scalar { ty: "u8".into(), values: vec![number(255.0)] },
+            ])
+        );
+        assert_eq!(*kinds[2], ArgumentKind::Bytes("00ff".into()));
+        let source = Source::new("w.yaml", &text);
+        assert_eq!(launch.args[0].place.0.map(|span| source.position(span.start).0), Some(13));
+    }
+
+    #[test]
+    fn nothing_need_be_expected() {
+        let text = TEXT.split("expect:").next().unwrap_or_default();
+        assert_eq!(WorkloadSpec::load(&Source::new("w.yaml", text)).map(|spec| spec.expect), Ok(Vec::new()));
+    }
+
+    #[test]
     fn launches_know_their_places() {
         let source = Source::new("w.yaml", TEXT);
         let spec = WorkloadSpec::load(&source).expect("it is right");
         let line = |step: &Step| match step {
-            Step::Launch(launch) => launch.place.map(|span| source.position(span.start)),
+            Step::Launch(launch) => launch.place.0.map(|span| source.position(span.start)),
             _ => None,
         };
         assert_eq!(line(&spec.launches[0]), Some((13, 11)));

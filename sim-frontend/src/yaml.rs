@@ -21,7 +21,10 @@ use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 pub fn read<T: DeserializeOwned>(source: &Source) -> Result<T, Diagnostic> {
     check_depth(source)?;
     // `n` and `y` are names here, not YAML 1.1 Booleans.
-    let options = serde_yaml::options! { strict_booleans: true };
+    let options = serde_yaml::options! {
+        strict_booleans: true,
+        non_finite_float_policy: serde_yaml::options::NonFiniteFloatPolicy::PassThrough,
+    };
     serde_yaml::from_str_with_options::<T>(&source.text, options).map_err(|error| {
         let location = error.location();
         let text = error.to_string();

@@ -62,7 +62,8 @@ pub struct BaselineHistoryArgs {
 /// Options of `compare`.
 #[derive(Args, Clone, Debug)]
 pub struct CompareArgs {
-    /// A report.json.
+    /// A report.json or its folder; or a folder of results: of a sweep, or of folders of runs. Runs of two
+    /// such folders are compared by name, with exit status 1 if any differs.
     pub a: PathBuf,
     /// Another.
     pub b: PathBuf,

@@ -31,7 +31,7 @@ pub use baseline::{BaselineCheckArgs, BaselineCommand, BaselineHistoryArgs, Comp
 pub use find::{Found, find_workload, workload_folders};
 pub use report::ReportArgs;
 pub use study::{LivenessArgs, MicrobenchmarkArgs, PoliciesArgs, RegistersArgs, StudyCommand};
-pub use sweep::{SweepCollectArgs, SweepCommand, SweepPlanArgs, SweepRunArgs};
+pub use sweep::{SweepCollectArgs, SweepCommand, SweepMergeArgs, SweepPlanArgs, SweepRunArgs};
 pub use trace::TraceArgs;
 
 /// A GPU architecture simulator: real PTX in, a cycle-level answer out.
@@ -107,9 +107,10 @@ pub struct RunArgs {
     /// Which of the workload's programs; the newest the chip runs by default.
     #[arg(long)]
     pub variant: Option<String>,
-    /// Chip by name or file.
-    #[arg(long, default_value = "gtx480")]
-    pub chip: String,
+    /// Chip by name or file. Without it gtx480, where it can run a program of the workload or the target of
+    /// the .ptx file; else the smallest shipped chip that can run the newest (or the --variant).
+    #[arg(long)]
+    pub chip: Option<String>,
     /// Reconvergence policy, NAME[:key=value,…].
     #[arg(long)]
     pub policy: Option<String>,
@@ -176,7 +177,8 @@ pub struct RunArgs {
     /// Block of a .ptx file: X[,Y[,Z]] threads.
     #[arg(long)]
     pub block: Option<String>,
-    /// Argument of a .ptx file: TYPE:VALUE, or buffer:TYPE:LENGTH[:zeros|iota].
+    /// Argument of a .ptx file: TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or
+    /// buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE] (.npy or raw bytes).
     #[arg(long = "arg", value_name = "ARG")]
     pub args: Vec<String>,
     /// Dynamic shared memory of a .ptx file, in bytes.
@@ -279,6 +281,7 @@ pub fn main() -> ExitCode {
         Command::Sweep(SweepCommand::Plan(args)) => crate::sweep::plan(&args),
         Command::Sweep(SweepCommand::Run(args)) => crate::sweep::run(&args),
         Command::Sweep(SweepCommand::Collect(args)) => crate::sweep::collect(&args),
+        Command::Sweep(SweepCommand::Merge(args)) => crate::sweep::merge(&args),
     };
     ExitCode::from(code)
 }

@@ -13,6 +13,21 @@ pub enum SweepCommand {
     Run(SweepRunArgs),
     /// Writes one table, a row for each point and metric, as CSV and SQLite.
     Collect(SweepCollectArgs),
+    /// Adds the results of other folders, as shards on several hosts leave them, to one.
+    Merge(SweepMergeArgs),
+}
+
+/// Options of `sweep merge`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepMergeArgs {
+    /// The sweep file that all were made from.
+    pub file: PathBuf,
+    /// Folders of results; two different results of one point are refused.
+    #[arg(required = true, value_name = "FROM")]
+    pub from: Vec<PathBuf>,
+    /// Folder of results they are added to; it is made if there is none.
+    #[arg(long, value_name = "DIR")]
+    pub results: PathBuf,
 }
 
 /// Options of `sweep plan`.

@@ -176,3 +176,20 @@ fn programs_are_cleaned_up_from_capability_5_on() {
         assert_eq!(chip.assembler.clean_up, chip.capability() >= 50, "{name}");
     }
 }
+
+/// Chips are compared by the same rule: one launch latency for all.
+#[test]
+fn every_chip_has_the_same_launch_latency() {
+    for (name, _) in CHIPS {
+        assert_eq!(load(name).dispatch.launch_latency, 5000, "{name}");
+    }
+}
+
+#[test]
+fn the_smallest_chip_of_a_capability_comes_first() {
+    for (sm, first) in [(21, "gtx560ti"), (35, "gtx980"), (61, "gtx1080ti"), (90, "h100")] {
+        assert_eq!(chips_for(sm).first(), Some(&first), "sm_{sm}");
+    }
+    assert_eq!(chips_for(90), ["h100", "gh200", "h200"]);
+    assert!(chips_for(100).is_empty());
+}

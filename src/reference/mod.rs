@@ -6,10 +6,9 @@ mod irregular;
 mod kernels;
 mod microbenchmarks;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use sim_frontend::workload::HostBuffer;
+use sim_frontend::workload::{HostBuffer, Params};
 
 /// What a reference sees: first contents of the buffers, parameters.
 pub struct Inputs<'a> {
@@ -17,7 +16,7 @@ pub struct Inputs<'a> {
     /// buffers that stay would double what a run keeps in memory.
     pub buffers: &'a dyn Fn(&str) -> Result<HostBuffer, ReferenceError>,
     /// Parameters by name.
-    pub params: &'a BTreeMap<String, f64>,
+    pub params: &'a Params,
 }
 
 /// A reference cannot be computed.
@@ -60,7 +59,10 @@ impl Inputs<'_> {
 
     /// A parameter.
     pub fn number(&self, name: &str) -> Result<f64, ReferenceError> {
-        self.params.get(name).copied().ok_or_else(|| ReferenceError(format!("no parameter `{name}`")))
+        self.params
+            .get(name)
+            .map(|value| value.as_f64())
+            .ok_or_else(|| ReferenceError(format!("no parameter `{name}`")))
     }
 
     /// A buffer.

@@ -99,7 +99,7 @@ fn row(args: &LivenessArgs, policy: &str, workload: &str) -> Row {
     };
     match run_args(&words).map(|run| outcome(&run)) {
         Ok(Ok((found, _))) => {
-            let cycles = found.report.cycles;
+            let cycles = found.report.cycles + found.report.launch_cycles;
             match (&found.stopped, &found.verdict) {
                 (Some(SimError::MaxCycles { place, .. }), _) => {
                     row("runs on".into(), cycles, place.as_ref().map(ToString::to_string))

@@ -241,7 +241,9 @@ fn figure(how: &Value, words: &str) -> Result<f64, String> {
         Value::Slope { ways, per } => slope(words, ways, *per),
         Value::Bandwidth { bytes, of_peak } => {
             let (outcome, chip) = outcome(words, &[])?;
-            let seconds = outcome.report.cycles as f64 / (chip.clocks().core_khz as f64 * 1e3);
+            // As hosts measure it: with the launch.
+            let cycles = outcome.report.cycles + outcome.report.launch_cycles;
+            let seconds = cycles as f64 / (chip.clocks().core_khz as f64 * 1e3);
             let unit = if *of_peak { chip.dram_bandwidth() / 100.0 } else { 1e9 };
             Ok(bytes / seconds / unit)
         }

@@ -24,6 +24,8 @@ struct Row {
     /// pass, or why not.
     result: String,
     cycles: Option<u64>,
+    /// Their time.
+    time_us: Option<f64>,
     /// Cycles under the post-dominator stack by these.
     speedup: Option<f64>,
     /// Active lanes an issued instruction has, of those of a warp.
@@ -140,6 +142,7 @@ fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
     Row {
         result: "pass".into(),
         cycles: Some(report.cycles),
+        time_us: Some(report.time_us.micros()),
         simd_efficiency: Some(report.lane_utilisation_ppm as f64 / 1e6),
         warp_instructions: Some(report.warp_instructions),
         control_instructions: Some(report.control_instructions),
@@ -160,8 +163,18 @@ fn write_csv(file: &std::path::Path, rows: &[Row]) -> Result<(), csv::Error> {
 }
 
 fn show(rows: &[Row], policies: &[String]) {
-    let header =
-        ["workload", "policy", "cycles", "speed-up", "SIMD eff.", "issued", "injected", "lines", "entries"];
+    let header = [
+        "workload",
+        "policy",
+        "cycles",
+        "µs",
+        "speed-up",
+        "SIMD eff.",
+        "issued",
+        "injected",
+        "lines",
+        "entries",
+    ];
     let mut out = table(&header);
     for row in rows {
         let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
@@ -172,6 +185,7 @@ fn show(rows: &[Row], policies: &[String]) {
             row.workload.rsplit('/').next().unwrap_or_default(),
             &row.policy,
             &cycles,
+            &row.time_us.map_or(String::new(), crate::metrics::shown),
             &factor(row.speedup),
             &factor(row.simd_efficiency),
             &number(row.warp_instructions),

@@ -283,7 +283,7 @@ pub fn result(store: &Store, words: Vec<String>) -> Option<Stored> {
 
 /// The identity of a point that is refused: it has no configuration that could be named, so its words
 /// name it.
-fn refused_id(words: &[String]) -> String {
+pub fn refused_id(words: &[String]) -> String {
     hash(&[words.join("\0").as_bytes(), simulator().as_bytes()])
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
+use sim_frontend::workload::Number;
 use sim_frontend::yaml::{key_span, read};
 
 /// A value of an axis, as it is written.
@@ -12,7 +13,7 @@ use sim_frontend::yaml::{key_span, read};
 #[serde(untagged)]
 pub enum Scalar {
     /// A number.
-    Number(f64),
+    Number(Number),
     /// Anything else.
     Text(String),
 }
@@ -50,23 +51,23 @@ pub enum Values {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
-    from: f64,
-    to: f64,
-    step: f64,
+    from: Number,
+    to: Number,
+    step: Number,
 }
 
 /// `from`, `from × factor`, … up to `to`.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
-    from: f64,
-    to: f64,
+    from: Number,
+    to: Number,
     #[serde(default = "two")]
-    factor: f64,
+    factor: Number,
 }
 
-fn two() -> f64 {
-    2.0
+fn two() -> Number {
+    Number::Int(2)
 }
 
 /// Most values of an axis, and most points of a sweep.
@@ -74,36 +75,63 @@ const MOST: usize = 1_000_000;
 
 impl Values {
     fn list(&self) -> Result<Vec<Scalar>, String> {
-        let (from, to, next): (f64, f64, Box<dyn Fn(f64, usize) -> f64>) = match self {
-            Self::List(list) => return Ok(list.clone()),
-            Self::One(one) => return Ok(vec![one.clone()]),
+        match self {
+            Self::List(list) => Ok(list.clone()),
+            Self::One(one) => Ok(vec![one.clone()]),
             Self::Range { range: Range { from, to, step } } => {
-                if *step <= 0.0 {
+                // Comparisons with NaN are false.
+                if !(*step > Number::ZERO) {
                     return Err("`step` must be positive".into());
                 }
-                let (from, step) = (*from, *step);
-                (from, *to, Box::new(move |_, i| from + step * i as f64))
+                match (from.integer(), to.integer(), step.integer()) {
+                    (Some(from), Some(to), Some(step)) => {
+                        collect(|i| from.checked_add(step.checked_mul(i as i128)?).filter(|v| *v <= to))
+                    }
+                    _ => {
+                        let (from, to, step) = (from.as_f64(), to.as_f64(), step.as_f64());
+                        collect(|i| Some(from + step * i as f64).filter(|v| near(*v, to)))
+                    }
+                }
             }
             Self::Log { log: Log { from, to, factor } } => {
-                if *factor <= 1.0 || *from <= 0.0 {
+                if !(*factor > Number::Int(1) && *from > Number::ZERO) {
                     return Err("`from` must be positive and `factor` above 1".into());
                 }
-                let factor = *factor;
-                (*from, *to, Box::new(move |last, _| last * factor))
+                match (from.integer(), to.integer(), factor.integer()) {
+                    (Some(from), Some(to), Some(factor)) => collect(|i| {
+                        let scale = factor.checked_pow(u32::try_from(i).ok()?)?;
+                        from.checked_mul(scale).filter(|v| *v <= to)
+                    }),
+                    _ => {
+                        let (to, factor) = (to.as_f64(), factor.as_f64());
+                        let mut next = from.as_f64();
+                        collect(|_| {
+                            let value = next;
+                            next *= factor;
+                            near(value, to).then_some(value)
+                        })
+                    }
+                }
             }
-        };
-        let mut out = Vec::new();
-        let mut value = from;
-        // What rounding leaves of the last value is not a reason to lose it.
-        while value <= to * (1.0 + 1e-12) {
-            if out.len() >= MOST {
-                return Err(format!("more than {MOST} values"));
-            }
-            out.push(Scalar::Number(value));
-            value = next(value, out.len());
         }
-        Ok(out)
     }
+}
+
+/// Up to the end of a range: what rounding leaves of the last value is no reason to lose it.
+fn near(value: f64, to: f64) -> bool {
+    value <= to * (1.0 + 1e-12)
+}
+
+/// Values until there is none.
+fn collect<N: Into<Number>>(mut value: impl FnMut(usize) -> Option<N>) -> Result<Vec<Scalar>, String> {
+    let mut out = Vec::new();
+    while let Some(value) = value(out.len()) {
+        if out.len() >= MOST {
+            return Err(format!("more than {MOST} values"));
+        }
+        out.push(Scalar::Number(value.into()));
+    }
+    Ok(out)
 }
 
 /// The axes.
@@ -143,10 +171,10 @@ pub enum Wanted {
     Between {
         /// At least.
         #[serde(default)]
-        min: Option<f64>,
+        min: Option<Number>,
         /// At most.
         #[serde(default)]
-        max: Option<f64>,
+        max: Option<Number>,
     },
     /// This.
     One(Scalar),
@@ -157,8 +185,7 @@ impl Wanted {
         match self {
             Self::One(one) => one.to_string() == value,
             Self::List(list) => list.iter().any(|one| one.to_string() == value),
-            Self::Between { min, max } => value
-                .parse::<f64>()
+            Self::Between { min, max } => Number::parse(value)
                 .is_ok_and(|value| min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)),
         }
     }
@@ -412,6 +439,17 @@ mod tests {
         assert_eq!(
             points("  workload: a\n  set: {n: {log: {from: 1, to: 100, factor: 10}}}\n"),
             ["a 1", "a 10", "a 100"]
+        );
+    }
+
+    #[test]
+    fn integers_of_64_bits_are_exact() {
+        let found = points("  workload: a\n  set: {n: [9007199254740993, 0xdeadbeefcafebabe]}\n");
+        assert_eq!(found, ["a 9007199254740993", "a 16045690984503098046"]);
+        let range = "{range: {from: 9007199254740993, to: 9007199254740995, step: 2}}";
+        assert_eq!(
+            points(&format!("  workload: a\n  set: {{n: {range}}}\n")),
+            ["a 9007199254740993", "a 9007199254740995"]
         );
     }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use sim_memory::latency::{Kind, Level};
 
 use super::Context;
-use crate::engine::Engine;
+use crate::engine::{Engine, KernelTimes};
 use crate::reconvergence::Reconvergence;
-use crate::report::{KernelReport, LineReport, SmReport};
+use crate::report::{KernelReport, LineReport, SmReport, Time};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::stats::{KernelCounts, SmStats};
@@ -18,13 +18,17 @@ impl Context {
         let times = engine.times().to_vec();
         let last = times.iter().map(|t| t.end).max().unwrap_or(0);
         // A run that ends is as long as its last block; one that stopped, as what has happened.
-        let cycles = if complete { last } else { engine.now() };
+        let until = if complete { last } else { engine.now() };
+        let cycles = KernelTimes::running(&times, until);
+        // While no grid runs, all slots are idle.
+        let launch_cycles = until - cycles;
+        let khz = self.chip.clocks().core_khz;
         let mut total = SmStats::default();
         let mut memory = std::mem::take(&mut self.report.memory);
         let mut by_sm = std::mem::take(&mut self.report.by_sm);
         by_sm.resize_with(self.chip.limits.num_processors as usize, SmReport::default);
         for (sm, own) in engine.sms().zip(&mut by_sm) {
-            sm.account_until(cycles);
+            sm.account_until(until);
             total.issued += sm.stats.issued;
             total.paired += sm.stats.paired;
             // Slots after the last block's end belong to no kernel.
@@ -101,12 +105,17 @@ impl Context {
             if let Some(report) = self.kernels.get_mut(grid).filter(|k| !k.functional && k.end_cycle == 0) {
                 report.start_cycle = times.start;
                 report.end_cycle = times.end;
-                report.cycles = times.end - times.start;
+                report.cycles = times.end.saturating_sub(times.start);
+                report.launch_cycles = times.start - times.taken;
+                report.time_us = Time::of(report.cycles, khz);
             }
         }
         let r = &mut self.report;
         r.by_sm = by_sm;
         r.cycles += cycles;
+        r.launch_cycles += launch_cycles;
+        r.time_us = Time::of(r.cycles, khz);
+        r.launch_us = Time::of(r.launch_cycles, khz);
         r.issued += total.issued;
         r.paired += total.paired;
         for (name, stall) in stall_table(&total.stalls) {

@@ -130,6 +130,7 @@ impl Dispatcher {
         let Some(i) = d.running.iter().position(|r| r.kernel.grid_id == grid) else { return };
         d.running[i].aborted = true;
         if d.running[i].done == d.running[i].next {
+            d.times[grid as usize].runs = false;
             d.running.remove(i);
             return;
         }
@@ -156,9 +157,11 @@ impl Dispatcher {
         if d.running[i].aborted {
             // An aborted grid never completes, though all its blocks were resident.
             if d.running[i].done == d.running[i].next {
+                times.runs = false;
                 d.running.remove(i);
             }
         } else if d.running[i].done == kernel.blocks() {
+            times.runs = false;
             d.completed.push(block.grid_id);
             d.running.remove(i);
         }
@@ -189,7 +192,9 @@ impl Dispatcher {
             if d.times.len() <= grid {
                 d.times.resize(grid + 1, KernelTimes::default());
             }
-            d.times[grid] = KernelTimes { start: now, end: now };
+            // A grid without blocks has no first dispatch to wait for.
+            let start = if kernel.blocks() == 0 { now } else { now + launch };
+            d.times[grid] = KernelTimes { taken: now, start, end: start, runs: kernel.blocks() > 0 };
             // A dependent grid sees what earlier ones wrote: stale lines of L1 go.
             if d.flushed_any {
                 let at = now + Cycle::from(self.chip.dispatch.latency);

@@ -69,8 +69,9 @@ impl<P: Reconvergence> Resident<P> {
                 return Err(Bottom::new(
                     "collective",
                     exec,
-                    "this instruction sees whichever threads run together, which this policy \
-                     changes; a workload that allows it declares `schedule: dependent`",
+                    "this instruction sees whichever threads run together, which this policy changes: \
+                     declare `schedule: dependent` with a `reason` in the workload file, or use a policy \
+                     that keeps warps whole (crs_stack, pdom_stack)",
                 ));
             }
             self.compute(w, code, &[(pc, exec)])?;

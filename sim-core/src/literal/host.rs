@@ -10,9 +10,11 @@ use sim_frontend::diagnostic::Source;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
-    Argument, Expr, HostBuffer, Init, LaunchSpec, Params, Schedule, SplitMix64, Step, Termination,
-    WorkloadSpec, evaluate,
+    ArgumentKind, Expr, HostBuffer, Init, LaunchSpec, Number, Params, Schedule, SplitMix64, Step,
+    Termination, WorkloadSpec, evaluate,
 };
+
+use sim_memory::vocabulary::ScalarType;
 
 use super::follow::Follower;
 use crate::context::{Context, Launch};
@@ -72,7 +74,7 @@ pub(super) fn follow(
     }
     let mut params: Params = spec.params.clone();
     for (name, value) in smaller {
-        params.insert((*name).into(), *value);
+        params.insert((*name).into(), (*value).into());
     }
     let variant = spec.variant(None, 20).ok()?;
     let ptx = std::fs::read_to_string(file.with_file_name(&variant.file))
@@ -83,7 +85,7 @@ pub(super) fn follow(
     let context = device.context(id).expect("it exists");
     let mut host = Host { context, module, buffers: BTreeMap::new(), functional };
     for (name, buffer) in &spec.buffers {
-        let length = number(&buffer.length, &params) as usize;
+        let length = count(&buffer.length, &params) as usize;
         let first = initial(&buffer.init, buffer.ty, length, &params);
         let at = host.context.malloc(name, first.bytes.len() as u64).expect("fits");
         host.context.write(at, &first.bytes);
@@ -99,44 +101,56 @@ pub(super) fn follow(
     Some(Follower::end(comparable.then(|| host.context.memory.as_ref())))
 }
 
-fn number(expr: &Expr, params: &Params) -> f64 {
+fn number(expr: &Expr, params: &Params) -> Number {
     evaluate(expr, params).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn count(expr: &Expr, params: &Params) -> u64 {
+    let value = number(expr, params);
+    value
+        .integer()
+        .and_then(|value| value.try_into().ok())
+        .unwrap_or_else(|| panic!("{value} is not a count"))
+}
+
+fn element(ty: ScalarType, value: Number) -> Vec<u8> {
+    HostBuffer::element(ty, value).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// First contents. In the place of the graphs that the command makes stands one whose every node
 /// has the same degree: what matters here is that two machines do the same.
-fn initial(
-    init: &Init,
-    ty: sim_memory::vocabulary::ScalarType,
-    length: usize,
-    params: &Params,
-) -> HostBuffer {
-    let param = |name: &str| params.get(name).copied().unwrap_or(1.0);
+fn initial(init: &Init, ty: ScalarType, length: usize, params: &Params) -> HostBuffer {
+    let param = |name: &str| params.get(name).map_or(1.0, |value| value.as_f64());
     let mut buffer = HostBuffer::zeros(ty, length);
     let mut numbers = SplitMix64(if let Init::Random { seed, .. } = init { *seed } else { 0 });
-    let size = ty.bytes() as usize;
-    for (i, element) in buffer.bytes.chunks_exact_mut(size).enumerate() {
+    let bytes = ty.bytes() as usize;
+    for (i, place) in buffer.bytes.chunks_exact_mut(bytes).enumerate() {
         let value = match init {
-            Init::Iota => i as f64,
-            Init::Random { min, max, .. } => numbers.next_value(ty, *min, *max),
-            Init::Formula { modulo, scale, offset } => (i as u64 % (*modulo).max(1)) as f64 * scale + offset,
-            Init::Values(values) => values.get(i).copied().unwrap_or(0.0),
-            Init::Reference(name) => match name.as_str() {
-                "graph_rows" => i as f64 * param("degree"),
-                "graph_edges" => (i as f64 * 7919.0 + 13.0) % param("n"),
-                "first_level" => {
-                    if i == 0 {
-                        0.0
-                    } else {
-                        -1.0
+            Init::Iota => Number::from(i as u64),
+            Init::Random { min, max, .. } => {
+                numbers.next_value(ty, *min, *max).unwrap_or_else(|e| panic!("{e}"))
+            }
+            Init::Formula { modulo, scale, offset } => {
+                let step = Number::from(i as u64 % modulo);
+                match (step, scale, offset) {
+                    (Number::Int(step), Number::Int(scale), Number::Int(offset)) => {
+                        Number::Int(step * scale + offset)
                     }
+                    _ => Number::Real(step.as_f64() * scale.as_f64() + offset.as_f64()),
                 }
+            }
+            Init::Values(values) => values.get(i).copied().unwrap_or(Number::ZERO),
+            Init::Reference(name) => match name.as_str() {
+                "graph_rows" => Number::Real(i as f64 * param("degree")),
+                "graph_edges" => Number::Real((i as f64 * 7919.0 + 13.0) % param("n")),
+                "first_level" if i == 0 => Number::ZERO,
+                "first_level" => Number::Int(-1),
                 other => panic!("no contents like {other}"),
             },
-            Init::Zeros => 0.0,
+            Init::Zeros => Number::ZERO,
             Init::Hex(_) | Init::File(_) => panic!("no contents from digits or files"),
         };
-        element.copy_from_slice(&HostBuffer::element(ty, value));
+        place.copy_from_slice(&element(ty, value));
     }
     buffer
 }
@@ -149,21 +163,26 @@ impl Host<'_> {
                 Step::Fill { fill } => {
                     wait(self.context);
                     let (at, buffer) = &self.buffers[&fill.buffer];
-                    let element = HostBuffer::element(buffer.ty, number(&fill.value, params));
+                    let element = element(buffer.ty, number(&fill.value, params));
                     self.context.write(*at, &element.repeat(buffer.len()));
                     Follower::host_writes();
                 }
                 Step::Loop { body } => {
-                    for pass in 0..number(&body.max_iterations, params) as u64 {
+                    for pass in 0..count(&body.max_iterations, params) {
                         if let Some(name) = &body.index {
-                            params.insert(name.clone(), pass as f64);
+                            params.insert(name.clone(), pass.into());
                         }
                         self.steps(&body.launches, params);
+                        for [a, b] in &body.swap {
+                            let (first, second) = (self.buffers[a].clone(), self.buffers[b].clone());
+                            self.buffers.insert(a.clone(), second);
+                            self.buffers.insert(b.clone(), first);
+                        }
                         let Some(until) = &body.until else { continue };
                         wait(self.context);
                         let (at, buffer) = &mut self.buffers.get_mut(&until.buffer).expect("a buffer");
                         self.context.read(*at, &mut buffer.bytes);
-                        let index = number(&until.index, params) as usize;
+                        let index = count(&until.index, params) as usize;
                         if buffer.number(index) == Some(number(&until.equals, params)) {
                             break;
                         }
@@ -178,23 +197,24 @@ impl Host<'_> {
         let size = info.params.last().map_or(0, |p| p.offset + p.size);
         let mut bytes = vec![0u8; size as usize];
         for (argument, param) in spec.args.iter().zip(&info.params) {
-            let value = match argument {
-                Argument::Buffer(name) => self.buffers[name].0.to_le_bytes()[..param.size as usize].to_vec(),
-                Argument::Scalar(pair) => match pair.iter().next() {
-                    Some((ty, Expr::Text(digits))) if ty == "bytes" => (0..digits.len() / 2)
-                        .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).expect("digits"))
-                        .collect(),
-                    Some((ty, value)) => {
-                        HostBuffer::element(scalar_type(ty).expect("a type"), number(value, params))
-                    }
-                    None => Vec::new(),
-                },
+            let value = match &argument.kind {
+                ArgumentKind::Pointer { buffer, offset: None } => {
+                    self.buffers[buffer].0.to_le_bytes()[..param.size as usize].to_vec()
+                }
+                ArgumentKind::Bytes(digits) => (0..digits.len() / 2)
+                    .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).expect("digits"))
+                    .collect(),
+                ArgumentKind::Scalar { ty, values } => {
+                    let ty = scalar_type(ty).expect("a type");
+                    values.iter().flat_map(|value| element(ty, number(value, params))).collect()
+                }
+                other => panic!("no workload here has {other:?}"),
             };
             bytes[param.offset as usize..][..value.len()].copy_from_slice(&value);
         }
         let sizes = |list: &[Expr]| {
             let mut out = [1; 3];
-            out.iter_mut().zip(list).for_each(|(slot, expr)| *slot = number(expr, params) as u32);
+            out.iter_mut().zip(list).for_each(|(slot, expr)| *slot = count(expr, params) as u32);
             out
         };
         let launch = Launch {
@@ -202,7 +222,7 @@ impl Host<'_> {
             entry: spec.entry.clone(),
             grid: sizes(&spec.grid),
             block: sizes(&spec.block),
-            dynamic_shared: spec.dynamic_shared.as_ref().map_or(0, |e| number(e, params) as u32),
+            dynamic_shared: spec.dynamic_shared.as_ref().map_or(0, |e| count(e, params) as u32),
             stream: spec.stream,
             params: bytes,
             functional: self.functional,

@@ -1,6 +1,9 @@
 //! Buffers of the host: typed bytes.
 
+use sim_memory::soft_float::{BF16, F16, F32, F64, Format, Round};
 use sim_memory::vocabulary::ScalarType;
+
+use super::Number;
 
 /// A buffer of elements of one type, little-endian.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,30 +65,82 @@ impl HostBuffer {
     }
 
     /// The bytes of a number as an element.
-    pub fn element(ty: ScalarType, value: f64) -> Vec<u8> {
-        let bytes = match ty {
-            ScalarType::F32 => return (value as f32).to_le_bytes().to_vec(),
-            ScalarType::F64 => return value.to_le_bytes().to_vec(),
-            _ if value < 0.0 => (value as i64).to_le_bytes(),
-            _ => (value as u64).to_le_bytes(),
-        };
-        bytes[..(ty.bytes() as usize).min(8)].to_vec()
+    ///
+    /// # Errors
+    /// The type cannot hold it.
+    pub fn element(ty: ScalarType, value: Number) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        push_element(&mut bytes, ty, value)?;
+        Ok(bytes)
     }
 
-    /// An element as a number.
-    pub fn number(&self, index: usize) -> Option<f64> {
+    /// An element as a number; packed types and bits as unsigned integers.
+    pub fn number(&self, index: usize) -> Option<Number> {
         let size = self.ty.bytes() as usize;
         let bytes = self.bytes.get(index * size..(index + 1) * size)?;
-        let mut wide = [0; 8];
-        wide[..size.min(8)].copy_from_slice(&bytes[..size.min(8)]);
-        let bits = u64::from_le_bytes(wide);
-        Some(match self.ty {
-            ScalarType::F32 => f32::from_bits(bits as u32).into(),
-            ScalarType::F64 => f64::from_bits(bits),
-            ty if ty.is_signed() => ((bits << (64 - ty.bits())) as i64 >> (64 - ty.bits())) as f64,
-            _ => bits as f64,
+        let mut wide = [0; 16];
+        wide[..size].copy_from_slice(bytes);
+        let bits = u128::from_le_bytes(wide);
+        let spare = 128 - self.ty.bits();
+        Some(match (format(self.ty), self.ty) {
+            (Some(format), _) => {
+                Number::Real(f64::from_bits(F64.convert(format, bits as u64, Round::Nearest)))
+            }
+            (None, ty) if ty.is_signed() => Number::Int((bits << spare) as i128 >> spare),
+            _ => Number::Int(bits as i128),
         })
     }
+}
+
+/// The format of a floating-point type of one value, where numbers are converted to it.
+fn format(ty: ScalarType) -> Option<Format> {
+    match ty {
+        ScalarType::F16 => Some(F16),
+        ScalarType::Bf16 => Some(BF16),
+        ScalarType::F32 => Some(F32),
+        ScalarType::F64 => Some(F64),
+        _ => None,
+    }
+}
+
+/// Appends the bytes of a number as an element.
+///
+/// # Errors
+/// The type cannot hold it.
+pub fn push_element(bytes: &mut Vec<u8>, ty: ScalarType, value: Number) -> Result<(), String> {
+    let size = ty.bytes() as usize;
+    if let Some(format) = format(ty) {
+        let bits = match (ty, value) {
+            // One rounding, not two.
+            (ScalarType::F32, Number::Int(value)) => (value as f32).to_bits().into(),
+            (ScalarType::F32, Number::Real(value)) => (value as f32).to_bits().into(),
+            (ScalarType::F64, _) => value.as_f64().to_bits(),
+            _ => format.convert(F64, value.as_f64().to_bits(), Round::Nearest),
+        };
+        if value.is_finite() && [format.infinity(false), format.infinity(true)].contains(&bits) {
+            return Err(format!("{value} exceeds the range of .{}", ty.name()));
+        }
+        bytes.extend_from_slice(&bits.to_le_bytes()[..size]);
+        return Ok(());
+    }
+    if ty == ScalarType::Pred {
+        return Err("predicates are not kept in memory".into());
+    }
+    let integer =
+        value.integer().ok_or_else(|| format!("{value} is not an integer, as .{} needs", ty.name()))?;
+    let bits = ty.bits();
+    // Types of bits take what either signedness gives.
+    let (least, most) = match bits {
+        128 => (i128::MIN, i128::MAX),
+        _ if ty.is_signed() => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        _ if ty.is_integer() => (0, (1 << bits) - 1),
+        _ => (-(1 << (bits - 1)), (1 << bits) - 1),
+    };
+    if !(least..=most).contains(&integer) {
+        return Err(format!("{value} does not lie in {least}..={most}, the range of .{}", ty.name()));
+    }
+    bytes.extend_from_slice(&integer.to_le_bytes()[..size]);
+    Ok(())
 }
 
 /// The generator of random contents (Steele, Lea, Flood 2014).
@@ -102,15 +157,33 @@ impl SplitMix64 {
         z ^ z >> 31
     }
 
-    /// A value of the type between bounds, both included for integers.
-    pub fn next_value(&mut self, ty: ScalarType, min: f64, max: f64) -> f64 {
+    /// An integer between bounds, both included.
+    pub fn next_integer(&mut self, min: i128, max: i128) -> i128 {
         let bits = self.next_bits();
-        if ty.is_float() {
-            let unit = (bits >> 11) as f64 * 2f64.powi(-53);
-            return min + unit * (max - min);
+        match u64::try_from(max - min + 1) {
+            Ok(span @ 1..) => min + i128::from(bits % span),
+            _ => min + i128::from(bits),
         }
-        let span = (max - min) as u64 + 1;
-        min + (if span == 0 { bits } else { bits % span }) as f64
+    }
+
+    /// A real number from `min` up to `max`.
+    pub fn next_real(&mut self, min: f64, max: f64) -> f64 {
+        let unit = (self.next_bits() >> 11) as f64 * 2f64.powi(-53);
+        min + unit * (max - min)
+    }
+
+    /// A value of the type between bounds, both included for integers, which need integer bounds.
+    ///
+    /// # Errors
+    /// The type needs integers and a bound is none.
+    pub fn next_value(&mut self, ty: ScalarType, min: Number, max: Number) -> Result<Number, String> {
+        if ty.is_float() {
+            return Ok(Number::Real(self.next_real(min.as_f64(), max.as_f64())));
+        }
+        match (min.integer(), max.integer()) {
+            (Some(min), Some(max)) => Ok(Number::Int(self.next_integer(min, max))),
+            _ => Err(format!("random .{} needs integers as `min` and `max`", ty.name())),
+        }
     }
 }
 
@@ -121,12 +194,50 @@ mod tests {
     #[test]
     fn elements() {
         let b = HostBuffer::from_i32(&[-3, 7]);
-        assert_eq!((b.len(), b.number(0), b.number(2)), (2, Some(-3.0), None));
+        assert_eq!((b.len(), b.number(0), b.number(2)), (2, Some(Number::Int(-3)), None));
         assert_eq!(b.as_i32(), Some(vec![-3, 7]));
         assert_eq!(b.as_f64(), None);
-        assert_eq!(HostBuffer::element(ScalarType::U16, 258.0), [2, 1]);
+        assert_eq!(HostBuffer::element(ScalarType::U16, 258u32.into()), Ok(vec![2, 1]));
         // First values of SplitMix64 from seed 1234567 (Vigna's reference program).
         let mut g = SplitMix64(1_234_567);
         assert_eq!([g.next_bits(), g.next_bits()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+    }
+
+    #[test]
+    fn elements_keep_every_bit_and_refuse_what_does_not_fit() {
+        let element = |ty, value: i128| HostBuffer::element(ty, Number::Int(value));
+        assert_eq!(element(ScalarType::U64, u64::MAX.into()), Ok(vec![0xff; 8]));
+        let odd = HostBuffer {
+            ty: ScalarType::S64,
+            bytes: element(ScalarType::S64, 9_007_199_254_740_993).unwrap(),
+        };
+        assert_eq!(odd.number(0), Some(Number::Int(9_007_199_254_740_993)));
+        assert_eq!(element(ScalarType::B32, -1), element(ScalarType::B32, 0xffff_ffff));
+        assert_eq!(element(ScalarType::B128, 1).map(|b| b.len()), Ok(16));
+        for (ty, value) in [
+            (ScalarType::U64, 1 << 64),
+            (ScalarType::U32, -1),
+            (ScalarType::S32, 1 << 31),
+            (ScalarType::B8, 256),
+            (ScalarType::F16, 65520),
+        ] {
+            assert!(element(ty, value).is_err(), "{} {value}", ty.name());
+        }
+        assert!(HostBuffer::element(ScalarType::S32, Number::Real(1.5)).is_err());
+        assert!(HostBuffer::element(ScalarType::F32, Number::Real(1e39)).is_err());
+        let half = HostBuffer { ty: ScalarType::F16, bytes: element(ScalarType::F16, -2).unwrap() };
+        assert_eq!((half.bytes.as_slice(), half.number(0)), (&[0, 0xc0][..], Some(Number::Real(-2.0))));
+        let infinite = HostBuffer::element(ScalarType::F32, Number::Real(f64::INFINITY));
+        assert_eq!(infinite, Ok(f32::INFINITY.to_le_bytes().to_vec()));
+    }
+
+    #[test]
+    fn random_integers_cover_all_64_bits() {
+        let mut generator = SplitMix64(1);
+        let values: Vec<i128> = (0..64).map(|_| generator.next_integer(0, u64::MAX.into())).collect();
+        assert!(values.iter().any(|v| v & 1 == 1) && values.iter().any(|v| *v > i64::MAX.into()));
+        assert_eq!(generator.next_integer(7, 7), 7);
+        let low = i128::from(i64::MIN);
+        assert!((0..64).all(|_| (low..=low + 3).contains(&generator.next_integer(low, low + 3))));
     }
 }

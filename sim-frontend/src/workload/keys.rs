@@ -1,0 +1,556 @@
+//! The keys of a workload file as they are written, each with its place. They become a
+//! [`WorkloadSpec`](super::WorkloadSpec) in one pass that reports everything that is wrong.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_yaml::Spanned;
+use sim_memory::vocabulary::ScalarType;
+
+use super::{
+    Argument, ArgumentKind, BufferSpec, Expectation, Expr, Fill, HostBuffer, Init, LaunchSpec, LoopSpec,
+    Number, Place, Schedule, Step, Termination, Tolerance, Until, Variant, WorkloadSpec,
+};
+use crate::diagnostic::{Diagnostic, Source, Span};
+
+/// A workload.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkloadKeys {
+    /// Version of this format: 1.
+    #[schemars(required)]
+    schema: Option<u32>,
+    /// Name.
+    #[schemars(required)]
+    name: Option<String>,
+    /// One line.
+    #[schemars(required)]
+    description: Option<String>,
+    /// How much results depend on the schedule.
+    #[schemars(required, with = "Schedule")]
+    schedule: Option<Spanned<Schedule>>,
+    /// Why, where they do.
+    #[serde(default)]
+    reason: Option<String>,
+    /// Under which schedules it ends.
+    #[serde(default)]
+    termination: Termination,
+    /// Numbers that `--set` can change, by name.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Number>")]
+    params: BTreeMap<String, Spanned<Number>>,
+    /// Programs, oldest target first.
+    #[schemars(required, with = "Vec<VariantKeys>")]
+    variants: Option<Vec<Spanned<VariantKeys>>>,
+    /// Buffers by name.
+    #[schemars(required, with = "BTreeMap<String, BufferKeys>")]
+    buffers: Option<BTreeMap<String, Spanned<BufferKeys>>>,
+    /// Steps in order.
+    #[schemars(required, with = "Vec<StepKeys>")]
+    launches: Option<Vec<Spanned<StepKeys>>>,
+    /// Expected results; without any the run is unchecked, and says so.
+    #[serde(default)]
+    #[schemars(with = "Vec<ExpectationKeys>")]
+    expect: Vec<Spanned<ExpectationKeys>>,
+}
+
+/// One program of a workload.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Variant")]
+struct VariantKeys {
+    /// Name.
+    #[schemars(required)]
+    name: Option<String>,
+    /// PTX file beside the workload file.
+    #[schemars(required)]
+    file: Option<String>,
+    /// What made it.
+    #[schemars(required)]
+    compiler: Option<String>,
+    /// `sm_20`.
+    #[schemars(required)]
+    target: Option<String>,
+}
+
+/// A buffer.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "BufferSpec")]
+struct BufferKeys {
+    /// Element type.
+    #[serde(rename = "type")]
+    #[schemars(required, with = "ScalarType")]
+    ty: Option<ScalarType>,
+    /// Elements.
+    #[schemars(required, with = "Expr")]
+    length: Option<Spanned<Expr>>,
+    /// First contents.
+    #[schemars(required, with = "Init")]
+    init: Option<Spanned<Init>>,
+}
+
+/// A kernel launch (`entry`, `grid`, `block`, `args` and what else it has), a `fill` or a `loop`.
+// The keys of every kind, so that a wrong one is named.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Step")]
+pub(super) struct StepKeys {
+    /// Sets every element of a buffer.
+    fill: Option<FillKeys>,
+    /// Repeats steps until a buffer says stop.
+    #[serde(rename = "loop")]
+    body: Option<LoopKeys>,
+    /// Entry.
+    #[schemars(with = "Option<String>")]
+    entry: Option<Spanned<String>>,
+    /// One to three sizes in blocks.
+    grid: Option<Vec<Expr>>,
+    /// One to three sizes in threads.
+    block: Option<Vec<Expr>>,
+    /// Dynamic shared memory in bytes.
+    dynamic_shared: Option<Expr>,
+    /// Stream.
+    stream: Option<u32>,
+    /// Arguments in order.
+    #[schemars(with = "Option<Vec<ArgumentKind>>")]
+    args: Option<Vec<Spanned<ArgumentKind>>>,
+}
+
+/// Sets every element of a buffer.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Fill")]
+struct FillKeys {
+    /// Which.
+    #[schemars(required)]
+    buffer: Option<String>,
+    /// The value.
+    #[schemars(required, with = "Expr")]
+    value: Option<Expr>,
+}
+
+/// Repeated steps.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LoopSpec")]
+struct LoopKeys {
+    /// When to stop.
+    #[serde(default)]
+    until: Option<UntilKeys>,
+    /// Most passes.
+    #[schemars(required, with = "Expr")]
+    max_iterations: Option<Expr>,
+    /// Name of the pass counter in expressions.
+    #[serde(default)]
+    index: Option<String>,
+    /// Pairs of buffers that exchange their names after each pass, before `until` is looked at, as the
+    /// pointers of a ping-pong loop do. The names stay as the last pass leaves them.
+    #[serde(default)]
+    swap: Vec<[String; 2]>,
+    /// The steps.
+    #[schemars(required, with = "Vec<StepKeys>")]
+    launches: Option<Vec<Spanned<StepKeys>>>,
+}
+
+/// A condition on a buffer, looked at after each pass.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Until")]
+struct UntilKeys {
+    /// Which buffer.
+    #[schemars(required)]
+    buffer: Option<String>,
+    /// Which element.
+    #[schemars(required, with = "Expr")]
+    index: Option<Expr>,
+    /// Stops when it has this value.
+    #[schemars(required, with = "Expr")]
+    equals: Option<Expr>,
+}
+
+/// An expected result.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Expectation")]
+struct ExpectationKeys {
+    /// Buffer.
+    #[schemars(required)]
+    buffer: Option<String>,
+    /// A named function computes it on the host.
+    #[serde(default)]
+    reference: Option<String>,
+    /// Literal values of its first elements.
+    #[serde(default)]
+    values: Option<Vec<Number>>,
+    /// A file of its elements: `.npy` or raw bytes.
+    #[serde(default)]
+    file: Option<String>,
+    /// How near it must be.
+    #[schemars(required, with = "Tolerance")]
+    tolerance: Option<Spanned<Tolerance>>,
+}
+
+/// The bytes of a value.
+fn span<T>(spanned: &Spanned<T>) -> Option<Span> {
+    let span = spanned.referenced.span();
+    let start = u32::try_from(span.byte_offset()?).ok()?;
+    let length = u32::try_from(span.byte_len()?).ok()?;
+    Some(Span { start, end: start.saturating_add(length.max(1)) })
+}
+
+/// What was wrong so far.
+struct Reader<'s> {
+    source: &'s Source,
+    errors: Vec<Diagnostic>,
+}
+
+/// `a`, `b` and `c`.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, at: Option<Span>, message: impl Into<String>) {
+        self.complain(at, Diagnostic::error("workload", message));
+    }
+
+    fn complain(&mut self, at: Option<Span>, error: Diagnostic) {
+        let error = error.in_source(self.source);
+        self.errors.push(match at {
+            Some(span) => error.at(span, ""),
+            None => error,
+        });
+    }
+
+    /// Names the keys that are not there, all of them at once.
+    fn missing(&mut self, at: Option<Span>, what: &str, keys: &[(&str, bool)]) {
+        let names: Vec<&str> = keys.iter().filter(|(_, given)| !given).map(|(name, _)| *name).collect();
+        if !names.is_empty() {
+            self.wrong(at, format!("{what} needs {}", listed(&names)));
+        }
+    }
+
+    fn variant(&mut self, keys: Spanned<VariantKeys>) -> Option<Variant> {
+        let at = span(&keys);
+        let VariantKeys { name, file, compiler, target } = keys.value;
+        let given = [
+            ("name", name.is_some()),
+            ("file", file.is_some()),
+            ("compiler", compiler.is_some()),
+            ("target", target.is_some()),
+        ];
+        self.missing(at, "a variant", &given);
+        Some(Variant { name: name?, file: file?, compiler: compiler?, target: target? })
+    }
+
+    fn buffer(&mut self, name: &str, keys: Spanned<BufferKeys>) -> Option<BufferSpec> {
+        let at = span(&keys);
+        let BufferKeys { ty, length, init } = keys.value;
+        let given = [("type", ty.is_some()), ("length", length.is_some()), ("init", init.is_some())];
+        self.missing(at, &format!("buffer `{name}`"), &given);
+        let (ty, length, init) = (ty?, length?, init?);
+        let init_place = span(&init);
+        if let Err(error) = check_init(ty, &init.value) {
+            self.complain(
+                init_place,
+                Diagnostic { message: format!("`{name}`: {}", error.message), ..error },
+            );
+        }
+        let length_place = Place(span(&length));
+        Some(BufferSpec {
+            ty,
+            length: length.value,
+            init: init.value,
+            length_place,
+            init_place: Place(init_place),
+        })
+    }
+
+    fn steps(
+        &mut self,
+        list: Vec<Spanned<StepKeys>>,
+        names: &dyn Fn(&str) -> Option<ScalarType>,
+    ) -> Vec<Step> {
+        list.into_iter().filter_map(|keys| self.step(keys, names)).collect()
+    }
+
+    fn step(
+        &mut self,
+        keys: Spanned<StepKeys>,
+        buffers: &dyn Fn(&str) -> Option<ScalarType>,
+    ) -> Option<Step> {
+        let at = span(&keys);
+        let StepKeys { fill, body, entry, grid, block, dynamic_shared, stream, args } = keys.value;
+        let launches = entry.is_some() || grid.is_some() || block.is_some() || args.is_some();
+        let only_launches = dynamic_shared.is_some() || stream.is_some();
+        match (fill, body) {
+            (Some(fill), None) if !launches && !only_launches => {
+                self.missing(
+                    at,
+                    "a fill",
+                    &[("buffer", fill.buffer.is_some()), ("value", fill.value.is_some())],
+                );
+                let fill = Fill { buffer: fill.buffer?, value: fill.value?, place: Place(at) };
+                self.known(at, "fill", &fill.buffer, buffers);
+                Some(Step::Fill { fill })
+            }
+            (None, Some(body)) if !launches && !only_launches => self.repeated(at, body, buffers),
+            (None, None) => {
+                let given = [
+                    ("entry", entry.is_some()),
+                    ("grid", grid.is_some()),
+                    ("block", block.is_some()),
+                    ("args", args.is_some()),
+                ];
+                self.missing(at, "a launch", &given);
+                let entry = entry?;
+                let place = Place(span(&entry));
+                let args = args?
+                    .into_iter()
+                    .map(|argument| Argument { place: Place(span(&argument)), kind: argument.value })
+                    .collect();
+                Some(Step::Launch(LaunchSpec {
+                    entry: entry.value,
+                    grid: grid?,
+                    block: block?,
+                    dynamic_shared,
+                    stream: stream.unwrap_or_default(),
+                    args,
+                    place,
+                }))
+            }
+            _ => {
+                self.wrong(at, "a step is a launch, a `fill` or a `loop`, one of them");
+                None
+            }
+        }
+    }
+
+    fn repeated(
+        &mut self,
+        at: Option<Span>,
+        keys: LoopKeys,
+        buffers: &dyn Fn(&str) -> Option<ScalarType>,
+    ) -> Option<Step> {
+        let LoopKeys { until, max_iterations, index, swap, launches } = keys;
+        let given = [("max_iterations", max_iterations.is_some()), ("launches", launches.is_some())];
+        self.missing(at, "a loop", &given);
+        let until = until.and_then(|keys| {
+            self.missing(
+                at,
+                "`until`",
+                &[
+                    ("buffer", keys.buffer.is_some()),
+                    ("index", keys.index.is_some()),
+                    ("equals", keys.equals.is_some()),
+                ],
+            );
+            let until = Until { buffer: keys.buffer?, index: keys.index?, equals: keys.equals? };
+            self.known(at, "until", &until.buffer, buffers);
+            Some(until)
+        });
+        for pair in &swap {
+            let types = [0, 1].map(|side| self.known(at, "swap", &pair[side], buffers));
+            if let [Some(a), Some(b)] = types
+                && (a != b || pair[0] == pair[1])
+            {
+                let message =
+                    format!("`swap` needs two buffers of one type, not `{}` and `{}`", pair[0], pair[1]);
+                self.wrong(at, message);
+            }
+        }
+        let launches = self.steps(launches?, buffers);
+        let body =
+            LoopSpec { until, max_iterations: max_iterations?, index, swap, launches, place: Place(at) };
+        Some(Step::Loop { body })
+    }
+
+    fn known(
+        &mut self,
+        at: Option<Span>,
+        key: &str,
+        name: &str,
+        buffers: &dyn Fn(&str) -> Option<ScalarType>,
+    ) -> Option<ScalarType> {
+        let ty = buffers(name);
+        if ty.is_none() {
+            self.wrong(at, format!("`{key}` names `{name}`, which is not a buffer of this workload"));
+        }
+        ty
+    }
+
+    fn expectation(
+        &mut self,
+        keys: Spanned<ExpectationKeys>,
+        buffers: &dyn Fn(&str) -> Option<ScalarType>,
+    ) -> Option<Expectation> {
+        let at = span(&keys);
+        let ExpectationKeys { buffer, reference, values, file, tolerance } = keys.value;
+        self.missing(
+            at,
+            "an expectation",
+            &[("buffer", buffer.is_some()), ("tolerance", tolerance.is_some())],
+        );
+        let (buffer, tolerance) = (buffer?, tolerance?);
+        let ty = self.known(at, "expect", &buffer, buffers);
+        let given = [reference.is_some(), values.is_some(), file.is_some()];
+        if given.iter().filter(|given| **given).count() != 1 {
+            self.wrong(at, format!("`{buffer}` needs one of `reference`, `values`, `file`"));
+        }
+        if let Some(ty) = ty {
+            for value in values.iter().flatten() {
+                if let Err(reason) = HostBuffer::element(ty, *value) {
+                    self.wrong(at, format!("`{buffer}`: {reason}"));
+                }
+            }
+            if let Err(error) = check_tolerance(ty, tolerance.value) {
+                self.complain(
+                    span(&tolerance),
+                    Diagnostic { message: format!("`{buffer}`: {}", error.message), ..error },
+                );
+            }
+        }
+        Some(Expectation { buffer, reference, values, file, tolerance: tolerance.value, place: Place(at) })
+    }
+}
+
+/// Whether the first contents can be made.
+fn check_init(ty: ScalarType, init: &Init) -> Result<(), Diagnostic> {
+    let error = |message: String| Diagnostic::error("init", message);
+    let element = |value: Number| HostBuffer::element(ty, value).map(|_| ()).map_err(error);
+    match init {
+        Init::Random { min, max, .. } => {
+            if !min.is_finite() || !max.is_finite() {
+                return Err(error(format!("`min` {min} and `max` {max} must be finite numbers")));
+            }
+            if min > max {
+                let found = error(format!("`min` {min} is greater than `max` {max}"));
+                return Err(found.help("exchange the two"));
+            }
+            element(*min)?;
+            element(*max)
+        }
+        Init::Formula { modulo: 0, .. } => {
+            Err(error("`modulo` must be at least 1".into()).help("it is the period of the values"))
+        }
+        Init::Formula { scale, offset, .. } => {
+            if !scale.is_finite() || !offset.is_finite() {
+                return Err(error(format!("`scale` {scale} and `offset` {offset} must be finite numbers")));
+            }
+            if !ty.is_float() && (scale.integer().is_none() || offset.integer().is_none()) {
+                let found =
+                    error(format!("elements of .{} need integers as `scale` and `offset`", ty.name()));
+                return Err(found.help("give the buffer a floating-point type, or write integers"));
+            }
+            Ok(())
+        }
+        Init::Values(values) => values.iter().try_for_each(|value| element(*value)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a tolerance tells results apart.
+fn check_tolerance(ty: ScalarType, tolerance: Tolerance) -> Result<(), Diagnostic> {
+    let error = |message: String| Diagnostic::error("tolerance", message);
+    match tolerance {
+        Tolerance::Near { abs, rel } => {
+            for (name, value) in [("abs", abs), ("rel", rel)] {
+                if !(value >= 0.0 && value.is_finite()) {
+                    let found =
+                        error(format!("`{name}` is {value}: a tolerance must be finite and at least 0"));
+                    return Err(found.help("leave `expect` out where nothing is to be checked"));
+                }
+            }
+            Ok(())
+        }
+        Tolerance::Ulp(_) if !ty.is_float() => {
+            let found = error(format!("`ulp` is for floating-point elements, not .{}", ty.name()));
+            Err(found.help("write `exact`, or `near` with `abs`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl WorkloadKeys {
+    /// The workload.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(super) fn spec(self, source: &Source) -> Result<WorkloadSpec, Vec<Diagnostic>> {
+        let mut reader = Reader { source, errors: Vec::new() };
+        let top = Some(Span { start: 0, end: 1 });
+        let given = [
+            ("schema", self.schema.is_some()),
+            ("name", self.name.is_some()),
+            ("description", self.description.is_some()),
+            ("schedule", self.schedule.is_some()),
+            ("variants", self.variants.is_some()),
+            ("buffers", self.buffers.is_some()),
+            ("launches", self.launches.is_some()),
+        ];
+        reader.missing(top, "a workload", &given);
+        let key = |name: &str| crate::yaml::key_span(source, &[name]);
+        if self.schema.is_some_and(|schema| schema != 1) {
+            reader.wrong(key("schema"), "this version reads schema 1");
+        }
+        if let Some(schedule) = &self.schedule
+            && schedule.value == Schedule::Dependent
+            && self.reason.is_none()
+        {
+            let message = "a workload whose results depend on the schedule must say why in `reason`";
+            reader.wrong(span(schedule), message);
+        }
+        if self.variants.as_ref().is_some_and(Vec::is_empty) {
+            reader.wrong(key("variants"), "a workload needs a variant");
+        }
+        let mut params = BTreeMap::new();
+        for (name, value) in self.params {
+            if !value.value.is_finite() {
+                reader
+                    .wrong(span(&value), format!("parameter `{name}` is {}: it must be finite", value.value));
+            }
+            params.insert(name, value.value);
+        }
+        let variants = self.variants.unwrap_or_default();
+        let variants = variants.into_iter().filter_map(|keys| reader.variant(keys)).collect();
+        let types: BTreeMap<String, Option<ScalarType>> =
+            self.buffers.iter().flatten().map(|(name, keys)| (name.clone(), keys.value.ty)).collect();
+        // A buffer without a type has its own message.
+        let names = |name: &str| types.get(name).map(|ty| ty.unwrap_or(ScalarType::B8));
+        let mut buffers = BTreeMap::new();
+        for (name, keys) in self.buffers.into_iter().flatten() {
+            if let Some(buffer) = reader.buffer(&name, keys) {
+                buffers.insert(name, buffer);
+            }
+        }
+        let launches = reader.steps(self.launches.unwrap_or_default(), &names);
+        let expect = self.expect.into_iter().filter_map(|keys| reader.expectation(keys, &names)).collect();
+        let Reader { errors, .. } = reader;
+        match (self.schema, self.name, self.description, self.schedule) {
+            (Some(schema), Some(name), Some(description), Some(schedule)) if errors.is_empty() => {
+                Ok(WorkloadSpec {
+                    schema,
+                    name,
+                    description,
+                    schedule: schedule.value,
+                    reason: self.reason,
+                    termination: self.termination,
+                    params,
+                    variants,
+                    buffers,
+                    launches,
+                    expect,
+                    source: Some(source.clone()),
+                })
+            }
+            _ => Err(errors),
+        }
+    }
+}

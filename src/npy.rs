@@ -1,0 +1,117 @@
+//! `.npy` files: NumPy's format of one array (NEP 1), as far as buffers need it.
+
+use sim_memory::vocabulary::ScalarType;
+
+/// The elements of an array of this type in C order; none where the bytes are no `.npy` file.
+pub fn elements(bytes: &[u8], ty: ScalarType) -> Option<Result<&[u8], String>> {
+    bytes.starts_with(b"\x93NUMPY").then(|| array(bytes, ty))
+}
+
+fn array(bytes: &[u8], ty: ScalarType) -> Result<&[u8], String> {
+    let cut = || "the .npy file is cut short".to_string();
+    let (at, length) = match bytes.get(6).ok_or_else(cut)? {
+        1 => (10, bytes.get(8..10).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]])))),
+        2 | 3 => (12, bytes.get(8..12).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
+        version => return Err(format!("version {version} of .npy files is not known")),
+    };
+    let end = at + length.ok_or_else(cut)? as usize;
+    let header = bytes.get(at..end).ok_or_else(cut)?;
+    let header =
+        std::str::from_utf8(header).map_err(|_| "the header of the .npy file is not text".to_string())?;
+    let value = |key: &str| {
+        let rest = header.split_once(&format!("'{key}'")).map(|(_, rest)| rest.trim_start());
+        rest.and_then(|rest| rest.strip_prefix(':'))
+            .map(str::trim_start)
+            .ok_or_else(|| format!("the header of the .npy file has no `{key}`"))
+    };
+    let descr = value("descr")?;
+    let descr = descr.strip_prefix('\'').and_then(|rest| rest.split('\'').next());
+    let descr = descr.ok_or("records are not read, only arrays of one type of number")?;
+    if !holds(descr, ty) {
+        return Err(format!(
+            "its elements are `{descr}`, the buffer's .{}; NumPy writes it with dtype `{}`",
+            ty.name(),
+            dtype(ty)
+        ));
+    }
+    if value("fortran_order")?.starts_with("True") {
+        return Err("the array is in Fortran order; save numpy.ascontiguousarray(a)".to_string());
+    }
+    let shape = value("shape")?;
+    let shape = shape.strip_prefix('(').and_then(|rest| rest.split(')').next());
+    let sizes = shape.ok_or("the header of the .npy file has no shape")?.split(',').map(str::trim);
+    let count = sizes
+        .filter(|size| !size.is_empty())
+        .try_fold(1usize, |all, size| size.parse::<usize>().ok().and_then(|size| all.checked_mul(size)));
+    let size = count.and_then(|count| count.checked_mul(ty.bytes() as usize));
+    let size = size.ok_or("the header of the .npy file has no shape")?;
+    let data = &bytes[end..];
+    if data.len() != size {
+        return Err(format!("its shape needs {size} bytes of data, it has {}", data.len()));
+    }
+    Ok(data)
+}
+
+/// NumPy's name of a type, little-endian.
+fn dtype(ty: ScalarType) -> String {
+    let kind = match ty {
+        _ if ty.is_signed() => 'i',
+        ScalarType::F16 | ScalarType::F32 | ScalarType::F64 => 'f',
+        _ => 'u',
+    };
+    let order = if ty.bytes() == 1 { '|' } else { '<' };
+    format!("{order}{kind}{}", ty.bytes())
+}
+
+/// Elements of this dtype are those of a buffer of that type; bits take any of their size.
+fn holds(descr: &str, ty: ScalarType) -> bool {
+    let own = dtype(ty);
+    let untyped = ty.is_bits()
+        || !(ty.is_integer() || matches!(ty, ScalarType::F16 | ScalarType::F32 | ScalarType::F64));
+    let kinds = if untyped { &['u', 'i', 'f'][..] } else { &[] };
+    let same = |wanted: &str| {
+        descr == wanted || (ty.bytes() == 1 && descr.trim_start_matches(['<', '=', '|']) == &wanted[1..])
+    };
+    same(&own) || kinds.iter().any(|kind| same(&format!("{}{kind}{}", &own[..1], ty.bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As numpy.save writes it: the header padded with spaces to a multiple of 64, a line feed last.
+    fn file(descr: &str, order: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+        let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
+        while (10 + header.len() + 1) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    #[test]
+    fn arrays_of_the_right_type_and_shape() {
+        let data: Vec<u8> = (0..24).collect();
+        let good = file("<f4", "False", "(2, 3)", &data);
+        assert_eq!(elements(&good, ScalarType::F32), Some(Ok(&data[..])));
+        assert_eq!(elements(&good, ScalarType::B32), Some(Ok(&data[..])));
+        assert_eq!(elements(&file("|u1", "False", "(24,)", &data), ScalarType::U8), Some(Ok(&data[..])));
+        assert_eq!(elements(&data, ScalarType::F32), None);
+    }
+
+    #[test]
+    fn others_are_refused_with_the_way_out() {
+        let data: Vec<u8> = (0..24).collect();
+        let wrong = |bytes: &[u8], ty| elements(bytes, ty).and_then(Result::err).expect("refused");
+        let good = file("<f4", "False", "(2, 3)", &data);
+        assert!(wrong(&good, ScalarType::U32).contains("dtype `<u4`"));
+        assert!(wrong(&file(">f4", "False", "(2, 3)", &data), ScalarType::F32).contains("`>f4`"));
+        assert!(wrong(&file("<f4", "True", "(2, 3)", &data), ScalarType::F32).contains("ascontiguousarray"));
+        assert!(wrong(&file("<f4", "False", "(7,)", &data), ScalarType::F32).contains("28 bytes"));
+        assert!(wrong(&good[..40], ScalarType::F32).contains("cut short"));
+    }
+}
