@@ -11,6 +11,7 @@ mod gate;
 mod lookout;
 #[cfg(test)]
 mod model;
+pub mod samples;
 mod workers;
 
 /// What the gate and the mailboxes are made of; the model checker puts its own in their place.
@@ -42,6 +43,7 @@ use crate::sm::Sm;
 
 use dispatcher::Dispatcher;
 use lookout::Lookout;
+use samples::Sampler;
 use workers::{Team, Worker};
 
 /// What a kernel did, in core cycles.
@@ -65,6 +67,8 @@ pub struct Control<'c> {
     pub threads: usize,
     /// Cycles of an epoch; no more than the channels' least latency, which is the default.
     pub epoch: Option<Cycle>,
+    /// Core cycles between two samples, and those that passed before this engine's first.
+    pub sample: Option<(Cycle, Cycle)>,
     /// Where workers are held up, for tests: called with a number before each step of an epoch.
     pub delay: Option<&'c (dyn Fn(usize) + Sync)>,
 }
@@ -77,13 +81,14 @@ pub struct Engine<P> {
     lookahead: Cycle,
     now: Cycle,
     lookout: Lookout,
+    sampler: Option<Sampler>,
 }
 
 /// What comes after an epoch.
 enum Turn {
     /// Another one, up to this cycle.
     Until(Cycle),
-    /// First a look whether anything can still happen.
+    /// First a look whether anything can still happen, or a sample.
     Look,
     /// Nothing is left to do.
     Over,
@@ -98,7 +103,7 @@ impl<P: Reconvergence> Engine<P> {
         let done_latency = Cycle::from(chip.dispatch.done_latency);
         let dispatcher = Dispatcher::new(chip, sms.len());
         let workers = vec![Worker::new(sms, partitions, done_latency)];
-        Self { workers, dispatcher, lookahead, now: 0, lookout: Lookout::new() }
+        Self { workers, dispatcher, lookahead, now: 0, lookout: Lookout::new(), sampler: None }
     }
 
     /// Queues a kernel behind the others of its stream.
@@ -125,11 +130,14 @@ impl<P: Reconvergence> Engine<P> {
         let threads = control.threads.clamp(1, parts.max(1));
         let lookahead = control.epoch.map_or(self.lookahead, |epoch| epoch.clamp(1, self.lookahead));
         workers::deal(&mut self.workers, threads);
+        self.sampler = control.sample.map(|(every, base)| Sampler::new(every, base));
         let mut epochs = 0;
         let result = loop {
             match self.run_on(control, lookahead, &mut epochs) {
                 Ok(Turn::Look) => {
-                    if let Some(fault) = self.look() {
+                    if self.samples_before_look() {
+                        self.sample();
+                    } else if let Some(fault) = self.look() {
                         break Err(SimError::Stopped(fault));
                     }
                 }
@@ -154,8 +162,8 @@ impl<P: Reconvergence> Engine<P> {
         lookahead: Cycle,
         epochs: &mut u64,
     ) -> Result<Turn, SimError> {
-        let Self { workers, dispatcher, now, lookout, .. } = self;
-        let look = lookout.next;
+        let Self { workers, dispatcher, now, lookout, sampler, .. } = self;
+        let look = sampler.as_ref().map_or(lookout.next, |sampler| sampler.next.min(lookout.next));
         let mut turn = |next: Option<Cycle>, dispatcher: &mut Dispatcher, now: &mut Cycle| {
             let next = [next, dispatcher.next_action()].into_iter().flatten().min();
             let Some(begin) = next else { return Ok(Turn::Over) };

@@ -11,6 +11,7 @@ use crate::report::{KernelReport, LineReport, SmReport};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::stats::{KernelCounts, SmStats};
+use crate::sm::timeline::STATES;
 
 impl Context {
     /// Adds what an engine counted to the report.
@@ -19,6 +20,9 @@ impl Context {
         let last = times.iter().map(|t| t.end).max().unwrap_or(0);
         // A run that ends is as long as its last block; one that stopped, as what has happened.
         let cycles = if complete { last } else { engine.now() };
+        if let Some(samples) = engine.take_samples(cycles) {
+            self.report.samples.get_or_insert_default().append(samples);
+        }
         let mut total = SmStats::default();
         let mut memory = std::mem::take(&mut self.report.memory);
         let mut by_sm = std::mem::take(&mut self.report.by_sm);
@@ -35,6 +39,10 @@ impl Context {
             for (sum, stall) in total.stalls.iter_mut().zip(stalls) {
                 *sum += stall;
             }
+            own.warp_cycles += sm.stats.warp_cycles;
+            own.active_cycles += sm.stats.active_cycles;
+            total.warp_cycles += sm.stats.warp_cycles;
+            total.active_cycles += sm.stats.active_cycles;
             own.blocks += sm.stats.blocks;
             own.issued += sm.stats.issued;
             own.warp_instructions +=
@@ -104,8 +112,11 @@ impl Context {
                 report.cycles = times.end - times.start;
             }
         }
+        let warps = u64::from(self.chip.limits.max_resident_threads / self.chip.limits.warp_size);
         let r = &mut self.report;
         r.by_sm = by_sm;
+        r.warp_cycles += total.warp_cycles;
+        r.warp_slots += total.active_cycles * warps;
         r.cycles += cycles;
         r.issued += total.issued;
         r.paired += total.paired;
@@ -136,7 +147,11 @@ impl Context {
                 let (sum, injected, first) = lines.entry(line).or_insert((OpCounts::default(), 0, pc as u32));
                 if info.injected {
                     *injected += counts.issues;
-                    sum.waited += counts.waited;
+                    sum.add(&OpCounts {
+                        waited: counts.waited,
+                        reasons: counts.reasons,
+                        ..OpCounts::default()
+                    });
                 } else {
                     if program.info[*first as usize].injected {
                         *first = pc as u32;
@@ -157,6 +172,7 @@ impl Context {
                     executing_lanes: sum.executing,
                     active_lanes: sum.active,
                     waited: sum.waited,
+                    waits: STATES.into_iter().zip(sum.reasons).filter(|(_, cycles)| *cycles > 0).collect(),
                 });
             }
         }

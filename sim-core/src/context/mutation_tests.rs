@@ -229,6 +229,7 @@ fn run(
         epoch: None,
         profile: false,
         timeline: None,
+        sample: None,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);
