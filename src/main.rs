@@ -4,6 +4,7 @@ mod baseline;
 mod cli;
 mod compare;
 mod configs;
+mod findings;
 mod host;
 mod listing;
 mod machine;
