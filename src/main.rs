@@ -5,6 +5,7 @@ mod cli;
 mod compare;
 mod configs;
 mod files;
+mod findings;
 mod host;
 mod listing;
 mod machine;

@@ -26,6 +26,9 @@ enum Source {
     Ratio(&'static [&'static str], &'static [&'static str], f64),
     /// The value at a path in percent of all issue slots: those with an issue and all stalls.
     Slots(&'static str),
+    /// The value at a path, times the one at another path where there is one, a second, in percent of the
+    /// rate at a third.
+    Peak(&'static str, Option<&'static str>, &'static str),
 }
 
 impl Metric {
@@ -38,6 +41,12 @@ impl Metric {
                     |paths: &[&str]| -> Option<f64> { paths.iter().map(|path| number(report, path)).sum() };
                 let below = sum(below)?;
                 (below > 0.0).then_some(sum(above)? * factor / below)
+            }
+            Source::Peak(path, unit, peak) => {
+                let seconds = number(report, "cycles")? / (number(report, "machine.core_khz")? * 1000.0);
+                let all = seconds * number(report, peak)?;
+                let amount = number(report, path)? * unit.map_or(Some(1.0), |unit| number(report, unit))?;
+                (all > 0.0).then(|| amount * 100.0 / all)
             }
             Source::Slots(path) => {
                 let all = issue_slots(report)?;
@@ -89,6 +98,16 @@ const fn slots(name: &'static str, doc: &'static str) -> Metric {
     Metric { name, unit: "% of issue slots", doc, of: Source::Slots(name) }
 }
 
+const fn peak(
+    name: &'static str,
+    doc: &'static str,
+    path: &'static str,
+    unit: Option<&'static str>,
+    peak: &'static str,
+) -> Metric {
+    Metric { name, unit: "% of peak", doc, of: Source::Peak(path, unit, peak) }
+}
+
 /// All of them, in the order of tables.
 pub const METRICS: &[Metric] = &[
     path(
@@ -121,6 +140,42 @@ pub const METRICS: &[Metric] = &[
         doc: "active lanes of those a warp has, over all issues",
         of: Source::Path("lane_utilisation_ppm", 1e4),
     },
+    ratio(
+        "occupancy",
+        "%",
+        "resident warps of those an SM can hold, over its cycles with a warp",
+        &["warp_cycles"],
+        &["warp_slots"],
+        100.0,
+    ),
+    peak(
+        "peak.issue",
+        "warp instructions of those that all schedulers can issue",
+        "warp_instructions",
+        None,
+        "machine.warp_instructions_per_second",
+    ),
+    peak(
+        "peak.l1",
+        "lines accessed of what L1 can serve",
+        "memory.transactions",
+        Some("machine.line_bytes"),
+        "machine.l1_bytes_per_second",
+    ),
+    peak(
+        "peak.l2",
+        "bytes between SMs and L2 of what partitions can send",
+        "memory.bytes_moved",
+        None,
+        "machine.l2_bytes_per_second",
+    ),
+    peak(
+        "peak.dram",
+        "bytes of DRAM bursts of what the data buses can move",
+        "memory.dram.bytes",
+        None,
+        "machine.dram_bytes_per_second",
+    ),
     slots("issued", "slots with an issue"),
     slots("stalls.barrier", "every warp waits at a barrier, or for what comes behind one"),
     slots("stalls.collective", "every warp waits for lanes of a collective"),
@@ -195,6 +250,10 @@ pub fn page() -> String {
                 };
                 let times = if *factor == 1.0 { String::new() } else { format!("{factor} × ") };
                 format!("{times}{} / {}", bracketed(above), bracketed(below))
+            }
+            Source::Peak(path, unit, peak) => {
+                let unit = unit.map_or(String::new(), |unit| format!(" × `{unit}`"));
+                format!("100 × `{path}`{unit} a second / `{peak}`")
             }
             Source::Slots(path) => format!("100 × `{path}` / (`issued` + all of `stalls`)"),
         };

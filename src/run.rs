@@ -13,7 +13,7 @@ use sim_core::error::{Fault, SimError};
 use sim_core::lanes::InstructionSet;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
-use sim_core::report::{DeviceReport, KernelReport};
+use sim_core::report::DeviceReport;
 use sim_core::sm::scheduler::WarpScheduler;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::chip::ChipSpec;
@@ -138,7 +138,7 @@ pub fn trace(
     args: &RunArgs,
     output: &Path,
     options: impl FnOnce(u32) -> Result<TimelineOptions, String>,
-    write: impl FnOnce(&[Timeline], &[KernelReport]) -> u8,
+    write: impl FnOnce(&[Timeline], &DeviceReport) -> u8,
 ) -> u8 {
     let prepared = prepare(args).and_then(|mut prepared| {
         let asked = options(prepared.chip.limits.num_processors);
@@ -148,7 +148,7 @@ pub fn trace(
         Ok(prepared)
     });
     match prepared {
-        Ok(prepared) => execute(args, prepared, |outcome| write(&outcome.timelines, &outcome.report.kernels)),
+        Ok(prepared) => execute(args, prepared, |outcome| write(&outcome.timelines, &outcome.report)),
         Err(errors) => {
             complain(&errors);
             status::BAD_INPUT
@@ -361,6 +361,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         epoch: args.epoch,
         profile: args.profile,
         timeline: None,
+        sample: args.sample,
         delay: None,
     };
     let most = if is_ptx { u32::MAX } else { chip.capability() };

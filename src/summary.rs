@@ -7,6 +7,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_memory::latency::Level;
 
 use crate::cli::table;
+use crate::findings;
 use crate::host::HostReport;
 use crate::metrics::shown;
 use crate::run::Report;
@@ -126,7 +127,8 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         if !latencies.is_empty() {
             let _ = writeln!(out, "load latency in cycles, median: {}", latencies.join(", "));
         }
-        let _ = writeln!(out, "bound: {}", bound(report, chip));
+        let value = serde_json::to_value(report).unwrap_or_default();
+        let _ = writeln!(out, "bound: {}", findings::answer(&value).words);
     }
     for kernel in d.kernels.iter().take(6) {
         let _ = writeln!(
@@ -157,37 +159,4 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         if host.threads == 1 { "" } else { "s" }
     );
     out
-}
-
-/// What bounds a run: the fullest resource, or what most empty issue slots wait for.
-fn bound(report: &Report, chip: &ChipSpec) -> String {
-    let d = &report.device;
-    let slots = d.issued + d.stalls.values().sum::<u64>();
-    let issued = percent(d.issued, slots);
-    let clocks = chip.clocks();
-    let channel_cycles = clocks.to_dram(d.cycles) * u64::from(chip.memory.partitions);
-    let bus = percent(d.memory.dram.busy_cycles, channel_cycles);
-    if issued >= 75.0 {
-        return format!("issue — {issued:.0} % of the issue slots are used");
-    }
-    if bus >= 60.0 {
-        return format!("DRAM bandwidth — the data buses are busy {bus:.0} % of the time");
-    }
-    let stall = |name: &str| d.stalls.get(name).copied().unwrap_or(0);
-    let largest =
-        d.stalls.iter().max_by_key(|(name, n)| (**n, name.len())).map_or("", |(name, _)| name.as_str());
-    let share = percent(stall(largest), slots);
-    match largest {
-        "memory" => format!(
-            "memory latency — in {share:.0} % of the slots every warp waits for a load; DRAM is busy {bus:.0} %"
-        ),
-        "dependency" => format!(
-            "dependences — in {share:.0} % of the slots every warp waits for a result; more warps or independent work would help"
-        ),
-        "unit_busy" => format!("a unit — in {share:.0} % of the slots ready warps find their unit busy"),
-        "barrier" => format!("barriers — in {share:.0} % of the slots every warp waits at one"),
-        "idle" => format!("too few blocks — {share:.0} % of the slots belong to SMs without work"),
-        "finishing" => format!("stores at the end of blocks — {share:.0} % of the slots"),
-        other => format!("{other} — {share:.0} % of the slots"),
-    }
 }

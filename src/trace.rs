@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
 use serde_json::{Value, json};
-use sim_core::report::KernelReport;
+use sim_core::engine::samples::Sample;
+use sim_core::report::{DeviceReport, KernelReport};
 use sim_core::sm::timeline::{Event, STATES, Timeline, TimelineOptions};
 use sim_memory::vocabulary::Cycle;
 
@@ -22,7 +23,7 @@ pub fn trace(args: &TraceArgs) -> u8 {
         &args.run,
         &args.output,
         |sms| options(args, sms),
-        |timelines, kernels| write(args, timelines, kernels),
+        |timelines, report| write(args, timelines, report),
     )
 }
 
@@ -45,13 +46,14 @@ fn options(args: &TraceArgs, sms: u32) -> Result<TimelineOptions, String> {
 }
 
 /// Writes the file, and says what is in it.
-fn write(args: &TraceArgs, timelines: &[Timeline], kernels: &[KernelReport]) -> u8 {
+fn write(args: &TraceArgs, timelines: &[Timeline], report: &DeviceReport) -> u8 {
     let written = Output::create(&args.output).and_then(|file| {
         let mut out = Writer { out: BufWriter::new(file), written: 0 };
         out.begin()?;
         for timeline in timelines {
-            Track { timeline, kernels, from: args.from, out: &mut out }.write()?;
+            Track { timeline, kernels: &report.kernels, from: args.from, out: &mut out }.write()?;
         }
+        counters(args, report, &mut out)?;
         out.end()
     });
     match written {
@@ -70,6 +72,45 @@ fn write(args: &TraceArgs, timelines: &[Timeline], kernels: &[KernelReport]) -> 
             status::BAD_INPUT
         }
     }
+}
+
+/// Counter tracks of the samples: of the chip in a process of its own, and of the SMs whose warps are shown.
+fn counters(args: &TraceArgs, report: &DeviceReport, out: &mut Writer) -> io::Result<()> {
+    let Some(samples) = &report.samples else { return Ok(()) };
+    let list: Vec<&Sample> =
+        samples.list.iter().filter(|sample| sample.to > args.from && sample.from < args.to).collect();
+    let shown = |sm: u32| args.sms.iter().any(|text| text == "all" || text.parse() == Ok(sm));
+    let chip = report.sms;
+    out.put(&json!({"ph": "M", "pid": chip, "name": "process_name", "args": {"name": "chip"}}))?;
+    out.put(&json!({"ph": "M", "pid": chip, "name": "process_sort_index", "args": {"sort_index": -1}}))?;
+    for sample in &list {
+        let (at, cycles) = (sample.from.max(args.from), (sample.to - sample.from) as f64);
+        let per_cycle = |name: &str, unit: u64| (sample.figures[name] * unit) as f64 / cycles;
+        let mut slots = json!({"issued": per_cycle("issued", 1)});
+        for (reason, count) in &report.stalls {
+            // All samples have the same series; what never occurs has none.
+            if *count > 0 {
+                slots[reason] = json!(sample.stalls.get(reason.as_str()).map_or(0.0, |n| *n as f64 / cycles));
+            }
+        }
+        let tracks = [
+            ("issue slots a cycle", slots),
+            ("resident warps", json!({"warps": per_cycle("warp_cycles", 1)})),
+            ("L1 lines a cycle", json!({"lines": per_cycle("l1_transactions", 1)})),
+            ("L2 bytes a cycle", json!({"bytes": per_cycle("l2_bytes", 1)})),
+            ("DRAM bytes a cycle", json!({"bytes": per_cycle("dram_bytes", 1)})),
+        ];
+        for (name, values) in tracks {
+            out.put(&json!({"ph": "C", "pid": chip, "name": name, "ts": at, "args": values}))?;
+        }
+        for (sm, [issued, warps]) in (0..).zip(&sample.by_sm).filter(|(sm, _)| shown(*sm)) {
+            for (name, value) in [("issue slots used a cycle", issued), ("resident warps", warps)] {
+                let value = json!({"mean": *value as f64 / cycles});
+                out.put(&json!({"ph": "C", "pid": sm, "name": name, "ts": at, "args": value}))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Events one after the other.

@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use common::{Folder, json, parse, text, warpsim};
@@ -57,7 +58,7 @@ fn look(browser: &str, folder: &Folder, page: &str, screen: Screen) -> Value {
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
-            "--virtual-time-budget=4000",
+            "--virtual-time-budget=9000",
             "--dump-dom",
             &scheme,
         ])
@@ -96,12 +97,42 @@ fn check(found: &Value, screen: Screen) {
         for picture in list(section, "pictures") {
             assert!(picture["marks"].as_u64() > Some(0), "{picture}");
             assert_eq!(picture["broken"], 0, "{picture}");
+            assert_eq!(picture["faults"], serde_json::json!([]), "{picture}");
         }
     }
     for choice in list(found, "choices") {
         assert_eq!(choice["broken"], 0, "{} {}", choice["control"], choice["value"]);
+        assert_eq!(choice["faults"], serde_json::json!([]), "{} {}", choice["control"], choice["value"]);
         assert_eq!(choice["outside"], serde_json::json!([]), "{} {}", choice["control"], choice["value"]);
     }
+}
+
+/// Every plot can be saved as it is drawn, with the page's colours, and as numbers.
+fn saved(found: &Value) {
+    let figures = list(found, "figures").len();
+    assert!(figures > 0);
+    let of = |ending: &str| {
+        let all = list(found, "saved").iter();
+        all.filter(|file| file["name"].as_str().is_some_and(|name| name.ends_with(ending)))
+            .collect::<Vec<_>>()
+    };
+    for (ending, start) in [(".svg", "<svg "), (".png", "PNG"), (".csv", "")] {
+        let files = of(ending);
+        assert_eq!(files.len(), figures, "{ending}");
+        for file in files {
+            assert!(file["start"].as_str().is_some_and(|own| own.starts_with(start)), "{file}");
+            assert!(file["size"].as_u64() > Some(20), "{file}");
+            assert_eq!(file["variables"], false, "it names colours of the page: {file}");
+        }
+    }
+}
+
+/// The rows of a saved file of numbers.
+fn numbers_of(found: &Value, file: &str) -> Vec<Vec<String>> {
+    let own = list(found, "saved").iter().find(|own| own["name"] == file);
+    let text = own.unwrap_or_else(|| panic!("no file {file}"))["text"].as_str().expect("numbers");
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    reader.records().map(|row| row.expect("a row").iter().map(str::to_string).collect()).collect()
 }
 
 /// A table of a section or choice by the start of its caption.
@@ -139,7 +170,8 @@ fn a_page_of_runs_shows_what_their_reports_say() {
     let folder = Folder::new("report-runs");
     let dirs = ["stack", "barriers"].map(|name| folder.join(name));
     for (dir, policy) in dirs.iter().zip(["crs_stack", "convergence_barriers"]) {
-        let out = warpsim(&["run", "docs/tutorial/collatz", "--profile", "--policy", policy, "--out", dir]);
+        let words = ["run", "docs/tutorial/collatz", "--profile", "--sample", "3000"];
+        let out = warpsim(&[&words[..], &["--policy", policy, "--out", dir]].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
     }
     let page = folder.join("page.html");
@@ -148,42 +180,42 @@ fn a_page_of_runs_shows_what_their_reports_say() {
     let html = std::fs::read_to_string(&page).expect("written");
     assert!(html.contains("<title>Two &lt;policies&gt;</title>"));
     let Some(browser) = browser() else { return };
+    let names = ["stack", "barriers"];
     let reports = dirs.map(|dir| parse(&std::fs::read(format!("{dir}/report.json")).expect("a report")));
     for screen in [DESK, PHONE] {
         let found = look(&browser, &folder, &page, screen);
         check(&found, screen);
+        saved(&found);
         let ids: Vec<&str> = list(&found, "sections").iter().filter_map(|s| s["id"].as_str()).collect();
-        let parts = ["", "-stalls", "-memory", "-latency", "-launches", "-program"];
-        let wanted =
-            ["run0", "run1"].iter().flat_map(|run| parts.iter().map(move |part| format!("{run}{part}")));
-        let wanted: Vec<String> =
-            ["summary", "figures", "roofline"].map(String::from).into_iter().chain(wanted).collect();
-        assert_eq!(ids, wanted);
-        for (i, (name, report)) in ["stack", "barriers"].iter().zip(&reports).enumerate() {
-            let figures = table(section(&found, "figures"), "All figures");
+        let parts =
+            ["summary", "figures", "time", "roofline", "stalls", "memory", "latency", "launches", "program"];
+        assert_eq!(ids, parts);
+        opening(&found, names, &reports);
+        over_time(&found, names, &reports);
+        let part = |part: &str| section(&found, part);
+        for (name, report) in names.iter().zip(&reports) {
+            let figures = table(part("figures"), "All figures");
             for metric in ["cycles", "warp_instructions", "policy_entries"] {
                 assert_eq!(Some(number(figures, metric, name)), report[metric].as_f64(), "{metric}");
             }
             let ipc = report["warp_instructions"].as_f64().unwrap() / report["cycles"].as_f64().unwrap();
             assert_eq!(number(figures, "ipc", name), ipc);
-            let part = |part: &str| section(&found, &format!("run{i}{part}"));
-            slots(part("-stalls"), report);
-            memory(part("-memory"), report);
-            let latency = table(part("-latency"), "Latencies");
+            slots(part("stalls"), name, report);
+            memory(part("memory"), name, report);
+            let latency = table(part("latency"), "Latencies");
             for key in ["min", "p50", "p90", "p99", "max"] {
                 assert_eq!(
-                    Some(number(latency, "stores", key)),
+                    Some(number(latency, &format!("stores, {name}"), key)),
                     report["memory"]["store_latency"][key].as_f64()
                 );
             }
-            let launches = table(part("-launches"), "Launches");
-            assert_eq!(
-                Some(number(launches, "collatz", "core cycles")),
-                report["kernels"][0]["cycles"].as_f64()
-            );
-            program(part("-program"), report);
+            let launches = table(part("launches"), "Launches");
+            let cycles = report["kernels"][0]["cycles"].as_f64().unwrap();
+            assert_eq!(number(launches, name, "core cycles"), cycles);
+            assert_eq!(number(launches, name, "µs"), micros(report, cycles));
+            program(part("program"), name, report);
         }
-        let roofline = table(section(&found, "roofline"), "Roofline");
+        let roofline = table(part("roofline"), "Roofline");
         let m = &reports[0]["machine"];
         let seconds = reports[0]["cycles"].as_f64().unwrap() / (m["core_khz"].as_f64().unwrap() * 1e3);
         let rate = reports[0]["warp_instructions"].as_f64().unwrap() / seconds / 1e9;
@@ -192,12 +224,100 @@ fn a_page_of_runs_shows_what_their_reports_say() {
     }
 }
 
+fn micros(report: &Value, cycles: f64) -> f64 {
+    cycles * 1000.0 / report["machine"]["core_khz"].as_f64().expect("a clock")
+}
+
+/// The page opens with what bounds each run; all metrics are folded below, with their differences.
+fn opening(found: &Value, names: [&str; 2], reports: &[Value; 2]) {
+    let own = section(found, "summary");
+    let verdicts = list(own, "verdicts");
+    assert_eq!(verdicts.len(), 2);
+    for words in verdicts {
+        assert!(
+            words.as_str().is_some_and(|words| words.starts_with("Bound by dependences — in")),
+            "{words}"
+        );
+    }
+    let findings = list(own, "findings");
+    assert!(findings.iter().any(|finding| finding["kind"] == "divergence"));
+    for finding in findings {
+        assert!(finding["share"].as_str().is_some_and(|s| s.parse::<f64>().is_ok_and(|s| s >= 2.0)));
+        // Lines at fault are links to where they stand.
+        for link in list(finding, "links") {
+            assert_eq!(link[1], true, "{link}");
+        }
+        if finding["kind"] == "dependency" {
+            assert_eq!(list(finding, "links").len(), 3);
+        }
+    }
+    // The bar of each run is of all its issue slots.
+    for ((bar, name), report) in list(own, "slots").iter().zip(names).zip(reports) {
+        let all =
+            ["cycles", "sms", "schedulers"].iter().map(|key| report[key].as_u64().unwrap()).product::<u64>();
+        assert_eq!(bar, &serde_json::json!([name, all]));
+    }
+    let sides = table(own, "Runs side by side");
+    assert_eq!(sides["columns"], serde_json::json!(["", names[0], names[1], "change"]));
+    let figures = table(section(found, "figures"), "All figures");
+    let folded = list(section(found, "figures"), "folded");
+    assert!(folded.iter().any(|caption| caption == "All figures"), "{folded:?}");
+    let cycles = [0, 1].map(|i| reports[i]["cycles"].as_f64().unwrap());
+    assert_eq!(number(figures, "cycles", "barriers − stack"), cycles[1] - cycles[0]);
+    let change = 100.0 * (cycles[1] / cycles[0] - 1.0);
+    assert!((value(figures, "cycles", "change") - change).abs() < 1e-9);
+    assert!((value(sides, "core cycles", "change") - change).abs() < 1e-9);
+    for (name, report) in names.into_iter().zip(reports) {
+        let time = micros(report, report["cycles"].as_f64().unwrap());
+        assert_eq!(number(sides, "time, µs", name), time);
+        let of = |key: &str| report[key].as_f64().unwrap();
+        let occupancy = 100.0 * of("warp_cycles") / of("warp_slots");
+        assert!((number(sides, "% of the warps an SM can hold", name) - occupancy).abs() < 1e-9);
+        let peak = report["machine"]["l2_bytes_per_second"].as_f64().unwrap();
+        let l2 = report["memory"]["bytes_moved"].as_f64().unwrap() / (time / 1e6) / peak * 100.0;
+        assert!((number(sides, "% of peak L2 bandwidth", name) - l2).abs() < 1e-9);
+    }
+    // A run that is compared with no other has no differences.
+    let choice =
+        list(found, "choices").iter().find(|c| c["control"] == "differences from" && c["value"] == "none");
+    let plain = table(choice.expect("a choice"), "All figures");
+    assert_eq!(plain["columns"], serde_json::json!(["metric", names[0], names[1], "unit", "meaning"]));
+}
+
+/// The value of a cell, however it is shown.
+fn value(table: &Value, row: &str, column: &str) -> f64 {
+    let at = list(table, "columns").iter().position(|c| c == column).expect("the column");
+    let cells = list(table, "rows").iter().find(|cells| cells[0]["text"] == row).expect("the row");
+    cells[at]["value"].as_str().expect("a value").parse().expect("a number")
+}
+
+/// Samples are drawn and saved as the report has them.
+fn over_time(found: &Value, names: [&str; 2], reports: &[Value; 2]) {
+    let own = section(found, "time");
+    for (name, report) in names.into_iter().zip(reports) {
+        let samples = list(&report["samples"], "list");
+        let drawn = serde_json::json!(["issue slots used over time", name, samples.len()]);
+        assert!(list(own, "series").contains(&drawn), "{drawn}");
+        let issued: f64 = samples.iter().filter_map(|sample| sample["issued"].as_f64()).sum();
+        assert_eq!(issued, report["issued"].as_f64().unwrap());
+        let shown = table(own, &format!("Samples of {name}"));
+        assert_eq!(list(shown, "rows").len(), samples.len());
+        assert_eq!(number(shown, "0", "warp_cycles"), samples[0]["warp_cycles"].as_f64().unwrap());
+    }
+    let file = numbers_of(found, "resident-warps-over-time.csv");
+    assert_eq!(file[0], ["run", "from, core cycles", "to, core cycles", "resident warps, mean of an SM"]);
+    let first = &reports[0]["samples"]["list"][0];
+    let mean = first["warp_cycles"].as_f64().unwrap() / first["to"].as_f64().unwrap() / 15.0;
+    assert_eq!(file[1][..3], ["stack", "0", "3000"]);
+    assert_eq!(file[1][3].parse::<f64>().unwrap(), mean);
+}
+
 /// Issue slots, of the chip and of each SM; they add up.
-fn slots(section: &Value, report: &Value) {
-    let table = table(section, "Issue slots");
+fn slots(section: &Value, name: &str, report: &Value) {
+    let table = table(section, &format!("Issue slots of {name}"));
     let sms = list(report, "by_sm");
-    assert_eq!(section["bars"].as_u64(), Some(sms.len() as u64 + 1));
-    for key in ["blocks", "warp_instructions", "issued"] {
+    assert_eq!(section["bars"].as_u64(), Some(2 * sms.len() as u64));
+    for key in ["blocks", "warp_instructions", "issued", "warp_cycles"] {
         let sum: u64 = sms.iter().filter_map(|sm| sm[key].as_u64()).sum();
         assert_eq!(Some(sum), report[key].as_u64(), "{key}");
     }
@@ -217,29 +337,42 @@ fn slots(section: &Value, report: &Value) {
     }
 }
 
-fn memory(section: &Value, report: &Value) {
+fn memory(section: &Value, name: &str, report: &Value) {
     let caches = table(section, "Caches");
     let m = &report["memory"];
     for (row, cache) in [("L1", &m["l1"]), ("L2", &m["l2"])] {
         for key in ["hits", "merges", "misses", "evictions"] {
-            assert_eq!(Some(number(caches, row, key)), cache[key].as_f64(), "{row} {key}");
+            assert_eq!(
+                Some(number(caches, &format!("{row} {key}"), name)),
+                cache[key].as_f64(),
+                "{row} {key}"
+            );
         }
     }
-    assert_eq!(Some(number(table(section, "DRAM"), "bytes", "count")), m["dram"]["bytes"].as_f64());
-    assert_eq!(
-        Some(number(table(section, "Traffic"), "lines of these", "count")),
-        m["transactions"].as_f64()
-    );
+    assert_eq!(Some(number(table(section, "DRAM"), "bytes", name)), m["dram"]["bytes"].as_f64());
+    assert_eq!(Some(number(table(section, "Traffic"), "lines of these", name)), m["transactions"].as_f64());
 }
 
 /// The heat map of the PTX, and that of the source by `.loc`.
-fn program(section: &Value, report: &Value) {
+fn program(section: &Value, name: &str, report: &Value) {
     let ptx = table(section, "PTX of collatz");
+    let waits = table(section, &format!("Waits by reason, {name}: PTX of collatz"));
     let lines = list(report, "lines");
     for line in lines.iter().filter(|line| line["line"].as_u64() > Some(0)) {
         let row = line["line"].to_string();
-        assert_eq!(Some(number(ptx, &row, "issues")), line["issues"].as_f64(), "line {row}");
-        assert_eq!(Some(number(ptx, &row, "cycles waited")), line["waited"].as_f64(), "line {row}");
+        assert_eq!(
+            Some(number(ptx, &row, &format!("{name}: issues"))),
+            line["issues"].as_f64(),
+            "line {row}"
+        );
+        assert_eq!(
+            Some(number(ptx, &row, &format!("{name}: cycles waited"))),
+            line["waited"].as_f64(),
+            "line {row}"
+        );
+        for (reason, cycles) in line["waits"].as_object().expect("reasons") {
+            assert_eq!(Some(number(waits, &row, reason)), cycles.as_f64(), "line {row} {reason}");
+        }
     }
     let source = table(section, "CUDA source by .loc, collatz.cu");
     // `value >>= 1` of the inner loop.
@@ -249,7 +382,7 @@ fn program(section: &Value, report: &Value) {
     let of_line = lines.iter().filter(|l| l["source_line"] == 15 && l["source_file"] == 1);
     let issues: f64 = of_line.filter_map(|line| line["issues"].as_f64()).sum();
     assert!(issues > 0.0);
-    assert_eq!(number(source, shift, "issues"), issues);
+    assert_eq!(number(source, shift, &format!("{name}: issues")), issues);
 }
 
 #[test]
@@ -312,9 +445,32 @@ fn a_page_of_a_sweep_plots_its_table() {
         assert_eq!(chosen("plot", "bar")["pictures"], 1);
         assert_eq!(number(table(chosen("plot", "heat map"), "cycles"), "saxpy", "4"), mean);
         // The front's ends are the least of each.
-        let front = table(chosen("plot", "Pareto"), "The Pareto front");
+        let pareto = chosen("plot", "Pareto");
+        // Marks stand for all points, some for several; both axes say something.
+        assert_eq!(list(pareto, "points").iter().filter_map(Value::as_u64).sum::<u64>(), 12);
+        let against = pareto["controls"]["against"].as_str().expect("an axis");
+        let of_metric =
+            |row: &csv::StringRecord| (&row[at("metric")] == against).then(|| row[at("value")].to_string());
+        let rows = csv::Reader::from_reader(csv.as_bytes()).into_records();
+        let different: BTreeSet<String> = rows.filter_map(|row| of_metric(&row.expect("a row"))).collect();
+        assert!(different.len() > 1, "{against} is {different:?} everywhere");
+        let front = table(pareto, "The Pareto front");
         let least = cycles.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
         assert_eq!(list(front, "rows")[0][1]["value"].as_str().unwrap().parse::<f64>().unwrap(), least);
+        // Over the means of one chip, and on an axis of powers.
+        let multiple = table(chosen("normalised to", "chip gtx980"), "cycles, as a multiple of chip gtx980");
+        let shown = number(multiple, "saxpy", "4");
+        assert!(((of("gtx480") / of("gtx980")).sqrt() / shown - 1.0).abs() < 1e-12, "{shown}");
+        // The axis of values has no zero then, the one from left to right keeps its own.
+        let zeros =
+            |axes: &str| list(chosen("axes", axes), "scale").iter().filter(|tick| **tick == "0").count();
+        assert_eq!((zeros("linear"), zeros("logarithmic")), (2, 1));
+        assert_eq!(list(chosen("axes", "logarithmic"), "values"), list(chosen("axes", "linear"), "values"));
+        saved(&found);
+        let file = numbers_of(&found, "cycles-of-small.csv");
+        let row = file.iter().find(|row| row[0] == "saxpy").expect("a row");
+        assert_eq!(file[0], ["workload", "1", "4", "16"]);
+        assert_eq!(row[2].parse::<f64>().unwrap(), mean);
     }
 }
 
@@ -342,6 +498,23 @@ fn a_page_of_a_policy_study_shows_the_matrix() {
     for screen in [DESK, PHONE] {
         let found = look(&browser, &folder, &page, screen);
         check(&found, screen);
+        // Equal factors have equal shades, larger ones darker; a legend grades them.
+        let speedups = list(&found, "choices").iter().find(|c| c["value"] == "speedup").expect("a choice");
+        let shade = |cell: &Value| -> (f64, f64) {
+            let alpha = cell[1].as_str().and_then(|style| style.rsplit([',', ')']).nth(1)).expect("a shade");
+            (cell[0].as_f64().expect("a factor"), alpha.trim().parse().expect("a number"))
+        };
+        let mut faster: Vec<(f64, f64)> =
+            list(speedups, "shades").iter().map(shade).filter(|(factor, _)| *factor > 1.0).collect();
+        faster.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(faster.is_sorted_by(|a, b| a.1 <= b.1), "{faster:?}");
+        let (least, most) = (faster[0], faster[faster.len() - 1]);
+        assert!(most.0 > 10.0 && most.1 - least.1 > 0.3, "{faster:?}");
+        assert!(faster.iter().any(|(factor, alpha)| *factor > 1.5 && *factor < 2.5 && most.1 - alpha > 0.2));
+        assert!(speedups["grades"].as_u64() > Some(4));
+        if screen.size == DESK.size {
+            assert_eq!(section(&found, "study0")["wide"], serde_json::json!([]), "columns are hidden");
+        }
         for (key, caption) in
             [("speedup", "speed-up"), ("cycles", "core cycles"), ("transactions", "lines asked")]
         {
@@ -400,6 +573,7 @@ fn odd_runs_have_pages() {
     let levels = list(table(section(&found, "roofline"), "Roofline"), "rows").iter();
     let levels: Vec<[&str; 2]> =
         levels.map(|row| [0, 1].map(|cell| row[cell]["text"].as_str().unwrap())).collect();
+    assert!(table(section(&found, "summary"), "Runs side by side")["rows"].as_array().is_some());
     assert_eq!(levels, [["stopped", "L1"], ["stopped", "L2"], ["uncached", "L2"], ["uncached", "DRAM"]]);
     let figures = table(section(&found, "figures"), "All figures");
     assert_eq!(number(figures, "cycles", "stopped"), 300.0);

@@ -117,7 +117,143 @@ fn profiles_count_the_cycles_between_issues() {
         waited += issues[0] - begin + issues.windows(2).map(|pair| pair[1] - pair[0] - 1).sum::<u64>();
     }
     let lines = report["lines"].as_array().expect("lines");
+    // What they waited for is all of it, and the state that the timeline shows meanwhile.
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for line in lines {
+        let waits = line["waits"].as_object().expect("waits by reason");
+        assert_eq!(waits.values().filter_map(Value::as_u64).sum::<u64>(), number(line, "waited"), "{line}");
+        waits
+            .iter()
+            .for_each(|(reason, cycles)| *reasons.entry(reason).or_default() += cycles.as_u64().unwrap_or(0));
+    }
+    let mut states: BTreeMap<&str, u64> = BTreeMap::new();
+    for event in events(&trace, "X", "state") {
+        *states.entry(event["name"].as_str().expect("a name")).or_default() += number(event, "dur");
+    }
+    assert!(reasons["dependency"] > 0 && reasons["ready"] > 0, "{reasons:?}");
+    // A warp is ready in the cycle it issues.
+    let issued = events(&trace, "X", "issue").count() as u64;
+    let all = |of: &BTreeMap<&str, u64>| of.values().sum::<u64>();
+    assert!(all(&states) <= all(&reasons) + issued, "{states:?} {reasons:?}");
+    assert!(reasons["dependency"] <= states["dependency"], "{states:?} {reasons:?}");
     assert_eq!(waited, lines.iter().map(|line| number(line, "waited")).sum::<u64>());
+}
+
+/// Waits are counted by what the warp waited for, at the line that waited.
+#[test]
+fn profiles_tell_what_warps_waited_for() {
+    let profiled = |words: &[&str]| -> Value {
+        let out = warpsim(&[&["run"], words, &["--profile", "--json"]].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        parse(&out.stdout)
+    };
+    let sum = |report: &Value, reason: &str, which: &dyn Fn(&str) -> bool| -> u64 {
+        let lines = report["lines"].as_array().expect("lines").iter();
+        let lines = lines.filter(|line| line["text"].as_str().is_some_and(which));
+        lines.filter_map(|line| line["waits"][reason].as_u64()).sum()
+    };
+    let any = |_: &str| true;
+    // A load's register is waited for by what reads it: not by barriers, whose wait is for other warps.
+    let reduction = profiled(&["reduction"]);
+    assert!(sum(&reduction, "memory", &any) > 0 && sum(&reduction, "barrier", &any) > 0);
+    assert_eq!(sum(&reduction, "memory", &|text| text.starts_with("bar.")), 0);
+    // Every policy counts all of it.
+    for policy in ["crs_stack", "convergence_barriers", "mimd", "dual_path", "dynamic_warp_formation"] {
+        let report = profiled(&["spmv", "--policy", policy, "--set", "n=256"]);
+        for line in report["lines"].as_array().expect("lines") {
+            let all: u64 = line["waits"].as_object().expect("waits").values().filter_map(Value::as_u64).sum();
+            assert_eq!(all, number(line, "waited"), "{policy} {line}");
+        }
+        assert!(sum(&report, "memory", &any) > 0, "{policy}");
+    }
+}
+
+/// Samples are sums of what the report counts, the same for any threads and epochs, and tracks of the timeline.
+#[test]
+fn samples_add_up_to_the_report() {
+    let folder = Folder::new("trace-samples");
+    let run = |words: &[&str]| -> Value {
+        let out = warpsim(&[&["run", "spmv", "--json"], words].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        parse(&out.stdout)
+    };
+    let plain = run(&[]);
+    let report = run(&["--sample", "250"]);
+    for other in [&["--threads", "3"][..], &["--epoch", "7"]] {
+        assert_eq!(report, run(&[&["--sample", "250"], other].concat()), "{other:?}");
+    }
+    // Nothing else changes.
+    let mut without = report.clone();
+    let samples = without.as_object_mut().expect("a report").remove("samples").expect("samples");
+    assert_eq!(without, plain);
+    let list = samples["list"].as_array().expect("a list");
+    let cycles = number(&report, "cycles");
+    assert_eq!(list.len() as u64, cycles.div_ceil(250));
+    for (i, sample) in list.iter().enumerate() {
+        assert_eq!(number(sample, "from"), 250 * i as u64);
+        assert_eq!(number(sample, "to"), (250 * (i as u64 + 1)).min(cycles));
+        let stalls: u64 =
+            sample["stalls"].as_object().expect("stalls").values().filter_map(Value::as_u64).sum();
+        let slots = (number(sample, "to") - number(sample, "from")) * 15 * 2;
+        assert_eq!(number(sample, "issued") + stalls, slots, "{sample}");
+    }
+    let memory = &report["memory"];
+    let found = |cache: &Value| number(cache, "hits") + number(cache, "merges");
+    for (key, wanted) in [
+        ("issued", number(&report, "issued")),
+        ("warp_instructions", number(&report, "warp_instructions")),
+        ("warp_cycles", number(&report, "warp_cycles")),
+        ("l1_transactions", number(memory, "transactions")),
+        ("l1_hits", found(&memory["l1"])),
+        ("l2_bytes", number(memory, "bytes_moved")),
+        ("l2_hits", found(&memory["l2"])),
+        ("l2_misses", number(&memory["l2"], "misses")),
+        ("dram_bytes", number(&memory["dram"], "bytes")),
+    ] {
+        assert_eq!(list.iter().map(|sample| number(sample, key)).sum::<u64>(), wanted, "{key}");
+    }
+
+    let (_, trace, _) = traced(&folder, &["spmv", "--sample", "250", "--sms", "2"]);
+    let counters = |name: &str, pid: u64| -> Vec<&Value> {
+        let all = trace["traceEvents"].as_array().expect("events").iter();
+        all.filter(|e| e["ph"] == "C" && e["name"] == name && e["pid"] == pid).collect()
+    };
+    let chip = counters("issue slots a cycle", 15);
+    assert_eq!(
+        chip.iter().map(|event| number(event, "ts")).collect::<Vec<_>>(),
+        (0..list.len() as u64).map(|i| i * 250).collect::<Vec<_>>()
+    );
+    for (event, sample) in chip.iter().zip(list) {
+        let used = event["args"]["issued"].as_f64().expect("a value");
+        let length = number(sample, "to") - number(sample, "from");
+        assert_eq!(used, number(sample, "issued") as f64 / length as f64);
+        // Stacked, they are the schedulers of the chip.
+        let all: f64 = event["args"].as_object().expect("values").values().filter_map(Value::as_f64).sum();
+        assert!((all - 30.0).abs() < 1e-9, "{event}");
+    }
+    assert_eq!(counters("resident warps", 2).len(), list.len());
+    assert_eq!(counters("resident warps", 1).len(), 0);
+    for name in ["L1 lines a cycle", "L2 bytes a cycle", "DRAM bytes a cycle", "resident warps"] {
+        assert_eq!(counters(name, 15).len(), list.len(), "{name}");
+    }
+}
+
+/// A synchronisation ends a sample; those of several launches lie one after the other.
+#[test]
+fn samples_of_several_synchronisations_follow_each_other() {
+    let out = warpsim(&["run", "bfs", "--set", "n=512", "--sample", "400", "--json"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let report = parse(&out.stdout);
+    let list = report["samples"]["list"].as_array().expect("a list");
+    let mut at = 0;
+    for sample in list {
+        assert_eq!(number(sample, "from"), at);
+        at = number(sample, "to");
+        assert!(at - number(sample, "from") <= 400, "{sample}");
+    }
+    assert_eq!(at, number(&report, "cycles"));
+    let issued: u64 = list.iter().map(|sample| number(sample, "issued")).sum();
+    assert_eq!(issued, number(&report, "issued"));
 }
 
 #[test]
@@ -152,6 +288,7 @@ fn wrong_options_are_told() {
         (["--sms", "x"], "--sms takes numbers below 15 or `all`, not `x`"),
         (["--to", "0"], "--from 0 does not lie before --to 0"),
         (["--events", "0"], "invalid value '0'"),
+        (["--sample", "0"], "invalid value '0'"),
     ] {
         let out = warpsim(&[&["trace", "saxpy"], &words[..]].concat());
         assert_eq!(out.status.code(), Some(2));

@@ -60,6 +60,7 @@ pub fn time(
         epoch: None,
         profile: false,
         timeline: None,
+        sample: None,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

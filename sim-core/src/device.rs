@@ -44,6 +44,8 @@ pub struct Options {
     pub profile: bool,
     /// What is recorded event by event.
     pub timeline: Option<TimelineOptions>,
+    /// Core cycles between two samples of the counters, where they are asked for.
+    pub sample: Option<Cycle>,
     /// Where workers are held up.
     pub delay: Option<Delay>,
 }

@@ -11,6 +11,7 @@ mod gate;
 mod lookout;
 #[cfg(test)]
 mod model;
+pub mod samples;
 mod workers;
 
 /// What the gate and the mailboxes are made of; the model checker puts its own in their place.
@@ -41,6 +42,7 @@ use crate::sm::Sm;
 
 use dispatcher::Dispatcher;
 use lookout::Lookout;
+use samples::Sampler;
 use workers::{Team, Worker};
 
 /// What a kernel did, in core cycles.
@@ -88,6 +90,8 @@ pub struct Control<'c> {
     pub threads: usize,
     /// Cycles of an epoch; no more than the channels' least latency, which is the default.
     pub epoch: Option<Cycle>,
+    /// Core cycles between two samples, and those that passed before this engine's first.
+    pub sample: Option<(Cycle, Cycle)>,
     /// Where workers are held up, for tests: called with a number before each step of an epoch.
     pub delay: Option<&'c (dyn Fn(usize) + Sync)>,
 }
@@ -102,6 +106,7 @@ pub struct Engine<P> {
     lookout: Lookout,
     /// The cycle on which instructions are counted next, where they are limited.
     next_count: Cycle,
+    sampler: Option<Sampler>,
 }
 
 /// Cycles between two counts of instructions at least.
@@ -111,7 +116,7 @@ const COUNT_AT_LEAST: Cycle = 64;
 enum Turn {
     /// Another one, up to this cycle.
     Until(Cycle),
-    /// First a look whether anything can still happen, or a count of instructions.
+    /// First a look whether anything can still happen, a sample, or a count of instructions.
     Look,
     /// Nothing is left to do.
     Over,
@@ -126,7 +131,15 @@ impl<P: Reconvergence> Engine<P> {
         let done_latency = Cycle::from(chip.dispatch.done_latency);
         let dispatcher = Dispatcher::new(chip, sms.len());
         let workers = vec![Worker::new(sms, partitions, done_latency)];
-        Self { workers, dispatcher, lookahead, now: 0, lookout: Lookout::new(), next_count: Cycle::MAX }
+        Self {
+            workers,
+            dispatcher,
+            lookahead,
+            now: 0,
+            lookout: Lookout::new(),
+            next_count: Cycle::MAX,
+            sampler: None,
+        }
     }
 
     /// Queues a kernel behind the others of its stream.
@@ -155,10 +168,11 @@ impl<P: Reconvergence> Engine<P> {
         workers::deal(&mut self.workers, threads);
         self.next_count =
             control.max_instructions.map_or(Cycle::MAX, |most| self.count_after(self.now, most));
+        self.sampler = control.sample.map(|(every, base)| Sampler::new(every, base));
         let mut epochs = 0;
         let result = loop {
             match self.run_on(control, lookahead, &mut epochs) {
-                Ok(Turn::Look) if self.next_count <= self.lookout.next => {
+                Ok(Turn::Look) if self.counts_before_look() => {
                     let (most, at) = (control.max_instructions.unwrap_or(u64::MAX), self.next_count);
                     let Some(left) = most.checked_sub(self.instructions()) else {
                         self.now = at;
@@ -167,7 +181,9 @@ impl<P: Reconvergence> Engine<P> {
                     self.next_count = self.count_after(at, left);
                 }
                 Ok(Turn::Look) => {
-                    if let Some(fault) = self.look() {
+                    if self.samples_before_look() {
+                        self.sample();
+                    } else if let Some(fault) = self.look() {
                         break Err(SimError::Stopped(fault));
                     }
                 }
@@ -194,6 +210,12 @@ impl<P: Reconvergence> Engine<P> {
         self.sms().flat_map(|sm| &sm.stats.kernels).map(|counts| counts.warp_instructions).sum()
     }
 
+    /// The next thing to do at the cycle that `run_on` stopped for is a count.
+    fn counts_before_look(&self) -> bool {
+        let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
+        self.next_count <= self.lookout.next.min(sample)
+    }
+
     /// When to count again, so that `left` more instructions are noticed soon after they were issued:
     /// a cycle that does not depend on how the run is divided into epochs.
     fn count_after(&mut self, now: Cycle, left: u64) -> Cycle {
@@ -208,8 +230,9 @@ impl<P: Reconvergence> Engine<P> {
         lookahead: Cycle,
         epochs: &mut u64,
     ) -> Result<Turn, SimError> {
-        let Self { workers, dispatcher, now, lookout, next_count, .. } = self;
-        let look = lookout.next.min(*next_count);
+        let Self { workers, dispatcher, now, lookout, next_count, sampler, .. } = self;
+        let sample = sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
+        let look = lookout.next.min(*next_count).min(sample);
         let mut turn = |next: Option<Cycle>, dispatcher: &mut Dispatcher, now: &mut Cycle| {
             let next = [next, dispatcher.next_action()].into_iter().flatten().min();
             let Some(begin) = next else { return Ok(Turn::Over) };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::engine::samples::Samples;
 use serde::Serialize;
 use sim_frontend::lower::clean_up::CleanUp;
 use sim_memory::cache::CacheStats;
@@ -113,6 +114,9 @@ pub struct LineReport {
     pub active_lanes: u64,
     /// Core cycles for which its warps had issued nothing before it.
     pub waited: u64,
+    /// Those cycles by what the warps waited for: a result (`dependency`), `memory` …; `ready` where another
+    /// warp issued or the unit was taken. Reasons that did not occur are left out.
+    pub waits: BTreeMap<&'static str, u64>,
 }
 
 /// What an SM did.
@@ -122,6 +126,10 @@ pub struct SmReport {
     pub blocks: u64,
     /// Issues of source instructions by a split.
     pub warp_instructions: u64,
+    /// Resident warps summed over core cycles.
+    pub warp_cycles: u64,
+    /// Core cycles with a resident warp.
+    pub active_cycles: u64,
     /// Issue slots with an issue.
     pub issued: u64,
     /// Issue slots without, by reason; those that did not occur are left out.
@@ -215,6 +223,10 @@ pub struct DeviceReport {
     pub paired: u64,
     /// Issue slots without, by reason; `issued + Σ stalls = cycles × SMs × schedulers`.
     pub stalls: BTreeMap<String, u64>,
+    /// Resident warps summed over SMs and core cycles.
+    pub warp_cycles: u64,
+    /// Warps that an SM can hold, summed over SMs and core cycles with a resident warp.
+    pub warp_slots: u64,
     /// SMs.
     pub sms: u32,
     /// Schedulers of an SM.
@@ -237,6 +249,9 @@ pub struct DeviceReport {
     pub kernels: Vec<KernelReport>,
     /// SMs by number.
     pub by_sm: Vec<SmReport>,
+    /// Counters over time, where they are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
     /// Lines of the PTX, where they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineReport>,

@@ -137,9 +137,12 @@ pub struct RunArgs {
     /// What is checked while it runs.
     #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
     pub check: String,
-    /// Counts by line of the PTX: issues, lanes, cycles waited; in the report and below the summary.
+    /// Counts by line of the PTX: issues, lanes, cycles waited and for what; in the report and below the summary.
     #[arg(long)]
     pub profile: bool,
+    /// Counters every N core cycles: issue slots, resident warps, traffic; in the report and in timelines.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample: Option<u64>,
     /// Without time.
     #[arg(long)]
     pub functional: bool,

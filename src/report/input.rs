@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::findings::{self, Answer};
 use crate::metrics::METRICS;
 use crate::sweep;
 
@@ -15,6 +16,8 @@ struct Run {
     name: String,
     /// The metrics it has.
     figures: BTreeMap<&'static str, f64>,
+    /// What bounds it, and what else cost it time.
+    answer: Answer,
     report: Value,
 }
 
@@ -127,7 +130,8 @@ impl Results {
             Some(free) => free,
             None => name,
         };
-        self.runs.push(Run { name, figures, report });
+        let answer = findings::answer(&report);
+        self.runs.push(Run { name, figures, answer, report });
     }
 
     /// Adds a sweep.

@@ -7,7 +7,21 @@ use crate::metrics::{METRICS, Metric};
 
 const FRAME: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// The parts of the script, which share one scope, in their order.
+const SCRIPT: &[&str] = &[
+    include_str!("script/elements.js"),
+    include_str!("script/exports.js"),
+    include_str!("script/plots.js"),
+    include_str!("script/answer.js"),
+    include_str!("script/samples.js"),
+    include_str!("script/roofline.js"),
+    include_str!("script/memory.js"),
+    include_str!("script/listing.js"),
+    include_str!("script/runs.js"),
+    include_str!("script/sweep.js"),
+    include_str!("script/study.js"),
+    include_str!("script/last.js"),
+];
 
 #[derive(Serialize)]
 struct Data {
@@ -28,7 +42,7 @@ pub fn render(title: &str, results: Results) -> serde_json::Result<String> {
         ("style", STYLE.to_string()),
         ("version", escape(crate::VERSION)),
         ("data", data),
-        ("script", SCRIPT.to_string()),
+        ("script", format!("'use strict';\n(() => {{\n{}}})();\n", SCRIPT.concat())),
     ];
     Ok(fill(FRAME, &parts))
 }

@@ -11,6 +11,7 @@ use crate::report::{KernelReport, LineReport, SmReport, Time};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::stats::{KernelCounts, SmStats};
+use crate::sm::timeline::STATES;
 
 impl Context {
     /// Adds what an engine counted to the report.
@@ -23,6 +24,9 @@ impl Context {
         // While no grid runs, all slots are idle.
         let launch_cycles = until - cycles;
         let khz = self.chip.clocks().core_khz;
+        if let Some(samples) = engine.take_samples(until) {
+            self.report.samples.get_or_insert_default().append(samples);
+        }
         let mut total = SmStats::default();
         let mut memory = std::mem::take(&mut self.report.memory);
         let mut by_sm = std::mem::take(&mut self.report.by_sm);
@@ -39,6 +43,10 @@ impl Context {
             for (sum, stall) in total.stalls.iter_mut().zip(stalls) {
                 *sum += stall;
             }
+            own.warp_cycles += sm.stats.warp_cycles;
+            own.active_cycles += sm.stats.active_cycles;
+            total.warp_cycles += sm.stats.warp_cycles;
+            total.active_cycles += sm.stats.active_cycles;
             own.blocks += sm.stats.blocks;
             own.issued += sm.stats.issued;
             own.warp_instructions +=
@@ -110,8 +118,11 @@ impl Context {
                 report.time_us = Time::of(report.cycles, khz);
             }
         }
+        let warps = u64::from(self.chip.limits.max_resident_threads / self.chip.limits.warp_size);
         let r = &mut self.report;
         r.by_sm = by_sm;
+        r.warp_cycles += total.warp_cycles;
+        r.warp_slots += total.active_cycles * warps;
         r.cycles += cycles;
         r.launch_cycles += launch_cycles;
         r.time_us = Time::of(r.cycles, khz);
@@ -145,7 +156,11 @@ impl Context {
                 let (sum, injected, first) = lines.entry(line).or_insert((OpCounts::default(), 0, pc as u32));
                 if info.injected {
                     *injected += counts.issues;
-                    sum.waited += counts.waited;
+                    sum.add(&OpCounts {
+                        waited: counts.waited,
+                        reasons: counts.reasons,
+                        ..OpCounts::default()
+                    });
                 } else {
                     if program.info[*first as usize].injected {
                         *first = pc as u32;
@@ -166,6 +181,7 @@ impl Context {
                     executing_lanes: sum.executing,
                     active_lanes: sum.active,
                     waited: sum.waited,
+                    waits: STATES.into_iter().zip(sum.reasons).filter(|(_, cycles)| *cycles > 0).collect(),
                 });
             }
         }

@@ -233,6 +233,7 @@ fn run(
         epoch: None,
         profile: false,
         timeline: None,
+        sample: None,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

@@ -151,7 +151,7 @@ impl Context {
 
     /// What an SM is to write down.
     fn recorder(&self, sm: u32, splits_per_warp: u32) -> Option<Box<Recorder>> {
-        let profile = self.options.profile.then(Profile::default);
+        let profile = self.options.profile.then(|| Profile::new(splits_per_warp));
         let options = self.options.timeline.as_ref();
         let timeline = options.map(|asked| Timeline::new(asked, sm, splits_per_warp, self.report.cycles));
         (profile.is_some() || timeline.is_some()).then(|| Box::new(Recorder { profile, timeline }))
@@ -218,6 +218,7 @@ impl Context {
             progress,
             threads: self.options.threads,
             epoch: self.options.epoch,
+            sample: self.options.sample.map(|every| (every, self.report.cycles)),
             delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
         };
         let mut result = engine.run(&control);

@@ -42,6 +42,7 @@ pub(super) fn device() -> Device {
         epoch: None,
         profile: false,
         timeline: None,
+        sample: None,
         delay: None,
     };
     Device::new(Arc::new(chip), Arc::new(costs), options)

@@ -522,6 +522,7 @@ impl<P: Reconvergence> Sm<P> {
         }
         let slot = self.resident.warps[warp].block;
         self.resident.warps[warp].resident = false;
+        self.count_residents(now);
         self.resident_warps -= 1;
         let Some(block) = self.resident.blocks[slot].as_mut() else { return };
         block.finished_warps += 1;

@@ -151,6 +151,8 @@ pub struct Sm<P> {
     barrier_latency: u32,
     branch_latency: u32,
     resident_warps: u32,
+    /// Resident warps are counted up to this cycle.
+    resident_since: Cycle,
     finishing: Vec<usize>,
     load_store: usize,
     instruction_set: InstructionSet,
@@ -217,6 +219,7 @@ impl<P: Reconvergence> Sm<P> {
             barrier_latency: chip.sm.barrier_latency,
             branch_latency: chip.sm.branch_latency,
             resident_warps: 0,
+            resident_since: 0,
             finishing: Vec::new(),
             load_store: UnitClass::LoadStore as usize,
             instruction_set,
@@ -277,6 +280,11 @@ impl<P: Reconvergence> Sm<P> {
         self.memory.take_requests(sink);
     }
 
+    /// Warp schedulers.
+    pub fn schedulers(&self) -> usize {
+        self.schedulers
+    }
+
     /// Runs everything that happens before `until`.
     ///
     /// # Errors
@@ -319,6 +327,16 @@ impl<P: Reconvergence> Sm<P> {
         for lane in &mut self.lanes {
             lane.account(until, !self.finishing.is_empty(), &mut self.stats);
         }
+        self.count_residents(until);
+    }
+
+    /// Counts resident warps up to `until`, before their number changes.
+    #[inline(never)]
+    fn count_residents(&mut self, until: Cycle) {
+        let cycles = until.saturating_sub(self.resident_since);
+        self.stats.warp_cycles += cycles * u64::from(self.resident_warps);
+        self.stats.active_cycles += if self.resident_warps > 0 { cycles } else { 0 };
+        self.resident_since = until.max(self.resident_since);
     }
 
     /// Everything that happens here on cycle `now`: arrivals, memory, wake-ups, issues.
@@ -426,6 +444,7 @@ impl<P: Reconvergence> Sm<P> {
                 if let (Some(slot), Some(timeline)) = (slot, self.timeline()) {
                     timeline.block_begins(slot as u32, kernel.grid_id, number, now);
                 }
+                self.count_residents(now);
                 self.resident_warps += kernel.warps_per_block();
                 let admitted = std::mem::take(&mut self.resident.touched);
                 for &split in &admitted {

@@ -46,6 +46,9 @@ impl Recorder {
 
     /// A split goes over to a state.
     pub fn state(&mut self, split: SplitId, state: u8, now: Cycle) {
+        if let Some(profile) = &mut self.profile {
+            profile.state(split, state, now);
+        }
         if let Some(timeline) = &mut self.timeline {
             timeline.state(split, state, now);
         }

@@ -131,6 +131,10 @@ pub struct SmStats {
     pub blocks: u64,
     /// Cycle of the last block's end.
     pub last_block_end: Cycle,
+    /// Resident warps summed over core cycles.
+    pub warp_cycles: u64,
+    /// Core cycles with a resident warp.
+    pub active_cycles: u64,
 }
 
 impl SmStats {

@@ -56,6 +56,7 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
         epoch: None,
         profile: false,
         timeline: None,
+        sample: None,
         delay: None,
     };
     Device::new(chip, Arc::new(costs), change(options))

@@ -1,0 +1,196 @@
+//! Counters over time: the engine reads those of all parts every so many core cycles. Epochs end at these
+//! cycles, so samples do not depend on threads or epochs, and cost nothing where none are asked for.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sim_memory::vocabulary::Cycle;
+
+use super::Engine;
+use crate::reconvergence::Reconvergence;
+use crate::sm::stall_table;
+use crate::sm::stats::STALLS;
+
+/// What was counted up to a cycle, or between two.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Counters {
+    figures: [u64; FIGURES.len()],
+    stalls: [u64; STALLS.len()],
+    /// By SM: issue slots with an issue, resident warps summed over cycles.
+    by_sm: Vec<[u64; 2]>,
+}
+
+/// Names of the figures of a sample.
+pub const FIGURES: [&str; 10] = [
+    "issued",
+    "warp_instructions",
+    "warp_cycles",
+    "l1_hits",
+    "l1_misses",
+    "l1_transactions",
+    "l2_bytes",
+    "l2_hits",
+    "l2_misses",
+    "dram_bytes",
+];
+
+impl Counters {
+    /// Adds what was counted from `before` to `after`.
+    fn add(&mut self, after: &Self, before: &Self) {
+        let grow = |sum: &mut [u64], after: &[u64], before: &[u64]| {
+            for (i, sum) in sum.iter_mut().enumerate() {
+                *sum += after[i] - before.get(i).copied().unwrap_or(0);
+            }
+        };
+        grow(&mut self.figures, &after.figures, &before.figures);
+        grow(&mut self.stalls, &after.stalls, &before.stalls);
+        self.by_sm.resize(after.by_sm.len(), [0; 2]);
+        for (i, sum) in self.by_sm.iter_mut().enumerate() {
+            grow(sum, &after.by_sm[i], before.by_sm.get(i).map_or(&[0; 2], |own| own));
+        }
+    }
+}
+
+/// A sample: what was counted from one cycle to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sample {
+    /// First core cycle.
+    pub from: Cycle,
+    /// The first one past its end.
+    pub to: Cycle,
+    /// Counters of the chip by name, as [`FIGURES`] has them.
+    #[serde(flatten)]
+    pub figures: BTreeMap<&'static str, u64>,
+    /// Issue slots without an issue, by reason; those that did not occur are left out.
+    pub stalls: BTreeMap<&'static str, u64>,
+    /// By SM: issue slots with an issue, and resident warps summed over core cycles. For timelines.
+    #[serde(skip)]
+    pub by_sm: Vec<[u64; 2]>,
+}
+
+/// The samples of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Samples {
+    /// Core cycles between two.
+    pub every: Cycle,
+    /// In the order of time. A synchronisation ends one, so that such are shorter.
+    pub list: Vec<Sample>,
+}
+
+impl Samples {
+    /// Adds those of a later synchronisation.
+    pub fn append(&mut self, mut later: Self) {
+        self.every = later.every;
+        self.list.append(&mut later.list);
+    }
+}
+
+/// Takes samples.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    /// The cycle of the next one.
+    pub(super) next: Cycle,
+    every: Cycle,
+    base: Cycle,
+    /// Where the last one ended, and the counters then.
+    since: Cycle,
+    before: Counters,
+    list: Vec<(Cycle, Cycle, Counters)>,
+}
+
+impl Sampler {
+    /// One of every so many cycles of the run, of which `base` have passed.
+    pub(super) fn new(every: Cycle, base: Cycle) -> Self {
+        let every = every.max(1);
+        let next = every - base % every;
+        Self { next, every, base, since: 0, before: Counters::default(), list: Vec::new() }
+    }
+
+    /// A sample up to `at`.
+    fn take(&mut self, at: Cycle, now: Counters) {
+        let mut own = Counters::default();
+        own.add(&now, &self.before);
+        self.list.push((self.since, at, own));
+        (self.since, self.before) = (at, now);
+    }
+
+    /// Cuts what was sampled after `end`: only what was under way came to its end there.
+    fn cut(&mut self, end: Cycle, slots_a_cycle: u64) {
+        while let Some((from, to, _)) = self.list.last().filter(|(_, to, _)| *to > end) {
+            let (from, idle) = (*from, (*to - end.max(*from)) * slots_a_cycle);
+            let Some((_, to, mut own)) = self.list.pop() else { return };
+            own.stalls[0] -= idle.min(own.stalls[0]);
+            match self.list.last_mut().filter(|_| from >= end) {
+                Some((.., last)) => last.add(&own, &Counters::default()),
+                None => return self.list.push((from, end.min(to), own)),
+            }
+        }
+    }
+}
+
+impl<P: Reconvergence> Engine<P> {
+    /// The next thing to do at the cycle that `run_on` stopped for is a sample.
+    pub(super) fn samples_before_look(&self) -> bool {
+        self.sampler.as_ref().is_some_and(|sampler| sampler.next <= self.lookout.next)
+    }
+
+    /// Takes the sample that is due.
+    pub(super) fn sample(&mut self) {
+        if let Some(mut sampler) = self.sampler.take() {
+            sampler.take(sampler.next, self.counters(sampler.next));
+            sampler.next += sampler.every;
+            self.sampler = Some(sampler);
+        }
+    }
+
+    /// The samples of a run that ended at `end`.
+    pub fn take_samples(&mut self, end: Cycle) -> Option<Samples> {
+        let mut sampler = self.sampler.take()?;
+        if end > sampler.since || sampler.list.is_empty() {
+            sampler.take(end.max(sampler.since), self.counters(end.max(sampler.since)));
+        } else {
+            // What came after the last sample is within it.
+            let now = self.counters(sampler.since);
+            if let Some((.., last)) = sampler.list.last_mut() {
+                last.add(&now, &sampler.before);
+            }
+        }
+        let slots = self.sms().map(|sm| sm.schedulers()).sum::<usize>() as u64;
+        sampler.cut(end, slots);
+        let base = sampler.base;
+        let list = sampler.list.into_iter().filter(|(from, to, _)| from < to).map(|(from, to, own)| Sample {
+            from: base + from,
+            to: base + to,
+            figures: FIGURES.into_iter().zip(own.figures).collect(),
+            stalls: stall_table(&own.stalls).filter(|(_, slots)| *slots > 0).collect(),
+            by_sm: own.by_sm,
+        });
+        Some(Samples { every: sampler.every, list: list.collect() })
+    }
+
+    /// What all parts have counted up to `at`, before which everything has happened.
+    fn counters(&mut self, at: Cycle) -> Counters {
+        let mut out = Counters::default();
+        let f = &mut out.figures;
+        for sm in self.sms() {
+            sm.account_until(at);
+            let (stats, memory) = (&sm.stats, sm.memory.stats());
+            f[0] += stats.issued;
+            f[1] += stats.kernels.iter().map(|counts| counts.warp_instructions).sum::<u64>();
+            f[2] += stats.warp_cycles;
+            f[3] += memory.l1.hits + memory.l1.merges;
+            f[4] += memory.l1.misses;
+            f[5] += memory.transactions;
+            f[6] += memory.bytes_moved;
+            out.stalls.iter_mut().zip(stats.stalls).for_each(|(sum, own)| *sum += own);
+            out.by_sm.push([stats.issued, stats.warp_cycles]);
+        }
+        for partition in self.partitions() {
+            let stats = partition.stats();
+            f[7] += stats.l2.hits + stats.l2.merges;
+            f[8] += stats.l2.misses;
+            f[9] += stats.dram.bytes;
+        }
+        out
+    }
+}

@@ -1,0 +1,353 @@
+//! What bounds a run, and what else cost it issue slots, most first, with the lines of the program at fault.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::metrics::{METRICS, issue_slots};
+
+/// Issue slots in use from which on issue itself is the bound, in percent.
+const FULL: f64 = 75.0;
+/// Percent of what a level of memory can move from which on it is the bound.
+const BUSY: f64 = 60.0;
+/// Findings of fewer percent of the issue slots are left out.
+const LEAST: f64 = 2.0;
+/// Most lines of a finding.
+const LINES: usize = 3;
+
+/// A line of the program, and its part of a finding.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// Entry of its program.
+    pub kernel: String,
+    /// Line of the PTX.
+    pub line: u64,
+    /// Its first instruction.
+    pub text: String,
+    /// File and line of the source by `.loc`, where that file is known.
+    pub source: Option<(String, u64)>,
+    /// Percent of what all lines have.
+    pub part: f64,
+}
+
+/// Something that cost issue slots.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What it is, in a word: a stall reason, or what a figure shows.
+    pub kind: &'static str,
+    /// What it is.
+    pub title: String,
+    /// Percent of the issue slots.
+    pub share: f64,
+    /// What it means, and what would help.
+    pub text: String,
+    /// Lines at fault, most first; empty without `--profile`.
+    pub lines: Vec<Line>,
+}
+
+/// The answer to why a run took as long as it did.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// What bounds it: the kind of the first finding; empty for a run without time.
+    pub bound: &'static str,
+    /// The same in a sentence.
+    pub words: String,
+    /// Most first.
+    pub findings: Vec<Finding>,
+}
+
+/// The stall reasons: name, what lines are ranked by, title, text.
+const STALLS: [(&str, &str, &str, &str); 8] = [
+    (
+        "memory",
+        "memory",
+        "memory latency",
+        "Every warp waits for a load or an atomic. More resident warps, or accesses that are issued earlier and \
+         used later, hide more of it.",
+    ),
+    (
+        "dependency",
+        "dependency",
+        "dependences",
+        "Every warp waits for the result of an operation. More resident warps or independent instructions fill \
+         these slots.",
+    ),
+    (
+        "unit_busy",
+        "ready",
+        "a busy unit",
+        "Warps are ready, but the unit of their next instruction takes no more. Fewer instructions of that unit help.",
+    ),
+    (
+        "barrier",
+        "barrier",
+        "barriers",
+        "Every warp waits at a barrier. Work that is shared out more evenly, or more and smaller blocks, help.",
+    ),
+    (
+        "drain",
+        "drain",
+        "accesses before a fence or barrier",
+        "Every warp waits until its accesses are performed, before a barrier or fence.",
+    ),
+    (
+        "collective",
+        "collective",
+        "collectives",
+        "Every warp waits for lanes of its own at a vote, shuffle or warp barrier: they are elsewhere in the program.",
+    ),
+    ("sleep", "sleep", "sleep", "Every warp sleeps (nanosleep)."),
+    (
+        "finishing",
+        "",
+        "the end of blocks",
+        "Warps have ended, but their last stores are under way, and the next block waits for their place.",
+    ),
+];
+
+/// The answer for a report.
+pub fn answer(report: &Value) -> Answer {
+    let metric = |name: &str| METRICS.iter().find(|m| m.name == name).and_then(|m| m.value(report));
+    let slots = issue_slots(report).unwrap_or(0.0);
+    if number(report, "/cycles") == 0.0 || slots == 0.0 {
+        return Answer { bound: "", words: "The run had no simulated time.".into(), findings: Vec::new() };
+    }
+    let stall = |name: &str| 100.0 * number(report, &format!("/stalls/{name}")) / slots;
+    let issued = 100.0 * number(report, "/issued") / slots;
+    let mut list: Vec<Finding> = Vec::new();
+    let mut find = |kind, title: &str, share: f64, text: String, lines| {
+        if share >= LEAST {
+            list.push(Finding { kind, title: title.to_string(), share, text, lines });
+        }
+    };
+    for (name, reason, title, text) in STALLS {
+        find(name, title, stall(name), text.to_string(), waiting(report, reason));
+    }
+    find("idle", "SMs without a warp", stall("idle"), idle(report), Vec::new());
+    // What fills the slots, and what of it was in vain.
+    find(
+        "issue",
+        "issue",
+        issued,
+        "Instructions issue. Fewer of them, or more lanes for each, make the run shorter.".to_string(),
+        ranked(report, |line| number(line, "/issues")),
+    );
+    let used = metric("lane_utilisation").unwrap_or(100.0);
+    let width = number(report, "/machine/warp_size");
+    find(
+        "divergence",
+        "lanes that were not active",
+        issued * (1.0 - used / 100.0),
+        format!("Of the lanes of issued instructions {used:.0} % were active: threads of a warp went apart."),
+        ranked(report, |line| number(line, "/issues") * width - number(line, "/active_lanes")),
+    );
+    let waits = stall("memory") + stall("drain");
+    let (asked, moved) = (number(report, "/memory/bytes_useful"), number(report, "/memory/bytes_moved"));
+    if moved >= 2.0 * asked && asked > 0.0 {
+        let part = 100.0 * asked / moved;
+        find(
+            "coalescing",
+            "bytes that nobody asked for",
+            waits * (1.0 - asked / moved),
+            format!(
+                "Of the bytes that moved for accesses lanes asked for {part:.0} %: their addresses lie apart."
+            ),
+            Vec::new(),
+        );
+    }
+    let (local, all) = (number(report, "/memory/local_transactions"), number(report, "/memory/transactions"));
+    if all > 0.0 {
+        find(
+            "local",
+            "local memory",
+            waits * local / all,
+            format!(
+                "{:.0} % of the lines accessed are local memory: spilled registers or arrays of a thread.",
+                100.0 * local / all
+            ),
+            Vec::new(),
+        );
+    }
+    let conflicts = number(report, "/memory/conflict_cycles") / number(report, "/cycles");
+    find(
+        "conflicts",
+        "bank conflicts",
+        100.0 * conflicts / number(report, "/sms").max(1.0),
+        "Accesses to shared or constant memory took more than a turn; the share is of the SMs' cycles."
+            .to_string(),
+        Vec::new(),
+    );
+    list.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let (bound, words) = bound(&list, issued, waits, &metric);
+    // The bound comes first; a level of memory that is full is told instead of the wait for it.
+    let levels = ["dram", "l2", "l1"];
+    if levels.contains(&bound) {
+        let lines = waiting(report, "memory");
+        let text =
+            "The wait for memory is that for its turn: fewer bytes, or more reuse in a nearer cache, help.";
+        list.retain(|finding| finding.kind != "memory");
+        let title = words.split(" — ").next().unwrap_or_default().to_string();
+        list.push(Finding { kind: bound, title, share: waits, text: text.into(), lines });
+    }
+    list.sort_by_key(|finding| finding.kind != bound);
+    Answer { bound, words, findings: list }
+}
+
+/// What bounds the run: issue, a level of memory that is full, or what most empty issue slots wait for.
+fn bound(
+    list: &[Finding],
+    issued: f64,
+    waits: f64,
+    metric: &dyn Fn(&str) -> Option<f64>,
+) -> (&'static str, String) {
+    if issued >= FULL {
+        return ("issue", format!("issue — {issued:.0} % of the issue slots are used"));
+    }
+    for (kind, name, title) in [
+        ("dram", "peak.dram", "DRAM bandwidth"),
+        ("l2", "peak.l2", "L2 bandwidth"),
+        ("l1", "peak.l1", "L1 bandwidth"),
+    ] {
+        if let Some(of_peak) = metric(name).filter(|of_peak| *of_peak >= BUSY) {
+            return (
+                kind,
+                format!(
+                    "{title} — {of_peak:.0} % of what it can move; in {waits:.0} % of the issue slots every warp waits for memory"
+                ),
+            );
+        }
+    }
+    let dram = metric("peak.dram").map_or(String::new(), |of| format!("; DRAM moves {of:.0} % of its peak"));
+    let largest = list.iter().find(|f| f.kind == "idle" || STALLS.iter().any(|(name, ..)| *name == f.kind));
+    match largest {
+        Some(finding) => {
+            let share = finding.share;
+            let why = match finding.kind {
+                "memory" => format!("every warp waits for a load{dram}"),
+                "dependency" => "every warp waits for a result".to_string(),
+                "unit_busy" => "ready warps find their unit busy".to_string(),
+                "idle" => "the SM has no warp".to_string(),
+                "barrier" => "every warp waits at one".to_string(),
+                _ => "nothing else is left to issue".to_string(),
+            };
+            (finding.kind, format!("{} — in {share:.0} % of the issue slots {why}", finding.title))
+        }
+        None => ("issue", format!("issue — {issued:.0} % of the issue slots are used")),
+    }
+}
+
+/// Why SMs were empty.
+fn idle(report: &Value) -> String {
+    let kernels = report["kernels"].as_array().map_or(&[][..], Vec::as_slice);
+    let timed: Vec<&Value> = kernels.iter().filter(|kernel| number(kernel, "/cycles") > 0.0).collect();
+    let sms = number(report, "/sms");
+    let blocks = |kernel: &Value| (0..3).map(|i| number(kernel, &format!("/grid/{i}"))).product::<f64>();
+    let room = |kernel: &Value| sms * number(kernel, "/resident_blocks").max(1.0);
+    let few = timed.iter().filter(|kernel| blocks(kernel) < sms).count();
+    let partial = timed.iter().filter(|kernel| blocks(kernel) > room(kernel)).count();
+    let inside: f64 = timed.iter().map(|kernel| number(kernel, "/cycles")).sum();
+    let cycles = number(report, "/cycles");
+    if few > 0 {
+        format!("{few} of {} launches have fewer blocks than the chip has SMs ({sms}).", timed.len())
+    } else if timed.len() > 1 && inside < 0.8 * cycles {
+        "Much of the time lies between launches: fewer and larger ones help.".to_string()
+    } else if partial > 0 {
+        "The last blocks of a launch leave SMs empty: smaller blocks even this out.".to_string()
+    } else {
+        "All blocks are resident at once, and some end later than others: more and smaller blocks even this out.".to_string()
+    }
+}
+
+fn number(value: &Value, pointer: &str) -> f64 {
+    value.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0)
+}
+
+/// The lines at which warps waited most for a reason; reports of earlier versions have the sum only.
+fn waiting(report: &Value, reason: &str) -> Vec<Line> {
+    if reason.is_empty() {
+        return Vec::new();
+    }
+    ranked(report, |line| match line.get("waits") {
+        Some(waits) => waits.get(reason).and_then(Value::as_f64).unwrap_or(0.0),
+        None => number(line, "/waited"),
+    })
+}
+
+/// The lines that have most of something.
+fn ranked(report: &Value, of: impl Fn(&Value) -> f64) -> Vec<Line> {
+    let lines = report["lines"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut list: Vec<(f64, &Value)> = lines.iter().map(|line| (of(line), line)).collect();
+    let all: f64 = list.iter().map(|(value, _)| value).sum();
+    list.retain(|(value, _)| *value > 0.01 * all);
+    list.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let sources = report.pointer("/listing/sources").and_then(Value::as_array);
+    let file = |line: &Value| {
+        let own = sources?.iter().find(|source| source["index"] == line["source_file"])?;
+        Some((own["file"].as_str()?.to_string(), line["source_line"].as_u64()?))
+    };
+    let line = |(value, line): &(f64, &Value)| Line {
+        kernel: line["kernel"].as_str().unwrap_or_default().to_string(),
+        line: line["line"].as_u64().unwrap_or(0),
+        text: line["text"].as_str().unwrap_or_default().to_string(),
+        source: file(line),
+        part: 100.0 * value / all,
+    };
+    list.iter().take(LINES).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report(issued: u64, stalls: &Value, dram: u64) -> Value {
+        json!({
+            "cycles": 1000, "sms": 1, "schedulers": 1, "issued": issued, "stalls": stalls,
+            "machine": {"core_khz": 1000, "warp_size": 32, "line_bytes": 128, "warp_instructions_per_second": 1_000_000,
+                "l1_bytes_per_second": 128_000_000, "l2_bytes_per_second": 64_000_000, "dram_bytes_per_second": 32_000_000},
+            "lane_utilisation_ppm": 1_000_000,
+            "memory": {"transactions": 1, "bytes_moved": 32, "bytes_useful": 32, "dram": {"bytes": dram}},
+            "lines": [
+                {"kernel": "k", "line": 7, "text": "add", "issues": 10, "active_lanes": 320, "waited": 30,
+                    "waits": {"memory": 10, "dependency": 20}, "source_file": 1, "source_line": 3},
+                {"kernel": "k", "line": 9, "text": "mul", "issues": 30, "active_lanes": 960, "waited": 60,
+                    "waits": {"memory": 60}},
+            ],
+            "listing": {"sources": [{"index": 1, "file": "k.cu", "text": ""}]},
+        })
+    }
+
+    #[test]
+    fn the_bound_is_the_fullest_resource_or_the_longest_wait() {
+        for (issued, stalls, dram, bound, first) in [
+            (800, json!({"memory": 200}), 0, "issue", "mul"),
+            (100, json!({"memory": 900}), 0, "memory", "mul"),
+            (100, json!({"memory": 900}), 31_000, "dram", "mul"),
+            (400, json!({"memory": 200, "dependency": 400}), 0, "dependency", "add"),
+            (100, json!({"idle": 900}), 0, "idle", ""),
+            (100, json!({"barrier": 900}), 0, "barrier", ""),
+        ] {
+            let answer = answer(&report(issued, &stalls, dram));
+            assert_eq!(answer.bound, bound, "{}", answer.words);
+            assert_eq!(answer.findings[0].kind, bound);
+            assert_eq!(answer.findings[0].lines.first().map_or("", |line| line.text.as_str()), first);
+        }
+    }
+
+    #[test]
+    fn findings_are_ranked_and_have_their_lines() {
+        let own = answer(&report(300, &json!({"memory": 500, "dependency": 195, "sleep": 5}), 0));
+        let kinds: Vec<(&str, f64)> = own.findings.iter().map(|f| (f.kind, f.share)).collect();
+        assert_eq!(kinds, [("memory", 50.0), ("issue", 30.0), ("dependency", 19.5)]);
+        let lines: Vec<(u64, u64)> =
+            own.findings[0].lines.iter().map(|line| (line.line, line.part.round() as u64)).collect();
+        assert_eq!(lines, [(9, 86), (7, 14)]);
+        assert_eq!(own.findings[2].lines[0].source, Some(("k.cu".to_string(), 3)));
+        assert!(own.words.starts_with("memory latency — in 50 % of the issue slots"), "{}", own.words);
+    }
+
+    #[test]
+    fn runs_without_time_have_no_bound() {
+        let own = answer(&json!({"cycles": 0, "issued": 0, "stalls": {}}));
+        assert_eq!((own.bound, own.findings.len()), ("", 0));
+    }
+}
