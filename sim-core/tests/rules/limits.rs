@@ -63,7 +63,8 @@ fn launches_that_break_a_global_constant_name_it() {
     );
     let large = |space: &str| module(&format!(".{space} .align 4 .b8 big[70000];\n"), "mov.u32 %r, 1;");
     named("big", refusal(|_| {}, &large("const"), one, one, 0));
-    let local = text.replace(".reg .pred %p, %q;", ".reg .pred %p, %q;\n.local .align 4 .b8 own[300000], more[300000];");
+    let local = text
+        .replace(".reg .pred %p, %q;", ".reg .pred %p, %q;\n.local .align 4 .b8 own[300000], more[300000];");
     named("LocalMemSize", refusal(|_| {}, &local, one, one, 0));
 }
 
