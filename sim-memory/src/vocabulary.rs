@@ -24,7 +24,7 @@ pub enum StateSpace {
     Const,
     /// Parameters: of a kernel (they lie in constant memory) or of a device function.
     Param,
-    /// A generic address: windows inside it are shared and local memory, the rest is global.
+    /// A generic address: windows are shared, local and constant memory and parameters; the rest is global.
     Generic,
 }
 

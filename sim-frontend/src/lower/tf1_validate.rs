@@ -48,6 +48,9 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
     let hint = m.cache_hint || m.level_hint;
     match form.root {
         Root::Cvt => conversion(form),
+        Root::Mov if u32::from(m.vector) * form.ty.bits() > 128 => {
+            Err("a vector has at most 128 bits".to_string())
+        }
         Root::Setp | Root::Set if form.ty.is_signed() || form.ty.is_bits() => match m.cmp {
             Some(CmpOp::Lo | CmpOp::Ls | CmpOp::Hi | CmpOp::Hs) => {
                 Err(format!("a comparison for unsigned values does not go with .{}", form.ty.name()))

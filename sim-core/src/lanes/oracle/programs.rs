@@ -2,9 +2,7 @@
 //! operation after the other, on registers that earlier operations wrote.
 
 use sim_frontend::form::Form;
-use sim_frontend::isa::{
-    OperandShape, Root, Shape, TABLE, combinations, register_bits, resolve as resolve_form,
-};
+use sim_frontend::isa::{OperandShape, Root, Shape, TABLE, register_bits, resolve as resolve_form};
 use sim_frontend::lower::tf1_validate;
 use sim_frontend::program::{Op, Pred, Row};
 use sim_memory::vocabulary::ScalarType as T;
@@ -12,7 +10,7 @@ use sim_memory::vocabulary::ScalarType as T;
 use super::tests::with_parts;
 use super::{Expected, Inputs, expected};
 use crate::lanes::file::{LaneFile, LaneRow};
-use crate::lanes::tests::{NOT_DATA, mix, op};
+use crate::lanes::tests::{NOT_DATA, data_forms, mix, op};
 use crate::lanes::{InstructionSet, immediate, resolve};
 
 /// Registers of each width.
@@ -142,7 +140,7 @@ fn random_straight_line_programs_agree_with_the_oracle_under_every_instruction_s
     let list: Vec<(&str, Vec<&str>)> = TABLE
         .iter()
         .filter(|row| row.executed() && !NOT_DATA.contains(&row.root))
-        .flat_map(|row| combinations(row).into_iter().map(|modifiers| (row.name, modifiers)))
+        .flat_map(|row| data_forms(row).map(|modifiers| (row.name, modifiers)))
         .collect();
     let mut steps = 0;
     for program in 0..300u64 {

@@ -1,13 +1,13 @@
 //! Every data form of the table against the oracle, for every instruction set of this host.
 
 use sim_frontend::form::Form;
-use sim_frontend::isa::{Root, TABLE, combinations, is_video, resolve as resolve_form};
+use sim_frontend::isa::{Root, TABLE, is_video, resolve as resolve_form};
 use sim_frontend::lower::tf1_validate;
 use sim_memory::vocabulary::ScalarType as T;
 
 use super::{Bound, Expected, Inputs, expected};
 use crate::lanes::file::{LaneFile, LaneRow};
-use crate::lanes::tests::{NOT_DATA, mix, op};
+use crate::lanes::tests::{NOT_DATA, data_forms, mix, op};
 use crate::lanes::{InstructionSet, immediate, resolve};
 use sim_frontend::program::Pred;
 
@@ -151,7 +151,7 @@ fn every_data_form_computes_what_the_oracle_says_with_every_instruction_set() {
     let (mut forms, mut values) = (0, 0);
     let mut wrong: Vec<(&str, String)> = Vec::new();
     for row in TABLE.iter().filter(|row| row.executed() && !NOT_DATA.contains(&row.root)) {
-        for modifiers in combinations(row) {
+        for modifiers in data_forms(row) {
             let Ok(resolved) = resolve_form(row, &modifiers, false) else { continue };
             let mut form = resolved.form;
             if tf1_validate::modifiers(&form).is_err() {

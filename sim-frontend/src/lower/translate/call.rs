@@ -170,7 +170,9 @@ impl<'a> Translator<'_, 'a> {
         let mut copy = Vec::new();
         let mut at = 0;
         while at < bytes {
-            let fits = |size: u64| (from + at) % size == 0 && (to + at) % size == 0 && at + size <= bytes;
+            let fits = |size: u64| {
+                (from + at).is_multiple_of(size) && (to + at).is_multiple_of(size) && at + size <= bytes
+            };
             let ty = match () {
                 () if fits(8) => ScalarType::B64,
                 () if fits(4) => ScalarType::B32,
