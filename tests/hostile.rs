@@ -75,7 +75,7 @@ fn the_hosts_memory_is_bounded() {
     assert!(text(&output.stderr).contains("--max-memory (200 MiB)"), "{}", text(&output.stderr));
     refused(&run(&ptx, &["--max-memory", "lots"]), &["`lots` is not a size"]);
     // The whole chip is looked at before it is built.
-    let slices = "schema: 1\nname: large\nextends: gtx480\nlimits: {Level2CacheSize: 1610612736}\n\
+    let slices = "schema: 1\nname: large\nextends: gtx480\nlimits: {Level2CacheSize: 3221225472}\n\
         memory:\n  l2: {size_bytes: 268435456}\n";
     let chip = folder.write("large.yaml", slices);
     let output = run(&ptx, &["--chip", &chip, "--max-memory", "1G"]);
@@ -89,11 +89,13 @@ fn chips_beyond_every_bound_are_refused() {
         ("limits.MaxResidentBlocks", "1000000000"),
         ("limits.NumProcessors", "9223372036854775808"),
         ("memory.l1.mshrs", "4294967295"),
-        ("clocks.core_mhz", ".nan"),
+        ("clocks.core_mhz", "0.0000001"),
     ] {
         let output = warpsim(&["run", "sgemm", "--set", &format!("{path}={value}")]);
         refused(&output, &[path, "must be between"]);
     }
+    let output = warpsim(&["run", "sgemm", "--set", "clocks.core_mhz=.nan"]);
+    refused(&output, &["clocks.core_mhz=.nan:41:13", "a finite number belongs here"]);
     let folder = Folder::new("chips");
     let extends = "schema: 1\nname: a\nextends: gtx480\n";
     for (name, keys, words) in [
@@ -139,7 +141,8 @@ fn what_is_no_file_is_not_read() {
         "workload.yaml",
         "schema: 1\nname: w\ndescription: d\nschedule: independent\nvariants:\n- {name: sm_20, file: k.ptx, \
          compiler: c, target: sm_20}\nbuffers:\n  a: {type: u32, length: 4, init: {file: /dev/zero}}\nlaunches:\n\
-         - {entry: k, grid: [1], block: [1], args: [a]}\n",
+         - {entry: k, grid: [1], block: [1], args: [a]}\nexpect:\n\
+         - {buffer: a, values: [0], tolerance: exact}\n",
     );
     refused(&warpsim(&["run", &workload]), &["it is a device, not a regular file"]);
 }

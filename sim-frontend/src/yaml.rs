@@ -82,6 +82,9 @@ fn in_our_words(message: &str) -> String {
             None => "a key is given twice in one mapping".to_string(),
         };
     }
+    if message.starts_with("non-finite float") {
+        return "a finite number belongs here".to_string();
+    }
     if message.contains("budget") {
         return "the file has more nodes, aliases or nested values than any such file needs".to_string();
     }
