@@ -484,9 +484,10 @@ pub fn long_block(n: usize) -> String {
     kernel("", n, &format!("{body}\tmov.u32 %r0, %r{n};\n"))
 }
 
-/// `n` blocks that fall through to one another, each with a register of its own.
+/// `n` blocks that jump to one another, each with a register of its own.
 pub fn blocks(n: usize) -> String {
-    kernel("", n, &each(n, |out, i| put!(out, "L{i}:\n\tadd.u32 %r{}, %r{i}, {i};", i + 1)))
+    let body = each(n, |out, i| put!(out, "\tbra L{i};\nL{i}:\n\tadd.u32 %r{}, %r{i}, {i};", i + 1));
+    kernel("", n, &format!("{body}\tmov.u32 %r0, %r{n};\n"))
 }
 
 /// `n` branches over an instruction.
@@ -594,7 +595,7 @@ pub fn copies(n: usize) -> String {
             i % 5 + 1,
             i % 7 + 1
         );
-        if i % 8 == 0 {
+        if i.is_multiple_of(8) {
             put!(out, "\tsetp.eq.u32 %p1, %r1, {i};\n\t@%p1 bra L{i};\n\tadd.u32 %r2, %r1, 1;\nL{i}:");
         }
     };
