@@ -556,7 +556,7 @@ fn odd_runs_have_pages() {
     let folder = Folder::new("report-odd");
     let runs: [(&str, &[&str], i32); 3] = [
         ("functional", &["--functional"], 0),
-        ("stopped", &["--max-cycles", "300", "--profile"], 3),
+        ("stopped", &["--max-cycles", "5300", "--profile"], 3),
         ("uncached", &["--chip", "8800gtx", "--variant", "sm_20", "--allow-newer-isa"], 0),
     ];
     let dirs = runs.map(|(name, options, status)| {

@@ -381,7 +381,7 @@ fn exit_statuses_and_messages() {
         (&["run", "vecadd", "--policy", "crs_stack:deep=3"], 2, "depth"),
         (&["run", "vecadd", "--chip", "gtx9"], 2, "gtx480"),
         (&["run", "vecadd", "--max-cycles", "100"], 3, "--max-cycles"),
-        (&["run", "warp_sum"], 2, "no variant"),
+        (&["run", "warp_sum", "--chip", "gtx480"], 2, "no variant"),
         (&["run", "vecadd", "--variant", "sm_90", "--set", "block=2000"], 2, "MaxBlockSize"),
         (&["run"], 2, "Usage"),
     ];

@@ -200,7 +200,7 @@ fn points_that_fail_are_rows() {
     // Too few cycles for one, instructions that the chip lacks for another, a value no chip can have.
     let sweep = folder.write(
         "s.yaml",
-        "schema: 1\nname: s\nrun: {max_cycles: 8000}\naxes:\n  workload: [reduction, vecadd, shuffle_scan]\n  set:\n    limits.WarpSize: [32, 33]\n",
+        "schema: 1\nname: s\nrun: {max_cycles: 8000}\naxes:\n  workload: [reduction, vecadd, shuffle_scan]\n  chip: gtx480\n  set:\n    limits.WarpSize: [32, 33]\n",
     );
     let results = folder.join("results");
     // A plan and a run that hold such points are no success.

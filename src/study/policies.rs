@@ -163,18 +163,8 @@ fn write_csv(file: &std::path::Path, rows: &[Row]) -> Result<(), csv::Error> {
 }
 
 fn show(rows: &[Row], policies: &[String]) {
-    let header = [
-        "workload",
-        "policy",
-        "cycles",
-        "µs",
-        "speed-up",
-        "SIMD eff.",
-        "issued",
-        "injected",
-        "lines",
-        "entries",
-    ];
+    let header =
+        ["workload", "policy", "cycles", "speed-up", "SIMD eff.", "issued", "injected", "lines", "entries"];
     let mut out = table(&header);
     for row in rows {
         let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
@@ -185,7 +175,6 @@ fn show(rows: &[Row], policies: &[String]) {
             row.workload.rsplit('/').next().unwrap_or_default(),
             &row.policy,
             &cycles,
-            &row.time_us.map_or(String::new(), crate::metrics::shown),
             &factor(row.speedup),
             &factor(row.simd_efficiency),
             &number(row.warp_instructions),
