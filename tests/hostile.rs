@@ -60,7 +60,7 @@ fn what_never_ends_is_stopped_in_either_mode() {
     for mode in [&["--functional"][..], &[]] {
         let output = run(&itself, mode);
         let said = text(&output.stderr);
-        assert!(output.status.code() == Some(3) && said.contains("livelock [live]"), "{said}");
+        assert!(output.status.code() == Some(3) && said.contains("livelock ["), "{said}");
     }
 }
 
@@ -95,7 +95,7 @@ fn chips_beyond_every_bound_are_refused() {
         refused(&output, &[path, "must be between"]);
     }
     let output = warpsim(&["run", "sgemm", "--set", "clocks.core_mhz=.nan"]);
-    refused(&output, &["clocks.core_mhz=.nan:41:13", "a finite number belongs here"]);
+    refused(&output, &["clocks.core_mhz=.nan:41:", "must be between 0.001 and 100000.0"]);
     let folder = Folder::new("chips");
     let extends = "schema: 1\nname: a\nextends: gtx480\n";
     for (name, keys, words) in [

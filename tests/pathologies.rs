@@ -43,14 +43,18 @@ fn a_grid_of_many_tiny_blocks_costs_what_its_blocks_cost() {
     assert!(cycles < 2 * half + 100 && cycles > half, "{half} cycles, then {cycles}");
 }
 
+/// As in CUDA.
 #[test]
-fn an_empty_grid_is_over_at_once() {
+fn an_empty_grid_is_refused() {
     let path = file("empty.ptx", TINY);
-    for threads in ["1", "16"] {
-        let path = path.to_str().expect("text");
-        let report = report(&[path, "--entry", "k", "--grid", "0", "--block", "32", "--threads", threads]);
-        assert_eq!((&report["cycles"], &report["warp_instructions"]), (&0.into(), &0.into()));
-        assert_eq!(report["kernels"].as_array().expect("kernels").len(), 1);
+    let path = path.to_str().expect("text");
+    for (grid, block, words) in
+        [("0", "32", "the grid has no blocks in x"), ("1", "0", "the block has 0 threads")]
+    {
+        let output = run(&[path, "--entry", "k", "--grid", grid, "--block", block]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words), "{said}");
     }
 }
 

@@ -395,7 +395,8 @@ fn a_page_of_a_sweep_plots_its_table() {
     );
     let page = folder.join("page.html");
     let out = warpsim(&["sweep", "run", &file, "--results", &folder.join("results"), "--report", &page]);
-    assert!(out.status.success(), "{}", text(&out.stderr));
+    // Points without an SM are refused.
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
     let csv = std::fs::read_to_string(folder.join("results/table.csv")).expect("the table");
     let Some(browser) = browser() else { return };
     let mut cycles: Vec<([String; 3], f64)> = Vec::new();

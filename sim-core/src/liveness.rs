@@ -27,6 +27,8 @@ const FIRST_RETURNS: u32 = 24;
 struct Watched {
     /// Which resident, and its warp slot.
     at: (usize, usize),
+    /// Threads that had not ended when the watch began.
+    live: LaneMask,
     pcs: [Pc; 32],
     depths: [usize; 32],
     rows: Vec<LaneRow>,
@@ -90,6 +92,7 @@ impl Watched {
         let (pcs, waits) = places(resident, at.1);
         Self {
             at,
+            live: warp.live(),
             pcs,
             depths: depths(warp),
             rows: warp.rows.clone(),
@@ -191,8 +194,8 @@ impl Watch {
         for watched in &mut self.warps {
             let resident = residents[watched.at.0];
             let warp = &resident.warps[watched.at.1];
-            // All of its threads have ended since; its accesses may still be under way.
-            if !warp.resident || warp.live() == 0 {
+            // A thread that has ended since got on, and its last accesses may still be under way.
+            if !warp.resident || warp.live() != watched.live {
                 return Look::Progress;
             }
             watched.look(resident);

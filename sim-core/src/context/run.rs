@@ -218,7 +218,7 @@ impl Context {
             progress,
             threads: self.options.threads,
             epoch: self.options.epoch,
-            sample: self.options.sample.map(|every| (every, self.report.cycles)),
+            sample: self.options.sample.map(|every| (every, self.report.cycles + self.report.launch_cycles)),
             delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
         };
         let mut result = engine.run(&control);

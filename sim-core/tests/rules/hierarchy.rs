@@ -81,8 +81,8 @@ fn ctx_in_ctx_abort_cio_abort_end_a_grid_but_not_its_accesses() {
     let grid = run.launch(500, 64, false).expect("allowed");
     let after = run.launch(0, 64, false);
     assert!(after.is_err() || after.is_ok_and(|id| id == grid + 1));
-    // The stores issue around cycle 60 and are in flight at cycle 100.
-    run.device.context(run.context).expect("it exists").abort(grid, 100).expect("it waits");
+    // The stores issue some 60 cycles after the launch's latency and are in flight at cycle 5,100.
+    run.device.context(run.context).expect("it exists").abort(grid, 5_100).expect("it waits");
     run.wait().unwrap_or_else(|e| panic!("{e}"));
     let report = run.report();
     assert!(report.kernels[0].aborted);

@@ -214,9 +214,10 @@ fn all_that_is_wrong_with_the_keys_is_said_at_once() {
     assert!(all.contains("limits.WarpSize: must be between 1 and 32, not \"x\""), "{all}");
     assert!(all.contains("missing keys: `description`, `compute_capability`"), "{all}");
     // One key twice, in either style.
-    for text in
-        [GTX480.replace("  NumCores: 32", "  NumCores: 32\n  NumCores: 32"), "a: {b: 1, b: 2}\n".into()]
-    {
+    for text in [
+        GTX480.replace("  NumCores: 32", "  NumCores: 32\n  NumCores: 32"),
+        "limits: {NumCores: 1, NumCores: 2}\n".into(),
+    ] {
         let all = load(&text).expect_err("refused").iter().map(ToString::to_string).collect::<String>();
         assert!(all.contains("is given twice in one mapping"), "{all}");
     }
