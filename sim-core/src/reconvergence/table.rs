@@ -468,8 +468,10 @@ impl Reconvergence for Table {
     }
 
     fn waits_for_threads_only(&self, warp: usize) -> bool {
-        // Where no thread waits at a join there is none that time could let go on.
-        self.rules.waits_for_threads_only() || !self.warps[warp].anyone_arrived()
+        // Where no thread waits at a join and no path for its turn, there is none that time could let
+        // go on.
+        let paths = &self.warps[warp];
+        self.rules.waits_for_threads_only() || !paths.anyone_arrived() && paths.running().nth(1).is_none()
     }
 
     fn describe(&self, warp: usize) -> String {
