@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(resolve(base), (space, 0));
             assert_eq!(resolve(base + WINDOW_BYTES - 1), (space, WINDOW_BYTES - 1));
         }
-        assert!(WINDOWS.end <= GLOBAL_BASE);
+        const { assert!(WINDOWS.end <= GLOBAL_BASE) };
         for address in [0, SHARED_WINDOW - 1, WINDOWS.end, GLOBAL_BASE, CONST_BASE] {
             assert_eq!(resolve(address), (StateSpace::Global, address));
         }

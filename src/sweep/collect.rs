@@ -1,7 +1,7 @@
 //! `warpsim sweep collect`: the results as one tidy table, a row for each point and metric.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, params_from_iter};
 
@@ -146,7 +146,7 @@ fn write_csv(path: &Path, header: &[&str], rows: &[Vec<String>]) -> Result<(), S
 /// Table `results` as in the CSV file, with numbers as numbers; `metrics` with what they mean;
 /// `configs` with the values of the chips.
 fn write_sqlite(
-    path: &PathBuf,
+    path: &Path,
     header: &[&str],
     rows: &[Vec<String>],
     store: &Store,

@@ -80,7 +80,7 @@ impl Values {
             Self::One(one) => Ok(vec![one.clone()]),
             Self::Range { range: Range { from, to, step } } => {
                 // Comparisons with NaN are false.
-                if !(*step > Number::ZERO) {
+                if step.partial_cmp(&Number::ZERO) != Some(std::cmp::Ordering::Greater) {
                     return Err("`step` must be positive".into());
                 }
                 match (from.integer(), to.integer(), step.integer()) {

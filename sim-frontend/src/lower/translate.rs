@@ -267,7 +267,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         for (param, offset) in ast.params.iter().zip(offsets.into_iter().skip(ast.returns.len())) {
             if let Some(Local::Reg(reg, ty)) = self.names.find(param.name).copied() {
                 let like = self.blank_like(param.span);
-                let (load, test) = self.from_frame(&like, base, offset, reg, ty);
+                let (load, test) = self.load_from_frame(&like, base, offset, reg, ty);
                 self.push(load);
                 self.current.extend(test);
             }
@@ -615,13 +615,13 @@ impl<'m, 'a> Translator<'m, 'a> {
                 (value.storage, self.names.find(value.name).copied())
             {
                 let base = self.func.stack_base;
-                self.to_frame(like, base, offset, Operand::Reg(reg), ty);
+                self.store_to_frame(like, base, offset, Operand::Reg(reg), ty);
             }
         }
     }
 
     /// Stores a value to the frame, a predicate as a word.
-    pub(super) fn to_frame(
+    pub(super) fn store_to_frame(
         &mut self,
         like: &Inst,
         base: Option<Reg>,
@@ -640,7 +640,7 @@ impl<'m, 'a> Translator<'m, 'a> {
     }
 
     /// The load of a register's value from the frame, and what makes a predicate of the word.
-    pub(super) fn from_frame(
+    pub(super) fn load_from_frame(
         &mut self,
         like: &Inst,
         base: Option<Reg>,

@@ -137,11 +137,11 @@ impl<'a> Translator<'_, 'a> {
             };
             match value {
                 Operand::Reg(reg) if is_return => {
-                    let (load, test) = self.from_frame(&inst, base, frame + at, reg, ty);
+                    let (load, test) = self.load_from_frame(&inst, base, frame + at, reg, ty);
                     after.push(load);
                     tests.extend(test);
                 }
-                _ => self.to_frame(&inst, base, frame + at, value, ty),
+                _ => self.store_to_frame(&inst, base, frame + at, value, ty),
             }
             at += bytes;
         }
