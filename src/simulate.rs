@@ -763,6 +763,11 @@ mod tests {
         assert!(difference("x", &got, &next, Tolerance::Ulp(1)).is_some());
         assert_eq!(difference("x", &got, &next, Tolerance::Ulp(2)), None);
         assert_eq!(difference("x", &got, &next, Tolerance::Near { abs: 1e-5, rel: 0.0 }), None);
+        // A relative tolerance is of what is expected, not of what came out.
+        let relative = Tolerance::Near { abs: 0.0, rel: 0.1 };
+        let (one, more) = (HostBuffer::from_f32(&[1.0]), HostBuffer::from_f32(&[1.105]));
+        assert_eq!(difference("x", &one, &more, relative), None);
+        assert!(difference("x", &more, &one, relative).is_some());
         assert!(difference("x", &got, &HostBuffer::from_f32(&[]), Tolerance::Exact).is_some());
         let swapped = HostBuffer::from_f32(&[2.0, 1.0]);
         assert!(difference("x", &got, &swapped, Tolerance::Exact).is_some());

@@ -218,6 +218,8 @@ mod tests {
         // 9: words of 2 bytes: segments of 64, halved.
         assert_eq!(of(2, LOW, |l| 1024 + 2 * l), [(1024, 32)]);
         assert_eq!(of(2, LOW, |l| 1040 + 2 * l), [(1024, 64)]);
+        // Across the boundary of two such segments within one of 128: one transaction each.
+        assert_eq!(of(2, LOW, |l| 1072 + 2 * l), [(1056, 32), (1088, 32)]);
         // 10: words of 8 bytes: 128 a half-warp.
         assert_eq!(of(8, ALL, |l| 1024 + 8 * l), [(1024, 128), (1152, 128)]);
         // 11: words of 16 bytes: two segments a half-warp.

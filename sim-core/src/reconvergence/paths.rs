@@ -323,3 +323,51 @@ impl Paths {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(pc: Pc, depth: u32, mask: LaneMask) -> Group {
+        Group { pc, depth, mask }
+    }
+
+    /// A recursive call comes to the address of the join of its caller: only threads at the call depth
+    /// of the join meet there, deeper ones go on.
+    #[test]
+    fn paths_meet_at_the_call_depth_of_the_join() {
+        let mut paths = Paths::default();
+        let entry = paths.open(20, 1, 0b11, NONE, false);
+        let caller = paths.place(group(20, 1, 0b01), entry);
+        let callee = paths.place(group(20, 2, 0b10), entry);
+        paths.meet();
+        assert_eq!(paths.slots[caller].mask, 0, "it waits at the join");
+        assert_eq!((paths.slots[callee].mask, paths.slots[callee].depth), (0b10, 2));
+        assert_eq!((paths.entries[entry].pending, paths.entries[entry].arrived), (0b10, 0b01));
+        // The callee returns and arrives: both go on together.
+        paths.slots[callee].depth = 1;
+        paths.meet();
+        let left: Vec<(Pc, u32, LaneMask)> = paths
+            .used()
+            .map(|slot| &paths.slots[slot])
+            .map(|path| (path.pc, path.depth, path.mask))
+            .collect();
+        assert_eq!(left, [(20, 1, 0b11)]);
+        assert!(paths.agrees() && paths.entries[entry].closed);
+    }
+
+    /// The turn of merged paths is the earlier one, so that the threads that have waited longer do not
+    /// wait again.
+    #[test]
+    fn merged_paths_keep_the_earlier_turn() {
+        for (first, second) in [(3, 9), (9, 3)] {
+            let mut paths = Paths::default();
+            let low = paths.place(group(8, 0, 0b01), NONE);
+            let high = paths.place(group(8, 0, 0b10), NONE);
+            (paths.slots[low].turn, paths.slots[high].turn) = (first, second);
+            paths.merge(Path::is_sibling);
+            assert_eq!((paths.slots[low].mask, paths.slots[low].turn), (0b11, 3));
+            assert_eq!(paths.slots[high].mask, 0);
+        }
+    }
+}
