@@ -79,7 +79,7 @@ fn each_check_refuses_what_it_is_for() {
         (
             "limits.MaxGridSize",
             "[65535, 0, 65535]",
-            "limits.MaxGridSize: must be between 1 and 2147483647, not 0",
+            "limits.MaxGridSize[1]: must be between 1 and 2147483647, not 0",
         ),
         ("limits.NumBarrierIndices", "33", "must be between 1 and 32"),
         ("limits.NumConKernels", "0", "must be between 1 and 4096"),
