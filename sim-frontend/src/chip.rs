@@ -1,6 +1,7 @@
 //! Chip files: every constant and parameter of a GPU, checked before anything is built.
 
 mod footprint;
+mod needs;
 mod occupancy;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;
 use crate::yaml::{key_span, read_checked};
 
+pub use needs::Needs;
 pub use occupancy::BlockNeeds;
 
 /// A chip.
