@@ -170,7 +170,7 @@ fn a_page_of_runs_shows_what_their_reports_say() {
     let folder = Folder::new("report-runs");
     let dirs = ["stack", "barriers"].map(|name| folder.join(name));
     for (dir, policy) in dirs.iter().zip(["crs_stack", "convergence_barriers"]) {
-        let words = ["run", "docs/tutorial/collatz", "--profile", "--sample", "3000"];
+        let words = ["run", "docs/tutorial/collatz", "--chip", "gtx480", "--profile", "--sample", "3000"];
         let out = warpsim(&[&words[..], &["--policy", policy, "--out", dir]].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
     }
@@ -562,7 +562,7 @@ fn odd_runs_have_pages() {
     ];
     let dirs = runs.map(|(name, options, status)| {
         let dir = folder.join(name);
-        let out = warpsim(&[&["run", "spmv", "--out", &dir], options].concat());
+        let out = warpsim(&[&["run", "spmv", "--chip", "gtx480", "--out", &dir], options].concat());
         assert_eq!(out.status.code(), Some(status), "{}", text(&out.stderr));
         dir
     });

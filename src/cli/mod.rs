@@ -107,8 +107,8 @@ pub struct RunArgs {
     /// Which of the workload's programs; the newest the chip runs by default.
     #[arg(long)]
     pub variant: Option<String>,
-    /// Chip by name or file. Without it gtx480, where it can run a program of the workload or the target of
-    /// the .ptx file; else the smallest shipped chip that can run the newest (or the --variant).
+    /// Chip by name or file. Without it the smallest shipped chip that runs the newest program of the workload
+    /// (or the --variant, or the target of the .ptx file); gtx480 where a program names no target.
     #[arg(long)]
     pub chip: Option<String>,
     /// Reconvergence policy, NAME[:key=value,…].
