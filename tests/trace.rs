@@ -294,7 +294,7 @@ fn wrong_options_are_told() {
         (["--events", "0"], "invalid value '0'"),
         (["--sample", "0"], "invalid value '0'"),
     ] {
-        let out = warpsim(&[&["trace", "saxpy"], &words[..]].concat());
+        let out = warpsim(&[&["trace", "saxpy", "--chip", "gtx480"], &words[..]].concat());
         assert_eq!(out.status.code(), Some(2));
         assert!(text(&out.stderr).contains(wanted), "{}", text(&out.stderr));
     }

@@ -316,6 +316,9 @@ impl ChipSpec {
                 out.push((path.to_string(), reason.to_string()));
             }
         };
+        // It is printed as it is.
+        let printable = !self.name.is_empty() && !self.name.chars().any(char::is_control);
+        check(printable, "name", "must be a text without control characters");
         check(self.capability() >= 10, "compute_capability", "must be written as \"major.minor\"");
         check(
             l.max_resident_threads >= l.max_threads_per_block,

@@ -378,6 +378,7 @@ mod tests {
             ("{s32: n}", "{s32: n, u32: 1}", "an argument has one type"),
             ("index: i,", "index: i, swap: [[a, b]],", "two buffers of one type"),
             ("index: i,", "index: i, swap: [[a, c]],", "`swap` names `c`"),
+            ("name: t", "name: \"t\\e[2J\"", "without control characters"),
             ("entry: k, grid: [1]", "fill: {buffer: b, value: 1}, grid: [1]", "one of them"),
         ] {
             let errors =

@@ -240,7 +240,7 @@ pub fn unprinted(reason: &str) -> u8 {
     if reason.contains("Broken pipe") {
         return status::DONE;
     }
-    eprintln!("error: the output cannot be printed: {reason}");
+    eprintln!("error: the output cannot be printed: {}", crate::files::reason(&reason));
     status::BAD_INPUT
 }
 

@@ -452,6 +452,9 @@ impl WorkloadKeys {
     ) -> Result<WorkloadSpec, Vec<Diagnostic>> {
         let mut reader = Reader { source, errors: found };
         let key = |name: &str| crate::yaml::key_span(source, &[name]);
+        if self.name.as_ref().is_some_and(|name| name.is_empty() || name.chars().any(char::is_control)) {
+            reader.wrong(key("name"), "`name` must be a text without control characters");
+        }
         if self.schema.is_some_and(|schema| schema != 1) {
             reader.wrong(key("schema"), "this version reads schema 1");
         }

@@ -132,7 +132,11 @@ impl<'s> Survey<'s> {
     fn keys(&mut self, schema: &'s Value, properties: &'s Map<String, Value>, value: &Node) {
         let Kind::Map(entries) = &value.kind else {
             if self.kinds && !value.is_null() {
-                let error = self.error(format!("`{}` is a group of keys, not a value", self.path));
+                let message = match self.path.as_str() {
+                    "" => "the file must be a group of keys, `key: value` line by line".to_string(),
+                    path => format!("`{path}` is a group of keys, not a value"),
+                };
+                let error = self.error(message);
                 self.wrong(error, self.extent);
             }
             return;
