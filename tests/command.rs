@@ -348,7 +348,7 @@ fn the_chip_follows_from_the_program_unless_it_is_named() {
     let (code, text) = of(&["vecadd", "--variant", "sm_52"]);
     assert!(code == Some(0) && text.contains("on gtx980 (the smallest shipped chip for sm_52)"), "{text}");
     // A program that no shipped chip runs does not count.
-    folder.write("a.ptx", &format!("{}", std::fs::read_to_string(ptx("sm_52")).expect("there")));
+    folder.write("a.ptx", &std::fs::read_to_string(ptx("sm_52")).expect("there"));
     let workload = |newest: &str| {
         folder.write(
             "workload.yaml",

@@ -541,7 +541,7 @@ fn what_is_no_result_is_told() {
         (&folder.join("nothing.json"), "cannot be read"),
         (&folder.join("swept"), "`warpsim sweep collect` makes it"),
         (&table, "no table of `sweep collect`"),
-        (&folder.write("half.json", "{\"cycles\":"), "half.json: EOF"),
+        (&folder.write("half.json", "{\"cycles\":"), "half.json:1:10: EOF"),
         (&folder.write("other.json", "{\"stalls\": {}}"), "neither a report.json"),
     ] {
         let out = warpsim(&["report", path, "-o", &page]);
@@ -556,13 +556,13 @@ fn what_is_no_result_is_told() {
 fn odd_runs_have_pages() {
     let folder = Folder::new("report-odd");
     let runs: [(&str, &[&str], i32); 3] = [
-        ("functional", &["--functional"], 0),
-        ("stopped", &["--max-cycles", "5300", "--profile"], 3),
+        ("functional", &["--chip", "gtx480", "--functional"], 0),
+        ("stopped", &["--chip", "gtx480", "--max-cycles", "5300", "--profile"], 3),
         ("uncached", &["--chip", "8800gtx", "--variant", "sm_20", "--allow-newer-isa"], 0),
     ];
     let dirs = runs.map(|(name, options, status)| {
         let dir = folder.join(name);
-        let out = warpsim(&[&["run", "spmv", "--chip", "gtx480", "--out", &dir], options].concat());
+        let out = warpsim(&[&["run", "spmv", "--out", &dir], options].concat());
         assert_eq!(out.status.code(), Some(status), "{}", text(&out.stderr));
         dir
     });

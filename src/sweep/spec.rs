@@ -490,7 +490,7 @@ mod tests {
             "s.yaml:6:3: error: there is no key `axes.cihp`",
             "s.yaml:8:9: error: missing key in `axes.set.n.range`: `to`",
             "s.yaml:8:26: error: there is no key `axes.set.n.range.until`",
-            "s.yaml:10:25: error: there is no key `exclude[0].workload.mx`",
+            "s.yaml:10:23: error: there is no key `exclude[0].workload.mx`",
         ];
         assert_eq!(text.expect_err("refused"), wanted.join("\n"));
     }

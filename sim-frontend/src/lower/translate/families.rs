@@ -152,7 +152,7 @@ mod tests {
         }
         for _ in 0..2 {
             for (i, name) in names.iter().enumerate() {
-                assert_eq!(families.find(name).map(|family| family.first), Some(i as Reg), "{name}");
+                assert_eq!(families.find(name).map(|family| first(&family)), Some(i as Reg), "{name}");
             }
         }
     }
