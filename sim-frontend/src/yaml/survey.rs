@@ -25,7 +25,7 @@ pub(super) fn survey<T: JsonSchema>(source: &Source, root: &Node, kinds: bool) -
         kinds,
         path: String::new(),
         place: span(0, 1),
-        extent: None,
+        extent: Some(span(0, 1).to(root.extent())),
         found: Vec::new(),
     };
     survey.value(&schema, root);
