@@ -6,17 +6,17 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// The rows of docs/performance.md.
 const RUNS: &[&[&str]] = &[
-    &["fmaloop", "--set", "n=8192", "--set", "blocks=120"],
-    &["sgemm", "--set", "n=512"],
-    &["vecadd", "--set", "n=4194304"],
-    &["bfs", "--set", "n=65536"],
-    &["mandelbrot", "--set", "width=512", "--set", "height=512"],
-    &["nqueens", "--set", "n=10"],
+    &["fmaloop", "--set", "n=8192", "--set", "blocks=120", "--chip", "gtx480"],
+    &["sgemm", "--set", "n=512", "--chip", "gtx480"],
+    &["vecadd", "--set", "n=4194304", "--chip", "gtx480"],
+    &["bfs", "--set", "n=65536", "--chip", "gtx480"],
+    &["mandelbrot", "--set", "width=512", "--set", "height=512", "--chip", "gtx480"],
+    &["nqueens", "--set", "n=10", "--chip", "gtx480"],
     &["sgemm", "--set", "n=512", "--chip", "qv100"],
     &["vecadd", "--set", "n=4194304", "--chip", "qv100"],
-    &["fmaloop", "--set", "n=8192", "--set", "blocks=120", "--functional"],
-    &["sgemm", "--set", "n=512", "--functional"],
-    &["vecadd", "--set", "n=4194304", "--functional"],
+    &["fmaloop", "--set", "n=8192", "--set", "blocks=120", "--functional", "--chip", "gtx480"],
+    &["sgemm", "--set", "n=512", "--functional", "--chip", "gtx480"],
+    &["vecadd", "--set", "n=4194304", "--functional", "--chip", "gtx480"],
 ];
 
 fn end_to_end(c: &mut Criterion) {

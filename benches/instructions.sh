@@ -13,18 +13,18 @@ mode=${1:-check}
 toolchain=$(rustc --version | awk '{print $2}')
 baseline=benches/instructions/$toolchain.txt
 runs=(
-  "fmaloop"
-  "sgemm"
-  "vecadd"
-  "reduce"
-  "bfs"
-  "mandelbrot"
-  "nqueens"
+  "fmaloop --chip gtx480"
+  "sgemm --chip gtx480"
+  "vecadd --chip gtx480"
+  "reduce --chip gtx480"
+  "bfs --chip gtx480"
+  "mandelbrot --chip gtx480"
+  "nqueens --chip gtx480"
   "sgemm --chip qv100"
   "vecadd --chip qv100"
-  "fmaloop --functional"
-  "sgemm --functional"
-  "vecadd --functional"
+  "fmaloop --functional --chip gtx480"
+  "sgemm --functional --chip gtx480"
+  "vecadd --functional --chip gtx480"
 )
 cargo build --release --quiet
 work=$(mktemp -d)

@@ -7,10 +7,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 fn threads(c: &mut Criterion) {
     let mut group = c.benchmark_group("threads");
     let runs: &[&[&str]] = &[
-        &["fmaloop", "--set", "n=8192", "--set", "blocks=120"],
-        &["sgemm", "--set", "n=512"],
+        &["fmaloop", "--set", "n=8192", "--set", "blocks=120", "--chip", "gtx480"],
+        &["sgemm", "--set", "n=512", "--chip", "gtx480"],
         &["sgemm", "--set", "n=512", "--chip", "qv100"],
-        &["vecadd", "--set", "n=4194304"],
+        &["vecadd", "--set", "n=4194304", "--chip", "gtx480"],
     ];
     for run in runs {
         for threads in ["1", "2", "4"] {

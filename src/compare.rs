@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::cli::{CompareArgs, status, table};
+use crate::files;
 use crate::metrics::{METRICS, shown};
 use crate::sweep::Stored;
 
@@ -67,9 +68,7 @@ pub fn moved(was: &BTreeMap<String, f64>, is: &BTreeMap<String, f64>) -> Vec<Mov
 }
 
 fn load(path: &Path) -> Result<Value, String> {
-    let text =
-        std::fs::read_to_string(path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
-    let report: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    let report: Value = files::read_json(path)?;
     match report.get("cycles").and_then(Value::as_u64) {
         Some(_) => Ok(report),
         None => Err(format!("{}: this is no report.json", path.display())),
@@ -135,7 +134,7 @@ pub fn compare(args: &CompareArgs) -> u8 {
 /// Results of a folder by name: the points of a sweep by the arguments of their runs, or the folders of
 /// runs in it.
 fn results(folder: &Path) -> Result<BTreeMap<String, (String, Option<Value>)>, String> {
-    let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", folder.display());
+    let unreadable = |error: std::io::Error| files::unreadable(folder, &error);
     let list = |folder: &Path| -> Result<Vec<PathBuf>, String> {
         std::fs::read_dir(folder)
             .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
@@ -145,13 +144,11 @@ fn results(folder: &Path) -> Result<BTreeMap<String, (String, Option<Value>)>, S
     let points = folder.join("points");
     if points.is_dir() {
         for path in list(&points)?.iter().filter(|path| path.extension().is_some_and(|e| e == "json")) {
-            let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
             // Files of a run that goes on at the same time begin with a dot.
             if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
                 continue;
             }
-            let stored: Stored =
-                serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+            let stored: Stored = files::read_json(path)?;
             if out.insert(stored.run.join(" "), (stored.result, stored.report)).is_some() {
                 return Err(format!(
                     "{} has several results of `{}`: they are of several versions; keep one version in a folder",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sim_frontend::chip::ChipSpec;
+use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::{MAX_BYTES, too_large};
@@ -52,7 +52,7 @@ const ISAS: &[(&str, &str)] = &[
 /// Reads a text file.
 pub fn read(path: &Path) -> Result<Source, Diagnostic> {
     let name = path.display().to_string();
-    let unreadable = |error| Diagnostic::error("file", format!("{name} cannot be read: {error}"));
+    let unreadable = |error: std::io::Error| Diagnostic::error("file", files::unreadable(path, &error));
     let length = std::fs::metadata(path).map_err(unreadable)?.len();
     if length > MAX_BYTES as u64 {
         return Err(too_large(&name, length));
@@ -137,15 +137,14 @@ pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Ve
     Ok((chip, IsaCosts::load(&isa)?))
 }
 
-/// Shipped chips of at least this compute capability (major * 10 + minor), the smallest first: by
-/// capability, then SMs, then memory.
-pub fn chips_for(sm: u32) -> Vec<&'static str> {
+/// Shipped chips that have what is needed, the smallest first: by compute capability, then SMs, then memory.
+pub fn chips_that_fit(needs: &Needs) -> Vec<&'static str> {
     let mut fit: Vec<((u32, u32, u64), &str)> = CHIPS
         .iter()
         .filter_map(|(name, _)| {
             let (spec, _) = chip(name, &[]).ok()?;
             let size = (spec.capability(), spec.limits.num_processors, spec.limits.global_mem_size);
-            (size.0 >= sm).then_some((size, *name))
+            needs.fit(&spec).then_some((size, *name))
         })
         .collect();
     fit.sort();

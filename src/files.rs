@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
 
 /// What the name of a file that is being written ends with.
@@ -28,6 +29,57 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
+}
+
+/// Bytes of a report or a table that are read at most.
+pub const MOST_OF_A_RESULT: u64 = 1 << 30;
+
+/// Reads the text of a report, a table or another result.
+///
+/// # Errors
+/// As [`read`], or it is not UTF-8; in words that name the file.
+pub fn read_text(path: &Path) -> Result<String, String> {
+    let bytes = read(path, MOST_OF_A_RESULT).map_err(|error| unreadable(path, &error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        unreadable(path, &format!("byte {at} is not UTF-8"))
+    })
+}
+
+/// Reads a result as JSON.
+///
+/// # Errors
+/// As [`read_text`], or it is not what is wanted; in words that name the file and the place.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+    let text = read_text(path)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let words = error.to_string();
+        // The library puts the place behind the reason.
+        let reason = words.rsplit_once(" at line ").map_or(words.as_str(), |(reason, _)| reason);
+        format!("{}:{}:{}: {reason}", path.display(), error.line(), error.column())
+    })
+}
+
+/// The words of an error without the number that the system has for it.
+pub fn reason(error: &dyn std::fmt::Display) -> String {
+    let words = error.to_string();
+    words.split(" (os error ").next().unwrap_or_default().to_string()
+}
+
+/// That a file cannot be read, in words.
+pub fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{} cannot be read: {}", path.display(), reason(error))
+}
+
+/// Whether a file, if there is one, is one that may be read.
+///
+/// # Errors
+/// It is a device, a pipe or a folder.
+pub fn is_regular(path: &Path) -> Result<(), String> {
+    match std::fs::metadata(path) {
+        Ok(facts) => regular(&facts).map_err(|error| unreadable(path, &error)),
+        Err(_) => Ok(()),
+    }
 }
 
 fn regular(facts: &Metadata) -> io::Result<()> {
@@ -193,7 +245,7 @@ pub fn probe(path: &Path) -> Result<(), String> {
 
 /// That a file cannot be written, in words.
 pub fn unwritable(path: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("{} cannot be written: {error}", path.display())
+    format!("{} cannot be written: {}", path.display(), reason(error))
 }
 
 /// Removes files of a folder whose writer did not live to name them.

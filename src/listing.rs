@@ -6,6 +6,8 @@ use serde::Serialize;
 use sim_frontend::diagnostic::Source;
 use sim_frontend::ptx::parser::parse;
 
+use crate::files;
+
 /// A file with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Text {
@@ -36,7 +38,7 @@ impl Listing {
         let files = parse(ptx, false).map(|module| module.files).unwrap_or_default();
         let read = |(index, path): (u32, &str)| {
             let file = name(path);
-            let text = std::fs::read_to_string(folder.join(&file)).ok()?;
+            let text = files::read_text(&folder.join(&file)).ok()?;
             Some(Text { index, file, text })
         };
         let sources = files.into_iter().filter_map(read).collect();

@@ -40,6 +40,6 @@ fn main() -> ExitCode {
             None => hook(info),
         }
     }));
-    memory::limit(memory::default_limit());
+    memory::limit_by_host();
     cli::main()
 }

@@ -3,17 +3,23 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::cli::status;
 use crate::run::STOP;
 
 /// Bytes that are allocated.
 static USED: AtomicU64 = AtomicU64::new(0);
+/// Bytes beyond which something is to be done.
+static BOUND: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Bytes that the host has to spare.
+static HOST: AtomicU64 = AtomicU64::new(0);
 /// Bytes beyond which runs stop.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// They did.
 static EXCEEDED: AtomicBool = AtomicBool::new(false);
+/// Simulations that go on.
+static SIMULATIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// An allocator that counts what it gives.
 pub struct Counted<A>(pub A);
@@ -23,25 +29,33 @@ pub struct Counted<A>(pub A);
 fn take(bytes: usize) -> bool {
     let bytes = bytes as u64;
     let used = USED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-    used <= LIMIT.load(Ordering::Relaxed) || over(used, bytes)
+    used <= BOUND.load(Ordering::Relaxed) || over(used, bytes)
 }
 
 fn give(bytes: usize) {
     USED.fetch_sub(bytes as u64, Ordering::Relaxed);
 }
 
-/// Beyond the limit the runs are told to stop, and write down what is known. Whoever asks for much more
-/// than that has no end where it could be told so.
+/// Beyond the limit the runs are told to stop, and write down what is known. What crosses it is given, so
+/// that nothing is lost: a list that grows asks for twice what it has. From there on a quarter more is left
+/// for what is done before anybody sees that it is to stop; for what was simulated to be gathered, what the
+/// host has to spare. Whoever asks for more than that, or for more than the limit at once, has no end where
+/// it could be told so.
 #[cold]
 fn over(used: u64, bytes: u64) -> bool {
     let limit = LIMIT.load(Ordering::Relaxed);
-    if used <= limit.saturating_add(limit / 4) {
-        EXCEEDED.store(true, Ordering::Relaxed);
+    if bytes <= limit && !EXCEEDED.swap(true, Ordering::Relaxed) {
+        let spare = if SIMULATIONS.load(Ordering::Relaxed) > 0 { HOST.load(Ordering::Relaxed) } else { 0 };
+        BOUND.store(used.saturating_add(limit / 4).max(spare), Ordering::Relaxed);
         STOP.store(true, Ordering::Relaxed);
         return true;
     }
+    // Another thread may have raised it just now.
+    if used <= BOUND.load(Ordering::Relaxed) {
+        return true;
+    }
     // Nothing may be allocated from here on.
-    LIMIT.store(u64::MAX, Ordering::Relaxed);
+    BOUND.store(u64::MAX, Ordering::Relaxed);
     let mut message = [0u8; 160];
     let mut rest = &mut message[..];
     let _ = writeln!(
@@ -90,9 +104,39 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
     }
 }
 
+/// Sets the limit to what the host has to spare.
+pub fn limit_by_host() {
+    let bytes = default_limit();
+    HOST.store(bytes, Ordering::Relaxed);
+    limit(bytes);
+}
+
 /// Sets the limit in bytes.
 pub fn limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);
+    BOUND.store(bytes, Ordering::Relaxed);
+}
+
+/// A simulation that goes on. When the last one has ended, or stopped, what is known is compared and written
+/// down, whatever that takes.
+pub struct Simulating(());
+
+impl Simulating {
+    /// One begins.
+    pub fn begin() -> Self {
+        if SIMULATIONS.fetch_add(1, Ordering::Relaxed) == 0 && exceeded().is_none() {
+            BOUND.store(LIMIT.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        Self(())
+    }
+}
+
+impl Drop for Simulating {
+    fn drop(&mut self) {
+        if SIMULATIONS.fetch_sub(1, Ordering::Relaxed) == 1 {
+            BOUND.store(u64::MAX, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The limit in bytes, where it was exceeded.
@@ -107,7 +151,7 @@ pub fn left() -> u64 {
 
 /// Three quarters of the host's memory, or of what its control group leaves the process; 12 GiB where
 /// neither is known.
-pub fn default_limit() -> u64 {
+fn default_limit() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let host = read("/proc/meminfo").and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

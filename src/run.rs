@@ -16,7 +16,7 @@ use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::report::DeviceReport;
 use sim_core::sm::scheduler::WarpScheduler;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
-use sim_frontend::chip::ChipSpec;
+use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::load::target_of;
@@ -371,7 +371,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
         false => Err(error),
     });
     let variant = variant.map_err(|error| match spec.variants.iter().map(Variant::sm).min() {
-        Some(sm) if name.is_none() => vec![error.help(fitting(sm))],
+        Some(sm) if name.is_none() => vec![error.help(fitting(&Needs::capability(sm)))],
         _ => vec![error],
     })?;
     let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
@@ -396,58 +396,59 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     })
 }
 
-/// Words that name the shipped chips of at least this compute capability.
-fn fitting(sm: u32) -> String {
-    match configs::chips_for(sm).as_slice() {
-        [] => format!("no shipped chip has compute capability {}.{}", sm / 10, sm % 10),
+/// Words that name the shipped chips that fit.
+fn fitting(needs: &Needs) -> String {
+    let sm = needs.capability;
+    match configs::chips_that_fit(needs).as_slice() {
+        [] if configs::chips_that_fit(&Needs::capability(sm)).is_empty() => {
+            format!("no shipped chip has compute capability {}.{}", sm / 10, sm % 10)
+        }
+        [] => "no shipped chip allows it".to_string(),
         chips => format!("shipped chips that can run it: --chip {}", chips.join(", ")),
     }
 }
 
-/// Where the chip lacks an instruction, the way out names the chips that have it.
+/// Where the chip lacks something, the way out names the chips that have it.
 fn naming_chips(errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let needed = |error: &Diagnostic| -> Option<u32> {
-        let rest = error.message.split_once("needs compute capability ").filter(|_| error.code == "isa")?.1;
-        let (major, rest) = rest.split_once('.')?;
-        let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-        Some(major.parse::<u32>().ok()? * 10 + minor.parse::<u32>().ok()?)
+    // Many instructions of a kernel may need the same.
+    let mut known: Option<(Needs, String)> = None;
+    let mut words = |needs: &Needs| match &known {
+        Some((same, words)) if same == needs => words.clone(),
+        _ => known.insert((needs.clone(), fitting(needs))).1.clone(),
     };
-    let Some(sm) = errors.iter().filter_map(needed).max() else { return errors };
-    let chips = fitting(sm);
-    let named = |error: Diagnostic| match (needed(&error), &error.help) {
-        (Some(_), Some(help)) => {
-            let help = format!("{help}; {chips}");
-            error.help(help)
-        }
-        _ => error,
+    let named = |error: Diagnostic| {
+        let Some(chips) = error.needs.as_deref().map(&mut words) else { return error };
+        let help = error.help.as_ref().map_or(chips.clone(), |help| format!("{help}; {chips}"));
+        error.help(help)
     };
     errors.into_iter().map(named).collect()
 }
 
-/// The chip that is named, or the one that follows from the program, and then why.
+/// The chip where nothing says which.
+const USUAL: &str = "gtx480";
+
+/// The chip that is named, or the one that follows from the program, and then why: the smallest shipped one
+/// of the class of the newest program that a shipped chip runs.
 fn chip_for(args: &RunArgs, spec: &WorkloadSpec) -> Result<(String, Option<String>), Vec<Diagnostic>> {
-    const USUAL: (&str, u32) = ("gtx480", 20);
     if let Some(chip) = &args.chip {
         return Ok((chip.clone(), None));
     }
-    let usual = || Ok((USUAL.0.to_string(), None));
-    let sm = match args.variant.as_deref() {
+    let usual = |why: &str| Ok((USUAL.to_string(), Some(why.to_string())));
+    let mut programs: Vec<u32> = match args.variant.as_deref() {
         // An unknown name is said with the others, when the variant is looked for.
-        Some(name) => match spec.variants.iter().find(|variant| variant.name == name) {
-            Some(variant) => variant.sm(),
-            None => return usual(),
-        },
-        None if spec.variants.iter().any(|variant| variant.sm() <= USUAL.1) => return usual(),
-        None => spec.variants.iter().map(Variant::sm).max().unwrap_or(0),
+        Some(name) => spec.variants.iter().filter(|variant| variant.name == name).map(Variant::sm).collect(),
+        None => spec.variants.iter().map(Variant::sm).collect(),
     };
-    // Who runs instructions that the chip lacks has a chip in mind.
-    if sm <= USUAL.1 || args.allow_newer_isa {
-        return usual();
-    }
-    match configs::chips_for(sm).first() {
-        Some(chip) => Ok(((*chip).to_string(), Some(format!("the smallest shipped chip for sm_{sm}")))),
+    programs.sort_unstable();
+    let Some(newest) = programs.last().filter(|sm| **sm > 0) else {
+        return usual("the program names no target");
+    };
+    let smallest = |sm: &u32| Some((*configs::chips_that_fit(&Needs::capability(*sm)).first()?, *sm));
+    match programs.iter().rev().find_map(smallest) {
+        Some((chip, sm)) => Ok((chip.to_string(), Some(format!("the smallest shipped chip for sm_{sm}")))),
+        None if args.allow_newer_isa => usual(&format!("no shipped chip is for sm_{newest}")),
         None => Err(vec![
-            Diagnostic::error("chip", format!("no shipped chip runs sm_{sm}"))
+            Diagnostic::error("chip", format!("no shipped chip runs sm_{newest}"))
                 .help("--chip NAME --allow-newer-isa runs what a chip lacks, as far as it is executed"),
         ]),
     }
@@ -492,7 +493,7 @@ fn fits_target(ptx: &Source, chip: &ChipSpec) -> Result<(), Diagnostic> {
     );
     Err(Diagnostic::error("target", message)
         .at(place, "")
-        .help(format!("--allow-newer-isa runs it all the same; {}", fitting(target)))
+        .help(format!("--allow-newer-isa runs it all the same; {}", fitting(&Needs::capability(target))))
         .in_source(ptx))
 }
 
@@ -608,7 +609,7 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
             target: configs::read(&path)
                 .ok()
                 .and_then(|source| target_of(&source).map(|(word, _)| word.to_string()))
-                .unwrap_or_else(|| "sm_10".into()),
+                .unwrap_or_default(),
         }],
         buffers,
         launches: vec![Step::Launch(LaunchSpec {

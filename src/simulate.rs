@@ -156,6 +156,7 @@ pub fn simulate(
         simulated: Duration::ZERO,
     };
     let mut params = job.params.clone();
+    let simulating = memory::Simulating::begin();
     let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| {
         if job.skip > runner.launched {
             let message = format!("--skip-launches {}: there are {} launches", job.skip, runner.launched);
@@ -170,6 +171,7 @@ pub fn simulate(
         (SimError::Interrupted, Some(limit)) => SimError::MaxMemory { limit },
         (error, _) => error,
     });
+    drop(simulating);
     let mut results = BTreeMap::new();
     for name in job.spec.expect.iter().map(|e| &e.buffer).chain(&job.dump) {
         if results.contains_key(name) {
@@ -627,7 +629,7 @@ fn data_file(job: &Job, file: &str, name: &str, ty: ScalarType, length: usize) -
     let shown = path.display();
     // Contents in .npy files have a header besides; `initial` holds them to the buffer's size.
     let bytes = files::read(&path, memory::left() / 2)
-        .map_err(|error| wrong(format!("{shown} cannot be read: {error}")))?;
+        .map_err(|error| wrong(format!("{shown} cannot be read: {}", files::reason(&error))))?;
     let data = match npy::elements(&bytes, ty) {
         Some(found) => found.map_err(|reason| wrong(format!("{shown}: {reason}")))?.to_vec(),
         None => bytes,

@@ -11,7 +11,7 @@ use sim_core::sm::timeline::{Event, STATES, Timeline, TimelineOptions};
 use sim_memory::vocabulary::Cycle;
 
 use crate::cli::{TraceArgs, status};
-use crate::files::Output;
+use crate::files::{self, Output};
 use crate::run;
 
 /// Tracks of warps come behind those of block slots.
@@ -68,7 +68,7 @@ fn write(args: &TraceArgs, timelines: &[Timeline], report: &DeviceReport) -> u8 
             status::DONE
         }
         Err(error) => {
-            eprintln!("error: {} cannot be written: {error}", args.output.display());
+            eprintln!("error: {}", files::unwritable(&args.output, &error));
             status::BAD_INPUT
         }
     }

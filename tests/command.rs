@@ -29,7 +29,7 @@ fn lists_name_what_there_is() {
 #[test]
 fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
     let cycles = |set: &[&str]| {
-        let mut args = vec!["run", "reduce", "--json"];
+        let mut args = vec!["run", "reduce", "--chip", "gtx480", "--json"];
         set.iter().for_each(|s| args.extend(["--set", s]));
         let output = warpsim(&args);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -54,7 +54,7 @@ fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
         ("n=lots", "not a number"),
         ("n", "KEY=VALUE"),
     ] {
-        let output = warpsim(&["run", "reduce", "--set", set]);
+        let output = warpsim(&["run", "reduce", "--chip", "gtx480", "--set", set]);
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{set}: {text}");
         assert!(text.contains(words), "{set}: {text}");
@@ -90,8 +90,8 @@ fn out_and_dump_write_files() {
 #[test]
 fn skipped_launches_run_functionally() {
     // bfs launches level by level.
-    let all = parse(&warpsim(&["run", "bfs", "--json"]).stdout);
-    let some = parse(&warpsim(&["run", "bfs", "--json", "--skip-launches", "2"]).stdout);
+    let all = parse(&warpsim(&["run", "bfs", "--chip", "gtx480", "--json"]).stdout);
+    let some = parse(&warpsim(&["run", "bfs", "--chip", "gtx480", "--json", "--skip-launches", "2"]).stdout);
     let functional = |report: &serde_json::Value| {
         let kernels = report["kernels"].as_array().expect("kernels");
         kernels.iter().map(|k| k["functional"].as_bool().expect("a flag")).collect::<Vec<_>>()
@@ -110,7 +110,8 @@ fn ctrl_c_writes_what_is_known() {
     // Far longer than any test may take. How long the command takes to start is the machine's
     // affair: wait longer until something has been simulated when the signal comes.
     for wait in [200, 1000, 5000, 20_000] {
-        let child = command(&["run", "fmaloop", "--set", "n=40000000", "--set", "blocks=120", "--out", &out])
+        let args = ["run", "fmaloop", "--chip", "gtx480", "--set", "n=40000000", "--set", "blocks=120"];
+        let child = command(&[&args[..], &["--out", &out]].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -233,7 +234,7 @@ fn a_closed_pipe_ends_the_output_quietly() {
 #[test]
 fn profiles_count_every_issue_at_its_line() {
     let report = |more: &[&str]| {
-        let args = ["run", "nqueens", "--set", "n=5", "--json"];
+        let args = ["run", "nqueens", "--chip", "gtx480", "--set", "n=5", "--json"];
         let output = warpsim(&[&args[..], more].concat());
         serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
     };
@@ -260,7 +261,7 @@ fn profiles_count_every_issue_at_its_line() {
         let line = branch["line"].as_u64().expect("a number") as usize;
         assert!(text.lines().nth(line - 1).is_some_and(|line| line.contains("bra")), "{branch}");
     }
-    let shown = warpsim(&["run", "nqueens", "--set", "n=5", "--profile"]);
+    let shown = warpsim(&["run", "nqueens", "--chip", "gtx480", "--set", "n=5", "--profile"]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("PTX line") && shown.contains("cycles without an issue"), "{shown}");
 }
@@ -285,7 +286,9 @@ fn launches_and_time_stand_beside_the_cycles_of_kernels() {
     assert_eq!(with["schema"], 2);
     // A picosecond is the sixth decimal: cycles over 1380 MHz.
     assert_eq!(with["time_us"].as_f64(), Some((a / 1380.0 * 1e6).round() / 1e6));
-    for args in [&["bfs"][..], &["lud"], &["vecadd", "--chip", "h100"], &["mergesort", "--set", &long]] {
+    let old = ["--chip", "gtx480", "--set", &long];
+    for args in [&["bfs"][..], &["lud"], &["vecadd", "--chip", "v100"], &[&["mergesort"], &old[..]].concat()]
+    {
         let report = report(args);
         let stalls: u64 = report["stalls"]
             .as_object()
@@ -315,19 +318,54 @@ fn the_chip_follows_from_the_program_unless_it_is_named() {
         )
     };
     let kernel = ["--entry", "k", "--grid", "1", "--block", "32"];
-    for (target, chip) in
-        [("sm_20", "gtx480,"), ("sm_61", "gtx1080ti (the smallest"), ("sm_90a", "h100 (the smallest")]
-    {
+    for (target, chip) in [
+        ("sm_10", "8800gtx (the smallest shipped chip for sm_10)"),
+        ("sm_20", "gtx480 (the smallest shipped chip for sm_20)"),
+        ("sm_61", "gtx1080ti (the smallest shipped chip for sm_61)"),
+        ("sm_62", "v100 (the smallest shipped chip for sm_62)"),
+        ("sm_90a", "h100 (the smallest shipped chip for sm_90)"),
+        // On the line of the version.
+        ("sm_80 .address_size 64 //", "a100 (the smallest shipped chip for sm_80)"),
+    ] {
         let path = ptx(target);
         let (code, text) = of(&[&[path.as_str()][..], &kernel].concat());
         assert!(code == Some(0) && text.contains(&format!("on {chip}")), "{target}: {text}");
     }
+    let one_line = ".version 8.0 .target sm_80 .address_size 64 .visible .entry k() { ret; }\n";
+    let (code, text) = of(&[&[folder.write("one.ptx", one_line).as_str()][..], &kernel].concat());
+    assert!(code == Some(0) && text.contains("on a100 (the smallest"), "{text}");
+    let (code, text) = of(&[&[folder.join("one.ptx").as_str()][..], &kernel, &["--chip", "v100"]].concat());
+    assert!(code == Some(2) && text.contains("one.ptx:1:22: the module is for sm_80"), "{text}");
+    // Nothing says which.
+    let papers = folder.write("p.ptx", "// dialect: papers\n.entry k() { exit; }\n");
+    let (code, text) = of(&[&[papers.as_str()][..], &kernel].concat());
+    assert!(code == Some(0) && text.contains("on gtx480 (the program names no target)"), "{text}");
     let (_, text) = of(&[&[ptx("sm_61").as_str()][..], &kernel, &["--chip", "v100"]].concat());
     assert!(text.contains("on v100, policy"), "{text}");
     let (code, text) = of(&["vecadd"]);
-    assert!(code == Some(0) && text.contains("(sm_20) on gtx480, policy"), "{text}");
+    let said = "vecadd (sm_90) on h100 (the smallest shipped chip for sm_90), policy";
+    assert!(code == Some(0) && text.contains(said), "{text}");
     let (code, text) = of(&["vecadd", "--variant", "sm_52"]);
     assert!(code == Some(0) && text.contains("on gtx980 (the smallest shipped chip for sm_52)"), "{text}");
+    // A program that no shipped chip runs does not count.
+    folder.write("a.ptx", &std::fs::read_to_string(ptx("sm_52")).expect("there"));
+    let workload = |newest: &str| {
+        folder.write(
+            "workload.yaml",
+            &format!(
+                "schema: 1\nname: w\ndescription: d\nschedule: independent\nvariants:\n\
+                 - {{name: old, file: a.ptx, compiler: c, target: sm_52}}\n\
+                 - {{name: new, file: a.ptx, compiler: c, target: {newest}}}\nbuffers: {{}}\n\
+                 launches:\n- {{entry: k, grid: [1], block: [32], args: []}}\n"
+            ),
+        )
+    };
+    let (code, text) = of(&[&workload("sm_120")]);
+    assert!(code == Some(0) && text.contains("w (old) on gtx980 (the smallest shipped"), "{text}");
+    let (code, text) = of(&[&workload("sm_86")]);
+    assert!(code == Some(0) && text.contains("w (new) on rtx3080 (the smallest shipped"), "{text}");
+    let (code, text) = of(&[&workload("sm_120"), "--variant", "new"]);
+    assert!(code == Some(2) && text.contains("no shipped chip runs sm_120"), "{text}");
     let (code, text) = of(&["warp_sum"]);
     assert!(code == Some(0) && text.contains("on h100 (the smallest shipped chip for sm_90)"), "{text}");
     let (code, text) = of(&["warp_sum", "--chip", "gtx480"]);

@@ -6,17 +6,17 @@ use std::process::Command;
 /// Small runs of different kinds: barriers and shared memory, atomics, divergence with calls,
 /// loops of launches, streams of memory.
 const RUNS: &[&[&str]] = &[
-    &["sgemm", "--set", "n=64"],
-    &["histogram", "--set", "n=4096"],
-    &["nqueens", "--set", "n=5"],
-    &["bfs", "--set", "n=512"],
+    &["sgemm", "--set", "n=64", "--chip", "gtx480"],
+    &["histogram", "--set", "n=4096", "--chip", "gtx480"],
+    &["nqueens", "--set", "n=5", "--chip", "gtx480"],
+    &["bfs", "--set", "n=512", "--chip", "gtx480"],
     &["vecadd", "--set", "n=20000", "--chip", "qv100"],
-    &["producer_consumer"],
+    &["producer_consumer", "--chip", "gtx480"],
     // These differ where replies of one cycle take effect in the order of their delivery.
-    &["vecadd"],
+    &["vecadd", "--chip", "gtx480"],
     &["spmv", "--chip", "qv100"],
     // Its splits come and go, so their first operations are of all unit classes.
-    &["blackscholes", "--policy", "mimd"],
+    &["blackscholes", "--policy", "mimd", "--chip", "gtx480"],
     // Two instructions of a warp in a cycle; memory without caches.
     &["transpose", "--chip", "gtx680"],
     &["reduction", "--chip", "gtx280", "--variant", "sm_20", "--allow-newer-isa"],

@@ -8,7 +8,7 @@ mod common;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{Folder, command, json, text, warpsim};
+use common::{Folder, command, json, parse, text, warpsim};
 
 /// A module with an entry `k` of one pointer.
 fn module(target: &str, body: &str) -> String {
@@ -74,6 +74,15 @@ fn the_hosts_memory_is_bounded() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("--max-memory (200 MiB)"), "{}", text(&output.stderr));
     refused(&run(&ptx, &["--max-memory", "lots"]), &["`lots` is not a size"]);
+    // What was computed is written, though that takes more than the run was left.
+    let (counts, out) = (folder.write("counts.ptx", &module("sm_20", COUNTS)), folder.join("out"));
+    let output =
+        run(&counts, &["--sample", "1", "--max-memory", "60M", "--out", &out, "--max-cycles", "4000000"]);
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(3) && said.contains("more than 60 MiB"), "{said}");
+    let report = parse(&std::fs::read(format!("{out}/report.json")).expect("written"));
+    assert_eq!(report["stopped"]["max_memory"]["limit"], 60 << 20);
+    assert!(report["samples"]["list"].as_array().is_some_and(|list| list.len() > 1000));
     // The whole chip is looked at before it is built.
     let slices = "schema: 1\nname: large\nextends: gtx480\nlimits: {Level2CacheSize: 3221225472}\n\
         memory:\n  l2: {size_bytes: 268435456}\n";
@@ -91,10 +100,10 @@ fn chips_beyond_every_bound_are_refused() {
         ("memory.l1.mshrs", "4294967295"),
         ("clocks.core_mhz", "0.0000001"),
     ] {
-        let output = warpsim(&["run", "sgemm", "--set", &format!("{path}={value}")]);
+        let output = warpsim(&["run", "sgemm", "--chip", "gtx480", "--set", &format!("{path}={value}")]);
         refused(&output, &[path, "must be between"]);
     }
-    let output = warpsim(&["run", "sgemm", "--set", "clocks.core_mhz=.nan"]);
+    let output = warpsim(&["run", "sgemm", "--chip", "gtx480", "--set", "clocks.core_mhz=.nan"]);
     refused(&output, &["clocks.core_mhz=.nan:41:", "must be between 0.001 and 100000.0"]);
     let folder = Folder::new("chips");
     let extends = "schema: 1\nname: a\nextends: gtx480\n";
@@ -147,6 +156,101 @@ fn what_is_no_file_is_not_read() {
     refused(&warpsim(&["run", &workload]), &["it is a device, not a regular file"]);
 }
 
+/// The same of results that `report`, `compare`, `baseline` and `sweep` read.
+#[cfg(unix)]
+#[test]
+fn results_are_read_only_where_they_are_files() {
+    let folder = Folder::new("results");
+    let (pipe, page) = (folder.join("pipe.json"), folder.join("page.html"));
+    let (table, suite) =
+        (folder.join("zero.csv"), folder.write("s.yaml", "schema: 1\nname: s\nruns:\n- nqueens\n"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    std::os::unix::fs::symlink("/dev/zero", &table).expect("made");
+    let text = folder.write("text.json", "{\n  \"cycles\": x\n}\n");
+    let latin = folder.join("latin.json");
+    std::fs::write(&latin, b"{\"a\": \"\xe9\"}").expect("written");
+    for (file, words) in [
+        ("/dev/zero", "it is a device, not a regular file"),
+        (pipe.as_str(), "it is a pipe, not a regular file"),
+        (text.as_str(), "text.json:2:13: expected value"),
+        (latin.as_str(), "latin.json cannot be read: byte 7 is not UTF-8"),
+    ] {
+        refused(&warpsim(&["report", file, "-o", &page]), &[words]);
+        refused(&warpsim(&["compare", file, file]), &[words]);
+        refused(&warpsim(&["baseline", "check", "--suite", &suite, "--file", file]), &[words]);
+    }
+    refused(&warpsim(&["report", &table, "-o", &page]), &["it is a device, not a regular file"]);
+    refused(
+        &warpsim(&["baseline", "check", "--suite", &suite, "--file", "/"]),
+        &["a directory, not a regular file"],
+    );
+    for history in ["/dev/zero", &pipe, "/"] {
+        refused(&warpsim(&["baseline", "history", "cycles", "--history", history]), &["not a regular file"]);
+    }
+    // Tried before anything is simulated.
+    let baseline =
+        folder.write("b.json", "{\"schema\": 1, \"suite\": \"s\", \"version\": \"v\", \"runs\": []}");
+    let check = ["baseline", "check", "--suite", &suite, "--file", &baseline, "--history"];
+    for history in ["/dev/zero", &pipe, &folder.join("none/h.sqlite")] {
+        refused(&warpsim(&[&check[..], &[history]].concat()), &[history]);
+    }
+    let sweep = folder.write("sweep.yaml", "schema: 1\nname: s\naxes:\n  workload: nqueens\n");
+    let from = folder.join("from");
+    std::fs::create_dir_all(folder.join("from/points")).expect("made");
+    std::os::unix::fs::symlink(&pipe, folder.join("from/points/a.json")).expect("made");
+    refused(&warpsim(&["compare", &from, &from]), &["it is a pipe, not a regular file"]);
+    let into = folder.join("into");
+    refused(
+        &warpsim(&["sweep", "merge", &sweep, "--results", &into, &from]),
+        &["points/a.json cannot be read: it is a pipe, not a regular file"],
+    );
+}
+
+/// What is refused by a limit of the chip says which chips have more.
+#[test]
+fn refusals_by_limits_name_chips_that_fit() {
+    let folder = Folder::new("limits");
+    let ptx = |target: &str, body: &str| folder.write("k.ptx", &module(target, body));
+    let chips = "shipped chips that can run it: --chip ";
+    let shared = ["--chip", "gtx980", "--dynamic-shared"];
+    refused(
+        &run(&ptx("sm_20", ""), &[&shared[..], &["60000"]].concat()),
+        &["60000 bytes of shared memory", &format!("{chips}v100, qv100, rtx2080ti, a100,")],
+    );
+    refused(
+        &run(&ptx("sm_20", ""), &[&shared[..], &["180000"]].concat()),
+        &[&format!("{chips}h100, gh200, h200")],
+    );
+    refused(&run(&ptx("sm_20", ""), &[&shared[..], &["300000"]].concat()), &["no shipped chip allows it"]);
+    let old = ["--chip", "gtx280", "--allow-newer-isa"];
+    let block = ["run", &ptx("sm_20", ""), "--entry", "k", "--grid", "1", "--arg", "buffer:u32:1", "--block"];
+    refused(
+        &warpsim(&[&block[..], &["1024"], &old[..]].concat()),
+        &["the block has 1024 threads in x, at most 512", &format!("{chips}gtx480, gtx560ti,")],
+    );
+    refused(
+        &run(&ptx("sm_20", ""), &["--grid", "70000", "--functional"]),
+        &["the grid has 70000 blocks in x", &format!("{chips}gtx680, gtx980,")],
+    );
+    // 48 registers a thread, of 1024 threads.
+    let many: String = (0..48).map(|i| format!("mov.u32 %r{i}, %clock;\n")).collect();
+    let used: String = (0..48).map(|i| format!("xor.b32 %r, %r, %r{i};\n")).collect();
+    let body = format!(
+        ".reg .u32 %r<48>;\n.reg .u64 %a;\n{many}mov.u32 %r, 0;\n{used}ld.param.u64 %a, [p];\nst.global.u32 [%a], %r;"
+    );
+    refused(
+        &warpsim(&[&["run", &ptx("sm_20", &body)], &block[2..], &["1024", "--chip", "gtx480"]].concat()),
+        &["more than an SM has: registers", &format!("{chips}gtx680, gtx980,")],
+    );
+    // An instruction that only newer chips execute; where there is a target, the module is refused before.
+    let atom = "// dialect: papers\n.entry k(.param .u64 p) { .reg .u64 a; .reg .f32 f; ld.param.u64 a, [p]; \
+                atom.global.add.f32 f, [a], 1.0; exit; }\n";
+    refused(
+        &run(&folder.write("p.ptx", atom), &["--chip", "gtx280"]),
+        &["--allow-newer-isa runs it all the same; ", &format!("{chips}gtx480, gtx560ti,")],
+    );
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_or_closed_output_is_no_panic() {
@@ -186,6 +290,14 @@ fn outputs_are_tried_before_anything_is_simulated() {
         &inside,
     ];
     refused(&warpsim(&trace), &["cannot be written"]);
+    // It would take minutes.
+    let long = "schema: 1\nname: s\naxes:\n  workload: fmaloop\n  chip: gtx480\n  set: {n: 40000000}\n";
+    let sweep =
+        ["sweep", "run", &folder.write("s.yaml", long), "--results", &folder.join("r"), "--report", &inside];
+    refused(&warpsim(&sweep), &["cannot be written"]);
+    for option in ["--csv", "--report"] {
+        refused(&warpsim(&["study", "policies", option, &inside]), &["cannot be written"]);
+    }
     // Nothing is left beside what is written.
     let out = folder.join("out");
     assert_eq!(warpsim(&["run", "vecadd", "--out", &out]).status.code(), Some(0));
@@ -241,4 +353,150 @@ fn one_thing_that_is_wrong_in_many_places_is_said_once() {
     let said = text(&output.stderr);
     refused(&output, &["19 more like this: ", "k.ptx:9:9"]);
     assert!(said.lines().count() < 20, "{said}");
+}
+
+/// Arguments of a command that writes to a folder, and the files it writes there.
+#[cfg(target_os = "linux")]
+fn writers(folder: &Folder) -> Vec<(Vec<String>, Vec<String>)> {
+    let ptx = folder.write(
+        "k.ptx",
+        &module("sm_20", "mov.u32 %r, 3;\nL: sub.u32 %r, %r, 1;\nsetp.ne.u32 %p, %r, 0;\n@%p bra L;"),
+    );
+    let runs: String =
+        (0..8).map(|seed| format!("- nqueens --set n=5 --chip gtx480 --seed {seed}\n")).collect();
+    let suite = folder.write("suite.yaml", &format!("schema: 1\nname: s\nruns:\n{runs}"));
+    let sweep = folder.write(
+        "sweep.yaml",
+        "schema: 1\nname: s\naxes:\n  workload: nqueens\n  chip: gtx480\n  set: {n: 5}\n",
+    );
+    let kernel = ["--entry", "k", "--grid", "2", "--block", "64", "--arg", "buffer:u32:4096:iota"];
+    let good = |args: &[&str]| {
+        let output = warpsim(args);
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    };
+    // What the others read.
+    let (run, baseline) = (folder.join("run"), folder.join("baseline.json"));
+    good(&[&["run", &ptx, "--out", &run], &kernel[..]].concat());
+    good(&["baseline", "record", "--suite", &suite, "--file", &baseline]);
+    let results = folder.join("results");
+    good(&["sweep", "run", &sweep, "--results", &results]);
+    let to = |name: &str| folder.join(&format!("out/{name}"));
+    let dump = format!("arg0={}", to("dump.bin"));
+    let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+    let check = ["baseline", "check", "--suite", &suite, "--file", &baseline];
+    vec![
+        (words(&[&["run", &ptx, "--out", &to("")], &kernel[..]].concat()), words(&["report.json"])),
+        (words(&[&["run", &ptx, "--dump", &dump], &kernel[..]].concat()), words(&["dump.bin"])),
+        (words(&[&["trace", &ptx, "-o", &to("trace.json")], &kernel[..]].concat()), words(&["trace.json"])),
+        (words(&["report", &run, "-o", &to("page.html")]), words(&["page.html"])),
+        (words(&["study", "policies", "--workloads", "if_else", "--csv", &to("p.csv")]), words(&["p.csv"])),
+        (words(&["baseline", "record", "--suite", &suite, "--file", &to("b.json")]), words(&["b.json"])),
+        (words(&[&check[..], &["--junit", &to("junit.xml")]].concat()), words(&["junit.xml"])),
+        (words(&["sweep", "run", &sweep, "--results", &to("")]), words(&["points/*", "configs/*"])),
+        (words(&["sweep", "collect", &sweep, "--results", &results]), words(&["table.csv", "table.sqlite"])),
+    ]
+}
+
+/// The command by a shell that lets it write at most `blocks` of 512 bytes to a file; beyond that writing
+/// fails, or the process is killed in the middle.
+#[cfg(target_os = "linux")]
+fn limited(blocks: u32, is_killed: bool, args: &[String]) -> std::process::Output {
+    let trap = if is_killed { "" } else { "trap '' XFSZ; " };
+    let script = format!("{trap}ulimit -c 0; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    std::process::Command::new("sh")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["-c", &script, env!("CARGO_BIN_EXE_warpsim")])
+        .args(args)
+        .output()
+        .expect("sh starts")
+}
+
+/// The files of a folder and of those in it, with their bytes.
+#[cfg(target_os = "linux")]
+fn files(folder: &std::path::Path, out: &mut std::collections::BTreeMap<std::path::PathBuf, Vec<u8>>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.path().is_dir() {
+            true => files(&entry.path(), out),
+            false => drop(out.insert(entry.path(), std::fs::read(entry.path()).expect("readable"))),
+        }
+    }
+}
+
+/// Whatever is written stands there whole, or as it was before; what a killed process left goes with the
+/// next run.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_and_a_killed_writer_leave_what_was_there() {
+    let folder = Folder::new("full");
+    for (args, names) in writers(&folder) {
+        let into = match args[1].as_str() {
+            "collect" => folder.0.join("results"),
+            _ => folder.0.join("out"),
+        };
+        let store = args[..2] == ["sweep", "run"];
+        std::fs::create_dir_all(&into).expect("a folder");
+        if !store {
+            names.iter().for_each(|name| std::fs::write(into.join(name), "old").expect("written"));
+        }
+        let list = |is_all: bool| {
+            let mut found = std::collections::BTreeMap::new();
+            files(&into, &mut found);
+            let hidden =
+                |path: &std::path::PathBuf| path.file_name().is_some_and(|n| n.as_encoded_bytes()[0] == b'.');
+            found.retain(|path, _| is_all || !hidden(path));
+            found
+        };
+        let before = list(true);
+        // A disk without room.
+        let output = limited(1, false, &args);
+        let said = text(&output.stderr);
+        // To a sweep it is a point that failed.
+        assert_eq!(output.status.code(), Some(if store { 3 } else { 2 }), "{args:?}: {said}");
+        assert!(said.contains("File too large") || said.contains("disk"), "{args:?}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+        assert!(list(true) == before, "{args:?}: {:?}", list(true).keys());
+        // A process that is killed while it writes.
+        let output = limited(1, true, &args);
+        assert_eq!(output.status.code(), None, "{args:?}: {}", text(&output.stderr));
+        assert!(list(false) == before, "{args:?}: {:?}", list(false).keys());
+        // What it left is old by the time of the next run, which ends as if nothing had been.
+        let old = std::time::SystemTime::now() - Duration::from_secs(3600);
+        for left in list(true).into_keys().filter(|path| !before.contains_key(path)) {
+            let file = std::fs::File::options().write(true).open(&left).expect("there");
+            file.set_modified(old).expect("set");
+        }
+        let line: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = warpsim(&line);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        assert!(list(true) == list(false), "{args:?} leaves {:?}", list(true).keys());
+        for name in names.iter().filter(|_| !store) {
+            assert_ne!(std::fs::read(into.join(name)).expect("there"), b"old", "{name}");
+        }
+        if args[1] != "collect" {
+            std::fs::remove_dir_all(&into).expect("removed");
+        }
+    }
+}
+
+/// A history is added to as a whole or not at all.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_history_survives_a_full_disk_and_a_killed_writer() {
+    let folder = Folder::new("history-full");
+    let suite = folder.write("s.yaml", "schema: 1\nname: s\nruns:\n- nqueens --set n=5 --chip gtx480\n");
+    let (baseline, history) = (folder.join("b.json"), folder.join("h.sqlite"));
+    assert!(warpsim(&["baseline", "record", "--suite", &suite, "--file", &baseline]).status.success());
+    let check = ["baseline", "check", "--suite", &suite, "--file", &baseline, "--history", &history];
+    let rows = || text(&warpsim(&["baseline", "history", "cycles", "--history", &history]).stdout);
+    assert!(warpsim(&check).status.success());
+    let before = rows();
+    let words: Vec<String> = check.iter().map(|word| word.to_string()).collect();
+    let size = std::fs::metadata(&history).expect("there").len();
+    // Room for what is there, and for half of what comes to it.
+    for is_killed in [false, true] {
+        let output = limited((size / 512) as u32, is_killed, &words);
+        let code = if is_killed { None } else { Some(2) };
+        assert_eq!(output.status.code(), code, "{}", text(&output.stderr));
+        assert_eq!(rows(), before);
+    }
 }

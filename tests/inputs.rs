@@ -298,3 +298,82 @@ fn parameters_keep_all_their_digits_in_the_report() {
     let output = warpsim(&["run", &path, "--chip", "v100", "--json", "--set", "n=18446744073709551615"]);
     assert_eq!(json(&output)["params"]["n"].as_u64(), Some(u64::MAX));
 }
+
+/// `.reg .v4 .f32 v<3>` and `.param .u32 x<3>` declare as many vectors and variables.
+#[test]
+fn families_of_vectors_and_of_variables_of_the_frame() {
+    let folder = Folder::new("families");
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n\
+        .func (.param .u32 r) add(.param .u32 a, .param .u32 b)\n{\n.reg .u32 t<2>;\n\
+        ld.param.u32 t0, [a];\nld.param.u32 t1, [b];\nadd.u32 t0, t0, t1;\nst.param.u32 [r], t0;\nret;\n}\n\
+        .visible .entry k(.param .u64 p)\n{\n\
+        .reg .v4 .u32 v<3>;\n.reg .v2 .u32 w<2>, z;\n.reg .u64 a;\n.reg .u32 f, g;\n.local .align 8 .u32 l<3>;\n\
+        ld.param.u64 a, [p];\nld.global.v4.u32 {v2.x, v2.y, v2.z, v2.w}, [a];\nmov.v4.u32 v0, v2;\n\
+        add.u32 f, v0.y, v2.w;\nmov.v2.u32 w1, {f, f};\nmov.v2.u32 z, w1;\n\
+        st.local.u32 [l0], 1;\nst.local.u32 [l2], 30;\nst.local.u32 [l1], 200;\n\
+        {\n.param .u32 x<3>;\nld.local.u32 g, [l2];\nst.param.u32 [x0], g;\nst.param.u32 [x1], z.y;\n\
+        call (x2), add, (x0, x1);\nld.param.u32 g, [x2];\n}\n\
+        st.global.u32 [a], g;\nld.local.u32 g, [l1];\nst.global.u32 [a+4], g;\nret;\n}\n";
+    let (path, dump) = (folder.write("k.ptx", ptx), folder.join("o.bin"));
+    for flow in ["crs_stack", "pdom_stack"] {
+        let dumped = format!("arg0={dump}");
+        let args = ["run", &path, "--entry", "k", "--grid", "1", "--block", "1", "--policy", flow];
+        let output = warpsim(&[&args[..], &["--arg", "buffer:u32:4:iota", "--dump", &dumped]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let bytes = std::fs::read(&dump).expect("dumped");
+        // 30 + (1 + 3), and what lies between the two others.
+        assert_eq!((bytes[0], bytes[4]), (34, 200), "{flow}");
+    }
+    let refused = |from: &str, to: &str| {
+        let path = folder.write("bad.ptx", &ptx.replace(from, to));
+        let output =
+            warpsim(&["run", &path, "--entry", "k", "--grid", "1", "--block", "1", "--arg", "buffer:u32:4"]);
+        assert_eq!(output.status.code(), Some(2), "{to}");
+        text(&output.stderr)
+    };
+    // No member; twice; where ptxas takes none either; spaces whose families are not made here.
+    assert!(refused("g, [x2];", "g, [x3];").contains("`x<3>` declares `x0` to `x2`"));
+    assert!(refused(".reg .u64 a;", ".reg .u64 a;\n.reg .v2 .u32 v<2>;").contains("declared twice"));
+    assert!(refused(".param .u64 p", ".param .u64 p<2>").contains("bad.ptx:13:"), "in a list of parameters");
+    assert!(refused(".local .align 8", ".shared .align 8").contains("declared one by one"));
+}
+
+/// What another module would define has no address.
+#[test]
+fn variables_that_are_only_declared_are_said_where_they_are_used() {
+    let folder = Folder::new("extern");
+    let ptx = |declared: &str| {
+        let text = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n{declared}\
+             .visible .entry k(.param .u64 p)\n{{\n.reg .u64 a1;\n.reg .u32 f;\nld.global.u32 f, [a];\n\
+             ld.param.u64 a1, [p];\nst.global.u32 [a1], f;\nret;\n}}\n.visible .entry other() {{ ret; }}\n"
+        );
+        folder.write("k.ptx", &text)
+    };
+    let run = |ptx: &str, entry: &str, arg: &[&str]| {
+        let args = ["run", ptx, "--entry", entry, "--grid", "1", "--block", "1"];
+        let output = warpsim(&[&args[..], arg].concat());
+        (output.status.code(), text(&output.stderr))
+    };
+    let buffer = ["--arg", "buffer:u32:4"];
+    for declared in [".extern .global .u32 a[];\n", ".extern .global .u32 a;\n"] {
+        let path = ptx(declared);
+        let (code, said) = run(&path, "k", &buffer);
+        assert_eq!(code, Some(2), "{said}");
+        for words in
+            ["k.ptx:4:", "`k` names `a`, which this module declares and does not define", "without `.extern`"]
+        {
+            assert!(said.contains(words), "{said}");
+        }
+        // Who does not name it runs.
+        assert_eq!(run(&path, "other", &[]).0, Some(0));
+    }
+    // Declared and defined, in either order.
+    for declared in [
+        ".extern .global .u32 a;\n.visible .global .u32 a = 5;\n",
+        ".visible .global .u32 a = 5;\n.extern .global .u32 a;\n",
+    ] {
+        let (code, said) = run(&ptx(declared), "k", &buffer);
+        assert_eq!(code, Some(0), "{said}");
+    }
+}

@@ -60,7 +60,8 @@ fn every_policy_gets_on_under_every_warp_scheduler() {
     for policy in POLICIES.iter().map(|policy| policy.name) {
         for scheduler in ["lrr", "two_level:4", "two_level:1"] {
             for workload in ["quicksort", "divergent_barrier", "if_else"] {
-                let words = ["run", workload, "--policy", policy, "--scheduler", scheduler];
+                let words =
+                    ["run", workload, "--chip", "gtx480", "--policy", policy, "--scheduler", scheduler];
                 let output = warpsim(&[&words[..], &["--check", "full", "--max-cycles", "2000000"]].concat());
                 let errors = String::from_utf8_lossy(&output.stderr);
                 assert_eq!(output.status.code(), Some(0), "{workload} {policy} {scheduler}: {errors}");

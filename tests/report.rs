@@ -170,7 +170,7 @@ fn a_page_of_runs_shows_what_their_reports_say() {
     let folder = Folder::new("report-runs");
     let dirs = ["stack", "barriers"].map(|name| folder.join(name));
     for (dir, policy) in dirs.iter().zip(["crs_stack", "convergence_barriers"]) {
-        let words = ["run", "docs/tutorial/collatz", "--profile", "--sample", "3000"];
+        let words = ["run", "docs/tutorial/collatz", "--chip", "gtx480", "--profile", "--sample", "3000"];
         let out = warpsim(&[&words[..], &["--policy", policy, "--out", dir]].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
     }
@@ -541,7 +541,7 @@ fn what_is_no_result_is_told() {
         (&folder.join("nothing.json"), "cannot be read"),
         (&folder.join("swept"), "`warpsim sweep collect` makes it"),
         (&table, "no table of `sweep collect`"),
-        (&folder.write("half.json", "{\"cycles\":"), "half.json: EOF"),
+        (&folder.write("half.json", "{\"cycles\":"), "half.json:1:10: EOF"),
         (&folder.write("other.json", "{\"stalls\": {}}"), "neither a report.json"),
     ] {
         let out = warpsim(&["report", path, "-o", &page]);
@@ -556,8 +556,8 @@ fn what_is_no_result_is_told() {
 fn odd_runs_have_pages() {
     let folder = Folder::new("report-odd");
     let runs: [(&str, &[&str], i32); 3] = [
-        ("functional", &["--functional"], 0),
-        ("stopped", &["--max-cycles", "5300", "--profile"], 3),
+        ("functional", &["--chip", "gtx480", "--functional"], 0),
+        ("stopped", &["--chip", "gtx480", "--max-cycles", "5300", "--profile"], 3),
         ("uncached", &["--chip", "8800gtx", "--variant", "sm_20", "--allow-newer-isa"], 0),
     ];
     let dirs = runs.map(|(name, options, status)| {

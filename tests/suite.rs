@@ -32,7 +32,8 @@ fn number(value: &serde_json::Value) -> u64 {
 
 fn all_pass(options: &[&str]) {
     for (workload, variant) in everything() {
-        let mut args = vec!["run", &workload, "--variant", &variant, "--allow-newer-isa", "--json"];
+        let mut args = vec!["run", &workload, "--chip", "gtx480", "--variant", &variant];
+        args.extend(["--allow-newer-isa", "--json"]);
         args.extend(options);
         let output = warpsim(&args);
         let report = json(&output);
@@ -46,7 +47,8 @@ fn all_pass(options: &[&str]) {
 #[test]
 fn every_workload_passes_and_reports_are_the_same_on_any_number_of_threads() {
     for (workload, variant) in everything() {
-        let args = ["run", &workload, "--variant", &variant, "--allow-newer-isa", "--json"];
+        let args = ["run", &workload, "--chip", "gtx480", "--variant", &variant];
+        let args = [&args[..], &["--allow-newer-isa", "--json"]].concat();
         let once = warpsim(&args);
         assert_eq!(json(&once)["result"], "pass", "{workload} {variant}");
         assert_eq!(once.stdout, warpsim(&args).stdout, "{workload} {variant}: two runs");
@@ -66,8 +68,8 @@ fn every_workload_passes_and_reports_are_the_same_on_any_number_of_threads() {
 fn kernels_run_with_few_registers() {
     let run = |workload: &str, registers: u32, policy: &str| {
         let limit = format!("limits.MaxRegSize={registers}");
-        let args = ["run", workload, "--set", &limit, "--policy", policy, "--check", "full", "--json"];
-        let output = warpsim(&args);
+        let args = ["run", workload, "--chip", "gtx480", "--set", &limit, "--policy", policy];
+        let output = warpsim(&[&args[..], &["--check", "full", "--json"]].concat());
         let report = json(&output);
         assert_eq!(report["result"], "pass", "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         let kernels = report["kernels"].as_array().expect("kernels");
@@ -81,7 +83,7 @@ fn kernels_run_with_few_registers() {
             [(20, "crs_stack"), (14, "crs_stack"), (14, "mimd")].map(|(n, policy)| run(workload, n, policy));
         assert!(fewer >= few && none > 0, "{workload}: {few} {fewer} {none}");
     }
-    let output = warpsim(&["run", "sha256", "--set", "limits.MaxRegSize=3"]);
+    let output = warpsim(&["run", "sha256", "--chip", "gtx480", "--set", "limits.MaxRegSize=3"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("3 are allowed (MaxRegSize)"));
     assert_eq!(output.status.code(), Some(2));
 }
@@ -192,7 +194,8 @@ fn protocols_differ_in_stale_reads() {
     for (protocol, at_once, after_fence) in [("thesis", 0, 0), ("fermi", 0, 0), ("volta", 0, 7)] {
         let protocol = format!("memory.protocol={protocol}");
         let dump = format!("seen={}", file.display());
-        let output = warpsim(&["run", "stale_reads", "--set", &protocol, "--check", "full", "--dump", &dump]);
+        let args = ["run", "stale_reads", "--chip", "gtx480", "--set", &protocol, "--check", "full"];
+        let output = warpsim(&[&args[..], &["--dump", &dump]].concat());
         assert!(output.status.success(), "{protocol}");
         let bytes = std::fs::read(&file).expect("dumped");
         let words: Vec<u8> = bytes.chunks_exact(4).map(|word| word[0]).collect();
@@ -249,7 +252,7 @@ fn peer_kernels_issue_what_others_count() {
         ("sgemm", 278_016, 8_863_744),
         ("reduce", 81_152, 1_868_032),
     ] {
-        let report = json(&warpsim(&["run", workload, "--json"]));
+        let report = json(&warpsim(&["run", workload, "--chip", "gtx480", "--json"]));
         assert_eq!(report["warp_instructions"], warps, "{workload}");
         assert_eq!(report["thread_instructions"], threads, "{workload}");
     }
@@ -259,7 +262,8 @@ fn peer_kernels_issue_what_others_count() {
 #[test]
 fn loads_are_counted_alike_at_every_level() {
     // Loads are cached and nothing is atomic, so DRAM is read for L2's misses alone.
-    let report = json(&warpsim(&["run", "bfs", "--json", "--set", "memory.copies_fill_l2=false"]));
+    let report =
+        json(&warpsim(&["run", "bfs", "--chip", "gtx480", "--json", "--set", "memory.copies_fill_l2=false"]));
     let memory = &report["memory"];
     let n = |v: &serde_json::Value| v.as_u64().expect("a number");
     let latency = |level: &str| &memory["load_latency"][level];
@@ -365,7 +369,7 @@ fn memory_counters_agree() {
         assert!(n(&queue["most"]) > 0 && n(&queue["entry_cycles"]) >= n(&queue["most"]), "{workload}");
     }
     // Local memory is told apart.
-    let report = json(&warpsim(&["run", "nqueens", "--json"]));
+    let report = json(&warpsim(&["run", "nqueens", "--chip", "gtx480", "--json"]));
     let memory = &report["memory"];
     let n = |key: &str| number(&memory[key]);
     assert!(n("local_accesses") > 0 && n("local_accesses") <= n("accesses"));

@@ -44,11 +44,12 @@ fn the_timeline_shows_what_the_report_counts() {
         [("docs/tutorial/collatz", "crs_stack"), ("spmv", "dual_path"), ("reduction", "convergence_barriers")]
     {
         let folder = Folder::new(&format!("trace-{policy}"));
-        let words = [workload, "--policy", policy, "--sms", "all", "--events", "100000000"];
+        let words =
+            [workload, "--chip", "gtx480", "--policy", policy, "--sms", "all", "--events", "100000000"];
         let (report, trace, said) = traced(&folder, &words);
         assert!(!said.contains("no room"), "{said}");
         // The record changes nothing.
-        let plain = warpsim(&["run", workload, "--policy", policy, "--json"]);
+        let plain = warpsim(&["run", workload, "--chip", "gtx480", "--policy", policy, "--json"]);
         assert_eq!(report, parse(&plain.stdout));
         let issued = events(&trace, "X", "issue").count() as u64;
         assert_eq!(issued, number(&report, "warp_instructions") + number(&report, "control_instructions"));
@@ -97,7 +98,8 @@ fn the_timeline_shows_what_the_report_counts() {
 #[test]
 fn profiles_count_the_cycles_between_issues() {
     let folder = Folder::new("trace-profile");
-    let words = ["docs/tutorial/collatz", "--profile", "--sms", "all", "--events", "100000000"];
+    let words =
+        ["docs/tutorial/collatz", "--chip", "gtx480", "--profile", "--sms", "all", "--events", "100000000"];
     let (report, trace, _) = traced(&folder, &words);
     // Each slot of a warp is used once here.
     let mut warps: BTreeMap<(u64, u64), (u64, Vec<u64>)> = BTreeMap::new();
@@ -144,7 +146,7 @@ fn profiles_count_the_cycles_between_issues() {
 #[test]
 fn profiles_tell_what_warps_waited_for() {
     let profiled = |words: &[&str]| -> Value {
-        let out = warpsim(&[&["run"], words, &["--profile", "--json"]].concat());
+        let out = warpsim(&[&["run"], words, &["--chip", "gtx480", "--profile", "--json"]].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
         parse(&out.stdout)
     };
@@ -174,7 +176,7 @@ fn profiles_tell_what_warps_waited_for() {
 fn samples_add_up_to_the_report() {
     let folder = Folder::new("trace-samples");
     let run = |words: &[&str]| -> Value {
-        let out = warpsim(&[&["run", "spmv", "--json"], words].concat());
+        let out = warpsim(&[&["run", "spmv", "--chip", "gtx480", "--json"], words].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
         parse(&out.stdout)
     };
@@ -214,7 +216,7 @@ fn samples_add_up_to_the_report() {
         assert_eq!(list.iter().map(|sample| number(sample, key)).sum::<u64>(), wanted, "{key}");
     }
 
-    let (_, trace, _) = traced(&folder, &["spmv", "--sample", "250", "--sms", "2"]);
+    let (_, trace, _) = traced(&folder, &["spmv", "--chip", "gtx480", "--sample", "250", "--sms", "2"]);
     let counters = |name: &str, pid: u64| -> Vec<&Value> {
         let all = trace["traceEvents"].as_array().expect("events").iter();
         all.filter(|e| e["ph"] == "C" && e["name"] == name && e["pid"] == pid).collect()
@@ -242,7 +244,7 @@ fn samples_add_up_to_the_report() {
 /// A synchronisation ends a sample; those of several launches lie one after the other.
 #[test]
 fn samples_of_several_synchronisations_follow_each_other() {
-    let out = warpsim(&["run", "bfs", "--set", "n=512", "--sample", "400", "--json"]);
+    let out = warpsim(&["run", "bfs", "--chip", "gtx480", "--set", "n=512", "--sample", "400", "--json"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let report = parse(&out.stdout);
     let list = report["samples"]["list"].as_array().expect("a list");
@@ -263,6 +265,7 @@ fn a_trace_is_bounded_and_the_same_for_any_number_of_threads() {
     let folder = Folder::new("trace-bounded");
     let bytes = |threads: &str| {
         let words = ["spmv", "--sms", "0,2", "--from", "5500", "--to", "6500", "--threads", threads];
+        let words = [&words[..], &["--chip", "gtx480"]].concat();
         let (_, trace, said) = traced(&folder, &words);
         assert!(!said.contains("no room"), "{said}");
         (trace, std::fs::read(folder.join("trace.json")).expect("the trace"))
@@ -277,7 +280,7 @@ fn a_trace_is_bounded_and_the_same_for_any_number_of_threads() {
     // A warp's state before its first event is known.
     assert!(events(&trace, "X", "state").any(|event| number(event, "ts") == 5500));
 
-    let (_, few, said) = traced(&folder, &["spmv", "--events", "300"]);
+    let (_, few, said) = traced(&folder, &["spmv", "--chip", "gtx480", "--events", "300"]);
     let counted = few["traceEvents"].as_array().expect("events").iter().filter(|e| e["ph"] != "M").count();
     assert!(counted <= 600, "an access is two: {counted}");
     assert!(said.contains("SM 0 had no room from cycle"), "{said}");
@@ -292,7 +295,7 @@ fn wrong_options_are_told() {
         (["--events", "0"], "invalid value '0'"),
         (["--sample", "0"], "invalid value '0'"),
     ] {
-        let out = warpsim(&[&["trace", "saxpy"], &words[..]].concat());
+        let out = warpsim(&[&["trace", "saxpy", "--chip", "gtx480"], &words[..]].concat());
         assert_eq!(out.status.code(), Some(2));
         assert!(text(&out.stderr).contains(wanted), "{}", text(&out.stderr));
     }

@@ -11,6 +11,7 @@ mod gate;
 mod lookout;
 #[cfg(test)]
 mod model;
+mod pace;
 pub mod samples;
 mod workers;
 

@@ -1,6 +1,7 @@
 //! Chip files: every constant and parameter of a GPU, checked before anything is built.
 
 mod footprint;
+mod needs;
 mod occupancy;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;
 use crate::yaml::{key_span, read_checked};
 
+pub use needs::Needs;
 pub use occupancy::BlockNeeds;
 
 /// A chip.
@@ -314,6 +316,9 @@ impl ChipSpec {
                 out.push((path.to_string(), reason.to_string()));
             }
         };
+        // It is printed as it is.
+        let printable = !self.name.is_empty() && !self.name.chars().any(char::is_control);
+        check(printable, "name", "must be a text without control characters");
         check(self.capability() >= 10, "compute_capability", "must be written as \"major.minor\"");
         check(
             l.max_resident_threads >= l.max_threads_per_block,

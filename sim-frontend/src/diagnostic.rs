@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+use crate::chip::Needs;
+
 /// A text with its name and the beginnings of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -112,12 +114,14 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// The text it is about.
     pub source: Option<Source>,
+    /// What a chip must have to accept what this one refuses.
+    pub needs: Option<Box<Needs>>,
 }
 
 impl Diagnostic {
     /// An error without a place.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), labels: Vec::new(), help: None, source: None }
+        Self { code, message: message.into(), labels: Vec::new(), help: None, source: None, needs: None }
     }
 
     /// Adds a place; the first is the one `file:line:col` names.
@@ -150,6 +154,13 @@ impl Diagnostic {
             Some(near) => self.help(format!("did you mean `{near}`?")),
             None => self,
         }
+    }
+
+    /// Says what a chip must have to accept it.
+    #[must_use]
+    pub fn needs(mut self, needs: Needs) -> Self {
+        self.needs = Some(Box::new(needs));
+        self
     }
 
     /// Names the text.

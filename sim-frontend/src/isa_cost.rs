@@ -1,13 +1,14 @@
 //! What a PTX operation costs on a compute capability: unit, latency, initiation interval,
 //! machine operations. PTX is not machine code; `configs/isa` says what stands between.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use sim_memory::vocabulary::ScalarType;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::form::{Accuracy, Form, Half};
 use crate::isa::{Root, UnitClass, entry, entry_of};
-use crate::yaml::read;
+use crate::yaml::read_checked;
 
 /// The cost of an operation, in cycles of the core clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Cost {
 }
 
 /// A row of the table; the first that matches counts.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rule {
     /// Roots; none: any.
@@ -47,7 +48,7 @@ fn one() -> u32 {
 }
 
 /// Classes of types that cost alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum TypeClass {
     /// Integers and bits up to 32 bits, predicates.
@@ -61,7 +62,7 @@ enum TypeClass {
 }
 
 /// Variants of an instruction that cost differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Variant {
     /// `.approx`.
@@ -72,7 +73,7 @@ enum Variant {
     Wide,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
     schema: u32,
@@ -103,7 +104,7 @@ impl IsaCosts {
     /// # Errors
     /// What is wrong with it.
     pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
-        let file: File = read(source).map_err(|e| vec![e])?;
+        let file: File = read_checked(source)?;
         let mut errors = Vec::new();
         let mut wrong = |message: String| errors.push(Diagnostic::error("isa", message).in_source(source));
         if file.schema != 1 {
@@ -189,5 +190,21 @@ mod tests {
             "schema: 1\ndescription: x\nrules:\n- {roots: [ad], unit: alu, latency: 1, initiation: 1}\n";
         let errors = IsaCosts::load(&Source::new("x", text)).expect_err("refused");
         assert_eq!(errors.len(), 2);
+    }
+
+    #[test]
+    fn all_wrong_keys_are_named_at_once() {
+        let text =
+            "schema: 1\nrules:\n- {root: [add], unit: alu, latency: 1, initiation: 1}\n- {unit: alu}\n";
+        let errors = IsaCosts::load(&Source::new("x", text)).expect_err("refused");
+        let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "x:1:1: error: missing key: `description`",
+                "x:3:4: error: there is no key `rules[0].root`",
+                "x:4:3: error: missing keys in `rules[1]`: `latency`, `initiation`",
+            ]
+        );
     }
 }

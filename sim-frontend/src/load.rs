@@ -82,7 +82,9 @@ impl Module {
             let list = local_globals(function.body.as_deref().unwrap_or_default());
             list.into_iter().map(move |variable| (Some(function.name), variable))
         });
-        for (function, variable) in ast.variables.iter().map(|variable| (None, variable)).chain(inner) {
+        // A declaration of what another module defines is no variable: who names it has nothing to be linked to.
+        let own = ast.variables.iter().filter(|variable| !assemble::is_declared_only(variable));
+        for (function, variable) in own.map(|variable| (None, variable)).chain(inner) {
             let mut found = global(variable, source);
             if let (Some(function), Ok(Some(found))) = (function, &mut found) {
                 found.name = inner_name(function, variable);

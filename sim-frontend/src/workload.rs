@@ -19,7 +19,7 @@ pub use expr::{Expr, Params, evaluate};
 pub use number::Number;
 
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::yaml::read;
+use crate::yaml;
 
 /// Where a file has something. It is no part of what is simulated: places are all equal.
 #[derive(Clone, Copy, Default)]
@@ -139,6 +139,7 @@ pub struct BufferSpec {
 /// First contents of a buffer.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(deny_unknown_fields)]
 pub enum Init {
     /// Zeros.
     Zeros,
@@ -272,6 +273,7 @@ pub struct Expectation {
 /// How near a result must be.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(deny_unknown_fields)]
 pub enum Tolerance {
     /// The same bits.
     Exact,
@@ -294,8 +296,10 @@ impl WorkloadSpec {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
-        let keys: keys::WorkloadKeys = read(source).map_err(|e| vec![e])?;
-        keys.spec(source)
+        match yaml::survey::<keys::WorkloadKeys>(source) {
+            (Some(keys), found) => keys.spec(source, found),
+            (None, found) => Err(found),
+        }
     }
 
     /// The variant asked for, or the newest whose target is not above the chip.
@@ -352,10 +356,14 @@ mod tests {
             ("buffer: b, values", "buffer: c, values", "names `c`"),
             ("args: [a", "arg: [a", "did you mean `args`?"),
             ("block: [4], ", "", "a launch needs `block`"),
-            ("name: t\ndescription: d\n", "", "a workload needs `name` and `description`"),
-            ("type: f32, length: n * 2, ", "", "buffer `a` needs `type` and `length`"),
-            ("file: t.ptx, compiler: c, ", "", "a variant needs `file` and `compiler`"),
-            ("buffer: b, values: [1, 2], tolerance: exact", "values: [1]", "needs `buffer` and `tolerance`"),
+            ("name: t\ndescription: d\n", "", "missing keys: `name`, `description`"),
+            ("type: f32, length: n * 2, ", "", "missing keys in `buffers.a`: `type`, `length`"),
+            ("file: t.ptx, compiler: c, ", "", "missing keys in `variants[0]`: `file`, `compiler`"),
+            (
+                "buffer: b, values: [1, 2], tolerance: exact",
+                "values: [1]",
+                "missing keys in `expect[0]`: `buffer`, `tolerance`",
+            ),
             ("min: 0, max: 1", "min: 5, max: 1", "`min` 5 is greater than `max` 1"),
             ("min: 0, max: 1", "min: .nan, max: 1", "must be finite"),
             ("init: iota", "init: {formula: {modulo: 0, scale: 1}}", "`modulo` must be at least 1"),
@@ -370,6 +378,7 @@ mod tests {
             ("{s32: n}", "{s32: n, u32: 1}", "an argument has one type"),
             ("index: i,", "index: i, swap: [[a, b]],", "two buffers of one type"),
             ("index: i,", "index: i, swap: [[a, c]],", "`swap` names `c`"),
+            ("name: t", "name: \"t\\e[2J\"", "without control characters"),
             ("entry: k, grid: [1]", "fill: {buffer: b, value: 1}, grid: [1]", "one of them"),
         ] {
             let errors =
@@ -379,20 +388,57 @@ mod tests {
         }
     }
 
+    /// What is said of a file that is not right.
+    fn said(text: &str) -> Vec<String> {
+        let errors = WorkloadSpec::load(&Source::new("w.yaml", text)).expect_err("refused");
+        errors.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
-    fn all_that_is_missing_is_named_at_once() {
-        let text =
-            TEXT.replace("schedule: independent\n", "").replace("type: u32, ", "").replace("value: 3", "");
-        let errors = WorkloadSpec::load(&Source::new("w.yaml", &text)).expect_err("three keys are missing");
-        let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    fn all_that_is_missing_or_unknown_is_named_at_once() {
+        let text = TEXT
+            .replace("schedule: independent\n", "schedul: independent\n")
+            .replace("type: u32, ", "typ: u32, ")
+            .replace("value: 3", "valu: 3")
+            .replace("seed: 1, min: 0", "seeds: 1, min: 0")
+            .replace("block: [4], ", "blocks: [4], ")
+            .replace("target: sm_52", "target: sm_52, flags: x")
+            .replace("abs: 1e-6, ", "");
         assert_eq!(
-            text,
+            said(&text),
             [
-                "w.yaml:1:1: error: a workload needs `schedule`",
-                "w.yaml:10:6: error: buffer `b` needs `type`",
-                "w.yaml:13:3: error: a fill needs `value`",
+                "w.yaml:1:1: error: missing key: `schedule`",
+                "w.yaml:4:1: error: there is no key `schedul`",
+                "w.yaml:8:58: error: there is no key `variants[1].flags`",
+                "w.yaml:10:40: error: missing key in `buffers.a.init.random`: `seed`",
+                "w.yaml:10:49: error: there is no key `buffers.a.init.random.seeds`",
+                "w.yaml:11:3: error: missing key in `buffers.b`: `type`",
+                "w.yaml:11:7: error: there is no key `buffers.b.typ`",
+                "w.yaml:13:40: error: there is no key `launches[0].blocks`",
+                "w.yaml:14:4: error: missing key in `launches[1].fill`: `value`",
+                "w.yaml:14:22: error: there is no key `launches[1].fill.valu`",
+                "w.yaml:18:41: error: missing key in `expect[1].tolerance.near`: `abs`",
             ]
         );
+        // With every value readable, what steps lack is among it.
+        let text = TEXT.replace("block: [4], ", "blocks: [4], ").replace("reference: r", "refers: r");
+        assert_eq!(
+            said(&text),
+            [
+                "w.yaml:13:3: error: a launch needs `block`",
+                "w.yaml:13:40: error: there is no key `launches[0].blocks`",
+                "w.yaml:18:3: error: `a` needs one of `reference`, `values`, `file`",
+                "w.yaml:18:15: error: there is no key `expect[1].refers`",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_value_of_a_wrong_kind_hides_no_wrong_key() {
+        let text = TEXT.replace("length: 4", "length: [4]").replace("expect:", "expects:");
+        let said = said(&text);
+        assert!(said.len() == 2 && said[0].starts_with("w.yaml:11:18: error: "), "{said:?}");
+        assert_eq!(said[1], "w.yaml:16:1: error: there is no key `expects`");
     }
 
     #[test]

@@ -2,15 +2,18 @@
 //! line and caret; an unknown key comes with the nearest known one.
 
 mod depth;
+mod node;
 mod overlay;
 mod survey;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 pub use depth::check_depth;
+pub(crate) use node::span_of;
 pub use overlay::Overlaid;
+
+use node::Node;
 
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 
@@ -47,30 +50,49 @@ pub fn read<T: DeserializeOwned>(source: &Source) -> Result<T, Diagnostic> {
     })
 }
 
-/// Reads a YAML file whose keys have bounds, and says all at once which keys are missing, unknown or out
-/// of their bounds.
+/// Reads a YAML file, and says all at once which keys are missing, unknown, of a wrong kind or out of their
+/// bounds.
 ///
 /// # Errors
 /// Everything that does not fit the type.
 pub fn read_checked<T: DeserializeOwned + JsonSchema>(source: &Source) -> Result<T, Vec<Diagnostic>> {
-    let typed = read::<T>(source);
-    let value = match (&typed, read::<Value>(source)) {
-        (_, Ok(value)) => value,
-        // What is not even YAML was said just now.
-        (Err(error), Err(_)) => return Err(vec![error.clone()]),
-        (Ok(_), Err(error)) => return Err(vec![error]),
-    };
-    let found = survey::survey::<T>(source, &value, typed.is_err());
-    match typed {
-        Ok(read) if found.is_empty() => Ok(read),
-        Err(error) if found.is_empty() => Err(vec![error]),
-        _ => Err(found),
+    match survey(source) {
+        (Some(read), found) if found.is_empty() => Ok(read),
+        (_, found) => Err(found),
     }
 }
 
+/// What can be read of a YAML file, with everything that does not fit the type.
+pub fn survey<T: DeserializeOwned + JsonSchema>(source: &Source) -> (Option<T>, Vec<Diagnostic>) {
+    let typed = read::<T>(source);
+    let root = match (&typed, read::<Node>(source)) {
+        (_, Ok(root)) => root,
+        // What is not even YAML was said just now.
+        (Err(error), Err(_)) => return (None, vec![error.clone()]),
+        (Ok(_), Err(error)) => return (None, vec![error]),
+    };
+    let found = survey::survey::<T>(source, &root, typed.is_err());
+    let (read, error) = match typed {
+        Ok(read) => (Some(read), None),
+        Err(error) => (None, Some(error)),
+    };
+    // What typed reading stopped at, unless it is among what was found.
+    let said = |error: &Diagnostic| {
+        let missing = error.message.ends_with(" is missing") && !found.is_empty();
+        let at = error.labels.first().map_or(0, |(at, _)| at.start);
+        let holds = |extent: &Span| extent.start <= at && at <= extent.end;
+        missing || found.iter().filter_map(|finding| finding.extent.as_ref()).any(holds)
+    };
+    let error = error.filter(|error| !said(error));
+    let mut errors: Vec<Diagnostic> = found.into_iter().map(|finding| finding.error).chain(error).collect();
+    errors.sort_by_key(|error| error.labels.first().map_or(0, |(at, _)| at.start));
+    (read, errors)
+}
+
 #[cfg(test)]
-pub(crate) fn survey_of<T: JsonSchema>(source: &Source, value: &Value) -> Vec<Diagnostic> {
-    survey::survey::<T>(source, value, true)
+pub(crate) fn survey_of<T: JsonSchema>(source: &Source, value: &serde_json::Value) -> Vec<Diagnostic> {
+    let found = survey::survey::<T>(source, &Node::from(value), true);
+    found.into_iter().map(|finding| finding.error).collect()
 }
 
 /// What the YAML library says, without its own names.
@@ -98,6 +120,29 @@ fn in_our_words(message: &str) -> String {
     }
     if message.starts_with("invalid bool") {
         return "`true` or `false` belongs here".to_string();
+    }
+    if let Some((found, expected)) = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "))
+        .and_then(|rest| rest.split_once(", expected "))
+    {
+        let found = match found.split(' ').next().unwrap_or_default() {
+            "sequence" => "a list".to_string(),
+            "map" | "struct" => "a group of keys".to_string(),
+            "unit" | "Option" => "nothing".to_string(),
+            // `string "n"`, `integer `5``.
+            _ => found.split_once(' ').map_or(found, |(_, value)| value).to_string(),
+        };
+        return format!("{expected} belongs here, not {found}");
+    }
+    if let Some(key) = message.strip_prefix("missing field ") {
+        return format!("the key {key} is missing");
+    }
+    if message.starts_with("data did not match any variant") {
+        return "this value has none of the forms that are taken here".to_string();
+    }
+    if message.contains("simple key expected") {
+        return "a key without `:` behind it".to_string();
     }
     message.to_string()
 }
@@ -257,6 +302,29 @@ mod tests {
         assert_eq!(text(&["b", "d", "f", "g"]).map(|s| &TEXT[s.0 as usize..s.0 as usize + 4]), Some("g: 4"));
         assert_eq!(text(&["b", "a"]), None);
         assert_eq!(text(&["one"]), None);
+    }
+
+    #[test]
+    fn the_librarys_words_become_ours() {
+        for (theirs, ours) in [
+            ("invalid type: string \"n\", expected a number", "a number belongs here, not \"n\""),
+            ("invalid type: sequence, expected a string", "a string belongs here, not a list"),
+            ("invalid type: map, expected a number", "a number belongs here, not a group of keys"),
+            ("invalid type: unit value, expected a string", "a string belongs here, not nothing"),
+            ("invalid type: integer `5`, expected a string", "a string belongs here, not `5`"),
+            ("missing field `axes`", "the key `axes` is missing"),
+            ("simple key expected ':'", "a key without `:` behind it"),
+            (
+                "data did not match any variant of untagged enum Values",
+                "this value has none of the forms that are taken here",
+            ),
+            ("invalid u64: out of range", "a whole number from 0 to 18446744073709551615 belongs here"),
+        ] {
+            assert_eq!(in_our_words(theirs), ours);
+        }
+        let list = read_checked::<crate::chip::ChipSpec>(&Source::new("l.yaml", "- a\n- b\n"));
+        let said: Vec<String> = list.expect_err("refused").iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["l.yaml:1:1: error: the file must be a group of keys, `key: value` line by line"]);
     }
 
     #[test]

@@ -39,7 +39,9 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
             return status::BAD_INPUT;
         }
     };
-    if let Err(message) = args.junit.iter().try_for_each(|path| files::probe(path)) {
+    let junit_file = args.junit.iter().try_for_each(|path| files::probe(path));
+    let history_file = || args.history.iter().try_for_each(|path| history::probe(path));
+    if let Err(message) = junit_file.and_then(|()| history_file()) {
         eprintln!("error: {message}");
         return status::BAD_INPUT;
     }
@@ -68,7 +70,7 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
     if let Some(path) = &args.history
         && let Err(error) = history::append(path, &suite.name, &now)
     {
-        eprintln!("error: {} cannot be written: {error}", path.display());
+        eprintln!("error: {}", files::unwritable(path, &error));
         return status::BAD_INPUT;
     }
     if let Some(path) = &args.junit {
@@ -76,7 +78,7 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
         let written =
             written.and_then(|text| files::write(path, text.as_bytes()).map_err(|error| error.to_string()));
         if let Err(error) = written {
-            eprintln!("error: {} cannot be written: {error}", path.display());
+            eprintln!("error: {}", files::unwritable(path, &error));
             return status::BAD_INPUT;
         }
     }

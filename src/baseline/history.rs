@@ -7,18 +7,33 @@ use rusqlite::{Connection, params};
 
 use super::suite::Measured;
 use crate::cli::{BaselineHistoryArgs, status, table};
+use crate::files;
 use crate::metrics::METRICS;
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS history \
                      (seconds INTEGER, version TEXT, suite TEXT, run TEXT, metric TEXT, value REAL)";
+
+/// Whether a file is a history, or can become one: found out before the work whose result it is to hold.
+///
+/// # Errors
+/// It cannot.
+pub fn probe(path: &Path) -> Result<(), String> {
+    files::is_regular(path)?;
+    open(path).map(|_| ()).map_err(|error| files::unwritable(path, &error))
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch(TABLE)?;
+    Ok(connection)
+}
 
 /// Adds what a suite came to.
 ///
 /// # Errors
 /// The database cannot be written.
 pub fn append(path: &Path, suite: &str, runs: &[Measured]) -> rusqlite::Result<()> {
-    let mut connection = Connection::open(path)?;
-    connection.execute_batch(TABLE)?;
+    let mut connection = open(path)?;
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let transaction = connection.transaction()?;
     for run in runs {
@@ -46,11 +61,14 @@ pub fn history(args: &BaselineHistoryArgs) -> u8 {
         );
         return status::BAD_INPUT;
     }
-    let rows = rows(&args.history, metric.name, args.run.as_deref());
+    let rows = files::is_regular(&args.history).and_then(|()| {
+        rows(&args.history, metric.name, args.run.as_deref())
+            .map_err(|error| files::unreadable(&args.history, &error))
+    });
     let rows = match rows {
         Ok(rows) => rows,
-        Err(error) => {
-            eprintln!("error: {}: {error}", args.history.display());
+        Err(message) => {
+            eprintln!("error: {message}");
             return status::BAD_INPUT;
         }
     };
@@ -72,8 +90,7 @@ pub fn history(args: &BaselineHistoryArgs) -> u8 {
 
 /// Run, version and value, the oldest of each run first; equal neighbours of one version once.
 fn rows(path: &Path, metric: &str, run: Option<&str>) -> rusqlite::Result<Vec<(String, String, f64)>> {
-    let connection = Connection::open(path)?;
-    connection.execute_batch(TABLE)?;
+    let connection = open(path)?;
     let mut query = connection.prepare(
         "SELECT run, version, value FROM history WHERE metric = ?1 AND (?2 IS NULL OR run = ?2) \
          ORDER BY run, seconds, rowid",

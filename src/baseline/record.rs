@@ -37,11 +37,11 @@ impl Baseline {
     /// # Errors
     /// It is not there, or is none.
     pub fn load(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            format!("{} cannot be read: {error}; `warpsim baseline record` makes it", path.display())
-        })?;
-        let baseline: Self =
-            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let made = |reason: String| match path.exists() {
+            true => reason,
+            false => format!("{reason}; `warpsim baseline record` makes it"),
+        };
+        let baseline: Self = files::read_json(path).map_err(made)?;
         match baseline.schema {
             1 => Ok(baseline),
             other => Err(format!("{}: schema {other}; this version reads 1", path.display())),
@@ -75,7 +75,7 @@ pub fn record(args: &SuiteArgs) -> u8 {
     };
     let text = serde_json::to_string_pretty(&baseline).unwrap_or_default() + "\n";
     if let Err(error) = files::write(&path, text.as_bytes()) {
-        eprintln!("error: {} cannot be written: {error}", path.display());
+        eprintln!("error: {}", files::unwritable(&path, &error));
         return status::BAD_INPUT;
     }
     let bad: Vec<&str> =

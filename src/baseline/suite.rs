@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_frontend::diagnostic::{Diagnostic, nearest};
-use sim_frontend::yaml::{key_span, read};
+use sim_frontend::yaml::{key_span, read_checked};
 
 use crate::configs;
 use crate::metrics::METRICS;
@@ -13,7 +14,7 @@ use crate::run::Simulation;
 use crate::study::in_parallel;
 
 /// A suite.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     /// Version of this format: 1.
@@ -34,7 +35,7 @@ pub struct Suite {
 }
 
 /// How the host's speed is measured.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Per cent by which the fastest of the repeats may be slower than the recorded one.
@@ -56,7 +57,7 @@ impl Suite {
     /// What is wrong with it, with its place.
     pub fn load(path: &Path) -> Result<Self, Vec<Diagnostic>> {
         let source = configs::read(path).map_err(|e| vec![e])?;
-        let suite: Self = read(&source).map_err(|e| vec![e])?;
+        let suite: Self = read_checked(&source)?;
         let mut errors = Vec::new();
         let mut wrong = |keys: &[&str], message: String, near: Option<&str>| {
             let mut error = Diagnostic::error("suite", message).in_source(&source);

@@ -107,8 +107,8 @@ pub struct RunArgs {
     /// Which of the workload's programs; the newest the chip runs by default.
     #[arg(long)]
     pub variant: Option<String>,
-    /// Chip by name or file. Without it gtx480, where it can run a program of the workload or the target of
-    /// the .ptx file; else the smallest shipped chip that can run the newest (or the --variant).
+    /// Chip by name or file. Without it the smallest shipped chip that runs the newest program of the workload
+    /// (or the --variant, or the target of the .ptx file); gtx480 where a program names no target.
     #[arg(long)]
     pub chip: Option<String>,
     /// Reconvergence policy, NAME[:key=value,…].
@@ -240,7 +240,7 @@ pub fn unprinted(reason: &str) -> u8 {
     if reason.contains("Broken pipe") {
         return status::DONE;
     }
-    eprintln!("error: the output cannot be printed: {reason}");
+    eprintln!("error: the output cannot be printed: {}", crate::files::reason(&reason));
     status::BAD_INPUT
 }
 

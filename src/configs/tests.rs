@@ -188,8 +188,10 @@ fn every_chip_has_the_same_launch_latency() {
 #[test]
 fn the_smallest_chip_of_a_capability_comes_first() {
     for (sm, first) in [(21, "gtx560ti"), (35, "gtx980"), (61, "gtx1080ti"), (90, "h100")] {
-        assert_eq!(chips_for(sm).first(), Some(&first), "sm_{sm}");
+        assert_eq!(chips_that_fit(&Needs::capability(sm)).first(), Some(&first), "sm_{sm}");
     }
-    assert_eq!(chips_for(90), ["h100", "gh200", "h200"]);
-    assert!(chips_for(100).is_empty());
+    assert_eq!(chips_that_fit(&Needs::capability(90)), ["h100", "gh200", "h200"]);
+    assert!(chips_that_fit(&Needs::capability(100)).is_empty());
+    let large = Needs { shared: 120_000, ..Needs::default() };
+    assert_eq!(chips_that_fit(&large), ["a100", "h100", "gh200", "h200"]);
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::files;
 use crate::findings::{self, Answer};
 use crate::metrics::METRICS;
 use crate::sweep;
@@ -93,10 +94,7 @@ impl Results {
             self.sweeps.push(sweep::read_table(&name(path), path)?);
             return Ok(());
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-        let value: Value =
-            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let value: Value = files::read_json(path)?;
         let is_run = value.get("cycles").is_some_and(Value::is_u64) && value.get("stalls").is_some();
         let is_study = value.as_array().is_some_and(|rows| {
             !rows.is_empty()

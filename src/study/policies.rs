@@ -7,6 +7,7 @@ use sim_frontend::workload::Termination;
 
 use super::{in_parallel, jobs};
 use crate::cli::{PoliciesArgs, complain, find_workload, run_args, status, table, workload_folders};
+use crate::files;
 use crate::report::{self, Results, Study};
 use crate::run::measure;
 
@@ -45,6 +46,10 @@ struct Row {
 
 /// Runs the command.
 pub fn run(args: &PoliciesArgs) -> u8 {
+    if let Err(message) = args.csv.iter().chain(&args.report).try_for_each(|path| files::probe(path)) {
+        eprintln!("error: {message}");
+        return status::BAD_INPUT;
+    }
     let workloads = match crate::configs::chip(&args.chip, &[]) {
         Ok((chip, _)) if args.workloads.is_empty() => divergent_workloads(args, chip.capability()),
         Ok(_) => args.workloads.clone(),
@@ -82,7 +87,7 @@ pub fn run(args: &PoliciesArgs) -> u8 {
     if let Some(file) = &args.csv
         && let Err(error) = write_csv(file, &rows)
     {
-        eprintln!("error: {} cannot be written: {error}", file.display());
+        eprintln!("error: {}", files::unwritable(file, &error));
         return status::BAD_INPUT;
     }
     if let Some(file) = &args.report {
@@ -154,12 +159,12 @@ fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
 }
 
 fn write_csv(file: &std::path::Path, rows: &[Row]) -> Result<(), csv::Error> {
-    let mut writer = csv::Writer::from_path(file)?;
+    let mut writer = csv::Writer::from_writer(files::Output::create(file)?);
     for row in rows {
         writer.serialize(row)?;
     }
-    writer.flush()?;
-    Ok(())
+    let output = writer.into_inner().map_err(|error| error.into_error())?;
+    Ok(output.finish()?)
 }
 
 fn show(rows: &[Row], policies: &[String]) {

@@ -65,7 +65,7 @@ pub fn collect(args: &SweepCollectArgs) -> u8 {
     let store = match Store::open(&args.results) {
         Ok(store) => store,
         Err(error) => {
-            eprintln!("error: {} cannot be opened: {error}", args.results.display());
+            eprintln!("error: {} cannot be opened: {}", args.results.display(), files::reason(&error));
             return status::BAD_INPUT;
         }
     };
@@ -92,7 +92,7 @@ pub fn collect(args: &SweepCollectArgs) -> u8 {
             .map_err(|error| (sqlite.clone(), error.to_string()))
     });
     if let Err((path, error)) = written {
-        eprintln!("error: {} cannot be written: {error}", path.display());
+        eprintln!("error: {}", files::unwritable(&path, &error));
         return status::BAD_INPUT;
     }
     let faults =

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::points::{Candidate, candidates, load, refused_id};
 use super::store::{Store, Stored};
 use crate::cli::{SweepMergeArgs, complain, status};
+use crate::files;
 
 /// Merges; gives the exit status. Nothing is written unless everything can be.
 pub fn merge(args: &SweepMergeArgs) -> u8 {
@@ -88,8 +89,7 @@ fn merged(args: &SweepMergeArgs, ids: &BTreeMap<String, Vec<String>>) -> Result<
     if !errors.is_empty() {
         return Err(errors);
     }
-    let failed =
-        |error: std::io::Error| vec![format!("{} cannot be written: {error}", args.results.display())];
+    let failed = |error: std::io::Error| vec![files::unwritable(&args.results, &error)];
     let store = Store::open(&args.results).map_err(failed)?;
     let mut added = 0;
     for (point, from) in found.values().filter(|(_, from)| *from != args.results) {
@@ -114,7 +114,7 @@ fn stored(folder: &Path) -> Result<Vec<Stored>, String> {
     if !points.is_dir() {
         return Err(format!("{} is not a folder of results: it has no folder `points`", folder.display()));
     }
-    let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", points.display());
+    let unreadable = |error: std::io::Error| files::unreadable(&points, &error);
     let store = Store::open(folder).map_err(unreadable)?;
     let mut names: Vec<String> = Vec::new();
     for entry in std::fs::read_dir(&points).map_err(unreadable)? {
@@ -125,8 +125,5 @@ fn stored(folder: &Path) -> Result<Vec<Stored>, String> {
         }
     }
     names.sort();
-    names
-        .iter()
-        .map(|id| store.get(id).ok_or_else(|| format!("{}: {id}.json is not a result", points.display())))
-        .collect()
+    names.iter().map(|id| store.read(id)).collect()
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::points::{Candidate, candidates, load};
 use super::store::Store;
 use crate::cli::{SweepPlanArgs, complain, status, table};
+use crate::files;
 
 /// Points that are listed where not all are asked for.
 const LISTED: usize = 20;
@@ -27,7 +28,7 @@ pub fn plan(args: &SweepPlanArgs) -> u8 {
     let store = match store.transpose() {
         Ok(store) => store,
         Err(error) => {
-            eprintln!("error: the folder of results cannot be opened: {error}");
+            eprintln!("error: the folder of results cannot be opened: {}", files::reason(&error));
             return status::BAD_INPUT;
         }
     };

@@ -13,6 +13,7 @@ use super::spec::{Point, SweepSpec};
 use super::store::{Store, Stored};
 use crate::cli::{SweepRunArgs, complain, status};
 use crate::configs;
+use crate::files;
 use crate::memory;
 use crate::run::{Simulation, hash, interrupted, on_interrupt, simulator};
 use crate::study::{in_parallel, jobs};
@@ -110,10 +111,14 @@ pub fn run(args: &SweepRunArgs) -> u8 {
             return status::BAD_INPUT;
         }
     };
+    if let Err(message) = args.report.iter().try_for_each(|path| files::probe(path)) {
+        eprintln!("error: {message}");
+        return status::BAD_INPUT;
+    }
     let store = match Store::open(&args.results) {
         Ok(store) => store,
         Err(error) => {
-            eprintln!("error: {} cannot be written to: {error}", args.results.display());
+            eprintln!("error: {}", files::unwritable(&args.results, &error));
             return status::BAD_INPUT;
         }
     };
@@ -152,7 +157,11 @@ pub fn run(args: &SweepRunArgs) -> u8 {
             }
             Err(error) => {
                 failed.fetch_add(1, Ordering::Relaxed);
-                counts.broken.push(format!("{}: the result cannot be kept: {error}", words.join(" ")));
+                counts.broken.push(format!(
+                    "{}: the result cannot be kept: {}",
+                    words.join(" "),
+                    files::reason(&error)
+                ));
             }
         }
     });

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
 use sim_frontend::workload::Number;
-use sim_frontend::yaml::{key_span, read};
+use sim_frontend::yaml::{key_span, read_checked};
 
 /// A value of an axis, as it is written.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ impl std::fmt::Display for Scalar {
 
 /// The values of an axis.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Values {
     /// One after the other.
     List(Vec<Scalar>),
@@ -163,7 +163,7 @@ pub struct Axes {
 
 /// What a filter asks of an axis.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Wanted {
     /// One of these.
     List(Vec<Scalar>),
@@ -291,7 +291,7 @@ impl SweepSpec {
     /// # Errors
     /// What is wrong with it, with its place.
     pub fn load(source: &Source) -> Result<Self, Vec<Diagnostic>> {
-        let spec: Self = read(source).map_err(|e| vec![e])?;
+        let spec: Self = read_checked(source)?;
         let mut errors = Vec::new();
         let mut wrong = |path: &[&str], message: String| {
             let error = Diagnostic::error("sweep", message).in_source(source);
@@ -475,6 +475,24 @@ mod tests {
         let spec = spec.unwrap_or_else(|e| panic!("{e}"));
         let words = spec.points().expect("one")[0].words(&spec.run).join(" ");
         assert_eq!(words, "a --chip x --seed 3 --set m.x=4 --check full --max-cycles 9 --allow-newer-isa");
+    }
+
+    #[test]
+    fn all_wrong_keys_are_named_at_once() {
+        let text = load(
+            "schema: 1\nnames: s\nrun: {checks: full}\naxes:\n  workload: a\n  cihp: x\n  set:\n    \
+             n: {range: {from: 1, until: 2, step: 1}}\nexclude:\n- {workload: {min: 1, mx: 3}}\n",
+        );
+        let wanted = [
+            "s.yaml:1:1: error: missing key: `name`",
+            "s.yaml:2:1: error: there is no key `names`",
+            "s.yaml:3:7: error: there is no key `run.checks`",
+            "s.yaml:6:3: error: there is no key `axes.cihp`",
+            "s.yaml:8:9: error: missing key in `axes.set.n.range`: `to`",
+            "s.yaml:8:26: error: there is no key `axes.set.n.range.until`",
+            "s.yaml:10:23: error: there is no key `exclude[0].workload.mx`",
+        ];
+        assert_eq!(text.expect_err("refused"), wanted.join("\n"));
     }
 
     #[test]

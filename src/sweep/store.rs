@@ -75,8 +75,23 @@ impl Store {
 
     /// A point's result. A file that is none is as good as absent: it is computed again.
     pub fn get(&self, id: &str) -> Option<Stored> {
-        let text = std::fs::read_to_string(self.path(id)).ok()?;
-        serde_json::from_str(&text).ok().filter(|stored: &Stored| stored.id == id && stored.schema == 1)
+        self.read(id).ok()
+    }
+
+    /// The same, with the reason why there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no result.
+    pub fn read(&self, id: &str) -> Result<Stored, String> {
+        let path = self.path(id);
+        let stored: Stored = files::read_json(&path)?;
+        match (stored.id == id, stored.schema) {
+            (true, 1) => Ok(stored),
+            (false, _) => {
+                Err(format!("{}: it is the result of another point, {}", path.display(), stored.id))
+            }
+            (_, schema) => Err(format!("{}: schema {schema}; this version reads 1", path.display())),
+        }
     }
 
     /// Claims a point; none where another process computes it now.
@@ -113,7 +128,7 @@ impl Store {
 
     /// The values of a chip.
     pub fn config(&self, hash: &str) -> Option<String> {
-        std::fs::read_to_string(self.folder.join("configs").join(format!("{hash}.json"))).ok()
+        files::read_text(&self.folder.join("configs").join(format!("{hash}.json"))).ok()
     }
 
     /// A file of the folder.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::collect::{AFTER, BEFORE};
+use crate::files;
 use crate::report::{Sweep, SweepPoint};
 
 /// Reads a table.
@@ -11,8 +12,7 @@ use crate::report::{Sweep, SweepPoint};
 /// # Errors
 /// It cannot be read, or is no such table.
 pub fn read_table(name: &str, path: &Path) -> Result<Sweep, String> {
-    let file = std::fs::File::open(path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
-    read(name, file).map_err(|reason| format!("{}: {reason}", path.display()))
+    read(name, files::read_text(path)?.as_bytes()).map_err(|reason| format!("{}: {reason}", path.display()))
 }
 
 fn read(name: &str, text: impl std::io::Read) -> Result<Sweep, String> {

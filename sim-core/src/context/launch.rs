@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use sim_frontend::chip::Needs;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::Assembler;
 use sim_frontend::program::{OpClass, Program};
@@ -31,6 +32,19 @@ pub struct Launch {
     pub params: Vec<u8>,
     /// Without time.
     pub functional: bool,
+}
+
+/// What a program needs of a chip, however it is launched.
+fn needs(program: &Program) -> Needs {
+    let executed = program.ops.iter().zip(&program.info).filter(|(op, _)| op.class != OpClass::Unsupported);
+    Needs {
+        capability: executed.map(|(_, info)| info.min_sm).max().unwrap_or(0),
+        instructions: program.ops.len() as u64,
+        registers: program.registers_per_thread,
+        shared: program.shared_bytes.into(),
+        local: program.local_bytes.into(),
+        ..Needs::default()
+    }
 }
 
 impl Context {
@@ -63,6 +77,7 @@ impl Context {
         let source = self.modules[module].module.source();
         let mut newer = false;
         let mut errors = program.not_executed();
+        let needs = needs(program);
         for (pc, (op, info)) in program.ops.iter().zip(&program.info).enumerate() {
             if op.class != OpClass::Unsupported && info.min_sm > chip {
                 newer = true;
@@ -79,14 +94,19 @@ impl Context {
                             ),
                         )
                         .help("--allow-newer-isa runs it all the same")
+                        .needs(needs.clone())
                         .at_line(source, info.line),
                     );
                 }
             }
         }
         if program.ops.len() as u64 > self.chip.limits.max_prog_size {
-            errors
-                .push(Diagnostic::error("MaxProgSize", "the kernel has more instructions than MaxProgSize"));
+            let message = format!(
+                "the kernel has {} instructions, {} are allowed (MaxProgSize)",
+                program.ops.len(),
+                self.chip.limits.max_prog_size
+            );
+            errors.push(Diagnostic::error("MaxProgSize", message).needs(needs));
         }
         if errors.is_empty() { Ok(newer) } else { Err(SimError::Input(errors)) }
     }
@@ -104,14 +124,21 @@ impl Context {
         let entry = &launch.entry;
         let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
         let blocks: u128 = launch.grid.iter().map(|n| u128::from(*n)).product();
+        let shared = u64::from(program.shared_bytes) + u64::from(launch.dynamic_shared);
         let refuse =
             |limit: &str, message: String| Err(input("launch", format!("{entry}: {message} ({limit})")));
+        // What another chip may allow.
+        let beyond = |limit: &str, message: String| {
+            let needs = Needs { grid: launch.grid, block: launch.block, shared, ..needs(program) };
+            let error = Diagnostic::error("launch", format!("{entry}: {message} ({limit})")).needs(needs);
+            Err(SimError::Input(vec![error]))
+        };
         for (axis, name) in ["x", "y", "z"].iter().enumerate() {
             if launch.grid[axis] == 0 {
                 return refuse("MaxGridSize", format!("the grid has no blocks in {name}, it must have one"));
             }
             if launch.grid[axis] > limits.max_grid_size[axis] {
-                return refuse(
+                return beyond(
                     "MaxGridSize",
                     format!(
                         "the grid has {} blocks in {name}, at most {} are allowed",
@@ -120,7 +147,7 @@ impl Context {
                 );
             }
             if launch.block[axis] > limits.max_block_size[axis] {
-                return refuse(
+                return beyond(
                     "MaxBlockSize",
                     format!(
                         "the block has {} threads in {name}, at most {} are allowed",
@@ -129,14 +156,20 @@ impl Context {
                 );
             }
         }
-        if threads == 0 || threads > u64::from(limits.max_threads_per_block) {
-            return refuse(
-                "MaxThreadsPerBlock",
-                format!("the block has {threads} threads, 1 to {} are allowed", limits.max_threads_per_block),
-            );
+        let most = limits.max_threads_per_block;
+        let count = || format!("the block has {threads} threads, 1 to {most} are allowed");
+        if threads == 0 {
+            return refuse("MaxThreadsPerBlock", count());
+        }
+        if threads > u64::from(most) {
+            return beyond("MaxThreadsPerBlock", count());
         }
         if blocks > u128::from(limits.max_blocks_per_grid) {
-            return refuse("MaxBlocksPerGrid", format!("the grid has {blocks} blocks"));
+            let most = limits.max_blocks_per_grid;
+            return beyond(
+                "MaxBlocksPerGrid",
+                format!("the grid has {blocks} blocks, at most {most} are allowed"),
+            );
         }
         if let Some(required) = program.bounds.required
             && required != launch.block
@@ -165,7 +198,7 @@ impl Context {
             );
         }
         if program.registers_per_thread > limits.max_reg_size {
-            return refuse(
+            return beyond(
                 "MaxRegSize",
                 format!(
                     "a thread needs {} registers, {} are allowed",
@@ -173,10 +206,9 @@ impl Context {
                 ),
             );
         }
-        let shared = u64::from(program.shared_bytes) + u64::from(launch.dynamic_shared);
         let most = self.chip.shared_of_block();
         if shared > u64::from(most) {
-            return refuse(
+            return beyond(
                 "SharedMemSize",
                 format!(
                     "a block needs {shared} bytes of shared memory; on {} it can have {most}",
@@ -186,7 +218,7 @@ impl Context {
         }
         let local = u64::from(program.local_bytes);
         if local > limits.local_mem_size {
-            return refuse(
+            return beyond(
                 "LocalMemSize",
                 format!(
                     "a thread needs {local} bytes of local memory, {} are allowed",
@@ -194,14 +226,14 @@ impl Context {
                 ),
             );
         }
-        let needs = self.chip.block_needs(threads as u32, program.registers_per_thread, shared as u32);
-        let (resident, by) = self.chip.occupancy(needs);
+        let of_a_block = self.chip.block_needs(threads as u32, program.registers_per_thread, shared as u32);
+        let (resident, by) = self.chip.occupancy(of_a_block);
         if resident == 0 {
-            return refuse(
+            return beyond(
                 "RegFileSize",
                 format!(
                     "a block needs {} registers and {} bytes of shared memory, more than an SM has: {by}",
-                    needs.registers, needs.shared
+                    of_a_block.registers, of_a_block.shared
                 ),
             );
         }

@@ -41,10 +41,12 @@ impl Gate {
         self.wake_sleepers();
     }
 
-    /// A follower waits for round `round`. False: the work is over.
-    pub(crate) fn enter(&self, round: u64) -> bool {
-        self.until(|| self.opened.load(Ordering::SeqCst) >= round);
-        !self.over.load(Ordering::Relaxed)
+    /// A follower waits for a round after the `last` it was in, and gives it: the leader may have gone
+    /// through some alone. None: the work is over.
+    pub(crate) fn enter(&self, last: u64) -> Option<u64> {
+        self.until(|| self.opened.load(Ordering::SeqCst) > last);
+        // No further one is opened before this follower has arrived.
+        (!self.over.load(Ordering::Relaxed)).then(|| self.opened.load(Ordering::SeqCst))
     }
 
     /// A follower has done its share of the round.

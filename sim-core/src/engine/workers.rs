@@ -2,6 +2,7 @@
 //! mailboxes, one for each pair of workers; with one worker there are none.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use sim_frontend::diagnostic::Diagnostic;
 use sim_memory::partition::{Partition, Request};
@@ -12,6 +13,7 @@ use super::Turn;
 use super::dispatcher::Dispatcher;
 use super::exchange::Exchange;
 use super::gate::Gate;
+use super::pace::Pace;
 use super::primitives::{self, Mutex};
 use crate::error::{Fault, FaultKind, Place, SimError};
 use crate::reconvergence::Reconvergence;
@@ -330,17 +332,20 @@ impl<'t, P: Reconvergence> Team<'t, P> {
         let workers = self.workers;
         let Some((leader, followers)) = (*workers).split_first_mut() else { return Ok(Turn::Over) };
         let homes = Arc::clone(&leader.homes);
+        // Each locked once an epoch, by its thread or by the leader that works alone.
+        let followers: Vec<Mutex<&mut Worker<P>>> = followers.iter_mut().map(Mutex::new).collect();
+        let mut pace = Pace::new();
         let mut round = 1;
         let result = std::thread::scope(|scope| {
             let shared = &shared;
-            for (i, worker) in followers.iter_mut().enumerate() {
+            for (i, worker) in followers.iter().enumerate() {
                 let name = format!("worker {}", i + 1);
                 let body = move || {
-                    let mut round = 1;
-                    while shared.gate.enter(round) {
+                    let mut last = 0;
+                    while let Some(round) = shared.gate.enter(last) {
                         let _arrival = Arrival(shared);
-                        worker.epoch(i + 1, round, shared, delay);
-                        round += 1;
+                        worker.lock().epoch(i + 1, round, shared, delay);
+                        last = round;
                     }
                 };
                 let started = std::thread::Builder::new().name(name).spawn_scoped(scope, body);
@@ -358,9 +363,19 @@ impl<'t, P: Reconvergence> Team<'t, P> {
                     let (worker, _) = homes.sms[sm as usize];
                     shared.dispatched[worker as usize].lock().push((sm, at, message));
                 }
-                shared.gate.open(round, false);
-                leader.epoch(0, round, shared, delay);
-                shared.gate.all_arrived();
+                if pace.is_together(round) {
+                    shared.gate.open(round, false);
+                    let begun = Instant::now();
+                    leader.epoch(0, round, shared, delay);
+                    let done = Instant::now();
+                    shared.gate.all_arrived();
+                    pace.waited(round, done - begun, done.elapsed());
+                } else {
+                    leader.epoch(0, round, shared, delay);
+                    for (i, worker) in followers.iter().enumerate() {
+                        worker.lock().epoch(i + 1, round, shared, delay);
+                    }
+                }
                 if shared.died.load(primitives::Ordering::SeqCst) {
                     return Ok(Turn::Over);
                 }

@@ -54,6 +54,26 @@ fn grid_exec_workers_held_up_at_random_change_nothing() {
     }
 }
 
+/// A worker that has no core is waited for once; then the leader does its share for a while.
+#[test]
+fn grid_exec_a_leader_that_works_alone_changes_nothing() {
+    let (calls, alone) = (AtomicU64::new(0), Arc::new(AtomicU64::new(0)));
+    let leader = std::thread::current().id();
+    let counted = Arc::clone(&alone);
+    let delay = Delay(Arc::new(move |worker| {
+        if worker == 0 {
+            return;
+        }
+        if std::thread::current().id() == leader {
+            counted.fetch_add(1, Ordering::Relaxed);
+        } else if calls.fetch_add(1, Ordering::Relaxed) % 8 == 7 {
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }));
+    assert!(run(3, Some(delay)) == run(1, None));
+    assert!(alone.load(Ordering::Relaxed) > 0);
+}
+
 #[test]
 fn grid_exec_the_first_fault_stops_all_workers() {
     // Blocks from 20 on fault; the least cycle and SM win, whoever runs first.

@@ -79,7 +79,7 @@ fn each_check_refuses_what_it_is_for() {
         (
             "limits.MaxGridSize",
             "[65535, 0, 65535]",
-            "limits.MaxGridSize: must be between 1 and 2147483647, not 0",
+            "limits.MaxGridSize[1]: must be between 1 and 2147483647, not 0",
         ),
         ("limits.NumBarrierIndices", "33", "must be between 1 and 32"),
         ("limits.NumConKernels", "0", "must be between 1 and 4096"),
@@ -104,6 +104,8 @@ fn each_check_refuses_what_it_is_for() {
         let all = found.iter().map(Diagnostic::render).collect::<Vec<_>>().join("\n");
         assert!(all.contains(reason), "{path}: {value}: {all}");
     }
+    let text = errors("name: gtx480", "name: \"a\\e[31mb\"");
+    assert!(text.contains("name: must be a text without control characters"), "{text}");
     // Keys that the file leaves to their defaults.
     for (key, reason) in
         [("issue_width: 3", "must be between 1 and 2"), ("issue_width: 0", "must be between 1 and 2")]

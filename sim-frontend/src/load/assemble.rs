@@ -8,6 +8,7 @@ mod shared;
 mod uniform;
 
 use rustc_hash::FxHashMap;
+use sim_memory::vocabulary::StateSpace;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use self::calls::{Calls, with_address};
 use self::plain::plain_order;
 use self::shared::SharedVariable;
 use self::uniform::uniform_branches;
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::clean_up::{CleanUp, clean_up};
 use crate::lower::ir::{Func, Link};
 use crate::lower::linear_scan::{Assignment, TooManyRegisters, assign};
@@ -27,7 +28,7 @@ use crate::lower::tf6_control_flow::{Emitted, inject};
 use crate::lower::translate::stack::MOST_ALIGN;
 use crate::lower::translate::{Context, Symbol, has_calls, translate};
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program};
-use crate::ptx::ast::{Function, Module as Ast, Storage};
+use crate::ptx::ast::{Function, Module as Ast, Storage, Variable};
 use crate::ptx::parser::parse;
 
 /// What the programs of a module are made of, but for what differs between launches.
@@ -41,6 +42,13 @@ pub(super) struct Parts {
     addressed: BTreeSet<usize>,
     /// Entries with a body, by name.
     entries: FxHashMap<Arc<str>, usize>,
+    /// Variables of global and constant memory that another module would define, and where they are declared.
+    undefined: FxHashMap<Arc<str>, Span>,
+}
+
+/// A variable of global or constant memory that is only declared here.
+pub(super) fn is_declared_only(variable: &Variable<'_>) -> bool {
+    variable.external && matches!(variable.storage, Storage::Space(StateSpace::Global | StateSpace::Const))
 }
 
 #[derive(Debug)]
@@ -85,7 +93,9 @@ impl Parts {
                 entries.entry(Arc::clone(&part.func.name)).or_insert(f);
             }
         }
-        Ok(Self { functions, shared, addressed, entries })
+        let undefined = ast.variables.iter().filter(|variable| is_declared_only(variable));
+        let undefined = undefined.map(|variable| (variable.name.into(), variable.span)).collect();
+        Ok(Self { functions, shared, addressed, entries, undefined })
     }
 
     /// The place of an entry.
@@ -201,8 +211,22 @@ fn functions(
             };
             Arc::make_mut(&mut func).link(value).map_err(|link| {
                 let name = if let Link::Variable(name) = &link { name } else { "a variable" };
-                let message = format!("`{name}`, which `{}` names, has no address", part.func.name);
-                vec![Diagnostic::error("name", message).in_source(request.source)]
+                let error = match parts.undefined.get(name) {
+                    Some(span) => {
+                        let message = format!(
+                            "`{}` names `{name}`, which this module declares and does not define",
+                            part.func.name
+                        );
+                        Diagnostic::error("extern", message)
+                            .at(*span, "")
+                            .help("no other modules are linked here: define it without `.extern`")
+                    }
+                    None => {
+                        let message = format!("`{name}`, which `{}` names, has no address", part.func.name);
+                        Diagnostic::error("name", message)
+                    }
+                };
+                vec![error.in_source(request.source)]
             })?;
         }
         if let Some(cleaned) = &mut cleaned {

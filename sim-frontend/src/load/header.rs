@@ -33,24 +33,53 @@ const OTHER_TARGETS: [&str; 9] = [
     "compute_",
 ];
 
-/// The architecture that a text's `.target` names, and where: found without parsing the rest.
+/// The architecture that a text's `.target` names, and where: found without parsing the rest. Blanks, ends of
+/// lines and comments may stand anywhere between the words, or not at all.
 pub fn target_of(source: &Source) -> Option<(&str, Span)> {
-    let mut rest: &str = &source.text;
+    let mut words = Words(&source.text);
     loop {
-        rest = rest.trim_start();
-        if let Some(comment) = rest.strip_prefix("//") {
-            rest = comment.split_once('\n')?.1;
-        } else if let Some(comment) = rest.strip_prefix("/*") {
-            rest = comment.split_once("*/")?.1;
-        } else if let Some(words) = rest.strip_prefix(".target") {
-            let words = words.split('\n').next()?.split("//").next()?;
-            let word = words.split(',').map(str::trim).find(|word| word.starts_with("sm_"))?;
+        match words.next()? {
+            ".version" | ".address_size" => words.next()?,
+            ".target" => break,
+            _ => return None,
+        };
+    }
+    loop {
+        let word = words.next()?;
+        if word.starts_with("sm_") {
             return Some((word, source.span_of(word)));
-        } else if rest.starts_with(".version") || rest.starts_with(".address_size") {
-            rest = rest.split_once('\n')?.1;
-        } else {
-            return None;
         }
+        words.next().filter(|word| *word == ",")?;
+    }
+}
+
+/// The words of directives, and the commas between them.
+struct Words<'s>(&'s str);
+
+impl<'s> Iterator for Words<'s> {
+    type Item = &'s str;
+
+    fn next(&mut self) -> Option<&'s str> {
+        loop {
+            self.0 = self.0.trim_start();
+            if let Some(comment) = self.0.strip_prefix("//") {
+                self.0 = comment.split_once('\n')?.1;
+            } else if let Some(comment) = self.0.strip_prefix("/*") {
+                self.0 = comment.split_once("*/")?.1;
+            } else {
+                break;
+            }
+        }
+        let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '/');
+        // A word of one character stands by itself, whatever it is.
+        let length = match self.0.find(ends) {
+            Some(0) => 1,
+            Some(length) => length,
+            None => self.0.len(),
+        };
+        let (word, rest) = self.0.split_at(length);
+        self.0 = rest;
+        (!word.is_empty()).then_some(word)
     }
 }
 
@@ -130,6 +159,12 @@ fn sizes(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
         let mut wrong = |message: String| {
             errors.push(Diagnostic::error("size", message).at(variable.span, "").in_source(source))
         };
+        if variable.count.is_some() && !matches!(space, StateSpace::Local | StateSpace::Param) {
+            wrong(format!(
+                "`{0}<…>`: variables of this space are declared one by one here, `{0}0`, `{0}1` …",
+                variable.name
+            ));
+        }
         let (most, reason) = most_bytes(space);
         match variable.bytes() {
             Some(bytes) if bytes <= most => {}
@@ -208,6 +243,38 @@ fn parameters(source: &Source, function: &Function<'_>, errors: &mut Vec<Diagnos
     for param in function.returns.iter().chain(&function.params).filter(|param| param.name != "_") {
         if let Some(first) = seen.insert(param.name, param) {
             errors.push(twice(source, param.name, param.span, first.span));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_is_found_wherever_it_stands() {
+        for (text, wanted, place) in [
+            (".version 8.0\n.target sm_80\n", Some("sm_80"), (2, 9)),
+            (".version 8.0 .target sm_80 .address_size 64", Some("sm_80"), (1, 22)),
+            (
+                "// a\n/* .target sm_10 */ .version 8.0 // b\n.target\n  debug, sm_90a\n",
+                Some("sm_90a"),
+                (4, 10),
+            ),
+            (".version/**/8.0/**/.target/**/sm_52,texmode_independent", Some("sm_52"), (1, 31)),
+            (".version 8.0\n.address_size 64\n.target texmode_unified , sm_30\n", Some("sm_30"), (3, 27)),
+            (".version 8.0\n.entry k() { ret; }\n.target sm_80\n", None, (0, 0)),
+            (".version 8.0\n.target debug\n.target sm_80\n", None, (0, 0)),
+            ("/* .target sm_80", None, (0, 0)),
+            (".target", None, (0, 0)),
+            ("", None, (0, 0)),
+        ] {
+            let source = Source::new("k.ptx", text);
+            let found = target_of(&source);
+            assert_eq!(found.map(|(word, _)| word), wanted, "{text}");
+            if let Some((_, span)) = found {
+                assert_eq!(source.position(span.start), place, "{text}");
+            }
         }
     }
 }

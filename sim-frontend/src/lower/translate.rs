@@ -17,7 +17,7 @@ use std::num::NonZero;
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
-use self::families::{Families, Family, split_number};
+use self::families::{Families, Family, Members, split_number};
 use super::ir::{Block, BlockId, Func, Inst, Link, Operand, PredOperand, Reg, Terminator, Width};
 use super::tf3_stack::{FRAME_ALIGN, layout};
 use super::tf7_unique_names::Scopes;
@@ -375,17 +375,20 @@ impl<'m, 'a> Translator<'m, 'a> {
                 let wrong = match variable.ty {
                     ScalarType::Pred => Some("predicates form no vectors"),
                     ty if ty.bits() * variable.vector > 128 => Some("a vector has at most 128 bits"),
-                    _ if variable.count.is_some() => Some("vectors are declared one by one here"),
                     _ => None,
                 };
                 if let Some(message) = wrong {
                     return self.error(variable.span, "vector", message);
                 }
-                let first = self.func.regs.len() as Reg;
-                for _ in 0..variable.vector {
+                let (first, width) = (self.func.regs.len() as Reg, variable.vector);
+                for _ in 0..variable.count.unwrap_or(1) * width {
                     self.fresh(variable.ty);
                 }
-                Local::Vector(first, variable.vector, variable.ty)
+                if let Some(count) = variable.count {
+                    let members = Members::Vectors(first, width, variable.ty);
+                    return self.family(variable, Family { count, members });
+                }
+                Local::Vector(first, width, variable.ty)
             }
             Storage::Register => {
                 if let Some(count) = variable.count {
@@ -393,19 +396,8 @@ impl<'m, 'a> Translator<'m, 'a> {
                     for _ in 0..count {
                         self.fresh(variable.ty);
                     }
-                    if self.families.declare(variable.name, Family { first, count, ty: variable.ty }).is_err()
-                    {
-                        let first = self.declared.find(variable.name).copied();
-                        self.error(
-                            variable.span,
-                            "name",
-                            format!("`{}` is declared twice here", variable.name),
-                        );
-                        self.also(first, "the first declaration");
-                    } else {
-                        let _ = self.declared.declare(variable.name, variable.span);
-                    }
-                    return;
+                    let members = Members::Registers(first, variable.ty);
+                    return self.family(variable, Family { count, members });
                 }
                 Local::Reg(self.fresh(variable.ty), variable.ty)
             }
@@ -417,6 +409,11 @@ impl<'m, 'a> Translator<'m, 'a> {
             Storage::Space(space @ (StateSpace::Local | StateSpace::Param)) => {
                 let place = self.places.get(self.next_place).copied().unwrap_or(0);
                 self.next_place += 1;
+                if let Some(count) = variable.count {
+                    let (stride, bytes) = (variable.stride(), variable.element_bytes());
+                    let members = Members::Variables(space, place, stride, bytes);
+                    return self.family(variable, Family { count, members });
+                }
                 let _ = self.bytes.declare(variable.name, variable.bytes().unwrap_or(0));
                 Local::Variable(space, place)
             }
@@ -436,6 +433,28 @@ impl<'m, 'a> Translator<'m, 'a> {
             self.also(first, "the first declaration");
         } else {
             let _ = self.declared.declare(variable.name, variable.span);
+        }
+    }
+
+    fn family(&mut self, variable: &Variable<'a>, family: Family) {
+        if self.families.declare(variable.name, family).is_err() {
+            let first = self.declared.find(variable.name).copied();
+            self.error(variable.span, "name", format!("`{}` is declared twice here", variable.name));
+            self.also(first, "the first declaration");
+        } else {
+            let _ = self.declared.declare(variable.name, variable.span);
+        }
+    }
+
+    /// Bytes of a variable of the frame.
+    pub(super) fn bytes_of(&self, name: &str) -> Option<u64> {
+        if self.names.find(name).is_some() {
+            return self.bytes.find(name).copied();
+        }
+        let (prefix, number) = split_number(name)?;
+        match self.families.find(prefix)? {
+            Family { count, members: Members::Variables(.., bytes) } if number < count => Some(bytes),
+            _ => None,
         }
     }
 
@@ -464,8 +483,7 @@ impl<'m, 'a> Translator<'m, 'a> {
 
     fn member(&self, name: &str) -> Option<Local> {
         let (prefix, number) = split_number(name)?;
-        let family = self.families.find(prefix)?;
-        (number < family.count).then(|| Local::Reg(family.first + number, family.ty))
+        self.families.find(prefix)?.member(number)
     }
 
     /// Declares a name; gives back its meaning if it is taken.

@@ -79,6 +79,9 @@ impl Variable<'_> {
 
     /// Bytes in all; zero for `[]`, `None` where they are more than any state space has.
     pub fn bytes(&self) -> Option<u64> {
+        if let Some(count) = self.count {
+            return self.stride().checked_mul(count.into()).filter(|bytes| *bytes <= MAX_VARIABLE);
+        }
         let first = self.dims.first().map_or(1, |dim| dim.unwrap_or(0));
         self.row_bytes()?.checked_mul(first).filter(|bytes| *bytes <= MAX_VARIABLE)
     }
@@ -93,6 +96,11 @@ impl Variable<'_> {
     /// An array whose length is not said: `[]` or `[0]`.
     pub fn is_incomplete(&self) -> bool {
         self.dims.iter().any(|dim| dim.unwrap_or(0) == 0)
+    }
+
+    /// Bytes from one member of `x<3>` to the next.
+    pub fn stride(&self) -> u64 {
+        self.element_bytes().next_multiple_of(self.alignment())
     }
 
     /// Alignment in bytes.

@@ -491,7 +491,8 @@ impl<'a> Parser<'a> {
                 external,
                 span: start.to(self.last_span()),
             };
-            if self.eat(b'<') {
+            // Not in lists of parameters.
+            if end == b';' && self.eat(b'<') {
                 match self.kind() {
                     Some(Kind::Int(n)) if n <= 1 << 20 => variable.count = Some(n as u32),
                     _ => return self.expected("a count of registers below a million"),
@@ -499,7 +500,7 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 self.expect(b'>')?;
             }
-            while self.eat(b'[') {
+            while variable.count.is_none() && self.eat(b'[') {
                 if self.eat(b']') {
                     variable.dims.push(None);
                     continue;

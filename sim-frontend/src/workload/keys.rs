@@ -1,5 +1,6 @@
 //! The keys of a workload file as they are written, each with its place. They become a
-//! [`WorkloadSpec`](super::WorkloadSpec) in one pass that reports everything that is wrong.
+//! [`WorkloadSpec`](super::WorkloadSpec) in one pass that reports everything that is wrong. Keys that are
+//! unknown or missing do not end the reading: the schema names them (`yaml::survey`), all at once.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,11 @@ use super::{
     Number, Place, Schedule, Step, Termination, Tolerance, Until, Variant, WorkloadSpec,
 };
 use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::yaml::span_of as span;
 
 /// A workload.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub(super) struct WorkloadKeys {
     /// Version of this format: 1.
     #[schemars(required)]
@@ -42,10 +44,10 @@ pub(super) struct WorkloadKeys {
     params: BTreeMap<String, Spanned<Number>>,
     /// Programs, oldest target first.
     #[schemars(required, with = "Vec<VariantKeys>")]
-    variants: Option<Vec<Spanned<VariantKeys>>>,
+    variants: Option<Vec<VariantKeys>>,
     /// Buffers by name.
     #[schemars(required, with = "BTreeMap<String, BufferKeys>")]
-    buffers: Option<BTreeMap<String, Spanned<BufferKeys>>>,
+    buffers: Option<BTreeMap<String, BufferKeys>>,
     /// Steps in order.
     #[schemars(required, with = "Vec<StepKeys>")]
     launches: Option<Vec<Spanned<StepKeys>>>,
@@ -57,7 +59,7 @@ pub(super) struct WorkloadKeys {
 
 /// One program of a workload.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 #[schemars(rename = "Variant")]
 struct VariantKeys {
     /// Name.
@@ -76,7 +78,7 @@ struct VariantKeys {
 
 /// A buffer.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 #[schemars(rename = "BufferSpec")]
 struct BufferKeys {
     /// Element type.
@@ -94,7 +96,7 @@ struct BufferKeys {
 /// A kernel launch (`entry`, `grid`, `block`, `args` and what else it has), a `fill` or a `loop`.
 // The keys of every kind, so that a wrong one is named.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 #[schemars(rename = "Step")]
 pub(super) struct StepKeys {
     /// Sets every element of a buffer.
@@ -120,7 +122,7 @@ pub(super) struct StepKeys {
 
 /// Sets every element of a buffer.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 #[schemars(rename = "Fill")]
 struct FillKeys {
     /// Which.
@@ -133,7 +135,7 @@ struct FillKeys {
 
 /// Repeated steps.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 #[schemars(rename = "LoopSpec")]
 struct LoopKeys {
     /// When to stop.
@@ -156,7 +158,7 @@ struct LoopKeys {
 
 /// A condition on a buffer, looked at after each pass.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 #[schemars(rename = "Until")]
 struct UntilKeys {
     /// Which buffer.
@@ -172,7 +174,7 @@ struct UntilKeys {
 
 /// An expected result.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 #[schemars(rename = "Expectation")]
 struct ExpectationKeys {
     /// Buffer.
@@ -190,14 +192,6 @@ struct ExpectationKeys {
     /// How near it must be.
     #[schemars(required, with = "Tolerance")]
     tolerance: Option<Spanned<Tolerance>>,
-}
-
-/// The bytes of a value.
-fn span<T>(spanned: &Spanned<T>) -> Option<Span> {
-    let span = spanned.referenced.span();
-    let start = u32::try_from(span.byte_offset()?).ok()?;
-    let length = u32::try_from(span.byte_len()?).ok()?;
-    Some(Span { start, end: start.saturating_add(length.max(1)) })
 }
 
 /// What was wrong so far.
@@ -229,32 +223,21 @@ impl Reader<'_> {
         });
     }
 
-    /// Names the keys that are not there, all of them at once.
-    fn missing(&mut self, at: Option<Span>, what: &str, keys: &[(&str, bool)]) {
+    /// Names the keys of a launch that are not there. The schema does not: a step may be no launch.
+    fn missing(&mut self, at: Option<Span>, keys: &[(&str, bool)]) {
         let names: Vec<&str> = keys.iter().filter(|(_, given)| !given).map(|(name, _)| *name).collect();
         if !names.is_empty() {
-            self.wrong(at, format!("{what} needs {}", listed(&names)));
+            self.wrong(at, format!("a launch needs {}", listed(&names)));
         }
     }
 
-    fn variant(&mut self, keys: Spanned<VariantKeys>) -> Option<Variant> {
-        let at = span(&keys);
-        let VariantKeys { name, file, compiler, target } = keys.value;
-        let given = [
-            ("name", name.is_some()),
-            ("file", file.is_some()),
-            ("compiler", compiler.is_some()),
-            ("target", target.is_some()),
-        ];
-        self.missing(at, "a variant", &given);
+    fn variant(keys: VariantKeys) -> Option<Variant> {
+        let VariantKeys { name, file, compiler, target } = keys;
         Some(Variant { name: name?, file: file?, compiler: compiler?, target: target? })
     }
 
-    fn buffer(&mut self, name: &str, keys: Spanned<BufferKeys>) -> Option<BufferSpec> {
-        let at = span(&keys);
-        let BufferKeys { ty, length, init } = keys.value;
-        let given = [("type", ty.is_some()), ("length", length.is_some()), ("init", init.is_some())];
-        self.missing(at, &format!("buffer `{name}`"), &given);
+    fn buffer(&mut self, name: &str, keys: BufferKeys) -> Option<BufferSpec> {
+        let BufferKeys { ty, length, init } = keys;
         let (ty, length, init) = (ty?, length?, init?);
         let init_place = span(&init);
         if let Err(error) = check_init(ty, &init.value) {
@@ -292,11 +275,6 @@ impl Reader<'_> {
         let only_launches = dynamic_shared.is_some() || stream.is_some();
         match (fill, body) {
             (Some(fill), None) if !launches && !only_launches => {
-                self.missing(
-                    at,
-                    "a fill",
-                    &[("buffer", fill.buffer.is_some()), ("value", fill.value.is_some())],
-                );
                 let fill = Fill { buffer: fill.buffer?, value: fill.value?, place: Place(at) };
                 self.known(at, "fill", &fill.buffer, buffers);
                 Some(Step::Fill { fill })
@@ -309,7 +287,7 @@ impl Reader<'_> {
                     ("block", block.is_some()),
                     ("args", args.is_some()),
                 ];
-                self.missing(at, "a launch", &given);
+                self.missing(at, &given);
                 let entry = entry?;
                 let place = Place(span(&entry));
                 let args = args?
@@ -340,18 +318,7 @@ impl Reader<'_> {
         buffers: &dyn Fn(&str) -> Option<ScalarType>,
     ) -> Option<Step> {
         let LoopKeys { until, max_iterations, index, swap, launches } = keys;
-        let given = [("max_iterations", max_iterations.is_some()), ("launches", launches.is_some())];
-        self.missing(at, "a loop", &given);
         let until = until.and_then(|keys| {
-            self.missing(
-                at,
-                "`until`",
-                &[
-                    ("buffer", keys.buffer.is_some()),
-                    ("index", keys.index.is_some()),
-                    ("equals", keys.equals.is_some()),
-                ],
-            );
             let until = Until { buffer: keys.buffer?, index: keys.index?, equals: keys.equals? };
             self.known(at, "until", &until.buffer, buffers);
             Some(until)
@@ -393,11 +360,6 @@ impl Reader<'_> {
     ) -> Option<Expectation> {
         let at = span(&keys);
         let ExpectationKeys { buffer, reference, values, file, tolerance } = keys.value;
-        self.missing(
-            at,
-            "an expectation",
-            &[("buffer", buffer.is_some()), ("tolerance", tolerance.is_some())],
-        );
         let (buffer, tolerance) = (buffer?, tolerance?);
         let ty = self.known(at, "expect", &buffer, buffers);
         let given = [reference.is_some(), values.is_some(), file.is_some()];
@@ -482,21 +444,17 @@ impl WorkloadKeys {
     /// The workload.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
-    pub(super) fn spec(self, source: &Source) -> Result<WorkloadSpec, Vec<Diagnostic>> {
-        let mut reader = Reader { source, errors: Vec::new() };
-        let top = Some(Span { start: 0, end: 1 });
-        let given = [
-            ("schema", self.schema.is_some()),
-            ("name", self.name.is_some()),
-            ("description", self.description.is_some()),
-            ("schedule", self.schedule.is_some()),
-            ("variants", self.variants.is_some()),
-            ("buffers", self.buffers.is_some()),
-            ("launches", self.launches.is_some()),
-        ];
-        reader.missing(top, "a workload", &given);
+    /// Everything that is wrong with it, with what was `found` of its keys.
+    pub(super) fn spec(
+        self,
+        source: &Source,
+        found: Vec<Diagnostic>,
+    ) -> Result<WorkloadSpec, Vec<Diagnostic>> {
+        let mut reader = Reader { source, errors: found };
         let key = |name: &str| crate::yaml::key_span(source, &[name]);
+        if self.name.as_ref().is_some_and(|name| name.is_empty() || name.chars().any(char::is_control)) {
+            reader.wrong(key("name"), "`name` must be a text without control characters");
+        }
         if self.schema.is_some_and(|schema| schema != 1) {
             reader.wrong(key("schema"), "this version reads schema 1");
         }
@@ -519,9 +477,9 @@ impl WorkloadKeys {
             params.insert(name, value.value);
         }
         let variants = self.variants.unwrap_or_default();
-        let variants = variants.into_iter().filter_map(|keys| reader.variant(keys)).collect();
+        let variants = variants.into_iter().filter_map(Reader::variant).collect();
         let types: BTreeMap<String, Option<ScalarType>> =
-            self.buffers.iter().flatten().map(|(name, keys)| (name.clone(), keys.value.ty)).collect();
+            self.buffers.iter().flatten().map(|(name, keys)| (name.clone(), keys.ty)).collect();
         // A buffer without a type has its own message.
         let names = |name: &str| types.get(name).map(|ty| ty.unwrap_or(ScalarType::B8));
         let mut buffers = BTreeMap::new();
@@ -532,7 +490,8 @@ impl WorkloadKeys {
         }
         let launches = reader.steps(self.launches.unwrap_or_default(), &names);
         let expect = self.expect.into_iter().filter_map(|keys| reader.expectation(keys, &names)).collect();
-        let Reader { errors, .. } = reader;
+        let Reader { mut errors, .. } = reader;
+        errors.sort_by_key(|error| error.labels.first().map_or(0, |(at, _)| at.start));
         match (self.schema, self.name, self.description, self.schedule) {
             (Some(schema), Some(name), Some(description), Some(schedule)) if errors.is_empty() => {
                 Ok(WorkloadSpec {

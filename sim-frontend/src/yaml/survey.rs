@@ -4,15 +4,31 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::{key_span, span, value_of};
-use crate::diagnostic::{Diagnostic, Source};
+use super::node::{Kind, Node};
+use super::span;
+use crate::diagnostic::{Diagnostic, Source, Span};
+
+/// What does not fit.
+pub(super) struct Finding {
+    pub error: Diagnostic,
+    /// The key and its value, where they are what is wrong.
+    pub extent: Option<Span>,
+}
 
 /// Everything that does not fit; with `kinds`, values of a wrong kind too, which typed reading may
 /// otherwise know how to take.
-pub(super) fn survey<T: JsonSchema>(source: &Source, value: &Value, kinds: bool) -> Vec<Diagnostic> {
+pub(super) fn survey<T: JsonSchema>(source: &Source, root: &Node, kinds: bool) -> Vec<Finding> {
     let schema = schemars::schema_for!(T).to_value();
-    let mut survey = Survey { root: &schema, source, kinds, path: Vec::new(), found: Vec::new() };
-    survey.value(&schema, value);
+    let mut survey = Survey {
+        root: &schema,
+        source,
+        kinds,
+        path: String::new(),
+        place: span(0, 1),
+        extent: Some(span(0, 1).to(root.extent())),
+        found: Vec::new(),
+    };
+    survey.value(&schema, root);
     survey.found
 }
 
@@ -20,110 +36,144 @@ struct Survey<'s> {
     root: &'s Value,
     source: &'s Source,
     kinds: bool,
-    path: Vec<String>,
-    found: Vec<Diagnostic>,
+    /// Where the survey is: `limits.MaxGridSize`, `launches[2].fill`.
+    path: String,
+    /// Its key, or the value where a list holds it.
+    place: Span,
+    extent: Option<Span>,
+    found: Vec<Finding>,
 }
 
 impl<'s> Survey<'s> {
-    fn wrong(&mut self, message: String) -> &mut Diagnostic {
-        // The key itself, or the nearest one above it that has a place.
-        let lengths = (1..=self.path.len()).rev();
-        let place = lengths
-            .map(|length| self.path[..length].iter().map(String::as_str).collect::<Vec<_>>())
-            .find_map(|path| key_span(self.source, &path));
-        let error = Diagnostic::error("yaml", message).in_source(self.source);
-        self.found.push(error.at(place.unwrap_or(span(0, 1)), "this value"));
-        let last = self.found.len() - 1;
-        &mut self.found[last]
+    fn wrong(&mut self, error: Diagnostic, extent: Option<Span>) {
+        self.found.push(Finding { error: error.in_source(self.source), extent });
     }
 
-    fn here(&self) -> String {
-        self.path.join(".")
+    fn error(&self, message: String) -> Diagnostic {
+        Diagnostic::error("yaml", message).at(self.place, "this value")
     }
 
-    fn value(&mut self, schema: &'s Value, value: &Value) {
-        let Some(schema) = self.resolve(schema) else { return };
+    /// Goes to a value within this one.
+    fn within(&mut self, step: &str, place: Span, value: &Node, look: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        let outside = (self.place, self.extent);
+        if !step.starts_with('[') && !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(step);
+        (self.place, self.extent) = (place, Some(place.to(value.extent())));
+        look(self);
+        (self.place, self.extent) = outside;
+        self.path.truncate(length);
+    }
+
+    fn value(&mut self, schema: &'s Value, value: &Node) {
+        let Some(schema) = self.resolve(schema, value) else { return };
         if value.is_null() && nullable(schema) {
             return;
         }
         if let Some(properties) = schema["properties"].as_object() {
             self.keys(schema, properties, value);
         } else if schema["additionalProperties"].is_object() {
-            for (key, inner) in value.as_object().into_iter().flatten() {
-                self.path.push(key.clone());
-                self.value(&schema["additionalProperties"], inner);
-                self.path.pop();
+            let Kind::Map(entries) = &value.kind else { return };
+            for (key, place, inner) in entries {
+                self.within(key, *place, inner, |survey| {
+                    survey.value(&schema["additionalProperties"], inner);
+                });
             }
         } else if schema["items"].is_object() {
-            for inner in value.as_array().into_iter().flatten() {
-                self.value(&schema["items"], inner);
+            let Kind::List(items) = &value.kind else { return };
+            for (i, inner) in items.iter().enumerate() {
+                self.within(&format!("[{i}]"), inner.at, inner, |survey| {
+                    survey.value(&schema["items"], inner);
+                });
             }
         } else if is(schema, "integer") || is(schema, "number") {
             self.number(schema, value);
         }
     }
 
-    /// What a schema stands for: references are followed, and what may be left out is itself. None where
-    /// it is one of several kinds.
-    fn resolve(&self, mut schema: &'s Value) -> Option<&'s Value> {
+    /// What a schema stands for: references are followed, and what may be left out is itself. Of several
+    /// kinds it is the only one that a value of this shape may be, or none.
+    fn resolve(&self, mut schema: &'s Value, value: &Node) -> Option<&'s Value> {
         loop {
             let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
             if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
                 schema = &self.root["$defs"][name];
             } else if let Some(choices) = choices {
                 let mut real = choices.iter().filter(|choice| choice["type"] != "null");
-                schema = real.next().filter(|_| choices.len() == 2)?;
-                if real.next().is_some() {
-                    return None;
-                }
+                let only = real.next().filter(|_| real.next().is_none());
+                schema = match only {
+                    Some(only) => only,
+                    None => self.choose(choices, value)?,
+                };
             } else {
                 return Some(schema);
             }
         }
     }
 
-    fn keys(&mut self, schema: &'s Value, properties: &'s Map<String, Value>, value: &Value) {
-        let Some(object) = value.as_object() else {
+    fn choose(&self, choices: &'s [Value], value: &Node) -> Option<&'s Value> {
+        let mut fitting = choices.iter().filter_map(|choice| {
+            let choice = self.resolve(choice, value)?;
+            let fits = match &value.kind {
+                Kind::Map(entries) => {
+                    let properties = choice["properties"].as_object();
+                    properties.is_some_and(|known| entries.iter().any(|(key, ..)| known.contains_key(key)))
+                }
+                Kind::List(_) => is(choice, "array"),
+                Kind::Scalar(_) => false,
+            };
+            fits.then_some(choice)
+        });
+        fitting.next().filter(|_| fitting.next().is_none())
+    }
+
+    fn keys(&mut self, schema: &'s Value, properties: &'s Map<String, Value>, value: &Node) {
+        let Kind::Map(entries) = &value.kind else {
             if self.kinds && !value.is_null() {
-                let message = format!("`{}` is a group of keys, not a value", self.here());
-                self.wrong(message);
+                let message = match self.path.as_str() {
+                    "" => "the file must be a group of keys, `key: value` line by line".to_string(),
+                    path => format!("`{path}` is a group of keys, not a value"),
+                };
+                let error = self.error(message);
+                self.wrong(error, self.extent);
             }
             return;
         };
-        for (key, inner) in object {
-            self.path.push(key.clone());
-            match properties.get(key) {
-                Some(schema) => self.value(schema, inner),
+        for (key, place, inner) in entries {
+            self.within(key, *place, inner, |survey| match properties.get(key) {
+                Some(schema) => survey.value(schema, inner),
                 None if schema["additionalProperties"] == false => {
-                    let message = format!("there is no key `{}`", self.here());
-                    let error = self.wrong(message);
-                    *error = error.clone().did_you_mean(key, properties.keys().map(String::as_str));
+                    let error = survey.error(format!("there is no key `{}`", survey.path));
+                    let error = error.did_you_mean(key, properties.keys().map(String::as_str));
+                    survey.wrong(error, survey.extent);
                 }
                 None => {}
-            }
-            self.path.pop();
+            });
         }
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let missing: Vec<String> =
-            required.filter(|key| !object.contains_key(*key)).map(|key| format!("`{key}`")).collect();
+        let given = |key: &str| entries.iter().any(|(other, ..)| other == key);
+        let missing: Vec<String> = required.filter(|key| !given(key)).map(|key| format!("`{key}`")).collect();
         if !missing.is_empty() {
             let keys = if missing.len() == 1 { "key" } else { "keys" };
-            let within = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.here()) };
-            let message = format!("missing {keys}{within}: {}", missing.join(", "));
-            self.wrong(message);
+            let within = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.path) };
+            let error = self.error(format!("missing {keys}{within}: {}", missing.join(", ")));
+            self.wrong(error, None);
         }
     }
 
-    fn number(&mut self, schema: &Value, value: &Value) {
+    fn number(&mut self, schema: &Value, value: &Node) {
         let whole = is(schema, "integer");
         let (Some(least), Some(most)) = (schema["minimum"].as_number(), schema["maximum"].as_number()) else {
             return;
         };
-        let number = match value {
-            Value::Number(number) => number,
+        let (least_text, most_text) = (least.to_string(), most.to_string());
+        let number = match &value.kind {
+            Kind::Scalar(Value::Number(number)) => number,
             // What is no number as JSON has them (`.nan`, `.inf`) is none here.
-            Value::Null => return self.outside(&least.to_string(), &most.to_string(), value),
-            _ if self.kinds => return self.outside(&least.to_string(), &most.to_string(), value),
+            Kind::Scalar(Value::Null) => return self.outside(&least_text, &most_text, value),
+            _ if self.kinds => return self.outside(&least_text, &most_text, value),
             _ => return,
         };
         let inside = match (whole, number.as_i128(), least.as_i128(), most.as_i128()) {
@@ -135,25 +185,25 @@ impl<'s> Survey<'s> {
             }
         };
         if !inside {
-            self.outside(&least.to_string(), &most.to_string(), value);
+            self.outside(&least_text, &most_text, value);
         }
     }
 
-    fn outside(&mut self, least: &str, most: &str, value: &Value) {
-        let not = match value {
-            Value::Null => String::new(),
-            value => format!(", not {value}"),
+    fn outside(&mut self, least: &str, most: &str, value: &Node) {
+        let not = match &value.kind {
+            Kind::Scalar(Value::Null) => String::new(),
+            Kind::Scalar(value) => format!(", not {value}"),
+            Kind::List(_) => ", not a list".to_string(),
+            Kind::Map(_) => ", not a group of keys".to_string(),
         };
         let range =
             if least == most { format!("be {least}") } else { format!("be between {least} and {most}") };
-        let own = self.path.clone();
-        let path: Vec<&str> = own.iter().map(String::as_str).collect();
+        let mut error = self.error(format!("{}: must {range}{not}", self.path));
         // Where it is no number, the value is what is wrong.
-        let place = value_of(self.source, &path).filter(|_| value.is_string()).map(|(_, at)| at);
-        let error = self.wrong(format!("{}: must {range}{not}", path.join(".")));
-        if let Some(place) = place {
-            error.labels = vec![(place, String::new())];
+        if matches!(value.kind, Kind::Scalar(Value::String(_))) {
+            error.labels = vec![(value.at, String::new())];
         }
+        self.wrong(error, self.extent);
     }
 }
 

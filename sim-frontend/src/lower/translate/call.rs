@@ -92,7 +92,7 @@ impl<'a> Translator<'_, 'a> {
                         variables = true;
                         let place = expected.as_ref().map(|(_, offsets)| u64::from(frame + offsets[i]));
                         if let Some(place) = place.filter(|place| *place != own) {
-                            let bytes = self.bytes.find(name).copied().unwrap_or(0);
+                            let bytes = self.bytes_of(name).unwrap_or(0);
                             let (from, to) = if is_return { (place, own) } else { (own, place) };
                             let copy = self.copy_in_frame(&inst, from, to, bytes);
                             if is_return {
@@ -207,7 +207,7 @@ impl<'a> Translator<'_, 'a> {
                     continue;
                 }
                 Some(Local::Reg(_, ty)) => Some(u64::from(frame_bytes(ty))),
-                Some(Local::Variable(StateSpace::Param, _)) => self.bytes.find(name).copied(),
+                Some(Local::Variable(StateSpace::Param, _)) => self.bytes_of(name),
                 _ => None,
             };
             let wanted = param.bytes().unwrap_or(0);

@@ -1,18 +1,43 @@
-//! Families of registers: `%r<8>` declares `%r0` to `%r7` (PTX ISA "Parameterized Variable Names").
+//! Families of registers and of variables of the frame: `%r<8>` declares `%r0` to `%r7` (PTX ISA
+//! "Parameterized Variable Names").
 
 use std::cell::Cell;
 
-use sim_memory::vocabulary::ScalarType;
+use sim_memory::vocabulary::{ScalarType, StateSpace};
 
+use super::Local;
 use crate::lower::ir::Reg;
 use crate::lower::tf7_unique_names::Scopes;
 
-/// A family: its members have consecutive registers.
+/// A family: its members lie one behind the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
-    pub(super) first: Reg,
     pub(super) count: u32,
-    pub(super) ty: ScalarType,
+    pub(super) members: Members,
+}
+
+/// What the members of a family are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Members {
+    /// Registers from the first on.
+    Registers(Reg, ScalarType),
+    /// Vectors of so many registers.
+    Vectors(Reg, u32, ScalarType),
+    /// Variables of the frame: space, place of the first, bytes from one to the next, bytes of one.
+    Variables(StateSpace, u64, u64, u64),
+}
+
+impl Family {
+    /// What a member is.
+    pub(super) fn member(&self, number: u32) -> Option<Local> {
+        (number < self.count).then(|| match self.members {
+            Members::Registers(first, ty) => Local::Reg(first + number, ty),
+            Members::Vectors(first, width, ty) => Local::Vector(first + number * width, width, ty),
+            Members::Variables(space, first, stride, _) => {
+                Local::Variable(space, first + u64::from(number) * stride)
+            }
+        })
+    }
 }
 
 /// A prefix as a number, and what it means here.
@@ -88,20 +113,29 @@ mod tests {
     use super::*;
 
     fn family(first: Reg) -> Family {
-        Family { first, count: 4, ty: ScalarType::B32 }
+        Family { count: 4, members: Members::Registers(first, ScalarType::B32) }
+    }
+
+    fn first(family: &Family) -> Reg {
+        match family.members {
+            Members::Registers(first, _) => first,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn an_inner_family_hides_an_outer_one_as_long_as_its_block() {
         let mut families = Families::default();
-        let first = |families: &Families<'_>, prefix| families.find(prefix).map(|family| family.first);
+        let first = |families: &Families<'_>, prefix| {
+            families.find(prefix).map(|family| super::tests::first(&family))
+        };
         assert_eq!(first(&families, "%r"), None);
         families.declare("%r", family(0)).unwrap();
         assert_eq!(first(&families, "%r"), Some(0));
         families.open();
         assert_eq!(first(&families, "%r"), Some(0));
         families.declare("%r", family(4)).unwrap();
-        assert_eq!(families.declare("%r", family(8)).unwrap_err().first, 8);
+        assert_eq!(super::tests::first(&families.declare("%r", family(8)).unwrap_err()), 8);
         assert_eq!(first(&families, "%r"), Some(4));
         families.close();
         assert_eq!(first(&families, "%r"), Some(0));
@@ -118,7 +152,7 @@ mod tests {
         }
         for _ in 0..2 {
             for (i, name) in names.iter().enumerate() {
-                assert_eq!(families.find(name).map(|family| family.first), Some(i as Reg), "{name}");
+                assert_eq!(families.find(name).map(|family| first(&family)), Some(i as Reg), "{name}");
             }
         }
     }
