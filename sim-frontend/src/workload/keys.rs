@@ -1,5 +1,8 @@
 //! The keys of a workload file as they are written, each with its place. They become a
 //! [`WorkloadSpec`](super::WorkloadSpec) in one pass that reports everything that is wrong.
+//!
+//! A key that must be there is an `Option`, so that all missing ones are named at once. Its schema says
+//! `with` the type itself: of a key marked `required` schemars writes the type in place, not its name.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +31,7 @@ pub(super) struct WorkloadKeys {
     #[schemars(required)]
     description: Option<String>,
     /// How much results depend on the schedule.
-    #[schemars(required, with = "Schedule")]
+    #[schemars(with = "Schedule")]
     schedule: Option<Spanned<Schedule>>,
     /// Why, where they do.
     #[serde(default)]
@@ -41,13 +44,13 @@ pub(super) struct WorkloadKeys {
     #[schemars(with = "BTreeMap<String, Number>")]
     params: BTreeMap<String, Spanned<Number>>,
     /// Programs, oldest target first.
-    #[schemars(required, with = "Vec<VariantKeys>")]
+    #[schemars(with = "Vec<VariantKeys>")]
     variants: Option<Vec<Spanned<VariantKeys>>>,
     /// Buffers by name.
-    #[schemars(required, with = "BTreeMap<String, BufferKeys>")]
+    #[schemars(with = "BTreeMap<String, BufferKeys>")]
     buffers: Option<BTreeMap<String, Spanned<BufferKeys>>>,
     /// Steps in order.
-    #[schemars(required, with = "Vec<StepKeys>")]
+    #[schemars(with = "Vec<StepKeys>")]
     launches: Option<Vec<Spanned<StepKeys>>>,
     /// Expected results; without any the run is unchecked, and says so.
     #[serde(default)]
@@ -81,13 +84,13 @@ struct VariantKeys {
 struct BufferKeys {
     /// Element type.
     #[serde(rename = "type")]
-    #[schemars(required, with = "ScalarType")]
+    #[schemars(with = "ScalarType")]
     ty: Option<ScalarType>,
     /// Elements.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     length: Option<Spanned<Expr>>,
     /// First contents.
-    #[schemars(required, with = "Init")]
+    #[schemars(with = "Init")]
     init: Option<Spanned<Init>>,
 }
 
@@ -127,7 +130,7 @@ struct FillKeys {
     #[schemars(required)]
     buffer: Option<String>,
     /// The value.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     value: Option<Expr>,
 }
 
@@ -140,7 +143,7 @@ struct LoopKeys {
     #[serde(default)]
     until: Option<UntilKeys>,
     /// Most passes.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     max_iterations: Option<Expr>,
     /// Name of the pass counter in expressions.
     #[serde(default)]
@@ -150,7 +153,7 @@ struct LoopKeys {
     #[serde(default)]
     swap: Vec<[String; 2]>,
     /// The steps.
-    #[schemars(required, with = "Vec<StepKeys>")]
+    #[schemars(with = "Vec<StepKeys>")]
     launches: Option<Vec<Spanned<StepKeys>>>,
 }
 
@@ -163,10 +166,10 @@ struct UntilKeys {
     #[schemars(required)]
     buffer: Option<String>,
     /// Which element.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     index: Option<Expr>,
     /// Stops when it has this value.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     equals: Option<Expr>,
 }
 
@@ -188,7 +191,7 @@ struct ExpectationKeys {
     #[serde(default)]
     file: Option<String>,
     /// How near it must be.
-    #[schemars(required, with = "Tolerance")]
+    #[schemars(with = "Tolerance")]
     tolerance: Option<Spanned<Tolerance>>,
 }
 
