@@ -263,7 +263,9 @@ fn idle(report: &Value) -> String {
     let partial = timed.iter().filter(|kernel| blocks(kernel) > room(kernel)).count();
     let inside: f64 = timed.iter().map(|kernel| number(kernel, "/cycles")).sum();
     let cycles = number(report, "/cycles");
-    if few > 0 {
+    if few > 0 && timed.len() == 1 {
+        format!("The launch has fewer blocks ({}) than the chip has SMs ({sms}).", blocks(timed[0]))
+    } else if few > 0 {
         format!("{few} of {} launches have fewer blocks than the chip has SMs ({sms}).", timed.len())
     } else if timed.len() > 1 && inside < 0.8 * cycles {
         "Much of the time lies between launches: fewer and larger ones help.".to_string()
@@ -287,6 +289,10 @@ fn waiting(report: &Value, reason: &str) -> Vec<Line> {
         Some(waits) => waits.get(reason).and_then(Value::as_f64).unwrap_or(0.0),
         None => number(line, "/waited"),
     });
+    for line in list.iter_mut().filter(|_| reason == "ready") {
+        // What keeps the load-store unit busy: accesses that take several turns there.
+        line.note = counts(report, &line.kernel, line.line).and_then(turns);
+    }
     for line in list.iter_mut().filter(|_| reason == "memory") {
         let loads = counts(report, &line.kernel, line.line).and_then(|own| own["waits_for"].as_array());
         let load = |number: &Value| {
@@ -306,25 +312,37 @@ fn source(report: &Value, line: &Value) -> Option<(String, u64)> {
     Some((own["file"].as_str()?.to_string(), line["source_line"].as_u64()?))
 }
 
+/// What an access of a line is like, where it takes two turns or more.
+fn turns(line: &Value) -> Option<String> {
+    let many = |key: &str| number(line, key) >= 2.0 * number(line, "/accesses").max(1.0);
+    if many("/transactions") {
+        Some(scatter(line))
+    } else if number(line, "/conflict_cycles") >= number(line, "/issues").max(1.0) {
+        Some(conflict(line))
+    } else {
+        None
+    }
+}
+
+fn scatter(line: &Value) -> String {
+    let lines = number(line, "/transactions") / number(line, "/accesses").max(1.0);
+    let part = 100.0 * number(line, "/bytes_useful") / number(line, "/bytes_sectors").max(1.0);
+    format!("{} lines of memory an access, of whose sectors lanes ask for {part:.0} %", rounded(lines))
+}
+
+fn conflict(line: &Value) -> String {
+    let turns = 1.0 + number(line, "/conflict_cycles") / number(line, "/issues").max(1.0);
+    format!("{} turns an access", rounded(turns))
+}
+
 /// The lines whose accesses move most bytes that no lane asked for.
 fn scattered(report: &Value) -> Vec<Line> {
-    let (asked, moved) =
-        (|line: &Value| number(line, "/bytes_useful"), |line: &Value| number(line, "/bytes_sectors"));
-    let wasted = |line: &Value| moved(line) - asked(line);
-    noted(report, wasted, |line| {
-        let lines = number(line, "/transactions") / number(line, "/accesses").max(1.0);
-        let part = 100.0 * asked(line) / moved(line).max(1.0);
-        format!("{} lines of memory an access, of whose sectors lanes ask for {part:.0} %", rounded(lines))
-    })
+    noted(report, |line| number(line, "/bytes_sectors") - number(line, "/bytes_useful"), scatter)
 }
 
 /// The lines whose accesses to shared and constant memory take most turns beyond the first.
 fn conflicting(report: &Value) -> Vec<Line> {
-    let extra = |line: &Value| number(line, "/conflict_cycles");
-    noted(report, extra, |line| {
-        let turns = 1.0 + extra(line) / number(line, "/issues").max(1.0);
-        format!("{} turns an access", rounded(turns))
-    })
+    noted(report, |line| number(line, "/conflict_cycles"), conflict)
 }
 
 /// To a tenth, where it matters.
@@ -438,6 +456,14 @@ mod tests {
         let words = "32 lines of memory an access, of whose sectors lanes ask for 12 %";
         assert_eq!(told("coalescing"), (5, 100, words.to_string()));
         assert_eq!(told("conflicts"), (9, 100, "4 turns an access".to_string()));
+        // Lines that wait for a busy unit say what their accesses are like.
+        own["lines"][1]["waits"] = json!({"ready": 50});
+        own["lines"][2]["waits"] = json!({"ready": 60});
+        own["stalls"] = json!({"unit_busy": 900});
+        let busy = super::answer(&own);
+        let notes: Vec<Option<&str>> =
+            busy.findings[0].lines.iter().map(|line| line.note.as_deref()).collect();
+        assert_eq!(notes, [Some(words), Some("4 turns an access")]);
         assert!(find("issue").lines.iter().all(|line| line.waits_for.is_empty() && line.note.is_none()));
     }
 

@@ -97,6 +97,13 @@
     return wanted.find((name) => rest.includes(name) && varies(name)) ?? rest.find(varies) ?? rest[0] ?? metrics[0];
   }
 
+  /** Chips of different clocks are compared by time, not by cycles. */
+  function clocksDiffer(points) {
+    const clocks = points.map((p) => p.values.cycles / p.values.time_us).filter((clock) => Number.isFinite(clock) && clock > 0);
+    // Times are rounded to picoseconds.
+    return clocks.length > 0 && Math.max(...clocks) / Math.min(...clocks) > 1.001;
+  }
+
   const NO_BASE = 'nothing';
   function sweep(data) {
     const good = data.points.filter((p) => Object.keys(p.values).length > 0);
@@ -107,7 +114,7 @@
     // A chip is read from left to right before a workload is; a key of a chip before both.
     const first = order.find((i) => values[i].every((v) => number(v) !== undefined)) ?? order.find((i) => data.axes[i] === 'chip') ?? order[0] ?? 0;
     const second = order.find((i) => i !== first) ?? first;
-    const metric = telling(good, metrics, ['cycles']);
+    const metric = telling(good, metrics, clocksDiffer(good) ? ['time_us', 'cycles'] : ['cycles']);
     const other = telling(good, metrics, ['memory.dram.bytes', 'memory.bytes_moved', 'issued', 'warp_instructions'], metric);
     const state = { kind: values[first].every((v) => number(v) !== undefined) ? 'line' : 'bar', metric, x: first, series: second, other, log: false, base: NO_BASE, rest: new Map() };
     for (const i of many) state.rest.set(i, ALL);
@@ -171,8 +178,12 @@
             choice('lines', names, data.axes[state.series], (v) => { state.series = index(v); rebuild(); draw(); focus('lines'); })] : []),
         ...(isPlot && many.length > 0 ? [choice('normalised to', [NO_BASE, ...bases.map(([text]) => text)], state.base, (v) => { state.base = v; draw(); })] : []),
         ...(state.kind !== 'heat map' ? [choice('axes', ['linear', 'logarithmic'], state.log ? 'logarithmic' : 'linear', (v) => { state.log = v === 'logarithmic'; draw(); })] : []),
-        ...many.filter((i) => !isPlot || (i !== state.x && i !== state.series)).map((i) =>
-          choice(data.axes[i], [ALL, ...values[i]], state.rest.get(i), (v) => { state.rest.set(i, v); draw(); })));
+        // A Pareto plot has a mark for each point, not for their mean.
+        ...many.filter((i) => !isPlot || (i !== state.x && i !== state.series)).map((i) => {
+          const all = isPlot ? ALL : 'all';
+          const now = state.rest.get(i);
+          return choice(data.axes[i], [all, ...values[i]], now === ALL ? all : now, (v) => { state.rest.set(i, v === all ? ALL : v); draw(); });
+        }));
     };
     // A control that is made anew keeps the focus.
     const focus = (name) => [...controls.querySelectorAll('label')].find((node) => node.firstChild.textContent === name)?.querySelector('select')?.focus();
