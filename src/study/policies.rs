@@ -164,18 +164,8 @@ fn write_csv(file: &std::path::Path, rows: &[Row]) -> Result<(), csv::Error> {
 }
 
 fn show(rows: &[Row], policies: &[String]) {
-    let header = [
-        "workload",
-        "policy",
-        "cycles",
-        "µs",
-        "speed-up",
-        "SIMD eff.",
-        "issued",
-        "injected",
-        "lines",
-        "entries",
-    ];
+    let header =
+        ["workload", "policy", "cycles", "µs", "speed-up", "SIMD", "issued", "injected", "lines", "entries"];
     let mut out = table(&header);
     for row in rows {
         let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
