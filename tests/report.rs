@@ -508,6 +508,37 @@ fn a_page_of_a_sweep_plots_its_table() {
     }
 }
 
+/// A mean is of the same points at each place of a line: a chip that is left out at one is left out of all.
+#[test]
+fn means_of_a_sweep_are_of_the_same_points() {
+    let folder = Folder::new("report-means");
+    let file = folder.write(
+        "partly.yaml",
+        "schema: 1\nname: partly\nrun: {check: \"off\"}\naxes:\n  workload: saxpy\n  chip: [gtx480, gtx980]\n  \
+         policy: [crs_stack, pdom_stack, mimd]\n  set: {sm.branch_latency: [1, 4, 8, 16]}\nexclude:\n\
+         - {chip: gtx980, sm.branch_latency: 16}\n",
+    );
+    let page = folder.join("page.html");
+    let results = folder.join("results");
+    let out = warpsim(&["sweep", "run", &file, "--results", &results, "--report", &page]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let Some(browser) = browser() else { return };
+    let found = look(&browser, &folder, &page, DESK);
+    check(&found, DESK);
+    let own = section(&found, "sweep0");
+    let all = table(own, "time_us (µs)");
+    let choices = list(&found, "choices");
+    let one = choices.iter().find(|c| c["control"] == "chip" && c["value"] == "gtx480").expect("a choice");
+    let one = table(one, "time_us (µs)");
+    for policy in ["crs_stack", "pdom_stack", "mimd"] {
+        for latency in ["1", "4", "8", "16"] {
+            assert_eq!(number(all, policy, latency), number(one, policy, latency), "{policy} {latency}");
+        }
+    }
+    let words = own["captions"].to_string();
+    assert!(words.contains("of the points that are there at every sm.branch_latency"), "{words}");
+}
+
 #[test]
 fn a_page_of_a_policy_study_shows_the_matrix() {
     let folder = Folder::new("report-study");
