@@ -27,6 +27,23 @@ pub struct Line {
     pub source: Option<(String, u64)>,
     /// Percent of what all lines have.
     pub part: f64,
+    /// What its accesses are like, where they are at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The loads and atomics that a wait for memory is for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<Load>,
+}
+
+/// A load or an atomic that is waited for.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Load {
+    /// Line of the PTX.
+    pub line: u64,
+    /// Its first instruction.
+    pub text: String,
+    /// File and line of the source by `.loc`, where that file is known.
+    pub source: Option<(String, u64)>,
 }
 
 /// Something that cost issue slots.
@@ -151,7 +168,7 @@ pub fn answer(report: &Value) -> Answer {
             format!(
                 "Of the bytes that moved for accesses lanes asked for {part:.0} %: their addresses lie apart."
             ),
-            Vec::new(),
+            scattered(report),
         );
     }
     let (local, all) = (number(report, "/memory/local_transactions"), number(report, "/memory/transactions"));
@@ -174,7 +191,7 @@ pub fn answer(report: &Value) -> Answer {
         100.0 * conflicts / number(report, "/sms").max(1.0),
         "Accesses to shared or constant memory took more than a turn; the share is of the SMs' cycles."
             .to_string(),
-        Vec::new(),
+        conflicting(report),
     );
     list.sort_by(|a, b| b.share.total_cmp(&a.share));
     let (bound, words) = bound(&list, issued, waits, &metric);
@@ -246,7 +263,9 @@ fn idle(report: &Value) -> String {
     let partial = timed.iter().filter(|kernel| blocks(kernel) > room(kernel)).count();
     let inside: f64 = timed.iter().map(|kernel| number(kernel, "/cycles")).sum();
     let cycles = number(report, "/cycles");
-    if few > 0 {
+    if few > 0 && timed.len() == 1 {
+        format!("The launch has fewer blocks ({}) than the chip has SMs ({sms}).", blocks(timed[0]))
+    } else if few > 0 {
         format!("{few} of {} launches have fewer blocks than the chip has SMs ({sms}).", timed.len())
     } else if timed.len() > 1 && inside < 0.8 * cycles {
         "Much of the time lies between launches: fewer and larger ones help.".to_string()
@@ -266,10 +285,84 @@ fn waiting(report: &Value, reason: &str) -> Vec<Line> {
     if reason.is_empty() {
         return Vec::new();
     }
-    ranked(report, |line| match line.get("waits") {
+    let mut list = ranked(report, |line| match line.get("waits") {
         Some(waits) => waits.get(reason).and_then(Value::as_f64).unwrap_or(0.0),
         None => number(line, "/waited"),
-    })
+    });
+    for line in list.iter_mut().filter(|_| reason == "ready") {
+        // What keeps the load-store unit busy: accesses that take several turns there.
+        line.note = counts(report, &line.kernel, line.line).and_then(turns);
+    }
+    for line in list.iter_mut().filter(|_| reason == "memory") {
+        let loads = counts(report, &line.kernel, line.line).and_then(|own| own["waits_for"].as_array());
+        let load = |number: &Value| {
+            let own = counts(report, &line.kernel, number.as_u64()?)?;
+            let text = own["text"].as_str()?.to_string();
+            Some(Load { line: number.as_u64()?, text, source: source(report, own) })
+        };
+        line.waits_for = loads.into_iter().flatten().filter_map(load).collect();
+    }
+    list
+}
+
+/// File and line of the source of a line's counts.
+fn source(report: &Value, line: &Value) -> Option<(String, u64)> {
+    let sources = report.pointer("/listing/sources").and_then(Value::as_array)?;
+    let own = sources.iter().find(|source| source["index"] == line["source_file"])?;
+    Some((own["file"].as_str()?.to_string(), line["source_line"].as_u64()?))
+}
+
+/// What an access of a line is like, where it takes two turns or more.
+fn turns(line: &Value) -> Option<String> {
+    let many = |key: &str| number(line, key) >= 2.0 * number(line, "/accesses").max(1.0);
+    if many("/transactions") {
+        Some(scatter(line))
+    } else if number(line, "/conflict_cycles") >= number(line, "/issues").max(1.0) {
+        Some(conflict(line))
+    } else {
+        None
+    }
+}
+
+fn scatter(line: &Value) -> String {
+    let lines = number(line, "/transactions") / number(line, "/accesses").max(1.0);
+    let part = 100.0 * number(line, "/bytes_useful") / number(line, "/bytes_sectors").max(1.0);
+    format!("{} lines of memory an access, of whose sectors lanes ask for {part:.0} %", rounded(lines))
+}
+
+fn conflict(line: &Value) -> String {
+    let turns = 1.0 + number(line, "/conflict_cycles") / number(line, "/issues").max(1.0);
+    format!("{} turns an access", rounded(turns))
+}
+
+/// The lines whose accesses move most bytes that no lane asked for.
+fn scattered(report: &Value) -> Vec<Line> {
+    noted(report, |line| number(line, "/bytes_sectors") - number(line, "/bytes_useful"), scatter)
+}
+
+/// The lines whose accesses to shared and constant memory take most turns beyond the first.
+fn conflicting(report: &Value) -> Vec<Line> {
+    noted(report, |line| number(line, "/conflict_cycles"), conflict)
+}
+
+/// To a tenth, where it matters.
+fn rounded(value: f64) -> String {
+    if value.fract() < 0.05 || value.fract() > 0.95 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+/// The lines that have most of something, with words on each.
+fn noted(report: &Value, of: impl Fn(&Value) -> f64, words: impl Fn(&Value) -> String) -> Vec<Line> {
+    let mut list = ranked(report, of);
+    for line in &mut list {
+        line.note = counts(report, &line.kernel, line.line).map(&words);
+    }
+    list
+}
+
+/// The counts of a line.
+fn counts<'r>(report: &'r Value, kernel: &str, line: u64) -> Option<&'r Value> {
+    let own = |counts: &&Value| counts["kernel"] == kernel && counts["line"] == line;
+    report["lines"].as_array()?.iter().find(own)
 }
 
 /// The lines that have most of something.
@@ -279,17 +372,14 @@ fn ranked(report: &Value, of: impl Fn(&Value) -> f64) -> Vec<Line> {
     let all: f64 = list.iter().map(|(value, _)| value).sum();
     list.retain(|(value, _)| *value > 0.01 * all);
     list.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let sources = report.pointer("/listing/sources").and_then(Value::as_array);
-    let file = |line: &Value| {
-        let own = sources?.iter().find(|source| source["index"] == line["source_file"])?;
-        Some((own["file"].as_str()?.to_string(), line["source_line"].as_u64()?))
-    };
     let line = |(value, line): &(f64, &Value)| Line {
         kernel: line["kernel"].as_str().unwrap_or_default().to_string(),
         line: line["line"].as_u64().unwrap_or(0),
         text: line["text"].as_str().unwrap_or_default().to_string(),
-        source: file(line),
+        source: source(report, line),
         part: 100.0 * value / all,
+        note: None,
+        waits_for: Vec::new(),
     };
     list.iter().take(LINES).map(line).collect()
 }
@@ -310,7 +400,10 @@ mod tests {
                 {"kernel": "k", "line": 7, "text": "add", "issues": 10, "active_lanes": 320, "waited": 30,
                     "waits": {"memory": 10, "dependency": 20}, "source_file": 1, "source_line": 3},
                 {"kernel": "k", "line": 9, "text": "mul", "issues": 30, "active_lanes": 960, "waited": 60,
-                    "waits": {"memory": 60}},
+                    "waits": {"memory": 60}, "waits_for": [5, 7], "conflict_cycles": 90},
+                {"kernel": "k", "line": 5, "text": "ld", "issues": 10, "active_lanes": 320, "waited": 0, "waits": {},
+                    "source_file": 1, "source_line": 2, "accesses": 10, "transactions": 320, "bytes_useful": 1280,
+                    "bytes_sectors": 10240},
             ],
             "listing": {"sources": [{"index": 1, "file": "k.cu", "text": ""}]},
         })
@@ -343,6 +436,35 @@ mod tests {
         assert_eq!(lines, [(9, 86), (7, 14)]);
         assert_eq!(own.findings[2].lines[0].source, Some(("k.cu".to_string(), 3)));
         assert!(own.words.starts_with("memory latency — in 50 % of the issue slots"), "{}", own.words);
+    }
+
+    #[test]
+    fn waits_for_memory_name_their_loads_and_accesses_the_lines_at_fault() {
+        let mut own = report(100, &json!({"memory": 900}), 0);
+        own["memory"]["bytes_moved"] = json!(320);
+        own["memory"]["conflict_cycles"] = json!(90);
+        let answer = answer(&own);
+        let find = |kind| answer.findings.iter().find(|f| f.kind == kind).expect(kind);
+        let loads: Vec<(u64, &str)> =
+            find("memory").lines[0].waits_for.iter().map(|load| (load.line, load.text.as_str())).collect();
+        assert_eq!(loads, [(5, "ld"), (7, "add")]);
+        assert_eq!(find("memory").lines[0].waits_for[0].source, Some(("k.cu".to_string(), 2)));
+        let told = |kind| {
+            let line = &find(kind).lines[0];
+            (line.line, line.part.round() as u64, line.note.clone().unwrap_or_default())
+        };
+        let words = "32 lines of memory an access, of whose sectors lanes ask for 12 %";
+        assert_eq!(told("coalescing"), (5, 100, words.to_string()));
+        assert_eq!(told("conflicts"), (9, 100, "4 turns an access".to_string()));
+        // Lines that wait for a busy unit say what their accesses are like.
+        own["lines"][1]["waits"] = json!({"ready": 50});
+        own["lines"][2]["waits"] = json!({"ready": 60});
+        own["stalls"] = json!({"unit_busy": 900});
+        let busy = super::answer(&own);
+        let notes: Vec<Option<&str>> =
+            busy.findings[0].lines.iter().map(|line| line.note.as_deref()).collect();
+        assert_eq!(notes, [Some(words), Some("4 turns an access")]);
+        assert!(find("issue").lines.iter().all(|line| line.waits_for.is_empty() && line.note.is_none()));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
-use sim_frontend::load::target_of;
+use sim_frontend::load::{Module, target_of};
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
     ArgumentKind, BufferSpec, Expr, Init, LaunchSpec, Number, Params, Place, Schedule, Step, Termination,
@@ -34,7 +34,7 @@ use crate::host::Meter;
 use crate::listing::Listing;
 use crate::machine::Machine;
 use crate::memory;
-use crate::simulate::{Job, Outcome, Verdict, simulate};
+use crate::simulate::{Job, Outcome, Verdict, declared, example, simulate};
 use crate::summary;
 
 /// Runs are to stop: Ctrl-C was pressed, or memory runs out.
@@ -572,8 +572,13 @@ fn settings<'a>(
 /// A workload made of a PTX file and arguments of the command line.
 fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
     let usage = |message: String| vec![Diagnostic::error("usage", message)];
-    let Some(entry) = args.entry.clone() else {
-        return Err(usage("a .ptx file needs --entry, --grid and --block".into()));
+    let given = [("--entry", &args.entry), ("--grid", &args.grid), ("--block", &args.block)];
+    let missing: Vec<&str> =
+        given.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
+    let Some(entry) = args.entry.clone().filter(|_| missing.is_empty()) else {
+        let kernels = kernels(Path::new(&args.workload))?;
+        let message = format!("a .ptx file needs {}", missing.join(", "));
+        return Err(vec![Diagnostic::error("usage", message).help(kernels)]);
     };
     let size = |text: &Option<String>, what: &str| -> Result<Vec<Expr>, Vec<Diagnostic>> {
         let text = text.as_deref().ok_or_else(|| usage(format!("a .ptx file needs {what}")))?;
@@ -629,6 +634,26 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         .filter(|p| !p.as_os_str().is_empty())
         .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     Ok(Found { spec, folder })
+}
+
+/// The kernels of a PTX file with what they take, and how the first is run.
+fn kernels(file: &Path) -> Result<String, Vec<Diagnostic>> {
+    const MOST: usize = 8;
+    let source = configs::read(file).map_err(|error| vec![error])?;
+    let module = Module::build(&source, false)?;
+    let params = |entry: &str| module.params(entry).map_or_else(Vec::new, |(params, _)| params);
+    let mut list: Vec<String> =
+        module.entries().take(MOST).map(|entry| format!("{entry}({})", declared(&params(entry)))).collect();
+    let Some(first) = module.entries().next() else { return Ok("the file has no kernel".into()) };
+    let more = module.entries().count() - list.len();
+    if more > 0 {
+        list.push(format!("and {more} more"));
+    }
+    let example = example(&params(first));
+    Ok(format!(
+        "its kernels: {}; for example: --entry {first} --grid 1 --block 32 {example}",
+        list.join(", ")
+    ))
 }
 
 /// What `--arg` takes.

@@ -314,7 +314,14 @@ impl Runner<'_> {
             )));
         };
         if info.params.len() != spec.args.len() {
-            return Err(wrong(arguments_differ(&spec.entry, &info.params, spec.args.len())));
+            let message = arguments_differ(&spec.entry, &info.params, spec.args.len());
+            let error = Diagnostic::error("workload", message);
+            // A launch without a place is one of the command line.
+            let error = match spec.place.0 {
+                None => error.help(format!("for example: {}", example(&info.params))),
+                Some(_) => error,
+            };
+            return Err(SimError::Input(vec![error]));
         }
         let bytes = info.params.last().map_or(0, |p| p.offset + p.size);
         let mut block = vec![0u8; bytes as usize];
@@ -512,18 +519,31 @@ fn described(param: &ParamInfo) -> String {
     }
 }
 
+/// Parameters with their types.
+pub fn declared(params: &[ParamInfo]) -> String {
+    let one = |param: &ParamInfo| match param.ty {
+        Some(ty) => format!(".{} {}", ty.name(), param.name),
+        None => format!("{} bytes {}", param.size, param.name),
+    };
+    params.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Arguments that such parameters could have, as options of the command line: what has the size of an address
+/// is taken for one.
+pub fn example(params: &[ParamInfo]) -> String {
+    let one = |param: &ParamInfo| match param.ty {
+        Some(ScalarType::U64 | ScalarType::B64) => "--arg buffer:u32:1024".to_string(),
+        Some(ty) => format!("--arg {}:1", ty.name()),
+        None => format!("--arg bytes:{}", "00".repeat(param.size.min(64) as usize)),
+    };
+    params.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
 /// What is missing, or how many there are too many.
 fn arguments_differ(entry: &str, params: &[ParamInfo], given: usize) -> String {
-    let list: Vec<String> = params
-        .iter()
-        .map(|param| match param.ty {
-            Some(ty) => format!(".{} {}", ty.name(), param.name),
-            None => format!("{} bytes {}", param.size, param.name),
-        })
-        .collect();
     let takes = match params {
         [] => format!("{entry} takes no arguments"),
-        _ => format!("{entry} takes {} arguments ({}), {given} are given", params.len(), list.join(", ")),
+        _ => format!("{entry} takes {} arguments ({}), {given} are given", params.len(), declared(params)),
     };
     let names = |params: &[ParamInfo]| -> String {
         params.iter().map(|param| format!("`{}`", param.name)).collect::<Vec<_>>().join(", ")

@@ -20,7 +20,8 @@ fn lines(report: &DeviceReport) -> Option<String> {
     let mut list: Vec<_> = report.lines.iter().collect();
     let all: u64 = list.iter().map(|line| line.waited).sum();
     list.sort_by_key(|line| (std::cmp::Reverse(line.waited), line.line));
-    let mut out = table(&["PTX line", "instruction", "issues", "lanes of 32", "waited", "share"]);
+    let mut out =
+        table(&["PTX line", "instruction", "issues", "lanes of 32", "waited", "share", "for loads at"]);
     for line in list.iter().take(LINES) {
         let lanes = line.active_lanes as f64 / line.issues.max(1) as f64;
         out.add_row([
@@ -30,6 +31,7 @@ fn lines(report: &DeviceReport) -> Option<String> {
             format!("{lanes:.1}"),
             line.waited.to_string(),
             format!("{:.1} %", percent(line.waited, all)),
+            line.waits_for.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
         ]);
     }
     (!list.is_empty())

@@ -89,6 +89,12 @@ fn history_is_kept_by_version() {
     // The same figure of the same version stands once.
     assert_eq!(said.matches("reduction").count(), 1, "{said}");
     assert!(said.contains(env!("CARGO_PKG_VERSION")) && said.contains("in core cycles"), "{said}");
+    // Figures for people are rounded.
+    let output = warpsim(&["baseline", "history", "ipc", "--history", &history]);
+    let said = text(&output.stdout);
+    let row = said.lines().find(|line| line.contains("reduction")).expect("the run");
+    let figure = row.split('|').nth(3).expect("a figure").trim();
+    assert!(figure.parse::<f64>().is_ok_and(|value| value > 0.0) && figure.len() <= 7, "{figure}");
     let output = warpsim(&["baseline", "history", "cylces", "--history", &history]);
     assert_eq!(output.status.code(), Some(2));
 }

@@ -165,6 +165,28 @@ fn a_ptx_file_runs_by_itself() {
             "vecadd",
         ),
         (&["run", "nowhere.ptx", "--entry", "x", "--grid", "1", "--block", "1"], "nowhere.ptx"),
+        (&["run", "nowhere.ptx"], "nowhere.ptx"),
+        // Who gives too little learns what the kernels take, and how arguments are written.
+        (
+            &["run", "docs/tutorial/collatz/collatz.sm_20.ptx"],
+            "collatz(.u64 collatz_param_0, .u32 collatz_param_1); for example: --entry collatz --grid 1 --block 32 \
+             --arg buffer:u32:1024 --arg u32:1",
+        ),
+        (
+            &[
+                "run",
+                "docs/tutorial/collatz/collatz.sm_20.ptx",
+                "--entry",
+                "collatz",
+                "--grid",
+                "1",
+                "--block",
+                "32",
+            ],
+            "--arg buffer:u32:1024 --arg u32:1",
+        ),
+        (&["run", "docs/tutorial/collatz/collatz.cu"], "nvcc -ptx"),
+        (&["run", "nowhere.cu"], "nvcc -ptx"),
     ] {
         let output = warpsim(args);
         let text = String::from_utf8_lossy(&output.stderr);

@@ -224,6 +224,38 @@ fn a_page_of_runs_shows_what_their_reports_say() {
     }
 }
 
+/// A wait for memory names its loads, and accesses that lie apart or conflict name their lines.
+#[test]
+fn findings_of_memory_have_their_lines() {
+    let folder = Folder::new("report-findings");
+    for (name, run, kinds) in [
+        (
+            "spmv",
+            &["spmv"][..],
+            &[("memory", "it waits for line"), ("coalescing", "lines of memory an access")][..],
+        ),
+        ("tiles", &["transpose"], &[("conflicts", "16 turns an access"), ("memory", "it waits for line")]),
+    ] {
+        let dir = folder.join(name);
+        let out = warpsim(&[&["run"], run, &["--profile", "--out", &dir]].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let page = folder.join("page.html");
+        assert!(warpsim(&["report", &dir, "-o", &page]).status.success());
+        let Some(browser) = browser() else { return };
+        let found = look(&browser, &folder, &page, PHONE);
+        check(&found, PHONE);
+        let findings = list(section(&found, "summary"), "findings");
+        for (kind, words) in kinds {
+            let finding = findings.iter().find(|finding| finding["kind"] == *kind);
+            let finding = finding.unwrap_or_else(|| panic!("{name}: no {kind} in {findings:?}"));
+            assert!(finding["text"].as_str().is_some_and(|text| text.contains(words)), "{finding}");
+            for link in list(finding, "links") {
+                assert_eq!(link[1], true, "{link}");
+            }
+        }
+    }
+}
+
 fn micros(report: &Value, cycles: f64) -> f64 {
     cycles * 1000.0 / report["machine"]["core_khz"].as_f64().expect("a clock")
 }
@@ -399,17 +431,18 @@ fn a_page_of_a_sweep_plots_its_table() {
     assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
     let csv = std::fs::read_to_string(folder.join("results/table.csv")).expect("the table");
     let Some(browser) = browser() else { return };
-    let mut cycles: Vec<([String; 3], f64)> = Vec::new();
+    let mut times: Vec<([String; 3], f64)> = Vec::new();
     let header: Vec<&str> = csv.lines().next().expect("a header").split(',').collect();
     let at = |name: &str| header.iter().position(|own| *own == name).expect("a column");
     for row in csv::Reader::from_reader(csv.as_bytes()).records() {
         let row = row.expect("a row");
-        if &row[at("metric")] == "cycles" {
+        // Chips of different clocks are compared by time.
+        if &row[at("metric")] == "time_us" {
             let axes = ["workload", "chip", "sm.branch_latency"].map(|axis| row[at(axis)].to_string());
-            cycles.push((axes, row[at("value")].parse().expect("a number")));
+            times.push((axes, row[at("value")].parse().expect("a number")));
         }
     }
-    assert_eq!(cycles.len(), 12, "a chip without SMs is refused");
+    assert_eq!(times.len(), 12, "a chip without SMs is refused");
     for screen in [DESK, PHONE] {
         let found = look(&browser, &folder, &page, screen);
         check(&found, screen);
@@ -423,13 +456,13 @@ fn a_page_of_a_sweep_plots_its_table() {
         };
         // The plot of one chip marks what the table has of it.
         let one = chosen("chip", "gtx480");
-        let values = table(one, "cycles");
+        let values = table(one, "time_us (µs)");
         let columns: Vec<&str> = list(values, "columns").iter().skip(1).filter_map(Value::as_str).collect();
         assert_eq!(columns, ["1", "4", "16"]);
         let marks = list(one, "values").iter();
         let mut marked: Vec<f64> = marks.map(|v| v.as_str().unwrap().parse().unwrap()).collect();
         let mut wanted: Vec<f64> = Vec::new();
-        for ([workload, chip, latency], value) in &cycles {
+        for ([workload, chip, latency], value) in &times {
             if chip == "gtx480" {
                 assert_eq!(number(values, workload, latency), *value, "{workload} {latency}");
                 wanted.push(*value);
@@ -439,12 +472,12 @@ fn a_page_of_a_sweep_plots_its_table() {
         wanted.sort_by(f64::total_cmp);
         assert_eq!(marked, wanted);
         // The geometric mean over both workloads.
-        let both = table(own, "cycles");
-        let of = |chip: &str| cycles.iter().find(|(axes, _)| *axes == ["saxpy", chip, "4"]).unwrap().1;
+        let both = table(own, "time_us (µs)");
+        let of = |chip: &str| times.iter().find(|(axes, _)| *axes == ["saxpy", chip, "4"]).unwrap().1;
         let mean = number(both, "saxpy", "4");
         assert!(((of("gtx480") * of("gtx980")).sqrt() / mean - 1.0).abs() < 1e-12);
         assert_eq!(chosen("plot", "bar")["pictures"], 1);
-        assert_eq!(number(table(chosen("plot", "heat map"), "cycles"), "saxpy", "4"), mean);
+        assert_eq!(number(table(chosen("plot", "heat map"), "time_us"), "saxpy", "4"), mean);
         // The front's ends are the least of each.
         let pareto = chosen("plot", "Pareto");
         // Marks stand for all points, some for several; both axes say something.
@@ -456,10 +489,10 @@ fn a_page_of_a_sweep_plots_its_table() {
         let different: BTreeSet<String> = rows.filter_map(|row| of_metric(&row.expect("a row"))).collect();
         assert!(different.len() > 1, "{against} is {different:?} everywhere");
         let front = table(pareto, "The Pareto front");
-        let least = cycles.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
+        let least = times.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
         assert_eq!(list(front, "rows")[0][1]["value"].as_str().unwrap().parse::<f64>().unwrap(), least);
         // Over the means of one chip, and on an axis of powers.
-        let multiple = table(chosen("normalised to", "chip gtx980"), "cycles, as a multiple of chip gtx980");
+        let multiple = table(chosen("normalised to", "chip gtx980"), "time_us, as a multiple of chip gtx980");
         let shown = number(multiple, "saxpy", "4");
         assert!(((of("gtx480") / of("gtx980")).sqrt() / shown - 1.0).abs() < 1e-12, "{shown}");
         // The axis of values has no zero then, the one from left to right keeps its own.
@@ -468,11 +501,42 @@ fn a_page_of_a_sweep_plots_its_table() {
         assert_eq!((zeros("linear"), zeros("logarithmic")), (2, 1));
         assert_eq!(list(chosen("axes", "logarithmic"), "values"), list(chosen("axes", "linear"), "values"));
         saved(&found);
-        let file = numbers_of(&found, "cycles-of-small.csv");
+        let file = numbers_of(&found, "time-us-of-small.csv");
         let row = file.iter().find(|row| row[0] == "saxpy").expect("a row");
         assert_eq!(file[0], ["workload", "1", "4", "16"]);
         assert_eq!(row[2].parse::<f64>().unwrap(), mean);
     }
+}
+
+/// A mean is of the same points at each place of a line: a chip that is left out at one is left out of all.
+#[test]
+fn means_of_a_sweep_are_of_the_same_points() {
+    let folder = Folder::new("report-means");
+    let file = folder.write(
+        "partly.yaml",
+        "schema: 1\nname: partly\nrun: {check: \"off\"}\naxes:\n  workload: saxpy\n  chip: [gtx480, gtx980]\n  \
+         policy: [crs_stack, pdom_stack, mimd]\n  set: {sm.branch_latency: [1, 4, 8, 16]}\nexclude:\n\
+         - {chip: gtx980, sm.branch_latency: 16}\n",
+    );
+    let page = folder.join("page.html");
+    let results = folder.join("results");
+    let out = warpsim(&["sweep", "run", &file, "--results", &results, "--report", &page]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let Some(browser) = browser() else { return };
+    let found = look(&browser, &folder, &page, DESK);
+    check(&found, DESK);
+    let own = section(&found, "sweep0");
+    let all = table(own, "time_us (µs)");
+    let choices = list(&found, "choices");
+    let one = choices.iter().find(|c| c["control"] == "chip" && c["value"] == "gtx480").expect("a choice");
+    let one = table(one, "time_us (µs)");
+    for policy in ["crs_stack", "pdom_stack", "mimd"] {
+        for latency in ["1", "4", "8", "16"] {
+            assert_eq!(number(all, policy, latency), number(one, policy, latency), "{policy} {latency}");
+        }
+    }
+    let words = own["captions"].to_string();
+    assert!(words.contains("of the points that are there at every sm.branch_latency"), "{words}");
 }
 
 #[test]
@@ -549,6 +613,32 @@ fn what_is_no_result_is_told() {
         assert!(text(&out.stderr).contains(words), "{path}: {}", text(&out.stderr));
         assert!(!std::path::Path::new(&page).exists());
     }
+}
+
+/// Chips of different sizes: rows are in the order of the runs, SMs without a warp share a bar.
+#[test]
+fn runs_on_several_chips_have_one_page() {
+    let folder = Folder::new("report-chips");
+    let chips = ["v100", "gtx480", "h100"];
+    let dirs = chips.map(|chip| {
+        let dir = folder.join(chip);
+        let out = warpsim(&["run", "spmv", "--set", "n=1024", "--chip", chip, "--profile", "--out", &dir]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        dir
+    });
+    let page = folder.join("page.html");
+    assert!(warpsim(&["report", &dirs[0], &dirs[1], &dirs[2], "-o", &page]).status.success());
+    let Some(browser) = browser() else { return };
+    let found = look(&browser, &folder, &page, DESK);
+    check(&found, DESK);
+    let latency = list(table(section(&found, "latency"), "Latencies"), "rows").iter();
+    let rows: Vec<&str> = latency.filter_map(|row| row[0]["text"].as_str()).collect();
+    let stores: Vec<&str> = rows.iter().filter_map(|name| name.strip_prefix("stores, ")).collect();
+    assert_eq!(stores, chips, "{rows:?}");
+    // 8 blocks: 72 SMs of v100, 7 of gtx480 and 124 of h100 had no warp.
+    assert_eq!(section(&found, "stalls")["bars"], 3 * (8 + 1));
+    let words = section(&found, "roofline")["captions"].to_string();
+    assert!(words.contains("v100 (solid), gtx480 (dashed), h100 (dotted)"), "{words}");
 }
 
 /// Runs that stopped, had no time, or whose chip has no caches have pages too.

@@ -171,6 +171,36 @@ fn profiles_tell_what_warps_waited_for() {
     }
 }
 
+/// A line that waits for memory names the loads it waits for; what accesses ask for is counted at their lines.
+#[test]
+fn lines_name_the_loads_they_wait_for_and_count_their_accesses() {
+    for words in [&["spmv", "--set", "n=512"][..], &["transpose"], &["histogram", "--set", "n=4096"]] {
+        let out = warpsim(&[&["run"], words, &["--profile", "--json"]].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let report = parse(&out.stdout);
+        let lines = report["lines"].as_array().expect("lines");
+        let (mut waited, mut named) = (0, 0);
+        for line in lines.iter().filter(|line| line["waits"]["memory"].as_u64() > Some(0)) {
+            let cycles = number(&line["waits"], "memory");
+            waited += cycles;
+            let loads = line["waits_for"].as_array().map_or(&[][..], Vec::as_slice);
+            named += if loads.is_empty() { 0 } else { cycles };
+            for load in loads {
+                let of = |own: &&Value| own["line"] == *load && own["kernel"] == line["kernel"];
+                let own = lines.iter().find(of).expect("the load's line");
+                let text = own["text"].as_str().expect("text");
+                assert!(text.contains("ld.") || text.contains("atom."), "{words:?} {text}");
+            }
+        }
+        assert!(waited > 0 && 10 * named > 9 * waited, "{words:?}: {named} of {waited}");
+        let sum = |key: &str| lines.iter().filter_map(|line| line[key].as_u64()).sum::<u64>();
+        for key in ["accesses", "transactions", "bytes_useful", "conflict_cycles"] {
+            assert_eq!(sum(key), number(&report["memory"], key), "{words:?} {key}");
+        }
+        assert!(sum("bytes_sectors") >= sum("bytes_useful"), "{words:?}");
+    }
+}
+
 /// Samples are sums of what the report counts, the same for any threads and epochs, and tracks of the timeline.
 #[test]
 fn samples_add_up_to_the_report() {

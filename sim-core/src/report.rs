@@ -117,6 +117,29 @@ pub struct LineReport {
     /// Those cycles by what the warps waited for: a result (`dependency`), `memory` …; `ready` where another
     /// warp issued or the unit was taken. Reasons that did not occur are left out.
     pub waits: BTreeMap<&'static str, u64>,
+    /// Lines of the loads and atomics whose results its instructions read, where they waited for memory: the
+    /// definitions of their registers that reach them within the function.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<u32>,
+    /// Its warp accesses to global and local memory, hints not counted, by what they asked for.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub accesses: Option<LineAccesses>,
+    /// Turns beyond the first of its accesses to shared and constant memory: bank conflicts.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub conflict_cycles: u64,
+}
+
+/// What the accesses of a line to global and local memory asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LineAccesses {
+    /// Warp accesses.
+    pub accesses: u64,
+    /// Lines of memory they were split into.
+    pub transactions: u64,
+    /// Bytes asked for, each byte of a line once.
+    pub bytes_useful: u64,
+    /// Bytes of the sectors that these lie in.
+    pub bytes_sectors: u64,
 }
 
 /// What an SM did.

@@ -1,6 +1,7 @@
 //! The front end: PTX text in, program environment out; chip files; workload files.
 //! This crate knows no cycles.
 
+pub mod awaited;
 pub mod chip;
 pub mod dependence;
 pub mod diagnostic;

@@ -55,6 +55,19 @@ pub struct Reply {
     pub fetched: bool,
 }
 
+/// What accesses asked for, where it is counted by the instruction that made them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Warp accesses to global and local memory.
+    pub accesses: u64,
+    /// Lines they were split into.
+    pub transactions: u64,
+    /// Bytes asked for by lanes, each byte of a line once.
+    pub bytes_useful: u64,
+    /// Bytes of the sectors or segments that these lie in.
+    pub bytes_sectors: u64,
+}
+
 /// Counters of one SM's side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SmMemoryStats {
@@ -147,6 +160,8 @@ pub struct SmMemory {
     leaving: VecDeque<Cycle>,
     runnable: Vec<u32>,
     stats: SmMemoryStats,
+    /// Of the accesses since it was last taken; none where nobody asks.
+    pub asked: Option<Asked>,
 }
 
 impl SmMemory {
@@ -174,6 +189,7 @@ impl SmMemory {
             leaving: VecDeque::new(),
             runnable: Vec::new(),
             stats: SmMemoryStats::default(),
+            asked: None,
             spec,
             fence_flushes: [Scope::Cta, Scope::Gpu].map(|scope| programs.fence_flushes(scope)),
             programs: ProgramSet::clone(&programs),
@@ -267,6 +283,16 @@ impl SmMemory {
             self.stats.transactions += 1;
             self.stats.local_transactions += u64::from(local);
             self.stats.bytes_useful += u64::from(part.bytes.count_ones());
+            if let Some(asked) = &mut self.asked
+                && !matches!(access.kind, AccessKind::Hint(_))
+            {
+                // Stores and atomics act on the sectors of L2.
+                let size = if access.kind == AccessKind::Load { sector } else { l2_sector };
+                let moved = if part.segment != 0 { part.segment } else { round_to_sectors(part.bytes, size) };
+                asked.transactions += 1;
+                asked.bytes_useful += u64::from(part.bytes.count_ones());
+                asked.bytes_sectors += u64::from(moved.count_ones());
+            }
             let instance = Instance {
                 access: access.id,
                 kind: access.kind,
@@ -290,6 +316,9 @@ impl SmMemory {
                 self.instances.push(instance);
             }
             self.lsu.push_back(slot);
+        }
+        if let Some(asked) = &mut self.asked {
+            asked.accesses += u64::from(!matches!(access.kind, AccessKind::Hint(_)));
         }
         self.parts = parts;
         self.load_store.set(self.lsu.len() as u64, now);

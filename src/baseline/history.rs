@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 use super::suite::Measured;
 use crate::cli::{BaselineHistoryArgs, status, table};
 use crate::files;
-use crate::metrics::METRICS;
+use crate::metrics::{METRICS, shown};
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS history \
                      (seconds INTEGER, version TEXT, suite TEXT, run TEXT, metric TEXT, value REAL)";
@@ -81,7 +81,7 @@ pub fn history(args: &BaselineHistoryArgs) -> u8 {
             }
             _ => String::new(),
         };
-        out.add_row([run.clone(), version, value.to_string(), by]);
+        out.add_row([run.clone(), version, shown(value), by]);
         before = Some((run, value));
     }
     println!("{out}\nin {}: {}", metric.unit, metric.doc);

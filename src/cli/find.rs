@@ -53,6 +53,11 @@ pub fn workload_folders() -> Vec<PathBuf> {
 /// Finds and reads a workload.
 pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
     let path = Path::new(name);
+    if path.extension().is_some_and(|extension| extension == "cu" || extension == "cuh") {
+        let message = format!("{name} is CUDA source: warpsim runs PTX");
+        let way = "`nvcc -ptx -lineinfo FILE.cu`, `clang --cuda-device-only -S` or NVRTC make it";
+        return Err(vec![Diagnostic::error("workload", message).help(way)]);
+    }
     let folder = if path.is_dir() {
         path.to_path_buf()
     } else if path.is_file() {

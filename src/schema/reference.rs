@@ -230,4 +230,27 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn every_type_a_user_writes_has_its_section() {
+        for (kind, sections) in [
+            (
+                Kind::Workload,
+                "Argument BufferSpec Expectation Expr Fill Init LoopSpec ScalarType Schedule Step Termination \
+                 Tolerance Until Variant",
+            ),
+            (
+                Kind::Chip,
+                "AssemblerSpec BankRule CacheSpec Choice ClockSpec Coalescing ConstantSpec DispatchSpec DramSpec \
+                 IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec SmSpec \
+                 UnifiedSpec UnitClass UnitScope UnitSpec UnitTable WriteQueueSpec",
+            ),
+            (Kind::Sweep, "Axes Common Scalar Values Wanted"),
+        ] {
+            let page = page(kind);
+            let found: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+            let wanted: BTreeSet<&str> = sections.split_whitespace().collect();
+            assert_eq!(found, wanted, "{kind:?}");
+        }
+    }
 }

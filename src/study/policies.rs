@@ -8,6 +8,7 @@ use sim_frontend::workload::Termination;
 use super::{in_parallel, jobs};
 use crate::cli::{PoliciesArgs, complain, find_workload, run_args, status, table, workload_folders};
 use crate::files;
+use crate::metrics::shown;
 use crate::report::{self, Results, Study};
 use crate::run::measure;
 
@@ -169,7 +170,7 @@ fn write_csv(file: &std::path::Path, rows: &[Row]) -> Result<(), csv::Error> {
 
 fn show(rows: &[Row], policies: &[String]) {
     let header =
-        ["workload", "policy", "cycles", "speed-up", "SIMD eff.", "issued", "injected", "lines", "entries"];
+        ["workload", "policy", "cycles", "µs", "speed-up", "SIMD", "issued", "injected", "lines", "entries"];
     let mut out = table(&header);
     for row in rows {
         let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
@@ -180,6 +181,7 @@ fn show(rows: &[Row], policies: &[String]) {
             row.workload.rsplit('/').next().unwrap_or_default(),
             &row.policy,
             &cycles,
+            &row.time_us.map_or(String::new(), shown),
             &factor(row.speedup),
             &factor(row.simd_efficiency),
             &number(row.warp_instructions),

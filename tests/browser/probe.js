@@ -63,7 +63,8 @@
     // By bar, what its parts sum to.
     slots: [...node.querySelectorAll('g[data-bar]')].map((bar) => [bar.dataset.bar, [...bar.querySelectorAll('rect')].reduce((sum, part) => sum + Number(part.dataset.value), 0)]),
     series: [...node.querySelectorAll('polyline[data-series]')].map((line) => [line.closest('figure').dataset.figure, line.dataset.series, Number(line.dataset.samples)]),
-    findings: [...node.querySelectorAll('.findings > li')].map((item) => ({ kind: item.dataset.kind, share: item.dataset.share, links: [...item.querySelectorAll('a')].map((a) => [a.getAttribute('href'), document.querySelector(a.getAttribute('href')) !== null]) })),
+    findings: [...node.querySelectorAll('.findings > li')].map((item) => ({ kind: item.dataset.kind, share: item.dataset.share, text: item.textContent, links: [...item.querySelectorAll('a')].map((a) => [a.getAttribute('href'), document.querySelector(a.getAttribute('href')) !== null]) })),
+    captions: [...node.querySelectorAll('figcaption')].map((words) => words.textContent),
     verdicts: [...node.querySelectorAll('.verdict')].map((words) => words.textContent),
     tiles: Object.fromEntries([...node.querySelectorAll('[data-tile]')].map((tile) => [tile.dataset.tile, tile.querySelector('strong').dataset.value])),
     folded: [...node.querySelectorAll('details:not([open]) table')].map((table) => table.caption.textContent),

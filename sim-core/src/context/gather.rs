@@ -1,17 +1,22 @@
 //! What an engine counted becomes the report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use sim_frontend::awaited::Awaited;
 use sim_memory::latency::{Kind, Level};
 
 use super::Context;
 use crate::engine::{Engine, KernelTimes};
 use crate::reconvergence::Reconvergence;
-use crate::report::{KernelReport, LineReport, SmReport, Time};
+use crate::report::{KernelReport, LineAccesses, LineReport, SmReport, Time};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::stats::{KernelCounts, SmStats};
 use crate::sm::timeline::STATES;
+
+/// The place of waits for memory among the [`STATES`].
+const MEMORY: usize = 3;
+const _: () = assert!(matches!(STATES[MEMORY].as_bytes(), b"memory"));
 
 impl Context {
     /// Adds what an engine counted to the report.
@@ -147,12 +152,19 @@ impl Context {
             let program = &code.program;
             let base = program.base.as_ref().unwrap_or(program);
             let mut lines: BTreeMap<u32, (OpCounts, u64, u32)> = BTreeMap::new();
+            let mut awaited = Awaited::new(base);
+            let mut waits_for: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
             for (pc, (counts, info)) in counts.iter().zip(&program.info).enumerate() {
                 // Injected operations stand for the next one of the text.
                 let line = match info.injected {
                     true => base.info.get(info.base_pc as usize).map_or(0, |info| info.line),
                     false => info.line,
                 };
+                if counts.reasons[MEMORY] > 0 {
+                    let loads = awaited.loads_before(info.base_pc);
+                    let loads = loads.iter().map(|pc| base.info[*pc as usize].line).filter(|line| *line > 0);
+                    waits_for.entry(line).or_default().extend(loads);
+                }
                 let (sum, injected, first) = lines.entry(line).or_insert((OpCounts::default(), 0, pc as u32));
                 if info.injected {
                     *injected += counts.issues;
@@ -168,6 +180,7 @@ impl Context {
                     sum.add(counts);
                 }
             }
+            let mut waits_for = |line| waits_for.remove(&line).into_iter().flatten().collect();
             for (line, (sum, injected, pc)) in lines.into_iter().filter(|(_, (sum, n, _))| sum.issues + n > 0)
             {
                 out.push(LineReport {
@@ -182,6 +195,14 @@ impl Context {
                     active_lanes: sum.active,
                     waited: sum.waited,
                     waits: STATES.into_iter().zip(sum.reasons).filter(|(_, cycles)| *cycles > 0).collect(),
+                    waits_for: waits_for(line),
+                    accesses: (sum.asked.accesses > 0).then_some(LineAccesses {
+                        accesses: sum.asked.accesses,
+                        transactions: sum.asked.transactions,
+                        bytes_useful: sum.asked.bytes_useful,
+                        bytes_sectors: sum.asked.bytes_sectors,
+                    }),
+                    conflict_cycles: sum.conflict_cycles,
                 });
             }
         }

@@ -10,7 +10,7 @@ use sim_memory::dram::DramTimings;
 use sim_memory::mapping::Mapping;
 use sim_memory::partition::Partition;
 use sim_memory::programs::ProgramSet;
-use sim_memory::sm_memory::SmMemory;
+use sim_memory::sm_memory::{Asked, SmMemory};
 use sim_memory::spec::MemorySpec;
 
 use super::gather::add_counts;
@@ -186,6 +186,7 @@ impl Context {
                 let policy = P::new(&self.choice(), warps);
                 let mut sm = Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler);
                 sm.recorder = self.recorder(i, P::SPLITS as u32);
+                sm.memory.asked = self.options.profile.then(Asked::default);
                 sm
             })
             .collect();

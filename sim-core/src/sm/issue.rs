@@ -3,6 +3,7 @@
 
 use sim_frontend::program::{Extra, OpClass};
 use sim_memory::access::{AccessKind, WarpAccess};
+use sim_memory::sm_memory::Asked;
 use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
 use super::accesses::{ALONE, InFlight, Port};
@@ -390,6 +391,10 @@ impl<P: Reconvergence> Sm<P> {
             Step::DoneAfter { latency, occupancy: held } => {
                 warp.board.write(hot.written(), exec, now, now + Cycle::from(latency));
                 self.stats.on_chip(held);
+                if let Some(recorder) = &mut self.recorder {
+                    let extra = held.saturating_sub(1).into();
+                    recorder.accessed(&kernel.code, pc, Asked::default(), extra);
+                }
                 occupancy = occupancy.max(held);
             }
             Step::Access => {
@@ -642,6 +647,10 @@ impl<P: Reconvergence> Sm<P> {
             let result = self.memory.access(now, &access, &mut port);
             if let Err(fault) = result {
                 return Err(self.memory_fault(&fault));
+            }
+            if let (Some(recorder), Some(asked)) = (&mut self.recorder, &mut self.memory.asked) {
+                let code = &self.resident.kernels[self.resident.warps[w].kernel].code;
+                recorder.accessed(code, pc, std::mem::take(asked), 0);
             }
         }
         if !self.woken.is_empty() {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use sim_memory::sm_memory::Asked;
 use sim_memory::vocabulary::Cycle;
 
 use super::timeline::STATES;
@@ -29,6 +30,10 @@ pub struct OpCounts {
     pub waited: u64,
     /// Those cycles by reason, in the order of [`STATES`].
     pub reasons: [u64; REASONS],
+    /// What its accesses to global and local memory asked for.
+    pub asked: Asked,
+    /// Turns beyond the first of its accesses to shared and constant memory.
+    pub conflict_cycles: u64,
 }
 
 impl OpCounts {
@@ -39,6 +44,11 @@ impl OpCounts {
         self.active += other.active;
         self.waited += other.waited;
         self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, own)| *sum += own);
+        self.asked.accesses += other.asked.accesses;
+        self.asked.transactions += other.asked.transactions;
+        self.asked.bytes_useful += other.asked.bytes_useful;
+        self.asked.bytes_sectors += other.asked.bytes_sectors;
+        self.conflict_cycles += other.conflict_cycles;
     }
 }
 
@@ -144,7 +154,16 @@ impl Profile {
                 active: u64::from(lanes[1]),
                 waited: reasons.iter().sum(),
                 reasons,
+                ..OpCounts::default()
             });
+        }
+    }
+
+    /// What the accesses of the operation at `pc` asked for, and the turns they took beyond the first.
+    pub fn accessed(&mut self, code: &Arc<Code>, pc: u32, asked: Asked, conflict_cycles: u64) {
+        let at = place(&mut self.programs, code);
+        if let Some(counts) = self.programs[at].1.get_mut(pc as usize) {
+            counts.add(&OpCounts { asked, conflict_cycles, ..OpCounts::default() });
         }
     }
 }

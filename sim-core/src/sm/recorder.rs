@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sim_memory::sm_memory::Asked;
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use super::accesses::InFlight;
@@ -41,6 +42,13 @@ impl Recorder {
         }
         if let Some(timeline) = &mut self.timeline {
             timeline.issue(code, pc, split, lanes[1], now);
+        }
+    }
+
+    /// What the accesses of the operation at `pc` asked of memory, or the turns they took beyond the first.
+    pub fn accessed(&mut self, code: &Arc<Code>, pc: u32, asked: Asked, conflict_cycles: u64) {
+        if let Some(profile) = &mut self.profile {
+            profile.accessed(code, pc, asked, conflict_cycles);
         }
     }
 

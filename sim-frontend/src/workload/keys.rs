@@ -1,6 +1,9 @@
 //! The keys of a workload file as they are written, each with its place. They become a
 //! [`WorkloadSpec`](super::WorkloadSpec) in one pass that reports everything that is wrong. Keys that are
 //! unknown or missing do not end the reading: the schema names them (`yaml::survey`), all at once.
+//!
+//! A key that must be there is an `Option`, so that all missing ones are named at once. Its schema says
+//! `with` the type itself: of a key marked `required` schemars writes the type in place, not its name.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +33,7 @@ pub(super) struct WorkloadKeys {
     #[schemars(required)]
     description: Option<String>,
     /// How much results depend on the schedule.
-    #[schemars(required, with = "Schedule")]
+    #[schemars(with = "Schedule")]
     schedule: Option<Spanned<Schedule>>,
     /// Why, where they do.
     #[serde(default)]
@@ -43,13 +46,13 @@ pub(super) struct WorkloadKeys {
     #[schemars(with = "BTreeMap<String, Number>")]
     params: BTreeMap<String, Spanned<Number>>,
     /// Programs, oldest target first.
-    #[schemars(required, with = "Vec<VariantKeys>")]
+    #[schemars(with = "Vec<VariantKeys>")]
     variants: Option<Vec<VariantKeys>>,
     /// Buffers by name.
-    #[schemars(required, with = "BTreeMap<String, BufferKeys>")]
+    #[schemars(with = "BTreeMap<String, BufferKeys>")]
     buffers: Option<BTreeMap<String, BufferKeys>>,
     /// Steps in order.
-    #[schemars(required, with = "Vec<StepKeys>")]
+    #[schemars(with = "Vec<StepKeys>")]
     launches: Option<Vec<Spanned<StepKeys>>>,
     /// Expected results; without any the run is unchecked, and says so.
     #[serde(default)]
@@ -83,13 +86,13 @@ struct VariantKeys {
 struct BufferKeys {
     /// Element type.
     #[serde(rename = "type")]
-    #[schemars(required, with = "ScalarType")]
+    #[schemars(with = "ScalarType")]
     ty: Option<ScalarType>,
     /// Elements.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     length: Option<Spanned<Expr>>,
     /// First contents.
-    #[schemars(required, with = "Init")]
+    #[schemars(with = "Init")]
     init: Option<Spanned<Init>>,
 }
 
@@ -129,7 +132,7 @@ struct FillKeys {
     #[schemars(required)]
     buffer: Option<String>,
     /// The value.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     value: Option<Expr>,
 }
 
@@ -142,7 +145,7 @@ struct LoopKeys {
     #[serde(default)]
     until: Option<UntilKeys>,
     /// Most passes.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     max_iterations: Option<Expr>,
     /// Name of the pass counter in expressions.
     #[serde(default)]
@@ -152,7 +155,7 @@ struct LoopKeys {
     #[serde(default)]
     swap: Vec<[String; 2]>,
     /// The steps.
-    #[schemars(required, with = "Vec<StepKeys>")]
+    #[schemars(with = "Vec<StepKeys>")]
     launches: Option<Vec<Spanned<StepKeys>>>,
 }
 
@@ -165,10 +168,10 @@ struct UntilKeys {
     #[schemars(required)]
     buffer: Option<String>,
     /// Which element.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     index: Option<Expr>,
     /// Stops when it has this value.
-    #[schemars(required, with = "Expr")]
+    #[schemars(with = "Expr")]
     equals: Option<Expr>,
 }
 
@@ -190,7 +193,7 @@ struct ExpectationKeys {
     #[serde(default)]
     file: Option<String>,
     /// How near it must be.
-    #[schemars(required, with = "Tolerance")]
+    #[schemars(with = "Tolerance")]
     tolerance: Option<Spanned<Tolerance>>,
 }
 

@@ -45,10 +45,15 @@
   }
 
   /** Where a line of the PTX stands on this page. */
-  function place(run, i, line) {
+  function anchor(run, i, kernel, line, words) {
     const kernels = [...new Set(run.report.lines.map((own) => own.kernel))];
-    const source = line.source ? `, ${line.source[0]}:${line.source[1]}` : '';
-    return [el('a', { href: `#run${i}-ptx${kernels.indexOf(line.kernel)}-${line.line}` }, `${line.kernel}, PTX line ${line.line}`), source, ': ', el('code', {}, line.text)];
+    return el('a', { href: `#run${i}-ptx${kernels.indexOf(kernel)}-${line}` }, words);
+  }
+  const inSource = (line) => (line.source ? `, ${line.source[0]}:${line.source[1]}` : '');
+  function place(run, i, line) {
+    return [anchor(run, i, line.kernel, line.line, `${line.kernel}, PTX line ${line.line}`), inSource(line), ': ', el('code', {}, line.text),
+      line.note && `; ${line.note}`,
+      (line.waits_for || []).map((load, n) => [n === 0 ? '; it waits for ' : ', ', anchor(run, i, line.kernel, load.line, `line ${load.line}`), inSource(load), ' ', el('code', {}, load.text)])];
   }
 
   function findings(run, i) {

@@ -83,6 +83,7 @@
   const colour = (i) => COLOURS[i % COLOURS.length];
   /** Dashes tell lines apart where there are more than colours, or none. */
   const DASHES = ['', '6 3', '2 3', '8 3 2 3'];
+  const DASH_WORDS = ['solid', 'dashed', 'dotted', 'dashes and dots'];
   const dash = (i) => DASHES[Math.floor(i / COLOURS.length) % DASHES.length] || (i % 2 ? DASHES[1] : '');
 
   const widthOf = (place) => Math.max(280, Math.min(960, place.clientWidth || 700));

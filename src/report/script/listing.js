@@ -8,11 +8,12 @@
   const waitColour = (reason) => SLOT_COLOUR[reason === 'ready' ? 'unit_busy' : reason];
 
   /** A bar of what a line waited for. */
-  function waitBar(waits, most) {
+  function waitBar({ waits, loads }, most) {
     const all = sum(waits);
     if (all === 0 || most === 0) return el('td', {});
     const told = WAITS.filter((reason) => waits[reason] > 0).map((reason) => `${reason} ${percent(waits[reason], all)}`).join(', ');
-    return el('td', { class: 'waits' }, el('div', { role: 'img', 'aria-label': `waits: ${told}`, title: told, style: `width: ${(100 * all / most).toFixed(1)}%` },
+    const of = loads.size > 0 ? `; loads at PTX line ${[...loads].sort((a, b) => a - b).join(', ')}` : '';
+    return el('td', { class: 'waits' }, el('div', { role: 'img', 'aria-label': `waits: ${told}${of}`, title: told + of, style: `width: ${(100 * all / most).toFixed(1)}%` },
       WAITS.filter((reason) => waits[reason] > 0).map((reason) => el('b', { style: `flex-grow: ${waits[reason]}; background: ${waitColour(reason)}` }))));
   }
 
@@ -45,7 +46,7 @@
       const share = (part, whole) => (several ? [] : [el('td', {}, percent(part, whole))]);
       return [cell(c.issues, { style: heat(c.issues, top.issues, 'cool') }), ...share(c.issues, top.all[0]),
         el('td', { 'data-value': c.active_lanes, style: c.issues > 0 ? heat(warpSize - lanes, warpSize) : undefined }, c.issues > 0 ? lanes.toFixed(1) : '–'),
-        cell(c.waited, { style: heat(c.waited, top.waited) }), ...share(c.waited, top.all[1]), waitBar(c.waits, top.waited), ...(injected && !several ? [cell(c.injected)] : [])];
+        cell(c.waited, { style: heat(c.waited, top.waited) }), ...share(c.waited, top.all[1]), waitBar(c, top.waited), ...(injected && !several ? [cell(c.injected)] : [])];
     };
     for (const [number, text] of lines) {
       if (sets.every(({ counts }) => !counts.has(number))) { cold.push([number, text]); continue; }
@@ -60,9 +61,10 @@
   }
 
   function add(counts, key, line) {
-    const c = counts.get(key) || { issues: 0, active_lanes: 0, injected: 0, waited: 0, waits: {} };
+    const c = counts.get(key) || { issues: 0, active_lanes: 0, injected: 0, waited: 0, waits: {}, loads: new Set() };
     for (const name of ['issues', 'active_lanes', 'injected', 'waited']) c[name] += line[name];
     for (const [reason, cycles] of Object.entries(line.waits || {})) c.waits[reason] = (c.waits[reason] || 0) + cycles;
+    for (const load of line.waits_for || []) c.loads.add(load);
     counts.set(key, c);
   }
   /** Lines from the first to the last that has counts. */

@@ -42,11 +42,11 @@
     const list = runs.flatMap((run) => {
       const m = run.report.memory;
       return [...Object.entries(m.load_latency).map(([level, p]) => [`loads, ${level.toUpperCase()}`, p]), ['stores', m.store_latency], ['atomics', m.atomic_latency]]
-        .filter(([, p]) => p && p.count > 0).map(([name, p]) => [runs.length > 1 ? `${name}, ${run.name}` : name, p]);
+        .filter(([, p]) => p && p.count > 0).map(([name, p]) => [runs.length > 1 ? `${name}, ${run.name}` : name, p, name]);
     });
     if (list.length === 0) return [el('p', {}, 'No access to global or local memory.')];
-    // What is compared lies beside each other.
-    list.sort(([a], [b]) => (a.split(', ').slice(0, 2).join() < b.split(', ').slice(0, 2).join() ? -1 : 1));
+    // What is compared lies beside each other, in the order of the runs.
+    list.sort(([, , a], [, , b]) => (a < b ? -1 : Number(a > b)));
     const HEADS = ['', 'transactions', ...QUANTILES];
     const rows = list.map(([name, p]) => [name, p.count, ...QUANTILES.map((q) => p[q])]);
     const place = el('div', {});

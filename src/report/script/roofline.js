@@ -62,7 +62,7 @@
       el('p', {}, 'Warp instructions a second over warp instructions a byte of each level of memory (an instruction roofline, after Ding and Williams, 2019). Flat: what all schedulers can issue. Slopes: what a level can move. A point far below both waits for latency.'),
       legend(levels, levels.map((_, i) => colour(i))),
       runs.length > 1 && el('ol', { class: 'keys' }, runs.map((run) => el('li', {}, run.name))),
-      figure('Roofline', `Ceilings of ${[...chips.keys()].join(', ')}. Points that lie on each other are drawn as rings${runs.length > 1 ? '; numbers are runs' : ''}.`, draw, () => [HEADS, ...rows]),
+      figure('Roofline', `Ceilings of ${[...chips.keys()].map((chip, c) => (chips.size > 1 ? `${chip} (${DASH_WORDS[c % DASHES.length]})` : chip)).join(', ')}. Points that lie on each other are drawn as rings${runs.length > 1 ? '; numbers are runs' : ''}.`, draw, () => [HEADS, ...rows]),
       el('details', {}, el('summary', {}, 'Roofline in numbers'),
         table('Roofline', HEADS, rows.map((row) => row.map((v, i) => (i === 1 ? el('td', { class: 'text' }, v) : v))))),
     ];

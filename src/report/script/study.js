@@ -1,7 +1,7 @@
 
   // Policy studies.
 
-  const STUDY = [['speedup', 'speed-up over the post-dominator stack'], ['cycles', 'core cycles'], ['simd_efficiency', 'active lanes of those of a warp'],
+  const STUDY = [['speedup', 'speed-up over the post-dominator stack'], ['cycles', 'core cycles'], ['time_us', 'µs'], ['simd_efficiency', 'active lanes of those of a warp'],
     ['warp_instructions', 'warp instructions issued'], ['control_instructions', 'injected control instructions'], ['transactions', 'lines asked of L1 or L2'],
     ['entries', 'most entries of the policy for one warp']];
   /** Swatches of the grades of a scale around one. */

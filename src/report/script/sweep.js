@@ -97,6 +97,13 @@
     return wanted.find((name) => rest.includes(name) && varies(name)) ?? rest.find(varies) ?? rest[0] ?? metrics[0];
   }
 
+  /** Chips of different clocks are compared by time, not by cycles. */
+  function clocksDiffer(points) {
+    const clocks = points.map((p) => p.values.cycles / p.values.time_us).filter((clock) => Number.isFinite(clock) && clock > 0);
+    // Times are rounded to picoseconds.
+    return clocks.length > 0 && Math.max(...clocks) / Math.min(...clocks) > 1.001;
+  }
+
   const NO_BASE = 'nothing';
   function sweep(data) {
     const good = data.points.filter((p) => Object.keys(p.values).length > 0);
@@ -107,7 +114,7 @@
     // A chip is read from left to right before a workload is; a key of a chip before both.
     const first = order.find((i) => values[i].every((v) => number(v) !== undefined)) ?? order.find((i) => data.axes[i] === 'chip') ?? order[0] ?? 0;
     const second = order.find((i) => i !== first) ?? first;
-    const metric = telling(good, metrics, ['cycles']);
+    const metric = telling(good, metrics, clocksDiffer(good) ? ['time_us', 'cycles'] : ['cycles']);
     const other = telling(good, metrics, ['memory.dram.bytes', 'memory.bytes_moved', 'issued', 'warp_instructions'], metric);
     const state = { kind: values[first].every((v) => number(v) !== undefined) ? 'line' : 'bar', metric, x: first, series: second, other, log: false, base: NO_BASE, rest: new Map() };
     for (const i of many) state.rest.set(i, ALL);
@@ -116,16 +123,26 @@
     let width = 700;
     const fits = (p, but) => many.every((i) => but.includes(i) || state.rest.get(i) === ALL || p.axes[i] === state.rest.get(i));
     const bases = many.flatMap((i) => values[i].map((value) => [`${data.axes[i]} ${value}`, i, value]));
-    /** The mean of the points at these values of axes. */
-    const at = (fixed) => mean(good.filter((p) => fits(p, [...fixed.keys()]) && [...fixed].every(([i, v]) => p.axes[i] === v))
-      .map((p) => p.values[state.metric]).filter((v) => v !== undefined));
-    const value = (x, name) => {
-      const fixed = new Map([[state.x, x], ...(state.series === state.x ? [] : [[state.series, name]])]);
-      const own = at(fixed);
+    /** The axes over which means are taken, and a point's place on them. */
+    const averaged = () => many.filter((i) => i !== state.x && i !== state.series && state.rest.get(i) === ALL);
+    const placeOf = (p) => averaged().map((i) => p.axes[i]).join('\n');
+    /** The points at these values of axes. */
+    const those = (fixed) => good.filter((p) => fits(p, [...fixed.keys()]) && [...fixed].every(([i, v]) => p.axes[i] === v) && p.values[state.metric] !== undefined);
+    const at = (fixed, kept) => mean(those(fixed).filter((p) => !kept || kept.has(placeOf(p))).map((p) => p.values[state.metric]));
+    const fixedAt = (x, name) => new Map([[state.x, x], ...(state.series === state.x ? [] : [[state.series, name]])]);
+    /** The places that a line has at each of its values: means are over these, so that they are of the same points. */
+    const common = (xs, name) => {
+      const sets = xs.map((x) => new Set(those(fixedAt(x, name)).map(placeOf))).filter((set) => set.size > 0);
+      const all = new Set(sets.flatMap((set) => [...set]));
+      const kept = [...all].filter((place) => sets.every((set) => set.has(place)));
+      return { kept: kept.length > 0 && kept.length < all.size ? new Set(kept) : undefined, whole: kept.length === all.size };
+    };
+    const value = (x, name, kept) => {
+      const own = at(fixedAt(x, name), kept);
       const base = bases.find(([text]) => text === state.base);
       if (!base || own === undefined) return own;
       const [, i, v] = base;
-      const of = at(new Map([...fixed, [i, v]]));
+      const of = at(new Map([...fixedAt(x, name), [i, v]]), averaged().includes(i) ? undefined : kept);
       return of === undefined || of === 0 ? undefined : own / of;
     };
     const fill = (name, words, picture, rows, before, after) => {
@@ -146,15 +163,18 @@
       }
       const xs = values[state.x];
       const names = state.series === state.x ? [''] : values[state.series];
-      const series = names.map((name) => ({ name, values: xs.map((x) => value(x, name)) })).filter((s) => s.values.some((v) => v !== undefined));
+      const sets = new Map(names.map((name) => [name, common(xs, name)]));
+      const series = names.map((name) => ({ name, values: xs.map((x) => value(x, name, sets.get(name).kept)) })).filter((s) => s.values.some((v) => v !== undefined));
       if (series.length === 0) { place.replaceChildren(el('p', {}, 'No point is left.')); return; }
       const normal = state.base !== NO_BASE;
       const title = [data.axes[state.x], normal ? `${state.metric}, as a multiple of ${state.base}` : named(state.metric), data.axes[state.series]];
-      const averaged = many.filter((i) => i !== state.x && i !== state.series && state.rest.get(i) === ALL).map((i) => data.axes[i]);
+      const over = averaged().map((i) => data.axes[i]);
+      const parts = [...sets.values()].filter(({ whole }) => !whole);
+      const partly = parts.length === 0 ? '' : parts.some(({ kept }) => kept) ? `, of the points that are there at every ${title[0]}` : ', which are not of the same points everywhere';
       const picture = state.kind === 'line' ? lines(width, xs, series, title, state.log) : state.kind === 'bar' ? bars(width, xs, series, title, state.log) : grid(xs, series, title);
       const all = valuesOf(series);
       const flat = all.every((v) => v === all[0]) ? ` All values are ${show(all[0])}.` : state.log && all.some((v) => v <= 0) ? ' Values of 0 and less have no place on a logarithmic axis.' : '';
-      fill(`${state.metric} of ${data.name}`, `${title[1]} over ${title[0]}${names.length > 1 ? ` by ${title[2]}` : ''}${averaged.length ? `; geometric means over ${averaged.join(', ')} (arithmetic where a value is not positive)` : ''}.${flat}`, picture,
+      fill(`${state.metric} of ${data.name}`, `${title[1]} over ${title[0]}${names.length > 1 ? ` by ${title[2]}` : ''}${over.length ? `; geometric means over ${over.join(', ')} (arithmetic where a value is not positive)${partly}` : ''}.${flat}`, picture,
         () => [[title[2] === title[0] ? '' : title[2], ...xs], ...series.map((s) => [s.name, ...s.values])],
         state.kind !== 'heat map' && names.length > 1 ? legend(series.map((s) => s.name), series.map((_, i) => colour(i))) : '',
         state.kind === 'heat map' ? '' : el('details', {}, el('summary', {}, 'Plotted values'), table(title[1], [`${title[2]} \\ ${title[0]}`, ...xs], series.map((s) => [s.name, ...s.values.map((v) => cell(v))]), { class: 'matrix' })));
@@ -171,8 +191,12 @@
             choice('lines', names, data.axes[state.series], (v) => { state.series = index(v); rebuild(); draw(); focus('lines'); })] : []),
         ...(isPlot && many.length > 0 ? [choice('normalised to', [NO_BASE, ...bases.map(([text]) => text)], state.base, (v) => { state.base = v; draw(); })] : []),
         ...(state.kind !== 'heat map' ? [choice('axes', ['linear', 'logarithmic'], state.log ? 'logarithmic' : 'linear', (v) => { state.log = v === 'logarithmic'; draw(); })] : []),
-        ...many.filter((i) => !isPlot || (i !== state.x && i !== state.series)).map((i) =>
-          choice(data.axes[i], [ALL, ...values[i]], state.rest.get(i), (v) => { state.rest.set(i, v); draw(); })));
+        // A Pareto plot has a mark for each point, not for their mean.
+        ...many.filter((i) => !isPlot || (i !== state.x && i !== state.series)).map((i) => {
+          const all = isPlot ? ALL : 'all';
+          const now = state.rest.get(i);
+          return choice(data.axes[i], [all, ...values[i]], now === ALL ? all : now, (v) => { state.rest.set(i, v === all ? ALL : v); draw(); });
+        }));
     };
     // A control that is made anew keeps the focus.
     const focus = (name) => [...controls.querySelectorAll('label')].find((node) => node.firstChild.textContent === name)?.querySelector('select')?.focus();
