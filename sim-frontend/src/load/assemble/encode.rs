@@ -9,7 +9,8 @@ use crate::form::Form;
 use crate::isa::Root;
 use crate::lower::clean_up::CleanUp;
 use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Width};
-use crate::lower::tf6_control_flow::{Item, NONE};
+use crate::lower::linear_scan::Assignment;
+use crate::lower::tf6_control_flow::{Emitted, Item, NONE};
 use crate::program::{
     ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo, Pc, Pred,
     Program, Row, SpecialRegister, Text, function_address,
@@ -50,6 +51,16 @@ struct Encoder<'r> {
     opcode_ids: Vec<Vec<u16>>,
 }
 
+/// How many registers of a kind control flow takes.
+fn extra(emitted: &Emitted, pred: bool) -> u16 {
+    emitted.extra.iter().filter(|width| (**width == Width::Pred) == pred).count() as u16
+}
+
+/// Rows that a function takes.
+pub(super) fn rows(assignment: &Assignment, emitted: &Emitted) -> u16 {
+    assignment.rows + extra(emitted, false)
+}
+
 /// The program of `functions`, the entry first.
 pub(super) fn encode(
     facts: &Facts<'_>,
@@ -63,12 +74,10 @@ pub(super) fn encode(
         starts.push(pc as Pc);
         pc += ready.emitted.items.len();
     }
-    let extra = |r: &Ready, pred: bool| {
-        r.emitted.extra.iter().filter(|w| (**w == Width::Pred) == pred).count() as u16
-    };
-    let registers =
-        functions.iter().map(|r| r.assignment.rows + extra(r, false)).max().unwrap_or(0).next_multiple_of(2);
-    let predicates = functions.iter().map(|r| r.assignment.preds + extra(r, true)).max().unwrap_or(0);
+    let each = functions.iter().map(|r| rows(&r.assignment, &r.emitted));
+    let registers = each.max().unwrap_or(0).next_multiple_of(2);
+    let predicates =
+        functions.iter().map(|r| r.assignment.preds + extra(&r.emitted, true)).max().unwrap_or(0);
     let mut encoder = Encoder {
         functions,
         places: facts.numbers.iter().copied().zip(0..).collect(),
