@@ -7,14 +7,14 @@ mod plain;
 mod shared;
 mod uniform;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use self::calls::{Calls, with_address};
 use self::plain::plain_order;
-use self::shared::SharedVariable;
+use self::shared::{ModuleShared, SharedVariable};
 use self::uniform::uniform_branches;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::lower::clean_up::{CleanUp, clean_up};
@@ -36,7 +36,7 @@ pub(super) struct Parts {
     /// By place in the module; `None` where a function is only declared.
     functions: Vec<Option<Part>>,
     /// Shared variables of the module.
-    shared: Vec<SharedVariable>,
+    shared: ModuleShared,
     /// Functions whose address is taken.
     addressed: BTreeSet<usize>,
     /// Entries with a body, by name.
@@ -74,7 +74,7 @@ impl Parts {
         let functions: Vec<Option<Part>> =
             ast.functions.iter().enumerate().map(|(f, function)| part(f, function)).collect();
         let addressed = with_address(ast, functions.iter().flatten().map(|part| &*part.func));
-        let shared = ast.variables.iter().filter_map(SharedVariable::of).collect();
+        let shared = ModuleShared::new(ast.variables.iter().filter_map(SharedVariable::of).collect());
         if !errors.is_empty() {
             errors.extend(functions.iter().flatten().flat_map(|part| part.func.refused.iter().cloned()));
             return Err(errors);
@@ -224,13 +224,13 @@ impl<'p> Reached<'p> {
         let shared = &self.shared;
         let mut functions: Vec<(usize, Arc<Func>)> = Vec::new();
         let mut open = vec![request.entry];
-        let mut seen = vec![false; parts.functions.len()];
+        let mut seen = FxHashSet::default();
         let mut indirect = false;
         let mut refused = Vec::new();
         let mut cleaned = request.clean_up.then(CleanUp::default);
         while let Some(f) = open.pop() {
             let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
-            if std::mem::replace(&mut seen[f], true) {
+            if !seen.insert(f) {
                 continue;
             }
             refused.extend(part.func.refused.iter().cloned());
@@ -286,6 +286,14 @@ pub(super) fn program(
     let Some(part) = parts.functions.get(entry).and_then(Option::as_ref) else {
         let message = "the entry was not translated".to_string();
         return Err(vec![Diagnostic::error("entry", message).in_source(source)]);
+    };
+    let unnamed = |func: &Func| {
+        let message = format!("`{}` needs more registers than operands can name", func.name);
+        let mut error = Diagnostic::error("registers", message).in_source(source);
+        error.help = Some(format!(
+            "an operand can name {MAX_ROWS} rows and as many predicates; make several kernels or functions of it"
+        ));
+        vec![error]
     };
     let calls = part.calls;
     let mut saved = 0u32;
@@ -356,10 +364,7 @@ pub(super) fn program(
             Err(TooManyRegisters) if !callers.is_empty() => {
                 return program(parts, request, reached, Fit { saves: true, ..fit });
             }
-            Err(TooManyRegisters) => {
-                let message = format!("`{}` needs more registers than operands can name", func.name);
-                return Err(vec![Diagnostic::error("registers", message).in_source(source)]);
-            }
+            Err(TooManyRegisters) => return Err(unnamed(func)),
         };
         if let Some(base) = func.stack_base {
             assignment.place[base as usize] = Some(0);
@@ -385,11 +390,14 @@ pub(super) fn program(
             }
         }
         notes.extend(emitted.notes.iter().cloned());
-        let extra = emitted.extra.len() as u16;
-        if too_many(encode::rows(&assignment, &emitted)) {
+        let taken = encode::taken(&assignment, &emitted);
+        if too_many(taken.0.min(MAX_ROWS.into()) as u16) {
             return Ok(None);
         }
-        next.push((assignment.rows + extra * 2, assignment.preds + extra));
+        if taken.0.max(taken.1) > MAX_ROWS.into() {
+            return Err(unnamed(func));
+        }
+        next.push((taken.0 as u16, taken.1 as u16));
         plain.push(Ready {
             func: Arc::clone(func),
             assignment: assignment.clone(),
