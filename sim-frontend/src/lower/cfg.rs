@@ -379,14 +379,23 @@ impl Dominance {
     }
 }
 
-/// The natural loops, one a header, innermost first; `None` where the graph is irreducible: a
-/// back edge whose target does not dominate its source.
-pub fn natural_loops(graph: &Graph) -> Option<Vec<Loop>> {
-    natural_loops_from(graph, 0)
+/// Why there are no natural loops to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoLoops {
+    /// A back edge's target does not dominate its source.
+    Irreducible,
+    /// Nodes lie in more than 400 loops on average: their lists grow with the square of the graph.
+    TooDeep,
 }
 
-/// The same of what is reachable from `root`.
-pub fn natural_loops_from(graph: &Graph, root: usize) -> Option<Vec<Loop>> {
+/// Most loops that nodes lie in on average.
+const DEEPEST: usize = 400;
+
+/// The natural loops of what is reachable from `root`, one a header, innermost first.
+///
+/// # Errors
+/// There are none, or too many within one another.
+pub fn natural_loops(graph: &Graph, root: usize) -> Result<Vec<Loop>, NoLoops> {
     let dominance = Dominance::new(graph, root);
     let Dominance { order, number, .. } = &dominance;
     let predecessors = reverse(graph);
@@ -400,7 +409,7 @@ pub fn natural_loops_from(graph: &Graph, root: usize) -> Option<Vec<Loop>> {
             }
             count(1);
             if !dominance.dominates(to, node) {
-                return None;
+                return Err(NoLoops::Irreducible);
             }
             if ends[to].is_empty() {
                 headers.push(to);
@@ -410,6 +419,7 @@ pub fn natural_loops_from(graph: &Graph, root: usize) -> Option<Vec<Loop>> {
     }
     let mut seen = vec![usize::MAX; graph.len()];
     let mut loops: Vec<Loop> = Vec::with_capacity(headers.len());
+    let mut left = DEEPEST * graph.len();
     for header in headers {
         seen[header] = header;
         let mut nodes = vec![header];
@@ -421,11 +431,12 @@ pub fn natural_loops_from(graph: &Graph, root: usize) -> Option<Vec<Loop>> {
                 open.extend(predecessors[node].iter().filter(|p| number[**p] != usize::MAX));
             }
         }
+        left = left.checked_sub(nodes.len()).ok_or(NoLoops::TooDeep)?;
         nodes.sort_unstable();
         loops.push(Loop { header, nodes });
     }
     loops.sort_by_key(|l| (l.nodes.len(), l.header));
-    Some(loops)
+    Ok(loops)
 }
 
 #[cfg(test)]
@@ -439,7 +450,7 @@ mod tests {
         let graph = vec![vec![1], vec![2, 3], vec![4], vec![4], vec![1, 5], vec![]];
         let idom = dominators(&graph, 0);
         assert_eq!(idom, vec![None, Some(0), Some(1), Some(1), Some(1), Some(4)]);
-        let loops = natural_loops(&graph).expect("reducible");
+        let loops = natural_loops(&graph, 0).expect("reducible");
         assert_eq!(loops, vec![Loop { header: 1, nodes: vec![1, 2, 3, 4] }]);
         let post = dominators(&reverse(&graph), 5);
         assert_eq!(post[1], Some(4));
@@ -491,7 +502,8 @@ mod tests {
 
     #[test]
     fn two_entries_are_irreducible() {
-        assert_eq!(natural_loops(&vec![vec![1, 2], vec![2], vec![1, 3], vec![]]), None);
+        let graph = vec![vec![1, 2], vec![2], vec![1, 3], vec![]];
+        assert_eq!(natural_loops(&graph, 0), Err(NoLoops::Irreducible));
     }
 
     proptest! {

@@ -12,7 +12,7 @@
 
 mod dispatch;
 
-use super::cfg::{Graph, Loop, dominators, natural_loops_from, reverse, reverse_post_order};
+use super::cfg::{Graph, Loop, NoLoops, dominators, natural_loops, reverse, reverse_post_order};
 use super::ir::{BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use super::stack_consistency;
 use super::work::count;
@@ -161,7 +161,10 @@ fn structured(
     if entry != 0 {
         size -= func.blocks[0].insts.len();
     }
-    let loops = natural_loops_from(graph, entry).ok_or(Why::Irreducible)?;
+    let loops = natural_loops(graph, entry).map_err(|why| match why {
+        NoLoops::Irreducible => Why::Irreducible,
+        NoLoops::TooDeep => Why::TooLarge,
+    })?;
     let mut emitter = Emitter::new(func, uniform, graph, &loops, size * GROWTH + SLACK, entry);
     emitter.first_extra = func.regs.len() as u32 + extra;
     emitter.region(entry, None).map_err(|TooLarge| Why::TooLarge)?;
