@@ -12,7 +12,7 @@ pub const KINDS: [(&str, Shape, usize); 3] =
     [("triton", triton, 80), ("cub", cub, 32), ("cutlass", cutlass, 28)];
 
 /// What no compiler writes: a name, the text, and a size.
-pub const SHAPES: [(&str, Shape, usize); 19] = [
+pub const SHAPES: [(&str, Shape, usize); 20] = [
     ("live registers", live_registers, 500),
     ("one long block", long_block, 4000),
     ("blocks in a row", blocks, 1000),
@@ -30,6 +30,7 @@ pub const SHAPES: [(&str, Shape, usize); 19] = [
     ("entries and shared variables", entries_and_shared, 400),
     ("branches before an irreducible region", branches_before_irreducible, 400),
     ("irreducible regions", irreducible_regions, 100),
+    ("ways out", ways_out, 2000),
     ("calls of a function", calls_of_a_function, 400),
     ("functions with loops", functions_with_loops, 200),
 ];
@@ -668,4 +669,12 @@ pub fn functions_with_loops(n: usize) -> String {
         put!(out, "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 4; @%p1 bra L; ret; }}");
     };
     kernel(&each(n, function), 1, &format!("\tcall.uni f{};\n", n - 1))
+}
+
+/// `n` branches to one end.
+pub fn ways_out(n: usize) -> String {
+    let branch = |out: &mut String, i: usize| {
+        put!(out, "\tsetp.eq.u32 %p1, %r0, {i};\n\t@%p1 bra END;\n\tadd.u32 %r1, %r1, 1;");
+    };
+    kernel("", 2, &(String::from("\tmov.u32 %r1, 0;\n") + &each(n, branch) + "END:\n"))
 }

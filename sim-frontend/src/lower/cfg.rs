@@ -54,7 +54,11 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
     let predecessors = reverse(graph);
     let mut idom: Vec<Option<usize>> = vec![None; graph.len()];
     idom[root] = Some(root);
-    let mut changed = true;
+    let mut shortcuts = Shortcuts { depth: vec![0; graph.len()], jump: vec![root; graph.len()] };
+    let (mut changed, mut first) = (true, true);
+    // Where a dominator changes after the first round, which takes a graph without structure, the ways that
+    // were noted are not those of the tree any more.
+    let mut steady = true;
     while changed {
         changed = false;
         for &node in &order[1..] {
@@ -66,6 +70,7 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
                 }
                 new = Some(match new {
                     None => p,
+                    Some(a) if steady => shortcuts.common(&idom, a, p),
                     Some(mut a) => {
                         let mut b = p;
                         while a != b {
@@ -84,11 +89,54 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
             if idom[node] != new {
                 idom[node] = new;
                 changed = true;
+                steady &= first;
+                if let Some(above) = new {
+                    shortcuts.add(node, above);
+                }
             }
         }
+        first = false;
     }
     idom[root] = None;
     idom
+}
+
+/// Ways up a tree, so that any node above another is come to in few steps (Myers 1983).
+struct Shortcuts {
+    depth: Vec<u32>,
+    /// By node: one further up.
+    jump: Vec<usize>,
+}
+
+impl Shortcuts {
+    /// A node below `above`, which is in the tree.
+    fn add(&mut self, node: usize, above: usize) {
+        self.depth[node] = self.depth[above] + 1;
+        // Two jumps of one length make one of twice the length and a step.
+        let (one, two) = (self.jump[above], self.jump[self.jump[above]]);
+        let equal = self.depth[above] - self.depth[one] == self.depth[one] - self.depth[two];
+        self.jump[node] = if equal && above != one { two } else { above };
+    }
+
+    /// The lowest node that is or lies above both.
+    fn common(&self, parent: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
+        let up = |node: usize| parent[node].unwrap_or(node);
+        if self.depth[a] < self.depth[b] {
+            std::mem::swap(&mut a, &mut b);
+        }
+        while self.depth[a] > self.depth[b] {
+            count(1);
+            a = if self.depth[self.jump[a]] >= self.depth[b] { self.jump[a] } else { up(a) };
+        }
+        while a != b {
+            count(1);
+            (a, b) = match self.jump[a] == self.jump[b] {
+                true => (up(a), up(b)),
+                false => (self.jump[a], self.jump[b]),
+            };
+        }
+        a
+    }
 }
 
 /// The strongly connected components of what is reachable from `root`, in topological order: each
@@ -233,9 +281,7 @@ struct Tree {
     preorder: Vec<usize>,
     /// By node: its place in `preorder`, and the place behind its subtree.
     span: Vec<(u32, u32)>,
-    depth: Vec<u32>,
-    /// By node: one further up, so that any of them is come to in few steps.
-    jump: Vec<u32>,
+    up: Shortcuts,
 }
 
 impl Tree {
@@ -246,8 +292,7 @@ impl Tree {
             parent: vec![usize::MAX; n],
             preorder: Vec::new(),
             span: vec![(u32::MAX, 0); n],
-            depth: vec![0; n],
-            jump: vec![root as u32; n],
+            up: Shortcuts { depth: vec![0; n], jump: vec![root; n] },
         };
         let mut open = vec![(root, 0)];
         tree.enter(root, None);
@@ -271,11 +316,7 @@ impl Tree {
         self.preorder.push(node);
         let Some(parent) = parent else { return };
         self.parent[node] = parent;
-        self.depth[node] = self.depth[parent] + 1;
-        // Two jumps of one length make one of twice the length and a step (Myers 1983).
-        let (one, two) = (self.jump[parent] as usize, self.jump[self.jump[parent] as usize] as usize);
-        let equal = self.depth[parent] - self.depth[one] == self.depth[one] - self.depth[two];
-        self.jump[node] = if equal && parent != one { two as u32 } else { parent as u32 };
+        self.up.add(node, parent);
     }
 
     /// True if `above` is `node` or lies above it.
@@ -289,7 +330,7 @@ impl Tree {
         let mut at = a;
         while !self.is_above(at, b) {
             count(1);
-            let far = self.jump[at] as usize;
+            let far = self.up.jump[at];
             at = if self.is_above(far, b) { self.parent[at] } else { far };
         }
         at
