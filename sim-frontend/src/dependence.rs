@@ -51,7 +51,7 @@ impl Meets {
                 return Some(at);
             }
             work::count(1);
-            let Some(&after) = self.up.get(next) else { return None };
+            let after = *self.up.get(next)?;
             self.up[at] = after;
             at = after as usize;
         }
