@@ -12,7 +12,7 @@ pub const KINDS: [(&str, Shape, usize); 3] =
     [("triton", triton, 80), ("cub", cub, 32), ("cutlass", cutlass, 28)];
 
 /// What no compiler writes: a name, the text, and a size.
-pub const SHAPES: [(&str, Shape, usize); 14] = [
+pub const SHAPES: [(&str, Shape, usize); 20] = [
     ("live registers", live_registers, 500),
     ("one long block", long_block, 4000),
     ("blocks in a row", blocks, 1000),
@@ -27,6 +27,12 @@ pub const SHAPES: [(&str, Shape, usize); 14] = [
     ("globals", globals, 500),
     ("copies", copies, 1000),
     ("branch table", branch_table, 300),
+    ("entries and shared variables", entries_and_shared, 400),
+    ("branches before an irreducible region", branches_before_irreducible, 400),
+    ("irreducible regions", irreducible_regions, 100),
+    ("ways out", ways_out, 2000),
+    ("calls of a function", calls_of_a_function, 400),
+    ("functions with loops", functions_with_loops, 200),
 ];
 
 fn header(target: &str) -> String {
@@ -609,4 +615,66 @@ pub fn branch_table(n: usize) -> String {
     let body =
         format!("ts: .branchtargets {};\n\tbrx.idx %r0, ts;\n{}END:\n", names.join(", "), each(n, target));
     kernel("", 2, &body)
+}
+
+/// `n` kernels, each of which names one of `n` shared variables of the module.
+pub fn entries_and_shared(n: usize) -> String {
+    let variable = |out: &mut String, i: usize| put!(out, ".shared .align 4 .b8 s{i}[16];");
+    let one = |out: &mut String, i: usize| {
+        put!(out, ".visible .entry k{i}()\n{{\n\t.reg .b32 %r<2>;\n\tmov.u32 %r1, {i};");
+        put!(out, "\tst.shared.u32 [s{i}], %r1;\n\tret;\n}}");
+    };
+    kernel(&(each(n, variable) + &each(n, one)), 1, "")
+}
+
+/// A region that is entered at two places.
+fn irreducible(out: &mut String, i: usize) {
+    put!(out, "\tsetp.eq.u32 %p1, %r0, {i};\n\t@%p1 bra B{i};\nA{i}:\n\tadd.u32 %r1, %r1, 1;");
+    put!(out, "B{i}:\n\tadd.u32 %r1, %r1, 2;\n\tsetp.lt.u32 %p2, %r1, {i};\n\t@%p2 bra A{i};");
+}
+
+/// `n` branches over an instruction, then a region that is entered at two places.
+pub fn branches_before_irreducible(n: usize) -> String {
+    let branch = |out: &mut String, i: usize| {
+        put!(out, "\tsetp.eq.u32 %p1, %r0, {i};\n\t@%p1 bra L{i};\n\tadd.u32 %r1, %r1, 1;\nL{i}:");
+    };
+    let mut body = String::from("\tmov.u32 %r1, 0;\n") + &each(n, branch);
+    irreducible(&mut body, 0);
+    kernel("", 2, &body)
+}
+
+/// `n` regions that are entered at two places, one after the other.
+pub fn irreducible_regions(n: usize) -> String {
+    kernel("", 2, &(String::from("\tmov.u32 %r1, 0;\n") + &each(n, irreducible)))
+}
+
+/// `n` calls of a function that returns at `n` places.
+pub fn calls_of_a_function(n: usize) -> String {
+    let leave = |out: &mut String, i: usize| put!(out, "setp.eq.u32 %p1, %r1, {i}; @%p1 ret;");
+    let function = format!(
+        ".func f(.param .b32 a) {{ .reg .b32 %r<2>; .reg .pred %p<2>; ld.param.u32 %r1, [a];\n{}ret; }}\n",
+        each(n, leave)
+    );
+    let call = |out: &mut String, _: usize| {
+        put!(out, "\t{{ .param .b32 a; st.param.b32 [a], %r0; call.uni f, (a); }}");
+    };
+    kernel(&function, 1, &each(n, call))
+}
+
+/// `n` functions, each of which calls the one before in a loop.
+pub fn functions_with_loops(n: usize) -> String {
+    let function = |out: &mut String, i: usize| {
+        let call = if i == 0 { String::new() } else { format!("call.uni f{};", i - 1) };
+        put!(out, ".func f{i}() {{ .reg .b32 %r<2>; .reg .pred %p<2>; mov.u32 %r1, 0;\nL: {call}");
+        put!(out, "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 4; @%p1 bra L; ret; }}");
+    };
+    kernel(&each(n, function), 1, &format!("\tcall.uni f{};\n", n - 1))
+}
+
+/// `n` branches to one end.
+pub fn ways_out(n: usize) -> String {
+    let branch = |out: &mut String, i: usize| {
+        put!(out, "\tsetp.eq.u32 %p1, %r0, {i};\n\t@%p1 bra END;\n\tadd.u32 %r1, %r1, 1;");
+    };
+    kernel("", 2, &(String::from("\tmov.u32 %r1, 0;\n") + &each(n, branch) + "END:\n"))
 }

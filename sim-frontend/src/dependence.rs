@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lower::cfg::{Graph, components, dominators, reverse};
+use crate::lower::cfg::{Graph, components, dominators, reverse, reverse_post_order};
 use crate::lower::work;
 use crate::program::{Extra, Op, OpClass, Pc, Pred, Program, Row, SpecialRegister};
 use crate::program_flow::successors;
@@ -26,6 +26,38 @@ pub fn divergence(program: &Program) -> Vec<Option<bool>> {
     (0..program.ops.len()).map(|pc| analysis.decides(pc).then(|| analysis.condition_is_marked(pc))).collect()
 }
 
+/// Where paths meet, and what has been gone through of that.
+struct Meets {
+    /// By instruction: its immediate post-dominator, if that is not the end of the function.
+    join: Vec<Option<usize>>,
+    /// By instruction: no way leads to the end of its function.
+    lost: Vec<bool>,
+    /// By instruction: how many others lie above it in the tree of post-dominators.
+    depth: Vec<u32>,
+    /// By instruction: itself, or once it is marked one that lies above it; `u32::MAX` beyond the last.
+    up: Vec<u32>,
+    /// By node: all that can be reached from it is marked.
+    flooded: Vec<bool>,
+    /// By node: the branch that it was gone through for last.
+    seen: Vec<usize>,
+}
+
+impl Meets {
+    /// The first of an instruction and those above it that is not marked.
+    fn unmarked(&mut self, mut at: usize) -> Option<usize> {
+        loop {
+            let next = *self.up.get(at)? as usize;
+            if next == at {
+                return Some(at);
+            }
+            work::count(1);
+            let after = *self.up.get(next)?;
+            self.up[at] = after;
+            at = after as usize;
+        }
+    }
+}
+
 /// The marks.
 pub struct Analysis<'p> {
     pub(crate) program: &'p Program,
@@ -40,14 +72,23 @@ pub struct Analysis<'p> {
     words: usize,
     /// By instruction: whether it runs may depend on other threads.
     pub(crate) controlled: Vec<bool>,
+    /// Who calls whom: the functions, then a node for what indirect calls lead to, all functions, and one that
+    /// leads to every node.
+    pub(crate) calls: Graph,
     /// By function: it can call itself.
     pub(crate) recurs: Vec<bool>,
     pub(crate) function_of: Vec<usize>,
+    /// What a branch decides is found by following its paths, however often others did.
+    by_steps: bool,
 }
 
 impl<'p> Analysis<'p> {
     /// Marks what depends on values of `origin`, in a program with untransformed control flow.
     pub fn new(program: &'p Program, origin: Origin) -> Self {
+        Self::with(program, origin, false)
+    }
+
+    fn with(program: &'p Program, origin: Origin, by_steps: bool) -> Self {
         let count = program.ops.len();
         let mut function_of = vec![usize::MAX; count];
         for (index, function) in program.functions.iter().enumerate() {
@@ -61,14 +102,17 @@ impl<'p> Analysis<'p> {
             origin,
             next: Vec::new(),
             flow: Vec::new(),
-            before: vec![0; slots.div_ceil(64) * count],
+            before: vec![0; slots.div_ceil(64) * (count + program.functions.len() + 2)],
             words: slots.div_ceil(64),
             controlled: vec![false; count],
+            calls: Vec::new(),
             recurs: Vec::new(),
             function_of,
+            by_steps,
         };
         analysis.next = (0..count).map(|pc| analysis.find_next(pc)).collect();
         analysis.flow = analysis.whole_flow();
+        analysis.calls = analysis.who_calls();
         analysis.recurs = analysis.recursive_functions();
         analysis.spread();
         analysis
@@ -80,17 +124,14 @@ impl<'p> Analysis<'p> {
     }
 
     /// Functions a call may lead to.
-    pub(crate) fn callees(&self, op: &Op) -> Vec<usize> {
-        match op.class {
-            OpClass::Call => self.function_of.get(op.target as usize).copied().into_iter().collect(),
-            OpClass::CallIndirect => (0..self.program.functions.len()).collect(),
-            _ => Vec::new(),
-        }
+    pub(crate) fn callees(&self, op: &Op) -> Option<usize> {
+        let call = op.class == OpClass::Call;
+        self.function_of.get(op.target as usize).copied().filter(|function| call && *function != usize::MAX)
     }
 
     /// Where control goes from `pc` inside its function, and whether it may leave.
-    pub(crate) fn next(&self, pc: usize) -> (Vec<usize>, bool) {
-        self.next[pc].clone()
+    pub(crate) fn next(&self, pc: usize) -> &(Vec<usize>, bool) {
+        &self.next[pc]
     }
 
     fn find_next(&self, pc: usize) -> (Vec<usize>, bool) {
@@ -101,47 +142,70 @@ impl<'p> Analysis<'p> {
         (to.into_iter().map(|target| target as usize).collect(), leaves)
     }
 
-    /// The graph of one function.
-    pub(crate) fn within(&self, function: usize) -> Graph {
-        (0..self.program.ops.len())
-            .map(|pc| if self.function_of[pc] == function { self.next(pc).0 } else { Vec::new() })
-            .collect()
+    /// The address at which a function begins, and its graph from there on.
+    pub(crate) fn within(&self, function: usize) -> (usize, Graph) {
+        let own = &self.program.functions[function];
+        let first = own.entry_pc as usize;
+        let pcs = first..(own.end_pc as usize).min(self.program.ops.len());
+        (first, pcs.map(|pc| self.next(pc).0.iter().map(|to| to - first).collect()).collect())
     }
 
+    /// Nodes behind the instructions: where each function comes back to, then where indirect calls lead to,
+    /// and come back to.
     fn whole_flow(&self) -> Graph {
-        let ops = &self.program.ops;
-        let mut flow: Graph = (0..ops.len()).map(|pc| self.next(pc).0).collect();
-        for pc in 0..ops.len() {
-            for callee in self.callees(&ops[pc]) {
-                let function = &self.program.functions[callee];
-                flow[pc].push(function.entry_pc as usize);
-                for inner in function.entry_pc..function.end_pc {
-                    if ops[inner as usize].class == OpClass::Return && pc + 1 < ops.len() {
-                        flow[inner as usize].push(pc + 1);
-                    }
+        let (ops, functions) = (&self.program.ops, &self.program.functions);
+        let (count, number) = (ops.len(), functions.len());
+        let (indirect, back) = (count + number, count + number + 1);
+        let mut flow: Graph = (0..count).map(|pc| self.next(pc).0.clone()).collect();
+        flow.resize(back + 1, Vec::new());
+        for (index, function) in functions.iter().enumerate() {
+            flow[indirect].push(function.entry_pc as usize);
+            flow[count + index].push(back);
+        }
+        for pc in 0..count {
+            let index = self.function_of[pc];
+            let called = match ops[pc].class {
+                OpClass::Return if index != usize::MAX => {
+                    flow[pc].push(count + index);
+                    None
+                }
+                OpClass::CallIndirect => Some((indirect, back)),
+                _ => self.callees(&ops[pc]).map(|f| (functions[f].entry_pc as usize, count + f)),
+            };
+            if let Some((to, from)) = called {
+                flow[pc].push(to);
+                if pc + 1 < count {
+                    flow[from].push(pc + 1);
                 }
             }
         }
         flow
     }
 
-    fn recursive_functions(&self) -> Vec<bool> {
+    fn who_calls(&self) -> Graph {
         let count = self.program.functions.len();
         let mut calls: Graph = vec![Vec::new(); count];
         for (pc, op) in self.program.ops.iter().enumerate() {
             if let Some(own) = calls.get_mut(self.function_of[pc]) {
                 own.extend(self.callees(op));
+                own.extend((op.class == OpClass::CallIndirect).then_some(count));
             }
         }
         calls.iter_mut().for_each(|own| {
             own.sort_unstable();
             own.dedup();
         });
-        // One that is alone in its component recurs where it calls itself.
-        let mut recurs: Vec<bool> = (0..count).map(|f| calls[f].contains(&f)).collect();
-        // A node that leads to all.
         calls.push((0..count).collect());
-        for (_, members) in components(&calls, count).into_iter().filter(|(_, members)| members.len() > 1) {
+        calls.push((0..=count).collect());
+        calls
+    }
+
+    fn recursive_functions(&self) -> Vec<bool> {
+        let count = self.program.functions.len();
+        // One that is alone in its component recurs where it calls itself.
+        let mut recurs: Vec<bool> = self.calls.iter().zip(0..).map(|(own, f)| own.contains(&f)).collect();
+        let parts = components(&self.calls, count + 1);
+        for (_, members) in parts.into_iter().filter(|(_, members)| members.len() > 1) {
             members.into_iter().for_each(|f| recurs[f] = true);
         }
         recurs.truncate(count);
@@ -151,17 +215,17 @@ impl<'p> Analysis<'p> {
     /// Marks until nothing changes: what comes after each instruction whose marks have grown.
     fn spread(&mut self) {
         let count = self.program.ops.len();
-        let joins: Vec<Option<usize>> = self.joins();
+        let mut meets = self.meets();
+        let again = self.by_steps || self.recurs.contains(&true);
         // Local memory is marked as one: it holds frames and arrays.
         let mut local = false;
         let mut open: BTreeSet<usize> = (0..count).collect();
         let mut decided = vec![false; count];
-        let mut seen = vec![usize::MAX; count];
         let mut after = vec![0u64; self.words];
         while let Some(pc) = open.pop_first() {
-            work::count(1 + self.words);
+            work::count(1 + self.words + self.flow[pc].len());
             after.copy_from_slice(&self.before[pc * self.words..][..self.words]);
-            if self.after(pc, local, &mut after) && !local {
+            if pc < count && self.after(pc, local, &mut after) && !local {
                 local = true;
                 open.extend(0..count);
             }
@@ -175,17 +239,27 @@ impl<'p> Analysis<'p> {
                     open.insert(to);
                 }
             }
-            if !decided[pc] && self.decides(pc) && self.condition_is_marked(pc) {
+            if pc < count && !decided[pc] && self.decides(pc) && self.condition_is_marked(pc) {
                 decided[pc] = true;
-                self.control(pc, joins[pc], &mut seen, &mut open);
+                match again {
+                    true => self.control_again(pc, &mut meets, &mut open),
+                    false => self.control(pc, &mut meets, &mut open),
+                }
             }
         }
     }
 
-    /// Immediate post-dominators by instruction.
-    fn joins(&self) -> Vec<Option<usize>> {
+    fn meets(&self) -> Meets {
         let count = self.program.ops.len();
-        let mut out = vec![None; count];
+        let nodes = self.flow.len();
+        let mut meets = Meets {
+            join: vec![None; count],
+            lost: vec![false; count],
+            depth: vec![0; count],
+            up: (0..count as u32).collect(),
+            flooded: vec![false; nodes],
+            seen: vec![usize::MAX; nodes],
+        };
         for function in &self.program.functions {
             let first = function.entry_pc as usize;
             let own = first..(function.end_pc as usize).min(count);
@@ -197,32 +271,95 @@ impl<'p> Analysis<'p> {
                 let to = to.iter().map(|to| to - first).chain(leaves.then_some(end));
                 graph[pc - first] = to.collect();
             }
-            let join = dominators(&reverse(&graph), end);
-            for pc in own {
-                out[pc] = join[pc - first].filter(|&join| join != end).map(|join| join + first);
+            let backward = reverse(&graph);
+            let join = dominators(&backward, end);
+            for node in reverse_post_order(&backward, end) {
+                // What dominates comes first.
+                let Some(above) = join[node].filter(|above| *above != end) else { continue };
+                meets.join[first + node] = Some(first + above);
+                meets.depth[first + node] = meets.depth[first + above] + 1;
             }
+            own.for_each(|pc| meets.lost[pc] = join[pc - first].is_none());
         }
-        out
+        meets
     }
 
-    /// What the branch at `pc` reaches before `join` runs as other threads would have it, and so do
+    /// What the branch at `pc` reaches before its paths meet runs as other threads would have it, and so do
     /// the functions called there: what is new of it goes to `changed`.
-    fn control(&mut self, pc: usize, join: Option<usize>, seen: &mut [usize], changed: &mut BTreeSet<usize>) {
-        let mut open = self.next(pc).0;
-        let calls = self.callees(&self.program.ops[pc]);
-        open.extend(calls.iter().map(|&callee| self.program.functions[callee].entry_pc as usize));
+    ///
+    /// These are the instructions that are control dependent on it, on one of those, and so on (Ferrante,
+    /// Ottenstein, Warren 1987): from each successor up the tree of post-dominators to where the paths of the
+    /// branch meet. Each instruction is gone through once in all.
+    fn control(&mut self, pc: usize, meets: &mut Meets, changed: &mut BTreeSet<usize>) {
+        // From where, and up to where; without an end all that can be reached.
+        let mut open: Vec<(usize, Option<usize>)> = Vec::new();
+        open.extend(self.next[pc].0.iter().map(|to| (*to, meets.join[pc])));
+        open.extend(self.called(pc).map(|to| (to, None)));
+        while let Some((at, end)) = open.pop() {
+            work::count(1);
+            let Some(end) = end else {
+                if std::mem::replace(&mut meets.flooded[at], true) {
+                    continue;
+                }
+                if at >= self.controlled.len() {
+                    open.extend(self.flow[at].iter().map(|to| (*to, None)));
+                    continue;
+                }
+                self.mark(at, meets, changed);
+                open.extend(self.next[at].0.iter().copied().chain(self.called(at)).map(|to| (to, None)));
+                continue;
+            };
+            let Some(at) = meets.unmarked(at).filter(|at| *at != end) else { continue };
+            if meets.lost[at] {
+                // No way leads from here to where the paths meet.
+                open.push((at, None));
+                continue;
+            }
+            if meets.depth[at] <= meets.depth[end] {
+                continue;
+            }
+            self.mark(at, meets, changed);
+            let join = meets.join[at];
+            open.extend(join.map(|join| (join, Some(end))));
+            open.extend(self.next[at].0.iter().filter(|to| Some(**to) != join).map(|to| (*to, join)));
+            open.extend(self.called(at).map(|to| (to, None)));
+        }
+    }
+
+    fn mark(&mut self, at: usize, meets: &mut Meets, changed: &mut BTreeSet<usize>) {
+        meets.up[at] = meets.join[at].map_or(u32::MAX, |join| join as u32);
+        if !std::mem::replace(&mut self.controlled[at], true) {
+            changed.insert(at);
+        }
+    }
+
+    /// Where a call leads to: a function, or what stands for all.
+    fn called(&self, at: usize) -> Option<usize> {
+        let op = &self.program.ops[at];
+        let direct = self.callees(op).map(|f| self.program.functions[f].entry_pc as usize);
+        let indirect = self.program.ops.len() + self.program.functions.len();
+        direct.or((op.class == OpClass::CallIndirect).then_some(indirect))
+    }
+
+    /// The same as [`control`](Self::control), one instruction after the other from the branch on: a function
+    /// that is called again from within ends where the paths of this call meet.
+    fn control_again(&mut self, pc: usize, meets: &mut Meets, changed: &mut BTreeSet<usize>) {
+        let mut open = self.next[pc].0.clone();
+        open.extend(self.called(pc));
         while let Some(at) = open.pop() {
-            if Some(at) == join || std::mem::replace(&mut seen[at], pc) == pc {
+            if Some(at) == meets.join[pc] || std::mem::replace(&mut meets.seen[at], pc) == pc {
                 continue;
             }
             work::count(1);
+            if at >= self.controlled.len() {
+                open.extend(&self.flow[at]);
+                continue;
+            }
             if !std::mem::replace(&mut self.controlled[at], true) {
                 changed.insert(at);
             }
             open.extend(&self.next[at].0);
-            for callee in self.callees(&self.program.ops[at]) {
-                open.push(self.program.functions[callee].entry_pc as usize);
-            }
+            open.extend(self.called(at));
         }
     }
 
@@ -338,6 +475,7 @@ mod tests {
     use crate::diagnostic::Source;
     use crate::load::Module;
     use crate::program::ControlFlow;
+    use proptest::prelude::*;
 
     /// Branches of a kernel in order: true where they may diverge.
     fn branches(body: &str) -> Vec<bool> {
@@ -381,5 +519,40 @@ mod tests {
         let body = "mov.u32 %r1, 0;\nmov.u32 %r2, %tid.x;\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra J;\nmov.u32 %r1, 1;\n\
                     J: setp.eq.u32 %p2, %r1, 0;\n@%p2 bra E;\nE: ret;";
         assert_eq!(branches(body), [true, true]);
+    }
+
+    proptest! {
+        /// Control dependence against what the paths of each branch come to before they meet.
+        #[test]
+        fn what_branches_decide_is_what_lies_on_their_paths(
+            blocks in prop::collection::vec((0usize..10, any::<bool>(), 0u32..8), 10)
+        ) {
+            let mut body = String::from("mov.u32 %r1, 0;\nmov.u32 %r2, %tid.x;\n");
+            for (i, (to, lanes, kind)) in blocks.iter().enumerate() {
+                let from = if *lanes { 2 } else { 1 };
+                body += &format!("L{i}: setp.eq.u32 %p{from}, %r{from}, {i};\nadd.u32 %r1, %r1, 1;\n");
+                body += &match kind {
+                    0 => format!("bra L{to};\n"),
+                    1 => format!("@%p{from} ret;\n"),
+                    2 => format!("@%p{from} call.uni f;\n"),
+                    3 => "add.u32 %r1, %r1, 2;\n".to_string(),
+                    _ => format!("@%p{from} bra L{to};\n"),
+                };
+            }
+            let text = format!(
+                ".version 6.0\n.target sm_30\n.address_size 64\n.func f() {{ .reg .b32 %r; mov.u32 %r, 1; ret; }}\n\
+                 .visible .entry k()\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n{body}ret;\n}}\n"
+            );
+            let module = Module::build(&Source::new("u.ptx", &text), false);
+            let module = module.unwrap_or_else(|e| panic!("{}", e[0].render()));
+            let program = module.program("k", &|_| Some(0), ControlFlow::Plain, 1024);
+            let program = program.unwrap_or_else(|e| panic!("{}", e[0].render()));
+            for origin in [Origin::Lanes, Origin::OtherThreads] {
+                let fast = Analysis::with(&program, origin, false);
+                let slow = Analysis::with(&program, origin, true);
+                prop_assert_eq!(&fast.controlled, &slow.controlled, "{}", text);
+                prop_assert_eq!(fast.before, slow.before);
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use sim_memory::vocabulary::StateSpace;
 
-use self::assemble::{Fit, Parts, Request};
+use self::assemble::{Fit, Parts, Reached, Request};
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::tf2_fold_constants;
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program, function_address};
@@ -196,22 +196,22 @@ impl Module {
         };
         let (source, papers) = (&self.source, self.papers);
         let request = Request { source, papers, entry: index, address, flow, stack_bytes, clean_up };
-        let make = |fit| assemble::program(&self.parts, &request, fit);
-        let fits = |program: &Program| program.registers_per_thread <= registers;
-        let mut program = make(Fit::default())?;
-        let saves = program.functions.len() > 1 && !program.recursive;
-        if !fits(&program) && saves {
-            program = make(Fit { saves, rows: None })?;
-        }
-        // Control flow may take some of its own.
-        for own in [0, 4, 16] {
-            if fits(&program) {
-                break;
+        let mut reached = Reached::of(&self.parts, &request)?;
+        let saves = reached.can_save();
+        let mut make = |fit| assemble::program(&self.parts, &request, &mut reached, fit);
+        // Control flow may take some registers of its own. What the last one comes to is what there is.
+        let rows = |own: u32| Some(registers.saturating_sub(own).min(u16::MAX.into()) as u16);
+        let most = Some(registers);
+        let whole = Fit { saves: false, rows: None, most };
+        let saving = saves.then_some(Fit { saves, ..whole });
+        let spilling = [0, 4].map(|own| Fit { saves, rows: rows(own), most });
+        for fit in [whole].into_iter().chain(saving).chain(spilling) {
+            if let Some(program) = make(fit)? {
+                return Ok(program);
             }
-            let rows = registers.saturating_sub(own).min(u16::MAX.into()) as u16;
-            program = make(Fit { saves, rows: Some(rows) })?;
         }
-        Ok(program)
+        let last = make(Fit { saves, rows: rows(16), most: None })?;
+        last.ok_or_else(|| vec![Diagnostic::error("registers", "no program fits").in_source(source)])
     }
 
     /// Parameters of an entry.

@@ -1,7 +1,7 @@
 //! What policies know of a program before it runs: where control flow meets again (immediate
 //! post-dominators), which basic block an instruction lies in, and the blocks' priorities.
 
-use sim_frontend::lower::cfg::{Graph, components, dominators, one_trip, reverse};
+use sim_frontend::lower::cfg::{Graph, LoopNest, dominators, reverse};
 use sim_frontend::program::{ControlFlow, NO_PC, Pc, Program};
 use sim_frontend::program_flow::{ends_block, successors};
 
@@ -126,8 +126,7 @@ impl Plan {
             }
         }
         let join = dominators(&reverse(&graph), over);
-        let mut order = Vec::new();
-        loops_together(&graph, 0, &mut order);
+        let order = LoopNest::new(&graph, 0).order;
         for (place, &block) in order.iter().enumerate() {
             if let Some(&start) = starts.get(block) {
                 for pc in start..self.block_end[start as usize] {
@@ -166,18 +165,6 @@ impl Plan {
     }
 }
 
-/// The nodes reachable from `entry`, in topological order of the strongly connected components; each
-/// of these from the node it is entered by, likewise.
-fn loops_together(graph: &Graph, entry: usize, out: &mut Vec<usize>) {
-    for (head, members) in components(graph, entry) {
-        if members.len() == 1 {
-            out.push(head);
-        } else {
-            loops_together(&one_trip(graph, head, &members), head, out);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,8 +174,7 @@ mod tests {
         // 0 → 1; 1 → {2, 5}; 2 → {3, 4}; 3 → 4; 4 → 1; and a loop of two entries 5 → {6, 7}.
         let graph =
             vec![vec![1], vec![2, 5], vec![3, 4], vec![4], vec![1], vec![6, 7], vec![7, 8], vec![6], vec![]];
-        let mut order = Vec::new();
-        loops_together(&graph, 0, &mut order);
+        let order = LoopNest::new(&graph, 0).order;
         assert_eq!(order.len(), 9);
         let place = |node| order.iter().position(|&n| n == node).expect("it is there");
         for (before, after) in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (5, 7), (6, 8), (7, 8)] {

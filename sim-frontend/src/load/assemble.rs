@@ -7,7 +7,7 @@ mod plain;
 mod shared;
 mod uniform;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sim_memory::vocabulary::StateSpace;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use self::calls::{Calls, with_address};
 use self::plain::plain_order;
-use self::shared::SharedVariable;
+use self::shared::{ModuleShared, SharedVariable};
 use self::uniform::uniform_branches;
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::clean_up::{CleanUp, clean_up};
 use crate::lower::ir::{Func, Link};
-use crate::lower::linear_scan::{Assignment, TooManyRegisters, assign};
+use crate::lower::linear_scan::{Assignment, MAX_ROWS, TooManyRegisters, assign};
 use crate::lower::spill::spill;
 use crate::lower::stack_consistency;
 use crate::lower::tf3_stack::{FRAME_ALIGN, layout, preserve_registers};
@@ -37,7 +37,7 @@ pub(super) struct Parts {
     /// By place in the module; `None` where a function is only declared.
     functions: Vec<Option<Part>>,
     /// Shared variables of the module.
-    shared: Vec<SharedVariable>,
+    shared: ModuleShared,
     /// Functions whose address is taken.
     addressed: BTreeSet<usize>,
     /// Entries with a body, by name.
@@ -82,7 +82,7 @@ impl Parts {
         let functions: Vec<Option<Part>> =
             ast.functions.iter().enumerate().map(|(f, function)| part(f, function)).collect();
         let addressed = with_address(ast, functions.iter().flatten().map(|part| &*part.func));
-        let shared = ast.variables.iter().filter_map(SharedVariable::of).collect();
+        let shared = ModuleShared::new(ast.variables.iter().filter_map(SharedVariable::of).collect());
         if !errors.is_empty() {
             errors.extend(functions.iter().flatten().flat_map(|part| part.func.refused.iter().cloned()));
             return Err(errors);
@@ -160,6 +160,8 @@ pub(super) struct Fit {
     pub(super) saves: bool,
     /// Rows a function may take; other values are spilled.
     pub(super) rows: Option<u16>,
+    /// Registers beyond which no program is made, since another way to fit is left to try.
+    pub(super) most: Option<u32>,
 }
 
 /// What a program is made for.
@@ -175,123 +177,192 @@ pub(super) struct Request<'r> {
     pub(super) clean_up: bool,
 }
 
-/// The functions of a request as they are, or with room for `saved` bytes in their frames.
-fn functions(
-    parts: &Parts,
-    request: &Request<'_>,
-    shared: &shared::Layout<'_>,
-    saved: u32,
-) -> Result<(Vec<(usize, Arc<Func>)>, bool, Option<CleanUp>), Vec<Diagnostic>> {
-    // Frames with room for registers are rare, so that the tree is not kept for them.
-    let ast = if saved > 0 { parse(request.source, request.papers)? } else { Ast::default() };
-    let symbols = symbols(&ast);
-    let opcodes = RefCell::default();
-    let cx = Context { source: request.source, module: &ast, symbols: &symbols, saved, opcodes };
-    let mut functions: Vec<(usize, Arc<Func>)> = Vec::new();
-    let mut open = vec![request.entry];
-    let mut seen = vec![false; parts.functions.len()];
-    let mut indirect = false;
-    let mut refused = Vec::new();
-    let mut cleaned = request.clean_up.then(CleanUp::default);
-    while let Some(f) = open.pop() {
-        let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
-        if std::mem::replace(&mut seen[f], true) {
-            continue;
-        }
-        refused.extend(part.func.refused.iter().cloned());
-        let mut func = if saved > 0 { Arc::new(translate(&cx, f)?) } else { Arc::clone(&part.func) };
-        if !func.links.is_empty() {
-            let stack_bytes = request.stack_bytes.next_multiple_of(MOST_ALIGN as u32);
-            let value = |link: &Link| match link {
-                Link::Variable(name) => {
-                    shared.module.get(&**name).copied().or_else(|| (request.address)(name))
-                }
-                Link::Shared(place) => shared.functions.get(&(f, *place)).copied(),
-                Link::StackBytes => Some(stack_bytes.into()),
-            };
-            Arc::make_mut(&mut func).link(value).map_err(|link| {
-                let name = if let Link::Variable(name) = &link { name } else { "a variable" };
-                let error = match parts.undefined.get(name) {
-                    Some(span) => {
-                        let message = format!(
-                            "`{}` names `{name}`, which this module declares and does not define",
-                            part.func.name
-                        );
-                        Diagnostic::error("extern", message)
-                            .at(*span, "")
-                            .help("no other modules are linked here: define it without `.extern`")
-                    }
-                    None => {
-                        let message = format!("`{name}`, which `{}` names, has no address", part.func.name);
-                        Diagnostic::error("name", message)
-                    }
-                };
-                vec![error.in_source(request.source)]
-            })?;
-        }
-        if let Some(cleaned) = &mut cleaned {
-            cleaned.add(&clean_up(Arc::make_mut(&mut func)));
-        }
-        if func.indirect && !indirect {
-            // It may call whatever has its address in memory or in a register somewhere.
-            open.extend(&parts.addressed);
-        }
-        indirect |= func.indirect;
-        open.extend(func.callees.iter().rev());
-        functions.push((f, func));
-    }
-    if !refused.is_empty() {
-        return Err(refused);
-    }
-    Ok((functions, indirect, cleaned))
+/// The functions of a request, before they are made to fit.
+pub(super) struct Reached<'p> {
+    shared: shared::Layout<'p>,
+    /// With their places in the module, the entry first.
+    functions: Vec<(usize, Arc<Func>)>,
+    /// Some of them call by address.
+    indirect: bool,
+    cleaned: Option<CleanUp>,
 }
 
-/// The program of an entry.
+impl<'p> Reached<'p> {
+    /// The functions that a request's entry reaches.
+    ///
+    /// # Errors
+    /// Those that are refused, and names that have no address.
+    pub(super) fn of(parts: &'p Parts, request: &Request<'_>) -> Result<Self, Vec<Diagnostic>> {
+        let mut reached = Self {
+            shared: shared::layout(parts, request.entry),
+            functions: Vec::new(),
+            indirect: false,
+            cleaned: request.clean_up.then(CleanUp::default),
+        };
+        reached.functions = reached.follow(parts, request, |_, func| Ok(Arc::clone(func)))?;
+        Ok(reached)
+    }
+
+    /// They could save registers across calls: there are several, and none can be called while it runs.
+    pub(super) fn can_save(&self) -> bool {
+        self.functions.len() > 1 && !self.indirect && Calls::new(&self.functions).callers_first().is_some()
+    }
+
+    /// The same functions with room for `saved` bytes in their frames.
+    fn with_room(
+        &mut self,
+        parts: &Parts,
+        request: &Request<'_>,
+        saved: u32,
+    ) -> Result<Vec<(usize, Arc<Func>)>, Vec<Diagnostic>> {
+        // Calls depend on where the frame ends. Frames with room for registers are rare, so that the tree
+        // is not kept for them.
+        let ast = parse(request.source, request.papers)?;
+        let symbols = symbols(&ast);
+        let opcodes = RefCell::default();
+        let cx = Context { source: request.source, module: &ast, symbols: &symbols, saved, opcodes };
+        self.follow(parts, request, |f, _| Ok(Arc::new(translate(&cx, f)?)))
+    }
+
+    /// From the entry to what is called, each function made by `make`, linked and cleaned up.
+    fn follow(
+        &mut self,
+        parts: &Parts,
+        request: &Request<'_>,
+        make: impl Fn(usize, &Arc<Func>) -> Result<Arc<Func>, Vec<Diagnostic>>,
+    ) -> Result<Vec<(usize, Arc<Func>)>, Vec<Diagnostic>> {
+        let shared = &self.shared;
+        let mut functions: Vec<(usize, Arc<Func>)> = Vec::new();
+        let mut open = vec![request.entry];
+        let mut seen = FxHashSet::default();
+        let mut indirect = false;
+        let mut refused = Vec::new();
+        let mut cleaned = request.clean_up.then(CleanUp::default);
+        while let Some(f) = open.pop() {
+            let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
+            if !seen.insert(f) {
+                continue;
+            }
+            refused.extend(part.func.refused.iter().cloned());
+            let mut func = make(f, &part.func)?;
+            if !func.links.is_empty() {
+                let stack_bytes = request.stack_bytes.next_multiple_of(MOST_ALIGN as u32);
+                let value = |link: &Link| match link {
+                    Link::Variable(name) => {
+                        shared.module.get(&**name).copied().or_else(|| (request.address)(name))
+                    }
+                    Link::Shared(place) => shared.functions.get(&(f, *place)).copied(),
+                    Link::StackBytes => Some(stack_bytes.into()),
+                };
+                Arc::make_mut(&mut func).link(value).map_err(|link| {
+                    let name = if let Link::Variable(name) = &link { name } else { "a variable" };
+                    let error = match parts.undefined.get(name) {
+                        Some(span) => {
+                            let message = format!(
+                                "`{}` names `{name}`, which this module declares and does not define",
+                                part.func.name
+                            );
+                            Diagnostic::error("extern", message)
+                                .at(*span, "")
+                                .help("no other modules are linked here: define it without `.extern`")
+                        }
+                        None => {
+                            let message =
+                                format!("`{name}`, which `{}` names, has no address", part.func.name);
+                            Diagnostic::error("name", message)
+                        }
+                    };
+                    vec![error.in_source(request.source)]
+                })?;
+            }
+            if let Some(cleaned) = &mut cleaned {
+                cleaned.add(&clean_up(Arc::make_mut(&mut func)));
+            }
+            if func.indirect && !indirect {
+                // It may call whatever has its address in memory or in a register somewhere.
+                open.extend(&parts.addressed);
+            }
+            indirect |= func.indirect;
+            open.extend(func.callees.iter().rev());
+            functions.push((f, func));
+        }
+        if !refused.is_empty() {
+            return Err(refused);
+        }
+        (self.indirect, self.cleaned) = (indirect, cleaned);
+        Ok(functions)
+    }
+}
+
+/// The program of an entry; `None` where it takes more registers than `fit.most`.
 ///
 /// # Errors
 /// What the lowering cannot do.
 pub(super) fn program(
     parts: &Parts,
     request: &Request<'_>,
-    Fit { saves, rows }: Fit,
-) -> Result<Arc<Program>, Vec<Diagnostic>> {
+    reached: &mut Reached<'_>,
+    fit: Fit,
+) -> Result<Option<Arc<Program>>, Vec<Diagnostic>> {
     let Request { source, papers, entry, flow, stack_bytes, .. } = *request;
-    let shared = shared::layout(parts, entry);
+    let Fit { saves, rows, most: most_registers } = fit;
+    // Programs count registers by pairs.
+    let too_many = |rows: u16| most_registers.is_some_and(|most| u32::from(rows).next_multiple_of(2) > most);
     let Some(part) = parts.functions.get(entry).and_then(Option::as_ref) else {
         let message = "the entry was not translated".to_string();
         return Err(vec![Diagnostic::error("entry", message).in_source(source)]);
     };
+    let unnamed = |func: &Func| {
+        let message = format!("`{}` needs more registers than operands can name", func.name);
+        let mut error = Diagnostic::error("registers", message).in_source(source);
+        error.help = Some(format!(
+            "an operand can name {MAX_ROWS} rows and as many predicates; make several kernels or functions of it"
+        ));
+        vec![error]
+    };
     let calls = part.calls;
-    let mut saved = 0;
-    let (functions, recursive, saves, cleaned) = loop {
-        let (mut functions, indirect, cleaned) = functions(parts, request, &shared, saved)?;
-        let order = if indirect { None } else { Calls::new(&functions).callers_first() };
+    let mut saved = 0u32;
+    let mut functions = reached.functions.clone();
+    let (functions, recursive, saves) = loop {
+        let order = if reached.indirect { None } else { Calls::new(&functions).callers_first() };
         let recursive = order.is_none();
         if let Some(order) = order.filter(|_| !saves && rows.is_none()) {
             let mut left: Vec<_> = functions.into_iter().map(Some).collect();
             let functions = order.into_iter().filter_map(|place| left[place].take()).collect();
-            break (functions, false, false, cleaned);
+            break (functions, false, false);
         }
         // Values that find no register, and registers live across calls, lie in the frames, which
         // must have room for them.
         let mut most = 0;
         for (_, func) in &mut functions {
-            let func = Arc::make_mut(func);
-            let at = func.frame_bytes - saved.next_multiple_of(16);
+            let at = func.frame_bytes - saved.next_multiple_of(FRAME_ALIGN);
             let first_row = if calls || func.taken.is_some() { 2 } else { 0 };
             let mut spilled = 0;
             // One that cannot do with so few stays as it is, and is refused by its number of them.
             if let Some((fitting, bytes)) = rows.and_then(|rows| spill(func, rows, first_row, at)) {
-                (*func, spilled) = (fitting, bytes);
+                (*func, spilled) = (Arc::new(fitting), bytes);
             }
-            let kept = if recursive || saves { preserve_registers(func, at + spilled) } else { 0 };
+            let kept = match recursive || saves {
+                true => preserve_registers(Arc::make_mut(func), at + spilled),
+                false => 0,
+            };
             most = most.max(spilled + kept);
         }
         if most <= saved {
-            break (functions, recursive, recursive || saves, cleaned);
+            break (functions, recursive, recursive || saves);
         }
         saved = most;
+        if functions.iter().all(|(_, func)| func.stack_base.is_none()) {
+            // Nothing lies behind a frame that no call moves: it only becomes longer.
+            for (_, func) in &mut functions {
+                let func = Arc::make_mut(func);
+                func.frame_bytes = func.frame_bytes.saturating_add(saved.next_multiple_of(FRAME_ALIGN));
+            }
+            break (functions, recursive, recursive || saves);
+        }
+        functions = reached.with_room(parts, request, saved)?;
     };
+    let shared = &reached.shared;
     let mut notes = Vec::new();
     if let Some(rows) = rows {
         notes.push(format!(
@@ -313,20 +384,21 @@ pub(super) fn program(
         let first_row: u16 = if calls || allocates { 2u16.max(start_row) } else { 0 };
         let mut assignment = match assign(func, first_row.next_multiple_of(2), start_pred) {
             Ok(assignment) => assignment,
+            Err(TooManyRegisters) if too_many(MAX_ROWS) => return Ok(None),
             // Functions that share registers need fewer.
             Err(TooManyRegisters) if !callers.is_empty() => {
-                return program(parts, request, Fit { saves: true, rows });
+                return program(parts, request, reached, Fit { saves: true, ..fit });
             }
-            Err(TooManyRegisters) => {
-                let message = format!("`{}` needs more registers than operands can name", func.name);
-                return Err(vec![Diagnostic::error("registers", message).in_source(source)]);
-            }
+            Err(TooManyRegisters) => return Err(unnamed(func)),
         };
         if let Some(base) = func.stack_base {
             assignment.place[base as usize] = Some(0);
         }
         if let Some(taken) = func.taken {
             assignment.place[taken as usize] = Some(1);
+        }
+        if too_many(assignment.rows) {
+            return Ok(None);
         }
         let uniform = uniform_branches(func);
         let emitted = inject(func, &uniform);
@@ -343,8 +415,14 @@ pub(super) fn program(
             }
         }
         notes.extend(emitted.notes.iter().cloned());
-        let extra = emitted.extra.len() as u16;
-        next.push((assignment.rows + extra * 2, assignment.preds + extra));
+        let taken = encode::taken(&assignment, &emitted);
+        if too_many(taken.0.min(MAX_ROWS.into()) as u16) {
+            return Ok(None);
+        }
+        if taken.0.max(taken.1) > MAX_ROWS.into() {
+            return Err(unnamed(func));
+        }
+        next.push((taken.0 as u16, taken.1 as u16));
         plain.push(Ready {
             func: Arc::clone(func),
             assignment: assignment.clone(),
@@ -375,12 +453,12 @@ pub(super) fn program(
         deepest_call: if recursive { stack_bytes / FRAME_ALIGN } else { u32::MAX },
         bounds: part.bounds.clone(),
         notes,
-        clean_up: cleaned,
+        clean_up: reached.cleaned,
         max_tokens,
     };
     let base = Arc::new(encode::encode(&facts, &plain, ControlFlow::Plain, None)?);
     if flow == ControlFlow::Plain {
-        return Ok(base);
+        return Ok(Some(base));
     }
-    Ok(Arc::new(encode::encode(&facts, &injected, ControlFlow::Injected, Some(base))?))
+    Ok(Some(Arc::new(encode::encode(&facts, &injected, ControlFlow::Injected, Some(base))?)))
 }

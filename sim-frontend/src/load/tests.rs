@@ -339,3 +339,39 @@ fn kernels_in_clusters_of_several_blocks_are_refused() {
         }
     }
 }
+
+#[test]
+fn more_constants_or_registers_than_operands_can_name_are_refused() {
+    let text = |n: usize| {
+        let one = |i: usize| format!("mad.lo.u32 %r1, %r1, {}, %r0;\n", 3 * i + 5);
+        let body: String = (0..n).map(one).collect();
+        format!(
+            "{HEAD}.entry k(.param .u64 p)\n{{ .reg .b32 %r<2>; .reg .b64 %rd<2>;\nld.param.u64 %rd1, [p];\n\
+             mov.u32 %r0, %tid.x;\nmov.u32 %r1, %r0;\n{body}st.global.u32 [%rd1], %r1;\nret; }}"
+        )
+    };
+    let made = |text: &str| module(text).program("k", &|_| None, ControlFlow::Injected, 0);
+    // Each names its own.
+    let program = made(&text(32_000)).unwrap_or_else(|e| panic!("{}", e[0].render()));
+    let constant = |i: usize| program.consts[usize::from(program.ops[3 + i].src[1].0 - Row::CONST)][0];
+    assert_eq!(program.ops.len(), 32_005);
+    for i in [0, 1, 20_000, 31_999] {
+        assert_eq!(constant(i) as usize, 3 * i + 5);
+    }
+    let error = made(&text(40_000)).expect_err("too many")[0].render();
+    assert!(error.contains("take 40000 words") && error.contains("32768"), "{error}");
+    assert!(error.contains(".const"), "{error}");
+    // Selectors of loops count too.
+    let two_exits = |i: usize| {
+        format!(
+            "L{i}: setp.eq.u32 %p1, %r0, {i}; @%p1 bra M{i}; add.u32 %r0, %r0, 1; setp.lt.u32 %p1, %r0, 9;\n\
+             @%p1 bra L{i}; add.u32 %r0, %r0, 3; M{i}: add.u32 %r0, %r0, 1;\n"
+        )
+    };
+    let body: String = (0..40_000).map(two_exits).collect();
+    let text = format!(
+        "{HEAD}.entry k()\n{{ .reg .b32 %r<2>; .reg .pred %p<2>;\nmov.u32 %r0, %tid.x;\n{body}ret; }}"
+    );
+    let error = made(&text).expect_err("too many")[0].render();
+    assert!(error.contains("more registers than operands can name"), "{error}");
+}

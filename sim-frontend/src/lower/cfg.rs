@@ -1,6 +1,8 @@
 //! Control-flow graphs: dominators and post-dominators (Cooper, Harvey, Kennedy 2001), natural
 //! loops, reducibility.
 
+use std::ops::Range;
+
 use super::work::count;
 
 /// Successor lists of a graph; node 0 is the entry.
@@ -52,7 +54,11 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
     let predecessors = reverse(graph);
     let mut idom: Vec<Option<usize>> = vec![None; graph.len()];
     idom[root] = Some(root);
-    let mut changed = true;
+    let mut shortcuts = Shortcuts { depth: vec![0; graph.len()], jump: vec![root; graph.len()] };
+    let (mut changed, mut first) = (true, true);
+    // Where a dominator changes after the first round, which takes a graph without structure, the ways that
+    // were noted are not those of the tree any more.
+    let mut steady = true;
     while changed {
         changed = false;
         for &node in &order[1..] {
@@ -64,6 +70,7 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
                 }
                 new = Some(match new {
                     None => p,
+                    Some(a) if steady => shortcuts.common(&idom, a, p),
                     Some(mut a) => {
                         let mut b = p;
                         while a != b {
@@ -82,11 +89,54 @@ pub fn dominators(graph: &Graph, root: usize) -> Vec<Option<usize>> {
             if idom[node] != new {
                 idom[node] = new;
                 changed = true;
+                steady &= first;
+                if let Some(above) = new {
+                    shortcuts.add(node, above);
+                }
             }
         }
+        first = false;
     }
     idom[root] = None;
     idom
+}
+
+/// Ways up a tree, so that any node above another is come to in few steps (Myers 1983).
+struct Shortcuts {
+    depth: Vec<u32>,
+    /// By node: one further up.
+    jump: Vec<usize>,
+}
+
+impl Shortcuts {
+    /// A node below `above`, which is in the tree.
+    fn add(&mut self, node: usize, above: usize) {
+        self.depth[node] = self.depth[above] + 1;
+        // Two jumps of one length make one of twice the length and a step.
+        let (one, two) = (self.jump[above], self.jump[self.jump[above]]);
+        let equal = self.depth[above] - self.depth[one] == self.depth[one] - self.depth[two];
+        self.jump[node] = if equal && above != one { two } else { above };
+    }
+
+    /// The lowest node that is or lies above both.
+    fn common(&self, parent: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
+        let up = |node: usize| parent[node].unwrap_or(node);
+        if self.depth[a] < self.depth[b] {
+            std::mem::swap(&mut a, &mut b);
+        }
+        while self.depth[a] > self.depth[b] {
+            count(1);
+            a = if self.depth[self.jump[a]] >= self.depth[b] { self.jump[a] } else { up(a) };
+        }
+        while a != b {
+            count(1);
+            (a, b) = match self.jump[a] == self.jump[b] {
+                true => (up(a), up(b)),
+                false => (self.jump[a], self.jump[b]),
+            };
+        }
+        a
+    }
 }
 
 /// The strongly connected components of what is reachable from `root`, in topological order: each
@@ -113,16 +163,178 @@ pub fn components(graph: &Graph, root: usize) -> Vec<(usize, Vec<usize>)> {
     out
 }
 
-/// The edges of a graph among `members`, but for those that lead back to `head`: what is within one
-/// trip round a component.
-pub fn one_trip(graph: &Graph, head: usize, members: &[usize]) -> Graph {
-    let mut inside = vec![false; graph.len()];
-    members.iter().for_each(|&node| inside[node] = true);
-    let mut out = vec![Vec::new(); graph.len()];
-    for &node in members {
-        out[node] = graph[node].iter().copied().filter(|&to| inside[to] && to != head).collect();
+/// The loops of what is reachable from a root, and how they lie within one another. A loop is a strongly
+/// connected component, from the node it is entered by; without the edges that lead back to that node,
+/// its own components are the loops within it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoopNest {
+    /// The reachable nodes, components in topological order, each of them together and likewise inside.
+    pub order: Vec<usize>,
+    /// Places in `order`, outer loops first: the node it is entered by, then the others.
+    pub loops: Vec<Range<usize>>,
+}
+
+impl LoopNest {
+    /// The loops that can be reached from `root`: in one go from the last node to the first, loops that are
+    /// found standing for their nodes (Havlak 1997, with the edges into the middle of a loop put off
+    /// as in Ramalingam 1999). One depth-first order serves all levels: what is entered by a node is visited
+    /// between the node's beginning and its end.
+    pub fn new(graph: &Graph, root: usize) -> Self {
+        let order = reverse_post_order(graph, root);
+        let n = graph.len();
+        let tree = Tree::new(graph, root);
+        // Edges into a subtree from beside it count once the subtree of both is looked at.
+        let mut apart: Vec<Vec<(u32, u32)>> = vec![Vec::new(); n];
+        let mut back: Vec<Vec<u32>> = vec![Vec::new(); n];
+        let mut into: Vec<Vec<u32>> = vec![Vec::new(); n];
+        for &from in &tree.preorder {
+            for &to in &graph[from] {
+                count(1);
+                if tree.is_above(to, from) {
+                    if to != from {
+                        back[to].push(from as u32);
+                    }
+                } else if tree.parent[to] == from {
+                    into[to].push(from as u32);
+                } else {
+                    apart[tree.common(from, to)].push((from as u32, to as u32));
+                }
+            }
+        }
+        // Nodes of a loop that was found stand for its head.
+        let mut stands: Vec<u32> = (0..n as u32).collect();
+        let mut parent = vec![u32::MAX; n];
+        let mut inside = vec![u32::MAX; n];
+        let mut open: Vec<u32> = Vec::new();
+        let mut body: Vec<u32> = Vec::new();
+        for &head in tree.preorder.iter().rev() {
+            for (from, to) in std::mem::take(&mut apart[head]) {
+                let to = find(&mut stands, to);
+                into[to as usize].push(from);
+            }
+            let head = head as u32;
+            inside[head as usize] = head;
+            open.append(&mut back[head as usize]);
+            while let Some(node) = open.pop() {
+                count(1);
+                let node = find(&mut stands, node);
+                if std::mem::replace(&mut inside[node as usize], head) != head {
+                    body.push(node);
+                    open.append(&mut into[node as usize]);
+                }
+            }
+            for node in body.drain(..) {
+                stands[node as usize] = head;
+                parent[node as usize] = head;
+            }
+        }
+        // By head: what lies in its loop and in none within it, in reverse post-order.
+        let mut inner: Vec<Vec<u32>> = vec![Vec::new(); n];
+        let mut outside: Vec<u32> = Vec::new();
+        for &node in &order {
+            match inner.get_mut(parent[node] as usize) {
+                Some(list) => list.push(node as u32),
+                None => outside.push(node as u32),
+            }
+        }
+        let mut nest = Self { order: Vec::with_capacity(order.len()), loops: Vec::new() };
+        let mut left: Vec<(Option<usize>, std::vec::IntoIter<u32>)> = vec![(None, outside.into_iter())];
+        while let Some((own, list)) = left.last_mut() {
+            let Some(node) = list.next() else {
+                if let Some(own) = *own {
+                    nest.loops[own].end = nest.order.len();
+                }
+                left.pop();
+                continue;
+            };
+            let node = node as usize;
+            let place = nest.order.len();
+            nest.order.push(node);
+            let list = std::mem::take(&mut inner[node]);
+            if !list.is_empty() {
+                left.push((Some(nest.loops.len()), list.into_iter()));
+                nest.loops.push(place..place);
+            } else if graph[node].contains(&node) {
+                nest.loops.push(place..place + 1);
+            }
+        }
+        nest
     }
-    out
+}
+
+/// What a node of a loop that was found stands for.
+fn find(stands: &mut [u32], node: u32) -> u32 {
+    let mut at = node;
+    while stands[at as usize] != at {
+        count(1);
+        let next = stands[at as usize];
+        stands[at as usize] = stands[next as usize];
+        at = stands[at as usize];
+    }
+    at
+}
+
+/// A rooted tree over nodes of a graph.
+struct Tree {
+    parent: Vec<usize>,
+    /// Nodes, parents before their children, each subtree together.
+    preorder: Vec<usize>,
+    /// By node: its place in `preorder`, and the place behind its subtree.
+    span: Vec<(u32, u32)>,
+    up: Shortcuts,
+}
+
+impl Tree {
+    /// The tree of a depth-first search, the one that [`reverse_post_order`] makes.
+    fn new(graph: &Graph, root: usize) -> Self {
+        let n = graph.len();
+        let mut tree = Self {
+            parent: vec![usize::MAX; n],
+            preorder: Vec::new(),
+            span: vec![(u32::MAX, 0); n],
+            up: Shortcuts { depth: vec![0; n], jump: vec![root; n] },
+        };
+        let mut open = vec![(root, 0)];
+        tree.enter(root, None);
+        while let Some((node, next)) = open.pop() {
+            match graph[node].get(next) {
+                Some(&to) => {
+                    open.push((node, next + 1));
+                    if tree.span[to].0 == u32::MAX {
+                        tree.enter(to, Some(node));
+                        open.push((to, 0));
+                    }
+                }
+                None => tree.span[node].1 = tree.preorder.len() as u32,
+            }
+        }
+        tree
+    }
+
+    fn enter(&mut self, node: usize, parent: Option<usize>) {
+        self.span[node].0 = self.preorder.len() as u32;
+        self.preorder.push(node);
+        let Some(parent) = parent else { return };
+        self.parent[node] = parent;
+        self.up.add(node, parent);
+    }
+
+    /// True if `above` is `node` or lies above it.
+    fn is_above(&self, above: usize, node: usize) -> bool {
+        let (first, end) = self.span[above];
+        (first..end).contains(&self.span[node].0)
+    }
+
+    /// The lowest node above both.
+    fn common(&self, a: usize, b: usize) -> usize {
+        let mut at = a;
+        while !self.is_above(at, b) {
+            count(1);
+            let far = self.up.jump[at];
+            at = if self.is_above(far, b) { self.parent[at] } else { far };
+        }
+        at
+    }
 }
 
 /// True if `a` dominates `b` by the immediate dominators.
@@ -146,34 +358,99 @@ pub struct Loop {
     pub nodes: Vec<usize>,
 }
 
-/// The natural loops, one a header, innermost first; `None` where the graph is irreducible: a
-/// back edge whose target does not dominate its source.
-pub fn natural_loops(graph: &Graph) -> Option<Vec<Loop>> {
-    let idom = dominators(graph, 0);
-    let order = reverse_post_order(graph, 0);
-    let mut number = vec![usize::MAX; graph.len()];
-    for (i, &node) in order.iter().enumerate() {
-        number[node] = i;
+/// Which nodes dominate which.
+pub struct Dominance {
+    /// Nodes that are reachable from the root, in reverse post-order.
+    pub order: Vec<usize>,
+    /// By node: its place in `order`; `usize::MAX` where it is unreachable.
+    pub number: Vec<usize>,
+    /// Immediate dominators.
+    pub idom: Vec<Option<usize>>,
+    /// By node: its place among the nodes when those that one dominates stand behind it, and how many they
+    /// are, itself included.
+    span: Vec<(usize, usize)>,
+}
+
+impl Dominance {
+    /// The dominators of what is reachable from `root`.
+    pub fn new(graph: &Graph, root: usize) -> Self {
+        let idom = dominators(graph, root);
+        let order = reverse_post_order(graph, root);
+        let mut number = vec![usize::MAX; graph.len()];
+        let mut span = vec![(0, 1); graph.len()];
+        for (i, &node) in order.iter().enumerate() {
+            number[node] = i;
+        }
+        // Dominators come first.
+        for &node in order.iter().rev() {
+            if let Some(above) = idom[node] {
+                span[above].1 += span[node].1;
+            }
+        }
+        let mut next: Vec<usize> = vec![1; graph.len()];
+        for &node in &order {
+            if let Some(above) = idom[node] {
+                span[node].0 = next[above];
+                next[above] += span[node].1;
+                next[node] = span[node].0 + 1;
+            }
+        }
+        Self { order, number, idom, span }
     }
+
+    /// True if `a` dominates `b`, both reachable.
+    pub fn dominates(&self, a: usize, b: usize) -> bool {
+        let (first, count) = self.span[a];
+        (first..first + count).contains(&self.span[b].0)
+    }
+
+    /// How many nodes a node dominates, itself included.
+    pub fn count(&self, node: usize) -> usize {
+        self.span[node].1
+    }
+
+    /// By node: the sum of `values` over the nodes that it dominates.
+    pub fn sums(&self, mut values: Vec<i64>) -> Vec<i64> {
+        for &node in self.order.iter().rev() {
+            if let Some(above) = self.idom[node] {
+                values[above] += values[node];
+            }
+        }
+        values
+    }
+}
+
+/// Why there are no natural loops to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoLoops {
+    /// A back edge's target does not dominate its source.
+    Irreducible,
+    /// Nodes lie in more than 400 loops on average: their lists grow with the square of the graph.
+    TooDeep,
+}
+
+/// Most loops that nodes lie in on average.
+const DEEPEST: usize = 400;
+
+/// The natural loops of what is reachable from `root`, one a header, innermost first.
+///
+/// # Errors
+/// There are none, or too many within one another.
+pub fn natural_loops(graph: &Graph, root: usize) -> Result<Vec<Loop>, NoLoops> {
+    let dominance = Dominance::new(graph, root);
+    let Dominance { order, number, .. } = &dominance;
     let predecessors = reverse(graph);
     // The nodes that jump back to each header.
     let mut ends: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
     let mut headers: Vec<usize> = Vec::new();
-    for &node in &order {
+    for &node in order {
         for &to in &graph[node] {
             if number[to] > number[node] {
                 continue;
             }
-            // Dominators come first.
-            let mut at = node;
-            while number[at] > number[to]
-                && let Some(next) = idom[at]
-            {
-                count(1);
-                at = next;
-            }
-            if at != to {
-                return None;
+            count(1);
+            if !dominance.dominates(to, node) {
+                return Err(NoLoops::Irreducible);
             }
             if ends[to].is_empty() {
                 headers.push(to);
@@ -183,6 +460,7 @@ pub fn natural_loops(graph: &Graph) -> Option<Vec<Loop>> {
     }
     let mut seen = vec![usize::MAX; graph.len()];
     let mut loops: Vec<Loop> = Vec::with_capacity(headers.len());
+    let mut left = DEEPEST * graph.len();
     for header in headers {
         seen[header] = header;
         let mut nodes = vec![header];
@@ -194,11 +472,12 @@ pub fn natural_loops(graph: &Graph) -> Option<Vec<Loop>> {
                 open.extend(predecessors[node].iter().filter(|p| number[**p] != usize::MAX));
             }
         }
+        left = left.checked_sub(nodes.len()).ok_or(NoLoops::TooDeep)?;
         nodes.sort_unstable();
         loops.push(Loop { header, nodes });
     }
     loops.sort_by_key(|l| (l.nodes.len(), l.header));
-    Some(loops)
+    Ok(loops)
 }
 
 #[cfg(test)]
@@ -212,28 +491,74 @@ mod tests {
         let graph = vec![vec![1], vec![2, 3], vec![4], vec![4], vec![1, 5], vec![]];
         let idom = dominators(&graph, 0);
         assert_eq!(idom, vec![None, Some(0), Some(1), Some(1), Some(1), Some(4)]);
-        let loops = natural_loops(&graph).expect("reducible");
+        let loops = natural_loops(&graph, 0).expect("reducible");
         assert_eq!(loops, vec![Loop { header: 1, nodes: vec![1, 2, 3, 4] }]);
         let post = dominators(&reverse(&graph), 5);
         assert_eq!(post[1], Some(4));
     }
 
     #[test]
-    fn components_in_topological_order_and_what_is_within_them() {
+    fn components_in_topological_order() {
         // 0 → 1 ⇄ 2 → 3 → 4 ⟲, with a loop 5 ⇄ 6 that nothing leads to.
         let graph = vec![vec![1], vec![2], vec![1, 3], vec![4], vec![4], vec![6], vec![5, 1]];
         let mut found = components(&graph, 0);
         found.iter_mut().for_each(|(_, members)| members.sort_unstable());
         assert_eq!(found, vec![(0, vec![0]), (1, vec![1, 2]), (3, vec![3]), (4, vec![4])]);
-        assert_eq!(one_trip(&graph, 1, &[1, 2])[1..3], [vec![2], vec![]]);
+    }
+
+    /// The loops by their definition: components, then those of each without the edges back to its head.
+    fn nest_by_definition(graph: &Graph, root: usize, nest: &mut LoopNest) {
+        for (head, members) in components(graph, root) {
+            let place = nest.order.len();
+            if members.len() == 1 {
+                nest.order.push(head);
+                if graph[head].contains(&head) {
+                    nest.loops.push(place..place + 1);
+                }
+                continue;
+            }
+            nest.loops.push(place..place + members.len());
+            let inside = |to: &usize| members.contains(to) && *to != head;
+            let mut trip: Graph = vec![Vec::new(); graph.len()];
+            members
+                .iter()
+                .for_each(|&node| trip[node] = graph[node].iter().copied().filter(inside).collect());
+            nest_by_definition(&trip, head, nest);
+        }
+    }
+
+    #[test]
+    fn loops_nest_without_recursion() {
+        // Each node goes on and back to all that came before it, but for the first: 50,000 levels.
+        let n = 50_000;
+        let graph: Graph = (0..n).map(|i| if i + 1 < n { vec![i + 1, i / 2] } else { vec![i / 2] }).collect();
+        let nest = LoopNest::new(&graph, 0);
+        assert_eq!(nest.order, (0..n).collect::<Vec<_>>());
+        assert_eq!(nest.loops.len(), n / 2);
+        let graph: Graph =
+            (0..2 * n).map(|i| if i < n { vec![i + 1] } else { vec![i + 1, 2 * n - i] }).collect();
+        let graph: Graph = graph.into_iter().chain([vec![]]).collect();
+        assert_eq!(LoopNest::new(&graph, 0).loops.len(), n);
     }
 
     #[test]
     fn two_entries_are_irreducible() {
-        assert_eq!(natural_loops(&vec![vec![1, 2], vec![2], vec![1, 3], vec![]]), None);
+        let graph = vec![vec![1, 2], vec![2], vec![1, 3], vec![]];
+        assert_eq!(natural_loops(&graph, 0), Err(NoLoops::Irreducible));
     }
 
     proptest! {
+        #[test]
+        fn loops_nest_by_definition(edges in prop::collection::vec((0usize..12, 0usize..12), 0..40)) {
+            let mut graph = vec![Vec::new(); 12];
+            for (a, b) in edges {
+                graph[a].push(b);
+            }
+            let mut defined = LoopNest::default();
+            nest_by_definition(&graph, 0, &mut defined);
+            prop_assert_eq!(LoopNest::new(&graph, 0), defined);
+        }
+
         /// Against the definition: a dominates b when b cannot be reached without a.
         #[test]
         fn dominators_by_definition(edges in prop::collection::vec((0usize..8, 0usize..8), 0..20)) {

@@ -24,7 +24,7 @@ pub struct Assignment {
 pub struct TooManyRegisters;
 
 /// Most rows an operand can name besides the special-register rows.
-const MAX_ROWS: u16 = 0x7e00;
+pub const MAX_ROWS: u16 = 0x7e00;
 
 /// The part of a function in which a register may hold a value that is read later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 
 mod dispatch;
 
-use super::cfg::{Graph, Loop, dominators, natural_loops, reverse, reverse_post_order};
+use super::cfg::{Graph, Loop, NoLoops, dominators, natural_loops, reverse, reverse_post_order};
 use super::ir::{BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use super::stack_consistency;
 use super::work::count;
@@ -76,6 +76,9 @@ const SLACK: usize = 512;
 /// Deepest recursion of emission, so that no input overflows the stack.
 const MAX_DEPTH: u32 = 400;
 
+/// Most exits of a loop with selectors, each of which nests what follows the loop.
+const MAX_EXITS: usize = 1000;
+
 struct TooLarge;
 
 #[derive(Clone, Debug)]
@@ -104,6 +107,8 @@ struct Emitter<'f> {
     uniform: &'f [bool],
     items: Vec<Item>,
     extra: Vec<Width>,
+    /// The number of the first register of its own.
+    first_extra: u32,
     notes: Vec<String>,
     budget: usize,
     /// Nodes that may still be visited: emission that goes round without emitting ends too.
@@ -118,35 +123,57 @@ pub fn inject(func: &Func, uniform: &[bool]) -> Emitted {
     if func.injected_by_hand {
         return by_hand(func);
     }
-    let size: usize = func.blocks.iter().map(|b| b.insts.len() + 1).sum();
     let graph: Graph = func.blocks.iter().map(super::ir::Block::successors).collect();
-    match natural_loops(&graph) {
-        Some(loops) => {
-            let mut emitter = Emitter::new(func, uniform, &graph, &loops, size * GROWTH + SLACK);
-            match emitter.region(0, None) {
-                Ok(_) => {
-                    let Emitter { items, extra, notes, .. } = emitter;
-                    // Branches in a loop that some threads never leave have no post-dominator:
-                    // without a token to meet at, the stack would grow with every trip.
-                    match stack_consistency::check(&items, func.entry) {
-                        Ok(tokens) => Emitted { items, extra, notes, tokens: Some(tokens) },
-                        Err(_) => dispatch(
-                            func,
-                            uniform,
-                            format!("{}: paths that never meet again became a dispatch loop", func.name),
-                        ),
-                    }
-                }
-                Err(TooLarge) => dispatch(
-                    func,
-                    uniform,
-                    format!("{}: unstructured control flow became a dispatch loop", func.name),
-                ),
-            }
-        }
-        None => {
-            dispatch(func, uniform, format!("{}: an irreducible region became a dispatch loop", func.name))
-        }
+    structured(func, uniform, &graph, 0, 0).unwrap_or_else(|why| dispatch(func, uniform, &graph, why))
+}
+
+/// Why a function cannot be emitted by its structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// A region is entered at several places.
+    Irreducible,
+    /// Too much would be emitted twice.
+    TooLarge,
+    /// The stack would grow.
+    NeverMeet,
+}
+
+impl Why {
+    fn note(self, func: &Func) -> String {
+        let words = match self {
+            Self::Irreducible => "an irreducible region became a dispatch loop",
+            Self::TooLarge => "unstructured control flow became a dispatch loop",
+            Self::NeverMeet => "paths that never meet again became a dispatch loop",
+        };
+        format!("{}: {words}", func.name)
+    }
+}
+
+/// What `func` is from the block `entry` on, by its structure. `extra` registers have been made before.
+fn structured(
+    func: &Func,
+    uniform: &[bool],
+    graph: &Graph,
+    entry: BlockId,
+    extra: u32,
+) -> Result<Emitted, Why> {
+    let mut size: usize = func.blocks.iter().map(|b| b.insts.len() + 1).sum();
+    if entry != 0 {
+        size -= func.blocks[0].insts.len();
+    }
+    let loops = natural_loops(graph, entry).map_err(|why| match why {
+        NoLoops::Irreducible => Why::Irreducible,
+        NoLoops::TooDeep => Why::TooLarge,
+    })?;
+    let mut emitter = Emitter::new(func, uniform, graph, &loops, size * GROWTH + SLACK, entry);
+    emitter.first_extra = func.regs.len() as u32 + extra;
+    emitter.region(entry, None).map_err(|TooLarge| Why::TooLarge)?;
+    let Emitter { items, extra, notes, .. } = emitter;
+    // Branches in a loop that some threads never leave have no post-dominator: without a token to meet at,
+    // the stack would grow with every trip.
+    match stack_consistency::check(&items, func.entry) {
+        Ok(tokens) => Ok(Emitted { items, extra, notes, tokens: Some(tokens) }),
+        Err(_) => Err(Why::NeverMeet),
     }
 }
 
@@ -253,7 +280,14 @@ fn blank(form: Form, guard: PredOperand) -> Inst {
 }
 
 impl<'f> Emitter<'f> {
-    fn new(func: &'f Func, uniform: &'f [bool], graph: &Graph, loops: &[Loop], budget: usize) -> Self {
+    fn new(
+        func: &'f Func,
+        uniform: &'f [bool],
+        graph: &Graph,
+        loops: &[Loop],
+        budget: usize,
+        entry: BlockId,
+    ) -> Self {
         let blocks = func.blocks.len();
         let mut acyclic: Graph = graph.clone();
         acyclic.extend(loops.iter().map(|_| Vec::new()));
@@ -287,7 +321,8 @@ impl<'f> Emitter<'f> {
                 exits.len() > 1 && natural.nodes.iter().any(|&b| func.blocks[b].insts.iter().any(is_call));
             infos.push(LoopInfo { nodes: natural.nodes.clone(), exits, divergent, calls });
         }
-        let ipdom = post_dominators(&without_breaks(&acyclic, loops, &infos, &header, blocks), func, blocks);
+        let forward = without_breaks(&acyclic, loops, &infos, &header, blocks);
+        let ipdom = post_dominators(&forward, func, blocks, entry);
         Self {
             func,
             graph: acyclic,
@@ -297,6 +332,7 @@ impl<'f> Emitter<'f> {
             uniform,
             items: Vec::with_capacity(budget / GROWTH),
             extra: Vec::new(),
+            first_extra: func.regs.len() as u32,
             notes: Vec::new(),
             budget,
             visits: 4 * budget,
@@ -605,7 +641,10 @@ impl<'f> Emitter<'f> {
     /// A loop with divergent branches: `preBrk`, body, the exits behind it.
     fn divergent_loop(&mut self, header: BlockId, l: usize) -> Result<Open, TooLarge> {
         let exits = self.loops[l].exits.clone();
-        let base = self.func.regs.len() as u32;
+        if exits.len() > MAX_EXITS {
+            return Err(TooLarge);
+        }
+        let base = self.first_extra;
         let mut selectors = Vec::new();
         if exits.len() > 1 {
             let note =
@@ -700,12 +739,12 @@ fn without_breaks(
 
 /// Post-dominators of the acyclic graph. Only the last block in the text that ends threads, and
 /// loops that nothing leaves, count as the end: a path that ends early need not be waited for.
-fn post_dominators(graph: &Graph, func: &Func, blocks: usize) -> Vec<Option<usize>> {
+fn post_dominators(graph: &Graph, func: &Func, blocks: usize, entry: BlockId) -> Vec<Option<usize>> {
     let n = graph.len();
     let end = n;
     let mut forward: Graph = graph.clone();
     forward.push(Vec::new());
-    let reachable = reverse_post_order(graph, 0);
+    let reachable = reverse_post_order(graph, entry);
     let main = reachable
         .iter()
         .copied()

@@ -21,6 +21,7 @@ use self::families::{Families, Family, Members, split_number};
 use super::ir::{Block, BlockId, Func, Inst, Link, Operand, PredOperand, Reg, Terminator, Width};
 use super::tf3_stack::{FRAME_ALIGN, layout};
 use super::tf7_unique_names::Scopes;
+use super::work::count;
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 use crate::isa;
 use crate::program::{OpClass, Text};
@@ -325,6 +326,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         }
         let mut counted = 0;
         for (i, statement) in body.iter().enumerate() {
+            count(1);
             match statement {
                 Statement::Declaration(variable) => self.declaration(variable),
                 Statement::Label(name, _) => {

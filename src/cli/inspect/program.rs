@@ -10,7 +10,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::dependence::divergence;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Assembler, Module};
-use sim_frontend::lower::cfg::{Graph, Loop, dominators, natural_loops, reverse};
+use sim_frontend::lower::cfg::{Graph, Loop, NoLoops, dominators, natural_loops, reverse};
 use sim_frontend::program::{ControlFlow, Extra, OpClass, Pc, Pred, Program, Row};
 use sim_frontend::program_flow::{ends_block, successors};
 
@@ -104,9 +104,9 @@ struct FunctionGraph {
     from: Graph,
     idom: Vec<Option<usize>>,
     ipdom: Vec<Option<usize>>,
-    /// Loops that a block lies in; none known where the graph is irreducible.
+    /// Loops that a block lies in; none known where the graph has no natural loops.
     depth: Option<Vec<usize>>,
-    loops: Option<Vec<Loop>>,
+    loops: Result<Vec<Loop>, NoLoops>,
 }
 
 impl FunctionGraph {
@@ -140,8 +140,8 @@ impl FunctionGraph {
         with_leave.push(Vec::new());
         let idom = dominators(&graph, 0);
         let ipdom = dominators(&reverse(&with_leave), leave);
-        let loops = natural_loops(&graph);
-        let depth = loops.as_ref().map(|loops| {
+        let loops = natural_loops(&graph, 0);
+        let depth = loops.as_ref().ok().map(|loops| {
             let mut depth = vec![0; blocks.len()];
             loops.iter().flat_map(|one| &one.nodes).for_each(|b| depth[*b] += 1);
             depth
@@ -227,11 +227,11 @@ fn loops(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
     let mut any = false;
     for one in graphs {
         let Some(depth) = &one.depth else {
-            let _ = writeln!(
-                out,
-                "`{}` is irreducible: a loop of it is entered at more than one place",
-                one.name
-            );
+            let why = match one.loops {
+                Err(NoLoops::TooDeep) => "has loops too deep within one another to list their blocks",
+                _ => "is irreducible: a loop of it is entered at more than one place",
+            };
+            let _ = writeln!(out, "`{}` {why}", one.name);
             continue;
         };
         let mut found: Vec<&Loop> = one.loops.iter().flatten().collect();

@@ -9,7 +9,8 @@ use crate::form::Form;
 use crate::isa::Root;
 use crate::lower::clean_up::CleanUp;
 use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Width};
-use crate::lower::tf6_control_flow::{Item, NONE};
+use crate::lower::linear_scan::Assignment;
+use crate::lower::tf6_control_flow::{Emitted, Item, NONE};
 use crate::program::{
     ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo, Pc, Pred,
     Program, Row, SpecialRegister, Text, function_address,
@@ -39,6 +40,8 @@ struct Encoder<'r> {
     /// Places of the functions, by number.
     places: FxHashMap<usize, usize>,
     starts: Vec<Pc>,
+    /// By function: places of the registers that transformation 6 made.
+    extra: Vec<Vec<u16>>,
     registers: u16,
     consts: Vec<[u32; 32]>,
     const_rows: FxHashMap<(u64, bool), Row>,
@@ -48,6 +51,24 @@ struct Encoder<'r> {
     form_ids: Vec<Vec<u16>>,
     /// Forms by opcode as it is written.
     opcode_ids: Vec<Vec<u16>>,
+}
+
+/// Places of the registers that control flow takes, behind the function's own.
+fn extra_places(ready: &Ready) -> Vec<u16> {
+    let (mut rows, mut preds) = (ready.assignment.rows, ready.assignment.preds);
+    let place = |width: &Width| {
+        let next = if *width == Width::Pred { &mut preds } else { &mut rows };
+        *next += 1;
+        *next - 1
+    };
+    ready.emitted.extra.iter().map(place).collect()
+}
+
+/// Rows and predicates that a function takes, with those of its control flow.
+pub(super) fn taken(assignment: &Assignment, emitted: &Emitted) -> (u32, u32) {
+    let preds = emitted.extra.iter().filter(|width| **width == Width::Pred).count() as u32;
+    let rows = emitted.extra.len() as u32 - preds;
+    (u32::from(assignment.rows) + rows, u32::from(assignment.preds) + preds)
 }
 
 /// The program of `functions`, the entry first.
@@ -63,16 +84,15 @@ pub(super) fn encode(
         starts.push(pc as Pc);
         pc += ready.emitted.items.len();
     }
-    let extra = |r: &Ready, pred: bool| {
-        r.emitted.extra.iter().filter(|w| (**w == Width::Pred) == pred).count() as u16
-    };
-    let registers =
-        functions.iter().map(|r| r.assignment.rows + extra(r, false)).max().unwrap_or(0).next_multiple_of(2);
-    let predicates = functions.iter().map(|r| r.assignment.preds + extra(r, true)).max().unwrap_or(0);
+    let taken = functions.iter().map(|ready| taken(&ready.assignment, &ready.emitted));
+    let (registers, predicates) = taken.fold((0, 0), |all, own| (all.0.max(own.0), all.1.max(own.1)));
+    let registers = u16::try_from(registers.next_multiple_of(2)).unwrap_or(u16::MAX);
+    let predicates = u16::try_from(predicates).unwrap_or(u16::MAX);
     let mut encoder = Encoder {
         functions,
         places: facts.numbers.iter().copied().zip(0..).collect(),
         starts,
+        extra: functions.iter().map(extra_places).collect(),
         registers,
         consts: Vec::new(),
         const_rows: FxHashMap::default(),
@@ -149,8 +169,27 @@ pub(super) fn encode(
             next = fact.base_pc;
         }
     }
+    let too_large = |what: String, help: &str| {
+        let mut error = Diagnostic::error("size", what).in_source(facts.source);
+        error.help = Some(help.into());
+        Err(vec![error])
+    };
+    let entry = functions.first().map_or_else(|| "".into(), |ready| Arc::clone(&ready.func.name));
     if ops.len() >= NO_PC as usize / 2 {
-        return Err(vec![Diagnostic::error("size", "the program is too long")]);
+        return too_large(format!("`{entry}` has too many instructions"), "make several kernels of it");
+    }
+    // A row names a constant in 15 bits, and an operation its form in 16.
+    let rows = encoder.consts.len();
+    if rows > usize::from(u16::MAX - Row::CONST) + 1 {
+        let what = format!(
+            "the constants of `{entry}` take {rows} words; operands can name {}, each different one of 64 bits as two",
+            usize::from(u16::MAX - Row::CONST) + 1
+        );
+        return too_large(what, "keep them in a `.const` array and load them, or make several kernels of it");
+    }
+    if encoder.forms.len() > usize::from(u16::MAX) {
+        let what = format!("`{entry}` has {} forms of instructions", encoder.forms.len());
+        return too_large(what, "make several kernels of it");
     }
     let functions = functions
         .iter()
@@ -318,7 +357,7 @@ impl Encoder<'_> {
         if let Some(id) = ids.iter().find(|id| self.forms[usize::from(**id)] == form) {
             return *id;
         }
-        let id = self.forms.len() as u16;
+        let id = u16::try_from(self.forms.len()).unwrap_or(u16::MAX);
         self.forms.push(form);
         ids.push(id);
         id
@@ -332,10 +371,7 @@ impl Encoder<'_> {
             return Some((ready.assignment.place[reg as usize]?, *width));
         }
         let width = *ready.emitted.extra.get(reg as usize - own)?;
-        let before = ready.emitted.extra[..reg as usize - own].iter();
-        let same = before.filter(|w| (**w == Width::Pred) == (width == Width::Pred)).count() as u16;
-        let first = if width == Width::Pred { ready.assignment.preds } else { ready.assignment.rows };
-        Some((first + same, width))
+        Some((*self.extra[f].get(reg as usize - own)?, width))
     }
 
     fn pred(&self, f: usize, operand: PredOperand) -> Pred {
@@ -374,7 +410,7 @@ impl Encoder<'_> {
         if wide && self.consts.len() % 2 == 1 {
             self.consts.push([0; 32]);
         }
-        let row = Row(Row::CONST + self.consts.len() as u16);
+        let row = Row(Row::CONST.saturating_add(u16::try_from(self.consts.len()).unwrap_or(u16::MAX)));
         if wide {
             self.consts.push([bits as u32; 32]);
             self.consts.push([(bits >> 32) as u32; 32]);

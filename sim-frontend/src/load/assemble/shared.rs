@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use sim_memory::vocabulary::StateSpace;
 
 use super::Parts;
 use crate::lower::ir::Link;
+use crate::lower::work::count;
 use crate::ptx::ast::{Statement, Storage, Variable};
 
 /// A shared variable.
@@ -40,6 +41,32 @@ impl SharedVariable {
                 _ => {}
             }
         }
+    }
+}
+
+/// The shared variables of a module.
+#[derive(Debug, Default)]
+pub(super) struct ModuleShared {
+    /// In the order of their declaration.
+    list: Vec<SharedVariable>,
+    /// Their places in it, in the order of their names.
+    by_name: Vec<u32>,
+}
+
+impl ModuleShared {
+    pub(super) fn new(list: Vec<SharedVariable>) -> Self {
+        let mut by_name: Vec<u32> = (0..list.len() as u32).collect();
+        by_name.sort_by_key(|place| &*list[*place as usize].name);
+        Self { list, by_name }
+    }
+
+    /// Those of a name, by their places.
+    fn named(&self, name: &str) -> &[u32] {
+        let own = |place: &u32| &*self.list[*place as usize].name;
+        let from = self.by_name.partition_point(|place| own(place) < name);
+        let same = self.by_name[from..].iter().take_while(|place| own(place) == name).count();
+        count(1 + same);
+        &self.by_name[from..from + same]
     }
 }
 
@@ -86,11 +113,10 @@ pub(super) fn layout(parts: &Parts, entry: usize) -> Layout<'_> {
     };
     let reached = reached(parts, entry);
     let functions = || reached.iter().filter_map(|f| Some((*f, parts.functions[*f].as_ref()?)));
-    let named: FxHashSet<&str> = functions()
-        .flat_map(|(_, part)| &part.func.links)
-        .filter_map(|link| if let Link::Variable(name) = link { Some(&**name) } else { None })
-        .collect();
-    let used = parts.shared.iter().filter(|variable| named.contains(&*variable.name));
+    let links = functions().flat_map(|(_, part)| &part.func.links);
+    let names = links.filter_map(|link| if let Link::Variable(name) = link { Some(&**name) } else { None });
+    let used: BTreeSet<u32> = names.flat_map(|name| parts.shared.named(name)).copied().collect();
+    let used = used.into_iter().map(|place| &parts.shared.list[place as usize]);
     let (dynamic, fixed): (Vec<_>, Vec<_>) = used.partition(|variable| variable.dynamic);
     let mut module: FxHashMap<&str, u64> = fixed.into_iter().map(|v| (&*v.name, place(v))).collect();
     let mut inner = FxHashMap::default();
