@@ -60,8 +60,18 @@ fn an_empty_grid_is_refused() {
 
 #[test]
 fn one_sm_runs_what_fifteen_run() {
-    let many = report(&["sgemm", "--set", "n=64"]);
-    let one = report(&["sgemm", "--set", "n=64", "--set", "limits.NumProcessors=1", "--threads", "16"]);
+    let many = report(&["sgemm", "--chip", "gtx480", "--set", "n=64"]);
+    let one = report(&[
+        "sgemm",
+        "--chip",
+        "gtx480",
+        "--set",
+        "n=64",
+        "--set",
+        "limits.NumProcessors=1",
+        "--threads",
+        "16",
+    ]);
     assert_eq!(one["result"], "pass");
     let issues = |report: &Value| number(&report["warp_instructions"]);
     assert!(issues(&one) > 0 && issues(&one) == issues(&many));

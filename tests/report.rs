@@ -237,7 +237,7 @@ fn findings_of_memory_have_their_lines() {
         ("tiles", &["transpose"], &[("conflicts", "16 turns an access"), ("memory", "it waits for line")]),
     ] {
         let dir = folder.join(name);
-        let out = warpsim(&[&["run"], run, &["--profile", "--out", &dir]].concat());
+        let out = warpsim(&[&["run"], run, &["--chip", "gtx480", "--profile", "--out", &dir]].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
         let page = folder.join("page.html");
         assert!(warpsim(&["report", &dir, "-o", &page]).status.success());

@@ -303,6 +303,26 @@ fn atomics_of_several_sms_add_up() {
     }
 }
 
+/// An atomic fetches the sector of its word: a load of a neighbour in the sector finds it at L2, one of
+/// another sector does not.
+#[test]
+fn an_atomic_fetches_the_whole_sector() {
+    // Tesla has no L2.
+    for protocol in [Protocol::Thesis, Protocol::Fermi, Protocol::Volta] {
+        let mut machine = Machine::new(protocol, 1, 32);
+        let reads = |machine: &Machine| -> u64 {
+            machine.partitions.iter().map(|partition| partition.stats().dram.reads).sum()
+        };
+        machine.start(0, What::Add, CacheOp::Wb, 1, [BASE; 32], 5);
+        machine.drain();
+        assert_eq!(reads(&machine), 1, "{protocol:?}: the sector");
+        assert_eq!(load(&mut machine, CacheOp::Cg, [BASE + 28; 32]), 0);
+        assert_eq!(reads(&machine), 1, "{protocol:?}: its last word");
+        assert_eq!(load(&mut machine, CacheOp::Cg, [BASE + 32; 32]), 0);
+        assert_eq!(reads(&machine), 2, "{protocol:?}: the sector behind it");
+    }
+}
+
 #[test]
 fn shared_memory_of_a_run_is_taken_from_l1() {
     let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);

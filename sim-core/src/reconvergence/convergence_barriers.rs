@@ -153,4 +153,27 @@ mod tests {
         rules.settle(&mut paths, Event::Resumed, parked);
         assert_eq!(paths.entries[0].waited, 3, "three issues of the path that ran, none of the one at 900");
     }
+
+    /// A branch takes no turn from the path that divides: its first part goes on, though another path
+    /// waits for its turn.
+    #[test]
+    fn the_first_part_of_a_path_that_divides_goes_on_in_its_turn() {
+        let mut rules = ConvergenceBarriers { yield_after: 0, registers: 16, spill_cycles: 0 };
+        let mut paths = Paths::default();
+        let runs = paths.place(Group { pc: 10, depth: 0, mask: 0b0011 }, NONE);
+        let waits = paths.place(Group { pc: 50, depth: 0, mask: 0b1100 }, NONE);
+        let groups = [(11, 0b0001), (15, 0b0010)].map(|(pc, mask)| Group { pc, depth: 0, mask });
+        rules.diverged(&mut paths, runs, 10, &groups, Some(20));
+        rules.settle(&mut paths, Event::Branched(10), runs);
+        let enabled: Vec<u32> = paths
+            .used()
+            .filter(|&slot| paths.slots[slot].enabled)
+            .map(|slot| paths.slots[slot].mask)
+            .collect();
+        assert_eq!(enabled, [0b0001]);
+        // Its turn ends at a back edge: the path that has waited longest is next.
+        paths.slots[runs].pc = 9;
+        rules.settle(&mut paths, Event::Branched(12), runs);
+        assert!(paths.slots[waits].enabled && !paths.slots[runs].enabled);
+    }
 }

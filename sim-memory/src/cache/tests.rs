@@ -285,6 +285,19 @@ fn mem_wbl1_mem_wbl2_copy_one_dirty_line_down_and_leave_it_clean() {
     assert_eq!(cache.evict(0, 128), Outcome::Done);
 }
 
+/// Bytes of a pinned line are on their way, and its operation will read it: the line is not written back.
+#[test]
+fn mem_wbl2_leaves_pinned_lines() {
+    let mut cache = Cache::new(&spec(2, 1));
+    let (mut data, mut pinned) = ([0; 128], false);
+    assert_eq!(cache.reserve(0, 0, FULL, &mut pinned), Outcome::Done);
+    assert_eq!(cache.write(0, 0, 0xf, &[7; 128]), Outcome::Done);
+    assert_eq!(cache.write_back_one(0), None, "dirty and pinned");
+    assert_eq!(cache.update(0, 0, FULL, &[1; 128]), Outcome::Done);
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut pinned), Outcome::Done);
+    assert_eq!(cache.write_back_one(0).map(|(line, mask, _)| (line, mask)), Some((0, 0xf)));
+}
+
 #[test]
 fn mem_flush_forgets_clean_lines_only() {
     let mut cache = Cache::new(&spec(4, 1));

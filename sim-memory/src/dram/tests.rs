@@ -247,6 +247,24 @@ fn the_bank_that_is_ready_goes_first() {
     assert_eq!(order, vec![1, 3, 2]);
 }
 
+/// A bank cannot open another row before its precharge, which comes late after a write: the closed bank
+/// whose request came later goes first.
+#[test]
+fn a_bank_that_recovers_from_a_write_opens_later() {
+    let mut channel = channel(&gddr5());
+    // Bank 0 writes long after its row was opened, so that RAS and RC have passed.
+    channel.push(read(1, at(0, 0)), 0);
+    assert_eq!(serve(&mut channel), vec![(1, 27)]);
+    channel.push(write(at(0, 0) + 64), 200);
+    let (.., end) = channel.choose(200).expect("a write");
+    channel.push(read(2, at(0, 1)), 200);
+    channel.push(read(3, at(5, 0)), 200);
+    let order = serve(&mut channel);
+    // Precharge waits for WR behind the write's data, activate for RP behind that.
+    assert_eq!(order.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(order[1].1, end + 14 + 11 + 12 + 13 + 2);
+}
+
 #[test]
 fn writes_wait_until_their_queue_is_high_and_go_until_it_is_low() {
     let mut channel = channel(&gddr5());
