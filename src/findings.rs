@@ -456,6 +456,14 @@ mod tests {
         let words = "32 lines of memory an access, of whose sectors lanes ask for 12 %";
         assert_eq!(told("coalescing"), (5, 100, words.to_string()));
         assert_eq!(told("conflicts"), (9, 100, "4 turns an access".to_string()));
+        // Cycles of conflicts are those of all SMs.
+        for (sms, share) in [(1, 9.0), (3, 3.0)] {
+            own["sms"] = json!(sms);
+            let answer = super::answer(&own);
+            let found = answer.findings.iter().find(|finding| finding.kind == "conflicts");
+            assert_eq!(found.map(|finding| finding.share), Some(share), "{sms} SMs");
+        }
+        own["sms"] = json!(1);
         // Lines that wait for a busy unit say what their accesses are like.
         own["lines"][1]["waits"] = json!({"ready": 50});
         own["lines"][2]["waits"] = json!({"ready": 60});

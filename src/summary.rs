@@ -150,7 +150,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let _ = writeln!(out, "  … and {} launches more", d.kernels.len() - 6);
     }
     out.push_str(&lines(d).unwrap_or_default());
-    let _ = writeln!(out, "digest: {}", host.report_digest);
+    let _ = writeln!(out, "digest of report.json: {}", host.report_digest);
     let _ = writeln!(
         out,
         "host: {:.2} s, {:.2} M warp instructions per second, {} MiB, {} thread{}",

@@ -81,8 +81,10 @@ fn the_digests_are_those_of_every_build() {
         let output = Command::new(env!("CARGO_BIN_EXE_warpsim")).arg("run").args(*run).output();
         let output = output.expect("the command runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let digest =
-            text.lines().find_map(|line| line.strip_prefix("digest: ")).expect("a digest is printed");
+        let digest = text
+            .lines()
+            .find_map(|line| line.strip_prefix("digest of report.json: "))
+            .expect("a digest is printed");
         now.push_str(&format!("{} {digest}\n", run.join(" ")));
     }
     if std::env::var_os("UPDATE_DIGESTS").is_some() {

@@ -231,6 +231,33 @@ fn points_that_fail_are_rows() {
     assert!(text(&output.stdout).contains("0 simulated, 6 had results"), "{}", text(&output.stdout));
 }
 
+/// A run whose result differs from what is expected has its figures in the table, marked so.
+#[test]
+fn points_that_differ_keep_their_figures() {
+    let folder = Folder::new("differ");
+    std::fs::copy("workloads/vecadd/vecadd.sm_20.ptx", folder.join("vecadd.ptx")).expect("copied");
+    let workload = folder.write(
+        "workload.yaml",
+        "schema: 1\nname: wrong\ndescription: Expects what is not so.\nschedule: independent\nparams: {n: 64}\n\
+         variants:\n- {name: sm_20, file: vecadd.ptx, compiler: LLVM 14, target: sm_20}\nbuffers:\n\
+         \u{20} a: {type: f32, length: n, init: iota}\n  b: {type: f32, length: n, init: zeros}\n\
+         \u{20} c: {type: f32, length: n, init: zeros}\nlaunches:\n\
+         - {entry: vecadd, grid: [1], block: [n], args: [a, b, c, {s32: n}]}\nexpect:\n\
+         - {buffer: c, values: [7], tolerance: exact}\n",
+    );
+    let sweep = folder
+        .write("s.yaml", &format!("schema: 1\nname: s\naxes:\n  workload: [{workload}]\n  chip: [gtx480]\n"));
+    let results = folder.join("results");
+    let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let output = warpsim(&["sweep", "collect", &sweep, "--results", &results]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = rows(&format!("{results}/table.csv"));
+    assert!(table.iter().all(|row| row["result"] == "fail"), "{table:?}");
+    let cycles = table.iter().find(|row| row["metric"] == "cycles").expect("cycles");
+    assert!(cycles["value"].parse::<f64>().is_ok_and(|cycles| cycles > 0.0), "{cycles:?}");
+}
+
 #[test]
 fn wrong_sweeps_are_refused_with_their_place() {
     let folder = Folder::new("wrong");

@@ -202,11 +202,14 @@ fn lines_name_the_loads_they_wait_for_and_count_their_accesses() {
 }
 
 /// Samples are sums of what the report counts, the same for any threads and epochs, and tracks of the timeline.
+/// An L2 so small that accesses miss it and others wait for what is on its way.
+const SMALL_L2: [&str; 4] = ["--set", "memory.l2.size_bytes=2048", "--set", "limits.Level2CacheSize=24576"];
+
 #[test]
 fn samples_add_up_to_the_report() {
     let folder = Folder::new("trace-samples");
     let run = |words: &[&str]| -> Value {
-        let out = warpsim(&[&["run", "spmv", "--chip", "gtx480", "--json"], words].concat());
+        let out = warpsim(&[&["run", "spmv", "--chip", "gtx480", "--json"], &SMALL_L2[..], words].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
         parse(&out.stdout)
     };
@@ -232,6 +235,7 @@ fn samples_add_up_to_the_report() {
     }
     let memory = &report["memory"];
     let found = |cache: &Value| number(cache, "hits") + number(cache, "merges");
+    assert!(number(&memory["l1"], "merges") > 0 && number(&memory["l2"], "merges") > 0, "{memory}");
     for (key, wanted) in [
         ("issued", number(&report, "issued")),
         ("warp_instructions", number(&report, "warp_instructions")),
@@ -246,7 +250,10 @@ fn samples_add_up_to_the_report() {
         assert_eq!(list.iter().map(|sample| number(sample, key)).sum::<u64>(), wanted, "{key}");
     }
 
-    let (_, trace, _) = traced(&folder, &["spmv", "--chip", "gtx480", "--sample", "250", "--sms", "2"]);
+    let (_, trace, _) = traced(
+        &folder,
+        &[&["spmv", "--chip", "gtx480", "--sample", "250", "--sms", "2"], &SMALL_L2[..]].concat(),
+    );
     let counters = |name: &str, pid: u64| -> Vec<&Value> {
         let all = trace["traceEvents"].as_array().expect("events").iter();
         all.filter(|e| e["ph"] == "C" && e["name"] == name && e["pid"] == pid).collect()

@@ -26,6 +26,37 @@ const WATCHED_TURN: u64 = 4093;
 /// Rounds in which a split used up its turn after which threads are watched first.
 const FIRST_WATCH: u64 = 64;
 
+/// How many blocks are resident at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Those that one SM holds.
+    pub fits: u32,
+    /// Those that the chip holds.
+    pub most_room: u32,
+}
+
+/// What a look at the threads came to.
+enum Verdict {
+    /// A watch has begun or goes on.
+    Undecided,
+    /// A watch is over: the threads get on, or it cannot be told.
+    Over,
+    /// Nothing will change.
+    Stuck(Box<Fault>),
+}
+
+/// A fault that proves nothing, since a kernel of another stream has not begun.
+fn not_begun(mut fault: Box<Fault>) -> Box<Fault> {
+    fault.kind = FaultKind::Fault;
+    fault.rule = "functional".into();
+    fault.message = format!(
+        "kernels run one after another in functional mode, and this one may wait for a kernel of another \
+         stream that has not begun: run both with timing. {}",
+        fault.message
+    );
+    fault
+}
+
 /// Why a kernel did not come to its end.
 #[derive(Debug)]
 pub enum Halt {
@@ -68,24 +99,25 @@ impl<P: Reconvergence> Functional<P> {
     }
 
     /// Runs a kernel to its end; `stop` is asked between turns. No more than `most` warp instructions
-    /// are executed.
+    /// are executed. No kernel of another stream has still to begin if it is `alone`.
     ///
     /// # Errors
     /// Why it did not come to its end.
     pub fn run(
         &mut self,
         kernel: &Arc<Kernel>,
-        fits: u32,
+        room: Room,
+        alone: bool,
         most: u64,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Halt> {
         match self.resident.world.instruction_set {
-            InstructionSet::Baseline => self.run_here(kernel, fits, most, stop),
+            InstructionSet::Baseline => self.run_here(kernel, room, alone, most, stop),
             // SAFETY: the set is one that `InstructionSet::available` found on this host, and
             // both sets hold these features.
             #[allow(unsafe_code, reason = "the loop is compiled for the host's bit operations")]
             InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe {
-                self.run_avx2(kernel, fits, most, stop)
+                self.run_avx2(kernel, room, alone, most, stop)
             },
         }
     }
@@ -95,18 +127,20 @@ impl<P: Reconvergence> Functional<P> {
     unsafe fn run_avx2(
         &mut self,
         kernel: &Arc<Kernel>,
-        fits: u32,
+        room: Room,
+        alone: bool,
         most: u64,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Halt> {
-        self.run_here(kernel, fits, most, stop)
+        self.run_here(kernel, room, alone, most, stop)
     }
 
     #[inline(always)]
     fn run_here(
         &mut self,
         kernel: &Arc<Kernel>,
-        fits: u32,
+        Room { fits, most_room }: Room,
+        alone: bool,
         most: u64,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Halt> {
@@ -117,11 +151,14 @@ impl<P: Reconvergence> Functional<P> {
         let blocks = kernel.blocks();
         let last = self.counts[grid].warp_instructions.saturating_add(most);
         let (mut next, mut done, mut live) = (0u64, 0u64, 0u32);
+        // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
+        // have not begun are there more at a time, up to what the chip holds.
+        let mut room = fits.max(1);
         self.splits.clear();
         self.queued.fill(false);
         let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
         while done < blocks {
-            while next < blocks && live < fits.max(1) {
+            while next < blocks && live < room {
                 if self.resident.admit(kernel, next).is_none() {
                     break;
                 }
@@ -158,11 +195,26 @@ impl<P: Reconvergence> Functional<P> {
                 return Err(Halt::Stopped);
             }
             rounds += u64::from(whole_turn);
-            if whole_turn && rounds >= next_watch && self.look(rounds, next + done).map_err(Halt::Fault)? {
-                next_watch = 2 * rounds;
-            }
-            if !moved && done < blocks && (next == blocks || live >= fits.max(1)) {
-                return Err(Halt::Fault(self.deadlock()));
+            let stuck = if whole_turn && rounds >= next_watch {
+                match self.look(rounds, next + done) {
+                    Verdict::Undecided => None,
+                    Verdict::Over => {
+                        next_watch = 2 * rounds;
+                        None
+                    }
+                    Verdict::Stuck(fault) => Some(fault),
+                }
+            } else if !moved && done < blocks && (next == blocks || live >= room) {
+                Some(self.deadlock())
+            } else {
+                None
+            };
+            if let Some(fault) = stuck {
+                if next == blocks || live < room || room >= most_room {
+                    return Err(Halt::Fault(if alone { fault } else { not_begun(fault) }));
+                }
+                room = room.saturating_mul(2).min(most_room);
+                (self.watch, self.resident.watching) = (None, false);
             }
         }
         Ok(())
@@ -182,23 +234,23 @@ impl<P: Reconvergence> Functional<P> {
         }
     }
 
-    /// Whether the threads only go round: a fault then. True if a watch is over.
-    fn look(&mut self, round: u64, blocks: u64) -> Result<bool, Box<Fault>> {
+    /// Whether the threads only go round.
+    fn look(&mut self, round: u64, blocks: u64) -> Verdict {
         let resident = &mut self.resident;
         let changes = resident.changes + blocks;
         let Some(watch) = &mut self.watch else {
             resident.watching = true;
             self.watch = Some(Watch::begin(std::iter::once(&*resident), changes, round));
-            return Ok(false);
+            return Verdict::Undecided;
         };
         match watch.look(&[resident], changes, None) {
-            Look::Open => return Ok(false),
-            Look::Stuck => return Err(watch.stuck(&[resident], 0)),
+            Look::Open => return Verdict::Undecided,
+            Look::Stuck => return Verdict::Stuck(watch.stuck(&[resident], 0)),
             Look::Progress | Look::Suspicious(_) => {}
         }
         resident.watching = false;
         self.watch = None;
-        Ok(true)
+        Verdict::Over
     }
 
     /// True if the split used up its turn, which is of no more than `left` instructions.

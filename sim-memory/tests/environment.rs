@@ -4,6 +4,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 use proptest::prelude::*;
+use sim_memory::address_space::LOCAL_PHYSICAL;
 use sim_memory::coalescing::Coalescing;
 use sim_memory::partition::Partition;
 use sim_memory::programs::Protocol;
@@ -180,6 +181,21 @@ fn a_stale_line_is_forgotten_at_fences_where_the_protocol_says_so() {
     let (mut machine, at) = with_stale_line(Protocol::Fermi);
     machine.sms[0].flush_l1();
     assert_eq!(load(&mut machine, CacheOp::Ca, at), 9);
+}
+
+/// Local memory is its thread's own: no fence or flush makes L1 forget it.
+#[test]
+fn lines_of_local_memory_stay_in_l1() {
+    for protocol in [Protocol::Thesis, Protocol::Fermi, Protocol::Volta] {
+        let mut machine = Machine::new(protocol, 1, 32);
+        machine.space = StateSpace::Local;
+        for at in 0..2 {
+            load(&mut machine, CacheOp::Ca, [LOCAL_PHYSICAL; 32]);
+            assert_eq!(machine.sms[0].stats().requests, 1, "{protocol:?}, load {at}");
+            machine.sms[0].fence(Scope::Gpu);
+            machine.sms[0].flush_l1();
+        }
+    }
 }
 
 /// An acquiring load or atomic takes the other lines of L1 along, a relaxed one does not.

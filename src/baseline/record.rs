@@ -78,8 +78,12 @@ pub fn record(args: &SuiteArgs) -> u8 {
         eprintln!("error: {}", files::unwritable(&path, &error));
         return status::BAD_INPUT;
     }
-    let bad: Vec<&str> =
-        baseline.runs.iter().filter(|run| run.result != "pass").map(|run| run.run.as_str()).collect();
+    let bad: Vec<&str> = baseline
+        .runs
+        .iter()
+        .filter(|run| !matches!(run.result.as_str(), "pass" | "unchecked"))
+        .map(|run| run.run.as_str())
+        .collect();
     println!("{}: {} runs in {}", baseline.suite, baseline.runs.len(), path.display());
     if bad.is_empty() {
         return status::DONE;

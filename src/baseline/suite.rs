@@ -84,6 +84,15 @@ impl Suite {
             let near = nearest(name, METRICS.iter().map(|m| m.name));
             wrong(&["tolerance", name], format!("there is no metric `{name}`"), near);
         }
+        let most = "a tolerance is a number of percent from 0 to 1000";
+        let is_tolerance = |percent: f64| (0.0..=1000.0).contains(&percent);
+        for (name, percent) in suite.tolerance.iter().filter(|(_, percent)| !is_tolerance(**percent)) {
+            wrong(&["tolerance", name], format!("`{name}` is {percent}: {most}"), None);
+        }
+        let host = suite.host.tolerance;
+        if !is_tolerance(host) {
+            wrong(&["host", "tolerance"], format!("`tolerance` is {host}: {most}"), None);
+        }
         if suite.host.repeats == 0 {
             wrong(&["host", "repeats"], "`repeats` must be positive".into(), None);
         }

@@ -173,9 +173,12 @@ fn write_sqlite(
         for row in rows {
             let values = header.iter().zip(row).map(|(column, text)| -> Box<dyn rusqlite::ToSql> {
                 // Hashes may look like numbers.
-                let number = (!TEXTS.contains(column)).then(|| text.parse::<f64>());
-                match number {
-                    Some(Ok(number)) if number.is_finite() => Box::new(number),
+                let plain = !TEXTS.contains(column);
+                // Integers beyond those of SQLite stay text, so that no digit is lost.
+                let digits = text.bytes().all(|b| b.is_ascii_digit());
+                match (text.parse::<i64>(), text.parse::<f64>()) {
+                    (Ok(integer), _) if plain => Box::new(integer),
+                    (_, Ok(number)) if plain && number.is_finite() && !digits => Box::new(number),
                     _ if text.is_empty() => Box::new(rusqlite::types::Null),
                     _ => Box::new(text.clone()),
                 }

@@ -181,6 +181,21 @@ pub enum Wanted {
 }
 
 impl Wanted {
+    /// Those of its conditions that none of the values meets, in words.
+    fn missed(&self, values: &[String]) -> Vec<String> {
+        let absent = |one: &&Scalar| !values.contains(&one.to_string());
+        match self {
+            Self::One(one) => Some(one).into_iter().filter(absent).map(ToString::to_string).collect(),
+            Self::List(list) => list.iter().filter(absent).map(ToString::to_string).collect(),
+            Self::Between { min, max } if !values.iter().any(|value| self.holds(value)) => {
+                let bound = |word: &str, bound: &Option<Number>| bound.map(|bound| format!("{word} {bound}"));
+                let bounds: Vec<String> = bound("from", min).into_iter().chain(bound("to", max)).collect();
+                vec![bounds.join(" ")]
+            }
+            Self::Between { .. } => Vec::new(),
+        }
+    }
+
     fn holds(&self, value: &str) -> bool {
         match self {
             Self::One(one) => one.to_string() == value,
@@ -331,6 +346,24 @@ impl SweepSpec {
             if !known(name) {
                 unknown(path, name);
             }
+        }
+        // A condition that no point can meet is a slip: it would keep or leave out nothing.
+        for (path, filters) in [("only", &spec.only), ("exclude", &spec.exclude)] {
+            for (name, wanted) in filters.iter().flatten() {
+                let Some(values) = axes.iter().find(|(axis, _)| axis == name) else { continue };
+                let Ok(values) = values.1.list() else { continue };
+                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+                for missed in wanted.missed(&values) {
+                    let near = nearest(&missed, values.iter().map(String::as_str));
+                    let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                    wrong(&[path], format!("`{path}` wants `{name}` {missed}, which no point has{hint}"));
+                }
+            }
+        }
+        if let Some(check) = &spec.run.check
+            && !["off", "safety", "full"].contains(&check.as_str())
+        {
+            wrong(&["run", "check"], format!("`check` is off, safety or full, not `{check}`"));
         }
         for group in &spec.zip {
             let axes = axes.iter().filter(|(axis, _)| group.iter().any(|name| name == axis));
@@ -507,6 +540,20 @@ mod tests {
         assert_eq!(wrong("  workload: a\n  chip: []\n"), "s.yaml:5:3: error: `chip` has no value");
         let text = wrong("  workload: a\n  set:\n    n: {range: {from: 1, to: 2, step: 0}}\n");
         assert_eq!(text, "s.yaml:6:5: error: `n`: `step` must be positive");
+        // Conditions that no point meets.
+        let axes = "  workload: a\n  chip: [v100, gtx480]\n  set:\n    n: [1, 2]\n";
+        for (filter, said) in [
+            ("only:\n- {chip: V10}", "`only` wants `chip` V10, which no point has"),
+            (
+                "exclude:\n- {chip: [v100, gtx48]}",
+                "`exclude` wants `chip` gtx48, which no point has; did you mean `gtx480`?",
+            ),
+            ("exclude:\n- {n: {min: 3, max: 2}}", "`exclude` wants `n` from 3 to 2, which no point has"),
+            ("run: {check: safty}", "`check` is off, safety or full, not `safty`"),
+        ] {
+            let text = wrong(&format!("{axes}{filter}\n"));
+            assert!(text.contains(said) && text.starts_with("s.yaml:8:"), "{text}");
+        }
         let text = wrong("  workload: a\nexclude:\n- {chip: x}\n");
         assert_eq!(text, "s.yaml:5:1: error: `exclude` names `chip`, which is no axis of this sweep");
         let text = wrong("  workload: [a, b]\n  chip: [x, y, z]\nzip: [[workload, chip]]\n");

@@ -19,7 +19,7 @@ use crate::device::Progress;
 use crate::engine::{Control, Engine};
 use crate::error::SimError;
 use crate::execute::{LocalLatency, World};
-use crate::functional::{Functional, Halt};
+use crate::functional::{Functional, Halt, Room};
 use crate::grid::Kernel;
 use crate::monitor::Check;
 use crate::reconvergence::Reconvergence;
@@ -86,7 +86,7 @@ impl Context {
             let (now, later) = rest.split_at(same);
             rest = later;
             if *functional {
-                self.run_functional::<P>(now, stop)?;
+                self.run_functional::<P>(now, later, stop)?;
             } else {
                 self.run_timed::<P>(now, stop, progress)?;
             }
@@ -107,19 +107,25 @@ impl Context {
     fn run_functional<P: Reconvergence>(
         &mut self,
         kernels: &[(Arc<Kernel>, bool)],
+        later: &[(Arc<Kernel>, bool)],
         stop: &AtomicBool,
     ) -> Result<(), SimError> {
         // Memory changes past L2.
         self.slices.clear();
-        let policy = P::new(&self.choice(), self.warps());
-        let blocks = self.chip.limits.max_resident_blocks as usize;
-        let mut machine = Functional::new(self.world(), policy, self.warps(), blocks);
+        // Room for all blocks that the chip holds.
+        let sms = self.chip.limits.num_processors;
+        let warps = self.warps() * sms as usize;
+        let policy = P::new(&self.choice(), warps);
+        let blocks = (self.chip.limits.max_resident_blocks * sms) as usize;
+        let mut machine = Functional::new(self.world(), policy, warps, blocks);
         let mut result = Ok(());
         let mut left = self.instructions_left();
-        for (kernel, _) in kernels {
+        for (i, (kernel, _)) in kernels.iter().enumerate() {
             let fits = self.kernels[kernel.grid_id as usize].resident_blocks;
+            let room = Room { fits, most_room: fits.saturating_mul(sms).max(1) };
+            let alone = kernels[i..].iter().chain(later).all(|(other, _)| other.stream == kernel.stream);
             let stop = || stop.load(Ordering::Relaxed);
-            result = machine.run(kernel, fits, left, &stop).map_err(|halt| match halt {
+            result = machine.run(kernel, room, alone, left, &stop).map_err(|halt| match halt {
                 Halt::Fault(fault) => SimError::Stopped(fault),
                 Halt::Stopped => SimError::Interrupted,
                 Halt::Instructions(place) => SimError::MaxInstructions {

@@ -55,7 +55,10 @@ impl<P: Reconvergence> Engine<P> {
         let changes = self.dispatcher.blocks_sent()
             + self.dispatcher.blocks_done
             + self.partitions().map(|partition| partition.changes()).sum::<u64>()
-            + self.sms().map(|sm| sm.memory.l1().changes() + sm.resident.changes).sum::<u64>();
+            + self
+                .sms()
+                .map(|sm| sm.memory.l1().changes() + sm.resident.changes + sm.resident.admissions)
+                .sum::<u64>();
         let hits: u64 = self.sms().map(|sm| l1_hits(sm)).sum();
         let state = std::mem::replace(&mut self.lookout.state, State::Asleep);
         match state {
@@ -107,6 +110,12 @@ impl<P: Reconvergence> Engine<P> {
     fn pending(&mut self, since: Cycle, hit: bool) -> Option<String> {
         if self.dispatcher.next_action().is_some() || self.sms().any(|sm| sm.expects_messages()) {
             return Some("a dispatch is under way".into());
+        }
+        // Blocks that were sent and are not resident are on their way to an SM, or their end is to the
+        // dispatcher.
+        let resident: usize = self.sms().map(|sm| sm.resident.blocks.iter().flatten().count()).sum();
+        if self.dispatcher.blocks_sent() - self.dispatcher.blocks_done != resident as u64 {
+            return Some("a block is on its way".into());
         }
         if let Some(sm) = self.sms().find(|sm| sm.waits_since(since)).map(|sm| sm.index) {
             return Some(format!("SM {sm} has an access under way that is older"));

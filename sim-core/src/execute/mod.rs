@@ -158,7 +158,7 @@ pub struct Resident<P> {
     groups: Vec<(u32, Option<u32>, LaneMask)>,
     /// Room for the barriers an instruction completes.
     completed: Vec<Completed>,
-    admissions: u64,
+    pub(crate) admissions: u64,
 }
 
 impl<P: Reconvergence> Resident<P> {

@@ -6,7 +6,7 @@ use sim_core::error::{Fault, FaultKind, SimError};
 use sim_core::monitor::Check;
 
 use crate::contract::policies;
-use crate::machine::{Run, chip, device_with, module};
+use crate::machine::{Run, chip, device, device_with, module};
 use sim_memory::programs::Protocol;
 
 /// Thread 0 sets the word that the others wait for, on the path that is run last under the stack.
@@ -229,5 +229,56 @@ fn live_a_branch_to_itself_is_proved_to_be_stuck() {
             assert!(fault.place.instruction.contains("bra"), "{policy}: {}", fault.place);
             assert!(fault.message.contains("go round at lines"), "{policy}: {}", fault.message);
         }
+    }
+}
+
+/// Blocks that an SM has no room for begin on others: who waits for them is not stuck, in functional mode
+/// either.
+#[test]
+fn live_blocks_wait_for_blocks_that_other_sms_have_room_for() {
+    let body = "mov.u32 %a, %ctaid.x;\nmov.u32 %b, %nctaid.x;\nsub.u32 %b, %b, 1;\nsetp.eq.u32 %p, %a, %b;\n\
+                @%p st.volatile.global.u32 [%out+240], 1;\nWAIT:\nld.volatile.global.u32 %r, [%out+240];\n\
+                setp.eq.u32 %q, %r, 0;\n@%q bra WAIT;\n";
+    for policy in ["crs_stack", "mimd"] {
+        for functional in [false, true] {
+            let mut run = Run::new(device(chip(|_| {}), policy), &module("", body), false, 64);
+            run.launch(40, 1, functional).expect("it fits");
+            run.wait().unwrap_or_else(|e| panic!("{policy}, functional {functional}: {e}"));
+            assert_eq!(run.words()[..40], [1; 40]);
+        }
+    }
+    // 15 SMs hold 120 blocks: the last of 121 never begins.
+    let mut run = Run::new(device(chip(|_| {}), "mimd"), &module("", body), false, 64);
+    run.launch(121, 1, true).expect("it fits");
+    assert_eq!(fault(run.wait()).kind, FaultKind::Livelock);
+}
+
+/// Kernels of several streams run one after another in functional mode: that one waits for another is no
+/// proof of a livelock, and is said.
+#[test]
+fn live_a_wait_for_a_kernel_of_another_stream_is_no_proof() {
+    let body = "mov.u32 %b, %nctaid.x;\nsetp.eq.u32 %p, %b, 2;\n@%p st.volatile.global.u32 [%out+240], 1;\n\
+                WAIT:\nld.volatile.global.u32 %r, [%out+240];\nsetp.eq.u32 %q, %r, 0;\n@%q bra WAIT;\n";
+    let result = |functional: bool| {
+        let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &module("", body), false, 64);
+        run.launch_on(0, 1, 1, functional).expect("it fits");
+        run.launch_on(1, 2, 1, functional).expect("it fits");
+        run.wait()
+    };
+    result(false).unwrap_or_else(|e| panic!("{e}"));
+    let fault = fault(result(true));
+    assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Fault, "functional"));
+    assert!(fault.message.contains("another stream that has not begun"), "{}", fault.message);
+}
+
+/// While blocks are on their way to the SMs nothing is stuck, however long that takes.
+#[test]
+fn live_blocks_on_their_way_are_awaited() {
+    for latency in [60_000, 66_000, 100_000] {
+        let slow = chip(|c| c.dispatch.latency = latency);
+        let mut run = Run::new(device(slow, "crs_stack"), &module("", "mov.u32 %r, 7;\n"), false, 64);
+        run.launch(2, 32, false).expect("it fits");
+        run.wait().unwrap_or_else(|e| panic!("{latency}: {e}"));
+        assert_eq!(run.words(), [7; 64]);
     }
 }

@@ -71,6 +71,31 @@ fn one_thread_of_those_named_is_elected() {
     }
 }
 
+/// The predicate of a shuffle says whether the source lane is in range; out of range a lane keeps its own
+/// value (PTX ISA "shfl.sync").
+#[test]
+fn shuffles_say_whether_their_source_is_in_range() {
+    let cases: [(&str, fn(u32) -> (u32, bool)); 4] = [
+        ("up.b32 %r|%p, %t, 3, 0", |t| (if t >= 3 { t - 3 } else { t }, t >= 3)),
+        ("down.b32 %r|%p, %t, 5, 31", |t| (if t + 5 < 32 { t + 5 } else { t }, t + 5 < 32)),
+        // Segments of eight lanes, clamped at their ends.
+        ("down.b32 %r|%p, %t, 5, 6175", |t| (if t % 8 < 3 { t + 5 } else { t }, t % 8 < 3)),
+        ("bfly.b32 %r|%p, %t, 16, 15", |t| (if t < 16 { t } else { t - 16 }, t >= 16)),
+    ];
+    for (shuffle, expected) in cases {
+        let body = format!("shfl.sync.{shuffle}, -1;\nselp.u32 %a, 100, 0, %p;\nadd.u32 %r, %r, %a;\n");
+        let expected: Vec<u32> = (0..32)
+            .map(|t| {
+                let (value, inside) = expected(t);
+                value + if inside { 100 } else { 0 }
+            })
+            .collect();
+        for policy in ["crs_stack", "convergence_barriers", "multi_path", "mimd"] {
+            assert_eq!(words("", &body, policy)[..32], expected, "{policy}: {shuffle}");
+        }
+    }
+}
+
 #[test]
 fn functions_are_called_through_tables_in_memory() {
     let functions = ".func (.param .b32 r) twice(.param .b32 x);\n.func (.param .b32 r) square(.param .b32 x);\n\

@@ -285,6 +285,22 @@ fn mem_wbl1_mem_wbl2_copy_one_dirty_line_down_and_leave_it_clean() {
     assert_eq!(cache.evict(0, 128), Outcome::Done);
 }
 
+/// Reading a line makes it the most recently used one.
+#[test]
+fn cache_read_is_a_use_of_the_line() {
+    let mut cache = Cache::new(&spec(2, 1));
+    let (mut data, mut pinned) = ([0; 128], false);
+    let mut read = |cache: &mut Cache, line| cache.read(0, line, FULL, &mut data, &mut false);
+    for line in [0, 128] {
+        assert_eq!(cache.reserve(0, line, FULL, &mut pinned), Outcome::Done);
+        assert_eq!(cache.update(0, line, FULL, &[1; 128]), Outcome::Done);
+        assert_eq!(cache.read(0, line, FULL, &mut [0; 128], &mut pinned), Outcome::Done);
+    }
+    assert_eq!(read(&mut cache, 0), Outcome::Done);
+    assert_eq!(cache.reserve(0, 256, FULL, &mut pinned), Outcome::Done);
+    assert_eq!([0, 128, 256].map(|line| cache.is_cached(0, line, FULL)), [true, false, true]);
+}
+
 /// Bytes of a pinned line are on their way, and its operation will read it: the line is not written back.
 #[test]
 fn mem_wbl2_leaves_pinned_lines() {

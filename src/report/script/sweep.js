@@ -207,8 +207,9 @@
     });
     draw();
     const bad = data.points.filter((p) => !['pass', 'unchecked'].includes(p.result));
+    const unchecked = data.points.filter((p) => p.result === 'unchecked').length;
     return [
-      el('p', {}, `${data.points.length} points; axes: ${data.axes.map((axis, i) => `${axis} (${values[i].length})`).join(', ')}. ${bad.length === 0 ? 'All ran, and no result differs.' : `${bad.length} faulted, differ or were refused.`}`),
+      el('p', {}, `${data.points.length} points; axes: ${data.axes.map((axis, i) => `${axis} (${values[i].length})`).join(', ')}. ${bad.length > 0 ? `${bad.length} faulted, differ or were refused.` : unchecked === 0 ? 'All ran, and no result differs.' : `All ran; the results of ${unchecked} are unchecked.`}`),
       controls, place,
       bad.length > 0 && el('details', { open: bad.length < 20 }, el('summary', {}, 'Points without a good result'),
         table('Points without a good result', [...data.axes, 'result', 'message'], bad.map((p) => [...p.axes.map((v, i) => (i === 0 ? v : el('td', { class: 'text' }, v))), p.result, el('td', { class: 'text wrap' }, p.message)]))),

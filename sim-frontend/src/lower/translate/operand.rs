@@ -397,7 +397,12 @@ impl<'a> Translator<'_, 'a> {
                 self.error(operand.span, "operand", "a register or constant must stand here");
                 Operand::None
             }
-            OperandKind::Sink => Operand::None,
+            OperandKind::Sink => {
+                let message =
+                    "`_` stands for a destination that is not wanted; a source is a register or constant";
+                self.error(operand.span, "operand", message);
+                Operand::None
+            }
             literal => match tf2_fold_constants::bits(literal, ty, self.cx.module.papers) {
                 Some(bits) => Operand::Const { bits, wide },
                 None => {
