@@ -12,6 +12,30 @@ fn simulated_figures_are_those_recorded() {
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
+/// What a suite is recorded with: runs without expectations are no failure, tolerances are percent.
+#[test]
+fn unchecked_runs_are_recorded_and_tolerances_are_numbers() {
+    let folder = Folder::new("unchecked");
+    let ptx = folder.write(
+        "k.ptx",
+        ".version 6.0\n.target sm_20\n.address_size 64\n.visible .entry k()\n{\n    ret;\n}\n",
+    );
+    let run = format!("{ptx} --entry k --grid 1 --block 32 --chip gtx480");
+    let suite = |tolerance: &str| {
+        folder.write("s.yaml", &format!("schema: 1\nname: s\nruns: [\"{run}\"]\n{tolerance}"))
+    };
+    let output = warpsim(&["baseline", "record", "--suite", &suite("")]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    assert!(!text(&output.stdout).contains("not right"), "{}", text(&output.stdout));
+    for value in ["-3", ".nan", ".inf", "1e300"] {
+        let path = suite(&format!("tolerance: {{cycles: {value}}}\nhost: {{tolerance: {value}}}\n"));
+        let output = warpsim(&["baseline", "check", "--suite", &path]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{value}: {said}");
+        assert_eq!(said.matches("a tolerance is a number of percent from 0 to 1000").count(), 2, "{said}");
+    }
+}
+
 /// The suite may grow and must not shrink: chips, policies and kinds of work that it holds.
 #[test]
 fn the_suite_does_not_shrink() {

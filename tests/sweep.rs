@@ -81,6 +81,7 @@ fn a_table_holds_what_the_runs_report() {
     let slow = "SELECT json_extract(json, '$.memory.l1.hit_latency') FROM configs JOIN results ON hash = config \
                 WHERE \"memory.l1.hit_latency\" = 60 LIMIT 1";
     assert_eq!(one(slow), 60.0);
+    assert_eq!(one("SELECT count(*) FROM results WHERE typeof(\"memory.l1.hit_latency\") != 'integer'"), 0.0);
 }
 
 /// A sweep of so many seeds of a small kernel.

@@ -32,7 +32,7 @@ pub struct Room {
     /// Those that one SM holds.
     pub fits: u32,
     /// Those that the chip holds.
-    pub most_room: u32,
+    pub most: u32,
 }
 
 /// What a look at the threads came to.
@@ -68,7 +68,7 @@ pub enum Halt {
     Instructions(Box<Place>),
 }
 
-/// Runs kernels without time on the place of one SM after another.
+/// Runs kernels without timing, their blocks on the place of one SM or more.
 pub struct Functional<P> {
     resident: Resident<P>,
     counts: Vec<KernelCounts>,
@@ -139,7 +139,7 @@ impl<P: Reconvergence> Functional<P> {
     fn run_here(
         &mut self,
         kernel: &Arc<Kernel>,
-        Room { fits, most_room }: Room,
+        Room { fits, most: most_room }: Room,
         alone: bool,
         most: u64,
         stop: &dyn Fn() -> bool,

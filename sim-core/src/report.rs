@@ -9,6 +9,7 @@ use sim_memory::cache::CacheStats;
 use sim_memory::dram::DramStats;
 use sim_memory::latency::Percentiles;
 use sim_memory::occupancy::QueueStats;
+use sim_memory::sm_memory::Asked;
 use sim_memory::vocabulary::Cycle;
 
 /// A span of simulated time, as microseconds in reports.
@@ -121,25 +122,12 @@ pub struct LineReport {
     /// definitions of their registers that reach them within the function.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<u32>,
-    /// Its warp accesses to global and local memory, hints not counted, by what they asked for.
+    /// What its accesses to global and local memory asked for, where it has any.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub accesses: Option<LineAccesses>,
+    pub asked: Option<Asked>,
     /// Turns beyond the first of its accesses to shared and constant memory: bank conflicts.
     #[serde(skip_serializing_if = "is_zero")]
     pub conflict_cycles: u64,
-}
-
-/// What the accesses of a line to global and local memory asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LineAccesses {
-    /// Warp accesses.
-    pub accesses: u64,
-    /// Lines of memory they were split into.
-    pub transactions: u64,
-    /// Bytes asked for, each byte of a line once.
-    pub bytes_useful: u64,
-    /// Bytes of the sectors that these lie in.
-    pub bytes_sectors: u64,
 }
 
 /// What an SM did.

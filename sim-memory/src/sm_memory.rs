@@ -56,9 +56,9 @@ pub struct Reply {
 }
 
 /// What accesses asked for, where it is counted by the instruction that made them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Asked {
-    /// Warp accesses to global and local memory.
+    /// Warp accesses to global and local memory, hints not counted.
     pub accesses: u64,
     /// Lines they were split into.
     pub transactions: u64,
@@ -66,6 +66,28 @@ pub struct Asked {
     pub bytes_useful: u64,
     /// Bytes of the sectors or segments that these lie in.
     pub bytes_sectors: u64,
+}
+
+impl Asked {
+    /// Adds what others asked for.
+    pub fn add(&mut self, other: &Self) {
+        self.accesses += other.accesses;
+        self.transactions += other.transactions;
+        self.bytes_useful += other.bytes_useful;
+        self.bytes_sectors += other.bytes_sectors;
+    }
+
+    /// Adds an access that became these transactions, whose bytes move by sectors of this size.
+    #[cold]
+    fn count(&mut self, parts: &[LineAccess], sector: u32) {
+        self.accesses += 1;
+        for part in parts {
+            let moved = if part.segment != 0 { part.segment } else { round_to_sectors(part.bytes, sector) };
+            self.transactions += 1;
+            self.bytes_useful += u64::from(part.bytes.count_ones());
+            self.bytes_sectors += u64::from(moved.count_ones());
+        }
+    }
 }
 
 /// Counters of one SM's side.
@@ -229,6 +251,12 @@ impl SmMemory {
         let mut parts = std::mem::take(&mut self.parts);
         let rule = if access.space == StateSpace::Local { Coalescing::Sectors } else { self.spec.coalescing };
         transactions(rule, access.addresses, access.lanes, access.element_bytes, &mut parts);
+        if let Some(asked) = &mut self.asked
+            && !matches!(access.kind, AccessKind::Hint(_))
+        {
+            // Stores and atomics act on the sectors of L2.
+            asked.count(&parts, if access.kind == AccessKind::Load { sector } else { l2_sector });
+        }
         for part in parts.drain(..) {
             let mask = match access.kind {
                 AccessKind::Load if part.segment != 0 => part.segment,
@@ -283,16 +311,6 @@ impl SmMemory {
             self.stats.transactions += 1;
             self.stats.local_transactions += u64::from(local);
             self.stats.bytes_useful += u64::from(part.bytes.count_ones());
-            if let Some(asked) = &mut self.asked
-                && !matches!(access.kind, AccessKind::Hint(_))
-            {
-                // Stores and atomics act on the sectors of L2.
-                let size = if access.kind == AccessKind::Load { sector } else { l2_sector };
-                let moved = if part.segment != 0 { part.segment } else { round_to_sectors(part.bytes, size) };
-                asked.transactions += 1;
-                asked.bytes_useful += u64::from(part.bytes.count_ones());
-                asked.bytes_sectors += u64::from(moved.count_ones());
-            }
             let instance = Instance {
                 access: access.id,
                 kind: access.kind,
@@ -316,9 +334,6 @@ impl SmMemory {
                 self.instances.push(instance);
             }
             self.lsu.push_back(slot);
-        }
-        if let Some(asked) = &mut self.asked {
-            asked.accesses += u64::from(!matches!(access.kind, AccessKind::Hint(_)));
         }
         self.parts = parts;
         self.load_store.set(self.lsu.len() as u64, now);

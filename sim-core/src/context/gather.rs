@@ -8,7 +8,7 @@ use sim_memory::latency::{Kind, Level};
 use super::Context;
 use crate::engine::{Engine, KernelTimes};
 use crate::reconvergence::Reconvergence;
-use crate::report::{KernelReport, LineAccesses, LineReport, SmReport, Time};
+use crate::report::{KernelReport, LineReport, SmReport, Time};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::stats::{KernelCounts, SmStats};
@@ -196,12 +196,7 @@ impl Context {
                     waited: sum.waited,
                     waits: STATES.into_iter().zip(sum.reasons).filter(|(_, cycles)| *cycles > 0).collect(),
                     waits_for: waits_for(line),
-                    accesses: (sum.asked.accesses > 0).then_some(LineAccesses {
-                        accesses: sum.asked.accesses,
-                        transactions: sum.asked.transactions,
-                        bytes_useful: sum.asked.bytes_useful,
-                        bytes_sectors: sum.asked.bytes_sectors,
-                    }),
+                    asked: (sum.asked.accesses > 0).then_some(sum.asked),
                     conflict_cycles: sum.conflict_cycles,
                 });
             }

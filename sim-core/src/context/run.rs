@@ -112,20 +112,25 @@ impl Context {
     ) -> Result<(), SimError> {
         // Memory changes past L2.
         self.slices.clear();
-        // Room for all blocks that the chip holds.
-        let sms = self.chip.limits.num_processors;
-        let warps = self.warps() * sms as usize;
+        let room = |kernel: &Kernel| {
+            let fits = self.kernels[kernel.grid_id as usize].resident_blocks.max(1);
+            let all = u32::try_from(kernel.blocks()).unwrap_or(u32::MAX);
+            Room { fits, most: fits.saturating_mul(self.chip.limits.num_processors).min(all.max(1)) }
+        };
+        let rooms: Vec<Room> = kernels.iter().map(|(kernel, _)| room(kernel)).collect();
+        // Places for the blocks that may be resident at once.
+        let blocks = rooms.iter().map(|room| room.most).max().unwrap_or(1) as usize;
+        let warps = kernels.iter().zip(&rooms);
+        let warps = warps.map(|((kernel, _), room)| (kernel.warps_per_block() * room.most) as usize);
+        let warps = warps.max().unwrap_or(1);
         let policy = P::new(&self.choice(), warps);
-        let blocks = (self.chip.limits.max_resident_blocks * sms) as usize;
         let mut machine = Functional::new(self.world(), policy, warps, blocks);
         let mut result = Ok(());
         let mut left = self.instructions_left();
         for (i, (kernel, _)) in kernels.iter().enumerate() {
-            let fits = self.kernels[kernel.grid_id as usize].resident_blocks;
-            let room = Room { fits, most_room: fits.saturating_mul(sms).max(1) };
             let alone = kernels[i..].iter().chain(later).all(|(other, _)| other.stream == kernel.stream);
             let stop = || stop.load(Ordering::Relaxed);
-            result = machine.run(kernel, room, alone, left, &stop).map_err(|halt| match halt {
+            result = machine.run(kernel, rooms[i], alone, left, &stop).map_err(|halt| match halt {
                 Halt::Fault(fault) => SimError::Stopped(fault),
                 Halt::Stopped => SimError::Interrupted,
                 Halt::Instructions(place) => SimError::MaxInstructions {

@@ -44,10 +44,7 @@ impl OpCounts {
         self.active += other.active;
         self.waited += other.waited;
         self.reasons.iter_mut().zip(other.reasons).for_each(|(sum, own)| *sum += own);
-        self.asked.accesses += other.asked.accesses;
-        self.asked.transactions += other.asked.transactions;
-        self.asked.bytes_useful += other.asked.bytes_useful;
-        self.asked.bytes_sectors += other.asked.bytes_sectors;
+        self.asked.add(&other.asked);
         self.conflict_cycles += other.conflict_cycles;
     }
 }
