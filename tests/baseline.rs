@@ -28,7 +28,8 @@ fn unchecked_runs_are_recorded_and_tolerances_are_numbers() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
     assert!(!text(&output.stdout).contains("not right"), "{}", text(&output.stdout));
     for value in ["-3", ".nan", ".inf", "1e300"] {
-        let path = suite(&format!("tolerance: {{cycles: {value}}}\nhost: {{tolerance: {value}}}\n"));
+        let path =
+            suite(&format!("tolerance: {{cycles: {value}}}\nhost: {{tolerance: {value}, repeats: 1}}\n"));
         let output = warpsim(&["baseline", "check", "--suite", &path]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{value}: {said}");

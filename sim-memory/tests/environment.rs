@@ -8,6 +8,7 @@ use sim_memory::address_space::LOCAL_PHYSICAL;
 use sim_memory::coalescing::Coalescing;
 use sim_memory::partition::Partition;
 use sim_memory::programs::Protocol;
+use sim_memory::sm_memory::Asked;
 use sim_memory::spec::UnifiedSpec;
 use sim_memory::vocabulary::{CacheOp, Scope, Semantics, StateSpace};
 
@@ -181,6 +182,24 @@ fn a_stale_line_is_forgotten_at_fences_where_the_protocol_says_so() {
     let (mut machine, at) = with_stale_line(Protocol::Fermi);
     machine.sms[0].flush_l1();
     assert_eq!(load(&mut machine, CacheOp::Ca, at), 9);
+}
+
+/// What accesses ask for is counted where somebody asks, by the sectors they move; hints are not accesses.
+#[test]
+fn what_accesses_ask_for_is_counted_by_sectors() {
+    let mut machine = Machine::new(Protocol::Fermi, 1, 32);
+    machine.sms[0].asked = Some(Asked::default());
+    // Words 32 bytes apart: four a line, a sector each.
+    let apart = std::array::from_fn(|lane| BASE + 32 * lane as u64);
+    machine.start(0, What::Load, CacheOp::Cg, u32::MAX, apart, 0);
+    let asked = machine.sms[0].asked.replace(Asked::default());
+    let expected = Asked { accesses: 1, transactions: 8, bytes_useful: 128, bytes_sectors: 1024 };
+    assert_eq!(asked, Some(expected));
+    // A word alone moves its sector.
+    machine.start(0, What::Store, CacheOp::Wb, 1, [BASE; 32], 0);
+    let expected = Asked { accesses: 1, transactions: 1, bytes_useful: 4, bytes_sectors: 32 };
+    assert_eq!(machine.sms[0].asked, Some(expected));
+    machine.drain();
 }
 
 /// Local memory is its thread's own: no fence or flush makes L1 forget it.

@@ -111,12 +111,6 @@ impl<P: Reconvergence> Engine<P> {
         if self.dispatcher.next_action().is_some() || self.sms().any(|sm| sm.expects_messages()) {
             return Some("a dispatch is under way".into());
         }
-        // Blocks that were sent and are not resident are on their way to an SM, or their end is to the
-        // dispatcher.
-        let resident: usize = self.sms().map(|sm| sm.resident.blocks.iter().flatten().count()).sum();
-        if self.dispatcher.blocks_sent() - self.dispatcher.blocks_done != resident as u64 {
-            return Some("a block is on its way".into());
-        }
         if let Some(sm) = self.sms().find(|sm| sm.waits_since(since)).map(|sm| sm.index) {
             return Some(format!("SM {sm} has an access under way that is older"));
         }
