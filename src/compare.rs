@@ -1,12 +1,13 @@
 //! `warpsim compare`: what tells two reports apart, and where the cycles went.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::cli::{CompareArgs, status, table};
+use crate::contents::{differing, digests};
 use crate::files;
 use crate::metrics::{METRICS, shown};
 use crate::sweep::Stored;
@@ -109,11 +110,17 @@ pub fn compare(args: &CompareArgs) -> u8 {
     };
     let text =
         |report: &Value, key: &str| report.get(key).map_or(String::new(), |v| v.to_string().replace('"', ""));
-    for key in ["workload", "variant", "chip", "policy", "scheduler", "params", "set", "result"] {
+    for key in
+        ["workload", "variant", "chip", "policy", "scheduler", "params", "args", "seed", "set", "result"]
+    {
         let (a, b) = (text(&a, key), text(&b, key));
         if a != b {
             println!("{key}: {a} → {b}");
         }
+    }
+    let contents = differing(&digests(&a), &digests(&b));
+    if !contents.is_empty() {
+        println!("contents differ: {}", contents.join(", "));
     }
     let differ = moved(&figures(&a), &figures(&b));
     if differ.is_empty() {
@@ -193,11 +200,16 @@ fn folders(a: &Path, b: &Path) -> u8 {
         pairs += 1;
         let of = |report: &Option<Value>| report.as_ref().map(figures).unwrap_or_default();
         let moved = moved(&of(report), &of(now));
-        if moved.is_empty() && result == other {
+        let of = |report: &Option<Value>| report.as_ref().map(digests).unwrap_or_default();
+        let contents = differing(&of(report), &of(now));
+        if moved.is_empty() && contents.is_empty() && result == other {
             continue;
         }
         differ += 1;
-        let results = if result == other { result.clone() } else { format!("{result} → {other}") };
+        let mut results = if result == other { result.clone() } else { format!("{result} → {other}") };
+        if !contents.is_empty() {
+            let _ = write!(results, "; contents differ: {}", contents.join(", "));
+        }
         let cycles = moved.iter().find(|moved| moved.metric == "cycles");
         let [_, was, is, by, _] = cycles.map(Moved::row).unwrap_or_default();
         let others: Vec<&str> =

@@ -1,8 +1,10 @@
 //! Files that are read only where they are files, and written whole or not at all.
 
+use std::collections::BTreeSet;
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -22,6 +24,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     regular(&std::fs::metadata(path)?)?;
     let file = File::open(path)?;
     regular(&file.metadata()?)?;
+    is_read(path)?;
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
@@ -29,6 +32,63 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
+}
+
+/// The files that this process has read, and those that it is to write: an output must be neither one of its
+/// inputs nor another of its outputs.
+#[derive(Default)]
+struct Uses {
+    inputs: BTreeSet<PathBuf>,
+    outputs: BTreeSet<PathBuf>,
+}
+
+static USES: Mutex<Uses> = Mutex::new(Uses { inputs: BTreeSet::new(), outputs: BTreeSet::new() });
+
+fn uses() -> MutexGuard<'static, Uses> {
+    USES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The one name of a file that may have several. One that is not there yet has that of its folder; none where
+/// that is not there either.
+fn real(path: &Path) -> Option<PathBuf> {
+    let in_folder = || Some(std::fs::canonicalize(folder_of(path)).ok()?.join(path.file_name()?));
+    std::fs::canonicalize(path).ok().or_else(in_folder)
+}
+
+/// Notes an input.
+fn is_read(path: &Path) -> io::Result<()> {
+    let Some(real) = real(path) else { return Ok(()) };
+    let mut uses = uses();
+    if uses.outputs.contains(&real) {
+        return Err(io::Error::other("the same command is to write it"));
+    }
+    uses.inputs.insert(real);
+    Ok(())
+}
+
+/// Notes a file that is written at the end.
+///
+/// # Errors
+/// The same command reads it, or has another output of the same name; in words that name the file.
+pub fn claim(path: &Path) -> Result<(), String> {
+    // What is written to a pipe or a device takes nobody's place.
+    if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
+        return Ok(());
+    }
+    not_read(path).map_err(|error| unwritable(path, &error))?;
+    if real(path).is_none_or(|real| uses().outputs.insert(real)) {
+        return Ok(());
+    }
+    Err(unwritable(path, &"two outputs of the same command would go there"))
+}
+
+fn not_read(path: &Path) -> io::Result<()> {
+    match real(path) {
+        Some(real) if uses().inputs.contains(&real) => {
+            Err(io::Error::other("it is an input of the same command"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Bytes of a report or a table that are read at most.
@@ -126,6 +186,9 @@ impl Output {
     /// Nothing can be written there.
     pub fn create(path: &Path) -> io::Result<Self> {
         let output = Self::begin(path)?;
+        if matches!(output.to, To::Beside(..)) {
+            not_read(path)?;
+        }
         if let (To::Beside(_, path), Some(name)) = (&output.to, path.file_name()) {
             let prefix = format!(".{}.", name.to_string_lossy());
             remove_stale(folder_of(path), |other| other.starts_with(&prefix) && is_partial(other));
@@ -179,6 +242,8 @@ impl Output {
         match self.to {
             To::Beside(file, path) => {
                 file.as_file().sync_all()?;
+                // From now on it may be read.
+                real(&path).map(|real| uses().outputs.remove(&real));
                 file.persist(path).map(|_| ()).map_err(|error| error.error)
             }
             To::Through(mut file) => file.flush(),
@@ -232,15 +297,17 @@ pub fn write_one_of_many(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Whether a file can be written there, in one line: found out before the work whose result it is to hold.
+/// From then on it is an output of this process.
 ///
 /// # Errors
-/// It cannot.
+/// It cannot, or it is an input or another output.
 pub fn probe(path: &Path) -> Result<(), String> {
     // A pipe or a device is not opened: that may be noticed at its other end.
     if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file() && !facts.is_dir()) {
         return Ok(());
     }
-    Output::create(path).map(|_| ()).map_err(|error| unwritable(path, &error))
+    Output::create(path).map_err(|error| unwritable(path, &error))?;
+    claim(path)
 }
 
 /// That a file cannot be written, in words.

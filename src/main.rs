@@ -4,6 +4,7 @@ mod baseline;
 mod cli;
 mod compare;
 mod configs;
+mod contents;
 mod files;
 mod findings;
 mod host;

@@ -29,6 +29,7 @@ use sim_memory::vocabulary::ScalarType;
 
 use crate::cli::{Found, RunArgs, complain, find_workload, run_args, status};
 use crate::configs;
+use crate::contents::Contents;
 use crate::files;
 use crate::host::Meter;
 use crate::listing::Listing;
@@ -62,6 +63,9 @@ pub struct Report {
     pub check: String,
     /// Parameters.
     pub params: Params,
+    /// Arguments of the kernel as they were typed, where the workload is a `.ptx` file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
     /// What the seeds of the workload were changed by.
     #[serde(skip_serializing_if = "sim_core::report::is_zero")]
     pub seed: u64,
@@ -77,6 +81,9 @@ pub struct Report {
     /// What stopped the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
+    /// What the device's memory holds in the end, where the run came to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contents: Option<Contents>,
     /// What the chip can do at most.
     pub machine: Machine,
     /// The device.
@@ -207,7 +214,7 @@ pub fn hash(parts: &[&[u8]]) -> String {
 }
 
 /// The first 64 bits of a digest, in hexadecimal.
-fn short(digest: &[u8]) -> String {
+pub fn short(digest: &[u8]) -> String {
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -861,12 +868,14 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
         scheduler: p.scheduler.clone(),
         check: args.check.clone(),
         params: p.job.params.clone(),
+        args: args.args.clone(),
         seed: p.job.seed,
         set: p.set.clone(),
         allow_newer_isa: outcome.newer_isa,
         result,
         difference,
         stopped,
+        contents: outcome.contents,
         machine: Machine::of(&p.chip),
         listing: (!outcome.report.lines.is_empty()).then(|| Listing::of(&p.job.ptx, &p.job.folder)),
         device: outcome.report,

@@ -22,6 +22,7 @@ use sim_frontend::workload::{
 };
 use sim_memory::vocabulary::ScalarType;
 
+use crate::contents::{Content, Contents};
 use crate::files;
 use crate::memory;
 use crate::npy;
@@ -79,6 +80,9 @@ pub struct Outcome {
     pub verdict: Option<Verdict>,
     /// Why it stopped early.
     pub stopped: Option<SimError>,
+    /// What the device's memory holds in the end; `None` where the run stopped early: how far each SM had
+    /// come is then no simulated fact.
+    pub contents: Option<Contents>,
     /// Final contents of the buffers that [`Job::dump`] names.
     pub buffers: BTreeMap<String, HostBuffer>,
     /// An instruction above the chip was allowed.
@@ -182,6 +186,7 @@ pub fn simulate(
         runner.context.read(address, &mut bytes);
         results.insert(name.clone(), HostBuffer { ty: buffer.ty, bytes });
     }
+    let contents = ran.is_ok().then(|| runner.contents());
     let simulated = runner.simulated;
     let report = context.report();
     let timelines = context.timelines();
@@ -198,6 +203,7 @@ pub fn simulate(
         report,
         verdict,
         stopped: ran.err(),
+        contents,
         buffers: results,
         newer_isa,
         simulated,
@@ -292,6 +298,19 @@ impl Runner<'_> {
         match (self.buffers.get(name), self.addresses.get(name)) {
             (Some(buffer), Some(address)) => Ok((*buffer, *address)),
             _ => Err(wrong(format!("there is no buffer `{name}`"))),
+        }
+    }
+
+    fn contents(&self) -> Contents {
+        let content = |address, bytes| Content::of(self.context, address, bytes);
+        let buffers = self.buffers.iter().filter_map(|(name, buffer)| {
+            let address = *self.addresses.get(name)?;
+            Some((name.clone(), content(address, buffer.bytes() as u64)))
+        });
+        let variables = self.context.variables(self.module);
+        Contents {
+            buffers: buffers.collect(),
+            variables: variables.map(|(name, at, size)| (name.to_string(), content(at, size))).collect(),
         }
     }
 

@@ -209,3 +209,70 @@ fn folders_of_runs_are_compared_pair_by_pair() {
         assert_eq!(warpsim(&["compare", a, b]).status.code(), Some(2));
     }
 }
+
+/// A program that stores one number, and what a run of it is made of.
+fn stores(folder: &Folder, name: &str, number: u32) -> Vec<String> {
+    let ptx = format!(
+        ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 left = 0;\n\
+         .visible .entry k(.param .u64 to)\n{{\n  .reg .u64 %a<2>;\n  .reg .u32 %n<2>;\n\
+         ld.param.u64 %a0, [to];\n  cvta.to.global.u64 %a1, %a0;\n  mov.u32 %n0, {number};\n\
+         st.global.u32 [%a1], %n0;\n  st.global.u32 [left], 7;\n  ret;\n}}\n"
+    );
+    let words = "--entry k --grid 1 --block 1 --chip v100 --arg buffer:u32:4";
+    let mut run = vec![folder.write(name, &ptx)];
+    run.extend(words.split(' ').map(str::to_string));
+    run
+}
+
+/// A result that nobody checks, and that changes in no metric, is told all the same.
+#[test]
+fn changed_contents_are_told_where_no_metric_moves() {
+    let folder = Folder::new("contents");
+    let run = |number: u32, out: &str| {
+        let run = [vec!["run".to_string()], stores(&folder, "k.ptx", number)].concat();
+        let args: Vec<&str> = run.iter().map(String::as_str).chain(["--out", out]).collect();
+        assert!(warpsim(&args).status.success());
+    };
+    let (a, b) = (folder.join("all/a"), folder.join("new/a"));
+    run(1, &a);
+    run(2, &b);
+    let report = std::fs::read_to_string(format!("{a}/report.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    // The first 64 bits of the SHA-256 of 01 00 00 00 and twelve zeros, and of 07 00 00 00.
+    let contents = serde_json::json!({
+        "buffers": {"arg0": {"bytes": 16, "digest": "4cbbd8ca5215b8d1"}},
+        "variables": {"left": {"bytes": 4, "digest": "e8613f5a5bc9f9fe"}},
+    });
+    assert_eq!(report["contents"], contents);
+    assert_eq!(report["args"], serde_json::json!(["buffer:u32:4"]));
+    let output = warpsim(&["compare", &a, &b]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("contents differ: buffer `arg0`\n") && said.contains("no metric differs"),
+        "{said}"
+    );
+    let output = warpsim(&["compare", &folder.join("all"), &folder.join("new")]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 pairs, 1 differ") && said.contains("contents differ: buffer `arg0`"), "{said}");
+    let output = warpsim(&["compare", &a, &a]);
+    assert!(!text(&output.stdout).contains("contents"), "{}", text(&output.stdout));
+    // A baseline too.
+    let runs = stores(&folder, "k.ptx", 1).join(" ");
+    let suite = folder.write("s.yaml", &format!("schema: 1\nname: s\nruns: [\"{runs}\"]\n"));
+    assert!(warpsim(&["baseline", "record", "--suite", &suite]).status.success());
+    let check = || warpsim(&["baseline", "check", "--suite", &suite]);
+    assert_eq!(check().status.code(), Some(0));
+    stores(&folder, "k.ptx", 3);
+    let output = check();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("not what they were: buffer `arg0`"), "{said}");
+    // One of before contents were kept is refused.
+    let file = folder.join("s.json");
+    let old = std::fs::read_to_string(&file).expect("a baseline").replace("\"schema\": 2", "\"schema\": 1");
+    std::fs::write(&file, old).expect("written");
+    let output = check();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("schema 1; this version reads 2"), "{}", text(&output.stderr));
+}

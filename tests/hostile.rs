@@ -189,7 +189,7 @@ fn results_are_read_only_where_they_are_files() {
     }
     // Tried before anything is simulated.
     let baseline =
-        folder.write("b.json", "{\"schema\": 1, \"suite\": \"s\", \"version\": \"v\", \"runs\": []}");
+        folder.write("b.json", "{\"schema\": 2, \"suite\": \"s\", \"version\": \"v\", \"runs\": []}");
     let check = ["baseline", "check", "--suite", &suite, "--file", &baseline, "--history"];
     for history in ["/dev/zero", &pipe, &folder.join("none/h.sqlite")] {
         refused(&warpsim(&[&check[..], &[history]].concat()), &[history]);
@@ -306,6 +306,65 @@ fn outputs_are_tried_before_anything_is_simulated() {
         entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     assert_eq!(names, ["host.json", "report.json"]);
+}
+
+/// No output takes the place of an input or of another output of the same command, whatever it is called.
+#[test]
+fn outputs_replace_neither_inputs_nor_each_other() {
+    let folder = Folder::new("places");
+    let ptx = folder.write("k.ptx", &module("sm_20", "ret;"));
+    let data = folder.write("data.bin", "\0\0\0\0");
+    let chip = folder.write("chip.yaml", "extends: gtx480\nname: mine\n");
+    let around = format!("{}/.", folder.join("")) + "/k.ptx";
+    let from = format!("buffer:u32:1:@{data}");
+    let base = ["run", &ptx, "--entry", "k", "--grid", "1", "--block", "1", "--chip", &chip, "--arg", &from];
+    let (twice, out) = (folder.join("x"), folder.join("out"));
+    let dump = |file: &str| format!("arg0={file}");
+    let report = format!("{out}/report.json");
+    for (words, reasons) in [
+        (vec!["--dump".to_string(), dump(&ptx)], ["k.ptx", "an input of the same command"]),
+        (vec!["--dump".into(), dump(&around)], ["k.ptx", "an input of the same command"]),
+        (vec!["--dump".into(), dump(&chip)], ["chip.yaml", "an input of the same command"]),
+        (vec!["--dump".into(), dump(&data)], ["data.bin", "the same command is to write it"]),
+        (vec!["--dump".into(), dump(&twice), "--dump".into(), dump(&twice)], ["x", "two outputs"]),
+        (vec!["--out".into(), out.clone(), "--dump".into(), dump(&report)], ["report.json", "two outputs"]),
+    ] {
+        let words: Vec<&str> = base.iter().copied().chain(words.iter().map(String::as_str)).collect();
+        refused(&warpsim(&words), &reasons);
+    }
+    let link = folder.join("link");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&ptx, &link).expect("a link");
+        let words: Vec<&str> = base.iter().copied().chain(["--dump"]).collect();
+        refused(&warpsim(&[&words[..], &[&dump(&link)]].concat()), &["an input of the same command"]);
+    }
+    // A device may be named twice.
+    let words: Vec<&str> =
+        base.iter().copied().chain(["--dump", "arg0=/dev/null", "--dump", "arg0=/dev/null"]).collect();
+    assert_eq!(warpsim(&words).status.code(), Some(0));
+    let words: Vec<&str> = base.iter().copied().chain(["--out", &out]).collect();
+    assert_eq!(warpsim(&words).status.code(), Some(0));
+    let suite = folder.write("s.yaml", "schema: 1\nname: s\nruns: [vecadd --chip gtx480]\n");
+    let sweep = folder.write("sweep.yaml", "schema: 1\nname: s\naxes: {workload: vecadd, chip: gtx480}\n");
+    assert!(warpsim(&["baseline", "record", "--suite", &suite]).status.success());
+    let before = std::fs::read(&report).expect("a report");
+    let results = folder.join("results");
+    let baseline = folder.join("s.json");
+    for words in [
+        &["report", &out, "-o", &report][..],
+        &["baseline", "record", "--suite", &suite, "--file", &suite],
+        &["baseline", "check", "--suite", &suite, "--junit", &suite],
+        &["baseline", "check", "--suite", &suite, "--junit", &baseline],
+        &["baseline", "check", "--suite", &suite, "--history", &baseline],
+        &["baseline", "check", "--suite", &suite, "--junit", &twice, "--history", &twice],
+        &["study", "policies", "--csv", &twice, "--report", &twice],
+        &["sweep", "run", &sweep, "--results", &results, "--report", &sweep],
+        &["trace", "workloads/vecadd/workload.yaml", "-o", "workloads/vecadd/workload.yaml"],
+    ] {
+        refused(&warpsim(words), &["same command"]);
+    }
+    assert_eq!(std::fs::read(&report).expect("a report"), before);
 }
 
 #[test]

@@ -223,6 +223,17 @@ impl Context {
         Some(EntryInfo { params, bounds })
     }
 
+    /// The `.global` variables of a module: name, address, bytes.
+    pub fn variables(&self, module: usize) -> impl Iterator<Item = (&str, u64, u64)> {
+        let variables = self.modules.get(module).into_iter().flat_map(|loaded| {
+            // Addresses stand in the order of the variables.
+            loaded.module.globals().iter().zip(&loaded.addresses)
+        });
+        variables
+            .filter(|(variable, _)| variable.space == StateSpace::Global)
+            .map(|(variable, (name, address))| (name.as_str(), *address, variable.size))
+    }
+
     fn allocate(&mut self, name: &str, bytes: u64) -> Option<u64> {
         let limit = self.chip.limits.global_mem_size;
         let taken = self.device_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -106,39 +106,6 @@ impl<P: Reconvergence> Functional<P> {
     pub fn run(
         &mut self,
         kernel: &Arc<Kernel>,
-        room: Room,
-        alone: bool,
-        most: u64,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), Halt> {
-        match self.resident.world.instruction_set {
-            InstructionSet::Baseline => self.run_here(kernel, room, alone, most, stop),
-            // SAFETY: the set is one that `InstructionSet::available` found on this host, and
-            // both sets hold these features.
-            #[allow(unsafe_code, reason = "the loop is compiled for the host's bit operations")]
-            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe {
-                self.run_avx2(kernel, room, alone, most, stop)
-            },
-        }
-    }
-
-    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
-    #[allow(unsafe_code, reason = "callers must have the features")]
-    unsafe fn run_avx2(
-        &mut self,
-        kernel: &Arc<Kernel>,
-        room: Room,
-        alone: bool,
-        most: u64,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), Halt> {
-        self.run_here(kernel, room, alone, most, stop)
-    }
-
-    #[inline(always)]
-    fn run_here(
-        &mut self,
-        kernel: &Arc<Kernel>,
         Room { fits, most: most_room }: Room,
         alone: bool,
         most: u64,
@@ -254,8 +221,24 @@ impl<P: Reconvergence> Functional<P> {
     }
 
     /// True if the split used up its turn, which is of no more than `left` instructions.
-    #[inline(always)]
     fn turn(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
+        match self.resident.world.instruction_set {
+            InstructionSet::Baseline => self.turn_here(split, grid, left),
+            // SAFETY: the set is one that `InstructionSet::available` found on this host, and
+            // both sets hold these features.
+            #[allow(unsafe_code, reason = "the loop is compiled for the host's bit operations")]
+            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe { self.turn_avx2(split, grid, left) },
+        }
+    }
+
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
+    #[allow(unsafe_code, reason = "callers must have the features")]
+    unsafe fn turn_avx2(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
+        self.turn_here(split, grid, left)
+    }
+
+    #[inline(always)]
+    fn turn_here(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
         let w = self.resident.warp_of(split);
         let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
         for _ in 0..left.min(whole) {

@@ -10,6 +10,7 @@ use super::record::{Baseline, beside};
 use super::suite::{Measured, Suite};
 use crate::cli::{BaselineCheckArgs, complain, status, table};
 use crate::compare::{Moved, moved};
+use crate::contents::differing;
 use crate::files;
 use crate::study::jobs;
 
@@ -95,6 +96,10 @@ fn judge(suite: &Suite, baseline: &Baseline, now: &Measured) -> Verdict {
     let mut reasons = Vec::new();
     if old.result != now.result {
         reasons.push(format!("its result was {}, and is {}", old.result, now.result));
+    }
+    let contents = differing(&old.contents, &now.contents);
+    if !contents.is_empty() {
+        reasons.push(format!("not what they were: {}", contents.join(", ")));
     }
     let moved = moved(&old.metrics, &now.metrics);
     for one in &moved {

@@ -19,6 +19,7 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS history \
 /// It cannot.
 pub fn probe(path: &Path) -> Result<(), String> {
     files::is_regular(path)?;
+    files::claim(path)?;
     open(path).map(|_| ()).map_err(|error| files::unwritable(path, &error))
 }
 

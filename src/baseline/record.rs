@@ -13,7 +13,7 @@ use crate::study::jobs;
 /// A recorded suite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// Version of this format: 1.
+    /// Version of this format: 2.
     pub schema: u32,
     /// The suite.
     pub suite: String,
@@ -43,8 +43,11 @@ impl Baseline {
         };
         let baseline: Self = files::read_json(path).map_err(made)?;
         match baseline.schema {
-            1 => Ok(baseline),
-            other => Err(format!("{}: schema {other}; this version reads 1", path.display())),
+            2 => Ok(baseline),
+            other => Err(format!(
+                "{}: schema {other}; this version reads 2: `warpsim baseline record` makes it anew",
+                path.display()
+            )),
         }
     }
 }
@@ -64,7 +67,7 @@ pub fn record(args: &SuiteArgs) -> u8 {
                 host.insert(run.clone(), suite.speed(run)?);
             }
         }
-        Ok(Baseline { schema: 1, suite: suite.name, version: crate::VERSION.into(), runs, host })
+        Ok(Baseline { schema: 2, suite: suite.name, version: crate::VERSION.into(), runs, host })
     });
     let baseline = match measured {
         Ok(baseline) => baseline,

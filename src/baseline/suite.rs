@@ -9,6 +9,7 @@ use sim_frontend::diagnostic::{Diagnostic, nearest};
 use sim_frontend::yaml::{key_span, read_checked};
 
 use crate::configs;
+use crate::contents::digests;
 use crate::metrics::METRICS;
 use crate::run::Simulation;
 use crate::study::in_parallel;
@@ -141,6 +142,9 @@ pub struct Measured {
     pub metrics: BTreeMap<String, f64>,
     /// Cycles of each kernel, in the order of the launches.
     pub kernels: Vec<(String, u64)>,
+    /// Digests of what the device's memory held in the end and of what was printed, by name.
+    #[serde(default)]
+    pub contents: BTreeMap<String, String>,
     /// Warp instructions a host second.
     #[serde(skip)]
     pub speed: f64,
@@ -163,6 +167,7 @@ impl Measured {
             result: report.result.to_string(),
             metrics,
             kernels,
+            contents: digests(&value),
             speed: instructions as f64 / seconds.max(1e-9),
         })
     }
