@@ -1,7 +1,7 @@
 //! What does it cost to find the lines of an access, and its bank conflicts?
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use sim_memory::coalesce::lines;
+use sim_memory::coalescing::lines;
 use sim_memory::shared::conflict_degree;
 use std::hint::black_box;
 

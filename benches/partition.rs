@@ -7,7 +7,8 @@ use sim_memory::cache::Cache;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::dram::DramTimings;
 use sim_memory::mapping::Mapping;
-use sim_memory::partition::{Partition, Request};
+use sim_memory::messages::Request;
+use sim_memory::partition::Partition;
 use sim_memory::programs::ProgramSet;
 
 mod common;

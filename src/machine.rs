@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use sim_frontend::chip::ChipSpec;
-use sim_memory::spec::LINE_BYTES;
+use sim_memory::line::LINE_BYTES;
 
 /// Rates of a chip.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use sim_core::report::DeviceReport;
 use sim_frontend::chip::ChipSpec;
-use sim_memory::latency::Level;
+use sim_memory::sm_memory::latency::Level;
 
 use crate::cli::table;
 use crate::findings;

@@ -19,8 +19,8 @@ use sim_memory::address_space::{Allocations, CONST_BASE, CONST_WINDOW};
 use sim_memory::cache::Cache;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::dram::DramTimings;
-use sim_memory::latency::Latencies;
 use sim_memory::programs::ProgramSet;
+use sim_memory::sm_memory::latency::Latencies;
 use sim_memory::vocabulary::{Cycle, StateSpace};
 
 pub use launch::Launch;

@@ -7,9 +7,9 @@ use serde::Serialize;
 use sim_frontend::lower::clean_up::CleanUp;
 use sim_memory::cache::CacheStats;
 use sim_memory::dram::DramStats;
-use sim_memory::latency::Percentiles;
 use sim_memory::occupancy::QueueStats;
 use sim_memory::sm_memory::Asked;
+use sim_memory::sm_memory::latency::Percentiles;
 use sim_memory::vocabulary::Cycle;
 
 /// A span of simulated time, as microseconds in reports.

@@ -1,7 +1,9 @@
 //! What a warp asks of global or local memory.
 
 use crate::port::AccessId;
-use crate::vocabulary::{AtomicOp, CacheHint, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace};
+use crate::vocabulary::{
+    AtomicOp, CacheHint, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES,
+};
 
 /// Load, store or atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +53,9 @@ pub struct WarpAccess<'a> {
     /// Lanes that take part.
     pub lanes: LaneMask,
     /// Physical address of each lane.
-    pub addresses: &'a [u64; 32],
+    pub addresses: &'a [u64; WARP_LANES],
     /// Store data of each lane.
-    pub data: &'a [[u8; 16]; 32],
+    pub data: &'a [[u8; 16]; WARP_LANES],
     /// Operands b and c of atomics.
-    pub operands: Option<&'a [[u64; 2]; 32]>,
+    pub operands: Option<&'a [[u64; 2]; WARP_LANES]>,
 }

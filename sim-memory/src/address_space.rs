@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use crate::vocabulary::StateSpace;
+use crate::line::LINE_BYTES;
+use crate::vocabulary::{StateSpace, WARP_LANES};
 
 /// Generic window of shared memory.
 pub const SHARED_WINDOW: u64 = 0x0100_0000;
@@ -34,13 +35,17 @@ const ALIGNMENT: u64 = 256;
 pub const LOCAL_BYTES: u64 = 512 << 10;
 
 /// Local bytes a warp slot spans in physical memory.
-const WARP_LOCAL: u64 = LOCAL_BYTES * 32;
+const WARP_LOCAL: u64 = LOCAL_BYTES * WARP_LANES as u64;
 
 /// Physical address of byte `offset` of a lane's local memory: interleaved by lane in words, so
-/// that one word offset of a warp is one 128-byte line.
+/// that one word offset of a warp is one line.
 pub fn local_physical(sm: u32, warp_slot: u32, lane: u32, offset: u64) -> u64 {
     let warp = u64::from(sm) * 64 + u64::from(warp_slot);
-    LOCAL_PHYSICAL + warp * WARP_LOCAL + (offset / 4) * 128 + u64::from(lane) * 4 + offset % 4
+    LOCAL_PHYSICAL
+        + warp * WARP_LOCAL
+        + (offset / 4) * u64::from(LINE_BYTES)
+        + u64::from(lane) * 4
+        + offset % 4
 }
 
 /// The window of a space in the generic address space; global memory has none.

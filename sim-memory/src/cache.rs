@@ -2,10 +2,12 @@
 //! bytes with masks of valid, dirty and filling bytes; what the thesis calls a cache line is a
 //! sector of it.
 
-use crate::byte_mask::bits_at;
+mod lru;
+
 use crate::divide::Divisor;
-use crate::lru::LruOrder;
-use crate::spec::{CacheSpec, IndexFunction, LINE_BYTES};
+use crate::line::{ByteMask, LINE_BYTES, LineData, bits_at};
+use crate::spec::{CacheSpec, IndexFunction};
+use lru::LruOrder;
 
 /// A tag no line has.
 const UNUSED: u64 = u64::MAX;
@@ -14,9 +16,9 @@ const UNUSED: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Line {
     tag: u64,
-    valid: u128,
-    dirty: u128,
-    filling: u128,
+    valid: ByteMask,
+    dirty: ByteMask,
+    filling: ByteMask,
     pins: u32,
     first: bool,
     /// Flushed while it was pinned: it counts as not cached, and goes when it is unpinned.
@@ -114,7 +116,7 @@ pub struct Cache {
     /// Of each way, for the search: its tag, shortened.
     tags: Vec<u32>,
     lines: Vec<Line>,
-    data: Vec<[u8; 128]>,
+    data: Vec<LineData>,
     /// Unused ways come before used ones.
     order: LruOrder,
     /// By set: lines of class `first`.
@@ -143,7 +145,7 @@ impl Cache {
             order: LruOrder::new(count / (spec.ways as usize).max(1), (spec.ways as usize).max(1)),
             firsts: vec![0; spec.sets().max(1) as usize],
             lines: vec![INIT; count],
-            data: vec![[0; 128]; count],
+            data: vec![[0; LINE_BYTES as usize]; count],
             ways: spec.ways as usize,
             sets: u64::from(spec.sets().max(1)),
             index: spec.index,
@@ -210,7 +212,7 @@ impl Cache {
 
     /// `isCached`: every byte asked for is valid or on its way [cache-isCached].
     #[inline]
-    pub fn is_cached(&self, set: u64, line: u64, mask: u128) -> bool {
+    pub fn is_cached(&self, set: u64, line: u64, mask: ByteMask) -> bool {
         self.find(set, line).is_some_and(|i| {
             let line = &self.lines[i];
             !line.flushed && mask & !(line.valid | line.filling) == 0
@@ -250,7 +252,7 @@ impl Cache {
 
     /// `reserve`: takes a way for the line, pins it for the operation and marks the missing
     /// bytes as on their way. Defers where no way is free [cache-reserve] [cache-pin].
-    pub fn reserve(&mut self, set: u64, line: u64, mask: u128, pinned: &mut bool) -> Outcome {
+    pub fn reserve(&mut self, set: u64, line: u64, mask: ByteMask, pinned: &mut bool) -> Outcome {
         let i = match self.find(set, line) {
             Some(i) if mask & !(self.lines[i].valid | self.lines[i].filling) == 0 => {
                 return Outcome::Stuck;
@@ -279,8 +281,8 @@ impl Cache {
         &mut self,
         set: u64,
         line: u64,
-        mask: u128,
-        data: &mut [u8; 128],
+        mask: ByteMask,
+        data: &mut LineData,
         pinned: &mut bool,
     ) -> Outcome {
         let Some(i) = self.find(set, line) else { return Outcome::Stuck };
@@ -306,7 +308,7 @@ impl Cache {
 
     /// `write`: the bytes of `mask`, dirty unless they are what stands there already and was
     /// clean [cache-writeEq]; reserves where the line is absent [cache-write].
-    pub fn write(&mut self, set: u64, line: u64, mask: u128, data: &[u8; 128]) -> Outcome {
+    pub fn write(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) -> Outcome {
         let i = match self.find(set, line) {
             Some(i) => i,
             None => {
@@ -331,7 +333,7 @@ impl Cache {
     }
 
     /// `writeThroughL1`: writes where the line is present; it stays clean.
-    pub fn write_through(&mut self, set: u64, line: u64, mask: u128, data: &[u8; 128]) {
+    pub fn write_through(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) {
         if let Some(i) = self.find(set, line) {
             copy(&mut self.data[i], data, mask);
             self.lines[i].valid |= mask;
@@ -339,7 +341,7 @@ impl Cache {
     }
 
     /// `update`: the bytes a miss fetched, where nothing was written meanwhile [cache-update].
-    pub fn update(&mut self, set: u64, line: u64, mask: u128, data: &[u8; 128]) -> Outcome {
+    pub fn update(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) -> Outcome {
         let Some(i) = self.find(set, line) else { return Outcome::Stuck };
         let state = &mut self.lines[i];
         let fresh = mask & !state.valid;
@@ -364,7 +366,7 @@ impl Cache {
     /// `discard`: drops the line, dirty or not, where it is not pinned [cache-discard]. Where
     /// other bytes than those of `mask` are dirty, they stay: a line here holds what the thesis
     /// keeps in several.
-    pub fn discard(&mut self, set: u64, line: u64, mask: u128) -> Outcome {
+    pub fn discard(&mut self, set: u64, line: u64, mask: ByteMask) -> Outcome {
         match self.find(set, line) {
             None => Outcome::Done,
             Some(i) if self.lines[i].pins == 0 => {
@@ -391,7 +393,7 @@ impl Cache {
 
     /// The least recently used dirty, unpinned line of a set, copied and marked clean
     /// [mem-wbL1] [mem-wbL2].
-    pub fn write_back_one(&mut self, set: u64) -> Option<(u64, u128, [u8; 128])> {
+    pub fn write_back_one(&mut self, set: u64) -> Option<(u64, ByteMask, LineData)> {
         let lines = &self.lines;
         let i = self.order.ways(set as usize).find(|&i| lines[i].dirty != 0 && lines[i].pins == 0)?;
         let state = &mut self.lines[i];
@@ -428,7 +430,7 @@ impl Cache {
     }
 
     /// Gives every dirty line to `sink` and marks it clean.
-    pub fn clean_all(&mut self, mut sink: impl FnMut(u64, u128, &[u8; 128])) {
+    pub fn clean_all(&mut self, mut sink: impl FnMut(u64, ByteMask, &LineData)) {
         for i in 0..self.lines.len() {
             let line = &mut self.lines[i];
             if line.tag != UNUSED && line.dirty != 0 {
@@ -440,7 +442,7 @@ impl Cache {
 
     /// A line the host copied to the device passes through: it is here, clean. Only between runs,
     /// when nothing is pinned or dirty.
-    pub fn fill(&mut self, set: u64, line: u64, data: &[u8; 128]) {
+    pub fn fill(&mut self, set: u64, line: u64, data: &LineData) {
         let i = match self.find(set, line) {
             Some(i) => i,
             None => {
@@ -450,7 +452,7 @@ impl Cache {
             }
         };
         self.data[i] = *data;
-        self.lines[i].valid = u128::MAX;
+        self.lines[i].valid = ByteMask::MAX;
         self.order.used(set as usize, i);
     }
 
@@ -496,8 +498,8 @@ impl Cache {
 }
 
 #[inline]
-fn copy(to: &mut [u8; 128], from: &[u8; 128], mask: u128) {
-    if mask == u128::MAX {
+fn copy(to: &mut LineData, from: &LineData, mask: ByteMask) {
+    if mask == ByteMask::MAX {
         *to = *from;
         return;
     }
@@ -509,8 +511,8 @@ fn copy(to: &mut [u8; 128], from: &[u8; 128], mask: u128) {
     }
 }
 
-fn same(a: &[u8; 128], b: &[u8; 128], mask: u128) -> bool {
-    if mask == u128::MAX {
+fn same(a: &LineData, b: &LineData, mask: ByteMask) -> bool {
+    if mask == ByteMask::MAX {
         return a == b;
     }
     let ((a, _), (b, _)) = (a.as_chunks(), b.as_chunks());

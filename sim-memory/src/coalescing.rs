@@ -2,11 +2,14 @@
 //! (CUDA C Programming Guide, the sections "Global Memory" of the compute capabilities; those of
 //! 1.x in its edition 4.2, appendix F.3.2).
 
+mod lines;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::coalesce::{LineAccess, lines};
-use crate::vocabulary::LaneMask;
+use crate::line::{ByteMask, LINE_BYTES, line_of, offset_in_line};
+use crate::vocabulary::{LaneMask, WARP_LANES};
+pub use lines::{LineAccess, lines, round_to_sectors};
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +33,7 @@ pub enum Coalescing {
 #[inline]
 pub fn transactions(
     rule: Coalescing,
-    addresses: &[u64; 32],
+    addresses: &[u64; WARP_LANES],
     lanes: LaneMask,
     size: u32,
     out: &mut Vec<LineAccess>,
@@ -41,7 +44,7 @@ pub fn transactions(
         Coalescing::Lines if size <= 4 => lines(addresses, lanes, size, out),
         Coalescing::Lines => {
             let width = if size == 8 { 16 } else { 8 };
-            for first in (0..32).step_by(width) {
+            for first in (0..WARP_LANES).step_by(width) {
                 let part = LaneMask::MAX >> (32 - width) << first;
                 lines(addresses, lanes & part, size, out);
             }
@@ -60,24 +63,36 @@ pub fn transactions(
 }
 
 fn each(lanes: LaneMask) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |lane| lanes >> lane & 1 == 1)
+    (0..WARP_LANES).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
 /// A transaction of `bytes` that starts at `start`, for `lanes`.
-fn transaction(addresses: &[u64; 32], lanes: LaneMask, size: u32, start: u64, bytes: u32) -> LineAccess {
+fn transaction(
+    addresses: &[u64; WARP_LANES],
+    lanes: LaneMask,
+    size: u32,
+    start: u64,
+    bytes: u32,
+) -> LineAccess {
     let run = |at: u64, bytes: u32| {
-        let ones = if bytes >= 128 { u128::MAX } else { (1 << bytes) - 1 };
-        ones << (at & 127)
+        let ones = if bytes >= LINE_BYTES { ByteMask::MAX } else { (1 << bytes) - 1 };
+        ones << offset_in_line(at)
     };
     LineAccess {
-        line: start & !127,
+        line: line_of(start),
         bytes: each(lanes).fold(0, |all, lane| all | run(addresses[lane], size)),
         lanes,
         segment: run(start, bytes),
     }
 }
 
-fn in_order(addresses: &[u64; 32], lanes: LaneMask, half: usize, size: u32, out: &mut Vec<LineAccess>) {
+fn in_order(
+    addresses: &[u64; WARP_LANES],
+    lanes: LaneMask,
+    half: usize,
+    size: u32,
+    out: &mut Vec<LineAccess>,
+) {
     let Some(first) = each(lanes).next() else { return };
     let word = |lane: usize| (lane - half) as u64 * u64::from(size);
     let base = addresses[first].wrapping_sub(word(first));
@@ -92,18 +107,18 @@ fn in_order(addresses: &[u64; 32], lanes: LaneMask, half: usize, size: u32, out:
         }
         return;
     }
-    let parts = whole.div_ceil(128);
+    let parts = whole.div_ceil(LINE_BYTES);
     let width = 16 / parts;
     for part in 0..parts {
         let own = lanes & ((1 << width) - 1) << (half as u32 + part * width);
         if own != 0 {
-            let start = base + u64::from(128 * part);
-            out.push(transaction(addresses, own, size, start, whole.min(128)));
+            let start = base + u64::from(LINE_BYTES * part);
+            out.push(transaction(addresses, own, size, start, whole.min(LINE_BYTES)));
         }
     }
 }
 
-fn segments(addresses: &[u64; 32], lanes: LaneMask, size: u32, out: &mut Vec<LineAccess>) {
+fn segments(addresses: &[u64; WARP_LANES], lanes: LaneMask, size: u32, out: &mut Vec<LineAccess>) {
     let mut left = lanes;
     while let Some(first) = each(left).next() {
         let mut bytes: u64 = match size {
@@ -266,7 +281,7 @@ mod tests {
             let addresses = std::array::from_fn(|lane| at(lane as u64));
             let mut out = Vec::new();
             transactions(Coalescing::Sectors, &addresses, lanes, size, &mut out);
-            let sectors = |t: &LineAccess| crate::coalesce::round_to_sectors(t.bytes, 32).count_ones() / 32;
+            let sectors = |t: &LineAccess| round_to_sectors(t.bytes, 32).count_ones() / 32;
             out.iter().map(|t| (t.line, sectors(t))).collect::<Vec<_>>()
         };
         // 1: aligned words: four sectors of a line.

@@ -7,7 +7,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::byte_mask::bits;
+use crate::line::{ByteMask, LineData, bits};
+use crate::vocabulary::WARP_LANES;
 
 const PAGE_BYTES: u64 = 1 << 16;
 const PAGE_WORDS: usize = (PAGE_BYTES / 4) as usize;
@@ -26,9 +27,9 @@ fn little_endian(bytes: &[u8]) -> u32 {
 }
 
 #[inline(always)]
-fn one_page(addresses: &[u64; 32]) -> bool {
+fn one_page(addresses: &[u64; WARP_LANES]) -> bool {
     let mut other = 0;
-    for lane in 0..32 {
+    for lane in 0..WARP_LANES {
         other |= (addresses[lane] ^ addresses[0]) / PAGE_BYTES;
     }
     other == 0
@@ -73,13 +74,13 @@ impl DeviceMemory {
 
     /// Words of lanes whose aligned addresses all lie in one page; `None` where they do not.
     #[inline(always)]
-    pub fn read_words(&self, addresses: &[u64; 32]) -> Option<[u32; 32]> {
+    pub fn read_words(&self, addresses: &[u64; WARP_LANES]) -> Option<[u32; WARP_LANES]> {
         if !one_page(addresses) {
             return None;
         }
-        let mut out = [0; 32];
+        let mut out = [0; WARP_LANES];
         if let Some(page) = self.page(addresses[0]) {
-            for lane in 0..32 {
+            for lane in 0..WARP_LANES {
                 out[lane] = page[Self::word_of(addresses[lane])].load(Relaxed);
             }
         }
@@ -89,12 +90,12 @@ impl DeviceMemory {
     /// Writes words of `lanes`, in ascending order, whose aligned addresses all lie in one page;
     /// false where they do not.
     #[inline(always)]
-    pub fn write_words(&self, addresses: &[u64; 32], lanes: u32, values: &[u32; 32]) -> bool {
+    pub fn write_words(&self, addresses: &[u64; WARP_LANES], lanes: u32, values: &[u32; WARP_LANES]) -> bool {
         if !one_page(addresses) {
             return false;
         }
         if let Some(page) = self.page_for_writing(addresses[0]) {
-            for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
+            for lane in (0..WARP_LANES).filter(|lane| lanes >> lane & 1 == 1) {
                 page[Self::word_of(addresses[lane])].store(values[lane], Relaxed);
             }
         }
@@ -150,7 +151,7 @@ impl DeviceMemory {
     }
 
     /// Reads the bytes of `mask` of a 128-byte line.
-    pub fn read_line(&self, line: u64, mask: u128, data: &mut [u8; 128]) {
+    pub fn read_line(&self, line: u64, mask: ByteMask, data: &mut LineData) {
         let Some(page) = self.page(line) else {
             for (i, byte) in data.iter_mut().enumerate() {
                 if mask >> i & 1 == 1 {
@@ -170,7 +171,7 @@ impl DeviceMemory {
                     }
                 }
                 some => {
-                    for i in (0..32).filter(|i| some >> i & 1 == 1) {
+                    for i in (0..WARP_LANES).filter(|i| some >> i & 1 == 1) {
                         out[i] = words[i / 4].load(Relaxed).to_le_bytes()[i % 4];
                     }
                 }
@@ -179,7 +180,7 @@ impl DeviceMemory {
     }
 
     /// Writes the bytes of `mask` of a 128-byte line.
-    pub fn write_line(&self, line: u64, mask: u128, data: &[u8; 128]) {
+    pub fn write_line(&self, line: u64, mask: ByteMask, data: &LineData) {
         let Some(page) = self.page_for_writing(line) else { return };
         let first = Self::word_of(line);
         let sectors = page[first..first + 32].chunks_exact(8).zip(data.chunks_exact(32));

@@ -8,43 +8,20 @@ use std::sync::Arc;
 
 use crate::address_space::LOCAL_PHYSICAL;
 use crate::cache::{Cache, CacheStats};
+use crate::coalescing::round_to_sectors;
 use crate::device_memory::DeviceMemory;
 use crate::divide::Divisor;
 use crate::dram::{DramChannel, DramRequest, DramStats, DramTimings};
 use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
+use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
 use crate::mapping::Mapping;
+use crate::messages::{AtomicLanes, Reply, Request};
 use crate::occupancy::{Occupancy, QueueStats};
-use crate::programs::{ProgramId, ProgramSet};
-use crate::sm_memory::{AtomicLanes, Reply};
+use crate::programs::ProgramSet;
 use crate::spec::{Clocks, MemorySpec};
-use crate::vocabulary::Cycle;
-
-/// What an SM sends to a partition.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// The instance that waits for a reply; `None` for the write-back of an L1 line.
-    pub slot: Option<u32>,
-    /// The line's address in its partition.
-    pub local: u64,
-    /// Its program.
-    pub program: ProgramId,
-    /// Where the program goes on.
-    pub pc: u16,
-    /// First address of the line.
-    pub line: u64,
-    /// Bytes asked for or written.
-    pub asked: u128,
-    /// The same, rounded to what is fetched.
-    pub mask: u128,
-    /// A load: the reply carries the bytes.
-    pub is_load: bool,
-    /// Data of stores.
-    pub data: [u8; 128],
-    /// Lanes of atomics.
-    pub atomic: Option<Box<AtomicLanes>>,
-}
+use crate::vocabulary::{Cycle, WARP_LANES};
 
 #[derive(Clone, Debug)]
 struct Instance {
@@ -169,7 +146,7 @@ impl Partition {
     /// whatever order they are delivered in.
     pub fn deliver(&mut self, at: Cycle, sm: u32, request: Request) {
         let instance = Instance {
-            set: self.l2.set_of(request.local / 128),
+            set: self.l2.set_of(line_number(request.local)),
             request,
             sm,
             pinned: false,
@@ -314,7 +291,7 @@ impl Partition {
         let request = &self.instances[slot as usize].request;
         self.stats.write_backs += u64::from(request.slot.is_none());
         let turns = request.atomic.as_ref().map_or(1, |a| most_on_one_address(a));
-        let (_, bank) = self.by_banks.divide(request.local / 128);
+        let (_, bank) = self.by_banks.divide(line_number(request.local));
         let port = &mut self.port_free[bank as usize];
         let start = (*port).max(at);
         *port = start + Cycle::from(self.spec.partition_interval * turns);
@@ -383,16 +360,16 @@ impl Partition {
     fn fetch(&mut self, slot: u32, now: Cycle) {
         let request = &self.instances[slot as usize].request;
         let bursts = request.mask.count_ones().div_ceil(self.spec.dram.burst_bytes);
-        let first = u64::from(request.mask.trailing_zeros() & 127);
+        let first = offset_in_line(request.mask.trailing_zeros().into()) as u64;
         let request = DramRequest { tag: Some(slot), address: request.local + first, bursts, write: false };
         self.mshrs.add(now);
         self.push_dram(request, now);
     }
 
     /// `wbL2`: the bytes are in memory at once; the channel is busy with them later.
-    fn write_back(&mut self, line: u64, mask: u128, data: &[u8; 128], now: Cycle) {
+    fn write_back(&mut self, line: u64, mask: ByteMask, data: &LineData, now: Cycle) {
         self.memory.write_line(line, mask, data);
-        let sectors = crate::coalesce::round_to_sectors(mask, self.spec.dram.burst_bytes);
+        let sectors = round_to_sectors(mask, self.spec.dram.burst_bytes);
         let bursts = sectors.count_ones().div_ceil(self.spec.dram.burst_bytes);
         let (_, address) = self.mapping.place(line);
         self.push_dram(DramRequest { tag: None, address, bursts, write: true }, now);
@@ -455,8 +432,8 @@ impl Partition {
 
 /// One atomic per address and cycle: the most lanes on one address.
 fn most_on_one_address(atomic: &AtomicLanes) -> u32 {
-    let lanes = (0..32).filter(|lane| atomic.lanes >> lane & 1 == 1);
-    let mut counts = [0u8; 128];
-    lanes.for_each(|lane| counts[usize::from(atomic.offsets[lane] & 127)] += 1);
+    let lanes = (0..WARP_LANES).filter(|lane| atomic.lanes >> lane & 1 == 1);
+    let mut counts = [0u8; LINE_BYTES as usize];
+    lanes.for_each(|lane| counts[offset_in_line(atomic.offsets[lane].into())] += 1);
     counts.into_iter().max().map_or(1, u32::from).max(1)
 }

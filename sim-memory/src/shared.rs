@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::vocabulary::{Cycle, LaneMask};
+use crate::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 /// `SharedMem` of one block [env-readShared] [env-writeShared]: accesses outside its bytes are
 /// refused by whoever holds the lanes' addresses, so that the message can name the lane.
@@ -92,7 +92,7 @@ pub enum BankRule {
 impl BankRule {
     /// The turns the banks need for an access.
     #[inline(always)]
-    pub fn turns(self, addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> u32 {
+    pub fn turns(self, addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32 {
         match self {
             Self::Words => conflict_degree(addresses, lanes, bytes, 32),
             Self::HalfWarps => half_warps(addresses, lanes, bytes),
@@ -109,7 +109,7 @@ impl BankRule {
 }
 
 /// Turns of 16 banks with one broadcast word a turn.
-fn half_warps(addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> u32 {
+fn half_warps(addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32 {
     let mut turns = 0;
     // Accesses of eight and sixteen bytes are split further, into words.
     for word in 0..u64::from(bytes.div_ceil(4)) {
@@ -119,7 +119,7 @@ fn half_warps(addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> u32 {
                 let of = |lane: usize| addresses[lane] / 4 + word;
                 let broadcast = of(left.trailing_zeros() as usize);
                 let mut banks = 1u32 << (broadcast % 16);
-                for lane in (0..32).filter(|lane| half >> lane & 1 == 1) {
+                for lane in (0..WARP_LANES).filter(|lane| half >> lane & 1 == 1) {
                     let asked = left >> lane & 1 == 1;
                     let bank = 1 << (of(lane) % 16);
                     if asked && (of(lane) == broadcast || banks & bank == 0) {
@@ -136,11 +136,16 @@ fn half_warps(addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> u32 {
 
 /// Turns of 32 banks of eight bytes, by bank and place of each word. Accesses of sixteen bytes go
 /// by half-warps.
-fn wide_banks(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, place: impl Fn(u64) -> (u64, u64)) -> u32 {
+fn wide_banks(
+    addresses: &[u64; WARP_LANES],
+    lanes: LaneMask,
+    bytes: u32,
+    place: impl Fn(u64) -> (u64, u64),
+) -> u32 {
     let groups = if bytes > 8 { [0xffff, 0xffff_0000] } else { [LaneMask::MAX, 0] };
     let mut turns = 0;
     for group in groups {
-        let mut asked: Vec<(u64, u64)> = (0..32)
+        let mut asked: Vec<(u64, u64)> = (0..WARP_LANES)
             .filter(|lane| lanes & group & 1 << lane != 0)
             .flat_map(|lane| (0..u64::from(bytes.div_ceil(4))).map(move |word| addresses[lane] / 4 + word))
             .map(&place)
@@ -158,22 +163,22 @@ fn wide_banks(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, place: impl Fn
 /// groups of lanes that together ask each bank for one word at best. `banks` is a power of two
 /// of at most 32.
 #[inline(always)]
-pub fn conflict_degree(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks: u32) -> u32 {
+pub fn conflict_degree(addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32, banks: u32) -> u32 {
     if lanes == 0 {
         return 0;
     }
     debug_assert!(banks.is_power_of_two() && banks <= 32);
     let words_per_lane = bytes.div_ceil(4).max(1);
     let shift = banks.trailing_zeros();
-    let mut first = [0u32; 32];
-    for lane in 0..32 {
+    let mut first = [0u32; WARP_LANES];
+    for lane in 0..WARP_LANES {
         first[lane] = (addresses[lane] / 4) as u32;
     }
     if words_per_lane == 1 {
         // Words that lie closer together than there are banks lie in different banks.
         let any = first[lanes.trailing_zeros() as usize];
         let (mut least, mut most) = (any, any);
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             let word = if lanes >> lane & 1 == 1 { first[lane] } else { any };
             (least, most) = (least.min(word), most.max(word));
         }
@@ -181,13 +186,13 @@ pub fn conflict_degree(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks
     }
     let group = 32 / words_per_lane.min(32);
     let mut total = 0;
-    for start in (0..32).step_by(group as usize) {
+    for start in (0..WARP_LANES).step_by(group as usize) {
         let members = lanes & (u32::MAX >> (32 - group)) << start;
         if members == 0 {
             continue;
         }
         // The words of the group's lanes, as if each lane asked for one.
-        let mut words = [0u32; 32];
+        let mut words = [0u32; WARP_LANES];
         let mut asked = 0u32;
         for lane in (start..start + group as usize).filter(|lane| members >> lane & 1 == 1) {
             for word in 0..words_per_lane.min(32) {
@@ -204,18 +209,18 @@ pub fn conflict_degree(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks
 /// The most distinct words of one of `1 << shift` banks: each row of the banks adds one to the
 /// banks it is asked for, in counters of one bit a plane.
 #[inline(always)]
-pub fn turns(words: &[u32; 32], lanes: LaneMask, shift: u32) -> u32 {
+pub fn turns(words: &[u32; WARP_LANES], lanes: LaneMask, shift: u32) -> u32 {
     let mut left = lanes;
     let mut planes = [0u32; 6];
     while left != 0 {
         let row = words[left.trailing_zeros() as usize] >> shift;
         let (mut same, mut asked) = (0u32, 0u32);
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             let here = u32::from(words[lane] >> shift == row);
             same |= here << lane;
         }
         same &= left;
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             asked |= (same >> lane & 1) << (words[lane] & ((1 << shift) - 1));
         }
         left &= !same;

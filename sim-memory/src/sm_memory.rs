@@ -1,123 +1,30 @@
 //! The SM's side of the memory environment: the load-store unit, L1, and the memory programs of
 //! accesses in flight. Everything happens at a cycle; nothing polls.
 
+pub mod latency;
 mod micro_steps;
+mod stats;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::access::{AccessKind, WarpAccess};
 use crate::address_space::{CONST_BASE, LOCAL_PHYSICAL};
-use crate::cache::{Cache, CacheStats};
-use crate::coalesce::{LineAccess, round_to_sectors};
-use crate::coalescing::{Coalescing, transactions};
+use crate::cache::Cache;
+use crate::coalescing::{Coalescing, LineAccess, round_to_sectors, transactions};
 use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
-use crate::latency::{Kind, Latencies, Level};
+use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
 use crate::mapping::Mapping;
-use crate::occupancy::{Occupancy, QueueStats};
-use crate::partition::Request;
+use crate::messages::{AtomicLanes, Reply, Request};
+use crate::occupancy::Occupancy;
 use crate::port::{AccessId, RegisterPort};
 use crate::programs::{Operation, ProgramId, ProgramSet};
 use crate::spec::MemorySpec;
-use crate::vocabulary::{AtomicOp, CacheHint, Cycle, LaneMask, ScalarType, Scope, StateSpace};
-
-/// The lanes of an atomic on one line: `Σatomic` of CS §4.4.1, for several addresses at once.
-#[derive(Clone, Debug)]
-pub struct AtomicLanes {
-    /// The operation.
-    pub op: AtomicOp,
-    /// The type.
-    pub ty: ScalarType,
-    /// Lanes that take part.
-    pub lanes: LaneMask,
-    /// Byte of the line each lane works on.
-    pub offsets: [u8; 32],
-    /// Operands b and c of each lane.
-    pub operands: [[u64; 2]; 32],
-    /// What each lane found.
-    pub old: [u64; 32],
-}
-
-/// What comes back from a partition: the program goes on at `pc` when it arrives.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    /// The instance it answers.
-    pub slot: u32,
-    /// Where its program goes on.
-    pub pc: u16,
-    /// The line as read.
-    pub data: [u8; 128],
-    /// Old values of atomics.
-    pub atomic: Option<Box<AtomicLanes>>,
-    /// Its bytes were fetched from DRAM for it.
-    pub fetched: bool,
-}
-
-/// What accesses asked for, where it is counted by the instruction that made them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Asked {
-    /// Warp accesses to global and local memory, hints not counted.
-    pub accesses: u64,
-    /// Lines they were split into.
-    pub transactions: u64,
-    /// Bytes asked for by lanes, each byte of a line once.
-    pub bytes_useful: u64,
-    /// Bytes of the sectors or segments that these lie in.
-    pub bytes_sectors: u64,
-}
-
-impl Asked {
-    /// Adds what others asked for.
-    pub fn add(&mut self, other: &Self) {
-        self.accesses += other.accesses;
-        self.transactions += other.transactions;
-        self.bytes_useful += other.bytes_useful;
-        self.bytes_sectors += other.bytes_sectors;
-    }
-
-    /// Adds an access that became these transactions, whose bytes move by sectors of this size.
-    #[cold]
-    fn count(&mut self, parts: &[LineAccess], sector: u32) {
-        self.accesses += 1;
-        for part in parts {
-            let moved = if part.segment != 0 { part.segment } else { round_to_sectors(part.bytes, sector) };
-            self.transactions += 1;
-            self.bytes_useful += u64::from(part.bytes.count_ones());
-            self.bytes_sectors += u64::from(moved.count_ones());
-        }
-    }
-}
-
-/// Counters of one SM's side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct SmMemoryStats {
-    /// Warp accesses to global and local memory.
-    pub accesses: u64,
-    /// Lines they were split into.
-    pub transactions: u64,
-    /// Of the accesses, those to local memory.
-    pub local_accesses: u64,
-    /// Of the lines, those of local memory.
-    pub local_transactions: u64,
-    /// Bytes asked for by lanes, each byte of a line once.
-    pub bytes_useful: u64,
-    /// Bytes sent to and received from partitions, headers not counted.
-    pub bytes_moved: u64,
-    /// L1.
-    pub l1: CacheStats,
-    /// Transactions that went to a partition.
-    pub requests: u64,
-    /// Accesses that found the load-store unit without MSHRs or tokens.
-    pub blocked: u64,
-    /// Lines that wait in the load-store unit.
-    pub load_store: QueueStats,
-    /// MSHRs in use.
-    pub mshrs: QueueStats,
-    /// Store tokens in use.
-    pub tokens: QueueStats,
-}
+use crate::vocabulary::{CacheHint, Cycle, LaneMask, Scope, StateSpace, WARP_LANES};
+use latency::{Kind, Latencies, Level};
+pub use stats::{Asked, SmMemoryStats};
 
 #[derive(Clone, Debug)]
 struct Instance {
@@ -127,8 +34,8 @@ struct Instance {
     pc: u16,
     line: u64,
     set: u64,
-    asked: u128,
-    mask: u128,
+    asked: ByteMask,
+    mask: ByteMask,
     lanes: LaneMask,
     atomic: Option<Box<AtomicLanes>>,
     pinned: bool,
@@ -154,7 +61,7 @@ pub struct SmMemory {
     l1: Cache,
     instances: Vec<Instance>,
     /// By instance: the bytes it carries.
-    data: Vec<[u8; 128]>,
+    data: Vec<LineData>,
     free: Vec<u32>,
     /// Started in order, one line a cycle.
     lsu: VecDeque<u32>,
@@ -266,10 +173,10 @@ impl SmMemory {
                 AccessKind::Hint(CacheHint::PrefetchL1 | CacheHint::PrefetchL2) => {
                     round_to_sectors(part.bytes, sector)
                 }
-                AccessKind::Hint(_) => u128::MAX,
+                AccessKind::Hint(_) => ByteMask::MAX,
             };
             let slot = self.free.pop().unwrap_or(self.instances.len() as u32);
-            self.data.resize(self.data.len().max(slot as usize + 1), [0; 128]);
+            self.data.resize(self.data.len().max(slot as usize + 1), [0; LINE_BYTES as usize]);
             self.held.reserve(slot as usize + 1);
             let data = &mut self.data[slot as usize];
             let mut atomic = None;
@@ -282,7 +189,7 @@ impl SmMemory {
                     while rest != 0 {
                         let lane = rest.trailing_zeros() as usize;
                         rest &= rest - 1;
-                        let at = (access.addresses[lane] & 127) as usize;
+                        let at = offset_in_line(access.addresses[lane]);
                         if size == 4 {
                             data[at..at + 4].copy_from_slice(&access.data[lane][..4]);
                         } else {
@@ -295,9 +202,9 @@ impl SmMemory {
                         op,
                         ty,
                         lanes: part.lanes,
-                        offsets: std::array::from_fn(|l| (access.addresses[l] & 127) as u8),
-                        operands: access.operands.copied().unwrap_or([[0; 2]; 32]),
-                        old: [0; 32],
+                        offsets: std::array::from_fn(|l| offset_in_line(access.addresses[l]) as u8),
+                        operands: access.operands.copied().unwrap_or([[0; 2]; WARP_LANES]),
+                        old: [0; WARP_LANES],
                     };
                     atomic = Some(match self.spare_atomics.pop() {
                         Some(mut spare) => {
@@ -317,7 +224,7 @@ impl SmMemory {
                 program,
                 pc: 0,
                 line: part.line,
-                set: self.l1.set_of(part.line / 128),
+                set: self.l1.set_of(line_number(part.line)),
                 asked: if matches!(access.kind, AccessKind::Hint(_)) { mask } else { part.bytes },
                 mask,
                 lanes: part.lanes,
@@ -564,7 +471,7 @@ impl SmMemory {
         self.depart(request, payload, now);
     }
 
-    fn send_write_back(&mut self, line: u64, mask: u128, data: [u8; 128], now: Cycle) {
+    fn send_write_back(&mut self, line: u64, mask: ByteMask, data: LineData, now: Cycle) {
         let request = Request {
             slot: None,
             local: 0,

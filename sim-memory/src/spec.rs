@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coalescing::Coalescing;
 use crate::divide::Divisor;
+use crate::line::{ByteMask, LINE_BYTES};
 use crate::programs::{Choice, Choices, Protocol};
 use crate::shared::BankRule;
 
@@ -52,9 +53,6 @@ impl CacheSpec {
         self.size_bytes / (LINE_BYTES * self.ways.max(1))
     }
 }
-
-/// Bytes of a cache line, everywhere.
-pub const LINE_BYTES: u32 = 128;
 
 /// The network between SMs and partitions, one port each way for each of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -397,7 +395,7 @@ impl Clocks {
 fn convert(cycle: u64, to: u64, from: Divisor) -> u64 {
     match cycle.checked_mul(to).and_then(|product| product.checked_add(from.by() - 1)) {
         Some(sum) => from.divide(sum).0,
-        None => (u128::from(cycle) * u128::from(to)).div_ceil(u128::from(from.by())) as u64,
+        None => (ByteMask::from(cycle) * ByteMask::from(to)).div_ceil(ByteMask::from(from.by())) as u64,
     }
 }
 

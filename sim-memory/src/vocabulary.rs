@@ -4,6 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Lanes of a warp.
+pub const WARP_LANES: usize = 32;
+
 /// One bit per lane of a warp; bit `i` is lane `i`.
 pub type LaneMask = u32;
 

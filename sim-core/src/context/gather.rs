@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sim_frontend::awaited::Awaited;
-use sim_memory::latency::{Kind, Level};
+use sim_memory::sm_memory::latency::{Kind, Level};
 
 use super::Context;
 use crate::engine::{Engine, KernelTimes};

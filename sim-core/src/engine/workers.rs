@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sim_frontend::diagnostic::Diagnostic;
-use sim_memory::partition::{Partition, Request};
-use sim_memory::sm_memory::Reply;
+use sim_memory::messages::Reply;
+use sim_memory::messages::Request;
+use sim_memory::partition::Partition;
 use sim_memory::vocabulary::Cycle;
 
 use super::Turn;

@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::isa::UnitClass;
-use sim_memory::partition::Request;
-use sim_memory::sm_memory::{Reply, SmMemory};
+use sim_memory::messages::Reply;
+use sim_memory::messages::Request;
+use sim_memory::sm_memory::SmMemory;
 use sim_memory::vocabulary::Cycle;
 
 use accesses::{Accesses, Port};

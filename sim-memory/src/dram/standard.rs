@@ -2,6 +2,7 @@
 //! chip gives. Shipped ones lie beside this file; a chip can name a file of its own.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
@@ -162,6 +163,14 @@ fn last() -> usize {
     1
 }
 
+impl File {
+    fn read(name: &str, text: &str) -> Result<Self, String> {
+        let options = serde_yaml::options! { strict_booleans: true };
+        serde_yaml::from_str_with_options(text, options)
+            .map_err(|error| format!("DRAM standard `{name}`: {error}"))
+    }
+}
+
 impl DramTimings {
     /// The timing of a chip's channel.
     ///
@@ -170,9 +179,17 @@ impl DramTimings {
     /// standard does not know; in words.
     pub fn of(spec: &DramSpec) -> Result<Self, String> {
         let name = &spec.standard.name;
-        let text = match (&spec.standard.text, STANDARDS.iter().find(|(shipped, _)| shipped == name)) {
-            (Some(text), _) => text.as_str(),
-            (None, Some((_, text))) => text,
+        // A shipped one is read once in a process, at its first use.
+        static READ: [OnceLock<Arc<File>>; STANDARDS.len()] = [const { OnceLock::new() }; STANDARDS.len()];
+        let file = match (&spec.standard.text, STANDARDS.iter().position(|(shipped, _)| shipped == name)) {
+            (Some(text), _) => Arc::new(File::read(name, text)?),
+            (None, Some(index)) => match READ[index].get() {
+                Some(file) => Arc::clone(file),
+                None => {
+                    let file = Arc::new(File::read(name, STANDARDS[index].1)?);
+                    Arc::clone(READ[index].get_or_init(|| file))
+                }
+            },
             (None, None) => {
                 let known: Vec<&str> = STANDARDS.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
@@ -181,9 +198,6 @@ impl DramTimings {
                 ));
             }
         };
-        let options = serde_yaml::options! { strict_booleans: true };
-        let file: File = serde_yaml::from_str_with_options(text, options)
-            .map_err(|error| format!("DRAM standard `{name}`: {error}"))?;
         if file.schema != 1 {
             return Err(format!("DRAM standard `{name}`: this version reads schema 1"));
         }

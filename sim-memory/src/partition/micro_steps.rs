@@ -5,9 +5,10 @@ use crate::address_space::LOCAL_PHYSICAL;
 use crate::atomics;
 use crate::cache::Outcome;
 use crate::fault::MemoryFault;
+use crate::line::LineData;
+use crate::messages::AtomicLanes;
 use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room};
-use crate::sm_memory::AtomicLanes;
-use crate::vocabulary::Cycle;
+use crate::vocabulary::{Cycle, WARP_LANES};
 
 impl Partition {
     /// Micro steps until the instance leaves or waits for a line, an MSHR, DRAM or room to write.
@@ -201,9 +202,9 @@ fn is_constant(instruction: &Instruction) -> bool {
 }
 
 /// Runs an atomic over its lanes in ascending order on the bytes of a line.
-fn perform(atomic: &mut AtomicLanes, data: &mut [u8; 128]) {
+fn perform(atomic: &mut AtomicLanes, data: &mut LineData) {
     let size = atomic.ty.bytes() as usize;
-    for lane in (0..32).filter(|lane| atomic.lanes >> lane & 1 == 1) {
+    for lane in (0..WARP_LANES).filter(|lane| atomic.lanes >> lane & 1 == 1) {
         let at = usize::from(atomic.offsets[lane]);
         let Some(bytes) = data.get_mut(at..at + size) else { continue };
         let mut word = [0; 8];

@@ -6,7 +6,7 @@ mod compile;
 mod parser;
 mod table;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::vocabulary::Scope;
 pub use compile::{CompileError, Instruction, MemoryProgram, Room};
@@ -258,8 +258,18 @@ impl ProgramSet {
 /// # Errors
 /// As the parser and the compiler report; a name that is none.
 pub fn load(name: &str, on_chip: bool) -> Result<MemoryProgram, ProgramError> {
-    match TEXTS.iter().find(|(n, _)| *n == name) {
-        Some((_, text)) => compiled(name, text, on_chip),
+    // Each is compiled once in a process, at its first use: a sweep makes thousands of devices.
+    static COMPILED: [[OnceLock<MemoryProgram>; 2]; TEXTS.len()] =
+        [const { [const { OnceLock::new() }; 2] }; TEXTS.len()];
+    match TEXTS.iter().position(|(n, _)| *n == name) {
+        Some(index) => {
+            let program = &COMPILED[index][usize::from(on_chip)];
+            if let Some(program) = program.get() {
+                return Ok(program.clone());
+            }
+            let new = compiled(name, TEXTS[index].1, on_chip)?;
+            Ok(program.get_or_init(|| new).clone())
+        }
         None => {
             let known: Vec<&str> = TEXTS.iter().map(|(name, _)| *name).collect();
             let message =

@@ -1,12 +1,12 @@
 //! The SM's half of the memory programs: operations on registers and L1, between one `yield` and
 //! the next.
 
+use super::latency::Kind;
 use super::{Instance, SmMemory};
 use crate::access::AccessKind;
 use crate::address_space::LOCAL_PHYSICAL;
 use crate::cache::Outcome;
 use crate::fault::MemoryFault;
-use crate::latency::Kind;
 use crate::port::RegisterPort;
 use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room};
 use crate::vocabulary::Cycle;

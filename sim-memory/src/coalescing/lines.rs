@@ -1,23 +1,24 @@
-//! Coalescing: the lines an access touches, the bytes asked of each, and the lanes that ask.
+//! The lines an access touches, the bytes asked of each, and the lanes that ask.
 
-use crate::vocabulary::LaneMask;
+use crate::line::{ByteMask, LINE_BYTES, line_of, offset_in_line};
+use crate::vocabulary::{LaneMask, WARP_LANES};
 
-/// The part of a warp access that falls into one 128-byte line.
+/// The part of a warp access that falls into one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineAccess {
     /// First address of the line.
     pub line: u64,
     /// Bytes asked for.
-    pub bytes: u128,
+    pub bytes: ByteMask,
     /// Lanes that ask.
     pub lanes: LaneMask,
     /// Bytes that move where the coalescing rule says so; 0 where the caches' sectors do.
-    pub segment: u128,
+    pub segment: ByteMask,
 }
 
 /// Splits an access into lines, in the order of the lowest lane of each, behind what is in `out`.
 #[inline]
-pub fn lines(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
+pub fn lines(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
     #[cfg(target_arch = "x86_64")]
     if has_avx2() {
         // SAFETY: the host has just been asked for each of the features.
@@ -44,30 +45,35 @@ fn has_avx2() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[allow(unsafe_code, reason = "callers must have the features")]
-unsafe fn lines_avx2(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
+unsafe fn lines_avx2(
+    addresses: &[u64; WARP_LANES],
+    lanes: LaneMask,
+    element_bytes: u32,
+    out: &mut Vec<LineAccess>,
+) {
     lines_here(addresses, lanes, element_bytes, out);
 }
 
 #[inline(always)]
-fn lines_here(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
-    let mut low = [0u32; 32];
-    for lane in 0..32 {
-        low[lane] = (addresses[lane] & 127) as u32;
+fn lines_here(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
+    let mut low = [0u32; WARP_LANES];
+    for lane in 0..WARP_LANES {
+        low[lane] = offset_in_line(addresses[lane]) as u32;
     }
     let mut left = lanes;
     while left != 0 {
-        let line = addresses[left.trailing_zeros() as usize] & !127;
+        let line = line_of(addresses[left.trailing_zeros() as usize]);
         let mut other = 0u64;
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             // Inactive lanes count too: who holds them at an active one's address is quicker.
-            other |= (addresses[lane] ^ line) & !127;
+            other |= line_of(addresses[lane] ^ line);
         }
         let same = if other == 0 {
             left
         } else {
             let mut same = 0u32;
-            for lane in 0..32 {
-                same |= u32::from(addresses[lane] & !127 == line) << lane;
+            for lane in 0..WARP_LANES {
+                same |= u32::from(line_of(addresses[lane]) == line) << lane;
             }
             same & left
         };
@@ -78,21 +84,21 @@ fn lines_here(addresses: &[u64; 32], lanes: LaneMask, element_bytes: u32, out: &
 
 /// The bytes of a line that `lanes` ask for, `size` each from their offset.
 #[inline(always)]
-fn bytes_of(low: &[u32; 32], lanes: LaneMask, size: u32) -> u128 {
+fn bytes_of(low: &[u32; WARP_LANES], lanes: LaneMask, size: u32) -> ByteMask {
     if size.is_multiple_of(4) && size <= 16 {
         // Aligned words: a bit a word, then four bits for each.
         let element = (1u32 << (size / 4)) - 1;
         let mut words = 0u32;
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             let here = if lanes >> lane & 1 == 1 { element } else { 0 };
             words |= here << (low[lane] / 4);
         }
         if words == u32::MAX {
-            return u128::MAX;
+            return ByteMask::MAX;
         }
         return spread(words);
     }
-    let element = if size >= 128 { u128::MAX } else { (1u128 << size) - 1 };
+    let element = if size >= LINE_BYTES { ByteMask::MAX } else { (1u128 << size) - 1 };
     let mut bytes = 0u128;
     let mut rest = lanes;
     while rest != 0 {
@@ -105,7 +111,7 @@ fn bytes_of(low: &[u32; 32], lanes: LaneMask, size: u32) -> u128 {
 
 /// Four bits for each bit.
 #[inline(always)]
-fn spread(words: u32) -> u128 {
+fn spread(words: u32) -> ByteMask {
     let half = |bits: u32| {
         let mut x = u64::from(bits);
         x = (x | x << 24) & 0x0000_00ff_0000_00ff;
@@ -114,21 +120,21 @@ fn spread(words: u32) -> u128 {
         x = (x | x << 3) & 0x1111_1111_1111_1111;
         x * 15
     };
-    u128::from(half(words & 0xffff)) | u128::from(half(words >> 16)) << 64
+    ByteMask::from(half(words & 0xffff)) | ByteMask::from(half(words >> 16)) << 64
 }
 
 /// The bytes of all sectors of `sector_bytes` that `bytes` touches.
-pub fn round_to_sectors(bytes: u128, sector_bytes: u32) -> u128 {
-    let n = sector_bytes.clamp(1, 128);
-    if n == 128 {
-        return if bytes == 0 { 0 } else { u128::MAX };
+pub fn round_to_sectors(bytes: ByteMask, sector_bytes: u32) -> ByteMask {
+    let n = sector_bytes.clamp(1, LINE_BYTES);
+    if n == LINE_BYTES {
+        return if bytes == 0 { 0 } else { ByteMask::MAX };
     }
-    if bytes == u128::MAX {
+    if bytes == ByteMask::MAX {
         return bytes;
     }
     let sector = (1u128 << n) - 1;
     let mut out = 0;
-    for start in (0..128).step_by(n as usize) {
+    for start in (0..LINE_BYTES).step_by(n as usize) {
         if bytes >> start & sector != 0 {
             out |= sector << start;
         }
@@ -183,7 +189,7 @@ mod tests {
     /// Code that is compiled for a feature runs only where the host was asked for it.
     #[test]
     fn each_feature_that_is_enabled_is_detected() {
-        let text = include_str!("coalesce.rs");
+        let text = include_str!("lines.rs");
         let text = text.split("mod tests").next().unwrap_or_default();
         let enabled: Vec<&str> = text
             .split("target_feature(enable = \"")
