@@ -135,7 +135,7 @@ fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
     let row = Row {
         workload: workload.into(),
         policy: policy.into(),
-        fairness: PolicyChoice::parse(policy).map_or("", |choice| choice.info().fairness),
+        fairness: PolicyChoice::parse(policy).map_or("", |choice| choice.info.fairness),
         ..Row::default()
     };
     let failed = |why: String| Row { result: why, ..row.clone() };

@@ -55,7 +55,7 @@ impl Context {
         if let Some((_, code)) = loaded.codes.iter().find(|(name, _)| name == entry) {
             return Ok(Arc::clone(code));
         }
-        let flow = self.options.policy.flow();
+        let flow = self.options.policy.policy.flow();
         let addresses = &loaded.addresses;
         let find = |name: &str| addresses.iter().find(|(n, _)| n == name).map(|(_, at)| *at);
         // Recursion gets what CUDA gives a thread by default.

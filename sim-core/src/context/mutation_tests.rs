@@ -19,9 +19,11 @@ use crate::reconvergence::crs_stack::{CrsStack, ExecState};
 use crate::reconvergence::mimd::Mimd;
 use crate::reconvergence::pdom_stack::PdomStack;
 use crate::reconvergence::plan::Plan;
-use crate::reconvergence::registry::{Kind, POLICIES, PolicyChoice};
+use crate::reconvergence::registry::{POLICIES, Policy, PolicyChoice};
 use crate::reconvergence::table::Table;
-use crate::reconvergence::{Corruption, Cost, Holding, Injected, LaneTargets, Place, Reconvergence, SplitId};
+use crate::reconvergence::{
+    Corruption, Cost, Holding, Injected, LaneTargets, Place, Reconvergence, SplitId, WarpSlots,
+};
 use crate::sm::scheduler::WarpScheduler;
 
 /// A mistake, made once.
@@ -78,8 +80,10 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     const SPLITS: usize = P::SPLITS;
     const FORMS_WARPS: bool = P::FORMS_WARPS;
 
-    fn new(choice: &PolicyChoice, warps: usize) -> Self {
-        Self(P::new(choice, warps))
+    type Parameters = P::Parameters;
+
+    fn new(parameters: &P::Parameters, slots: WarpSlots) -> Self {
+        Self(P::new(parameters, slots))
     }
     fn in_use(&self, warp: usize) -> u32 {
         self.0.in_use(warp)
@@ -219,7 +223,7 @@ fn run(
     let costs = include_str!("../../../configs/isa/2.0.yaml");
     let costs = IsaCosts::load(&Source::new("2.0.yaml", costs)).expect("costs");
     let choice = PolicyChoice::parse(policy).expect("a policy");
-    let kind = choice.info().kind;
+    let kind = choice.policy;
     let options = Options {
         policy: choice,
         scheduler: WarpScheduler::Gto,
@@ -255,11 +259,11 @@ fn run(
     PLANNED.set(planned);
     let stop = AtomicBool::new(false);
     let context = device.context(id).expect("it exists");
-    let done = match kind {
-        Kind::CrsStack => context.run::<Mutant<CrsStack>>(&stop, &|_, _, _| {}),
-        Kind::PdomStack => context.run::<Mutant<PdomStack>>(&stop, &|_, _, _| {}),
-        Kind::Table(_) => context.run::<Mutant<Table>>(&stop, &|_, _, _| {}),
-        Kind::Mimd => context.run::<Mutant<Mimd>>(&stop, &|_, _, _| {}),
+    let done = match &kind {
+        Policy::CrsStack(own) => context.run::<Mutant<CrsStack>>(own, &stop, &|_, _, _| {}),
+        Policy::PdomStack(own) => context.run::<Mutant<PdomStack>>(own, &stop, &|_, _, _| {}),
+        Policy::Table(own) => context.run::<Mutant<Table>>(own, &stop, &|_, _, _| {}),
+        Policy::Mimd => context.run::<Mutant<Mimd>>(&(), &stop, &|_, _, _| {}),
     };
     // What transformation 6 injected is no part of a thread's own control flow.
     let injected = |pc: Pc| context.modules[0].codes[0].1.program.info[pc as usize].injected;

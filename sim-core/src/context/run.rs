@@ -22,13 +22,12 @@ use crate::execute::{LocalLatency, World};
 use crate::functional::{Functional, Halt, Room};
 use crate::grid::Kernel;
 use crate::monitor::Check;
-use crate::reconvergence::Reconvergence;
 use crate::reconvergence::crs_stack::CrsStack;
 use crate::reconvergence::mimd::Mimd;
 use crate::reconvergence::pdom_stack::PdomStack;
-use crate::reconvergence::registry::Kind;
-use crate::reconvergence::registry::PolicyChoice;
+use crate::reconvergence::registry::Policy;
 use crate::reconvergence::table::Table;
+use crate::reconvergence::{Reconvergence, WarpSlots};
 use crate::sm::Sm;
 use crate::sm::profile::Profile;
 use crate::sm::recorder::Recorder;
@@ -64,11 +63,11 @@ impl Context {
     /// # Errors
     /// What stopped it; the report has what is known by then.
     pub fn synchronize(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
-        let result = match self.options.policy.info().kind {
-            Kind::CrsStack => self.run::<CrsStack>(stop, progress),
-            Kind::PdomStack => self.run::<PdomStack>(stop, progress),
-            Kind::Table(_) => self.run::<Table>(stop, progress),
-            Kind::Mimd => self.run::<Mimd>(stop, progress),
+        let result = match &self.options.policy.policy.clone() {
+            Policy::CrsStack(parameters) => self.run::<CrsStack>(parameters, stop, progress),
+            Policy::PdomStack(parameters) => self.run::<PdomStack>(parameters, stop, progress),
+            Policy::Table(policy) => self.run::<Table>(policy, stop, progress),
+            Policy::Mimd => self.run::<Mimd>(&(), stop, progress),
         };
         self.collect_output();
         result.map_err(|error| self.explain(error))
@@ -76,6 +75,7 @@ impl Context {
 
     pub(super) fn run<P: Reconvergence>(
         &mut self,
+        parameters: &P::Parameters,
         stop: &AtomicBool,
         progress: &Progress<'_>,
     ) -> Result<(), SimError> {
@@ -86,9 +86,9 @@ impl Context {
             let (now, later) = rest.split_at(same);
             rest = later;
             if *functional {
-                self.run_functional::<P>(now, later, stop)?;
+                self.run_functional::<P>(parameters, now, later, stop)?;
             } else {
-                self.run_timed::<P>(now, stop, progress)?;
+                self.run_timed::<P>(parameters, now, stop, progress)?;
             }
         }
         Ok(())
@@ -98,14 +98,15 @@ impl Context {
         (self.chip.limits.max_resident_threads / self.chip.limits.warp_size) as usize
     }
 
-    fn choice(&self) -> PolicyChoice {
+    /// As many places for warps.
+    fn slots(&self, count: usize) -> WarpSlots {
         let size = self.chip.limits.warp_size;
-        let warp_lanes = if size >= 32 { u32::MAX } else { (1 << size) - 1 };
-        PolicyChoice { warp_lanes, ..self.options.policy.clone() }
+        WarpSlots { count, lanes: if size >= 32 { u32::MAX } else { (1 << size) - 1 } }
     }
 
     fn run_functional<P: Reconvergence>(
         &mut self,
+        parameters: &P::Parameters,
         kernels: &[(Arc<Kernel>, bool)],
         later: &[(Arc<Kernel>, bool)],
         stop: &AtomicBool,
@@ -123,7 +124,7 @@ impl Context {
         let warps = kernels.iter().zip(&rooms);
         let warps = warps.map(|((kernel, _), room)| (kernel.warps_per_block() * room.most) as usize);
         let warps = warps.max().unwrap_or(1);
-        let policy = P::new(&self.choice(), warps);
+        let policy = P::new(parameters, self.slots(warps));
         let mut machine = Functional::new(self.world(), policy, warps, blocks);
         let mut result = Ok(());
         let mut left = self.instructions_left();
@@ -170,6 +171,7 @@ impl Context {
 
     fn run_timed<P: Reconvergence>(
         &mut self,
+        parameters: &P::Parameters,
         kernels: &[(Arc<Kernel>, bool)],
         stop: &AtomicBool,
         progress: &Progress<'_>,
@@ -194,7 +196,7 @@ impl Context {
         let sms = (0..chip.limits.num_processors)
             .map(|i| {
                 let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs));
-                let policy = P::new(&self.choice(), warps);
+                let policy = P::new(parameters, self.slots(warps));
                 let mut sm = Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler);
                 sm.recorder = self.recorder(i, P::SPLITS as u32);
                 sm.memory.asked = self.options.profile.then(Asked::default);

@@ -3,31 +3,36 @@
 //! into a barrier at its immediate post-dominator. One split of a warp issues at a time; others
 //! get their turn at back edges, when it waits, and when it ends.
 
+use std::num::NonZeroU32;
+
 use sim_frontend::program::Pc;
 
 use super::Cost;
 use super::multi_path::spill;
+use super::parameters::parameters;
 use super::paths::{Group, Paths};
-use super::registry::PolicyChoice;
 use super::table::{Event, Rules};
+
+parameters! {
+    /// Parameters of `convergence_barriers`.
+    pub struct Parameters {
+        yield_after: Option<NonZeroU32> = 1024, 0..=1_000_000_000,
+            "issues of the warp without an arrival after which threads leave a barrier";
+        registers: u32 = 16, 1..=4096, "barriers and paths of a warp on chip";
+        spill_cycles: u32 = 0, 0..=10_000, "core cycles to move one entry to or from spill memory";
+    }
+}
 
 /// Convergence barriers.
 #[derive(Debug)]
 pub struct ConvergenceBarriers {
-    /// Issues without an arrival after which waiting threads leave; 0: never.
-    yield_after: u32,
-    registers: u32,
-    spill_cycles: u32,
+    parameters: Parameters,
 }
 
 impl ConvergenceBarriers {
-    /// With the parameters of `choice`.
-    pub fn new(choice: &PolicyChoice) -> Self {
-        Self {
-            yield_after: choice.get("yield_after"),
-            registers: choice.get("registers"),
-            spill_cycles: choice.get("spill_cycles"),
-        }
+    /// For one SM.
+    pub fn new(parameters: Parameters) -> Self {
+        Self { parameters }
     }
 
     /// Threads that have waited too long for others go on without them.
@@ -36,8 +41,7 @@ impl ConvergenceBarriers {
             let found = paths.entries[entry];
             if !found.closed
                 && found.arrived != 0
-                && self.yield_after != 0
-                && found.waited >= self.yield_after
+                && self.parameters.yield_after.is_some_and(|most| found.waited >= most.get())
             {
                 paths.release(entry);
             }
@@ -47,7 +51,7 @@ impl ConvergenceBarriers {
 
 impl Rules for ConvergenceBarriers {
     fn waits_for_threads_only(&self) -> bool {
-        self.yield_after == 0
+        self.parameters.yield_after.is_none()
     }
 
     fn diverged(&mut self, paths: &mut Paths, slot: usize, _pc: Pc, groups: &[Group], join: Option<Pc>) {
@@ -90,7 +94,7 @@ impl Rules for ConvergenceBarriers {
     }
 
     fn cost(&self, before: u32, entries: u32) -> Cost {
-        spill(before, entries, self.registers, self.spill_cycles)
+        spill(before, entries, self.parameters.registers, self.parameters.spill_cycles)
     }
 }
 
@@ -101,7 +105,8 @@ mod tests {
 
     /// Threads 0 and 1 wait at 20 for thread 2, which spins from 10 to 14; thread 3 is at a barrier.
     fn spinning(yield_after: u32) -> (ConvergenceBarriers, Paths, usize) {
-        let mut rules = ConvergenceBarriers { yield_after, registers: 16, spill_cycles: 0 };
+        let yield_after = NonZeroU32::new(yield_after);
+        let mut rules = ConvergenceBarriers::new(Parameters { yield_after, ..Parameters::default() });
         let mut paths = Paths::default();
         let entry = paths.open(20, 0, 0b0111, NONE, false);
         paths.entries[entry].pending = 0b0100;
@@ -130,7 +135,8 @@ mod tests {
 
     #[test]
     fn threads_leave_every_barrier_at_which_they_have_waited_too_long() {
-        let rules = ConvergenceBarriers { yield_after: 8, registers: 16, spill_cycles: 0 };
+        let yield_after = NonZeroU32::new(8);
+        let rules = ConvergenceBarriers::new(Parameters { yield_after, ..Parameters::default() });
         let mut paths = Paths::default();
         for (lane, waited) in [(0, 8), (1, 7), (2, 9), (3, 100)] {
             let entry = paths.open(20 + lane, 0, 1 << lane, NONE, false);
@@ -158,7 +164,7 @@ mod tests {
     /// waits for its turn.
     #[test]
     fn the_first_part_of_a_path_that_divides_goes_on_in_its_turn() {
-        let mut rules = ConvergenceBarriers { yield_after: 0, registers: 16, spill_cycles: 0 };
+        let mut rules = ConvergenceBarriers::new(Parameters { yield_after: None, ..Parameters::default() });
         let mut paths = Paths::default();
         let runs = paths.place(Group { pc: 10, depth: 0, mask: 0b0011 }, NONE);
         let waits = paths.place(Group { pc: 50, depth: 0, mask: 0b1100 }, NONE);

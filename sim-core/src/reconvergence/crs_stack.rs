@@ -12,9 +12,9 @@ use sim_memory::vocabulary::LaneMask;
 
 #[cfg(test)]
 use super::Corruption;
+use super::parameters::parameters;
 use super::plan::Plan;
-use super::registry::PolicyChoice;
-use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
+use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets, WarpSlots};
 use crate::error::Bottom;
 
 /// `TokenType` of CS §5.4.1.
@@ -410,21 +410,32 @@ impl ExecState {
 /// leaves the layout open).
 const TOKEN_BYTES: u32 = 16;
 
+parameters! {
+    /// Parameters of `crs_stack`.
+    pub struct Parameters {
+        depth: u32 = 16, 1..=4096, "tokens a warp holds on chip before the oldest are spilled";
+        spill_cycles: u32 = 0, 0..=10_000, "core cycles to move one token to or from spill memory";
+    }
+}
+
 /// The token stack as a policy.
 #[derive(Debug)]
 pub struct CrsStack {
     warps: Vec<ExecState>,
-    depth: u32,
-    spill_cycles: u32,
+    parameters: Parameters,
     warp_lanes: LaneMask,
 }
 
 impl CrsStack {
     fn cost(&self, warp: usize, before: usize) -> Cost {
-        let depth = self.depth as usize;
+        let depth = self.parameters.depth as usize;
         let after = self.warps[warp].stack.len();
         let moved = after.max(depth).abs_diff(before.max(depth)) as u32;
-        Cost { cycles: moved * self.spill_cycles, spilled_bytes: moved * TOKEN_BYTES, entries: after as u32 }
+        Cost {
+            cycles: moved * self.parameters.spill_cycles,
+            spilled_bytes: moved * TOKEN_BYTES,
+            entries: after as u32,
+        }
     }
 }
 
@@ -433,12 +444,13 @@ impl Reconvergence for CrsStack {
     const WHOLE_WARP: bool = true;
     const SPLITS: usize = 1;
 
-    fn new(choice: &PolicyChoice, warps: usize) -> Self {
+    type Parameters = Parameters;
+
+    fn new(parameters: &Parameters, slots: WarpSlots) -> Self {
         Self {
-            warps: vec![ExecState::default(); warps],
-            depth: choice.get("depth"),
-            spill_cycles: choice.get("spill_cycles"),
-            warp_lanes: choice.warp_lanes,
+            warps: vec![ExecState::default(); slots.count],
+            parameters: *parameters,
+            warp_lanes: slots.lanes,
         }
     }
 

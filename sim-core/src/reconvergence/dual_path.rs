@@ -5,21 +5,28 @@ use sim_frontend::program::Pc;
 
 use super::Cost;
 use super::multi_path::spill;
+use super::parameters::parameters;
 use super::paths::{Group, Paths};
-use super::registry::PolicyChoice;
 use super::table::{Event, Rules};
+
+parameters! {
+    /// Parameters of `dual_path`.
+    pub struct Parameters {
+        depth: u32 = 32, 1..=4096, "entries a warp holds on chip before the oldest are spilled";
+        spill_cycles: u32 = 0, 0..=10_000, "core cycles to move one entry to or from spill memory";
+    }
+}
 
 /// The two paths of the stack's top interleave.
 #[derive(Debug)]
 pub struct DualPath {
-    depth: u32,
-    spill_cycles: u32,
+    parameters: Parameters,
 }
 
 impl DualPath {
-    /// With the parameters of `choice`.
-    pub fn new(choice: &PolicyChoice) -> Self {
-        Self { depth: choice.get("depth"), spill_cycles: choice.get("spill_cycles") }
+    /// For one SM.
+    pub fn new(parameters: Parameters) -> Self {
+        Self { parameters }
     }
 }
 
@@ -53,6 +60,6 @@ impl Rules for DualPath {
     }
 
     fn cost(&self, before: u32, entries: u32) -> Cost {
-        spill(before, entries, self.depth, self.spill_cycles)
+        spill(before, entries, self.parameters.depth, self.parameters.spill_cycles)
     }
 }

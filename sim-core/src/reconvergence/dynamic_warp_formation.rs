@@ -5,25 +5,61 @@
 use sim_frontend::program::{NO_PC, Pc};
 
 use super::Place;
+use super::parameters::{Value, parameters};
 use super::paths::{Group, NONE, Paths};
-use super::registry::PolicyChoice;
 use super::table::{Event, Rules};
 
 /// The paper's schedulers, in the order of the parameter's values.
-pub const SCHEDULERS: &[&str] = &["DMaj", "DMin", "DTime", "DPdPri", "DPC"];
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// The address of most threads, until none is there.
+    DMaj,
+    /// The address of fewest threads.
+    DMin,
+    /// The address whose threads wait longest.
+    DTime,
+    /// The address with most branches open.
+    DPdPri,
+    /// The least address.
+    DPC,
+}
+
+impl Scheduler {
+    const ALL: [Self; 5] = [Self::DMaj, Self::DMin, Self::DTime, Self::DPdPri, Self::DPC];
+}
+
+impl Value for Scheduler {
+    const WORDS: &'static [&'static str] = &["DMaj", "DMin", "DTime", "DPdPri", "DPC"];
+
+    fn of(number: u32) -> Self {
+        Self::ALL[number as usize]
+    }
+
+    fn number(self) -> u32 {
+        self as u32
+    }
+}
+
+parameters! {
+    /// Parameters of `dynamic_warp_formation`.
+    pub struct Parameters {
+        scheduler: Scheduler = 0, 0..=4,
+            "the address that issues: most threads, fewest, oldest, most branches open, least";
+    }
+}
 
 /// Threads of all warps form warps.
 #[derive(Debug)]
 pub struct DynamicWarpFormation {
-    scheduler: u32,
+    scheduler: Scheduler,
     /// DMaj stays with an address while threads are there.
     current: Option<(usize, Pc)>,
 }
 
 impl DynamicWarpFormation {
-    /// With the parameters of `choice`.
-    pub fn new(choice: &PolicyChoice) -> Self {
-        Self { scheduler: choice.get("scheduler"), current: None }
+    /// For one SM.
+    pub fn new(parameters: Parameters) -> Self {
+        Self { scheduler: parameters.scheduler, current: None }
     }
 }
 
@@ -53,16 +89,16 @@ impl Rules for DynamicWarpFormation {
             (0..places.len()).min_by_key(|&i| (key(&places[i]), places[i].kernel, places[i].pc))
         };
         match self.scheduler {
-            0 => {
+            Scheduler::DMaj => {
                 let stays = places.iter().position(|place| Some((place.kernel, place.pc)) == self.current);
                 let chosen = stays.or_else(|| best(&|place| u64::MAX - u64::from(place.threads)));
                 self.current = chosen.map(|i| (places[i].kernel, places[i].pc));
                 chosen
             }
-            1 => best(&|place| u64::from(place.threads)),
-            2 => best(&|place| place.since),
-            3 => best(&|place| u64::MAX - u64::from(place.nesting)),
-            _ => best(&|place| u64::from(place.pc)),
+            Scheduler::DMin => best(&|place| u64::from(place.threads)),
+            Scheduler::DTime => best(&|place| place.since),
+            Scheduler::DPdPri => best(&|place| u64::MAX - u64::from(place.nesting)),
+            Scheduler::DPC => best(&|place| u64::from(place.pc)),
         }
     }
 }
@@ -77,9 +113,8 @@ mod tests {
         // The oldest has neither the most threads nor the fewest.
         let places = [place(50, 9, 4, 1), place(40, 3, 3, 0), place(30, 5, 1, 2), place(20, 7, 2, 3)];
         for (name, preferred) in [("DMaj", 50), ("DMin", 40), ("DTime", 30), ("DPdPri", 20), ("DPC", 20)] {
-            let choice =
-                PolicyChoice::parse(&format!("dynamic_warp_formation:scheduler={name}")).expect("one");
-            let mut rules = DynamicWarpFormation::new(&choice);
+            let number = Parameters::TABLE[0].parse(name).expect("a scheduler");
+            let mut rules = DynamicWarpFormation::new(Parameters { scheduler: Scheduler::of(number) });
             let chosen = rules.prefers(&places).map(|i| places[i].pc);
             assert_eq!(chosen, Some(preferred), "{name}");
         }

@@ -10,8 +10,7 @@ use sim_memory::vocabulary::LaneMask;
 #[cfg(test)]
 use super::Corruption;
 use super::plan::Plan;
-use super::registry::PolicyChoice;
-use super::{Cost, Holding, LaneTargets, Lanes, Reconvergence, SplitId};
+use super::{Cost, Holding, LaneTargets, Lanes, Reconvergence, SplitId, WarpSlots};
 use crate::error::Bottom;
 
 const LANES: usize = 32;
@@ -42,8 +41,10 @@ impl Reconvergence for Mimd {
     const WHOLE_WARP: bool = false;
     const SPLITS: usize = LANES;
 
-    fn new(_choice: &PolicyChoice, warps: usize) -> Self {
-        Self { threads: vec![Thread::default(); warps * LANES] }
+    type Parameters = ();
+
+    fn new(_: &(), slots: WarpSlots) -> Self {
+        Self { threads: vec![Thread::default(); slots.count * LANES] }
     }
 
     fn admit(

@@ -12,6 +12,7 @@ pub mod dynamic_warp_formation;
 pub mod lowest_first;
 pub mod mimd;
 pub mod multi_path;
+pub mod parameters;
 pub mod paths;
 pub mod pdom_stack;
 pub mod plan;
@@ -154,6 +155,15 @@ pub struct Place {
     pub nesting: u32,
 }
 
+/// The places of an SM for warps.
+#[derive(Clone, Copy, Debug)]
+pub struct WarpSlots {
+    /// How many.
+    pub count: usize,
+    /// The lanes that a warp of the chip has.
+    pub lanes: LaneMask,
+}
+
 /// Decides which threads execute which instruction together.
 pub trait Reconvergence: Send + Sized + 'static {
     /// Which control flow its programs have.
@@ -169,8 +179,11 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// Splits of several warps may issue as one formed warp.
     const FORMS_WARPS: bool = false;
 
-    /// A policy for an SM of `warps` warp slots.
-    fn new(choice: &registry::PolicyChoice, warps: usize) -> Self;
+    /// What can be chosen of it.
+    type Parameters;
+
+    /// A policy for the warps of an SM.
+    fn new(parameters: &Self::Parameters, slots: WarpSlots) -> Self;
 
     /// Which of a warp's split ids hold threads, one bit each from its first.
     #[inline]

@@ -6,32 +6,33 @@
 use sim_frontend::program::Pc;
 
 use super::Cost;
+use super::parameters::parameters;
 use super::paths::{Group, Path, Paths};
-use super::registry::PolicyChoice;
 use super::table::{Event, Rules};
 
 /// Bytes of one entry in spill memory: masks, addresses, parent (assumed).
 pub const ENTRY_BYTES: u32 = 16;
 
+parameters! {
+    /// Parameters of `multi_path`.
+    pub struct Parameters {
+        paths: u32 = 32, 1..=32, "paths of a warp that may issue at a time";
+        early: bool = 1, 0..=1, "1: paths that stand at one address before their join run on as one; 0: not";
+        entries: u32 = 64, 1..=4096, "entries of both tables on chip";
+        spill_cycles: u32 = 0, 0..=10_000, "core cycles to move one entry to or from spill memory";
+    }
+}
+
 /// All paths interleave.
 #[derive(Debug)]
 pub struct MultiPath {
-    /// Paths that may issue at a time.
-    paths: usize,
-    early: bool,
-    table: u32,
-    spill_cycles: u32,
+    parameters: Parameters,
 }
 
 impl MultiPath {
-    /// With the parameters of `choice`.
-    pub fn new(choice: &PolicyChoice) -> Self {
-        Self {
-            paths: choice.get("paths") as usize,
-            early: choice.get("early") != 0,
-            table: choice.get("entries"),
-            spill_cycles: choice.get("spill_cycles"),
-        }
+    /// For one SM.
+    pub fn new(parameters: Parameters) -> Self {
+        Self { parameters }
     }
 }
 
@@ -52,23 +53,23 @@ impl Rules for MultiPath {
 
     fn settle(&mut self, paths: &mut Paths, _event: Event, _slot: usize) {
         paths.meet();
-        if self.early {
+        if self.parameters.early {
             paths.merge(Path::is_sibling);
         }
         // The oldest first, so that none is left behind.
         let mut oldest: Vec<(u64, usize)> =
             paths.running().map(|slot| (paths.slots[slot].turn, slot)).collect();
         oldest.sort_unstable();
-        oldest.truncate(self.paths);
+        oldest.truncate(self.parameters.paths as usize);
         paths.enable_only(|slot, _| oldest.iter().any(|&(_, chosen)| chosen == slot));
         for (_, slot) in oldest {
-            let early = self.early;
+            let early = self.parameters.early;
             paths.slots[slot].stop = paths.next_meeting(slot, |a, b| early && a.is_sibling(b));
         }
     }
 
     fn cost(&self, before: u32, entries: u32) -> Cost {
-        spill(before, entries, self.table, self.spill_cycles)
+        spill(before, entries, self.parameters.entries, self.parameters.spill_cycles)
     }
 }
 
@@ -76,16 +77,15 @@ impl Rules for MultiPath {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::registry::Kind;
+    use super::super::registry::TablePolicy;
     use super::super::table::Table;
     use super::super::{LaneTargets, Reconvergence, Targets};
     use super::*;
 
     #[test]
     fn only_what_the_table_grows_by_is_spilled() {
-        let choice = PolicyChoice::parse("multi_path:entries=2,spill_cycles=3").expect("a policy");
-        let Kind::Table(rules) = choice.info().kind else { panic!("a table") };
-        let mut table = Table::with(rules(&choice), 1);
+        let parameters = Parameters { entries: 2, spill_cycles: 3, ..Parameters::default() };
+        let mut table = Table::with(TablePolicy::MultiPath(parameters).rules(), 1);
         let mut touched = Vec::new();
         table.admit(0, 0, 0b1111, &Arc::default(), &mut touched);
         let mut to = [0; 32];

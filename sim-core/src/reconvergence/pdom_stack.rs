@@ -15,10 +15,10 @@ use sim_memory::vocabulary::LaneMask;
 #[cfg(test)]
 use super::Corruption;
 use super::multi_path::spill;
+use super::parameters::parameters;
 use super::plan::Plan;
-use super::registry::PolicyChoice;
 use super::returns::{Group, Returns};
-use super::{Cost, Holding, Issuing, LaneTargets, Reconvergence, SplitId};
+use super::{Cost, Holding, Issuing, LaneTargets, Reconvergence, SplitId, WarpSlots};
 use crate::error::Bottom;
 
 /// A place in a program: an address, and the calls a thread is in there.
@@ -47,13 +47,20 @@ struct Warp {
     plan: Arc<Plan>,
 }
 
+parameters! {
+    /// Parameters of `pdom_stack`.
+    pub struct Parameters {
+        depth: u32 = 32, 1..=4096, "entries a warp holds on chip before the oldest are spilled";
+        spill_cycles: u32 = 0, 0..=10_000, "core cycles to move one entry to or from spill memory";
+    }
+}
+
 /// The post-dominator stack.
 #[derive(Debug)]
 pub struct PdomStack {
     hot: Vec<Issuing>,
     warps: Vec<Warp>,
-    depth: u32,
-    spill_cycles: u32,
+    parameters: Parameters,
     groups: Vec<Group>,
 }
 
@@ -85,7 +92,7 @@ impl PdomStack {
             }
             None => Issuing { pc: 0, stop: NO_PC, mask: 0 },
         };
-        spill(before, self.size(warp), self.depth, self.spill_cycles)
+        spill(before, self.size(warp), self.parameters.depth, self.parameters.spill_cycles)
     }
 
     /// The threads of the top entry go where the groups say, the first group first.
@@ -125,12 +132,14 @@ impl Reconvergence for PdomStack {
     const WHOLE_WARP: bool = true;
     const SPLITS: usize = 1;
 
-    fn new(choice: &PolicyChoice, warps: usize) -> Self {
+    type Parameters = Parameters;
+
+    fn new(parameters: &Parameters, slots: WarpSlots) -> Self {
+        let warps = slots.count;
         Self {
             hot: vec![Issuing { pc: 0, stop: NO_PC, mask: 0 }; warps],
             warps: vec![Warp::default(); warps],
-            depth: choice.get("depth"),
-            spill_cycles: choice.get("spill_cycles"),
+            parameters: *parameters,
             groups: Vec::new(),
         }
     }
@@ -287,7 +296,7 @@ mod tests {
     /// them, and an entry all of whose threads ended is popped.
     #[test]
     fn threads_that_end_leave_every_entry() {
-        let mut stack = PdomStack::new(&PolicyChoice::parse("pdom_stack").expect("a policy"), 1);
+        let mut stack = PdomStack::new(&Parameters::default(), WarpSlots { count: 1, lanes: u32::MAX });
         let touched = &mut Vec::new();
         stack.admit(0, 0, 0b1111, &Arc::default(), touched);
         let entry = |pc, join, mask| Entry { pc, depth: 0, join, mask };

@@ -3,55 +3,20 @@
 
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::program::ControlFlow;
-use sim_memory::vocabulary::LaneMask;
 
-use super::convergence_barriers::ConvergenceBarriers;
-use super::dual_path::DualPath;
-use super::dynamic_warp_formation::{DynamicWarpFormation, SCHEDULERS};
+use super::Reconvergence;
+use super::convergence_barriers::{self, ConvergenceBarriers};
+use super::crs_stack::{self, CrsStack};
+use super::dual_path::{self, DualPath};
+use super::dynamic_warp_formation::{self, DynamicWarpFormation};
 use super::lowest_first::{LowestFirst, Order};
-use super::multi_path::MultiPath;
-use super::table::Rules;
+use super::mimd::Mimd;
+use super::multi_path::{self, MultiPath};
+use super::parameters::{Parameter, Parameters};
+use super::pdom_stack::{self, PdomStack};
+use super::table::{Rules, Table};
 use super::thread_block_compaction::ThreadBlockCompaction;
-use super::warp_subdivision::WarpSubdivision;
-
-/// A parameter of a policy.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameter {
-    /// Its name, as in `--policy NAME:key=value`.
-    pub name: &'static str,
-    /// What it means, with its unit.
-    pub doc: &'static str,
-    /// Its default.
-    pub default: u32,
-    /// The least and the greatest value it takes.
-    pub range: (u32, u32),
-    /// Words for the values 0, 1, … where they have such.
-    pub words: &'static [&'static str],
-}
-
-impl Parameter {
-    /// A value as it is written.
-    pub fn spell(&self, value: u32) -> String {
-        self.words.get(value as usize).map_or_else(|| value.to_string(), |word| (*word).to_string())
-    }
-
-    fn parse(&self, text: &str) -> Result<u32, Diagnostic> {
-        let (least, most) = self.range;
-        let word = self.words.iter().position(|word| *word == text).map(|index| index as u32);
-        let number = text.parse().ok().filter(|value| (least..=most).contains(value));
-        word.or(number).ok_or_else(|| {
-            let words = self.words.join(", ");
-            let or = if words.is_empty() { "" } else { " or one of " };
-            Diagnostic::error(
-                "policy",
-                format!(
-                    "`{}` takes a whole number from {least} to {most}{or}{words}, not `{text}`",
-                    self.name
-                ),
-            )
-        })
-    }
-}
+use super::warp_subdivision::{self, WarpSubdivision};
 
 /// A policy.
 #[derive(Clone, Copy, Debug)]
@@ -66,38 +31,77 @@ pub struct PolicyInfo {
     pub fairness: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// How it is made.
-    pub kind: Kind,
+    /// The policy with the defaults of its parameters.
+    pub default: fn() -> Policy,
 }
 
-/// What runs a policy.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
+/// A policy with its parameters, by what runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
     /// [`CrsStack`](super::crs_stack::CrsStack).
-    CrsStack,
+    CrsStack(crs_stack::Parameters),
     /// [`PdomStack`](super::pdom_stack::PdomStack).
-    PdomStack,
+    PdomStack(pdom_stack::Parameters),
     /// [`Mimd`](super::mimd::Mimd).
     Mimd,
-    /// A table of paths under these rules.
-    Table(fn(&PolicyChoice) -> Box<dyn Rules>),
+    /// [`Table`](super::table::Table).
+    Table(TablePolicy),
 }
 
-const STACK_DEPTH: Parameter = Parameter {
-    name: "depth",
-    doc: "entries a warp holds on chip before the oldest are spilled",
-    default: 32,
-    range: (1, 4096),
-    words: &[],
-};
+/// The policies that work on a table of paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the policies'")]
+pub enum TablePolicy {
+    LowestFirst(Order),
+    DualPath(dual_path::Parameters),
+    MultiPath(multi_path::Parameters),
+    WarpSubdivision(warp_subdivision::Parameters),
+    DynamicWarpFormation(dynamic_warp_formation::Parameters),
+    ThreadBlockCompaction,
+    ConvergenceBarriers(convergence_barriers::Parameters),
+}
 
-const SPILL_CYCLES: Parameter = Parameter {
-    name: "spill_cycles",
-    doc: "core cycles to move one entry to or from spill memory",
-    default: 0,
-    range: (0, 10_000),
-    words: &[],
-};
+impl Policy {
+    /// Which control flow its programs have.
+    pub fn flow(&self) -> ControlFlow {
+        match self {
+            Self::CrsStack(_) => CrsStack::FLOW,
+            Self::PdomStack(_) => PdomStack::FLOW,
+            Self::Mimd => Mimd::FLOW,
+            Self::Table(_) => Table::FLOW,
+        }
+    }
+
+    /// Its parameters; none where it has none.
+    fn parameters(&mut self) -> Option<&mut dyn Parameters> {
+        use TablePolicy as T;
+        match self {
+            Self::CrsStack(own) => Some(own),
+            Self::PdomStack(own) => Some(own),
+            Self::Table(T::DualPath(own)) => Some(own),
+            Self::Table(T::MultiPath(own)) => Some(own),
+            Self::Table(T::WarpSubdivision(own)) => Some(own),
+            Self::Table(T::DynamicWarpFormation(own)) => Some(own),
+            Self::Table(T::ConvergenceBarriers(own)) => Some(own),
+            Self::Mimd | Self::Table(T::LowestFirst(_) | T::ThreadBlockCompaction) => None,
+        }
+    }
+}
+
+impl TablePolicy {
+    /// What it decides, for the table of one SM.
+    pub fn rules(&self) -> Box<dyn Rules> {
+        match *self {
+            Self::LowestFirst(order) => Box::new(LowestFirst(order)),
+            Self::DualPath(parameters) => Box::new(DualPath::new(parameters)),
+            Self::MultiPath(parameters) => Box::new(MultiPath::new(parameters)),
+            Self::WarpSubdivision(parameters) => Box::new(WarpSubdivision::new(parameters)),
+            Self::DynamicWarpFormation(parameters) => Box::new(DynamicWarpFormation::new(parameters)),
+            Self::ThreadBlockCompaction => Box::new(ThreadBlockCompaction::default()),
+            Self::ConvergenceBarriers(parameters) => Box::new(ConvergenceBarriers::new(parameters)),
+        }
+    }
+}
 
 /// Every policy there is.
 pub const POLICIES: &[PolicyInfo] = &[
@@ -106,31 +110,16 @@ pub const POLICIES: &[PolicyInfo] = &[
         doc: "token stack of call, return, synchronization with injected control flow",
         reference: "CS §5.4.1 (Habermaier 2011)",
         fairness: "unfair: a path runs until it pops its token, so a spin lock can hang",
-        parameters: &[
-            Parameter {
-                name: "depth",
-                doc: "tokens a warp holds on chip before the oldest are spilled",
-                default: 16,
-                range: (1, 4096),
-                words: &[],
-            },
-            Parameter {
-                name: "spill_cycles",
-                doc: "core cycles to move one token to or from spill memory",
-                default: 0,
-                range: (0, 10_000),
-                words: &[],
-            },
-        ],
-        kind: Kind::CrsStack,
+        parameters: crs_stack::Parameters::TABLE,
+        default: || Policy::CrsStack(Default::default()),
     },
     PolicyInfo {
         name: "pdom_stack",
         doc: "stack of (pc, reconvergence pc, mask); paths meet at the immediate post-dominator",
         reference: "Fung et al., MICRO 2007, baseline; Levinthal and Porter 1984",
         fairness: "unfair: one path of a branch runs until it comes to the post-dominator",
-        parameters: &[STACK_DEPTH, SPILL_CYCLES],
-        kind: Kind::PdomStack,
+        parameters: pdom_stack::Parameters::TABLE,
+        default: || Policy::PdomStack(Default::default()),
     },
     PolicyInfo {
         name: "min_pc",
@@ -138,7 +127,7 @@ pub const POLICIES: &[PolicyInfo] = &[
         reference: "Collange 2011 (hal-00622654)",
         fairness: "unfair: threads that loop below an address keep those at it waiting",
         parameters: &[],
-        kind: Kind::Table(|_| Box::new(LowestFirst(Order::Pc))),
+        default: || Policy::Table(TablePolicy::LowestFirst(Order::Pc)),
     },
     PolicyInfo {
         name: "min_sp_pc",
@@ -146,7 +135,7 @@ pub const POLICIES: &[PolicyInfo] = &[
         reference: "Collange 2011 (hal-00622654)",
         fairness: "unfair: as min_pc",
         parameters: &[],
-        kind: Kind::Table(|_| Box::new(LowestFirst(Order::SpPc))),
+        default: || Policy::Table(TablePolicy::LowestFirst(Order::SpPc)),
     },
     PolicyInfo {
         name: "thread_frontiers",
@@ -154,90 +143,39 @@ pub const POLICIES: &[PolicyInfo] = &[
         reference: "Diamos et al., MICRO 2011 (sorted list of paths)",
         fairness: "unfair: threads that loop in blocks of high priority keep the others waiting",
         parameters: &[],
-        kind: Kind::Table(|_| Box::new(LowestFirst(Order::Frontier))),
+        default: || Policy::Table(TablePolicy::LowestFirst(Order::Frontier)),
     },
     PolicyInfo {
         name: "dual_path",
         doc: "post-dominator stack whose top holds two paths that both may issue",
         reference: "Rhu and Erez, HPCA 2013",
         fairness: "unfair: paths below the top of the stack wait",
-        parameters: &[STACK_DEPTH, SPILL_CYCLES],
-        kind: Kind::Table(|choice| Box::new(DualPath::new(choice))),
+        parameters: dual_path::Parameters::TABLE,
+        default: || Policy::Table(TablePolicy::DualPath(Default::default())),
     },
     PolicyInfo {
         name: "multi_path",
         doc: "tables of splits and of reconvergence points; every path may issue",
         reference: "ElTantawy et al., HPCA 2014",
         fairness: "threads that wait at a join wait for its other paths while one of the warp runs; paths that run are served in turn",
-        parameters: &[
-            Parameter {
-                name: "paths",
-                doc: "paths of a warp that may issue at a time",
-                default: 32,
-                range: (1, 32),
-                words: &[],
-            },
-            Parameter {
-                name: "early",
-                doc: "1: paths that stand at one address before their join run on as one; 0: not",
-                default: 1,
-                range: (0, 1),
-                words: &[],
-            },
-            Parameter {
-                name: "entries",
-                doc: "entries of both tables on chip",
-                default: 64,
-                range: (1, 4096),
-                words: &[],
-            },
-            SPILL_CYCLES,
-        ],
-        kind: Kind::Table(|choice| Box::new(MultiPath::new(choice))),
+        parameters: multi_path::Parameters::TABLE,
+        default: || Policy::Table(TablePolicy::MultiPath(Default::default())),
     },
     PolicyInfo {
         name: "warp_subdivision",
         doc: "warps divide at branches and at loads some of whose data is there, and join again",
         reference: "Meng, Tarjan, Skadron, ISCA 2010",
         fairness: "unfair where a branch is not subdivided; splits are served in turn",
-        parameters: &[
-            Parameter {
-                name: "splits",
-                doc: "splits a warp can have",
-                default: 8,
-                range: (1, 32),
-                words: &[],
-            },
-            Parameter {
-                name: "branch_distance",
-                doc: "instructions from a branch to its post-dominator up to which it is subdivided",
-                default: 50,
-                range: (0, 1_000_000),
-                words: &[],
-            },
-            Parameter {
-                name: "memory",
-                doc: "subdivide at loads: never, lazy (where the SM has nothing else to issue), always",
-                default: 1,
-                range: (0, 2),
-                words: &["never", "lazy", "always"],
-            },
-        ],
-        kind: Kind::Table(|choice| Box::new(WarpSubdivision::new(choice))),
+        parameters: warp_subdivision::Parameters::TABLE,
+        default: || Policy::Table(TablePolicy::WarpSubdivision(Default::default())),
     },
     PolicyInfo {
         name: "dynamic_warp_formation",
         doc: "threads of all warps that stand at one address form warps anew at each issue",
         reference: "Fung et al., MICRO 2007",
         fairness: "unfair but for DTime: addresses that are not preferred wait",
-        parameters: &[Parameter {
-            name: "scheduler",
-            doc: "the address that issues: most threads, fewest, oldest, most branches open, least",
-            default: 0,
-            range: (0, 4),
-            words: SCHEDULERS,
-        }],
-        kind: Kind::Table(|choice| Box::new(DynamicWarpFormation::new(choice))),
+        parameters: dynamic_warp_formation::Parameters::TABLE,
+        default: || Policy::Table(TablePolicy::DynamicWarpFormation(Default::default())),
     },
     PolicyInfo {
         name: "thread_block_compaction",
@@ -245,31 +183,15 @@ pub const POLICIES: &[PolicyInfo] = &[
         reference: "Fung and Aamodt, HPCA 2011",
         fairness: "unfair: one path of a block's branch runs until all its threads are at the post-dominator",
         parameters: &[],
-        kind: Kind::Table(|_| Box::new(ThreadBlockCompaction::default())),
+        default: || Policy::Table(TablePolicy::ThreadBlockCompaction),
     },
     PolicyInfo {
         name: "convergence_barriers",
         doc: "independent thread scheduling: barriers at post-dominators, turns at back edges",
         reference: "Diamos et al., US 2016/0019066 (BSSY and BSYNC of Volta and later)",
         fairness: "weakly fair unless yield_after=never: threads leave a barrier that others keep away from",
-        parameters: &[
-            Parameter {
-                name: "yield_after",
-                doc: "issues of the warp without an arrival after which threads leave a barrier",
-                default: 1024,
-                range: (0, 1_000_000_000),
-                words: &["never"],
-            },
-            Parameter {
-                name: "registers",
-                doc: "barriers and paths of a warp on chip",
-                default: 16,
-                range: (1, 4096),
-                words: &[],
-            },
-            SPILL_CYCLES,
-        ],
-        kind: Kind::Table(|choice| Box::new(ConvergenceBarriers::new(choice))),
+        parameters: convergence_barriers::Parameters::TABLE,
+        default: || Policy::Table(TablePolicy::ConvergenceBarriers(Default::default())),
     },
     PolicyInfo {
         name: "mimd",
@@ -277,19 +199,17 @@ pub const POLICIES: &[PolicyInfo] = &[
         reference: "SC §3 (interleaved semantics)",
         fairness: "as fair as the warp scheduler",
         parameters: &[],
-        kind: Kind::Mimd,
+        default: || Policy::Mimd,
     },
 ];
 
-/// A policy and the values of its parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A policy that was chosen: its row of [`POLICIES`] and the values of its parameters.
+#[derive(Clone, Copy, Debug)]
 pub struct PolicyChoice {
-    /// Its name.
-    pub name: &'static str,
-    /// Parameters in the order of the registry.
-    pub values: Vec<(&'static str, u32)>,
-    /// The lanes a warp of the chip has.
-    pub warp_lanes: LaneMask,
+    /// What the registry says of it.
+    pub info: &'static PolicyInfo,
+    /// The policy.
+    pub policy: Policy,
 }
 
 impl PolicyChoice {
@@ -306,12 +226,11 @@ impl PolicyChoice {
                 format!("there is no policy `{name}`; there are: {}", names.join(", ")),
             ));
         };
-        let mut values: Vec<(&'static str, u32)> =
-            info.parameters.iter().map(|p| (p.name, p.default)).collect();
+        let mut policy = (info.default)();
         for part in parameters.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             let position = info.parameters.iter().position(|p| p.name == key);
-            let Some(index) = position else {
+            let (Some(index), Some(own)) = (position, policy.parameters()) else {
                 let keys: Vec<&str> = info.parameters.iter().map(|p| p.name).collect();
                 let known = if keys.is_empty() { "none".into() } else { keys.join(", ") };
                 return Err(Diagnostic::error(
@@ -319,42 +238,63 @@ impl PolicyChoice {
                     format!("`{name}` has no parameter `{key}`; it has: {known}"),
                 ));
             };
-            values[index].1 = info.parameters[index].parse(value)?;
+            own.set(index, info.parameters[index].parse(value)?);
         }
-        Ok(Self { name: info.name, values, warp_lanes: u32::MAX })
-    }
-
-    /// What the registry says of it.
-    pub fn info(&self) -> &'static PolicyInfo {
-        // The name is the registry's own.
-        POLICIES.iter().find(|policy| policy.name == self.name).unwrap_or(&POLICIES[0])
-    }
-
-    /// Which control flow its programs have.
-    pub fn flow(&self) -> ControlFlow {
-        match self.info().kind {
-            Kind::CrsStack => ControlFlow::Injected,
-            Kind::PdomStack | Kind::Mimd | Kind::Table(_) => ControlFlow::Plain,
-        }
-    }
-
-    /// The value of a parameter the registry declares; 0 for one it does not.
-    pub fn get(&self, name: &str) -> u32 {
-        self.values.iter().find(|(key, _)| *key == name).map_or(0, |(_, value)| *value)
+        Ok(Self { info, policy })
     }
 
     /// `NAME` or `NAME:key=value,…` with every parameter.
     pub fn canonical(&self) -> String {
-        if self.values.is_empty() {
-            return self.name.to_string();
+        let mut policy = self.policy;
+        let numbers = policy.parameters().map_or(Vec::new(), |own| own.numbers());
+        let values: Vec<String> = self
+            .info
+            .parameters
+            .iter()
+            .zip(numbers)
+            .map(|(parameter, number)| format!("{}={}", parameter.name, parameter.spell(number)))
+            .collect();
+        match values.is_empty() {
+            true => self.info.name.to_string(),
+            false => format!("{}:{}", self.info.name, values.join(",")),
         }
-        let parameters = self.info().parameters;
-        let spell = |key: &str, value: u32| {
-            let found = parameters.iter().find(|parameter| parameter.name == key);
-            found.map_or_else(|| value.to_string(), |parameter| parameter.spell(value))
-        };
-        let values: Vec<String> =
-            self.values.iter().map(|(key, value)| format!("{key}={}", spell(key, *value))).collect();
-        format!("{}:{}", self.name, values.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each row says of its parameters is what its policy has.
+    #[test]
+    fn rows_and_policies_have_the_same_parameters() {
+        for info in POLICIES {
+            let mut policy = (info.default)();
+            let own = policy.parameters().map_or(&[][..], |own| own.table());
+            assert_eq!(own, info.parameters, "{}", info.name);
+            let defaults: Vec<u32> = info.parameters.iter().map(|parameter| parameter.default).collect();
+            let numbers = policy.parameters().map_or(Vec::new(), |own| own.numbers());
+            assert_eq!(numbers, defaults, "{}", info.name);
+        }
+    }
+
+    /// Each parameter keeps each end of its range, and nothing else changes with it.
+    #[test]
+    fn each_parameter_is_set_alone() {
+        for info in POLICIES {
+            for (index, parameter) in info.parameters.iter().enumerate() {
+                for value in [parameter.range.0, parameter.range.1] {
+                    let text = format!("{}:{}={}", info.name, parameter.name, parameter.spell(value));
+                    let mut choice = PolicyChoice::parse(&text).expect("within its range");
+                    let own = choice.policy.parameters().expect("it has one");
+                    let mut expected: Vec<u32> = info.parameters.iter().map(|p| p.default).collect();
+                    expected[index] = value;
+                    assert_eq!(own.numbers(), expected, "{text}");
+                    assert_eq!(PolicyChoice::parse(&choice.canonical()).expect("one").policy, choice.policy);
+                }
+                let over = format!("{}:{}={}", info.name, parameter.name, u64::from(parameter.range.1) + 1);
+                assert!(PolicyChoice::parse(&over).is_err(), "{over}");
+            }
+        }
     }
 }

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use sim_frontend::program::{ControlFlow, NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
-use super::lowest_first::{LowestFirst, Order};
 use super::paths::{Group, NONE, PATHS, Path, Paths};
 use super::plan::Plan;
-use super::registry::{Kind, PolicyChoice};
+use super::registry::TablePolicy;
 #[cfg(test)]
 use super::{Corruption, paths::Entry};
-use super::{Cost, Holding, Issuing, LaneTargets, Lanes, Place, Reconvergence, SplitId};
+use super::{Cost, Holding, Issuing, LaneTargets, Lanes, Place, Reconvergence, SplitId, WarpSlots};
 use crate::by_split::BySplit;
 use crate::error::Bottom;
 
@@ -219,13 +218,10 @@ impl Reconvergence for Table {
     const SPLITS: usize = PATHS;
     const FORMS_WARPS: bool = true;
 
-    fn new(choice: &PolicyChoice, warps: usize) -> Self {
-        let rules = match choice.info().kind {
-            Kind::Table(make) => make(choice),
-            // Other kinds have types of their own.
-            Kind::CrsStack | Kind::PdomStack | Kind::Mimd => Box::new(LowestFirst(Order::Pc)),
-        };
-        Self::with(rules, warps)
+    type Parameters = TablePolicy;
+
+    fn new(policy: &TablePolicy, slots: WarpSlots) -> Self {
+        Self::with(policy.rules(), slots.count)
     }
 
     #[inline]

@@ -7,36 +7,66 @@ use sim_memory::vocabulary::LaneMask;
 
 use super::Cost;
 use super::multi_path::spill;
+use super::parameters::{Value, parameters};
 use super::paths::{Group, Path, Paths};
-use super::registry::PolicyChoice;
 use super::table::{Event, Rules};
+
+/// Whether a warp divides at a load some of whose data is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtLoads {
+    /// It does not.
+    Never,
+    /// Only where the SM has nothing else to issue.
+    Lazy,
+    /// It does.
+    Always,
+}
+
+impl AtLoads {
+    const ALL: [Self; 3] = [Self::Never, Self::Lazy, Self::Always];
+}
+
+impl Value for AtLoads {
+    const WORDS: &'static [&'static str] = &["never", "lazy", "always"];
+
+    fn of(number: u32) -> Self {
+        Self::ALL[number as usize]
+    }
+
+    fn number(self) -> u32 {
+        self as u32
+    }
+}
+
+parameters! {
+    /// Parameters of `warp_subdivision`.
+    pub struct Parameters {
+        splits: u32 = 8, 1..=32, "splits a warp can have";
+        branch_distance: u32 = 50, 0..=1_000_000,
+            "instructions from a branch to its post-dominator up to which it is subdivided";
+        memory: AtLoads = 1, 0..=2,
+            "subdivide at loads: never, lazy (where the SM has nothing else to issue), always";
+    }
+}
 
 /// Splits of a warp issue by themselves.
 #[derive(Debug)]
 pub struct WarpSubdivision {
-    splits: usize,
-    branch_distance: u32,
-    memory: u32,
-    table: u32,
+    parameters: Parameters,
 }
 
 impl WarpSubdivision {
-    /// With the parameters of `choice`.
-    pub fn new(choice: &PolicyChoice) -> Self {
-        Self {
-            splits: choice.get("splits") as usize,
-            branch_distance: choice.get("branch_distance"),
-            memory: choice.get("memory"),
-            table: choice.get("splits") * 2,
-        }
+    /// For one SM.
+    pub fn new(parameters: Parameters) -> Self {
+        Self { parameters }
     }
 }
 
 impl Rules for WarpSubdivision {
     fn diverged(&mut self, paths: &mut Paths, slot: usize, pc: Pc, groups: &[Group], join: Option<Pc>) {
         // A long way to the join would keep threads apart that could run together.
-        let near = join.is_some_and(|join| join.abs_diff(pc) <= self.branch_distance);
-        let room = paths.used().count() + groups.len() - 1 <= self.splits;
+        let near = join.is_some_and(|join| join.abs_diff(pc) <= self.parameters.branch_distance);
+        let room = paths.used().count() + groups.len() - 1 <= self.parameters.splits as usize;
         paths.diverge(slot, groups, join, !(near && room));
     }
 
@@ -56,17 +86,16 @@ impl Rules for WarpSubdivision {
     }
 
     fn divides_at_memory(&self) -> bool {
-        self.memory != 0
+        self.parameters.memory != AtLoads::Never
     }
 
     fn memory(&mut self, paths: &mut Paths, slot: usize, done: LaneMask, idle: bool) -> bool {
-        let wanted = match self.memory {
-            0 => false,
-            // Lazy: only where the SM has nothing else to issue.
-            1 => idle,
-            _ => true,
+        let wanted = match self.parameters.memory {
+            AtLoads::Never => false,
+            AtLoads::Lazy => idle,
+            AtLoads::Always => true,
         };
-        if !wanted || paths.used().count() >= self.splits {
+        if !wanted || paths.used().count() >= self.parameters.splits as usize {
             return false;
         }
         // The two halves meet at the next branch (BranchLimited reconvergence).
@@ -85,7 +114,7 @@ impl Rules for WarpSubdivision {
     }
 
     fn cost(&self, before: u32, entries: u32) -> Cost {
-        spill(before, entries, self.table, 0)
+        spill(before, entries, self.parameters.splits * 2, 0)
     }
 }
 

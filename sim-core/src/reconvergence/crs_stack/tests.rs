@@ -213,7 +213,8 @@ fn safe_acttoken_is_the_topmost_token_that_fits_the_reason_a_lane_waits() {
 #[test]
 fn each_waiting_lane_is_held_by_its_act_token() {
     let state = in_a_branch_of_a_loop();
-    let policy = CrsStack { warps: vec![state.clone()], depth: 16, spill_cycles: 0, warp_lanes: 0b1111 };
+    let policy =
+        CrsStack { warps: vec![state.clone()], parameters: Parameters::default(), warp_lanes: 0b1111 };
     let mut held = Vec::new();
     policy.threads(0, &mut |holding| held.push((holding.pc, holding.mask, holding.waits)));
     assert_eq!(held, [(10, 0b0011, false), (20, 0b0100, true), (40, 0b1000, true)]);
