@@ -22,8 +22,8 @@ use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::load::{Module, target_of};
 use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
-    ArgumentKind, BufferSpec, Expr, Init, LaunchSpec, Number, Params, Place, Schedule, Step, Termination,
-    Variant, WorkloadSpec,
+    ArgumentKind, BufferSpec, Expr, HostBuffer, Init, LaunchSpec, Number, Params, Place, Schedule, Step,
+    Termination, Variant, WorkloadSpec,
 };
 use sim_memory::vocabulary::ScalarType;
 
@@ -579,10 +579,15 @@ fn settings<'a>(
 /// A workload made of a PTX file and arguments of the command line.
 fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
     let usage = |message: String| vec![Diagnostic::error("usage", message)];
-    let given = [("--entry", &args.entry), ("--grid", &args.grid), ("--block", &args.block)];
+    // The only kernel of a file needs no name.
+    let entry = match &args.entry {
+        Some(entry) => Some(entry.clone()),
+        None => only_kernel(Path::new(&args.workload)),
+    };
+    let given = [("--entry", &entry), ("--grid", &args.grid), ("--block", &args.block)];
     let missing: Vec<&str> =
         given.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
-    let Some(entry) = args.entry.clone().filter(|_| missing.is_empty()) else {
+    let Some(entry) = entry.clone().filter(|_| missing.is_empty()) else {
         let kernels = kernels(Path::new(&args.workload))?;
         let message = format!("a .ptx file needs {}", missing.join(", "));
         return Err(vec![Diagnostic::error("usage", message).help(kernels)]);
@@ -643,6 +648,14 @@ fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
     Ok(Found { spec, folder })
 }
 
+/// The kernel of a PTX file, where it has one only; what is wrong with a file is said later.
+fn only_kernel(file: &Path) -> Option<String> {
+    let module = Module::build(&configs::read(file).ok()?, false).ok()?;
+    let mut entries = module.entries();
+    let only = entries.next()?.to_string();
+    entries.next().is_none().then_some(only)
+}
+
 /// The kernels of a PTX file with what they take, and how the first is run.
 fn kernels(file: &Path) -> Result<String, Vec<Diagnostic>> {
     const MOST: usize = 8;
@@ -697,6 +710,7 @@ fn argument(
         return Err("a buffer needs a type and a length".into());
     };
     let ty = scalar(ty)?;
+    HostBuffer::holds(ty)?;
     let init = match parts.next() {
         None | Some("zeros") => Init::Zeros,
         Some("iota") => Init::Iota,

@@ -600,7 +600,19 @@ fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
 
 fn contents(job: &Job, name: &str, spec: &BufferSpec, length: usize) -> Result<HostBuffer, SimError> {
     let ty = spec.ty;
-    let mut buffer = HostBuffer::zeros(ty, length);
+    let bytes = length as u64 * u64::from(ty.bytes());
+    let too_large = || {
+        wrong(format!(
+            "`{name}` has {length} elements of .{}, {bytes} bytes; the host has {} bytes left for the run: fewer \
+             elements, or a greater --max-memory",
+            ty.name(),
+            memory::left()
+        ))
+    };
+    if bytes > memory::left() {
+        return Err(too_large());
+    }
+    let mut buffer = HostBuffer::zeros(ty, length).ok_or_else(too_large)?;
     let fill = |bytes: &mut Vec<u8>, value: &mut dyn FnMut(usize) -> Result<Number, String>| {
         bytes.clear();
         (0..length)

@@ -102,7 +102,7 @@ enum Command {
 /// Options of `run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// A workload's name, folder or workload.yaml; or a .ptx file with --entry.
+    /// A workload's name, folder or workload.yaml; or a .ptx file, with --entry where it has several kernels.
     pub workload: String,
     /// Which of the workload's programs; the newest the chip runs by default.
     #[arg(long)]
