@@ -41,6 +41,9 @@ use crate::summary;
 /// Runs are to stop: Ctrl-C was pressed, or memory runs out.
 pub static STOP: AtomicBool = AtomicBool::new(false);
 
+/// Version of the format of `report.json`.
+pub const SCHEMA: u32 = 2;
+
 /// `report.json`: simulated facts only.
 #[derive(Serialize)]
 pub struct Report {
@@ -440,20 +443,32 @@ fn chip_for(args: &RunArgs, spec: &WorkloadSpec) -> Result<(String, Option<Strin
     if let Some(chip) = &args.chip {
         return Ok((chip.clone(), None));
     }
-    let usual = |why: &str| Ok((USUAL.to_string(), Some(why.to_string())));
     let mut programs: Vec<u32> = match args.variant.as_deref() {
         // An unknown name is said with the others, when the variant is looked for.
         Some(name) => spec.variants.iter().filter(|variant| variant.name == name).map(Variant::sm).collect(),
         None => spec.variants.iter().map(Variant::sm).collect(),
     };
     programs.sort_unstable();
+    chip_of(&programs, args.allow_newer_isa)
+}
+
+/// The chip that follows from the target of a PTX file; the usual one where no shipped chip runs it.
+pub fn chip_of_program(source: &Source) -> String {
+    let target = target_of(source).map(|(word, _)| word.to_string()).unwrap_or_default();
+    let variant = Variant { name: String::new(), file: String::new(), compiler: String::new(), target };
+    chip_of(&[variant.sm()], true).map_or(USUAL.to_string(), |(chip, _)| chip)
+}
+
+/// The chip that follows from the classes of programs in ascending order, and why.
+fn chip_of(programs: &[u32], allow_newer_isa: bool) -> Result<(String, Option<String>), Vec<Diagnostic>> {
+    let usual = |why: &str| Ok((USUAL.to_string(), Some(why.to_string())));
     let Some(newest) = programs.last().filter(|sm| **sm > 0) else {
         return usual("the program names no target");
     };
     let smallest = |sm: &u32| Some((*configs::chips_that_fit(&Needs::capability(*sm)).first()?, *sm));
     match programs.iter().rev().find_map(smallest) {
         Some((chip, sm)) => Ok((chip.to_string(), Some(format!("the smallest shipped chip for sm_{sm}")))),
-        None if args.allow_newer_isa => usual(&format!("no shipped chip is for sm_{newest}")),
+        None if allow_newer_isa => usual(&format!("no shipped chip is for sm_{newest}")),
         None => Err(vec![
             Diagnostic::error("chip", format!("no shipped chip runs sm_{newest}"))
                 .help("--chip NAME --allow-newer-isa runs what a chip lacks, as far as it is executed"),
@@ -678,7 +693,8 @@ fn kernels(file: &Path) -> Result<String, Vec<Diagnostic>> {
 
 /// What `--arg` takes.
 const ARGUMENTS: &str = "an argument is TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or \
-                         buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE]";
+                         buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE]; a struct that holds a pointer \
+                         needs a workload file, with `{struct: [fields]}` (docs/reference/workload.md)";
 
 /// An argument of the command line, the `i`-th; a new buffer is added to `buffers`.
 fn argument(
@@ -701,8 +717,11 @@ fn argument(
         return Ok(ArgumentKind::Bytes(rest.to_string()));
     }
     if first != "buffer" {
-        scalar(first)?;
-        let values = vec![Expr::Text(rest.to_string())];
+        let value = match scalar(first)? {
+            ty if ty.is_float() => float(first, rest)?,
+            _ => Expr::Text(rest.to_string()),
+        };
+        let values = vec![value];
         return Ok(ArgumentKind::Scalar { ty: first.to_string(), values });
     }
     let mut parts = rest.splitn(3, ':');
@@ -729,6 +748,40 @@ fn argument(
     let (length_place, init_place) = (Place::default(), Place::default());
     buffers.insert(name.clone(), BufferSpec { ty, length, init, length_place, init_place });
     Ok(ArgumentKind::pointer(&name))
+}
+
+/// A value of a floating-point type; the bits of f32 and f64 are written as in PTX, `0f…` and `0d…`.
+fn float(ty: &str, text: &str) -> Result<Expr, String> {
+    let (negative, digits) = match text.trim().strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.trim()),
+    };
+    let after = |letters: [&str; 2]| letters.iter().find_map(|prefix| digits.strip_prefix(prefix));
+    let (prefix, bits, length) = match ty {
+        "f32" => ("0f", after(["0f", "0F"]), 8),
+        "f64" => ("0d", after(["0d", "0D"]), 16),
+        _ => return Ok(Expr::Text(text.to_string())),
+    };
+    if let Some(digits) = after(["0x", "0X"]) {
+        return Err(format!(
+            "`0x{digits}` may be a number or its bits; {prefix}{digits:0>length$} gives bits"
+        ));
+    }
+    let Some(bits) = bits else { return Ok(Expr::Text(text.to_string())) };
+    let parsed =
+        u64::from_str_radix(bits, 16).ok().filter(|_| bits.len() == length && !bits.starts_with('+'));
+    let value = match (parsed, ty) {
+        (Some(bits), "f32") => u32::try_from(bits).ok().map(|bits| f64::from(f32::from_bits(bits))),
+        (Some(bits), _) => Some(f64::from_bits(bits)),
+        (None, _) => None,
+    };
+    let value = value.ok_or_else(|| {
+        format!("`{text}` is not a literal of {ty}: {prefix} and {length} hexadecimal digits")
+    })?;
+    if value.is_nan() {
+        return Err(format!("`{text}` is NaN, whose bits would not be kept; bytes:DIGITS keeps them"));
+    }
+    Ok(Expr::Number(Number::from(if negative { -value } else { value })))
 }
 
 /// Random contents with bounds `:MIN:MAX`; without them from 0 to 1, or every value of an integer type.
@@ -873,7 +926,7 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
         _ => Stopped::Interrupted,
     });
     Report {
-        schema: 2,
+        schema: SCHEMA,
         workload: p.job.spec.name.clone(),
         variant: p.variant.clone(),
         chip: p.chip.name.clone(),

@@ -80,6 +80,13 @@ impl Suite {
             if suite.runs[..i].contains(run) {
                 wrong(&["runs"], format!("`{run}` stands twice"), None);
             }
+            let writes = run.split_whitespace().find_map(|word| {
+                ["--out", "--dump"].into_iter().find(|option| word.split('=').next() == Some(option))
+            });
+            if let Some(option) = writes {
+                let message = format!("`{run}`: a run of a suite writes no files, so it takes no {option}");
+                wrong(&["runs"], message, None);
+            }
         }
         for name in suite.tolerance.keys().filter(|name| METRICS.iter().all(|m| m.name != **name)) {
             let near = nearest(name, METRICS.iter().map(|m| m.name));

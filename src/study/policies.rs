@@ -63,7 +63,7 @@ pub fn run(args: &PoliciesArgs) -> u8 {
     if policies.is_empty() {
         policies = sim_core::reconvergence::registry::POLICIES.iter().map(|p| p.name.to_string()).collect();
     }
-    let mut errors: Vec<Diagnostic> = policies.iter().filter_map(|p| PolicyChoice::parse(p).err()).collect();
+    let mut errors = wrong(&policies);
     errors.extend(workloads.iter().filter_map(|w| find_workload(w).err()).flatten());
     if !errors.is_empty() {
         complain(&errors);
@@ -106,6 +106,35 @@ pub fn run(args: &PoliciesArgs) -> u8 {
         show(&rows, &policies);
     }
     if rows.iter().all(|row| row.result == "pass") { status::DONE } else { status::DIFFERS }
+}
+
+/// What is wrong with a list of policies.
+fn wrong(policies: &[String]) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    let mut seen = Vec::new();
+    for policy in policies {
+        match PolicyChoice::parse(policy) {
+            Ok(choice) if seen.contains(&choice.canonical()) => {
+                errors.push(Diagnostic::error("policy", format!("`{policy}` stands twice")));
+            }
+            Ok(choice) => seen.push(choice.canonical()),
+            Err(error) => {
+                // A comma may also stand between the parameters of one policy.
+                let list: Vec<String> = policy.split(',').map(|one| format!("--policy {one}")).collect();
+                errors.push(match (list.len(), error.help.is_some()) {
+                    (2.., _) if !policy.contains(':') => {
+                        error.help(format!("one option each: {}", list.join(" ")))
+                    }
+                    (_, true) => error,
+                    _ => error.did_you_mean(
+                        policy.split(':').next().unwrap_or_default(),
+                        sim_core::reconvergence::registry::POLICIES.iter().map(|known| known.name),
+                    ),
+                });
+            }
+        }
+    }
+    errors
 }
 
 /// Workloads of the folder `divergence` and others that diverge, as far as they end under every

@@ -352,6 +352,12 @@ impl SweepSpec {
             for (name, wanted) in filters.iter().flatten() {
                 let Some(values) = axes.iter().find(|(axis, _)| axis == name) else { continue };
                 let Ok(values) = values.1.list() else { continue };
+                if let Wanted::Between { min, max } = wanted
+                    && let Some(bound) = min.iter().chain(max).find(|bound| !bound.is_finite())
+                {
+                    wrong(&[path], format!("`{path}`: a bound of `{name}` is a finite number, not {bound}"));
+                    continue;
+                }
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
                 for missed in wanted.missed(&values) {
                     let near = nearest(&missed, values.iter().map(String::as_str));
