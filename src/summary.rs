@@ -133,9 +133,8 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let _ = writeln!(out, "bound: {}", findings::answer(&value).words);
     }
     for kernel in d.kernels.iter().take(6) {
-        // What a run that stopped did not come to, or left unfinished.
-        let ended = kernel.functional || kernel.end_cycle > 0;
-        if !ended {
+        // A run that stopped came to the end of none of its blocks.
+        if !kernel.functional && kernel.cycles == 0 {
             let how = if kernel.warp_instructions > 0 { "did not end" } else { "did not run" };
             let _ = writeln!(
                 out,
