@@ -25,7 +25,7 @@ pub struct Suite {
     /// One line.
     #[serde(default)]
     pub description: String,
-    /// Arguments of `warpsim run`, one line each.
+    /// Arguments of `warpsim run`, one line each. Paths are relative to the current directory, as typed.
     pub runs: Vec<String>,
     /// Per cent by which a simulated metric may move; none where nothing is said.
     #[serde(default)]

@@ -22,6 +22,7 @@ const DIVERGENT: &[&str] = &["bfs", "bitonic_sort", "mandelbrot", "needleman_wun
 #[derive(Clone, Debug, Default, Serialize)]
 struct Row {
     workload: String,
+    chip: String,
     policy: String,
     /// pass, or why not.
     result: String,
@@ -163,6 +164,7 @@ fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
     words.extend(["--check".into(), args.check.clone()]);
     let row = Row {
         workload: workload.into(),
+        chip: args.chip.clone(),
         policy: policy.into(),
         fairness: PolicyChoice::parse(policy).map_or("", |choice| choice.info().fairness),
         ..Row::default()

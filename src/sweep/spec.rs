@@ -138,13 +138,13 @@ fn collect<N: Into<Number>>(mut value: impl FnMut(usize) -> Option<N>) -> Result
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axes {
-    /// Workloads, by name, folder or file.
+    /// Workloads, by name, folder or file. Paths are relative to the current directory.
     #[serde(default)]
     pub workload: Option<Values>,
     /// Variants of the workloads.
     #[serde(default)]
     pub variant: Option<Values>,
-    /// Chips, by name or file.
+    /// Chips, by name or file. Paths are relative to the current directory.
     #[serde(default)]
     pub chip: Option<Values>,
     /// Reconvergence policies, NAME[:key=value,…].
