@@ -10,6 +10,7 @@ use crate::cli::{CompareArgs, status, table};
 use crate::contents::{differing, digests};
 use crate::files;
 use crate::metrics::{METRICS, shown};
+use crate::run::SCHEMA;
 use crate::sweep::Stored;
 
 /// A figure that is not what it was.
@@ -70,9 +71,22 @@ pub fn moved(was: &BTreeMap<String, f64>, is: &BTreeMap<String, f64>) -> Vec<Mov
 
 fn load(path: &Path) -> Result<Value, String> {
     let report: Value = files::read_json(path)?;
-    match report.get("cycles").and_then(Value::as_u64) {
-        Some(_) => Ok(report),
-        None => Err(format!("{}: this is no report.json", path.display())),
+    is_report(path, &report).map(|()| report)
+}
+
+/// Whether a file holds a report of a format that is known.
+///
+/// # Errors
+/// It does not, in words that name the file and the key.
+pub fn is_report(path: &Path, report: &Value) -> Result<(), String> {
+    let wrong = |why: String| Err(format!("{}: {why}", path.display()));
+    match (report.get("schema").and_then(Value::as_u64), report.get("cycles")) {
+        (Some(schema), _) if schema > u64::from(SCHEMA) => wrong(format!(
+            "schema {schema}: this was written by a newer version; this one reads up to {SCHEMA}"
+        )),
+        (_, Some(cycles)) if cycles.is_u64() => Ok(()),
+        (_, Some(_)) => wrong("this is no report.json: its key `cycles` is no whole number".into()),
+        (_, None) => wrong("this is no report.json: it has no key `cycles`".into()),
     }
 }
 
@@ -155,7 +169,7 @@ fn results(folder: &Path) -> Result<BTreeMap<String, (String, Option<Value>)>, S
             if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
                 continue;
             }
-            let stored: Stored = files::read_json(path)?;
+            let stored = Stored::load(path)?;
             if out.insert(stored.run.join(" "), (stored.result, stored.report)).is_some() {
                 return Err(format!(
                     "{} has several results of `{}`: they are of several versions; keep one version in a folder",

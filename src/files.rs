@@ -321,7 +321,9 @@ pub fn remove_stale(folder: &Path, is_one: impl Fn(&str) -> bool) {
         if !entry.file_name().to_str().is_some_and(&is_one) {
             continue;
         }
-        let old = entry.metadata().and_then(|facts| facts.modified()).ok();
+        // What is no file is no writer's, and opening it may wait.
+        let facts = entry.metadata().ok().filter(Metadata::is_file);
+        let old = facts.and_then(|facts| facts.modified().ok());
         let old = old.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > STALE);
         let free = || File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
         if old && free() {

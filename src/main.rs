@@ -1,6 +1,7 @@
 //! warpsim: a GPU architecture simulator. Real PTX in, a cycle-level answer out.
 
 mod baseline;
+mod chip_for;
 mod cli;
 mod compare;
 mod configs;
@@ -13,6 +14,7 @@ mod machine;
 mod memory;
 mod metrics;
 mod npy;
+mod ptx_file;
 mod reference;
 mod report;
 mod run;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -17,16 +17,11 @@ use sim_core::report::DeviceReport;
 use sim_core::sm::scheduler::WarpScheduler;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::chip::{ChipSpec, Needs};
-use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa_cost::IsaCosts;
-use sim_frontend::load::{Module, target_of};
-use sim_frontend::ptx::parser::scalar_type;
-use sim_frontend::workload::{
-    ArgumentKind, BufferSpec, Expr, Init, LaunchSpec, Number, Params, Place, Schedule, Step, Termination,
-    Variant, WorkloadSpec,
-};
-use sim_memory::vocabulary::ScalarType;
+use sim_frontend::workload::{Init, Number, Params, Schedule, Variant, WorkloadSpec};
 
+use crate::chip_for::{chip_for, fits_host, fits_target, fitting, naming_chips};
 use crate::cli::{Found, RunArgs, complain, find_workload, run_args, status};
 use crate::configs;
 use crate::contents::Contents;
@@ -35,11 +30,15 @@ use crate::host::Meter;
 use crate::listing::Listing;
 use crate::machine::Machine;
 use crate::memory;
-use crate::simulate::{Job, Outcome, Verdict, declared, example, simulate};
+use crate::ptx_file::from_ptx;
+use crate::simulate::{Job, Outcome, Verdict, simulate};
 use crate::summary;
 
 /// Runs are to stop: Ctrl-C was pressed, or memory runs out.
 pub static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Version of the format of `report.json`.
+pub const SCHEMA: u32 = 2;
 
 /// `report.json`: simulated facts only.
 #[derive(Serialize)]
@@ -403,107 +402,6 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     })
 }
 
-/// Words that name the shipped chips that fit.
-fn fitting(needs: &Needs) -> String {
-    let sm = needs.capability;
-    match configs::chips_that_fit(needs).as_slice() {
-        [] if configs::chips_that_fit(&Needs::capability(sm)).is_empty() => {
-            format!("no shipped chip has compute capability {}.{}", sm / 10, sm % 10)
-        }
-        [] => "no shipped chip allows it".to_string(),
-        chips => format!("shipped chips that can run it: --chip {}", chips.join(", ")),
-    }
-}
-
-/// Where the chip lacks something, the way out names the chips that have it.
-fn naming_chips(errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    // Many instructions of a kernel may need the same.
-    let mut known: Option<(Needs, String)> = None;
-    let mut words = |needs: &Needs| match &known {
-        Some((same, words)) if same == needs => words.clone(),
-        _ => known.insert((needs.clone(), fitting(needs))).1.clone(),
-    };
-    let named = |error: Diagnostic| {
-        let Some(chips) = error.needs.as_deref().map(&mut words) else { return error };
-        let help = error.help.as_ref().map_or(chips.clone(), |help| format!("{help}; {chips}"));
-        error.help(help)
-    };
-    errors.into_iter().map(named).collect()
-}
-
-/// The chip where nothing says which.
-const USUAL: &str = "gtx480";
-
-/// The chip that is named, or the one that follows from the program, and then why: the smallest shipped one
-/// of the class of the newest program that a shipped chip runs.
-fn chip_for(args: &RunArgs, spec: &WorkloadSpec) -> Result<(String, Option<String>), Vec<Diagnostic>> {
-    if let Some(chip) = &args.chip {
-        return Ok((chip.clone(), None));
-    }
-    let usual = |why: &str| Ok((USUAL.to_string(), Some(why.to_string())));
-    let mut programs: Vec<u32> = match args.variant.as_deref() {
-        // An unknown name is said with the others, when the variant is looked for.
-        Some(name) => spec.variants.iter().filter(|variant| variant.name == name).map(Variant::sm).collect(),
-        None => spec.variants.iter().map(Variant::sm).collect(),
-    };
-    programs.sort_unstable();
-    let Some(newest) = programs.last().filter(|sm| **sm > 0) else {
-        return usual("the program names no target");
-    };
-    let smallest = |sm: &u32| Some((*configs::chips_that_fit(&Needs::capability(*sm)).first()?, *sm));
-    match programs.iter().rev().find_map(smallest) {
-        Some((chip, sm)) => Ok((chip.to_string(), Some(format!("the smallest shipped chip for sm_{sm}")))),
-        None if args.allow_newer_isa => usual(&format!("no shipped chip is for sm_{newest}")),
-        None => Err(vec![
-            Diagnostic::error("chip", format!("no shipped chip runs sm_{newest}"))
-                .help("--chip NAME --allow-newer-isa runs what a chip lacks, as far as it is executed"),
-        ]),
-    }
-}
-
-/// Refuses a chip whose parts take more of the host's memory than there is.
-fn fits_host(chip: &ChipSpec, left: u64) -> Result<(), Vec<Diagnostic>> {
-    let needed = chip.host_bytes();
-    if needed <= left {
-        return Ok(());
-    }
-    let message = format!(
-        "{}: its SMs and partitions take about {} MiB of the host's memory, of which --max-memory leaves {} MiB",
-        chip.name,
-        needed >> 20,
-        left >> 20
-    );
-    let help = "fewer SMs or partitions, or smaller caches; or a greater --max-memory";
-    Err(vec![Diagnostic::error("chip", message).help(help)])
-}
-
-/// Refuses PTX whose `.target` is above the chip, as CUDA does: code for sm_XX runs from compute capability
-/// X.X on, for sm_XXa there alone, for sm_XXf in the rest of its family.
-fn fits_target(ptx: &Source, chip: &ChipSpec) -> Result<(), Diagnostic> {
-    let Some((word, place)) = target_of(ptx) else { return Ok(()) };
-    let digits = word.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
-    let (Ok(target), own) = (digits.parse::<u32>(), chip.capability()) else { return Ok(()) };
-    let (runs, where_else) = match word.chars().last() {
-        Some('a') => (own == target, " alone"),
-        Some('f') => (own >= target && own / 10 == target / 10, " and its family"),
-        _ => (own >= target, " or above"),
-    };
-    if runs {
-        return Ok(());
-    }
-    let message = format!(
-        "the module is for {word}, which runs on compute capability {}.{}{where_else}; {} has {}",
-        target / 10,
-        target % 10,
-        chip.name,
-        chip.compute_capability
-    );
-    Err(Diagnostic::error("target", message)
-        .at(place, "")
-        .help(format!("--allow-newer-isa runs it all the same; {}", fitting(&Needs::capability(target))))
-        .in_source(ptx))
-}
-
 /// Whether what the run is to write can be written, before it takes its time.
 fn outputs(args: &RunArgs) -> Result<(), Vec<Diagnostic>> {
     let cannot = |message: String| vec![Diagnostic::error("output", message)];
@@ -574,168 +472,6 @@ fn settings<'a>(
         }
     }
     Ok((params, chip))
-}
-
-/// A workload made of a PTX file and arguments of the command line.
-fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
-    let usage = |message: String| vec![Diagnostic::error("usage", message)];
-    let given = [("--entry", &args.entry), ("--grid", &args.grid), ("--block", &args.block)];
-    let missing: Vec<&str> =
-        given.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
-    let Some(entry) = args.entry.clone().filter(|_| missing.is_empty()) else {
-        let kernels = kernels(Path::new(&args.workload))?;
-        let message = format!("a .ptx file needs {}", missing.join(", "));
-        return Err(vec![Diagnostic::error("usage", message).help(kernels)]);
-    };
-    let size = |text: &Option<String>, what: &str| -> Result<Vec<Expr>, Vec<Diagnostic>> {
-        let text = text.as_deref().ok_or_else(|| usage(format!("a .ptx file needs {what}")))?;
-        let parts: Result<Vec<u32>, _> = text.split(',').map(|p| p.trim().parse::<u32>()).collect();
-        match parts {
-            Ok(parts) if parts.len() <= 3 => Ok(parts.into_iter().map(|n| Expr::Number(n.into())).collect()),
-            _ => Err(usage(format!("{what} takes one to three numbers, not `{text}`"))),
-        }
-    };
-    let mut buffers = BTreeMap::new();
-    let mut list = Vec::new();
-    for (i, text) in args.args.iter().enumerate() {
-        let kind = argument(i, text, &mut buffers).map_err(|reason| {
-            vec![Diagnostic::error("usage", format!("--arg {text}: {reason}")).help(ARGUMENTS)]
-        })?;
-        list.push(kind.into());
-    }
-    let path = PathBuf::from(&args.workload);
-    let file = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let spec = WorkloadSpec {
-        schema: 1,
-        name: file.clone(),
-        description: String::new(),
-        schedule: Schedule::Dependent,
-        reason: Some("nothing is known of it".into()),
-        termination: Termination::default(),
-        params: BTreeMap::new(),
-        variants: vec![Variant {
-            name: "file".into(),
-            file,
-            compiler: String::new(),
-            // What is not readable is said when the program is loaded.
-            target: configs::read(&path)
-                .ok()
-                .and_then(|source| target_of(&source).map(|(word, _)| word.to_string()))
-                .unwrap_or_default(),
-        }],
-        buffers,
-        launches: vec![Step::Launch(LaunchSpec {
-            entry,
-            grid: size(&args.grid, "--grid")?,
-            block: size(&args.block, "--block")?,
-            dynamic_shared: Some(Expr::Number(args.dynamic_shared.into())),
-            stream: 0,
-            args: list,
-            place: Place::default(),
-        })],
-        expect: Vec::new(),
-        source: None,
-    };
-    let folder = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    Ok(Found { spec, folder })
-}
-
-/// The kernels of a PTX file with what they take, and how the first is run.
-fn kernels(file: &Path) -> Result<String, Vec<Diagnostic>> {
-    const MOST: usize = 8;
-    let source = configs::read(file).map_err(|error| vec![error])?;
-    let module = Module::build(&source, false)?;
-    let params = |entry: &str| module.params(entry).map_or_else(Vec::new, |(params, _)| params);
-    let mut list: Vec<String> =
-        module.entries().take(MOST).map(|entry| format!("{entry}({})", declared(&params(entry)))).collect();
-    let Some(first) = module.entries().next() else { return Ok("the file has no kernel".into()) };
-    let more = module.entries().count() - list.len();
-    if more > 0 {
-        list.push(format!("and {more} more"));
-    }
-    let example = example(&params(first));
-    Ok(format!(
-        "its kernels: {}; for example: --entry {first} --grid 1 --block 32 {example}",
-        list.join(", ")
-    ))
-}
-
-/// What `--arg` takes.
-const ARGUMENTS: &str = "an argument is TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or \
-                         buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE]";
-
-/// An argument of the command line, the `i`-th; a new buffer is added to `buffers`.
-fn argument(
-    i: usize,
-    text: &str,
-    buffers: &mut BTreeMap<String, BufferSpec>,
-) -> Result<ArgumentKind, String> {
-    let scalar = |ty: &str| scalar_type(ty).ok_or_else(|| format!("there is no type `{ty}`"));
-    let Some((first, rest)) = text.split_once(':') else {
-        let ArgumentKind::Pointer { buffer, offset } = ArgumentKind::pointer(text) else {
-            return Err("this is not an argument".into());
-        };
-        let known = buffers.contains_key(&buffer);
-        return match known {
-            true => Ok(ArgumentKind::Pointer { buffer, offset }),
-            false => Err(format!("there is no earlier buffer `{buffer}`")),
-        };
-    };
-    if first == "bytes" {
-        return Ok(ArgumentKind::Bytes(rest.to_string()));
-    }
-    if first != "buffer" {
-        scalar(first)?;
-        let values = vec![Expr::Text(rest.to_string())];
-        return Ok(ArgumentKind::Scalar { ty: first.to_string(), values });
-    }
-    let mut parts = rest.splitn(3, ':');
-    let (Some(ty), Some(length)) = (parts.next(), parts.next()) else {
-        return Err("a buffer needs a type and a length".into());
-    };
-    let ty = scalar(ty)?;
-    let init = match parts.next() {
-        None | Some("zeros") => Init::Zeros,
-        Some("iota") => Init::Iota,
-        Some(how) => match (how.strip_prefix('@'), how.strip_prefix("random")) {
-            (Some(file), _) => {
-                // Beside the working directory, not beside the program.
-                let path = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
-                Init::File(path.display().to_string())
-            }
-            (None, Some(bounds)) => random(i, ty, bounds)?,
-            (None, None) => return Err(format!("`{how}` is not zeros, iota, random or @FILE")),
-        },
-    };
-    let name = format!("arg{i}");
-    let length = Expr::Text(length.to_string());
-    let (length_place, init_place) = (Place::default(), Place::default());
-    buffers.insert(name.clone(), BufferSpec { ty, length, init, length_place, init_place });
-    Ok(ArgumentKind::pointer(&name))
-}
-
-/// Random contents with bounds `:MIN:MAX`; without them from 0 to 1, or every value of an integer type.
-fn random(i: usize, ty: ScalarType, bounds: &str) -> Result<Init, String> {
-    let (min, max) = match bounds.strip_prefix(':') {
-        Some(bounds) => {
-            let (min, max) = bounds.split_once(':').ok_or("random takes both bounds, random:MIN:MAX")?;
-            (Number::parse(min)?, Number::parse(max)?)
-        }
-        None if !bounds.is_empty() => return Err(format!("`random{bounds}` is not random:MIN:MAX")),
-        None if ty.is_float() => (Number::Int(0), Number::Int(1)),
-        None if ty.is_signed() => {
-            (Number::Int(-(1 << (ty.bits() - 1))), Number::Int((1 << (ty.bits() - 1)) - 1))
-        }
-        None => (Number::Int(0), Number::Int((1 << ty.bits().min(64)) - 1)),
-    };
-    if min > max || !min.is_finite() || !max.is_finite() {
-        return Err(format!("{min} to {max} is not a range"));
-    }
-    // Every argument has a seed of its own.
-    Ok(Init::Random { seed: i as u64 + 1, min, max })
 }
 
 /// An instruction set of this host by name.
@@ -859,7 +595,7 @@ fn report(args: &RunArgs, p: &Prepared, policy: String, outcome: Outcome) -> Rep
         _ => Stopped::Interrupted,
     });
     Report {
-        schema: 2,
+        schema: SCHEMA,
         workload: p.job.spec.name.clone(),
         variant: p.variant.clone(),
         chip: p.chip.name.clone(),

@@ -380,6 +380,14 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// A value as the workload's file would have it, or the command line where there is no file.
+    fn written(&self, ty: &str, value: &str) -> String {
+        match self.job.spec.source {
+            Some(_) => format!("{{{ty}: {value}}}"),
+            None => format!("--arg {ty}:{value}"),
+        }
+    }
+
     /// The bytes of an argument, as many as the parameter has.
     fn argument(
         &self,
@@ -395,7 +403,7 @@ impl Runner<'_> {
                 bytes.truncate(param.size.clamp(4, 8) as usize);
                 if param.ty.is_some_and(|ty| ty.is_float() || ty.bytes() < 4) {
                     let found = error(format!("`{buffer}` is a buffer, parameter {}", described(param)));
-                    return Err(found.help(format!("give a value: {{{}: 1}}", named(param))));
+                    return Err(found.help(format!("give a value: {}", self.written(named(param), "1"))));
                 }
                 (bytes, format!("the address of `{buffer}`"))
             }
@@ -408,9 +416,17 @@ impl Runner<'_> {
                     let found = error(format!("it is .{ty}, parameter {}", described(param)));
                     return Err(found.help(match wanted {
                         _ if wanted.bytes() == 8 && !wanted.is_float() => {
-                            format!("write {{{}: …}}, or the name of a buffer for a pointer", wanted.name())
+                            format!(
+                                "write {}, or {} for a pointer",
+                                self.written(wanted.name(), "…"),
+                                if self.job.spec.source.is_some() {
+                                    "the name of a buffer"
+                                } else {
+                                    "--arg buffer:TYPE:LENGTH"
+                                }
+                            )
                         }
-                        _ => format!("write {{{}: …}}", wanted.name()),
+                        _ => format!("write {}", self.written(wanted.name(), "…")),
                     }));
                 }
                 let mut bytes = Vec::new();
@@ -600,7 +616,19 @@ fn initial(job: &Job, name: &str) -> Result<HostBuffer, SimError> {
 
 fn contents(job: &Job, name: &str, spec: &BufferSpec, length: usize) -> Result<HostBuffer, SimError> {
     let ty = spec.ty;
-    let mut buffer = HostBuffer::zeros(ty, length);
+    let bytes = length as u64 * u64::from(ty.bytes());
+    let too_large = || {
+        wrong(format!(
+            "`{name}` has {length} elements of .{}, {bytes} bytes; the host has {} bytes left for the run: fewer \
+             elements, or a greater --max-memory",
+            ty.name(),
+            memory::left()
+        ))
+    };
+    if bytes > memory::left() {
+        return Err(too_large());
+    }
+    let mut buffer = HostBuffer::zeros(ty, length).ok_or_else(too_large)?;
     let fill = |bytes: &mut Vec<u8>, value: &mut dyn FnMut(usize) -> Result<Number, String>| {
         bytes.clear();
         (0..length)

@@ -133,6 +133,16 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let _ = writeln!(out, "bound: {}", findings::answer(&value).words);
     }
     for kernel in d.kernels.iter().take(6) {
+        // A run that stopped came to the end of none of its blocks.
+        if !kernel.functional && kernel.cycles == 0 {
+            let how = if kernel.warp_instructions > 0 { "did not end" } else { "did not run" };
+            let _ = writeln!(
+                out,
+                "  {} {}: {how}, {} warp instructions",
+                kernel.grid_id, kernel.name, kernel.warp_instructions
+            );
+            continue;
+        }
         let _ = writeln!(
             out,
             "  {} {}: {} cycles ({} µs), {} warp instructions, {} registers, {} blocks an SM (limit: {})",

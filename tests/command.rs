@@ -401,3 +401,78 @@ fn the_chip_follows_from_the_program_unless_it_is_named() {
         "{text}"
     );
 }
+
+/// A kernel without parameters, and two on one line.
+const TWO_ON_A_LINE: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry only(.param .u64 out)\n{\n\
+    .reg .u64 %rd<4>; .reg .u32 %r<4>;\nld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x; add.u32 %r2, %r1, 9; \
+    st.global.u32 [%rd1], %r2;\nret;\n}\n";
+
+#[test]
+fn the_only_kernel_of_a_file_needs_no_name() {
+    let folder = Folder::new("only");
+    let one = folder.write("one.ptx", TWO_ON_A_LINE);
+    let run = |file: &str| warpsim(&["run", file, "--grid", "1", "--block", "32", "--arg", "buffer:u32:1"]);
+    let output = run(&one);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let other = TWO_ON_A_LINE.replace(".version 7.0\n.target sm_70\n.address_size 64\n", "");
+    let two = folder.write("two.ptx", &format!("{TWO_ON_A_LINE}{}", other.replace("only", "second")));
+    let output = run(&two);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.contains("a .ptx file needs --entry"), "{text}");
+}
+
+#[test]
+fn a_line_of_several_instructions_is_shown_whole() {
+    let folder = Folder::new("several");
+    let file = folder.write("one.ptx", TWO_ON_A_LINE);
+    let output = warpsim(&[
+        "run",
+        &file,
+        "--grid",
+        "1",
+        "--block",
+        "32",
+        "--arg",
+        "buffer:u32:1",
+        "--profile",
+        "--json",
+        "--set",
+        "assembler.clean_up=false",
+    ]);
+    let report = parse(&output.stdout);
+    let texts: Vec<&str> =
+        report["lines"].as_array().expect("lines").iter().filter_map(|line| line["text"].as_str()).collect();
+    assert!(
+        texts.contains(&"mov.u32 %r1, %tid.x; add.u32 %r2, %r1, 9; st.global.u32 [%rd1], %r2"),
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn the_summary_says_which_kernels_did_not_end() {
+    let folder = Folder::new("ended");
+    let file = folder.write("one.ptx", &TWO_ON_A_LINE.replace("[%rd1], %r2", "[%rd1+4096], %r2"));
+    let output = warpsim(&["run", &file, "--grid", "1", "--block", "32", "--arg", "buffer:u32:1"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("0 only: did not end"), "{text}");
+    assert!(!text.contains(": 0 cycles"), "{text}");
+}
+
+#[test]
+fn buffers_that_no_host_or_memory_holds_are_refused() {
+    let folder = Folder::new("buffers");
+    let file = folder.write("one.ptx", TWO_ON_A_LINE);
+    for (arg, words) in [
+        ("buffer:pred:4", "elements of buffers are not of type `pred`, but of b8, b16"),
+        ("buffer:e4m3:4", "are not of type `e4m3`"),
+        ("buffer:e5m2:4", "are not of type `e5m2`"),
+        ("buffer:b128:4294967295", "has 4294967295 elements of .b128, 68719476720 bytes"),
+    ] {
+        let run = ["run", &file, "--grid", "1", "--block", "32", "--max-memory", "16G", "--arg", arg];
+        let output = warpsim(&run);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arg}: {text}");
+        assert!(text.contains(words), "{arg}: {text}");
+    }
+}

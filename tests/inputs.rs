@@ -116,6 +116,7 @@ fn arguments_of_the_command_line_are_exact() {
         [16_045_690_984_503_098_046, -9_007_199_254_740_993i64 as u64]
     );
     assert_eq!(of("u64:0xdead_beef_cafe_babe", "b64:-0x1"), [0xdead_beef_cafe_babe, u64::MAX]);
+    assert_eq!(of("u64:9007199254740993.0", "s64:-9007199254740993.0")[0], 9_007_199_254_740_993);
 }
 
 #[test]
@@ -133,8 +134,11 @@ fn arguments_must_be_what_the_parameters_are() {
     for (arguments, words) in [
         (&[buffer, "u64:1"][..], &["takes 3 arguments", "there is none for `w`"][..]),
         (&[buffer, "u64:1", "s64:1", "s64:1"], &["4 are given: 1 too many"]),
-        (&[buffer, "f32:1", "s64:1"], &["it is .f32, parameter `v` is .u64", "write {u64: …}"]),
-        (&[buffer, "f64:1", "s64:1"], &["it is .f64, parameter `v` is .u64", "the name of a buffer"]),
+        (&[buffer, "f32:1", "s64:1"], &["it is .f32, parameter `v` is .u64", "write --arg u64:…"]),
+        (
+            &[buffer, "f64:1", "s64:1"],
+            &["it is .f64, parameter `v` is .u64", "--arg buffer:TYPE:LENGTH for a pointer"],
+        ),
         (&[buffer, "u32:1", "s64:1"], &["it is .u32, parameter `v` is .u64"]),
         (&[buffer, "bytes:00", "s64:1"], &["1 bytes, parameter `v` is .u64"]),
         (&["buffer:u64:2:rand", "u64:1", "s64:1"], &["`rand` is not zeros, iota, random or @FILE"]),

@@ -43,6 +43,27 @@ struct Barrier {
     actions: Vec<Arrival>,
 }
 
+/// The threads of a warp slot that have not exited.
+pub type LiveOf<'a> = &'a dyn Fn(usize) -> LaneMask;
+
+impl Barrier {
+    /// True if the count, which is one of whole warps, is reached with the threads that warps lack: a warp
+    /// of which all threads that have not exited are here counts whole (PTX ISA "barrier").
+    fn counts_ended(&self, missing: u32, warp_size: u32, live: Option<LiveOf<'_>>) -> bool {
+        let (Some(live), Some(_)) = (live, self.count) else { return false };
+        let mut warps: Vec<(usize, LaneMask)> = Vec::new();
+        for action in &self.actions {
+            match warps.iter_mut().find(|(warp, _)| *warp == action.warp) {
+                Some((_, lanes)) => *lanes |= action.lanes,
+                None => warps.push((action.warp, action.lanes)),
+            }
+        }
+        let whole = warps.iter().filter(|(warp, lanes)| live(*warp) & !lanes == 0);
+        let ended: u32 = whole.map(|(_, lanes)| warp_size.saturating_sub(lanes.count_ones())).sum();
+        ended >= missing
+    }
+}
+
 /// A barrier that completed: its actions, and the result of its reduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
@@ -158,20 +179,26 @@ impl BarrierEnv {
     ///
     /// # Errors
     /// `⊥` where arrivals contradict each other.
-    pub fn arrive(&mut self, arrival: Arrival, live_threads: u32) -> Result<Option<Completed>, Bottom> {
+    pub fn arrive(
+        &mut self,
+        arrival: Arrival,
+        live_threads: u32,
+        live: Option<LiveOf<'_>>,
+    ) -> Result<Option<Completed>, Bottom> {
         self.info(&arrival)?;
         let index = arrival.index;
         let barrier = self.prepare(&arrival, live_threads)?;
         barrier.arrived += arrival.counted;
         barrier.actions.push(arrival);
-        Ok(self.end(index, live_threads))
+        Ok(self.end(index, live_threads, live))
     }
 
     /// endBar: the barrier completes once enough threads arrived, and is free again [bar-end].
-    fn end(&mut self, index: u32, live_threads: u32) -> Option<Completed> {
+    fn end(&mut self, index: u32, live_threads: u32, live: Option<LiveOf<'_>>) -> Option<Completed> {
         let slot = &mut self.barriers[index as usize];
         let barrier = slot.as_ref()?;
-        if barrier.arrived < barrier.count.unwrap_or(live_threads) {
+        let missing = barrier.count.unwrap_or(live_threads).saturating_sub(barrier.arrived);
+        if missing > 0 && !barrier.counts_ended(missing, self.warp_size, live) {
             return None;
         }
         let Barrier { reduction, actions, .. } = slot.take()?;
@@ -181,14 +208,16 @@ impl BarrierEnv {
     }
 
     /// Threads have exited: a barrier without a count waits for those that are left, as
-    /// hardware does (the thesis says its own rule does not).
-    pub fn reevaluate(&mut self, live_threads: u32) -> Vec<Completed> {
+    /// hardware does (the thesis says its own rule does not). One with a count looks again where threads
+    /// arrive by themselves, since they wait only for the threads of their warp that have not exited.
+    pub fn reevaluate(&mut self, live_threads: u32, live: Option<LiveOf<'_>>) -> Vec<Completed> {
         debug_assert_eq!(self.begun as usize, self.open().count());
         if self.begun == 0 {
             return Vec::new();
         }
-        let waiting: Vec<u32> = self.open().filter(|(.., count)| count.is_none()).map(|(i, ..)| i).collect();
-        waiting.into_iter().filter_map(|index| self.end(index, live_threads)).collect()
+        let waits = |count: &Option<u32>| count.is_none() || live.is_some();
+        let waiting: Vec<u32> = self.open().filter(|(.., count)| waits(count)).map(|(i, ..)| i).collect();
+        waiting.into_iter().filter_map(|index| self.end(index, live_threads, live)).collect()
     }
 
     /// Gives the list of a completed barrier back.
@@ -239,54 +268,60 @@ mod tests {
     fn bar_info_refuses_indices_and_counts_that_no_barrier_has() {
         let mut env = BarrierEnv::new(16, 32);
         for (index, count) in [(16, None), (0, Some(33)), (0, Some(0))] {
-            let error = env.arrive(arrival(index, count, 0), 64).expect_err("refused");
+            let error = env.arrive(arrival(index, count, 0), 64, None).expect_err("refused");
             assert_eq!(error.rule, "bar-info");
         }
         let arrive = Arrival { kind: BarrierKind::Arrive, ..arrival(0, None, 0) };
-        assert_eq!(env.arrive(arrive, 64).expect_err("refused").rule, "bar-info");
+        assert_eq!(env.arrive(arrive, 64, None).expect_err("refused").rule, "bar-info");
     }
 
     #[test]
     fn bar_prep_refuses_contradictions() {
         let mut env = BarrierEnv::new(16, 32);
-        assert_eq!(env.arrive(arrival(1, Some(96), 0), 128), Ok(None));
-        let error = env.arrive(arrival(1, Some(64), 1), 128).expect_err("another count");
+        assert_eq!(env.arrive(arrival(1, Some(96), 0), 128, None), Ok(None));
+        let error = env.arrive(arrival(1, Some(64), 1), 128, None).expect_err("another count");
         assert_eq!(error.rule, "bar-prep");
         let red =
             Arrival { reduction: Some(Reduction::And), kind: BarrierKind::Red, ..arrival(1, Some(96), 1) };
-        assert_eq!(env.arrive(red, 128).expect_err("a reduction").rule, "bar-prep");
+        assert_eq!(env.arrive(red, 128, None).expect_err("a reduction").rule, "bar-prep");
     }
 
     #[test]
     fn bar_prep_compares_the_counts_of_arrives() {
         let mut env = BarrierEnv::new(16, 32);
         let arrive = |count| Arrival { kind: BarrierKind::Arrive, ..arrival(2, Some(count), 0) };
-        assert_eq!(env.arrive(arrive(96), 128), Ok(None));
-        assert_eq!(env.arrive(arrive(64), 128).expect_err("another count").rule, "bar-prep");
-        assert_eq!(env.arrive(arrival(2, Some(64), 1), 128).expect_err("another count").rule, "bar-prep");
+        assert_eq!(env.arrive(arrive(96), 128, None), Ok(None));
+        assert_eq!(env.arrive(arrive(64), 128, None).expect_err("another count").rule, "bar-prep");
+        assert_eq!(
+            env.arrive(arrival(2, Some(64), 1), 128, None).expect_err("another count").rule,
+            "bar-prep"
+        );
         // Nothing of what was refused has arrived.
-        assert_eq!(env.arrive(arrive(96), 128), Ok(None));
-        assert!(env.arrive(arrival(2, Some(96), 2), 128).is_ok_and(|done| done.is_some()));
+        assert_eq!(env.arrive(arrive(96), 128, None), Ok(None));
+        assert!(env.arrive(arrival(2, Some(96), 2), 128, None).is_ok_and(|done| done.is_some()));
         // An arrive at a barrier that a sync began.
-        assert_eq!(env.arrive(arrival(2, Some(64), 1), 128), Ok(None));
-        assert_eq!(env.arrive(arrive(96), 128).expect_err("another count").rule, "bar-prep");
+        assert_eq!(env.arrive(arrival(2, Some(64), 1), 128, None), Ok(None));
+        assert_eq!(env.arrive(arrive(96), 128, None).expect_err("another count").rule, "bar-prep");
     }
 
     #[test]
     fn bar_prep_an_arrival_without_a_count_agrees_with_the_number_it_stands_for() {
         for counts in [[None, Some(64)], [Some(64), None]] {
             let mut env = BarrierEnv::new(16, 32);
-            assert_eq!(env.arrive(arrival(0, counts[0], 0), 64), Ok(None));
-            assert_eq!(env.clone().arrive(arrival(0, counts[1], 1), 96).expect_err("96").rule, "bar-prep");
-            let done = env.clone().arrive(arrival(0, counts[1], 1), 64).expect("they agree");
+            assert_eq!(env.arrive(arrival(0, counts[0], 0), 64, None), Ok(None));
+            assert_eq!(
+                env.clone().arrive(arrival(0, counts[1], 1), 96, None).expect_err("96").rule,
+                "bar-prep"
+            );
+            let done = env.clone().arrive(arrival(0, counts[1], 1), 64, None).expect("they agree");
             assert_eq!(done.expect("complete").actions.len(), 2, "{counts:?}");
         }
         // The number that is written stands when threads exit.
         for counts in [[None, Some(96)], [Some(96), None]] {
             let mut env = BarrierEnv::new(16, 32);
-            assert_eq!(env.arrive(arrival(0, counts[0], 0), 96), Ok(None));
-            assert_eq!(env.arrive(arrival(0, counts[1], 1), 96), Ok(None));
-            assert!(env.reevaluate(64).is_empty(), "{counts:?}");
+            assert_eq!(env.arrive(arrival(0, counts[0], 0), 96, None), Ok(None));
+            assert_eq!(env.arrive(arrival(0, counts[1], 1), 96, None), Ok(None));
+            assert!(env.reevaluate(64, None).is_empty(), "{counts:?}");
             assert_eq!(env.open().collect::<Vec<_>>(), vec![(0, 64, Some(96))], "{counts:?}");
         }
     }
@@ -294,14 +329,14 @@ mod tests {
     #[test]
     fn bar_upd_bar_updact_bar_arrcnt_count_warps_until_bar_end() {
         let mut env = BarrierEnv::new(16, 32);
-        assert_eq!(env.arrive(arrival(0, None, 0), 96), Ok(None));
-        assert_eq!(env.arrive(arrival(0, None, 1), 96), Ok(None));
+        assert_eq!(env.arrive(arrival(0, None, 0), 96, None), Ok(None));
+        assert_eq!(env.arrive(arrival(0, None, 1), 96, None), Ok(None));
         assert_eq!(env.open().collect::<Vec<_>>(), vec![(0, 64, None)]);
-        let done = env.arrive(arrival(0, None, 2), 96).expect("no contradiction");
+        let done = env.arrive(arrival(0, None, 2), 96, None).expect("no contradiction");
         let warps: Vec<usize> = done.expect("complete").actions.iter().map(|a| a.warp).collect();
         assert_eq!(warps, vec![0, 1, 2]);
         // The index is free again.
-        assert_eq!(env.arrive(arrival(0, Some(64), 0), 96), Ok(None));
+        assert_eq!(env.arrive(arrival(0, Some(64), 0), 96, None), Ok(None));
     }
 
     #[test]
@@ -314,8 +349,8 @@ mod tests {
                 predicate,
                 ..arrival(3, None, warp)
             };
-            assert_eq!(env.arrive(red(0, u32::MAX), 64), Ok(None));
-            let done = env.arrive(red(1, 0b111), 64).expect("agrees").expect("complete");
+            assert_eq!(env.arrive(red(0, u32::MAX), 64, None), Ok(None));
+            let done = env.arrive(red(1, 0b111), 64, None).expect("agrees").expect("complete");
             assert_eq!(done.result, Some(expected), "{reduction:?}");
         }
     }
@@ -323,9 +358,23 @@ mod tests {
     #[test]
     fn bar_rem_exits_complete_a_barrier_without_a_count() {
         let mut env = BarrierEnv::new(16, 32);
-        assert_eq!(env.arrive(arrival(0, None, 0), 64), Ok(None));
-        assert_eq!(env.arrive(arrival(1, Some(64), 0), 64), Ok(None));
-        let done = env.reevaluate(32);
+        assert_eq!(env.arrive(arrival(0, None, 0), 64, None), Ok(None));
+        assert_eq!(env.arrive(arrival(1, Some(64), 0), 64, None), Ok(None));
+        let done = env.reevaluate(32, None);
         assert_eq!(done.iter().map(|c| c.index).collect::<Vec<_>>(), vec![0]);
+    }
+
+    #[test]
+    fn bar_arrcnt_a_warp_counts_whole_once_its_other_threads_have_ended() {
+        let mut env = BarrierEnv::new(16, 32);
+        let one = |warp| Arrival { lanes: 1, counted: 1, ..arrival(1, Some(64), warp) };
+        let all_live = |_: usize| u32::MAX;
+        assert_eq!(env.arrive(one(0), 64, Some(&all_live)), Ok(None));
+        assert_eq!(env.arrive(one(1), 64, Some(&all_live)), Ok(None));
+        let half_ended = |warp: usize| if warp == 0 { 1 } else { 0b11 };
+        assert!(env.reevaluate(3, Some(&half_ended)).is_empty());
+        assert_eq!(env.reevaluate(2, Some(&|_| 1)).len(), 1);
+        // One of two lanes alone is no barrier of two warps.
+        assert_eq!(env.arrive(one(0), 64, Some(&|_| 1)), Ok(None));
     }
 }

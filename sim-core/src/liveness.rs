@@ -380,8 +380,14 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
         }
     }
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join("; ")) };
+    let counted = open.is_some_and(|(.., count)| count.is_some()) && whole.is_none();
+    let rule = if counted {
+        "; the thread count is one of warps, which wait for the threads of their warps that have not exited"
+    } else {
+        ""
+    };
     format!(
         "waits at barrier {index} of its block, where {arrived} of {awaited} threads have arrived and nobody \
-         left can: {ended} threads of the block have ended{others}"
+         left can: {ended} threads of the block have ended{others}{rule}"
     )
 }

@@ -97,7 +97,7 @@ pub struct LineReport {
     pub kernel: String,
     /// Line of the PTX; 0 in the device runtime.
     pub line: u32,
-    /// Its first instruction.
+    /// Its instructions, one after another.
     pub text: String,
     /// Line of the source by `.loc`.
     #[serde(skip_serializing_if = "Option::is_none")]

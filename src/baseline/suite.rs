@@ -25,7 +25,7 @@ pub struct Suite {
     /// One line.
     #[serde(default)]
     pub description: String,
-    /// Arguments of `warpsim run`, one line each.
+    /// Arguments of `warpsim run`, one line each. Paths are relative to the current directory, as typed.
     pub runs: Vec<String>,
     /// Per cent by which a simulated metric may move; none where nothing is said.
     #[serde(default)]
@@ -79,6 +79,13 @@ impl Suite {
         for (i, run) in suite.runs.iter().enumerate() {
             if suite.runs[..i].contains(run) {
                 wrong(&["runs"], format!("`{run}` stands twice"), None);
+            }
+            let writes = run.split_whitespace().find_map(|word| {
+                ["--out", "--dump"].into_iter().find(|option| word.split('=').next() == Some(option))
+            });
+            if let Some(option) = writes {
+                let message = format!("`{run}`: a run of a suite writes no files, so it takes no {option}");
+                wrong(&["runs"], message, None);
             }
         }
         for name in suite.tolerance.keys().filter(|name| METRICS.iter().all(|m| m.name != **name)) {

@@ -1,4 +1,4 @@
-//! `inspect`: what a chip is made of, and what can be said of a program without running it.
+//! `inspect`: what can be said of a program without running it, and the memory programs of a chip.
 
 mod program;
 
@@ -25,9 +25,10 @@ pub struct InspectArgs {
     /// The kernel; all of the file by default.
     #[arg(long, requires = "file")]
     pub entry: Option<String>,
-    /// The chip whose occupancy is told.
-    #[arg(long, default_value = "gtx480")]
-    pub chip: String,
+    /// The chip whose occupancy is told. Without it the smallest shipped chip that runs the target of the
+    /// file; gtx480 where there is none.
+    #[arg(long)]
+    pub chip: Option<String>,
     /// Threads of a block, for the occupancy; what the kernel says of itself, or 256, by default.
     #[arg(long, value_name = "THREADS", requires = "file", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub block: Option<u32>,

@@ -59,7 +59,7 @@ enum Command {
     },
     /// Lists the reconvergence policies and the warp schedulers.
     Policies,
-    /// Shows what a chip is made of.
+    /// Shows what can be said of a program without running it, and the memory programs of a chip.
     Inspect(InspectArgs),
     /// Lists the instructions, or the forms of one: executed or parsed, unit, least target.
     Isa(IsaArgs),
@@ -102,7 +102,7 @@ enum Command {
 /// Options of `run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// A workload's name, folder or workload.yaml; or a .ptx file with --entry.
+    /// A workload's name, folder or workload.yaml; or a .ptx file, with --entry where it has several kernels.
     pub workload: String,
     /// Which of the workload's programs; the newest the chip runs by default.
     #[arg(long)]
@@ -181,7 +181,9 @@ pub struct RunArgs {
     #[arg(long)]
     pub block: Option<String>,
     /// Argument of a .ptx file: TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or
-    /// buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE] (.npy or raw bytes).
+    /// buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE] (.npy or raw bytes). The bits of f32 and f64 are
+    /// written as in PTX, f32:0f3F800000. `random` without bounds is 0 to 1 for floating-point types, and
+    /// every value of an integer type. A struct that holds a pointer needs a workload file.
     #[arg(long = "arg", value_name = "ARG")]
     pub args: Vec<String>,
     /// Dynamic shared memory of a .ptx file, in bytes.

@@ -95,6 +95,10 @@ impl Results {
             return Ok(());
         }
         let value: Value = files::read_json(path)?;
+        let missing = ["cycles", "stalls"].into_iter().find(|key| value.get(key).is_none());
+        if value.is_object() && missing.is_none() {
+            crate::compare::is_report(path, &value)?;
+        }
         let is_run = value.get("cycles").is_some_and(Value::is_u64) && value.get("stalls").is_some();
         let is_study = value.as_array().is_some_and(|rows| {
             !rows.is_empty()
@@ -106,8 +110,10 @@ impl Results {
             (true, _) => self.add_run(name(path), value),
             (_, true) => self.studies.push(Study { name: name(path), rows: value }),
             _ => {
+                let missing = missing.filter(|_| value.is_object());
+                let missing = missing.map_or(String::new(), |key| format!(", as it has no key `{key}`"));
                 return Err(format!(
-                    "{}: this is neither a report.json of `run`, nor a list of `study policies --json`, \
+                    "{}: this is neither a report.json of `run`{missing}, nor a list of `study policies --json`, \
                      nor a table of `sweep collect`",
                     path.display()
                 ));

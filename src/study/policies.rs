@@ -22,6 +22,7 @@ const DIVERGENT: &[&str] = &["bfs", "bitonic_sort", "mandelbrot", "needleman_wun
 #[derive(Clone, Debug, Default, Serialize)]
 struct Row {
     workload: String,
+    chip: String,
     policy: String,
     /// pass, or why not.
     result: String,
@@ -63,7 +64,7 @@ pub fn run(args: &PoliciesArgs) -> u8 {
     if policies.is_empty() {
         policies = sim_core::reconvergence::registry::POLICIES.iter().map(|p| p.name.to_string()).collect();
     }
-    let mut errors: Vec<Diagnostic> = policies.iter().filter_map(|p| PolicyChoice::parse(p).err()).collect();
+    let mut errors = wrong(&policies);
     errors.extend(workloads.iter().filter_map(|w| find_workload(w).err()).flatten());
     if !errors.is_empty() {
         complain(&errors);
@@ -108,6 +109,35 @@ pub fn run(args: &PoliciesArgs) -> u8 {
     if rows.iter().all(|row| row.result == "pass") { status::DONE } else { status::DIFFERS }
 }
 
+/// What is wrong with a list of policies.
+fn wrong(policies: &[String]) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    let mut seen = Vec::new();
+    for policy in policies {
+        match PolicyChoice::parse(policy) {
+            Ok(choice) if seen.contains(&choice.canonical()) => {
+                errors.push(Diagnostic::error("policy", format!("`{policy}` stands twice")));
+            }
+            Ok(choice) => seen.push(choice.canonical()),
+            Err(error) => {
+                // A comma may also stand between the parameters of one policy.
+                let list: Vec<String> = policy.split(',').map(|one| format!("--policy {one}")).collect();
+                errors.push(match (list.len(), error.help.is_some()) {
+                    (2.., _) if !policy.contains(':') => {
+                        error.help(format!("one option each: {}", list.join(" ")))
+                    }
+                    (_, true) => error,
+                    _ => error.did_you_mean(
+                        policy.split(':').next().unwrap_or_default(),
+                        sim_core::reconvergence::registry::POLICIES.iter().map(|known| known.name),
+                    ),
+                });
+            }
+        }
+    }
+    errors
+}
+
 /// Workloads of the folder `divergence` and others that diverge, as far as they end under every
 /// policy and run on a chip of this capability.
 fn divergent_workloads(args: &PoliciesArgs, capability: u32) -> Vec<String> {
@@ -134,6 +164,7 @@ fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
     words.extend(["--check".into(), args.check.clone()]);
     let row = Row {
         workload: workload.into(),
+        chip: args.chip.clone(),
         policy: policy.into(),
         fairness: PolicyChoice::parse(policy).map_or("", |choice| choice.info.fairness),
         ..Row::default()

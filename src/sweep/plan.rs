@@ -87,6 +87,9 @@ pub fn plan(args: &SweepPlanArgs) -> u8 {
 
 /// How long the open points may take.
 fn estimate(list: &[Candidate], seconds: &[f64], open: usize, jobs: usize, folder: Option<&Path>) -> String {
+    if list.iter().all(|candidate| matches!(candidate, Candidate::Refused { .. })) {
+        return "no point can be simulated: all are refused".to_string();
+    }
     if open == 0 {
         return "nothing is left to do".to_string();
     }

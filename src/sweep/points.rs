@@ -1,5 +1,6 @@
 //! `warpsim sweep run`: every point that has no result yet is simulated, several at a time.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -26,6 +27,10 @@ pub fn load(file: &Path) -> Result<(SweepSpec, Vec<Point>), Vec<Diagnostic>> {
     let source = configs::read(file).map_err(|e| vec![e])?;
     let spec = SweepSpec::load(&source)?;
     let points = spec.points().map_err(|e| vec![e])?;
+    if points.is_empty() {
+        let message = format!("{}: `only` and `exclude` together: no point is left", spec.name);
+        return Err(vec![Diagnostic::error("sweep", message).in_source(&source)]);
+    }
     Ok((spec, points))
 }
 
@@ -52,7 +57,7 @@ impl Candidate {
         match Simulation::new(&words) {
             Ok(simulation) => Self::Ready { id: simulation.identity().id, words },
             Err(errors) => {
-                let message = errors.first().map_or(String::new(), |e| e.message.clone());
+                let message = first(&errors);
                 Self::Refused { words, message }
             }
         }
@@ -90,7 +95,8 @@ struct Counts {
     had: usize,
     elsewhere: usize,
     broken: Vec<String>,
-    bad: Vec<String>,
+    /// What was wrong, and the points it was wrong with.
+    bad: BTreeMap<String, Vec<String>>,
     /// The exit status of the points that were simulated.
     worst: u8,
 }
@@ -151,7 +157,8 @@ pub fn run(args: &SweepRunArgs) -> u8 {
                     Done::Broken(reason) => counts.broken.push(format!("{}: {reason}", words.join(" "))),
                 }
                 if let Some(stored) = stored.filter(|s| !matches!(s.result.as_str(), "pass" | "unchecked")) {
-                    counts.bad.push(format!("{}: {} {}", words.join(" "), stored.result, stored.message));
+                    let why = format!("{} {}", stored.result, stored.message);
+                    counts.bad.entry(why).or_default().push(words.join(" "));
                     counts.worst = worse(counts.worst, &stored.result);
                 }
             }
@@ -168,9 +175,19 @@ pub fn run(args: &SweepRunArgs) -> u8 {
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    let counts = counts.into_inner().unwrap_or_default();
-    for line in counts.broken.iter().chain(&counts.bad) {
+    let mut counts = counts.into_inner().unwrap_or_default();
+    for line in &counts.broken {
         eprintln!("{line}");
+    }
+    for (why, points) in &mut counts.bad {
+        points.sort();
+        // What is refused for one reason is said once; what faults may do so each in its own way.
+        match points.as_slice() {
+            [first, others @ ..] if !others.is_empty() && why.starts_with("refused") => {
+                eprintln!("{first}: {why}\n  = {} more points like this", others.len());
+            }
+            points => points.iter().for_each(|point| eprintln!("{point}: {why}")),
+        }
     }
     println!(
         "{}: {} points, {} simulated, {} had results, {} are under way elsewhere, {} faulted, differed or were refused, {} failed",
@@ -179,7 +196,7 @@ pub fn run(args: &SweepRunArgs) -> u8 {
         counts.simulated,
         counts.had,
         counts.elsewhere,
-        counts.bad.len(),
+        counts.bad.values().map(Vec::len).sum::<usize>(),
         counts.broken.len()
     );
     if let Some(page) = args.report.as_deref().filter(|_| !interrupted()) {
@@ -192,6 +209,15 @@ pub fn run(args: &SweepRunArgs) -> u8 {
         (None, true, _) => status::INTERRUPTED,
         (None, false, true) => counts.worst,
         _ => status::FAULT,
+    }
+}
+
+/// The first of several errors and its way out, in one line.
+fn first(errors: &[Diagnostic]) -> String {
+    let Some(error) = errors.first() else { return String::new() };
+    match error.help.as_deref().filter(|help| help.starts_with("did you mean")) {
+        Some(help) => format!("{}; {help}", error.message),
+        None => error.message.clone(),
     }
 }
 
@@ -231,7 +257,7 @@ fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<
         version: crate::VERSION.into(),
         run: words,
         result: "refused".into(),
-        message: errors.first().map_or(String::new(), |e| e.message.clone()),
+        message: first(errors),
         seconds: 0.0,
         report: None,
     };

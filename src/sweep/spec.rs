@@ -138,13 +138,13 @@ fn collect<N: Into<Number>>(mut value: impl FnMut(usize) -> Option<N>) -> Result
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axes {
-    /// Workloads, by name, folder or file.
+    /// Workloads, by name, folder or file. Paths are relative to the current directory.
     #[serde(default)]
     pub workload: Option<Values>,
     /// Variants of the workloads.
     #[serde(default)]
     pub variant: Option<Values>,
-    /// Chips, by name or file.
+    /// Chips, by name or file. Paths are relative to the current directory.
     #[serde(default)]
     pub chip: Option<Values>,
     /// Reconvergence policies, NAME[:key=value,…].
@@ -352,6 +352,12 @@ impl SweepSpec {
             for (name, wanted) in filters.iter().flatten() {
                 let Some(values) = axes.iter().find(|(axis, _)| axis == name) else { continue };
                 let Ok(values) = values.1.list() else { continue };
+                if let Wanted::Between { min, max } = wanted
+                    && let Some(bound) = min.iter().chain(max).find(|bound| !bound.is_finite())
+                {
+                    wrong(&[path], format!("`{path}`: a bound of `{name}` is a finite number, not {bound}"));
+                    continue;
+                }
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
                 for missed in wanted.missed(&values) {
                     let near = nearest(&missed, values.iter().map(String::as_str));

@@ -33,6 +33,24 @@ pub struct Stored {
     pub report: Option<Value>,
 }
 
+impl Stored {
+    /// Reads the result of the point that names the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no result, one of another point, or of another format.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let stored: Self = files::read_json(path)?;
+        let id = path.file_stem().unwrap_or_default();
+        match (id == stored.id.as_str(), stored.schema) {
+            (true, 1) => Ok(stored),
+            (false, _) => {
+                Err(format!("{}: it is the result of another point, {}", path.display(), stored.id))
+            }
+            (_, schema) => Err(format!("{}: schema {schema}; this version reads 1", path.display())),
+        }
+    }
+}
+
 /// A folder of results.
 pub struct Store {
     folder: PathBuf,
@@ -83,15 +101,21 @@ impl Store {
     /// # Errors
     /// The file cannot be read, or is no result.
     pub fn read(&self, id: &str) -> Result<Stored, String> {
-        let path = self.path(id);
-        let stored: Stored = files::read_json(&path)?;
-        match (stored.id == id, stored.schema) {
-            (true, 1) => Ok(stored),
-            (false, _) => {
-                Err(format!("{}: it is the result of another point, {}", path.display(), stored.id))
-            }
-            (_, schema) => Err(format!("{}: schema {schema}; this version reads 1", path.display())),
-        }
+        Stored::load(&self.path(id))
+    }
+
+    /// Whether a point's result can be kept: nothing but a file stands where it and its claim go.
+    ///
+    /// # Errors
+    /// A device, a pipe or a folder does, which might hold up who opens it.
+    pub fn is_free(&self, id: &str) -> io::Result<()> {
+        [self.path(id), self.lock(id)]
+            .iter()
+            .try_for_each(|path| files::is_regular(path).map_err(io::Error::other))
+    }
+
+    fn lock(&self, id: &str) -> PathBuf {
+        self.folder.join("points").join(format!(".{id}.lock"))
     }
 
     /// Claims a point; none where another process computes it now.
@@ -99,7 +123,8 @@ impl Store {
     /// # Errors
     /// The folder cannot be written to.
     pub fn claim(&self, id: &str) -> io::Result<Option<Claim>> {
-        let path = self.folder.join("points").join(format!(".{id}.lock"));
+        self.is_free(id)?;
+        let path = self.lock(id);
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Claim { file, path })),
@@ -113,6 +138,7 @@ impl Store {
     /// # Errors
     /// The file cannot be written.
     pub fn put(&self, stored: &Stored) -> io::Result<()> {
+        self.is_free(&stored.id)?;
         let text = serde_json::to_string_pretty(stored)? + "\n";
         files::write_one_of_many(&self.path(&stored.id), text.as_bytes())
     }

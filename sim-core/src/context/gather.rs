@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sim_frontend::awaited::Awaited;
+use sim_frontend::program::{Program, Text};
 use sim_memory::sm_memory::latency::{Kind, Level};
 
 use super::Context;
@@ -152,6 +153,7 @@ impl Context {
             let program = &code.program;
             let base = program.base.as_ref().unwrap_or(program);
             let mut lines: BTreeMap<u32, (OpCounts, u64, u32)> = BTreeMap::new();
+            let mut texts: BTreeMap<u32, Vec<(Text, u32)>> = BTreeMap::new();
             let mut awaited = Awaited::new(base);
             let mut waits_for: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
             for (pc, (counts, info)) in counts.iter().zip(&program.info).enumerate() {
@@ -174,6 +176,10 @@ impl Context {
                         ..OpCounts::default()
                     });
                 } else {
+                    let written = texts.entry(line).or_default();
+                    if written.iter().all(|(text, _)| *text != info.text) {
+                        written.push((info.text, pc as u32));
+                    }
                     if program.info[*first as usize].injected {
                         *first = pc as u32;
                     }
@@ -186,7 +192,7 @@ impl Context {
                 out.push(LineReport {
                     kernel: program.entry.to_string(),
                     line,
-                    text: program.text(pc),
+                    text: all_of(program, pc, texts.get(&line).map_or(&[], Vec::as_slice)),
                     source_line: program.info[pc as usize].loc.map(|(_, line)| line),
                     source_file: program.info[pc as usize].loc.map(|(file, _)| file),
                     issues: sum.issues,
@@ -211,4 +217,19 @@ pub(super) fn add_counts(report: &mut KernelReport, counts: &KernelCounts) {
     report.control_instructions += counts.control_instructions;
     report.machine_instructions += counts.machine_instructions;
     report.active_lanes += counts.active_lanes;
+}
+
+/// The instructions of a line in the order of the text; that at `pc` where none is written there.
+fn all_of(program: &Program, pc: u32, found: &[(Text, u32)]) -> String {
+    let place = |text: &Text| match text {
+        Text::Written(span) => Some(span.start),
+        Text::Made(_) => None,
+    };
+    let mut written: Vec<(u32, u32)> =
+        found.iter().filter_map(|(text, pc)| Some((place(text)?, *pc))).collect();
+    written.sort_unstable();
+    match written.as_slice() {
+        [] | [_] => program.text(pc),
+        several => several.iter().map(|(_, pc)| program.text(*pc)).collect::<Vec<_>>().join("; "),
+    }
 }

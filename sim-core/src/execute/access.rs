@@ -398,7 +398,7 @@ impl<P: Reconvergence> Resident<P> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let (start, size) = block_of(addresses, bytes);
         if self.world.allocations.find(start, size).is_none() {
-            self.in_buffers(lanes, addresses, bytes)?;
+            self.in_buffers(op.class, lanes, addresses, bytes)?;
         }
         self.request(code, w, pc, op, facts, lanes, StateSpace::Global, addresses, (0, 1));
         self.did = Step::Access;
@@ -409,6 +409,7 @@ impl<P: Reconvergence> Resident<P> {
     #[inline(never)]
     pub(super) fn in_buffers(
         &self,
+        class: OpClass,
         lanes: LaneMask,
         addresses: &[u64; 32],
         bytes: u64,
@@ -423,7 +424,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             match allocations.find(address, bytes) {
                 Some(allocation) => found = Some(allocation.range.clone()),
-                None => return Err(nowhere(allocations, lane, address, bytes)),
+                None => return Err(nowhere(allocations, class, lane, address, bytes)),
             }
         }
         Ok(())
@@ -538,7 +539,8 @@ fn both(a: Step, b: Step) -> Step {
 
 /// A global address that no buffer has: what it may be instead, and what is near.
 #[cold]
-fn nowhere(allocations: &Allocations, lane: u32, address: u64, bytes: u64) -> Bottom {
+fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, bytes: u64) -> Bottom {
+    let rule = if class == OpClass::Store { "env-writeDevice" } else { "env-readDevice" };
     let space = address_space::resolve(address).0;
     let what = if address < NULL_BYTES {
         format!("null pointer: address {address:#x} ({bytes} bytes) lies in no buffer")
@@ -560,7 +562,7 @@ fn nowhere(allocations: &Allocations, lane: u32, address: u64, bytes: u64) -> Bo
         };
         format!("; {how} the nearest buffer, `{}` at {start:#x}..{end:#x}", a.name)
     });
-    Bottom::new("env-readDevice", 1 << lane, format!("{what}{near}"))
+    Bottom::new(rule, 1 << lane, format!("{what}{near}"))
 }
 
 /// The addresses of `lanes`, the others at the first of theirs.

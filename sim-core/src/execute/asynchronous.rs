@@ -2,7 +2,7 @@
 //! copies, and the mbarrier objects that count them.
 
 use sim_frontend::form::{MbarrierOptions, MbarrierStep};
-use sim_frontend::program::{BulkOp, CopyOp, Extra, Op, Pc, Row, SharedAddress};
+use sim_frontend::program::{BulkOp, CopyOp, Extra, Op, OpClass, Pc, Row, SharedAddress};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
@@ -98,7 +98,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         for lane in Lanes(reads) {
             let l = lane as usize;
-            self.in_buffers(1 << lane, &from, plan[l][1])?;
+            self.in_buffers(OpClass::Load, 1 << lane, &from, plan[l][1])?;
         }
         self.request(code, w, pc, op, &facts.memory, reads, StateSpace::Global, &only(&from, reads), (0, 1));
         self.requests.last_mut().operands = plan;
@@ -140,7 +140,7 @@ impl<P: Reconvergence> Resident<P> {
             if to[l].checked_add(size.into()).is_none_or(|end| end > room) {
                 return Err(outside(1 << lane, &to, size.into(), room));
             }
-            self.in_buffers(1 << lane, &from, size.into())?;
+            self.in_buffers(OpClass::Load, 1 << lane, &from, size.into())?;
             for first in (0..size).step_by(32 * PIECE as usize) {
                 let bytes = (size - first).min(32 * PIECE);
                 let pieces = bytes / PIECE;

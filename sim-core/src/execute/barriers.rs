@@ -7,7 +7,7 @@ use sim_frontend::program::{Extra, Op, Pc, Row};
 use sim_memory::vocabulary::LaneMask;
 
 use super::{Resident, Step, access, guard, read_row, write_pred};
-use crate::barrier::{Arrival, Completed};
+use crate::barrier::{Arrival, Completed, LiveOf};
 use crate::error::Bottom;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
@@ -64,6 +64,8 @@ impl<P: Reconvergence> Resident<P> {
         }
         let block_slot = self.warps[w].block;
         let mut completed = std::mem::take(&mut self.completed);
+        let warps = &self.warps;
+        let live = |warp: usize| warps[warp].live();
         for (index, count, lanes) in groups.drain(..) {
             let Some(block) = self.blocks[block_slot].as_mut() else { continue };
             let arrival = Arrival {
@@ -79,7 +81,8 @@ impl<P: Reconvergence> Resident<P> {
                 counted: whole.unwrap_or(lanes.count_ones()),
             };
             let default = block.barrier_default(whole);
-            completed.extend(block.barriers.arrive(arrival, default)?);
+            let live: LiveOf<'_> = &live;
+            completed.extend(block.barriers.arrive(arrival, default, whole.is_none().then_some(live))?);
         }
         self.groups = groups;
         for barrier in completed.drain(..) {
@@ -134,10 +137,13 @@ impl<P: Reconvergence> Resident<P> {
     /// Threads of a block have ended: barriers that wait for all live threads look again.
     pub(super) fn reevaluate_barriers(&mut self, kernels: &[Arc<Kernel>], block_slot: usize) {
         let whole = (P::WHOLE_WARP && self.world.compute_capability < 70).then_some(self.world.warp_size);
+        let warps = &self.warps;
+        let live = |warp: usize| warps[warp].live();
+        let live: LiveOf<'_> = &live;
         let completed = match self.blocks[block_slot].as_mut() {
             Some(block) => {
                 let default = block.barrier_default(whole);
-                block.barriers.reevaluate(default)
+                block.barriers.reevaluate(default, whole.is_none().then_some(live))
             }
             None => Vec::new(),
         };

@@ -96,7 +96,8 @@ impl<P: Reconvergence> Resident<P> {
                 let wanted = masks[(left.trailing_zeros() & 31) as usize];
                 let group = Lanes(left).filter(|&l| masks[l as usize] == wanted).fold(0, |m, l| m | 1 << l);
                 let others = wanted & exec & !group;
-                if others != 0 {
+                // From 7.0 on they meet where the others come to it later, each mask by itself.
+                if others != 0 && self.world.compute_capability < 70 {
                     return Err(Bottom::new(
                         "collective",
                         others,
@@ -174,6 +175,8 @@ impl<P: Reconvergence> Resident<P> {
     /// Ends the meetings of a warp whose lanes have all arrived or exited.
     pub(super) fn reevaluate_meetings(&mut self, kernels: &[Arc<Kernel>], w: usize) -> Result<(), Bottom> {
         let mut i = 0;
+        // Splits of meetings that end, with the lanes that go on.
+        let mut freed: Vec<(SplitId, LaneMask)> = Vec::new();
         while i < self.meetings.len() {
             let live = self.warps[w].live();
             let meeting = &self.meetings[i];
@@ -186,13 +189,34 @@ impl<P: Reconvergence> Resident<P> {
             let code = &*kernels[self.warps[w].kernel].code;
             self.compute(w, code, &meeting.parts)?;
             for &split in &meeting.splits {
-                // Its lanes may have named several masks.
-                if !self.meetings.iter().any(|m| m.splits.contains(&split)) {
-                    self.resume(split);
+                let lanes = meeting.arrived & self.policy.mask(split);
+                match freed.iter_mut().find(|(other, _)| *other == split) {
+                    Some((_, all)) => *all |= lanes,
+                    None => freed.push((split, lanes)),
                 }
             }
         }
+        for (split, lanes) in freed {
+            // Its lanes may have named several masks.
+            if !self.meetings.iter().any(|m| m.splits.contains(&split)) {
+                self.resume(split);
+            } else if let Some(part) = self.part_of(split, lanes) {
+                self.resume(part);
+            }
+        }
         Ok(())
+    }
+
+    /// Takes the lanes of a split whose mask is complete out of it, where threads of a warp go on
+    /// without each other: the others wait for those of their own masks.
+    fn part_of(&mut self, split: SplitId, lanes: LaneMask) -> Option<SplitId> {
+        if self.world.compute_capability < 70 {
+            return None;
+        }
+        let part = self.policy.carve(split, lanes)?;
+        self.expected[part] = self.expected[split];
+        self.waits[part] = 0;
+        Some(part)
     }
 
     /// Computes a collective for the lanes of `parts`, which all take part: each lane by the

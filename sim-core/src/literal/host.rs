@@ -122,7 +122,7 @@ fn element(ty: ScalarType, value: Number) -> Vec<u8> {
 /// has the same degree: what matters here is that two machines do the same.
 fn initial(init: &Init, ty: ScalarType, length: usize, params: &Params) -> HostBuffer {
     let param = |name: &str| params.get(name).map_or(1.0, |value| value.as_f64());
-    let mut buffer = HostBuffer::zeros(ty, length);
+    let mut buffer = HostBuffer::zeros(ty, length).expect("the host has room");
     let mut numbers = SplitMix64(if let Init::Random { seed, .. } = init { *seed } else { 0 });
     let bytes = ty.bytes() as usize;
     for (i, place) in buffer.bytes.chunks_exact_mut(bytes).enumerate() {

@@ -174,6 +174,51 @@ fn older_chips_demand_one_instruction() {
     }
 }
 
+/// Each lane meets the one before it and then the one behind it.
+#[test]
+fn masks_that_overlap_meet_pair_by_pair() {
+    let body = "mov.u32 %r, 0;\nsetp.eq.u32 %p, %t, 0;\nsub.u32 %b, %t, 1;\nmov.u32 %a, 3;\nshl.b32 %a, %a, %b;\n\
+        @%p bra FIRST;\nbar.warp.sync %a;\nadd.u32 %r, %r, 1;\nFIRST:\nsetp.eq.u32 %p, %t, 31;\nmov.u32 %a, 3;\n\
+        shl.b32 %a, %a, %t;\n@%p bra LAST;\nbar.warp.sync %a;\nadd.u32 %r, %r, 10;\nLAST:\nadd.u32 %r, %r, 100;";
+    everywhere("chain", body, 32, |t| 100 + u32::from(t > 0) + 10 * u32::from(t < 31));
+    // The lane before says how many have met.
+    let sums = "mov.u32 %r, 1;\nsetp.eq.u32 %p, %t, 0;\nsub.u32 %b, %t, 1;\nmov.u32 %a, 3;\nshl.b32 %a, %a, %b;\n\
+        @%p bra FIRST;\nshfl.sync.idx.b32 %c, %r, %b, 31, %a;\nadd.u32 %r, %r, %c;\nFIRST:\nsetp.eq.u32 %p, %t, 31;\n\
+        mov.u32 %a, 3;\nshl.b32 %a, %a, %t;\n@%p bra LAST;\nshfl.sync.idx.b32 %c, %r, %t, 31, %a;\nLAST:";
+    everywhere("sums", sums, 32, |t| t + 1);
+}
+
+/// Threads wait for those of their warp that have not exited, and the warp counts whole.
+#[test]
+fn bar_arrcnt_one_thread_of_each_warp_arrives_once_the_others_have_exited() {
+    let body = "and.b32 %b, %t, 31;\nsetp.ne.u32 %p, %b, 0;\n@%p exit;\nbarrier.sync 1, 64;\nmov.u32 %r, 6;";
+    everywhere("exit", body, 64, |t| if t % 32 == 0 { 6 } else { 0 });
+    // Those that wait for each other at two barriers do so for ever.
+    let crossed = "mov.u32 %r, 5;\nand.b32 %b, %t, 31;\nsetp.ne.u32 %p, %b, 0;\n@%p bra OTHER;\n\
+        barrier.sync 1, 64;\nbra END;\nOTHER:\nbarrier.sync 2, 64;\nEND:";
+    for policy in ["convergence_barriers", "multi_path", "mimd"] {
+        for functional in [false, true] {
+            let result = run(crossed, "7.0", policy, 64, functional);
+            let Err(SimError::Stopped(fault)) = result else { panic!("{policy}: {result:?}") };
+            assert_eq!(fault.kind, FaultKind::Deadlock, "{policy}");
+            assert!(fault.message.contains("threads of their warps that have not exited"), "{fault}");
+        }
+    }
+}
+
+#[test]
+fn env_writedevice_names_the_rule_of_stores() {
+    for (body, rule) in [
+        ("st.global.u32 [%out+0x4000000], %t;", "env-writeDevice"),
+        ("ld.global.u32 %r, [%out+0x4000000];", "env-readDevice"),
+        ("atom.global.add.u32 %r, [%out+0x4000000], 1;", "env-readDevice"),
+    ] {
+        let result = run(body, "7.0", "convergence_barriers", 32, false);
+        let Err(SimError::Stopped(fault)) = result else { panic!("{body}: {result:?}") };
+        assert_eq!(fault.rule, rule, "{body}");
+    }
+}
+
 #[test]
 fn joins_give_way_from_the_inside_out() {
     let body = "setp.lt.u32 %p, %t, 16;\n@!%p bra OUT;\nsetp.lt.u32 %q, %t, 8;\n@!%q bra IN;\nbar.warp.sync -1;\nIN:\n\

@@ -75,6 +75,12 @@ struct Fact {
     constant: Option<Operand>,
 }
 
+/// A conversion between generic addresses and those of global memory, which are the same.
+fn is_global_cvta(inst: &Inst) -> bool {
+    let alone = inst.src[1..].iter().all(|o| *o == Operand::None);
+    inst.form.root == Root::Cvta && inst.form.mods.space == Some(StateSpace::Global) && alone
+}
+
 /// What an instruction makes known.
 fn fact(func: &Func, inst: &Inst) -> Option<Fact> {
     let Operand::Reg(reg) = inst.dst[0] else { return None };
@@ -105,14 +111,12 @@ fn fact(func: &Func, inst: &Inst) -> Option<Fact> {
             _ => None,
         },
         // Generic addresses of global memory are its own.
-        Root::Cvta if inst.form.mods.space == Some(StateSpace::Global) && none(&inst.src[1..]) => {
-            match inst.src[0] {
-                Operand::Reg(base) if usable(base) => {
-                    Some(Fact { reg, base: Some(base), addend: 0, constant: None })
-                }
-                _ => None,
+        Root::Cvta if is_global_cvta(inst) => match inst.src[0] {
+            Operand::Reg(base) if usable(base) => {
+                Some(Fact { reg, base: Some(base), addend: 0, constant: None })
             }
-        }
+            _ => None,
+        },
         Root::Add if none(&inst.src[2..]) && !inst.form.mods.sat => {
             let whole = [ScalarType::S32, ScalarType::U32, ScalarType::S64, ScalarType::U64];
             let (base, bits) = match (inst.src[0], inst.src[1]) {
@@ -400,7 +404,7 @@ fn remove_dead(func: &mut Func) -> usize {
             // Copied onto itself.
             let itself = matches!(inst.dst[0], Operand::Reg(_))
                 && inst.src[0] == inst.dst[0]
-                && inst.form.root == Root::Mov;
+                && (inst.form.root == Root::Mov || is_global_cvta(inst));
             count(1);
             *keep = !(pure && writes && (!read || (itself && inst.class == OpClass::Data)));
             if *keep {

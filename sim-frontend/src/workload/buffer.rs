@@ -37,10 +37,35 @@ macro_rules! typed {
     };
 }
 
+/// Types of the elements of buffers: those whose values have whole bytes in memory, as `ld` and `st` take them.
+const ELEMENTS: [ScalarType; 23] = {
+    use ScalarType::*;
+    [
+        B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, U16x2, S16x2, F16, F16x2, Bf16,
+        Bf16x2, Tf32, F32, F32x2, F64,
+    ]
+};
+
 impl HostBuffer {
-    /// Zeros.
-    pub fn zeros(ty: ScalarType, length: usize) -> Self {
-        Self { ty, bytes: vec![0; length * ty.bytes() as usize] }
+    /// A buffer can have elements of this type.
+    ///
+    /// # Errors
+    /// It cannot: the types that can.
+    pub fn holds(ty: ScalarType) -> Result<(), String> {
+        if ELEMENTS.contains(&ty) {
+            return Ok(());
+        }
+        let names: Vec<&str> = ELEMENTS.iter().map(|ty| ty.name()).collect();
+        Err(format!("elements of buffers are not of type `{}`, but of {}", ty.name(), names.join(", ")))
+    }
+
+    /// Zeros; `None` where the host has no room for them.
+    pub fn zeros(ty: ScalarType, length: usize) -> Option<Self> {
+        let bytes = length.checked_mul(ty.bytes() as usize)?;
+        let mut room: Vec<u8> = Vec::new();
+        room.try_reserve_exact(bytes).ok()?;
+        drop(room);
+        Some(Self { ty, bytes: vec![0; bytes] })
     }
 
     typed! {

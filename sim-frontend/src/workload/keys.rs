@@ -87,7 +87,7 @@ struct BufferKeys {
     /// Element type.
     #[serde(rename = "type")]
     #[schemars(with = "ScalarType")]
-    ty: Option<ScalarType>,
+    ty: Option<Spanned<ScalarType>>,
     /// Elements.
     #[schemars(with = "Expr")]
     length: Option<Spanned<Expr>>,
@@ -242,6 +242,10 @@ impl Reader<'_> {
     fn buffer(&mut self, name: &str, keys: BufferKeys) -> Option<BufferSpec> {
         let BufferKeys { ty, length, init } = keys;
         let (ty, length, init) = (ty?, length?, init?);
+        if let Err(reason) = HostBuffer::holds(ty.value) {
+            self.complain(span(&ty), Diagnostic::error("type", format!("`{name}`: {reason}")));
+        }
+        let ty = ty.value;
         let init_place = span(&init);
         if let Err(error) = check_init(ty, &init.value) {
             self.complain(
@@ -481,8 +485,12 @@ impl WorkloadKeys {
         }
         let variants = self.variants.unwrap_or_default();
         let variants = variants.into_iter().filter_map(Reader::variant).collect();
-        let types: BTreeMap<String, Option<ScalarType>> =
-            self.buffers.iter().flatten().map(|(name, keys)| (name.clone(), keys.ty)).collect();
+        let types: BTreeMap<String, Option<ScalarType>> = self
+            .buffers
+            .iter()
+            .flatten()
+            .map(|(name, keys)| (name.clone(), keys.ty.as_ref().map(|ty| ty.value)))
+            .collect();
         // A buffer without a type has its own message.
         let names = |name: &str| types.get(name).map(|ty| ty.unwrap_or(ScalarType::B8));
         let mut buffers = BTreeMap::new();

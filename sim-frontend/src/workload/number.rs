@@ -66,6 +66,11 @@ impl Number {
             return Ok(Self::Int(if negative { -value } else { value }));
         }
         match digits.parse::<f64>() {
+            // Where an f64 would round an integer, it keeps its digits.
+            Ok(value) if value.abs() >= EXACT && value.is_finite() => match integer_of(digits) {
+                Some(value) => Ok(Self::Int(if negative { -value } else { value })),
+                None => Ok(Self::Real(sign(value))),
+            },
             Ok(value) if value.is_finite() => Ok(Self::Real(sign(value))),
             _ => Err(wrong()),
         }
@@ -92,6 +97,17 @@ impl Number {
     pub fn is_finite(self) -> bool {
         self.as_f64().is_finite()
     }
+}
+
+/// The integer that a decimal literal writes, as `9007199254740993.0` or `1.5e17`; none for a fraction, and
+/// for one beyond 127 bits.
+fn integer_of(digits: &str) -> Option<i128> {
+    let (mantissa, exponent) = digits.split_once('e').unwrap_or((digits, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let scale = exponent.parse::<i64>().ok()?.checked_sub(fraction.len() as i64)?;
+    let scale = 10i128.checked_pow(u32::try_from(scale).ok()?)?;
+    format!("{whole}{fraction}").parse::<i128>().ok()?.checked_mul(scale)
 }
 
 impl From<f64> for Number {
@@ -213,6 +229,11 @@ mod tests {
         assert_eq!(int("0b101"), Some(5));
         assert_eq!(int("0o17"), Some(15));
         assert_eq!(int("18e18"), Some(18_000_000_000_000_000_000));
+        assert_eq!(int("9007199254740993.0"), Some(9_007_199_254_740_993));
+        assert_eq!(int("-9007199254740993.00"), Some(-9_007_199_254_740_993));
+        assert_eq!(int("1.6045690984503098046e19"), Some(0xdead_beef_cafe_babe));
+        assert_eq!(int("9007199254740993.5"), None);
+        assert_eq!(Number::parse("1.0"), Ok(Number::Real(1.0)));
         assert_eq!(Number::parse("1e-3"), Ok(Number::Real(1e-3)));
         assert_eq!(Number::parse(".5"), Ok(Number::Real(0.5)));
         assert_eq!(Number::parse("-.inf"), Ok(Number::Real(f64::NEG_INFINITY)));

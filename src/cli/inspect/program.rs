@@ -36,7 +36,8 @@ pub fn program(file: &Path, args: &InspectArgs) -> u8 {
 /// The text, and why the kernel that is asked for cannot run.
 fn inspect(file: &Path, args: &InspectArgs) -> Result<(String, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = crate::configs::read(file).map_err(|error| vec![error])?;
-    let (chip, _) = crate::configs::chip(&args.chip, &[])?;
+    let chip = args.chip.clone().unwrap_or_else(|| crate::chip_for::chip_of_program(&source));
+    let (chip, _) = crate::configs::chip(&chip, &[])?;
     let module = Module::build(&source, false)?;
     let entries: Vec<&str> = match &args.entry {
         Some(entry) => vec![entry],

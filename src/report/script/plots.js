@@ -138,7 +138,7 @@
   function timeplot(width, title, unit, series, xTitle) {
     const height = 190;
     const all = series.flatMap((s) => s.points);
-    const area = frame(width, height, { title: xTitle, range: [0, Math.max(1, ...all.map((p) => p[1]))] },
+    const area = frame(width, height, { title: xTitle, range: [Math.min(...all.map((p) => p[0])), Math.max(1, ...all.map((p) => p[1]))] },
       { title: `${title}, ${unit}`, range: [0, Math.max(...all.map((p) => p[2])) || 1] });
     // A sample holds for all of its cycles.
     const path = (points) => points.flatMap(([from, to, v]) => [[area.x(from), area.y(v)], [area.x(to), area.y(v)]]).map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(' ');

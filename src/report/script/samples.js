@@ -15,10 +15,15 @@
       ['L2 hit rate', '%', (s) => (s.l2_hits + s.l2_misses > 0 ? 100 * s.l2_hits / (s.l2_hits + s.l2_misses) : undefined)],
     ];
     const place = el('div', { class: 'small' });
+    // The first launch is under way before any block runs: plots begin where one does.
+    const running = (report) => {
+      const first = report.samples.list.findIndex((s) => s.warp_cycles > 0);
+      return report.samples.list.slice(Math.max(0, first));
+    };
     const draw = (unit) => {
       const scale = (report) => (unit === 'µs' ? micros(report, 1) || 1 : 1);
       place.replaceChildren(...plots.map(([name, of, value]) => {
-        const series = runs.map((run, i) => ({ name: run.name, run: i, points: run.report.samples.list.map((s) => [s.from * scale(run.report), s.to * scale(run.report), value(s, run.report)]).filter((p) => p[2] !== undefined) })).filter((s) => s.points.length > 0);
+        const series = runs.map((run, i) => ({ name: run.name, run: i, points: running(run.report).map((s) => [s.from * scale(run.report), s.to * scale(run.report), value(s, run.report)]).filter((p) => p[2] !== undefined) })).filter((s) => s.points.length > 0);
         if (series.length === 0) return '';
         return figure(`${name} over time`, '', (width) => timeplot(width, name, of, series, unit),
           () => [['run', `from, ${unit}`, `to, ${unit}`, `${name}, ${of}`], ...series.flatMap((s) => s.points.map((p) => [s.name, ...p]))]);
@@ -27,7 +32,7 @@
     draw('core cycles');
     const FIELDS = ['issued', 'warp_instructions', 'warp_cycles', 'l1_transactions', 'l1_hits', 'l1_misses', 'l2_bytes', 'l2_hits', 'l2_misses', 'dram_bytes'];
     return [
-      el('p', {}, `What was counted in every ${[...new Set(runs.map((run) => show(run.report.samples.every)))].join(', ')} core cycles.`),
+      el('p', {}, `What was counted in every ${[...new Set(runs.map((run) => show(run.report.samples.every)))].join(', ')} core cycles. Plots begin with the first sample in which a warp is resident; the table has all of them.`),
       el('div', { class: 'controls' }, choice('time in', ['core cycles', 'µs'], 'core cycles', draw)),
       runs.length > 1 && legend(runs.map((run) => run.name), runs.map((_, i) => colour(i))), place,
       el('details', {}, el('summary', {}, 'Samples in numbers'), runs.map((run) =>

@@ -22,6 +22,7 @@
 
   function study(data) {
     const workloads = [...new Set(data.rows.map((row) => row.workload))];
+    const chips = [...new Set(data.rows.map((row) => row.chip).filter(Boolean))];
     const policies = [...new Set(data.rows.map((row) => row.policy))];
     const place = el('div', {});
     const factors = data.rows.map((row) => row.speedup).filter((v) => typeof v === 'number' && v > 0);
@@ -54,7 +55,7 @@
     draw('speedup');
     const failed = data.rows.filter((row) => row.result !== 'pass');
     return [
-      el('p', {}, `${workloads.length} workloads under ${policies.length} reconvergence policies. ${failed.length === 0 ? 'Every result was right.' : ''} Speed-ups: blue is faster than the post-dominator stack, orange slower.`),
+      el('p', {}, `${workloads.length} workloads under ${policies.length} reconvergence policies${chips.length > 0 ? ` on ${chips.join(', ')}` : ''}. ${failed.length === 0 ? 'Every result was right.' : ''} Speed-ups: blue is faster than the post-dominator stack, orange slower.`),
       el('div', { class: 'controls' }, choice('figure', STUDY.map(([name]) => name), 'speedup', draw)), place,
       failed.length > 0 && table('Runs without a good result', ['workload', 'policy', 'result'], failed.map((row) => [row.workload, row.policy, el('td', { class: 'text wrap' }, row.result)])),
     ];

@@ -2,7 +2,11 @@
   // Sweeps.
 
   const ALL = 'all (geometric mean)';
-  const number = (text) => (text !== '' && Number.isFinite(Number(text)) ? Number(text) : undefined);
+  // An integer that a number of the browser would round is a name: two of them must not be one place.
+  const number = (text) => {
+    const value = text === '' ? NaN : Number(text);
+    return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value)) ? value : undefined;
+  };
   const distinct = (values) => {
     const out = [...new Set(values)];
     return out.every((v) => number(v) !== undefined) ? out.sort((a, b) => number(a) - number(b)) : out;

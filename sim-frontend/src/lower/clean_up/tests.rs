@@ -52,6 +52,15 @@ fn copies_and_dead_code_go() {
 }
 
 #[test]
+fn conversions_of_global_addresses_onto_themselves_go() {
+    for cvta in ["cvta.to.global.u64", "cvta.global.u64"] {
+        let texts =
+            left(&format!("{cvta} %rd1, %rd1;\nld.global.u32 %r1, [%rd1];\nst.global.u32 [%rd1+4], %r1;"));
+        assert_eq!(texts, ["ld.global.u32 %r1, [%rd1]", "st.global.u32 [%rd1+4], %r1"], "{cvta}");
+    }
+}
+
+#[test]
 fn addresses_take_in_additions() {
     let (texts, done) = cleaned(
         "add.s64 %rd2, %rd1, 16;\nadd.s64 %rd3, %rd2, -4;\nld.global.u32 %r1, [%rd3+8];\nst.global.u32 [%rd2+4], %r1;",
