@@ -80,18 +80,42 @@ fn load(path: &Path) -> Result<Value, String> {
 /// It does not, in words that name the file and the key.
 pub fn is_report(path: &Path, report: &Value) -> Result<(), String> {
     let wrong = |why: String| Err(format!("{}: {why}", path.display()));
-    match (report.get("schema").and_then(Value::as_u64), report.get("cycles")) {
-        (Some(schema), _) if schema > u64::from(SCHEMA) => wrong(format!(
+    if let Some(schema) = report.get("schema").and_then(Value::as_u64).filter(|n| *n > u64::from(SCHEMA)) {
+        return wrong(format!(
             "schema {schema}: this was written by a newer version; this one reads up to {SCHEMA}"
-        )),
-        (_, Some(cycles)) if cycles.is_u64() => Ok(()),
-        (_, Some(_)) => wrong("this is no report.json: its key `cycles` is no whole number".into()),
-        (_, None) => wrong("this is no report.json: it has no key `cycles`".into()),
+        ));
     }
+    type Is = fn(&Value) -> bool;
+    let keys: [(&str, Is, &str); 8] = [
+        ("cycles", Value::is_u64, "whole number"),
+        ("schema", Value::is_u64, "whole number"),
+        ("workload", Value::is_string, "text"),
+        ("chip", Value::is_string, "text"),
+        ("policy", Value::is_string, "text"),
+        ("result", Value::is_string, "text"),
+        ("stalls", Value::is_object, "group of keys"),
+        ("memory", Value::is_object, "group of keys"),
+    ];
+    for (key, is_right, kind) in keys {
+        match report.get(key) {
+            Some(value) if is_right(value) => {}
+            Some(_) => return wrong(format!("this is no report.json: its key `{key}` is no {kind}")),
+            None => return wrong(format!("this is no report.json: it has no key `{key}`")),
+        }
+    }
+    Ok(())
 }
 
 fn figures(report: &Value) -> BTreeMap<String, f64> {
     METRICS.iter().filter_map(|metric| Some((metric.name.to_string(), metric.value(report)?))).collect()
+}
+
+/// Says what of the two cannot be read, once where both are one; gives the exit status.
+fn unreadable(errors: [Option<String>; 2]) -> u8 {
+    let mut said: Vec<String> = errors.into_iter().flatten().collect();
+    said.dedup();
+    said.iter().for_each(|message| eprintln!("error: {message}"));
+    status::BAD_INPUT
 }
 
 /// Prints the comparison; gives the exit status.
@@ -118,8 +142,7 @@ pub fn compare(args: &CompareArgs) -> u8 {
     let (a, b) = match (load(&a), load(&b)) {
         (Ok(a), Ok(b)) => (a, b),
         (a, b) => {
-            [a.err(), b.err()].into_iter().flatten().for_each(|message| eprintln!("error: {message}"));
-            return status::BAD_INPUT;
+            return unreadable([a.err(), b.err()]);
         }
     };
     let text =
@@ -200,8 +223,7 @@ fn folders(a: &Path, b: &Path) -> u8 {
     let (was, is) = match (results(a), results(b)) {
         (Ok(was), Ok(is)) => (was, is),
         (was, is) => {
-            [was.err(), is.err()].into_iter().flatten().for_each(|message| eprintln!("error: {message}"));
-            return status::BAD_INPUT;
+            return unreadable([was.err(), is.err()]);
         }
     };
     let mut out = table(&["run", "result", "cycles, A", "B", "by", "other metrics that differ"]);

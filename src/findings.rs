@@ -188,8 +188,10 @@ pub fn answer(report: &Value) -> Answer {
     find(
         "conflicts",
         "bank conflicts",
-        100.0 * conflicts / number(report, "/sms").max(1.0),
-        "Accesses to shared or constant memory took more than a turn; the share is of the SMs' cycles."
+        // Those of atomics of several warps overlap.
+        (100.0 * conflicts / number(report, "/sms").max(1.0)).min(100.0),
+        "Accesses to shared or constant memory took more than a cycle: lanes met in banks, or those of \
+             atomics waited for one another; the share is of the SMs' cycles."
             .to_string(),
         conflicting(report),
     );
@@ -331,8 +333,8 @@ fn scatter(line: &Value) -> String {
 }
 
 fn conflict(line: &Value) -> String {
-    let turns = 1.0 + number(line, "/conflict_cycles") / number(line, "/issues").max(1.0);
-    format!("{} turns an access", rounded(turns))
+    let cycles = 1.0 + number(line, "/conflict_cycles") / number(line, "/issues").max(1.0);
+    format!("{} cycles an access", rounded(cycles))
 }
 
 /// The lines whose accesses move most bytes that no lane asked for.
@@ -340,7 +342,7 @@ fn scattered(report: &Value) -> Vec<Line> {
     noted(report, |line| number(line, "/bytes_sectors") - number(line, "/bytes_useful"), scatter)
 }
 
-/// The lines whose accesses to shared and constant memory take most turns beyond the first.
+/// The lines whose accesses to shared and constant memory take most cycles beyond the first.
 fn conflicting(report: &Value) -> Vec<Line> {
     noted(report, |line| number(line, "/conflict_cycles"), conflict)
 }
@@ -455,7 +457,7 @@ mod tests {
         };
         let words = "32 lines of memory an access, of whose sectors lanes ask for 12 %";
         assert_eq!(told("coalescing"), (5, 100, words.to_string()));
-        assert_eq!(told("conflicts"), (9, 100, "4 turns an access".to_string()));
+        assert_eq!(told("conflicts"), (9, 100, "4 cycles an access".to_string()));
         // Cycles of conflicts are those of all SMs.
         for (sms, share) in [(1, 9.0), (3, 3.0)] {
             own["sms"] = json!(sms);
@@ -471,7 +473,7 @@ mod tests {
         let busy = super::answer(&own);
         let notes: Vec<Option<&str>> =
             busy.findings[0].lines.iter().map(|line| line.note.as_deref()).collect();
-        assert_eq!(notes, [Some(words), Some("4 turns an access")]);
+        assert_eq!(notes, [Some(words), Some("4 cycles an access")]);
         assert!(find("issue").lines.iter().all(|line| line.waits_for.is_empty() && line.note.is_none()));
     }
 

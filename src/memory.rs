@@ -60,9 +60,9 @@ fn over(used: u64, bytes: u64) -> bool {
     let mut rest = &mut message[..];
     let _ = writeln!(
         rest,
-        "error: out of memory: {} MiB more were asked for than --max-memory ({} MiB) leaves",
-        bytes.div_ceil(1 << 20),
-        limit >> 20
+        "error: out of memory: {} KiB more were asked for than --max-memory ({} KiB) leaves",
+        bytes.div_ceil(1 << 10),
+        limit >> 10
     );
     let left = rest.len();
     let _ = std::io::stderr().write_all(&message[..160 - left]);

@@ -193,7 +193,7 @@ pub const METRICS: &[Metric] = &[
     path(
         "memory.conflict_cycles",
         "core cycles",
-        "cycles beyond the first that banks of shared memory needed",
+        "cycles beyond the first that accesses to shared and constant memory took: bank conflicts, and lanes of atomics that waited for one another",
     ),
     path("memory.atomics", "operations", "atomic operations of lanes on global memory"),
     ratio(

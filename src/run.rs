@@ -147,6 +147,11 @@ pub fn trace(
     write: impl FnOnce(&[Timeline], &DeviceReport) -> u8,
 ) -> u8 {
     let prepared = prepare(args).and_then(|mut prepared| {
+        if args.functional {
+            let error =
+                Diagnostic::error("usage", "--functional has no cycles, so there is nothing to trace");
+            return Err(vec![error.help("without --functional the events of the run are traced")]);
+        }
         let asked = options(prepared.chip.limits.num_processors);
         prepared.options.timeline = Some(asked.map_err(|e| vec![Diagnostic::error("usage", e)])?);
         files::probe(output).map_err(|e| vec![Diagnostic::error("output", e)])?;
@@ -341,7 +346,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
     if let Some(limit) = args.max_memory {
         memory::limit(limit);
     }
-    let is_ptx = Path::new(&args.workload).extension().is_some_and(|e| e == "ptx");
+    let is_ptx = is_ptx(args);
     let Found { spec, folder } = if is_ptx { from_ptx(args)? } else { find_workload(&args.workload)? };
     let (params, chip_settings) = settings(args, &spec)?;
     let (name, chosen) = chip_for(args, &spec)?;
@@ -406,6 +411,9 @@ fn prepare(args: &RunArgs) -> Result<Prepared, Vec<Diagnostic>> {
 fn outputs(args: &RunArgs) -> Result<(), Vec<Diagnostic>> {
     let cannot = |message: String| vec![Diagnostic::error("output", message)];
     if let Some(folder) = &args.out {
+        if folder.exists() && !folder.is_dir() {
+            return Err(cannot(files::unwritable(folder, &"it is not a folder")));
+        }
         std::fs::create_dir_all(folder).map_err(|error| cannot(files::unwritable(folder, &error)))?;
         for name in ["report.json", "host.json"] {
             files::probe(&folder.join(name)).map_err(cannot)?;
@@ -420,6 +428,11 @@ fn outputs(args: &RunArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
+/// What is run is a .ptx file, not a workload.
+fn is_ptx(args: &RunArgs) -> bool {
+    Path::new(&args.workload).extension().is_some_and(|extension| extension == "ptx")
+}
+
 /// Options that cannot be, or not together.
 fn options(args: &RunArgs) -> Result<(), Vec<Diagnostic>> {
     let wrong = |message: &str, help: &str| Err(vec![Diagnostic::error("usage", message).help(help)]);
@@ -428,6 +441,31 @@ fn options(args: &RunArgs) -> Result<(), Vec<Diagnostic>> {
             "--max-cycles means nothing with --functional, which has no cycles",
             "--max-instructions N stops a run without time",
         );
+    }
+    let counted = [("--profile", args.profile), ("--sample", args.sample.is_some())];
+    if let Some((option, _)) = counted.iter().find(|(_, given)| args.functional && *given) {
+        return wrong(
+            &format!("{option} means nothing with --functional, which has no cycles"),
+            "without --functional there is a time to tell",
+        );
+    }
+    if !is_ptx(args) {
+        let of_ptx = [
+            ("--entry", args.entry.is_some()),
+            ("--grid", args.grid.is_some()),
+            ("--block", args.block.is_some()),
+            ("--arg", !args.args.is_empty()),
+            ("--dynamic-shared", args.dynamic_shared != 0),
+        ];
+        if let Some((option, _)) = of_ptx.iter().find(|(_, given)| *given) {
+            return wrong(
+                &format!(
+                    "{option} is for .ptx files; `{}` is a workload, which says it itself",
+                    args.workload
+                ),
+                "--set KEY=VALUE changes the parameters of a workload",
+            );
+        }
     }
     if args.threads == 0 {
         return wrong("--threads takes a number from 1 on", "--threads 1 is the default");
@@ -464,7 +502,8 @@ fn settings<'a>(
         } else {
             let known: Vec<&str> = params.keys().map(String::as_str).collect();
             let message = format!(
-                "`{}` has no parameter `{key}`; it has: {}; keys of the chip have a path, as sm.branch_latency",
+                "`{}` has no parameter `{key}`; it has: {}; keys of the chip have a path, as sm.branch_latency \
+                 (`warpsim chips show NAME` lists them)",
                 spec.name,
                 known.join(", ")
             );

@@ -163,7 +163,11 @@ pub fn simulate(
     let simulating = memory::Simulating::begin();
     let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| {
         if job.skip > runner.launched {
-            let message = format!("--skip-launches {}: there are {} launches", job.skip, runner.launched);
+            let there = match runner.launched {
+                1 => "there is 1 launch".to_string(),
+                n => format!("there are {n} launches"),
+            };
+            let message = format!("--skip-launches {}: {there}", job.skip);
             return Err(SimError::Input(vec![Diagnostic::error("usage", message)]));
         }
         runner.synchronize()

@@ -78,8 +78,13 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         report.difference.as_ref().map_or(String::new(), |t| format!(" — {t}"))
     );
     let instructions: u64 = d.kernels.iter().map(|k| k.warp_instructions).sum();
-    if d.cycles == 0 {
+    if d.kernels.iter().all(|kernel| kernel.functional) {
         let _ = writeln!(out, "functional: {instructions} warp instructions");
+    } else if d.cycles == 0 {
+        let _ = writeln!(
+            out,
+            "stopped in the launch latency of the first kernel: {instructions} warp instructions"
+        );
     } else {
         let slots = d.issued + d.stalls.values().sum::<u64>();
         let ipc = d.warp_instructions as f64 / d.cycles as f64;
@@ -140,6 +145,19 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
                 out,
                 "  {} {}: {how}, {} warp instructions",
                 kernel.grid_id, kernel.name, kernel.warp_instructions
+            );
+            continue;
+        }
+        if kernel.functional {
+            let _ = writeln!(
+                out,
+                "  {} {}: without time, {} warp instructions, {} registers, {} blocks an SM (limit: {})",
+                kernel.grid_id,
+                kernel.name,
+                kernel.warp_instructions,
+                kernel.registers_per_thread,
+                kernel.resident_blocks,
+                kernel.occupancy_limit
             );
             continue;
         }

@@ -399,7 +399,7 @@ fn numbers_that_mean_nothing_are_refused() {
     let ptx = folder.write("k.ptx", &module("sm_20", ""));
     refused(&run(&ptx, &["--grid", "0"]), &["the grid has no blocks in x"]);
     refused(&run(&ptx, &["--threads", "0"]), &["--threads takes a number from 1 on"]);
-    refused(&run(&ptx, &["--skip-launches", "99"]), &["--skip-launches 99: there are 1 launches"]);
+    refused(&run(&ptx, &["--skip-launches", "99"]), &["--skip-launches 99: there is 1 launch"]);
     refused(&run(&ptx, &["--epoch", "0"]), &["--epoch"]);
 }
 

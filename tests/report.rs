@@ -234,7 +234,7 @@ fn findings_of_memory_have_their_lines() {
             &["spmv"][..],
             &[("memory", "it waits for line"), ("coalescing", "lines of memory an access")][..],
         ),
-        ("tiles", &["transpose"], &[("conflicts", "16 turns an access"), ("memory", "it waits for line")]),
+        ("tiles", &["transpose"], &[("conflicts", "16 cycles an access"), ("memory", "it waits for line")]),
     ] {
         let dir = folder.join(name);
         let out = warpsim(&[&["run"], run, &["--chip", "gtx480", "--profile", "--out", &dir]].concat());

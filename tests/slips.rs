@@ -167,3 +167,193 @@ fn the_chip_of_inspect_follows_from_the_program() {
     let help = text(&warpsim(&["inspect", "--help"]).stdout);
     assert!(help.starts_with("Shows what can be said of a program without running it"), "{help}");
 }
+
+const COUNTER: &str = ".version 6.0\n.target sm_70\n.address_size 64\n.global .u32 counter;\n.shared .u32 s;\n.entry k()\n{\n  .reg .u32 %r<4>;\n  .reg .u64 %rd<3>;\n  mov.u64 %rd1, counter;\n  atom.shared.add.u32 %r1, [s], 1;\n  atom.global.add.u32 %r2, [%rd1], %r1;\n  ret;\n}\n";
+
+#[test]
+fn inspect_counts_the_instructions_that_a_run_issues() {
+    let folder = Folder::new("counts");
+    let file = folder.write("k.ptx", COUNTER);
+    let (code, out) = said(&["inspect", &file]);
+    assert!(code == Some(0) && out.contains("kernel k: 4 instructions"), "{out}");
+    let (code, out) = said(&["run", &file, "--grid", "1", "--block", "32"]);
+    assert!(code == Some(0) && out.contains("instructions: 4 warp"), "{out}");
+}
+
+#[test]
+fn atomics_that_wait_for_one_another_are_counted_with_the_conflicts() {
+    let folder = Folder::new("waits");
+    let file = folder.write("k.ptx", COUNTER);
+    let cycles = |lanes: &str| {
+        let report = warpsim(&["run", &file, "--grid", "1", "--block", lanes, "--profile", "--json"]);
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("a report");
+        let lines = report["lines"].as_array().expect("lines are counted");
+        let line = lines.iter().find(|line| line["line"] == 11).expect("the atomic has a line");
+        let of = |value: &serde_json::Value| value["conflict_cycles"].as_u64().unwrap_or(0);
+        assert_eq!(of(line), of(&report["memory"]));
+        (of(line), report["cycles"].as_u64().expect("cycles"))
+    };
+    let ((none, one), (waits, all)) = (cycles("1"), cycles("32"));
+    assert_eq!(none, 0);
+    // 31 lanes wait for the one before, which is what the warp takes longer in shared memory.
+    assert!(waits > 0 && waits % 31 == 0 && all >= one + waits, "{waits} {one} {all}");
+}
+
+#[test]
+fn the_limit_of_cycles_is_that_of_all_launches_with_their_latencies() {
+    let limited = |cycles: &str| said(&["run", "hotspot", "--chip", "gtx480", "--max-cycles", cycles]);
+    let (code, out) = limited("200");
+    assert!(code == Some(3) && out.contains("in the launch latency of the first kernel"), "{out}");
+    let whole = warpsim(&["run", "hotspot", "--chip", "gtx480", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&whole.stdout).expect("a report");
+    let of = |key: &str| report[key].as_u64().expect("a figure");
+    assert!(report["kernels"].as_array().is_some_and(|kernels| kernels.len() > 1));
+    let all = of("cycles") + of("launch_cycles");
+    let (code, out) = limited(&(all + 5000).to_string());
+    assert_eq!(code, Some(0), "{out}");
+    let (code, out) = limited(&(all - 10).to_string());
+    assert!(code == Some(3) && out.contains(&format!("stopped after {} cycles", all - 10)), "{out}");
+    let help = text(&warpsim(&["run", "--help"]).stdout);
+    assert!(help.contains("launch latencies"), "{help}");
+}
+
+#[test]
+fn options_that_would_change_nothing_are_refused() {
+    let folder = Folder::new("nothing");
+    let trace = folder.join("t.json");
+    for (args, word) in [
+        (&["run", "vecadd", "--functional", "--profile"][..], "--profile"),
+        (&["run", "vecadd", "--functional", "--sample", "100"], "--sample"),
+        (&["trace", "vecadd", "--functional", "-o", &trace], "--functional"),
+        (&["run", "vecadd", "--entry", "k"], "--entry"),
+        (&["run", "vecadd", "--grid", "2"], "--grid"),
+        (&["run", "vecadd", "--block", "2"], "--block"),
+        (&["run", "vecadd", "--arg", "u32:1"], "--arg"),
+        (&["run", "vecadd", "--dynamic-shared", "64"], "--dynamic-shared"),
+    ] {
+        let (code, out) = said(args);
+        assert!(code == Some(2) && out.contains(word) && out.contains("= help: "), "{args:?}: {out}");
+    }
+    let (code, out) = said(&["run", "vecadd", "--functional"]);
+    assert!(code == Some(0) && !out.contains("0 cycles"), "{out}");
+}
+
+#[test]
+fn small_numbers_and_nothing_are_told_as_they_are() {
+    let (code, out) = said(&["run", "vecadd", "--max-memory", "1K"]);
+    assert!(code == Some(3) && out.contains("1 KiB"), "{out}");
+    let (code, out) = said(&["run", "vecadd", "--skip-launches", "99"]);
+    assert!(code == Some(2) && out.contains("there is 1 launch"), "{out}");
+    let (code, out) = said(&["chips", "diff", "v100", "v100"]);
+    assert!(code == Some(0) && out.contains("no value and no cost"), "{out}");
+    let (code, out) = said(&["run", "vecadd", "--set", "sms=0"]);
+    assert!(code == Some(2) && out.contains("warpsim chips show"), "{out}");
+    let (code, out) = said(&["inspect"]);
+    assert!(code == Some(2) && out.contains("<FILE|--memory <CHIP>|--liveness <FILE>>"), "{out}");
+}
+
+#[test]
+fn what_is_not_executed_is_shown_alone() {
+    let folder = Folder::new("alone");
+    let body = KERNEL.replace(
+        "  ret;",
+        "  .reg .u32 %r<3>; mov.u32 %r1, 0; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1]; ret;",
+    );
+    let body = body.replace(".version 6.0", ".version 7.8").replace("sm_70", "sm_80");
+    let file = folder.write("k.ptx", &body);
+    let (code, out) = said(&["inspect", &file, "--entry", "k"]);
+    assert!(code == Some(2) && out.contains("not executed"), "{out}");
+    let carets = out.lines().find(|line| line.contains('^')).expect("underlined");
+    assert_eq!(
+        carets.matches('^').count(),
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1]".len(),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_file_of_a_later_format_is_told_by_that_alone() {
+    let folder = Folder::new("later");
+    let file = folder.write("s.yaml", "schema: 2\nname: s\nnew_key: 1\naxes:\n  workload: vecadd\n");
+    let (code, out) = said(&["sweep", "plan", &file]);
+    assert!(
+        code == Some(2) && out.contains("s.yaml:1:9") && out.contains("schema: must be 1, not 2"),
+        "{out}"
+    );
+    assert!(!out.contains("new_key"), "{out}");
+}
+
+#[test]
+fn folders_without_results_are_told_once() {
+    let folder = Folder::new("once");
+    let path = folder.0.to_str().expect("text");
+    let (code, out) = said(&["compare", path, path]);
+    assert_eq!(code, Some(2), "{out}");
+    assert_eq!(out.matches("error").count(), 1, "{out}");
+}
+
+/// The file of the only point of a sweep that has run.
+fn point(folder: &Folder) -> std::path::PathBuf {
+    let points = std::fs::read_dir(folder.0.join("r").join("points")).expect("a folder");
+    let mut files = points.flatten().map(|entry| entry.path());
+    files.find(|path| path.extension().is_some_and(|extension| extension == "json")).expect("one")
+}
+
+#[test]
+fn results_of_a_newer_version_are_kept_and_parts_of_results_are_none() {
+    let folder = Folder::new("newer");
+    let results = folder.join("r");
+    let file = sweep(&folder, "  workload: vecadd\n  chip: gtx480\n");
+    let run = || said(&["sweep", "run", &file, "--results", &results]);
+    assert_eq!(run().0, Some(0));
+    let path = point(&folder);
+    let whole = std::fs::read_to_string(&path).expect("there");
+    // Its report lost, or a part of that: it is simulated again.
+    for (key, other) in [("\"report\"", "\"reportx\""), ("\"cycles\": ", "\"cyclesx\": ")] {
+        std::fs::write(&path, whole.replacen(key, other, 1)).expect("written");
+        let (_, out) = said(&["sweep", "collect", &file, "--results", &results]);
+        assert!(out.contains("1 have no result yet"), "{out}");
+        let (code, out) = run();
+        assert_eq!(code, Some(0), "{out}");
+        let value =
+            |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON")["report"].clone();
+        assert_eq!(value(&std::fs::read_to_string(&path).expect("there")), value(&whole));
+    }
+    let newer = whole.replacen("\"schema\": 1", "\"schema\": 99", 1);
+    assert_ne!(newer, whole);
+    std::fs::write(&path, &newer).expect("written");
+    let (code, out) = run();
+    assert!(code != Some(0) && out.contains("a newer version"), "{out}");
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), newer);
+}
+
+#[test]
+fn keys_of_a_chip_that_are_not_written_as_keys_have_a_place() {
+    let folder = Folder::new("keys");
+    let file = folder.write("c.yaml", "extends: gtx480\nlimits: {max_threads_per_block 5}\n");
+    let (code, out) = said(&["run", "vecadd", "--chip", &file]);
+    assert!(code == Some(2) && out.contains("c.yaml:2:10") && out.contains("a colon"), "{out}");
+}
+
+#[test]
+fn reports_without_their_keys_and_outputs_that_are_no_folders_are_refused() {
+    let folder = Folder::new("parts");
+    let out = folder.join("a");
+    assert_eq!(said(&["run", "vecadd", "--out", &out]).0, Some(0));
+    let path = folder.0.join("a").join("report.json");
+    let whole: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
+    let page = folder.join("p.html");
+    for key in ["schema", "workload", "chip", "policy", "result", "cycles", "stalls", "memory"] {
+        let mut part = whole.clone();
+        part.as_object_mut().expect("keys").remove(key).expect("it has it");
+        let file = folder.write("report.json", &part.to_string());
+        for args in [&["compare", &file, path.to_str().expect("text")][..], &["report", &file, "-o", &page]] {
+            let (code, said) = said(args);
+            assert!(code == Some(2) && said.contains(&format!("`{key}`")), "{key}: {said}");
+        }
+    }
+    let file = folder.write("file", "");
+    let (code, out) = said(&["run", "vecadd", "--out", &file]);
+    assert!(code == Some(2) && out.contains("it is not a folder"), "{out}");
+}

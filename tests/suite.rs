@@ -357,7 +357,9 @@ fn memory_counters_agree() {
         let turns = || turns.iter().map(|(turns, count)| (turns.parse::<u64>().expect("a number"), n(count)));
         assert_eq!(turns().map(|(_, count)| count).sum::<u64>(), n(&memory["on_chip_accesses"]));
         let extra = turns().map(|(turns, count)| (turns - 1) * count).sum::<u64>();
-        assert_eq!(extra, n(&memory["conflict_cycles"]), "{workload}");
+        // Lanes of atomics wait for one another besides.
+        let waits = n(&memory["conflict_cycles"]) - extra;
+        assert_eq!(waits > 0, workload == "histogram", "{workload}");
         assert!(n(&memory["on_chip_accesses"]) > 0);
         let loads: u64 = ["l1", "l2", "dram"].iter().map(|level| count(&memory["load_latency"][level])).sum();
         let others = count(&memory["store_latency"]) + count(&memory["atomic_latency"]);

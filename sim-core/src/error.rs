@@ -179,7 +179,7 @@ impl fmt::Display for SimError {
         match self {
             Self::Stopped(fault) => write!(f, "{fault}"),
             Self::MaxCycles { limit, place, suspicion } => {
-                write!(f, "stopped after {limit} cycles (--max-cycles)")?;
+                write!(f, "stopped after {limit} cycles with launch latencies (--max-cycles)")?;
                 still_running(f, place.as_deref(), suspicion.as_deref())
             }
             Self::MaxInstructions { limit, place, suspicion } => {
@@ -187,10 +187,13 @@ impl fmt::Display for SimError {
                 still_running(f, place.as_deref(), suspicion.as_deref())
             }
             Self::MaxMemory { limit } => {
-                let mib = limit >> 20;
+                let (size, unit) = match limit >> 20 {
+                    0 => (limit >> 10, "KiB"),
+                    mib => (mib, "MiB"),
+                };
                 write!(
                     f,
-                    "stopped: the simulator uses more than {mib} MiB of the host's memory (--max-memory)"
+                    "stopped: the simulator uses more than {size} {unit} of the host's memory (--max-memory)"
                 )
             }
             Self::Interrupted => write!(f, "interrupted"),

@@ -207,11 +207,15 @@ impl<P: Reconvergence> Functional<P> {
         let changes = resident.changes + blocks;
         let Some(watch) = &mut self.watch else {
             resident.watching = true;
+            resident.forget_branches();
             self.watch = Some(Watch::begin(std::iter::once(&*resident), changes, round));
             return Verdict::Undecided;
         };
         match watch.look(&[resident], changes, None) {
-            Look::Open => return Verdict::Undecided,
+            Look::Open => {
+                watch.renew(std::iter::once(&mut *resident));
+                return Verdict::Undecided;
+            }
             Look::Stuck => return Verdict::Stuck(watch.stuck(&[resident], 0)),
             Look::Progress | Look::Suspicious(_) => {}
         }

@@ -19,10 +19,13 @@ use crate::warp::Warp;
 
 /// Looks before a watch ends without a verdict.
 const MOST_SAMPLES: u32 = 96;
+/// Looks after which threads that were not seen to come back are compared with where they are by then: the
+/// watch may have begun while they were where nobody sees them again.
+const RENEWAL: u32 = 8;
 /// Looks after which somebody must have come back.
 const FIRST_RETURNS: u32 = 24;
 
-/// The threads of one warp as they were when the watch began, and what they have done since.
+/// The threads of one warp as they were when the watch began or was renewed, and what they have done since.
 #[derive(Debug)]
 struct Watched {
     /// Which resident, and its warp slot.
@@ -33,7 +36,7 @@ struct Watched {
     depths: [usize; 32],
     rows: Vec<LaneRow>,
     predicates: Vec<u32>,
-    /// Threads that wait for others where they were when the watch began, with the same registers.
+    /// Threads that wait for others where they were, with the same registers.
     waits: LaneMask,
     /// Threads that were elsewhere since.
     moved: LaneMask,
@@ -82,6 +85,13 @@ fn places<P: Reconvergence>(resident: &Resident<P>, w: usize) -> ([Pc; 32], Lane
     (pcs, waits)
 }
 
+impl<P: Reconvergence> Resident<P> {
+    /// From here on branches are noted for a watch that begins.
+    pub(crate) fn forget_branches(&mut self) {
+        self.warps.iter_mut().for_each(|warp| warp.branched = 0);
+    }
+}
+
 fn depths(warp: &Warp) -> [usize; 32] {
     std::array::from_fn(|lane| warp.shadow.depth(lane))
 }
@@ -111,6 +121,9 @@ impl Watched {
         for lane in Lanes(warp.live() & waits) {
             still |= u32::from(pcs[lane as usize] == self.pcs[lane as usize]) << lane;
         }
+        // A thread that has executed a branch was elsewhere, or its branch leads to itself: often nobody
+        // looks while it is.
+        self.moved |= warp.branched;
         let ops = &resident.kernels[warp.kernel].code.program.ops;
         for lane in Lanes(warp.live() & !waits) {
             let (l, bit) = (lane as usize, 1 << lane);
@@ -147,6 +160,30 @@ impl Watched {
         self.returned |= back & same;
     }
 
+    /// From here on the threads that are not settled are compared with how they are now.
+    fn renew<P: Reconvergence>(&mut self, resident: &mut Resident<P>) {
+        let lanes = self.unsettled(resident);
+        if lanes == 0 {
+            return;
+        }
+        let (pcs, waits) = places(resident, self.at.1);
+        let warp = &mut resident.warps[self.at.1];
+        let depths = depths(warp);
+        for lane in Lanes(lanes) {
+            let l = lane as usize;
+            (self.pcs[l], self.depths[l]) = (pcs[l], depths[l]);
+            for (old, new) in self.rows.iter_mut().zip(&warp.rows) {
+                old.0[l] = new.0[l];
+            }
+        }
+        for (old, new) in self.predicates.iter_mut().zip(&warp.preds) {
+            *old = *old & !lanes | *new & lanes;
+        }
+        self.waits |= waits & lanes;
+        self.moved &= !lanes;
+        warp.branched &= !lanes;
+    }
+
     /// Threads that neither wait nor were seen to go round.
     fn unsettled<P: Reconvergence>(&self, resident: &Resident<P>) -> LaneMask {
         resident.warps[self.at.1].live() & !self.waits & !self.returned
@@ -177,6 +214,19 @@ impl Watch {
     /// Cycles until the next look: no period of a loop divides them all.
     pub fn gap(&self) -> Cycle {
         1021 + 74 * Cycle::from(self.samples)
+    }
+
+    /// After a look that says nothing yet: threads that were not seen to come back get another chance.
+    pub fn renew<'r, P: Reconvergence + 'r>(&mut self, residents: impl Iterator<Item = &'r mut Resident<P>>) {
+        if !self.samples.is_multiple_of(RENEWAL) {
+            return;
+        }
+        let mut warps = self.warps.iter_mut().peekable();
+        for (i, resident) in residents.enumerate() {
+            while let Some(watched) = warps.next_if(|watched| watched.at.0 == i) {
+                watched.renew(resident);
+            }
+        }
     }
 
     /// Looks at the threads. `changes` counts all that changed so far; `open` names what may still

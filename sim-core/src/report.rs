@@ -125,7 +125,8 @@ pub struct LineReport {
     /// What its accesses to global and local memory asked for, where it has any.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
-    /// Turns beyond the first of its accesses to shared and constant memory: bank conflicts.
+    /// Cycles beyond the first of its accesses to shared and constant memory: bank conflicts, and lanes of
+    /// atomics that waited for one another.
     #[serde(skip_serializing_if = "is_zero")]
     pub conflict_cycles: u64,
 }
@@ -177,7 +178,7 @@ pub struct MemoryReport {
     /// Those accesses by the turns they took: bank conflicts of so many ways, so many different
     /// constants.
     pub on_chip_turns: BTreeMap<u32, u64>,
-    /// Extra cycles for bank conflicts and serialised constants.
+    /// Extra cycles for bank conflicts, for lanes of atomics that wait for one another, and for serialised constants.
     pub conflict_cycles: u64,
     /// Atomics at L2, by lane.
     pub atomics: u64,

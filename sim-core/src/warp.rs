@@ -157,6 +157,8 @@ pub struct Warp {
     pub age: u64,
     /// Asynchronous copies, once there has been one.
     pub copies: Option<Box<Copies>>,
+    /// Threads that have executed a direct branch since the last watch of liveness began.
+    pub branched: LaneMask,
     /// Threads that wait to issue their indirect branch once more.
     pub again: LaneMask,
     /// Threads that have arrived at the barrier of their cluster and not waited there yet.

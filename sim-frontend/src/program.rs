@@ -585,9 +585,17 @@ impl Program {
         operations
             .filter_map(|(_, info)| {
                 let reason = info.unsupported.as_ref()?;
-                Some(Diagnostic::error("unsupported", reason.to_string()).at_line(&self.source, info.line))
+                Some(self.placed(Diagnostic::error("unsupported", reason.to_string()), info))
             })
             .collect()
+    }
+
+    /// Puts a diagnostic at the instruction of the text that an operation stands for.
+    pub fn placed(&self, error: Diagnostic, info: &OpInfo) -> Diagnostic {
+        match info.text {
+            Text::Written(span) if info.line > 0 => error.at(span, "").in_source(&self.source),
+            _ => error.at_line(&self.source, info.line),
+        }
     }
 
     /// An operation as the instruction of the text that it stands for, printed in one manner; those

@@ -7,7 +7,8 @@ use clap::{Args, Subcommand};
 /// Commands of `baseline`.
 #[derive(Subcommand)]
 pub enum BaselineCommand {
-    /// Simulates a suite and records what it comes to.
+    /// Simulates a suite and records what it comes to. Exit status 1 if a result is wrong; that result is
+    /// recorded too, and `check` then wants it again.
     Record(SuiteArgs),
     /// Simulates a suite and says what moved. Exit status 1 if something did that may not.
     Check(BaselineCheckArgs),

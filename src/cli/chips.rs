@@ -121,6 +121,10 @@ pub fn diff(args: &ChipsDiffArgs) -> u8 {
         println!("{}", serde_json::to_string_pretty(&differences).unwrap_or_default());
         return status::DONE;
     }
+    if differences.is_empty() {
+        println!("no value and no cost of {} differs from {}", a.0.name, b.0.name);
+        return status::DONE;
+    }
     let mut out = table(&["key", &a.0.name, &b.0.name]);
     for Difference { key, a, b } in &differences {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "–".to_string());
@@ -128,8 +132,9 @@ pub fn diff(args: &ChipsDiffArgs) -> u8 {
     }
     println!("{out}");
     println!(
-        "{} keys differ; costs are unit, latency, initiation interval, machine operations",
-        differences.len()
+        "{} {}; costs are unit, latency, initiation interval, machine operations",
+        differences.len(),
+        if differences.len() == 1 { "key differs" } else { "keys differ" }
     );
     status::DONE
 }

@@ -60,7 +60,7 @@ pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
     }
     let folder = if path.is_dir() {
         path.to_path_buf()
-    } else if path.is_file() {
+    } else if path.exists() {
         return load(path, path.parent().unwrap_or(Path::new(".")));
     } else {
         let Some(found) = roots()

@@ -2,6 +2,7 @@
 
 mod program;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,13 +11,22 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::fairness::{self, Verdict};
 use sim_frontend::load::Module;
 use sim_frontend::program::ControlFlow;
+use sim_memory::address_space::Allocations;
 use sim_memory::programs::{Operation, TEXTS};
+use sim_memory::vocabulary::StateSpace;
 
 use super::{complain, status, table};
 
+/// One of three things is inspected.
+const USAGE: &str = "warpsim inspect [--entry ENTRY] [--chip CHIP] [--block THREADS] [--graphviz] FILE
+       warpsim inspect --memory CHIP [--operation OPERATION]
+       warpsim inspect --liveness FILE";
+
 /// Options of `inspect`.
 #[derive(Args, Clone, Debug)]
-#[group(required = true, multiple = true)]
+#[group(skip)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["file", "memory", "liveness"])))]
+#[command(override_usage = USAGE)]
 pub struct InspectArgs {
     /// A .ptx file: control-flow graph with dominators and injected instructions, loops, branches that
     /// may diverge, memory by space, physical registers, occupancy.
@@ -75,10 +85,10 @@ fn liveness(file: &Path) -> u8 {
             return status::BAD_INPUT;
         }
     };
+    let addresses = addresses(&module);
     let mut out = table(&["kernel", "function", "lines", "verdict", "because of line"]);
     for entry in module.entries() {
-        // Any addresses do: nothing runs.
-        let program = match module.program(entry, &|_| Some(0), ControlFlow::Plain, STACK_BYTES) {
+        let program = match module.program(entry, &|name| addresses(name), ControlFlow::Plain, STACK_BYTES) {
             Ok(program) => program,
             Err(errors) => {
                 complain(&errors);
@@ -104,6 +114,21 @@ fn liveness(file: &Path) -> u8 {
     }
     println!("{out}");
     status::DONE
+}
+
+/// Where a run without buffers puts the variables of a module: constants of the program, so what is made
+/// of it depends on them.
+fn addresses(module: &Module) -> impl Fn(&str) -> Option<u64> {
+    let mut memory = Allocations::new(u64::MAX >> 16, u64::MAX >> 16);
+    let mut list = HashMap::new();
+    for variable in module.globals() {
+        let at = match variable.space {
+            StateSpace::Const => memory.constant(&variable.name, variable.size, variable.align),
+            _ => memory.global(&variable.name, variable.size),
+        };
+        list.extend(at.map(|at| (variable.name.clone(), at)));
+    }
+    move |name| list.get(name).copied()
 }
 
 /// Local memory of a thread where calls can recur; the analysis does not depend on it.

@@ -149,10 +149,12 @@ pub struct RunArgs {
     /// Runs the first N launches without time.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_launches: u64,
-    /// Stops after N core cycles.
+    /// Stops after N core cycles of all launches with time, their launch latencies among them (5,000 cycles
+    /// on the shipped chips).
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
-    /// Stops after N warp instructions of all launches, with time and without.
+    /// Stops after N warp instructions of all launches, with time and without. They are counted from time to
+    /// time: with time up to some thousand more are executed.
     #[arg(long, value_name = "N")]
     pub max_instructions: Option<u64>,
     /// Stops where the simulator takes more memory of the host: bytes, or a number with K, M, G or T

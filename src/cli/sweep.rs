@@ -60,7 +60,8 @@ pub struct SweepRunArgs {
     /// Simulates part I of N: every N-th point.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Collects the results afterwards and writes a page for a browser.
+    /// Collects the results afterwards and writes a page for a browser. A shard has not all of them:
+    /// `sweep collect` and `report` make the page after `sweep merge`.
     #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     pub report: Option<PathBuf>,
 }

@@ -251,7 +251,7 @@ fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<
         return Ok((Done::Interrupted, None));
     }
     let refused = |words: Vec<String>, errors: &[Diagnostic]| Stored {
-        schema: 1,
+        schema: super::store::SCHEMA,
         id: refused_id(&words),
         config: String::new(),
         version: crate::VERSION.into(),

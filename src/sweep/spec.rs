@@ -213,7 +213,7 @@ pub struct Common {
     /// What is checked: off, safety or full.
     #[serde(default)]
     pub check: Option<String>,
-    /// Core cycles after which a point is stopped.
+    /// Core cycles after which a point is stopped, launch latencies among them.
     #[serde(default)]
     pub max_cycles: Option<u64>,
     /// Instructions a chip lacks run all the same.

@@ -8,12 +8,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compare::is_report;
 use crate::files;
+
+/// Version of the format of a point's result.
+pub const SCHEMA: u32 = 1;
 
 /// What a point came to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stored {
-    /// Version of this format: 1.
+    /// Version of this format, [`SCHEMA`].
     pub schema: u32,
     /// The hash that names the file.
     pub id: String,
@@ -41,13 +45,19 @@ impl Stored {
     pub fn load(path: &Path) -> Result<Self, String> {
         let stored: Self = files::read_json(path)?;
         let id = path.file_stem().unwrap_or_default();
-        match (id == stored.id.as_str(), stored.schema) {
-            (true, 1) => Ok(stored),
-            (false, _) => {
-                Err(format!("{}: it is the result of another point, {}", path.display(), stored.id))
-            }
-            (_, schema) => Err(format!("{}: schema {schema}; this version reads 1", path.display())),
+        let wrong = |why: String| Err(format!("{}: {why}", path.display()));
+        if stored.schema != SCHEMA {
+            return wrong(format!("schema {}; this version reads {SCHEMA}", stored.schema));
         }
+        if id != stored.id.as_str() {
+            return wrong(format!("it is the result of another point, {}", stored.id));
+        }
+        match &stored.report {
+            Some(report) => is_report(path, report)?,
+            None if stored.result == "refused" => {}
+            None => return wrong(format!("it has no key `report`, and its result is {}", stored.result)),
+        }
+        Ok(stored)
     }
 }
 
@@ -104,14 +114,25 @@ impl Store {
         Stored::load(&self.path(id))
     }
 
-    /// Whether a point's result can be kept: nothing but a file stands where it and its claim go.
+    /// Whether a point's result can be kept: nothing but a file stands where it and its claim go, and no
+    /// result of a newer version does.
     ///
     /// # Errors
-    /// A device, a pipe or a folder does, which might hold up who opens it.
+    /// A device, a pipe or a folder does, which might hold up who opens it; or such a result.
     pub fn is_free(&self, id: &str) -> io::Result<()> {
-        [self.path(id), self.lock(id)]
-            .iter()
-            .try_for_each(|path| files::is_regular(path).map_err(io::Error::other))
+        for path in [self.path(id), self.lock(id)] {
+            files::is_regular(&path).map_err(io::Error::other)?;
+        }
+        let path = self.path(id);
+        let there: Option<Value> = if path.exists() { files::read_json(&path).ok() } else { None };
+        match there.and_then(|there| there.get("schema")?.as_u64()) {
+            Some(schema) if schema > u64::from(SCHEMA) => Err(io::Error::other(format!(
+                "{}: schema {schema}: this was written by a newer version; this one reads up to {SCHEMA}: name \
+                 another folder of results, or remove the file",
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn lock(&self, id: &str) -> PathBuf {
@@ -167,6 +188,14 @@ impl Store {
 mod tests {
     use super::*;
 
+    fn report() -> Value {
+        let mut report = serde_json::json!({"schema": 2, "cycles": 7, "stalls": {}, "memory": {}});
+        for key in ["workload", "chip", "policy", "result"] {
+            report[key] = "x".into();
+        }
+        report
+    }
+
     fn stored(id: &str) -> Stored {
         Stored {
             schema: 1,
@@ -177,7 +206,7 @@ mod tests {
             result: "pass".into(),
             message: String::new(),
             seconds: 1.0,
-            report: Some(serde_json::json!({"cycles": 7})),
+            report: Some(report()),
         }
     }
 
@@ -187,7 +216,7 @@ mod tests {
         let store = Store::open(&folder).expect("made");
         assert!(store.get("a").is_none());
         store.put(&stored("a")).expect("written");
-        assert_eq!(store.get("a").and_then(|s| s.report), Some(serde_json::json!({"cycles": 7})));
+        assert_eq!(store.get("a").and_then(|s| s.report), Some(report()));
         // Half a file, and one under another's name.
         let text = std::fs::read_to_string(store.path("a")).expect("there");
         std::fs::write(store.path("b"), &text[..text.len() / 2]).expect("written");

@@ -64,7 +64,7 @@ impl Context {
         let assembler = Assembler { stack_bytes: STACK_BYTES, registers, clean_up };
         let program = loaded.module.program_for(entry, &find, flow, assembler);
         let program = program.map_err(SimError::Input)?;
-        let newer = self.check_program(&program, module)?;
+        let newer = self.check_program(&program)?;
         self.used_newer_isa |= newer;
         let code = Arc::new(Code::new(program, &self.costs, self.chip.memory.constant.hit_latency, self.set));
         self.modules[module].codes.push((entry.to_string(), Arc::clone(&code)));
@@ -72,9 +72,8 @@ impl Context {
     }
 
     /// Refuses what the chip lacks: instructions, length; and what is not executed.
-    fn check_program(&self, program: &Program, module: usize) -> Result<bool, SimError> {
+    fn check_program(&self, program: &Program) -> Result<bool, SimError> {
         let chip = self.chip.capability();
-        let source = self.modules[module].module.source();
         let mut newer = false;
         let mut errors = program.not_executed();
         let needs = needs(program);
@@ -83,20 +82,18 @@ impl Context {
                 newer = true;
                 if !self.options.allow_newer_isa {
                     let (major, minor) = (info.min_sm / 10, info.min_sm % 10);
-                    errors.push(
-                        Diagnostic::error(
-                            "isa",
-                            format!(
-                                "`{}` needs compute capability {major}.{minor}; {} has {}",
-                                program.text(pc as u32),
-                                self.chip.name,
-                                self.chip.compute_capability
-                            ),
-                        )
-                        .help("--allow-newer-isa runs it all the same")
-                        .needs(needs.clone())
-                        .at_line(source, info.line),
-                    );
+                    let error = Diagnostic::error(
+                        "isa",
+                        format!(
+                            "`{}` needs compute capability {major}.{minor}; {} has {}",
+                            program.text(pc as u32),
+                            self.chip.name,
+                            self.chip.compute_capability
+                        ),
+                    )
+                    .help("--allow-newer-isa runs it all the same")
+                    .needs(needs.clone());
+                    errors.push(program.placed(error, info));
                 }
             }
         }

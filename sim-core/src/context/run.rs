@@ -225,22 +225,26 @@ impl Context {
             engine.abort(grid, at);
             self.kernels[grid as usize].aborted = true;
         }
+        // The engine's clock begins at 0.
+        let before = self.report.cycles + self.report.launch_cycles;
         let control = Control {
             stop,
-            max_cycles: self.options.max_cycles,
+            max_cycles: self.options.max_cycles.map(|most| most.saturating_sub(before)),
             max_instructions: self.options.max_instructions.map(|_| self.instructions_left()),
             progress,
             threads: self.options.threads,
             epoch: self.options.epoch,
-            sample: self.options.sample.map(|every| (every, self.report.cycles + self.report.launch_cycles)),
+            sample: self.options.sample.map(|every| (every, before)),
             delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
         };
         let mut result = engine.run(&control);
-        if let (Err(SimError::MaxInstructions { limit, .. }), Some(whole)) =
-            (&mut result, self.options.max_instructions)
-        {
-            // The engine knows what was left of it.
-            *limit = whole;
+        // The engine knows what was left of them.
+        match &mut result {
+            Err(SimError::MaxInstructions { limit, .. }) => {
+                *limit = self.options.max_instructions.unwrap_or(*limit);
+            }
+            Err(SimError::MaxCycles { limit, .. }) => *limit = self.options.max_cycles.unwrap_or(*limit),
+            _ => {}
         }
         if result.is_ok() && self.options.check == Check::Full {
             result = check_conservation(&mut engine);

@@ -69,6 +69,7 @@ impl<P: Reconvergence> Engine<P> {
                 None
             }
             State::Listening(before) if before == changes => {
+                self.sms().for_each(|sm| sm.resident.forget_branches());
                 let watch = Watch::begin(self.sms().map(|sm| &sm.resident), changes, now);
                 self.lookout.next = now + watch.gap();
                 self.lookout.state = State::Watching(watch, hits);
@@ -89,6 +90,7 @@ impl<P: Reconvergence> Engine<P> {
                         return Some(fault);
                     }
                     Look::Open => {
+                        watch.renew(self.sms().map(|sm| &mut sm.resident));
                         self.lookout.next = now + watch.gap();
                         self.lookout.state = State::Watching(watch, before);
                     }

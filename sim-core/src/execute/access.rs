@@ -245,11 +245,13 @@ pub(super) fn addresses(warp: &Warp, code: &Code, op: &Op, address_64: bool, lan
 /// All addresses of an access lie in the aligned block `(start, bytes)`, a power of two.
 #[inline(always)]
 fn block_of(addresses: &[u64; 32], bytes: u64) -> (u64, u64) {
-    let mut differ = 0;
-    for lane in 0..32 {
-        differ |= addresses[lane] ^ addresses[0];
+    // Bits that are 1 in any, and in all of them.
+    let (mut any, mut all) = (0, u64::MAX);
+    for address in addresses {
+        any |= address;
+        all &= address;
     }
-    let size = (differ | (bytes - 1)).checked_add(1).and_then(u64::checked_next_power_of_two);
+    let size = ((any ^ all) | (bytes - 1)).checked_add(1).and_then(u64::checked_next_power_of_two);
     size.map_or((0, u64::MAX), |size| (addresses[0] & !(size - 1), size))
 }
 

@@ -61,6 +61,10 @@ impl<P: Reconvergence> Resident<P> {
                         self.check_depth(w, exec, deepest)?;
                     }
                 }
+                // Threads of a warp formed anew have their registers elsewhere.
+                if !(P::FORMS_WARPS && self.policy.forms_warps()) {
+                    self.warps[w].branched |= mask;
+                }
                 self.policy.branched(split, &to, &mut self.touched)?
             }
             C::BranchIndirect | C::CallIndirect => {

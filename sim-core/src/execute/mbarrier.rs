@@ -3,7 +3,7 @@
 
 use sim_frontend::form::MbarrierStep;
 use sim_frontend::program::{Extra, MbarrierPlace, Op};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use super::access::{addresses, read_element, write_element};
 use super::{Resident, Step, write_pred};
@@ -39,7 +39,7 @@ impl<P: Reconvergence> Resident<P> {
         let places = self.objects(code, w, op, place, exec)?;
         let latencies = self.world.latency;
         let waits = matches!(facts.step, MbarrierStep::TestWait | MbarrierStep::TryWait);
-        let mut start = self.now;
+        let (mut first, mut start) = (Cycle::MAX, self.now);
         for lane in Lanes(exec) {
             let at = places[lane as usize];
             let value = operand(&self.warps[w].rows, lane);
@@ -51,12 +51,14 @@ impl<P: Reconvergence> Resident<P> {
             }
             write_pred(&mut warp.preds, op.pdst[0], 1 << lane, if result != 0 { u32::MAX } else { 0 });
             if !waits {
-                start = start.max(self.locks.lock(at, BYTES as u32, self.now, latencies.atomic_interval));
+                let own = self.locks.lock(at, BYTES as u32, self.now, latencies.atomic_interval);
+                (first, start) = (first.min(own), start.max(own));
             }
         }
         // A wait reads as a load does.
         let own = if waits { latencies.shared } else { latencies.shared_atomic };
         let waited = (start - self.now).min((u32::MAX / 2).into()) as u32;
+        self.lock_wait = start.saturating_sub(first).min((u32::MAX / 2).into()) as u32;
         self.did = Step::DoneAfter { latency: waited + own, occupancy: 1 };
         Ok(())
     }

@@ -145,6 +145,8 @@ pub struct Resident<P> {
     pub waits: BySplit<u32, P>,
     /// Locks of the banks of shared memory, and the cycle of the step.
     locks: BankLocks,
+    /// Cycles from the first to the last turn of the last step's lanes at banks that atomics lock.
+    pub lock_wait: u32,
     now: Cycle,
     /// Changes of shared memory are counted, and of all memory in the functional mode.
     pub watching: bool,
@@ -180,6 +182,7 @@ impl<P: Reconvergence> Resident<P> {
             changed: false,
             waits: BySplit::new(warp_slots, 0),
             locks: BankLocks::new(banks),
+            lock_wait: 0,
             now: 0,
             watching: false,
             changes: 0,

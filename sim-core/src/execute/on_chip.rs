@@ -5,7 +5,7 @@ use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Row};
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::atomics;
 use sim_memory::shared::{BankRule, turns};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use super::access::{addresses, extend, from_bytes, read_element, write_element, write_loaded};
 use super::{Resident, Step, read_row, wide};
@@ -172,18 +172,28 @@ impl<P: Reconvergence> Resident<P> {
         let latencies = &self.world.latency;
         let degree = latencies.bank_rule.turns(addresses, lanes, bytes as u32);
         let latency = if op.class == OpClass::Atomic {
-            // Each lane locks its banks, runs its program and unlocks them; lanes and warps that
-            // meet in a bank come one after another.
-            let held = latencies.atomic_interval;
-            let starts =
-                Lanes(lanes).map(|l| self.locks.lock(addresses[l as usize], bytes as u32, self.now, held));
-            let waited = (starts.max().unwrap_or(self.now) - self.now).min((u32::MAX / 2).into()) as u32;
-            waited + latencies.shared_atomic
+            let shared_atomic = latencies.shared_atomic;
+            self.lock_banks(addresses, lanes, bytes as u32) + shared_atomic
         } else {
             latencies.shared
         };
         self.did = Step::DoneAfter { latency: latency + degree.saturating_sub(1), occupancy: degree.max(1) };
         Ok(())
+    }
+
+    /// Each lane of an atomic locks its banks, runs its program and unlocks them; lanes and warps that meet in a
+    /// bank come one after another. Gives the cycles until the last lane has its banks.
+    #[inline(never)]
+    fn lock_banks(&mut self, addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> u32 {
+        let held = self.world.latency.atomic_interval;
+        let (mut first, mut last) = (Cycle::MAX, self.now);
+        for lane in Lanes(lanes) {
+            let start = self.locks.lock(addresses[lane as usize], bytes, self.now, held);
+            (first, last) = (first.min(start), last.max(start));
+        }
+        let cycles = |n: Cycle| n.min((u32::MAX / 2).into()) as u32;
+        self.lock_wait = cycles(last.saturating_sub(first));
+        cycles(last - self.now)
     }
 
     /// Loads from constant memory: bytes that no thread writes, so they are read at once; each

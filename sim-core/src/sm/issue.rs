@@ -249,7 +249,7 @@ impl<P: Reconvergence> Sm<P> {
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
         if hot.class == OpClass::LoadParam {
-            self.stats.on_chip(1);
+            self.stats.on_chip(1, 0);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.issue(&kernel.code, pc, (split, w), lanes, now);
@@ -390,9 +390,10 @@ impl<P: Reconvergence> Sm<P> {
             }
             Step::DoneAfter { latency, occupancy: held } => {
                 warp.board.write(hot.written(), exec, now, now + Cycle::from(latency));
-                self.stats.on_chip(held);
+                let waited = std::mem::take(&mut self.resident.lock_wait);
+                self.stats.on_chip(held, waited);
                 if let Some(recorder) = &mut self.recorder {
-                    let extra = held.saturating_sub(1).into();
+                    let extra = u64::from(held.saturating_sub(1)) + u64::from(waited);
                     recorder.accessed(&kernel.code, pc, Asked::default(), extra);
                 }
                 occupancy = occupancy.max(held);

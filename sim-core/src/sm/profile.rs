@@ -32,7 +32,7 @@ pub struct OpCounts {
     pub reasons: [u64; REASONS],
     /// What its accesses to global and local memory asked for.
     pub asked: Asked,
-    /// Turns beyond the first of its accesses to shared and constant memory.
+    /// Cycles beyond the first of its accesses to shared and constant memory.
     pub conflict_cycles: u64,
 }
 
@@ -156,7 +156,7 @@ impl Profile {
         }
     }
 
-    /// What the accesses of the operation at `pc` asked for, and the turns they took beyond the first.
+    /// What the accesses of the operation at `pc` asked for, and the cycles they took beyond the first.
     pub fn accessed(&mut self, code: &Arc<Code>, pc: u32, asked: Asked, conflict_cycles: u64) {
         let at = place(&mut self.programs, code);
         if let Some(counts) = self.programs[at].1.get_mut(pc as usize) {

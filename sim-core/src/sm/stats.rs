@@ -119,7 +119,7 @@ pub struct SmStats {
     pub access_latency: u64,
     /// Accesses to shared and constant memory, parameters among it.
     pub shared_accesses: u64,
-    /// Extra cycles for bank conflicts.
+    /// Extra cycles for bank conflicts, and for lanes of atomics that wait for one another.
     pub bank_conflict_cycles: u64,
     /// These by the turns they took, from one.
     pub turns: Vec<u64>,
@@ -138,12 +138,12 @@ pub struct SmStats {
 }
 
 impl SmStats {
-    /// An access to shared or constant memory took this many turns.
+    /// An access to shared or constant memory took this many turns, and its lanes waited for one another at banks that atomics lock.
     #[inline(always)]
-    pub fn on_chip(&mut self, turns: u32) {
+    pub fn on_chip(&mut self, turns: u32, waited: u32) {
         let extra = turns.saturating_sub(1);
         self.shared_accesses += 1;
-        self.bank_conflict_cycles += u64::from(extra);
+        self.bank_conflict_cycles += u64::from(extra) + u64::from(waited);
         if extra as usize >= self.turns.len() {
             self.turns.resize(extra as usize + 1, 0);
         }

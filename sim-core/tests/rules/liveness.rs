@@ -282,3 +282,22 @@ fn live_blocks_on_their_way_are_awaited() {
         assert_eq!(run.words(), [7; 64]);
     }
 }
+
+#[test]
+fn live_warps_that_nearly_always_wait_are_seen_to_go_round() {
+    // The lock of a block, taken by a path that the policy does not run again while others try. The lanes of
+    // four warps come one after another at the bank: nearly always each waits for its result.
+    let lock = "mov.u32 %n, room;\nsetp.ne.u32 %p, %t, 0;\n@%p bra READY;\nst.shared.u32 [%n], 0;\nREADY:\n\
+        bar.sync 0;\nTRIES:\natom.shared.cas.b32 %a, [%n], 0, 1;\nsetp.ne.u32 %p, %a, 0;\n@%p bra TRIES;\n\
+        atom.shared.exch.b32 %a, [%n], 0;\nmov.u32 %r, 1;";
+    for policy in ["pdom_stack", "crs_stack", "min_pc", "multi_path", "thread_frontiers"] {
+        for block in [64, 96, 100, 128, 256] {
+            let limit = |o| Options { max_cycles: Some(400_000), ..o };
+            let (result, _) = run(lock, policy, 1, block, limit);
+            let fault = fault(result);
+            assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Livelock, "live"), "{policy} {block}");
+        }
+    }
+    let (result, _) = run(lock, "mimd", 1, 128, |o| o);
+    assert!(result.is_ok(), "{result:?}");
+}

@@ -41,7 +41,15 @@ impl Overlaid {
         if let Some(unseen) = unseen(&read::<Value>(own)?, &mut Vec::new(), &all) {
             let message =
                 format!("`{}` is not written as one of `key: value` or `{{key: value}}` on one line", unseen);
-            return Err(Diagnostic::error("extends", message).in_source(own));
+            let error = Diagnostic::error("extends", message);
+            // Its last step is in the text, in whatever form.
+            let step = unseen.rsplit('.').next().unwrap_or_default();
+            let place = own.text.find(step).map(|at| span(at, at + step.len()));
+            let error = match place {
+                Some(place) => error.at(place, "").in_source(own),
+                None => error.in_source(own),
+            };
+            return Err(error.help("a colon and a blank stand between a key and its value"));
         }
         let is_group = |path: &[&str]| all.iter().any(|(p, ..)| p.len() > path.len() && p.starts_with(path));
         let mut text = base.text.to_string();

@@ -8,6 +8,9 @@ use super::node::{Kind, Node};
 use super::span;
 use crate::diagnostic::{Diagnostic, Source, Span};
 
+/// Version of the formats of all YAML files.
+const SCHEMA: u64 = 1;
+
 /// What does not fit.
 pub(super) struct Finding {
     pub error: Diagnostic,
@@ -28,7 +31,11 @@ pub(super) fn survey<T: JsonSchema>(source: &Source, root: &Node, kinds: bool) -
         extent: Some(span(0, 1).to(root.extent())),
         found: Vec::new(),
     };
-    survey.value(&schema, root);
+    // Of a file of another format nothing else is worth saying.
+    match survey.format(root) {
+        Some(error) => survey.wrong(error, Some(root.extent())),
+        None => survey.value(&schema, root),
+    }
     survey.found
 }
 
@@ -47,6 +54,21 @@ struct Survey<'s> {
 impl<'s> Survey<'s> {
     fn wrong(&mut self, error: Diagnostic, extent: Option<Span>) {
         self.found.push(Finding { error: error.in_source(self.source), extent });
+    }
+
+    /// The file is of a later format than this version knows, which its first key says.
+    fn format(&self, root: &Node) -> Option<Diagnostic> {
+        let Kind::Map(entries) = &root.kind else { return None };
+        let (_, _, value) = entries.iter().find(|(key, ..)| key == "schema")?;
+        let Kind::Scalar(Value::Number(number)) = &value.kind else { return None };
+        let known = self.root.pointer("/properties/schema").is_some();
+        (known && number.as_u64().is_some_and(|number| number > SCHEMA)).then(|| {
+            let message =
+                format!("schema: must be {SCHEMA}, not {number}: this version reads schema {SCHEMA}");
+            Diagnostic::error("yaml", message)
+                .at(value.at, "")
+                .help("a newer version of warpsim wrote for it")
+        })
     }
 
     fn error(&self, message: String) -> Diagnostic {

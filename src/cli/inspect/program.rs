@@ -43,12 +43,12 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<(String, Vec<Diagnostic>),
         Some(entry) => vec![entry],
         None => module.entries().collect(),
     };
+    let addresses = super::addresses(&module);
     let (mut out, mut refused) = (String::new(), Vec::new());
     for entry in entries {
-        // Any addresses do: nothing runs.
         let (registers, clean_up) = (chip.limits.max_reg_size, chip.assembler.clean_up);
         let assembler = Assembler { stack_bytes: STACK_BYTES, registers, clean_up };
-        let program = match module.program_for(entry, &|_| Some(0), ControlFlow::Injected, assembler) {
+        let program = match module.program_for(entry, &addresses, ControlFlow::Injected, assembler) {
             Ok(program) => program,
             Err(errors) if args.entry.is_some() => return Err(errors),
             Err(errors) => {

@@ -22,7 +22,7 @@
         counters('Caches, all SMs and slices', [...cache('L1', 'l1'), ...cache('L2', 'l2')])), el('div', {},
         counters('Traffic', [['accesses of warps', (m) => m.accesses], ['lines of these', (m) => m.transactions],
           ['bytes asked for', (m) => m.bytes_useful], ['bytes between SMs and L2', (m) => m.bytes_moved], ['atomics at L2, by lane', (m) => m.atomics],
-          ['accesses to shared and constant memory', (m) => m.on_chip_accesses], ['cycles lost to bank conflicts', (m) => m.conflict_cycles]]),
+          ['accesses to shared and constant memory', (m) => m.on_chip_accesses], ['cycles lost to bank conflicts and waits of shared atomics', (m) => m.conflict_cycles]]),
         counters('DRAM, all channels', [['reads', (m) => m.dram.reads], ['writes', (m) => m.dram.writes], ['bytes', (m) => m.dram.bytes],
           ['of peak bandwidth', (m, report) => rate(report.cycles > 0 && report.machine ? m.dram.bytes / (report.cycles / (report.machine.core_khz * 1000)) : 0, report.cycles > 0 && report.machine ? report.machine.dram_bytes_per_second : 0)],
           ['bursts that found their row open', (m) => m.dram.row_hits], ['these, of all bursts', (m) => rate(m.dram.row_hits, bursts(m.dram))],
