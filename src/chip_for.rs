@@ -5,8 +5,8 @@ use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::load::target_of;
 use sim_frontend::workload::{Variant, WorkloadSpec};
 
-use crate::cli::RunArgs;
 use crate::configs;
+use crate::request::Request;
 
 /// Words that name the shipped chips that fit.
 pub fn fitting(needs: &Needs) -> String {
@@ -41,17 +41,17 @@ const USUAL: &str = "gtx480";
 
 /// The chip that is named, or the one that follows from the program, and then why: the smallest shipped one
 /// of the class of the newest program that a shipped chip runs.
-pub fn chip_for(args: &RunArgs, spec: &WorkloadSpec) -> Result<(String, Option<String>), Vec<Diagnostic>> {
-    if let Some(chip) = &args.chip {
+pub fn chip_for(request: &Request, spec: &WorkloadSpec) -> Result<(String, Option<String>), Vec<Diagnostic>> {
+    if let Some(chip) = &request.chip {
         return Ok((chip.clone(), None));
     }
-    let mut programs: Vec<u32> = match args.variant.as_deref() {
+    let mut programs: Vec<u32> = match request.variant.as_deref() {
         // An unknown name is said with the others, when the variant is looked for.
         Some(name) => spec.variants.iter().filter(|variant| variant.name == name).map(Variant::sm).collect(),
         None => spec.variants.iter().map(Variant::sm).collect(),
     };
     programs.sort_unstable();
-    chip_of(&programs, args.allow_newer_isa)
+    chip_of(&programs, request.allow_newer_isa)
 }
 
 /// The chip that follows from the target of a PTX file; the usual one where no shipped chip runs it.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::cli::{CompareArgs, status, table};
+use crate::cli::CompareArgs;
+use crate::console::{status, table};
 use crate::contents::{differing, digests};
 use crate::files;
 use crate::metrics::{METRICS, shown};

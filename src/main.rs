@@ -1,37 +1,12 @@
-//! warpsim: a GPU architecture simulator. Real PTX in, a cycle-level answer out.
-
-mod baseline;
-mod chip_for;
-mod cli;
-mod compare;
-mod configs;
-mod contents;
-mod files;
-mod findings;
-mod host;
-mod listing;
-mod machine;
-mod memory;
-mod metrics;
-mod npy;
-mod ptx_file;
-mod reference;
-mod report;
-mod run;
-mod schema;
-mod simulate;
-mod study;
-mod summary;
-mod sweep;
-mod trace;
+//! The command `warpsim`.
 
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: memory::Counted<mimalloc::MiMalloc> = memory::Counted(mimalloc::MiMalloc);
+use warpsim::memory::{self, Counted};
+use warpsim::{cli, console};
 
-/// The version, with the commit where it is known.
-const VERSION: &str = env!("WARPSIM_VERSION");
+#[global_allocator]
+static ALLOCATOR: Counted<mimalloc::MiMalloc> = Counted(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     let hook = std::panic::take_hook();
@@ -39,7 +14,7 @@ fn main() -> ExitCode {
         // `print!` panics where it cannot write.
         let message = info.payload().downcast_ref::<String>();
         match message.and_then(|text| text.strip_prefix("failed printing to stdout: ")) {
-            Some(reason) => std::process::exit(cli::unprinted(reason).into()),
+            Some(reason) => std::process::exit(console::unprinted(reason).into()),
             None => hook(info),
         }
     }));

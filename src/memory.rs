@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::cli::status;
+use crate::console::status;
 use crate::run::STOP;
 
 /// Bytes that are allocated.

@@ -1,4 +1,4 @@
-//! A workload made of a PTX file and the options and arguments of the command line.
+//! A workload made of a PTX file: the launch of one kernel with arguments as the command line has them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,50 @@ use sim_frontend::workload::{
 };
 use sim_memory::vocabulary::ScalarType;
 
-use crate::cli::{Found, RunArgs};
 use crate::configs;
+use crate::request::Program;
 use crate::simulate::{declared, example};
 
-/// A workload made of a PTX file and arguments of the command line.
-pub fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
+/// The launch of a kernel of a PTX file, as it is written on the command line.
+#[derive(Clone, Debug, Default)]
+pub struct PtxLaunch {
+    /// The file.
+    pub file: PathBuf,
+    /// The kernel; the only one of the file where nothing is said.
+    pub entry: Option<String>,
+    /// `X[,Y[,Z]]` blocks.
+    pub grid: Option<String>,
+    /// `X[,Y[,Z]]` threads.
+    pub block: Option<String>,
+    /// Arguments, in order.
+    pub args: Vec<String>,
+    /// Dynamic shared memory in bytes.
+    pub dynamic_shared: u32,
+}
+
+impl PtxLaunch {
+    /// The workload that launches the kernel once.
+    ///
+    /// # Errors
+    /// What is missing, or is no argument.
+    pub fn program(&self) -> Result<Program, Vec<Diagnostic>> {
+        let (spec, folder) = workload(self)?;
+        Ok(Program::Given { spec: Box::new(spec), folder, args: self.args.clone() })
+    }
+}
+
+fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnostic>> {
     let usage = |message: String| vec![Diagnostic::error("usage", message)];
     // The only kernel of a file needs no name.
-    let entry = match &args.entry {
+    let entry = match &launch.entry {
         Some(entry) => Some(entry.clone()),
-        None => only_kernel(Path::new(&args.workload)),
+        None => only_kernel(&launch.file),
     };
-    let given = [("--entry", &entry), ("--grid", &args.grid), ("--block", &args.block)];
+    let given = [("--entry", &entry), ("--grid", &launch.grid), ("--block", &launch.block)];
     let missing: Vec<&str> =
         given.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
     let Some(entry) = entry.clone().filter(|_| missing.is_empty()) else {
-        let kernels = kernels(Path::new(&args.workload))?;
+        let kernels = kernels(&launch.file)?;
         let message = format!("a .ptx file needs {}", missing.join(", "));
         return Err(vec![Diagnostic::error("usage", message).help(kernels)]);
     };
@@ -42,13 +69,13 @@ pub fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
     };
     let mut buffers = BTreeMap::new();
     let mut list = Vec::new();
-    for (i, text) in args.args.iter().enumerate() {
+    for (i, text) in launch.args.iter().enumerate() {
         let kind = argument(i, text, &mut buffers).map_err(|reason| {
             vec![Diagnostic::error("usage", format!("--arg {text}: {reason}")).help(ARGUMENTS)]
         })?;
         list.push(kind.into());
     }
-    let path = PathBuf::from(&args.workload);
+    let path = &launch.file;
     let file = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let spec = WorkloadSpec {
         schema: 1,
@@ -63,7 +90,7 @@ pub fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
             file,
             compiler: String::new(),
             // What is not readable is said when the program is loaded.
-            target: configs::read(&path)
+            target: configs::read(path)
                 .ok()
                 .and_then(|source| target_of(&source).map(|(word, _)| word.to_string()))
                 .unwrap_or_default(),
@@ -71,9 +98,9 @@ pub fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         buffers,
         launches: vec![Step::Launch(LaunchSpec {
             entry,
-            grid: size(&args.grid, "--grid")?,
-            block: size(&args.block, "--block")?,
-            dynamic_shared: Some(Expr::Number(args.dynamic_shared.into())),
+            grid: size(&launch.grid, "--grid")?,
+            block: size(&launch.block, "--block")?,
+            dynamic_shared: Some(Expr::Number(launch.dynamic_shared.into())),
             stream: 0,
             args: list,
             place: Place::default(),
@@ -85,7 +112,7 @@ pub fn from_ptx(args: &RunArgs) -> Result<Found, Vec<Diagnostic>> {
         .parent()
         .filter(|p| !p.as_os_str().is_empty())
         .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    Ok(Found { spec, folder })
+    Ok((spec, folder))
 }
 
 /// The kernel of a PTX file, where it has one only; what is wrong with a file is said later.

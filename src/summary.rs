@@ -6,7 +6,7 @@ use sim_core::report::DeviceReport;
 use sim_frontend::chip::ChipSpec;
 use sim_memory::sm_memory::latency::Level;
 
-use crate::cli::table;
+use crate::console::table;
 use crate::findings;
 use crate::host::HostReport;
 use crate::metrics::shown;

@@ -10,16 +10,16 @@ use sim_core::report::{DeviceReport, KernelReport};
 use sim_core::sm::timeline::{Event, STATES, Timeline, TimelineOptions};
 use sim_memory::vocabulary::Cycle;
 
-use crate::cli::{TraceArgs, status};
+use crate::cli::{self, TraceArgs};
+use crate::console::status;
 use crate::files::{self, Output};
-use crate::run;
 
 /// Tracks of warps come behind those of block slots.
 const WARPS: u64 = 1000;
 
 /// Runs and writes the trace; gives the exit status.
 pub fn trace(args: &TraceArgs) -> u8 {
-    run::trace(
+    cli::trace(
         &args.run,
         &args.output,
         |sms| options(args, sms),

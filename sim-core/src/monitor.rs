@@ -19,6 +19,25 @@ pub enum Check {
     Full,
 }
 
+impl Check {
+    /// All, least first.
+    const ALL: [Self; 3] = [Self::Off, Self::Safety, Self::Full];
+
+    /// Its name in reports and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Safety => "safety",
+            Self::Full => "full",
+        }
+    }
+
+    /// The one of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|check| check.name() == name)
+    }
+}
+
 /// The shadow pcs of one warp. A lane's shadow is the address of the next instruction of its own
 /// thread as of the last change of control; in straight-line code it stands at the run's start.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! machine operations. PTX is not machine code; `configs/isa` says what stands between.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sim_memory::vocabulary::ScalarType;
 
 use crate::diagnostic::{Diagnostic, Source};
@@ -24,7 +24,7 @@ pub struct Cost {
 }
 
 /// A row of the table; the first that matches counts.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rule {
     /// Roots; none: any.
@@ -48,7 +48,7 @@ fn one() -> u32 {
 }
 
 /// Classes of types that cost alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum TypeClass {
     /// Integers and bits up to 32 bits, predicates.
@@ -62,7 +62,7 @@ enum TypeClass {
 }
 
 /// Variants of an instruction that cost differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Variant {
     /// `.approx`.
@@ -73,7 +73,7 @@ enum Variant {
     Wide,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
     schema: u32,
@@ -83,7 +83,7 @@ struct File {
 }
 
 /// A cost table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IsaCosts {
     rules: Vec<Rule>,
 }

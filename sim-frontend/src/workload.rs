@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sim_memory::vocabulary::ScalarType;
 
 pub use argument::{Argument, ArgumentKind};
@@ -38,7 +38,7 @@ impl fmt::Debug for Place {
 }
 
 /// How much results depend on the schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
     /// Memory and every thread's trace are the same under every schedule.
@@ -50,7 +50,7 @@ pub enum Schedule {
 }
 
 /// Under which schedules a workload ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Termination {
     /// Under all.
@@ -61,7 +61,7 @@ pub enum Termination {
 }
 
 /// A workload.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkloadSpec {
     /// Version of the format.
     pub schema: u32,
@@ -86,6 +86,7 @@ pub struct WorkloadSpec {
     /// Expected results.
     pub expect: Vec<Expectation>,
     /// The file it was read from.
+    #[serde(skip)]
     pub source: Option<Source>,
 }
 
@@ -100,7 +101,7 @@ impl JsonSchema for WorkloadSpec {
 }
 
 /// One program of a workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variant {
     /// Name.
     pub name: String,
@@ -122,7 +123,7 @@ impl Variant {
 }
 
 /// A buffer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BufferSpec {
     /// Element type.
     pub ty: ScalarType,
@@ -131,13 +132,15 @@ pub struct BufferSpec {
     /// First contents.
     pub init: Init,
     /// Where the file says how long it is.
+    #[serde(skip)]
     pub length_place: Place,
     /// Where the file says what it holds.
+    #[serde(skip)]
     pub init_place: Place,
 }
 
 /// First contents of a buffer.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(deny_unknown_fields)]
 pub enum Init {
@@ -179,7 +182,7 @@ fn zero() -> Number {
 }
 
 /// A step of the host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Step {
     /// A kernel launch.
     Launch(LaunchSpec),
@@ -196,18 +199,19 @@ pub enum Step {
 }
 
 /// Sets every element of a buffer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fill {
     /// Which.
     pub buffer: String,
     /// The value.
     pub value: Expr,
     /// Where the file has it.
+    #[serde(skip)]
     pub place: Place,
 }
 
 /// A kernel launch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LaunchSpec {
     /// Entry.
     pub entry: String,
@@ -222,11 +226,12 @@ pub struct LaunchSpec {
     /// Arguments in order.
     pub args: Vec<Argument>,
     /// Where the file names the entry.
+    #[serde(skip)]
     pub place: Place,
 }
 
 /// Repeated steps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoopSpec {
     /// When to stop.
     pub until: Option<Until>,
@@ -239,11 +244,12 @@ pub struct LoopSpec {
     /// The steps.
     pub launches: Vec<Step>,
     /// Where the file has it.
+    #[serde(skip)]
     pub place: Place,
 }
 
 /// A condition on a buffer, looked at after each pass.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Until {
     /// Which buffer.
     pub buffer: String,
@@ -254,7 +260,7 @@ pub struct Until {
 }
 
 /// An expected result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Expectation {
     /// Buffer.
     pub buffer: String,
@@ -267,11 +273,12 @@ pub struct Expectation {
     /// How near it must be.
     pub tolerance: Tolerance,
     /// Where the file has it.
+    #[serde(skip)]
     pub place: Place,
 }
 
 /// How near a result must be.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(deny_unknown_fields)]
 pub enum Tolerance {

@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, params};
 
 use super::suite::Measured;
-use crate::cli::{BaselineHistoryArgs, status, table};
+use crate::cli::BaselineHistoryArgs;
+use crate::console::{status, table};
 use crate::files;
 use crate::metrics::{METRICS, shown};
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sim_frontend::diagnostic::{Diagnostic, nearest};
 use sim_frontend::yaml::{key_span, read_checked};
 
+use crate::cli::request_of;
 use crate::configs;
 use crate::contents::digests;
 use crate::metrics::METRICS;
@@ -160,7 +161,7 @@ pub struct Measured {
 impl Measured {
     fn of(run: &str) -> Result<Self, Vec<Diagnostic>> {
         let words: Vec<String> = run.split_whitespace().map(str::to_string).collect();
-        let (report, seconds, _) = Simulation::new(&words)?.run()?;
+        let (report, seconds, _) = Simulation::new(request_of(&words)?)?.run()?;
         let instructions: u64 = report.device.kernels.iter().map(|kernel| kernel.warp_instructions).sum();
         let kernels = report.device.kernels.iter().map(|k| (k.name.clone(), k.cycles)).collect();
         let value = serde_json::to_value(&report)

@@ -6,8 +6,8 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::isa;
 use sim_frontend::isa_cost::IsaCosts;
 
-use super::{complain, status, table};
 use crate::configs;
+use crate::console::{complain, status, table};
 
 /// Commands of `chips`.
 #[derive(Subcommand)]

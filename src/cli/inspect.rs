@@ -15,7 +15,7 @@ use sim_memory::address_space::Allocations;
 use sim_memory::programs::{Operation, TEXTS};
 use sim_memory::vocabulary::StateSpace;
 
-use super::{complain, status, table};
+use crate::console::{complain, status, table};
 
 /// One of three things is inspected.
 const USAGE: &str = "warpsim inspect [--entry ENTRY] [--chip CHIP] [--block THREADS] [--graphviz] FILE

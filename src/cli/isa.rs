@@ -8,7 +8,7 @@ use serde::Serialize;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa::{self, Entry, FormListing, Legacy, TABLE, UnitClass};
 
-use super::{complain, status, table};
+use crate::console::{complain, status, table};
 
 /// Options of `isa`.
 #[derive(Args, Clone, Debug)]

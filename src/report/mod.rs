@@ -5,7 +5,8 @@ mod page;
 
 use std::path::Path;
 
-use crate::cli::{ReportArgs, status};
+use crate::cli::ReportArgs;
+use crate::console::status;
 use crate::files;
 
 pub use input::{Results, Study, Sweep, SweepPoint};

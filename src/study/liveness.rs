@@ -3,10 +3,15 @@
 
 use serde::Serialize;
 use sim_core::error::{FaultKind, SimError};
+use sim_core::monitor::Check;
+use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::workload::Termination;
 
 use super::{in_parallel, jobs};
-use crate::cli::{LivenessArgs, complain, find_workload, run_args, status, table, workload_folders};
+use crate::cli::LivenessArgs;
+use crate::console::{complain, status, table};
+use crate::find::{find_workload, workload_folders};
+use crate::request::{Program, Request};
 use crate::run::outcome;
 use crate::simulate::Verdict;
 
@@ -85,11 +90,17 @@ pub fn run(args: &LivenessArgs) -> u8 {
 }
 
 fn row(args: &LivenessArgs, policy: &str, workload: &str) -> Row {
-    let words = format!(
-        "{workload} --policy {policy} --chip {} --variant {} --allow-newer-isa --max-cycles {} --check full",
-        args.chip, args.variant, args.max_cycles
-    );
-    let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
+    let request = || {
+        Ok(Request {
+            policy: Some(PolicyChoice::parse(policy).map_err(|error| vec![error])?),
+            chip: Some(args.chip.clone()),
+            variant: Some(args.variant.clone()),
+            allow_newer_isa: true,
+            max_cycles: Some(args.max_cycles),
+            check: Check::Full,
+            ..Request::new(Program::named(workload)?)
+        })
+    };
     let row = |verdict: String, cycles: u64, at: Option<String>| Row {
         policy: policy.into(),
         workload: workload.into(),
@@ -97,8 +108,8 @@ fn row(args: &LivenessArgs, policy: &str, workload: &str) -> Row {
         cycles,
         at,
     };
-    match run_args(&words).map(|run| outcome(&run)) {
-        Ok(Ok((found, _))) => {
+    match request().and_then(outcome) {
+        Ok((found, _)) => {
             let cycles = found.report.cycles + found.report.launch_cycles;
             match (&found.stopped, &found.verdict) {
                 (Some(SimError::MaxCycles { place, .. }), _) => {
@@ -113,10 +124,9 @@ fn row(args: &LivenessArgs, policy: &str, workload: &str) -> Row {
                 (None, other) => row(format!("{other:?}"), cycles, None),
             }
         }
-        Ok(Err(errors)) => {
+        Err(errors) => {
             complain(&errors);
             row("bad input".into(), 0, None)
         }
-        Err(why) => row(why, 0, None),
     }
 }

@@ -8,7 +8,9 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
 use super::{in_parallel, jobs};
-use crate::cli::{MicrobenchmarkArgs, complain, run_args, status, table};
+use crate::cli::{MicrobenchmarkArgs, request_of};
+use crate::console::{complain, status, table};
+use crate::request::Setting;
 use crate::run::measure;
 use crate::simulate::Outcome;
 
@@ -218,17 +220,26 @@ fn show(rows: &[Row], sources: &BTreeMap<String, String>) {
     println!("{held} of {gated} gates hold");
 }
 
-/// One run of `warpsim run`.
-fn outcome(words: &str, more: &[String]) -> Result<(Outcome, std::sync::Arc<ChipSpec>), String> {
-    let mut line: Vec<String> = words.split_whitespace().map(str::to_string).collect();
-    line.extend(more.iter().flat_map(|setting| ["--set".to_string(), setting.clone()]));
-    let args = run_args(&line)?;
-    measure(&args).map_err(|errors| errors.first().map_or(String::new(), |error| error.message.clone()))
+/// The run of a line of the data, with values changed and a buffer's contents kept.
+fn outcome(
+    words: &str,
+    more: &[(&str, u64)],
+    keep: Option<&str>,
+) -> Result<(Outcome, std::sync::Arc<ChipSpec>), String> {
+    let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
+    let measured = request_of(&words).and_then(|mut request| {
+        let more =
+            more.iter().map(|(key, value)| Setting { key: (*key).to_string(), value: value.to_string() });
+        request.set.extend(more);
+        request.keep.extend(keep.map(str::to_string));
+        measure(request)
+    });
+    measured.map_err(|errors| errors.first().map_or(String::new(), |error| error.message.clone()))
 }
 
 /// An element of the buffer `cycles` of a run.
-fn cycles(words: &str, more: &[String], index: usize) -> Result<f64, String> {
-    let (outcome, _) = outcome(&format!("{words} --dump cycles"), more)?;
+fn cycles(words: &str, more: &[(&str, u64)], index: usize) -> Result<f64, String> {
+    let (outcome, _) = outcome(words, more, Some("cycles"))?;
     let buffer = outcome.buffers.get("cycles").and_then(|buffer| buffer.as_u64());
     let all = buffer.ok_or("there is no buffer `cycles` of u64")?;
     all.get(index).map(|cycles| *cycles as f64).ok_or_else(|| format!("`cycles` has no element {index}"))
@@ -240,7 +251,7 @@ fn figure(how: &Value, words: &str) -> Result<f64, String> {
         Value::Knee { n, stride, per } => knee(words, n, *stride, *per),
         Value::Slope { ways, per } => slope(words, ways, *per),
         Value::Bandwidth { bytes, of_peak } => {
-            let (outcome, chip) = outcome(words, &[])?;
+            let (outcome, chip) = outcome(words, &[], None)?;
             // As hosts measure it: with the launch.
             let cycles = outcome.report.cycles + outcome.report.launch_cycles;
             let seconds = cycles as f64 / (chip.clocks().core_khz as f64 * 1e3);
@@ -248,7 +259,7 @@ fn figure(how: &Value, words: &str) -> Result<f64, String> {
             Ok(bytes / seconds / unit)
         }
         Value::Rate { rounds, operations } => {
-            let run = |rounds: u32| outcome(words, &[format!("rounds={rounds}")]);
+            let run = |rounds: u32| outcome(words, &[("rounds", rounds.into())], None);
             let ((one, _), (two, _)) = (run(*rounds)?, run(2 * rounds)?);
             let more = two.report.cycles.saturating_sub(one.report.cycles) as f64;
             Ok(operations / more)
@@ -260,7 +271,7 @@ fn knee(words: &str, ns: &[u64], stride: u64, per: f64) -> Result<f64, String> {
     let mut first = None;
     let mut last = None;
     for n in ns {
-        let steps = cycles(words, &[format!("n={n}"), format!("warm={}", n.next_multiple_of(8))], 0)? / per;
+        let steps = cycles(words, &[("n", *n), ("warm", n.next_multiple_of(8))], 0)? / per;
         let least = *first.get_or_insert(steps);
         if steps > least * 1.1 {
             break;
@@ -276,7 +287,7 @@ fn knee(words: &str, ns: &[u64], stride: u64, per: f64) -> Result<f64, String> {
 fn slope(words: &str, ways: &[u32], per: f64) -> Result<f64, String> {
     let mut points = Vec::new();
     for way in ways {
-        points.push((f64::from(*way), cycles(words, &[format!("ways={way}")], 0)? / per));
+        points.push((f64::from(*way), cycles(words, &[("ways", u64::from(*way))], 0)? / per));
     }
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Err("no ways".into()) };
     let slope = (last.1 - first.1) / (last.0 - first.0);

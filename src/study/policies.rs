@@ -1,15 +1,19 @@
 //! `study policies`: divergent workloads under every reconvergence policy.
 
 use serde::Serialize;
+use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::Termination;
 
 use super::{in_parallel, jobs};
-use crate::cli::{PoliciesArgs, complain, find_workload, run_args, status, table, workload_folders};
+use crate::cli::PoliciesArgs;
+use crate::console::{complain, status, table};
 use crate::files;
+use crate::find::{find_workload, workload_folders};
 use crate::metrics::shown;
 use crate::report::{self, Results, Study};
+use crate::request::{Program, Request, Setting};
 use crate::run::measure;
 
 /// What others are compared with.
@@ -155,13 +159,18 @@ fn divergent_workloads(args: &PoliciesArgs, capability: u32) -> Vec<String> {
 }
 
 fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
-    let mut words =
-        vec![workload.to_string(), "--policy".into(), policy.into(), "--chip".into(), args.chip.clone()];
-    if let Some(variant) = &args.variant {
-        words.extend(["--variant".into(), variant.clone(), "--allow-newer-isa".into()]);
-    }
-    words.extend(args.set.iter().flat_map(|setting| ["--set".to_string(), setting.clone()]));
-    words.extend(["--check".into(), args.check.clone()]);
+    let request = || {
+        let one = |e: Diagnostic| vec![e];
+        Ok(Request {
+            policy: Some(PolicyChoice::parse(policy).map_err(one)?),
+            chip: Some(args.chip.clone()),
+            variant: args.variant.clone(),
+            allow_newer_isa: args.variant.is_some(),
+            set: args.set.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>().map_err(one)?,
+            check: Check::named(&args.check).unwrap_or_default(),
+            ..Request::new(Program::named(workload)?)
+        })
+    };
     let row = Row {
         workload: workload.into(),
         chip: args.chip.clone(),
@@ -170,10 +179,9 @@ fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
         ..Row::default()
     };
     let failed = |why: String| Row { result: why, ..row.clone() };
-    let outcome = match run_args(&words).map(|run| measure(&run)) {
-        Ok(Ok((outcome, _))) => outcome,
-        Ok(Err(errors)) => return failed(errors.first().map_or(String::new(), |e| e.message.clone())),
-        Err(why) => return failed(why),
+    let outcome = match request().and_then(measure) {
+        Ok((outcome, _)) => outcome,
+        Err(errors) => return failed(errors.first().map_or(String::new(), |e| e.message.clone())),
     };
     let report = outcome.report;
     Row {

@@ -9,8 +9,10 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Assembler, Module};
 use sim_frontend::program::ControlFlow;
 
-use crate::cli::{RegistersArgs, complain, status, table, workload_folders};
+use crate::cli::RegistersArgs;
 use crate::configs;
+use crate::console::{complain, status, table};
+use crate::find::workload_folders;
 
 /// What `ptxas -v` of CUDA 12.9 says: file below `workloads`, entry, architecture it assembles for
 /// (sm_50 is the oldest it knows), registers, bytes of spill stores.

@@ -9,7 +9,8 @@ use super::points::{load, result};
 use super::spec::Point;
 use super::store::{Store, Stored};
 use super::table::read_table;
-use crate::cli::{SweepCollectArgs, complain, status};
+use crate::cli::SweepCollectArgs;
+use crate::console::{complain, status};
 use crate::files::{self, Output};
 use crate::metrics::METRICS;
 use crate::report::{self, Results};
@@ -75,7 +76,7 @@ pub fn collect(args: &SweepCollectArgs) -> u8 {
         eprintln!("error: {message}");
         return status::BAD_INPUT;
     }
-    let found = in_parallel(&points, jobs(None), |point| result(&store, point.words(&spec.run)));
+    let found = in_parallel(&points, jobs(None), |point| result(&store, point, &spec.run));
     let missing = found.iter().filter(|stored| stored.is_none()).count();
     let axes: Vec<&str> = points
         .first()

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::points::{Candidate, candidates, load, refused_id};
 use super::store::{Store, Stored};
-use crate::cli::{SweepMergeArgs, complain, status};
+use crate::cli::SweepMergeArgs;
+use crate::console::{complain, status};
 use crate::files;
 
 /// Merges; gives the exit status. Nothing is written unless everything can be.
@@ -18,7 +19,7 @@ pub fn merge(args: &SweepMergeArgs) -> u8 {
         }
     };
     let ids = candidates(&spec, &points).into_iter().map(|candidate| match candidate {
-        Candidate::Ready { id, words } => (id, words),
+        Candidate::Ready { id, words, .. } => (id, words),
         Candidate::Refused { words, .. } => (refused_id(&words), words),
     });
     let ids: BTreeMap<String, Vec<String>> = ids.collect();

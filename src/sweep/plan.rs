@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::points::{Candidate, candidates, load};
 use super::store::Store;
-use crate::cli::{SweepPlanArgs, complain, status, table};
+use crate::cli::SweepPlanArgs;
+use crate::console::{complain, status, table};
 use crate::files;
 
 /// Points that are listed where not all are asked for.

@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sim_core::error::SimError;
 use sim_frontend::diagnostic::Diagnostic;
 
-use super::spec::{Point, SweepSpec};
+use super::spec::{Common, Point, SweepSpec};
 use super::store::{Store, Stored};
-use crate::cli::{SweepRunArgs, complain, status};
+use crate::cli::SweepRunArgs;
 use crate::configs;
+use crate::console::{complain, status};
 use crate::files;
 use crate::memory;
+use crate::request::Request;
 use crate::run::{Simulation, hash, interrupted, on_interrupt, simulator};
 use crate::study::{in_parallel, jobs};
 
@@ -40,7 +42,9 @@ pub enum Candidate {
     Ready {
         /// Hash of all that is simulated.
         id: String,
-        /// Arguments of `warpsim run`.
+        /// What is asked for.
+        request: Box<Request>,
+        /// Arguments of `warpsim run` that ask for it.
         words: Vec<String>,
     },
     /// It cannot, whatever is done.
@@ -53,9 +57,15 @@ pub enum Candidate {
 }
 
 impl Candidate {
-    fn of(words: Vec<String>) -> Self {
-        match Simulation::new(&words) {
-            Ok(simulation) => Self::Ready { id: simulation.identity().id, words },
+    /// What a point of a sweep comes to.
+    pub fn of(point: &Point, common: &Common) -> Self {
+        let words = point.words(common);
+        let ready = point.request(common).and_then(|request| {
+            let id = Simulation::new(request.clone())?.identity().id;
+            Ok((id, Box::new(request)))
+        });
+        match ready {
+            Ok((id, request)) => Self::Ready { id, request, words },
             Err(errors) => {
                 let message = first(&errors);
                 Self::Refused { words, message }
@@ -65,17 +75,16 @@ impl Candidate {
 
     /// Its warp instructions, by a run without time.
     pub fn instructions(&self) -> Option<u64> {
-        let Self::Ready { words, .. } = self else { return None };
-        let words: Vec<String> = words.iter().cloned().chain(["--functional".to_string()]).collect();
-        let (report, ..) = Simulation::new(&words).ok()?.run().ok()?;
+        let Self::Ready { request, .. } = self else { return None };
+        let request = Request { functional: true, max_cycles: None, ..(**request).clone() };
+        let (report, ..) = Simulation::new(request).ok()?.run().ok()?;
         Some(report.device.kernels.iter().map(|kernel| kernel.warp_instructions).sum())
     }
 }
 
 /// What the points of a sweep come to, in their order.
 pub fn candidates(spec: &SweepSpec, points: &[Point]) -> Vec<Candidate> {
-    let words: Vec<Vec<String>> = points.iter().map(|point| point.words(&spec.run)).collect();
-    in_parallel(&words, jobs(None), |words| Candidate::of(words.clone()))
+    in_parallel(points, jobs(None), |point| Candidate::of(point, &spec.run))
 }
 
 /// What came of a point in this run.
@@ -141,7 +150,7 @@ pub fn run(args: &SweepRunArgs) -> u8 {
     in_parallel(&own, jobs(args.jobs), |point| {
         let words = point.words(&spec.run);
         // A point that brings the simulator down loses no other.
-        let done = catch_unwind(AssertUnwindSafe(|| simulate(&store, words.clone())));
+        let done = catch_unwind(AssertUnwindSafe(|| simulate(&store, point, &spec.run)));
         let done = done.unwrap_or_else(|_| Ok((Done::Broken("the simulator panicked".into()), None)));
         if let Some(bar) = &bar {
             bar.inc(1);
@@ -246,7 +255,8 @@ fn shard(text: Option<&str>) -> Result<(usize, usize), String> {
 }
 
 /// Simulates a point, if it has no result, and keeps what came of it.
-fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<Stored>)> {
+fn simulate(store: &Store, point: &Point, common: &Common) -> std::io::Result<(Done, Option<Stored>)> {
+    let words = point.words(common);
     if interrupted() {
         return Ok((Done::Interrupted, None));
     }
@@ -261,7 +271,7 @@ fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<
         seconds: 0.0,
         report: None,
     };
-    let simulation = match Simulation::new(&words) {
+    let simulation = match point.request(common).and_then(Simulation::new) {
         Ok(simulation) => simulation,
         Err(errors) => {
             let stored = refused(words, &errors);
@@ -309,8 +319,8 @@ fn simulate(store: &Store, words: Vec<String>) -> std::io::Result<(Done, Option<
 }
 
 /// What a point has, if it was simulated.
-pub fn result(store: &Store, words: Vec<String>) -> Option<Stored> {
-    match Candidate::of(words) {
+pub fn result(store: &Store, point: &Point, common: &Common) -> Option<Stored> {
+    match Candidate::of(point, common) {
         Candidate::Ready { id, .. } => store.get(&id),
         Candidate::Refused { words, .. } => store.get(&refused_id(&words)),
     }

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use sim_core::monitor::Check;
+use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
 use sim_frontend::workload::Number;
 use sim_frontend::yaml::{key_span, read_checked};
+
+use crate::request::{Program, Request, SchedulerChoice, Setting};
 
 /// A value of an axis, as it is written.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -265,7 +269,33 @@ impl Point {
         filter.iter().all(|(axis, wanted)| self.get(axis).is_some_and(|value| wanted.holds(value)))
     }
 
-    /// Arguments of `warpsim run`.
+    /// The run of it.
+    ///
+    /// # Errors
+    /// Values that are none of their axis.
+    pub fn request(&self, common: &Common) -> Result<Request, Vec<Diagnostic>> {
+        let one = |e: Diagnostic| vec![e];
+        let text = |axis: &str| self.get(axis).map(str::to_string);
+        let seed = |text: &str| {
+            let message = format!("`{text}` is no seed: a whole number from 0 to {}", u64::MAX);
+            text.parse::<u64>().map_err(|_| Diagnostic::error("seed", message))
+        };
+        let set = self.values.iter().filter(|(axis, _)| !Axes::NAMED.contains(&axis.as_str()));
+        Ok(Request {
+            variant: text("variant"),
+            chip: text("chip"),
+            policy: self.get("policy").map(PolicyChoice::parse).transpose().map_err(one)?,
+            scheduler: self.get("scheduler").map(SchedulerChoice::parse).transpose().map_err(one)?,
+            seed: self.get("seed").map(seed).transpose().map_err(one)?.unwrap_or(0),
+            set: set.map(|(key, value)| Setting { key: key.clone(), value: value.clone() }).collect(),
+            check: common.check.as_deref().and_then(Check::named).unwrap_or_default(),
+            max_cycles: common.max_cycles,
+            allow_newer_isa: common.allow_newer_isa,
+            ..Request::new(Program::named(self.get("workload").unwrap_or_default())?)
+        })
+    }
+
+    /// Arguments of `warpsim run` that make the same run, for people: results have them.
     pub fn words(&self, common: &Common) -> Vec<String> {
         let mut words = vec![self.get("workload").unwrap_or_default().to_string()];
         for (axis, value) in self.values.iter().filter(|(axis, _)| axis != "workload") {

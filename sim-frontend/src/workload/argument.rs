@@ -4,16 +4,17 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Expr, Place};
 
 /// An argument with its place.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Argument {
     /// What it is.
     pub kind: ArgumentKind,
     /// Where the file has it.
+    #[serde(skip)]
     pub place: Place,
 }
 
@@ -24,7 +25,7 @@ impl From<ArgumentKind> for Argument {
 }
 
 /// An argument.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum ArgumentKind {
     /// The address of a buffer, or of one of its elements.
     Pointer {

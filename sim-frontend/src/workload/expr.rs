@@ -6,7 +6,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Number;
 
@@ -14,7 +14,7 @@ use super::Number;
 pub type Params = BTreeMap<String, Number>;
 
 /// A number or an expression.
-#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(untagged)]
 pub enum Expr {
     /// A number.

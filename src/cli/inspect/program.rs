@@ -16,7 +16,7 @@ use sim_frontend::program_flow::{ends_block, successors};
 
 use super::InspectArgs;
 use super::STACK_BYTES;
-use crate::cli::{complain, status, table};
+use crate::console::{complain, status, table};
 
 /// Runs the command for a file.
 pub fn program(file: &Path, args: &InspectArgs) -> u8 {

@@ -1,0 +1,47 @@
+//! warpsim: a GPU architecture simulator. Real PTX in, a cycle-level answer out.
+//!
+//! A [`request::Request`] says what is simulated; a [`run::Simulation`] is one whose files have been found and
+//! read:
+//!
+//! ```
+//! use warpsim::request::{Program, Request};
+//! use warpsim::run::Simulation;
+//!
+//! let mut request = Request::new(Program::named("vecadd").expect("a workload"));
+//! request.chip = Some("gtx480".to_string());
+//! let simulation = Simulation::new(request).expect("it fits the chip");
+//! let (report, _, stopped) = simulation.run().expect("its files are right");
+//! assert!(stopped.is_none() && report.result == "pass");
+//! assert!(report.device.cycles > 0);
+//! ```
+
+mod baseline;
+mod chip_for;
+pub mod cli;
+mod compare;
+mod configs;
+pub mod console;
+mod contents;
+mod files;
+mod find;
+mod findings;
+mod host;
+mod listing;
+mod machine;
+pub mod memory;
+pub mod metrics;
+mod npy;
+pub mod ptx_file;
+mod reference;
+mod report;
+pub mod request;
+pub mod run;
+mod schema;
+pub mod simulate;
+mod study;
+mod summary;
+mod sweep;
+mod trace;
+
+/// The version, with the commit where it is known.
+const VERSION: &str = env!("WARPSIM_VERSION");

@@ -1,0 +1,158 @@
+//! What is asked to be simulated: a program, a chip, and how. The command line, sweeps, studies and suites
+//! make requests; [`Simulation::new`](crate::run::Simulation::new) finds what they name.
+
+use std::path::{Path, PathBuf};
+
+use sim_core::lanes::InstructionSet;
+use sim_core::monitor::Check;
+use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::sm::scheduler::WarpScheduler;
+use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::workload::WorkloadSpec;
+
+use crate::ptx_file::PtxLaunch;
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// A workload by its name, folder or `workload.yaml`.
+    Workload(String),
+    /// A workload that is no file, such as the launch of one kernel of a PTX file.
+    Given {
+        /// The workload.
+        spec: Box<WorkloadSpec>,
+        /// The folder that names of files are relative to.
+        folder: PathBuf,
+        /// Arguments of its kernel as they were typed, for the report.
+        args: Vec<String>,
+    },
+}
+
+impl Program {
+    /// A workload by its name, folder or file; a `.ptx` file, where its only kernel takes no arguments.
+    ///
+    /// # Errors
+    /// What a launch of the file lacks.
+    pub fn named(name: &str) -> Result<Self, Vec<Diagnostic>> {
+        match is_ptx(name) {
+            true => PtxLaunch { file: PathBuf::from(name), ..PtxLaunch::default() }.program(),
+            false => Ok(Self::Workload(name.to_string())),
+        }
+    }
+}
+
+/// A name is that of a PTX file, not of a workload.
+pub fn is_ptx(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "ptx")
+}
+
+/// A warp scheduler, and how it was written: reports repeat it.
+#[derive(Clone, Debug)]
+pub struct SchedulerChoice {
+    /// The scheduler.
+    pub scheduler: WarpScheduler,
+    /// As it was written, `two_level` or `two_level:8`.
+    pub written: String,
+}
+
+impl SchedulerChoice {
+    /// Parses `lrr`, `gto`, `two_level[:N]`.
+    ///
+    /// # Errors
+    /// A diagnostic that lists the names.
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        Ok(Self { scheduler: WarpScheduler::parse(text)?, written: text.to_string() })
+    }
+}
+
+/// A value that is changed: of a parameter of the workload by its name, of the chip by its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// `n`, or `sm.branch_latency`.
+    pub key: String,
+    /// A number, or a value as the chip's file has it.
+    pub value: String,
+}
+
+impl Setting {
+    /// Parses `KEY=VALUE`.
+    ///
+    /// # Errors
+    /// There is no `=`.
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| Diagnostic::error("set", format!("--set takes KEY=VALUE, not `{text}`")))?;
+        Ok(Self { key: key.to_string(), value: value.to_string() })
+    }
+}
+
+/// A run that is asked for. [`Request::new`] leaves all but the program to defaults.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What is simulated.
+    pub program: Program,
+    /// Which of the workload's PTX files; the newest the chip runs where nothing is said.
+    pub variant: Option<String>,
+    /// The chip, by its name or file; it follows from the program where nothing is said.
+    pub chip: Option<String>,
+    /// Reconvergence policy; the chip's where nothing is said.
+    pub policy: Option<PolicyChoice>,
+    /// Warp scheduler; the chip's where nothing is said.
+    pub scheduler: Option<SchedulerChoice>,
+    /// What is changed of the workload and the chip.
+    pub set: Vec<Setting>,
+    /// What the seeds of random contents are changed by.
+    pub seed: u64,
+    /// All launches run in the functional mode.
+    pub functional: bool,
+    /// Launches that run in the functional mode first.
+    pub skip_launches: u64,
+    /// What is checked.
+    pub check: Check,
+    /// Core cycles of all launches, launch latencies among them, after which to stop.
+    pub max_cycles: Option<u64>,
+    /// Warp instructions of all launches after which to stop.
+    pub max_instructions: Option<u64>,
+    /// Instructions that the chip lacks run all the same.
+    pub allow_newer_isa: bool,
+    /// Counts by line of the PTX are kept.
+    pub profile: bool,
+    /// Core cycles between samples of the counters.
+    pub sample: Option<u64>,
+    /// Buffers whose final contents are kept.
+    pub keep: Vec<String>,
+    /// Worker threads of the engine.
+    pub threads: usize,
+    /// Core cycles of an epoch of the engine.
+    pub epoch: Option<u64>,
+    /// Instruction set of the host; the best where nothing is said.
+    pub instruction_set: Option<InstructionSet>,
+}
+
+impl Request {
+    /// A timed run on one thread, on the chip that follows from the program, with its defaults.
+    pub fn new(program: Program) -> Self {
+        Self {
+            program,
+            variant: None,
+            chip: None,
+            policy: None,
+            scheduler: None,
+            set: Vec::new(),
+            seed: 0,
+            functional: false,
+            skip_launches: 0,
+            check: Check::Safety,
+            max_cycles: None,
+            max_instructions: None,
+            allow_newer_isa: false,
+            profile: false,
+            sample: None,
+            keep: Vec::new(),
+            threads: 1,
+            epoch: None,
+            instruction_set: None,
+        }
+    }
+}
