@@ -1,5 +1,6 @@
 //! `.npy` files: NumPy's format of one array (NEP 1), as far as buffers need it.
 
+use npyz::{DType, NpyHeader, Order};
 use sim_memory::vocabulary::ScalarType;
 
 /// The elements of an array of this type in C order; none where the bytes are no `.npy` file.
@@ -8,48 +9,50 @@ pub fn elements(bytes: &[u8], ty: ScalarType) -> Option<Result<&[u8], String>> {
 }
 
 fn array(bytes: &[u8], ty: ScalarType) -> Result<&[u8], String> {
-    let cut = || "the .npy file is cut short".to_string();
-    let (at, length) = match bytes.get(6).ok_or_else(cut)? {
-        1 => (10, bytes.get(8..10).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]])))),
-        2 | 3 => (12, bytes.get(8..12).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
-        version => return Err(format!("version {version} of .npy files is not known")),
+    guard(bytes)?;
+    let mut data = bytes;
+    let header = NpyHeader::from_reader(&mut data)
+        .map_err(|error| format!("the header of the .npy file cannot be read: {error}"))?;
+    let DType::Plain(descr) = header.dtype() else {
+        return Err("records are not read, only arrays of one type of number".to_string());
     };
-    let end = at + length.ok_or_else(cut)? as usize;
-    let header = bytes.get(at..end).ok_or_else(cut)?;
-    let header =
-        std::str::from_utf8(header).map_err(|_| "the header of the .npy file is not text".to_string())?;
-    let value = |key: &str| {
-        let rest = header.split_once(&format!("'{key}'")).map(|(_, rest)| rest.trim_start());
-        rest.and_then(|rest| rest.strip_prefix(':'))
-            .map(str::trim_start)
-            .ok_or_else(|| format!("the header of the .npy file has no `{key}`"))
-    };
-    let descr = value("descr")?;
-    let descr = descr.strip_prefix('\'').and_then(|rest| rest.split('\'').next());
-    let descr = descr.ok_or("records are not read, only arrays of one type of number")?;
-    if !holds(descr, ty) {
+    let descr = descr.to_string();
+    if !holds(&descr, ty) {
         return Err(format!(
             "its elements are `{descr}`, the buffer's .{}; NumPy writes it with dtype `{}`",
             ty.name(),
             dtype(ty)
         ));
     }
-    if value("fortran_order")?.starts_with("True") {
+    if header.order() == Order::Fortran {
         return Err("the array is in Fortran order; save numpy.ascontiguousarray(a)".to_string());
     }
-    let shape = value("shape")?;
-    let shape = shape.strip_prefix('(').and_then(|rest| rest.split(')').next());
-    let sizes = shape.ok_or("the header of the .npy file has no shape")?.split(',').map(str::trim);
-    let count = sizes
-        .filter(|size| !size.is_empty())
-        .try_fold(1usize, |all, size| size.parse::<usize>().ok().and_then(|size| all.checked_mul(size)));
-    let size = count.and_then(|count| count.checked_mul(ty.bytes() as usize));
-    let size = size.ok_or("the header of the .npy file has no shape")?;
-    let data = &bytes[end..];
-    if data.len() != size {
-        return Err(format!("its shape needs {size} bytes of data, it has {}", data.len()));
+    let sizes = header.shape().iter().copied().chain([u64::from(ty.bytes())]);
+    let size = sizes.fold(Some(1u64), |all, size| all?.checked_mul(size));
+    match size {
+        Some(size) if data.len() as u64 == size => Ok(data),
+        Some(size) => Err(format!("its shape needs {size} bytes of data, it has {}", data.len())),
+        None => Err("its shape needs more data than a file can have".to_string()),
     }
-    Ok(data)
+}
+
+/// Most groups within one another in a header: records of records have some.
+const DEEPEST: usize = 16;
+
+/// Refuses headers that are longer than the file, or so deep that reading them takes much stack.
+fn guard(bytes: &[u8]) -> Result<(), String> {
+    let cut = || "the .npy file is cut short".to_string();
+    let (at, length) = match bytes.get(6).ok_or_else(cut)? {
+        1 => (10, bytes.get(8..10).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]])))),
+        2 | 3 => (12, bytes.get(8..12).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
+        version => return Err(format!("version {version} of .npy files is not known")),
+    };
+    let header = bytes.get(at..at + length.ok_or_else(cut)? as usize).ok_or_else(cut)?;
+    let opened = header.iter().filter(|byte| b"([{".contains(byte)).count();
+    match opened > DEEPEST {
+        true => Err("the header of the .npy file has more groups than an array of numbers needs".to_string()),
+        false => Ok(()),
+    }
 }
 
 /// NumPy's name of a type, little-endian.
@@ -113,5 +116,10 @@ mod tests {
         assert!(wrong(&file("<f4", "True", "(2, 3)", &data), ScalarType::F32).contains("ascontiguousarray"));
         assert!(wrong(&file("<f4", "False", "(7,)", &data), ScalarType::F32).contains("28 bytes"));
         assert!(wrong(&good[..40], ScalarType::F32).contains("cut short"));
+        let deep = format!("({}", "(".repeat(40));
+        assert!(wrong(&file("<f4", "False", &deep, &data), ScalarType::F32).contains("groups"));
+        let huge = "(4294967296, 4294967296, 2)";
+        assert!(wrong(&file("<f4", "False", huge, &data), ScalarType::F32).contains("than a file can have"));
+        assert!(wrong(&file("nonsense", "False", "(6,)", &data), ScalarType::F32).contains("cannot be read"));
     }
 }

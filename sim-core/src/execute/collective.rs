@@ -140,7 +140,10 @@ impl<P: Reconvergence> Resident<P> {
         let absent = wanted & self.warps[w].live() & !group;
         if P::WHOLE_WARP && absent != 0 {
             let why = match self.world.compute_capability {
-                70.. => "this policy runs the paths of a warp one after another, so that they never meet",
+                70.. => {
+                    "this policy runs the paths of a warp one after another, and these threads are on another path, \
+                     which it has not joined with this one"
+                }
                 _ => "below compute capability 7.0 all must be",
             };
             return Err(Bottom::new(
