@@ -27,8 +27,8 @@ fn array(bytes: &[u8], ty: ScalarType) -> Result<&[u8], String> {
     if header.order() == Order::Fortran {
         return Err("the array is in Fortran order; save numpy.ascontiguousarray(a)".to_string());
     }
-    let sizes = header.shape().iter().copied().chain([u64::from(ty.bytes())]);
-    let size = sizes.fold(Some(1u64), |all, size| all?.checked_mul(size));
+    let mut sizes = header.shape().iter().copied().chain([u64::from(ty.bytes())]);
+    let size = sizes.try_fold(1u64, |all, size| all.checked_mul(size));
     match size {
         Some(size) if data.len() as u64 == size => Ok(data),
         Some(size) => Err(format!("its shape needs {size} bytes of data, it has {}", data.len())),
