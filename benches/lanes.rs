@@ -4,7 +4,7 @@
 mod common;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use sim_core::lanes::InstructionSet;
+use sim_core::instruction_set::InstructionSet;
 
 fn lanes(c: &mut Criterion) {
     let mut group = c.benchmark_group("lanes");

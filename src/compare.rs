@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::cli::CompareArgs;
+use crate::cli::baseline::CompareArgs;
 use crate::console::{status, table};
 use crate::contents::{differing, digests};
 use crate::files;
 use crate::metrics::{METRICS, shown};
-use crate::run::SCHEMA;
-use crate::sweep::Stored;
+use crate::report_file::is_report;
+use crate::sweep::store::Stored;
 
 /// A figure that is not what it was.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,38 +73,6 @@ pub fn moved(was: &BTreeMap<String, f64>, is: &BTreeMap<String, f64>) -> Vec<Mov
 fn load(path: &Path) -> Result<Value, String> {
     let report: Value = files::read_json(path)?;
     is_report(path, &report).map(|()| report)
-}
-
-/// Whether a file holds a report of a format that is known.
-///
-/// # Errors
-/// It does not, in words that name the file and the key.
-pub fn is_report(path: &Path, report: &Value) -> Result<(), String> {
-    let wrong = |why: String| Err(format!("{}: {why}", path.display()));
-    if let Some(schema) = report.get("schema").and_then(Value::as_u64).filter(|n| *n > u64::from(SCHEMA)) {
-        return wrong(format!(
-            "schema {schema}: this was written by a newer version; this one reads up to {SCHEMA}"
-        ));
-    }
-    type Is = fn(&Value) -> bool;
-    let keys: [(&str, Is, &str); 8] = [
-        ("cycles", Value::is_u64, "whole number"),
-        ("schema", Value::is_u64, "whole number"),
-        ("workload", Value::is_string, "text"),
-        ("chip", Value::is_string, "text"),
-        ("policy", Value::is_string, "text"),
-        ("result", Value::is_string, "text"),
-        ("stalls", Value::is_object, "group of keys"),
-        ("memory", Value::is_object, "group of keys"),
-    ];
-    for (key, is_right, kind) in keys {
-        match report.get(key) {
-            Some(value) if is_right(value) => {}
-            Some(_) => return wrong(format!("this is no report.json: its key `{key}` is no {kind}")),
-            None => return wrong(format!("this is no report.json: it has no key `{key}`")),
-        }
-    }
-    Ok(())
 }
 
 fn figures(report: &Value) -> BTreeMap<String, f64> {

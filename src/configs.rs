@@ -144,7 +144,7 @@ pub fn chips_that_fit(needs: &Needs) -> Vec<&'static str> {
         .filter_map(|(name, _)| {
             let (spec, _) = chip(name, &[]).ok()?;
             let size = (spec.capability(), spec.limits.num_processors, spec.limits.global_mem_size);
-            needs.fit(&spec).then_some((size, *name))
+            spec.has(needs).then_some((size, *name))
         })
         .collect();
     fit.sort();

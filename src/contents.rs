@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sim_core::context::Context;
 
-use crate::run::short;
+use crate::digest::short;
 
 /// Bytes that are read from the device at a time.
 const CHUNK: u64 = 1 << 20;

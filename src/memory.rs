@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::console::status;
-use crate::run::STOP;
+use crate::interrupt::STOP;
 
 /// Bytes that are allocated.
 static USED: AtomicU64 = AtomicU64::new(0);

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Module, target_of};
-use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
     ArgumentKind, BufferSpec, Expr, HostBuffer, Init, LaunchSpec, Number, Place, Schedule, Step, Termination,
     Variant, WorkloadSpec,
@@ -154,7 +153,7 @@ fn argument(
     text: &str,
     buffers: &mut BTreeMap<String, BufferSpec>,
 ) -> Result<ArgumentKind, String> {
-    let scalar = |ty: &str| scalar_type(ty).ok_or_else(|| format!("there is no type `{ty}`"));
+    let scalar = |ty: &str| ScalarType::named(ty).ok_or_else(|| format!("there is no type `{ty}`"));
     let Some((first, rest)) = text.split_once(':') else {
         let ArgumentKind::Pointer { buffer, offset } = ArgumentKind::pointer(text) else {
             return Err("this is not an argument".into());

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sim_core::lanes::InstructionSet;
+use sim_core::instruction_set::InstructionSet;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::sm::scheduler::WarpScheduler;

@@ -1,15 +1,12 @@
 //! Runs: a [`Request`] becomes a [`Simulation`], which gives an [`Outcome`] and its [`Report`].
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use sim_core::device::{Options, Progress};
-use sim_core::error::{Fault, SimError};
+use sim_core::error::SimError;
 use sim_core::reconvergence::registry::PolicyChoice;
-use sim_core::report::DeviceReport;
 use sim_core::sm::timeline::TimelineOptions;
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::Diagnostic;
@@ -18,109 +15,16 @@ use sim_frontend::workload::{Init, Number, Params, Schedule, Variant, WorkloadSp
 
 use crate::chip_for::{chip_for, fits_host, fits_target, fitting, naming_chips};
 use crate::configs;
-use crate::console::status;
-use crate::contents::Contents;
+use crate::digest::hash;
 use crate::files;
 use crate::find::{Found, find_workload};
+use crate::interrupt::STOP;
 use crate::listing::Listing;
 use crate::machine::Machine;
 use crate::memory;
+use crate::report_file::{Report, SCHEMA, Stopped};
 use crate::request::{Program, Request, SchedulerChoice, Setting};
 use crate::simulate::{Job, Outcome, Verdict, simulate};
-
-/// Runs are to stop: Ctrl-C was pressed, or memory runs out.
-pub static STOP: AtomicBool = AtomicBool::new(false);
-
-/// Version of the format of `report.json`.
-pub const SCHEMA: u32 = 2;
-
-/// `report.json`: simulated facts only.
-#[derive(Serialize)]
-pub struct Report {
-    /// Version of this format.
-    pub schema: u32,
-    /// Workload.
-    pub workload: String,
-    /// Program.
-    pub variant: String,
-    /// Chip.
-    pub chip: String,
-    /// Why this one, where none was named.
-    #[serde(skip)]
-    pub chosen: Option<String>,
-    /// Policy with every parameter.
-    pub policy: String,
-    /// Warp scheduler.
-    pub scheduler: String,
-    /// What was checked.
-    pub check: String,
-    /// Parameters.
-    pub params: Params,
-    /// Arguments of the kernel as they were typed, where the workload is a `.ptx` file.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
-    /// What the seeds of the workload were changed by.
-    #[serde(skip_serializing_if = "sim_core::report::is_zero")]
-    pub seed: u64,
-    /// Values of the chip that differ from its file, by path.
-    pub set: BTreeMap<String, String>,
-    /// An instruction above the chip's compute capability ran.
-    pub allow_newer_isa: bool,
-    /// pass, fail, unchecked, or stopped.
-    pub result: &'static str,
-    /// The first difference.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub difference: Option<String>,
-    /// What stopped the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stopped: Option<Stopped>,
-    /// What the device's memory holds in the end, where the run came to its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub contents: Option<Contents>,
-    /// What the chip can do at most.
-    pub machine: Machine,
-    /// The device.
-    #[serde(flatten)]
-    pub device: DeviceReport,
-    /// The program's text, where lines are counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub listing: Option<Listing>,
-}
-
-/// What stopped a run.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stopped {
-    /// A fault, check violation or deadlock.
-    Fault(Box<Fault>),
-    /// The limit of cycles.
-    MaxCycles {
-        /// The limit.
-        limit: u64,
-        /// Someone who still ran.
-        place: Option<Box<sim_core::error::Place>>,
-        /// Why it may never end.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        suspicion: Option<String>,
-    },
-    /// The limit of warp instructions.
-    MaxInstructions {
-        /// The limit.
-        limit: u64,
-        /// Someone who still ran.
-        place: Option<Box<sim_core::error::Place>>,
-        /// Why it may never end.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        suspicion: Option<String>,
-    },
-    /// The limit of the host's memory.
-    MaxMemory {
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// Ctrl-C.
-    Interrupted,
-}
 
 /// Runs to the end and gives what it came to, with the chip it ran on.
 ///
@@ -145,36 +49,6 @@ pub fn outcome(request: Request) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnos
     let simulation = Simulation::new(request)?;
     let outcome = simulation.unwatched()?;
     Ok((outcome, simulation.chip))
-}
-
-/// Ctrl-C was pressed, or the host's memory is used up.
-pub fn interrupted() -> bool {
-    STOP.load(Ordering::Relaxed)
-}
-
-/// Ctrl-C stops what is simulated; a second one ends the process at once.
-pub fn on_interrupt() {
-    let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(status::INTERRUPTED));
-        }
-    });
-}
-
-/// The first 64 bits of the SHA-256 of texts, in hexadecimal.
-pub fn hash(parts: &[&[u8]]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        // Lengths keep the parts apart.
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    short(&hasher.finalize())
-}
-
-/// The first 64 bits of a digest, in hexadecimal.
-pub fn short(digest: &[u8]) -> String {
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What tells this simulator from others: its version, and where that names no commit exactly, the

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::workload::WorkloadSpec;
 
-use crate::sweep::SweepSpec;
+use crate::sweep::spec::SweepSpec;
 
 pub use reference::page;
 

@@ -15,7 +15,6 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::ParamInfo;
-use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
     ArgumentKind, BufferSpec, Expectation, Expr, HostBuffer, Init, LaunchSpec, LoopSpec, Number, Params,
     Place, SplitMix64, Step, Tolerance, WorkloadSpec, evaluate, push_element,
@@ -412,7 +411,7 @@ impl Runner<'_> {
                 (bytes, format!("the address of `{buffer}`"))
             }
             ArgumentKind::Scalar { ty, values } => {
-                let scalar = scalar_type(ty)
+                let scalar = ScalarType::named(ty)
                     .ok_or_else(|| error(format!("there is no type `{ty}`")).did_you_mean(ty, TYPES))?;
                 if let Some(wanted) = param.ty
                     && !fits(scalar, wanted)
@@ -492,7 +491,7 @@ impl Runner<'_> {
                     layout.push(8, &bytes, buffer);
                 }
                 ArgumentKind::Scalar { ty, values } => {
-                    let scalar = scalar_type(ty).ok_or_else(|| format!("there is no type `{ty}`"))?;
+                    let scalar = ScalarType::named(ty).ok_or_else(|| format!("there is no type `{ty}`"))?;
                     let mut bytes = Vec::new();
                     self.values(scalar, values, params, &mut bytes)?;
                     layout.push(scalar.bytes() as usize, &bytes, ty);

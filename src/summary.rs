@@ -10,7 +10,7 @@ use crate::console::table;
 use crate::findings;
 use crate::host::HostReport;
 use crate::metrics::shown;
-use crate::run::Report;
+use crate::report_file::Report;
 
 /// Lines of the PTX at which warps waited longest, at most this many.
 const LINES: usize = 10;

@@ -7,10 +7,12 @@ use std::io::{self, BufWriter, Write};
 use serde_json::{Value, json};
 use sim_core::engine::samples::Sample;
 use sim_core::report::{DeviceReport, KernelReport};
-use sim_core::sm::timeline::{Event, STATES, Timeline, TimelineOptions};
+use sim_core::sm::states::STATES;
+use sim_core::sm::timeline::{Event, Timeline, TimelineOptions};
 use sim_memory::vocabulary::Cycle;
 
-use crate::cli::{self, TraceArgs};
+use crate::cli::run;
+use crate::cli::trace::TraceArgs;
 use crate::console::status;
 use crate::files::{self, Output};
 
@@ -19,7 +21,7 @@ const WARPS: u64 = 1000;
 
 /// Runs and writes the trace; gives the exit status.
 pub fn trace(args: &TraceArgs) -> u8 {
-    cli::trace(
+    run::trace(
         &args.run,
         &args.output,
         |sms| options(args, sms),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use sim_core::context::Launch;
 use sim_core::device::{Device, Options};
-use sim_core::lanes::InstructionSet;
+use sim_core::instruction_set::InstructionSet;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::sm::scheduler::WarpScheduler;

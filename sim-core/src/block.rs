@@ -3,7 +3,7 @@
 use sim_memory::shared::SharedMemory;
 
 use crate::barrier::BarrierEnv;
-use crate::execute::ClusterBarrier;
+use crate::cluster_barrier::ClusterBarrier;
 use crate::writes::Writes;
 
 /// One block slot of an SM.

@@ -25,10 +25,11 @@ use sim_memory::vocabulary::{Cycle, StateSpace};
 
 pub use launch::Launch;
 
-use crate::device::Options;
+use crate::code::Code;
 use crate::error::SimError;
-use crate::grid::{Code, Kernel};
-use crate::lanes::InstructionSet;
+use crate::grid::Kernel;
+use crate::instruction_set::InstructionSet;
+use crate::options::Options;
 use crate::report::{DeviceReport, KernelReport};
 use crate::sm::timeline::Timeline;
 
@@ -95,11 +96,6 @@ pub struct Context {
     timelines: Vec<Timeline>,
     used_newer_isa: bool,
     outputs: Vec<ContextOutput>,
-}
-
-/// Bad input of the host.
-pub(crate) fn input(code: &'static str, message: impl Into<String>) -> SimError {
-    SimError::Input(vec![Diagnostic::error(code, message)])
 }
 
 impl Drop for Context {
@@ -255,7 +251,7 @@ impl Context {
     /// It does not fit.
     pub fn malloc(&mut self, name: &str, bytes: u64) -> Result<u64, SimError> {
         self.allocate(name, bytes).ok_or_else(|| {
-            input(
+            SimError::input(
                 "memory",
                 format!(
                     "buffer `{name}` ({bytes} bytes) does not fit the chip's global memory of {} bytes",

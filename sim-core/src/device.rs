@@ -7,62 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Source;
 use sim_frontend::isa_cost::IsaCosts;
-use sim_memory::vocabulary::Cycle;
 
-use crate::context::{Context, ContextOutput, Launch, input};
+use crate::context::{Context, ContextOutput, Launch};
 use crate::error::SimError;
-use crate::lanes::InstructionSet;
-use crate::monitor::Check;
-use crate::reconvergence::registry::PolicyChoice;
-use crate::sm::scheduler::WarpScheduler;
-use crate::sm::timeline::TimelineOptions;
-
-/// How a device runs.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Reconvergence policy.
-    pub policy: PolicyChoice,
-    /// Warp scheduler.
-    pub scheduler: WarpScheduler,
-    /// Worker threads.
-    pub threads: usize,
-    /// What is checked.
-    pub check: Check,
-    /// Core cycles after which to stop.
-    pub max_cycles: Option<Cycle>,
-    /// Warp instructions of all launches after which to stop.
-    pub max_instructions: Option<u64>,
-    /// Run instructions the chip lacks.
-    pub allow_newer_isa: bool,
-    /// The workload's results may depend on the schedule.
-    pub schedule_dependent: bool,
-    /// Lane code; `None` chooses the best for this host.
-    pub instruction_set: Option<InstructionSet>,
-    /// Cycles of an epoch; `None`, and anything longer than the channels' least latency, is that.
-    pub epoch: Option<Cycle>,
-    /// Counts by operation are kept.
-    pub profile: bool,
-    /// What is recorded event by event.
-    pub timeline: Option<TimelineOptions>,
-    /// Core cycles between two samples of the counters, where they are asked for.
-    pub sample: Option<Cycle>,
-    /// Where workers are held up.
-    pub delay: Option<Delay>,
-}
-
-/// Holds workers up, to test that nothing depends on who is first: called with the worker's
-/// number before each step of an epoch.
-#[derive(Clone)]
-pub struct Delay(pub Arc<dyn Fn(usize) + Send + Sync>);
-
-impl std::fmt::Debug for Delay {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Delay")
-    }
-}
-
-/// Told now and then: cycle, blocks done, blocks in all.
-pub type Progress<'p> = dyn Fn(Cycle, u64, u64) + Sync + 'p;
+pub use crate::options::{Delay, Options, Progress};
 
 /// Index of a context, unique for the life of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,7 +88,7 @@ impl Device {
 
     fn position(&self, id: ContextId) -> Result<usize, SimError> {
         let found = self.contexts.iter().position(|context| context.id() == id.0);
-        found.ok_or_else(|| input("context", format!("the device has no context {}", id.0)))
+        found.ok_or_else(|| SimError::input("context", format!("the device has no context {}", id.0)))
     }
 
     /// A context, for messages to it [dev-cin].

@@ -12,22 +12,9 @@ mod lookout;
 #[cfg(test)]
 mod model;
 mod pace;
+mod primitives;
 pub mod samples;
 mod workers;
-
-/// What the gate and the mailboxes are made of; the model checker puts its own in their place.
-mod primitives {
-    pub use parking_lot::{Condvar, Mutex, MutexGuard};
-    pub use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-    /// Spins at first, then lets others have the core: one that waits may hold up the one it waits for.
-    pub use crossbeam_utils::Backoff;
-
-    pub fn wait<'g>(condition: &Condvar, mut guard: MutexGuard<'g, ()>) -> MutexGuard<'g, ()> {
-        condition.wait(&mut guard);
-        guard
-    }
-}
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,40 +29,10 @@ use crate::reconvergence::Reconvergence;
 use crate::sm::Sm;
 
 use dispatcher::Dispatcher;
+pub use dispatcher::KernelTimes;
 use lookout::Lookout;
-use samples::Sampler;
-use workers::{Team, Worker};
-
-/// What a kernel did, in core cycles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KernelTimes {
-    /// The dispatcher takes it up: its launch latency begins.
-    pub taken: Cycle,
-    /// First dispatch.
-    pub start: Cycle,
-    /// Last block's end, as its SM saw it.
-    pub end: Cycle,
-    /// Not all its blocks have ended.
-    pub runs: bool,
-}
-
-impl KernelTimes {
-    /// Cycles before `now` in which at least one of these grids ran: launch latencies, during which no
-    /// other grid runs, are not among them.
-    pub fn running(all: &[Self], now: Cycle) -> Cycle {
-        let end = |times: &Self| if times.runs { now } else { times.end.min(now) };
-        let mut spans: Vec<(Cycle, Cycle)> =
-            all.iter().map(|times| (times.start, end(times))).filter(|(start, end)| start < end).collect();
-        spans.sort_unstable();
-        let mut sum = 0;
-        let mut seen = 0;
-        for (start, end) in spans {
-            sum += end.saturating_sub(start.max(seen));
-            seen = seen.max(end);
-        }
-        sum
-    }
-}
+use samples::{Counters, Sampler, Samples};
+use workers::{Team, Turn, Worker};
 
 /// How a run is watched.
 pub struct Control<'c> {
@@ -112,16 +69,6 @@ pub struct Engine<P> {
 
 /// Cycles between two counts of instructions at least.
 const COUNT_AT_LEAST: Cycle = 64;
-
-/// What comes after an epoch.
-enum Turn {
-    /// Another one, up to this cycle.
-    Until(Cycle),
-    /// First a look whether anything can still happen, a sample, or a count of instructions.
-    Look,
-    /// Nothing is left to do.
-    Over,
-}
 
 impl<P: Reconvergence> Engine<P> {
     /// An engine of SMs and partitions.
@@ -347,5 +294,35 @@ impl<P: Reconvergence> Engine<P> {
     /// Blocks that ended, and all of them.
     pub fn blocks(&self) -> (u64, u64) {
         (self.dispatcher.blocks_done, self.dispatcher.blocks_total)
+    }
+
+    /// The next thing to do at the cycle that `run_on` stopped for is a sample.
+    fn samples_before_look(&self) -> bool {
+        self.sampler.as_ref().is_some_and(|sampler| sampler.next <= self.lookout.next)
+    }
+
+    /// Takes the sample that is due.
+    fn sample(&mut self) {
+        if let Some(mut sampler) = self.sampler.take() {
+            let now = self.counters(sampler.next);
+            sampler.take_due(now);
+            self.sampler = Some(sampler);
+        }
+    }
+
+    /// The samples of a run that ended at `end`.
+    pub fn take_samples(&mut self, end: Cycle) -> Option<Samples> {
+        let sampler = self.sampler.take()?;
+        let now = self.counters(sampler.last(end));
+        let slots = self.sms().map(|sm| sm.schedulers()).sum::<usize>() as u64;
+        Some(sampler.finish(end, now, slots))
+    }
+
+    /// What all parts have counted up to `at`, before which everything has happened.
+    fn counters(&mut self, at: Cycle) -> Counters {
+        let mut out = Counters::default();
+        self.sms().for_each(|sm| out.add_sm(sm, at));
+        self.partitions().for_each(|partition| out.add_partition(partition));
+        out
     }
 }

@@ -174,6 +174,13 @@ pub enum SimError {
     Input(Vec<Diagnostic>),
 }
 
+impl SimError {
+    /// Bad input of the host.
+    pub(crate) fn input(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Input(vec![Diagnostic::error(code, message)])
+    }
+}
+
 impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,15 +8,14 @@ use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::StateSpace;
 
+use crate::counts::KernelCounts;
 use crate::error::{Bottom, Fault, FaultKind, Place};
-use crate::execute::{
-    Resident, Step, World, deliver, extend, from_bytes, write_element, write_loaded, write_loaded_word,
-};
+use crate::execute::{Executed, Resident, Step, Stepped, World, deliver};
 use crate::grid::Kernel;
-use crate::lanes::InstructionSet;
+use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
-use crate::sm::stats::KernelCounts;
+use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
 
 /// Instructions a split runs before others get their turn.
 const TURN: u64 = 4096;
@@ -251,11 +250,24 @@ impl<P: Reconvergence> Functional<P> {
                 return Ok(false);
             }
             let pc = self.resident.policy.pc(split);
-            let done = self.resident.step(split, 0, &mut self.counts[grid]);
-            let Some(step) = done.map_err(|bottom| Halt::Fault(self.fault(w, pc, &bottom)))? else {
-                continue;
+            let counts = &mut self.counts[grid];
+            let count = |data: Executed<'_>| {
+                counts.count(data.hot, [data.exec.count_ones(), data.mask.count_ones()]);
             };
-            match step {
+            let done = self.resident.step(split, 0, count);
+            match done.map_err(|bottom| Halt::Fault(self.fault(w, pc, &bottom)))? {
+                Stepped::Data(()) => continue,
+                Stepped::Arrived(()) => {
+                    self.queue_touched();
+                    continue;
+                }
+                Stepped::Other { mask, exec } => {
+                    let hot = &self.resident.kernels[self.resident.warps[w].kernel].code.hot[pc as usize];
+                    let lanes = [exec.count_ones(), mask.count_ones()];
+                    self.counts[grid].count_other(hot, self.resident.did == Step::Again, lanes);
+                }
+            }
+            match self.resident.did {
                 Step::Access => {
                     self.perform(w);
                     if let Err((pc, bottom)) = self.count_bulk(w) {

@@ -4,22 +4,28 @@
 pub mod barrier;
 pub mod block;
 pub mod by_split;
+pub mod cluster_barrier;
+pub mod code;
 pub mod context;
 pub mod copies;
+pub mod counts;
 pub mod device;
 pub mod engine;
 pub mod error;
 pub mod execute;
 pub mod functional;
 pub mod grid;
+pub mod instruction_set;
 pub mod lanes;
 #[cfg(test)]
 mod literal;
 mod liveness;
 pub mod mbarrier;
 pub mod monitor;
+pub mod options;
 pub mod printf;
 pub mod reconvergence;
+pub mod registers;
 pub mod report;
 pub mod scoreboard;
 pub mod sm;

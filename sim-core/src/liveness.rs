@@ -11,10 +11,12 @@
 use sim_frontend::program::{Extra, OpClass, Pc, Program};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
+use crate::cluster_barrier::CLUSTER;
 use crate::error::{Fault, FaultKind};
-use crate::execute::{CLUSTER, Resident, guard};
-use crate::lanes::file::LaneRow;
+use crate::execute::Resident;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::registers::LaneRow;
+use crate::registers::guard;
 use crate::warp::Warp;
 
 /// Looks before a watch ends without a verdict.

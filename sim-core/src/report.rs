@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::samples::Samples;
 use serde::Serialize;
-use sim_frontend::lower::clean_up::CleanUp;
+use sim_frontend::program::CleanUp;
 use sim_memory::cache::CacheStats;
 use sim_memory::dram::DramStats;
 use sim_memory::occupancy::QueueStats;

@@ -7,8 +7,8 @@ use sim_memory::vocabulary::LaneMask;
 
 use crate::copies::Copies;
 use crate::grid::Kernel;
-use crate::lanes::file::LaneRow;
 use crate::monitor::Shadow;
+use crate::registers::LaneRow;
 use crate::scoreboard::Scoreboard;
 
 /// A small number for each lane, as planes of bits: lane `l`'s is bit `l` of them all, the least

@@ -1,7 +1,7 @@
 //! Chip files: every constant and parameter of a GPU, checked before anything is built.
 
 mod footprint;
-mod needs;
+pub mod needs;
 mod occupancy;
 
 use std::collections::BTreeMap;
@@ -286,6 +286,27 @@ impl ChipSpec {
             })
             .collect();
         if errors.is_empty() { Ok(chip) } else { Err(errors) }
+    }
+
+    /// Whether this chip has what a program needs.
+    pub fn has(&self, needs: &Needs) -> bool {
+        let limits = &self.limits;
+        let threads: u64 = needs.block.iter().map(|n| u64::from(*n)).product();
+        let blocks: u128 = needs.grid.iter().map(|n| u128::from(*n)).product();
+        let within =
+            |sizes: &[u32; 3], most: &[u32; 3]| sizes.iter().zip(most).all(|(size, most)| size <= most);
+        self.capability() >= needs.capability
+            && needs.instructions <= limits.max_prog_size
+            && within(&needs.grid, &limits.max_grid_size)
+            && blocks <= u128::from(limits.max_blocks_per_grid)
+            && within(&needs.block, &limits.max_block_size)
+            && threads <= u64::from(limits.max_threads_per_block)
+            && needs.registers <= limits.max_reg_size
+            && needs.shared <= u64::from(self.shared_of_block())
+            && needs.local <= limits.local_mem_size
+            // A block of that many threads may still need more registers than an SM has.
+            && (threads == 0
+                || self.occupancy(self.block_needs(threads as u32, needs.registers, needs.shared as u32)).0 > 0)
     }
 
     /// Compute capability as major * 10 + minor.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::chip::Needs;
+use crate::chip::needs::Needs;
 
 /// A text with its name and the beginnings of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]

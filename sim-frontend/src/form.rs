@@ -4,7 +4,7 @@
 
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
-use crate::isa::Root;
+use crate::isa::table::Root;
 
 /// Rounding of a result (PTX ISA "Rounding Modifiers").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -15,81 +15,15 @@
 
 mod grammar;
 mod resolve;
-mod table;
+pub mod table;
 
 pub use grammar::{FormListing, Legacy, OperandShape, Shape, listing};
 pub use resolve::{Resolved, combinations, is_video, register_bits, resolve};
-pub use table::{Root, TABLE};
+pub use table::{Entry, Root, TABLE, UnitClass};
 
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// The unit that executes an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum UnitClass {
-    /// Integer, logic, comparison, move.
-    Alu,
-    /// Single-precision add, multiply, fused multiply-add.
-    Fma,
-    /// Integer multiplication.
-    Imul,
-    /// Double precision.
-    Fp64,
-    /// Conversions between types of different kind or size.
-    Convert,
-    /// Special functions and what is built from them.
-    Sfu,
-    /// Loads, stores, atomics, fences.
-    LoadStore,
-    /// Branches, barriers, collectives.
-    Control,
-}
-
-impl UnitClass {
-    /// All classes, in the order of their numbers.
-    pub const ALL: [UnitClass; 8] = [
-        UnitClass::Alu,
-        UnitClass::Fma,
-        UnitClass::Imul,
-        UnitClass::Fp64,
-        UnitClass::Convert,
-        UnitClass::Sfu,
-        UnitClass::LoadStore,
-        UnitClass::Control,
-    ];
-}
-
-/// A row of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// The root.
-    pub root: Root,
-    /// Its name in PTX.
-    pub name: &'static str,
-    /// One line of documentation.
-    pub doc: &'static str,
-    /// The unit of its integer or only forms; floating-point forms of arithmetic go to
-    /// [`UnitClass::Fma`] and [`UnitClass::Fp64`].
-    pub unit: UnitClass,
-    /// Least target (major * 10 + minor).
-    pub min_sm: u32,
-    /// Forms.
-    pub forms: &'static [&'static str],
-    /// Exists in the papers' dialect only.
-    pub papers: bool,
-}
-
-impl Entry {
-    /// True if some form of this root is executed.
-    pub fn executed(&self) -> bool {
-        self.forms.iter().any(|form| !form.starts_with('~'))
-    }
-}
 
 /// The row of a root by name.
 pub fn entry(name: &str) -> Option<&'static Entry> {

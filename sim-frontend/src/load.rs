@@ -16,7 +16,7 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::tf2_fold_constants;
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program, function_address};
 use crate::ptx::ast::Module as Ast;
-use crate::ptx::ast::{Function, Init, MAX_VARIABLE, OperandKind, Statement, Storage, Variable};
+use crate::ptx::ast::{Init, MAX_VARIABLE, OperandKind, Statement, Storage, Variable};
 use crate::ptx::parser::parse;
 
 /// A variable of global or constant memory.
@@ -87,7 +87,7 @@ impl Module {
         for (function, variable) in own.map(|variable| (None, variable)).chain(inner) {
             let mut found = global(variable, source);
             if let (Some(function), Ok(Some(found))) = (function, &mut found) {
-                found.name = inner_name(function, variable);
+                found.name = variable.inner_name(function);
             }
             match found {
                 Ok(Some(found)) => globals.push(found),
@@ -225,12 +225,6 @@ fn address_bits(ast: &Ast<'_>) -> u32 {
     ast.address_size.unwrap_or(if ast.version.is_some_and(|v| v < (2, 3)) { 32 } else { 64 })
 }
 
-/// The name of a variable of global or constant memory that a function declares.
-pub(crate) fn inner_name(function: &str, variable: &Variable<'_>) -> String {
-    // The place tells those of different blocks apart.
-    format!("{function}::{}@{}", variable.name, variable.span.start)
-}
-
 /// Variables of global and constant memory that a body declares.
 fn local_globals<'s, 'a>(body: &'s [Statement<'a>]) -> Vec<&'s Variable<'a>> {
     let mut out = Vec::new();
@@ -246,21 +240,6 @@ fn local_globals<'s, 'a>(body: &'s [Statement<'a>]) -> Vec<&'s Variable<'a>> {
         }
     }
     out
-}
-
-fn bounds(function: &Function<'_>) -> LaunchBounds {
-    let mut bounds = LaunchBounds::default();
-    for (name, values) in &function.bounds {
-        let at = |i: usize| values.get(i).map_or(1, |v| u32::try_from(*v).unwrap_or(u32::MAX));
-        match *name {
-            "reqntid" => bounds.required = Some([at(0), at(1), at(2)]),
-            "maxntid" => bounds.max = Some([at(0), at(1), at(2)]),
-            "minnctapersm" => bounds.min_blocks = Some(at(0)),
-            "maxnreg" => bounds.max_registers = Some(at(0)),
-            _ => {}
-        }
-    }
-    bounds
 }
 
 /// A module-scope variable of global or constant memory with its initial bytes.

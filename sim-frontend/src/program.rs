@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
-use crate::lower::clean_up::CleanUp;
 
 /// A program address: the index of an operation in [`Program::ops`].
 pub type Pc = u32;
@@ -514,6 +514,29 @@ pub enum ControlFlow {
     Injected,
     /// Untransformed, for every other policy.
     Plain,
+}
+
+/// What the clean-up pass of the assembler did to the functions of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CleanUp {
+    /// Instructions before.
+    pub before: u32,
+    /// Instructions after.
+    pub after: u32,
+    /// Operands that now name what was copied.
+    pub copies: u32,
+    /// Addresses that took in an addition.
+    pub addresses: u32,
+}
+
+impl CleanUp {
+    /// Adds another function's.
+    pub fn add(&mut self, other: &Self) {
+        self.before += other.before;
+        self.after += other.after;
+        self.copies += other.copies;
+        self.addresses += other.addresses;
+    }
 }
 
 /// A kernel made ready to run: everything reachable from one entry.

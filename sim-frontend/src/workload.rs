@@ -5,9 +5,9 @@ mod buffer;
 mod expr;
 mod keys;
 mod number;
+mod place;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,25 +17,10 @@ pub use argument::{Argument, ArgumentKind};
 pub use buffer::{HostBuffer, SplitMix64, push_element};
 pub use expr::{Expr, Params, evaluate};
 pub use number::Number;
+pub use place::Place;
 
-use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::diagnostic::{Diagnostic, Source};
 use crate::yaml;
-
-/// Where a file has something. It is no part of what is simulated: places are all equal.
-#[derive(Clone, Copy, Default)]
-pub struct Place(pub Option<Span>);
-
-impl PartialEq for Place {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("_")
-    }
-}
 
 /// How much results depend on the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 pub use depth::check_depth;
+use node::span;
 pub(crate) use node::span_of;
 pub use overlay::Overlaid;
 
@@ -197,10 +198,6 @@ fn entries(source: &Source) -> Vec<(Vec<&str>, Span, Span)> {
         flow_entries(&path, value, at, &mut out);
     }
     out
-}
-
-fn span(start: usize, length: usize) -> Span {
-    Span { start: start as u32, end: (start + length) as u32 }
 }
 
 /// `key:` at the front of a line, and what follows.

@@ -203,6 +203,16 @@ impl ScalarType {
         matches!(self, Self::B8 | Self::B16 | Self::B32 | Self::B64 | Self::B128)
     }
 
+    /// The type of a name as PTX has it, without its dot.
+    pub fn named(name: &str) -> Option<Self> {
+        use ScalarType::*;
+        const ALL: [ScalarType; 28] = [
+            B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, U16x2, S16x2, F16, F16x2, Bf16,
+            Bf16x2, Tf32, F32, F32x2, F64, E4m3, E5m2, E4m3x2, E5m2x2, Pred,
+        ];
+        ALL.into_iter().find(|ty| ty.name() == name)
+    }
+
     /// The suffix as PTX writes it, without the dot.
     pub const fn name(self) -> &'static str {
         use ScalarType::*;

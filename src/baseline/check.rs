@@ -8,7 +8,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use super::history;
 use super::record::{Baseline, beside};
 use super::suite::{Measured, Suite};
-use crate::cli::BaselineCheckArgs;
+use crate::cli::baseline::BaselineCheckArgs;
 use crate::compare::{Moved, moved};
 use crate::console::{complain, status, table};
 use crate::contents::differing;

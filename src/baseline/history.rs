@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, params};
 
 use super::suite::Measured;
-use crate::cli::BaselineHistoryArgs;
+use crate::cli::baseline::BaselineHistoryArgs;
 use crate::console::{status, table};
 use crate::files;
 use crate::metrics::{METRICS, shown};

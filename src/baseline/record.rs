@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::suite::{Measured, Suite};
-use crate::cli::SuiteArgs;
+use crate::cli::baseline::SuiteArgs;
 use crate::console::{complain, status};
 use crate::files;
 use crate::study::jobs;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sim_frontend::diagnostic::{Diagnostic, nearest};
 use sim_frontend::yaml::{key_span, read_checked};
 
-use crate::cli::request_of;
+use crate::cli::run::request_of;
 use crate::configs;
 use crate::contents::digests;
 use crate::metrics::METRICS;

@@ -1,14 +1,14 @@
 //! The command line.
 
-mod baseline;
+pub mod baseline;
 mod chips;
 mod inspect;
 mod isa;
-mod report;
-mod run;
-mod study;
-mod sweep;
-mod trace;
+pub mod report;
+pub mod run;
+pub mod study;
+pub mod sweep;
+pub mod trace;
 
 use std::process::ExitCode;
 
@@ -25,12 +25,12 @@ use chips::ChipsCommand;
 use inspect::InspectArgs;
 use isa::IsaArgs;
 
-pub use baseline::{BaselineCheckArgs, BaselineCommand, BaselineHistoryArgs, CompareArgs, SuiteArgs};
-pub use report::ReportArgs;
-pub use run::{RunArgs, request_of, trace};
-pub use study::{LivenessArgs, MicrobenchmarkArgs, PoliciesArgs, RegistersArgs, StudyCommand};
-pub use sweep::{SweepCollectArgs, SweepCommand, SweepMergeArgs, SweepPlanArgs, SweepRunArgs};
-pub use trace::TraceArgs;
+use baseline::{BaselineCommand, CompareArgs};
+use report::ReportArgs;
+use run::RunArgs;
+use study::StudyCommand;
+use sweep::SweepCommand;
+use trace::TraceArgs;
 
 /// A GPU architecture simulator: real PTX in, a cycle-level answer out.
 #[derive(Parser)]

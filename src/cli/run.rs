@@ -6,21 +6,22 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser};
 use sha2::{Digest, Sha256};
 use sim_core::error::SimError;
-use sim_core::lanes::InstructionSet;
+use sim_core::instruction_set::InstructionSet;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::report::DeviceReport;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::diagnostic::Diagnostic;
 
-use super::{Cli, Command};
 use crate::console::{complain, status};
+use crate::digest::short;
 use crate::files;
 use crate::host::Meter;
+use crate::interrupt::on_interrupt;
 use crate::memory;
 use crate::ptx_file::PtxLaunch;
 use crate::request::{Program, Request, SchedulerChoice, Setting, is_ptx};
-use crate::run::{Simulation, on_interrupt, short};
+use crate::run::Simulation;
 use crate::simulate::{Outcome, Verdict};
 use crate::summary;
 
@@ -185,16 +186,23 @@ impl RunArgs {
     }
 }
 
+/// A line of options of `run`.
+#[derive(Parser)]
+#[command(name = "run", disable_help_flag = true)]
+struct Line {
+    #[command(flatten)]
+    args: RunArgs,
+}
+
 /// The run that a line asks for, as it would be typed after `warpsim run`.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn request_of(words: &[String]) -> Result<Request, Vec<Diagnostic>> {
-    let line = ["warpsim", "run"].into_iter().map(str::to_string).chain(words.iter().cloned());
+    let line = std::iter::once("run").chain(words.iter().map(String::as_str));
     let usage = |line: &str| vec![Diagnostic::error("usage", line.strip_prefix("error: ").unwrap_or(line))];
-    match Cli::try_parse_from(line) {
-        Ok(Cli { command: Command::Run(args) }) => args.request(),
-        Ok(_) => Err(usage("not a run")),
+    match Line::try_parse_from(line) {
+        Ok(Line { args }) => args.request(),
         Err(error) => Err(usage(error.to_string().lines().next().unwrap_or_default())),
     }
 }

@@ -2,7 +2,7 @@
 
 use sim_frontend::workload::{HostBuffer, SplitMix64};
 
-use super::{Inputs, Reference, ReferenceError};
+use super::inputs::{Inputs, Reference, ReferenceError};
 
 type Result = std::result::Result<HostBuffer, ReferenceError>;
 

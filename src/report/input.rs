@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::files;
 use crate::findings::{self, Answer};
 use crate::metrics::METRICS;
-use crate::sweep;
+use crate::report_file::is_report;
+use crate::sweep::table::{Sweep, read_table};
 
 /// A run: `report.json` of `warpsim run`.
 #[derive(Serialize)]
@@ -20,30 +21,6 @@ struct Run {
     /// What bounds it, and what else cost it time.
     answer: Answer,
     report: Value,
-}
-
-/// A point of a sweep.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct SweepPoint {
-    /// Its value of each axis.
-    pub axes: Vec<String>,
-    /// pass, fail, unchecked, fault, stopped or refused.
-    pub result: String,
-    /// What was wrong.
-    pub message: String,
-    /// Its metrics.
-    pub values: BTreeMap<String, f64>,
-}
-
-/// A sweep: the CSV file of `warpsim sweep collect`.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct Sweep {
-    /// Name.
-    pub name: String,
-    /// Names of the axes.
-    pub axes: Vec<String>,
-    /// Points in the order of the table.
-    pub points: Vec<SweepPoint>,
 }
 
 /// A policy study: what `warpsim study policies --json` prints.
@@ -91,13 +68,13 @@ impl Results {
             };
         }
         if path.extension().is_some_and(|extension| extension == "csv") {
-            self.sweeps.push(sweep::read_table(&name(path), path)?);
+            self.sweeps.push(read_table(&name(path), path)?);
             return Ok(());
         }
         let value: Value = files::read_json(path)?;
         let missing = ["cycles", "stalls"].into_iter().find(|key| value.get(key).is_none());
         if value.is_object() && missing.is_none() {
-            crate::compare::is_report(path, &value)?;
+            is_report(path, &value)?;
         }
         let is_run = value.get("cycles").is_some_and(Value::is_u64) && value.get("stalls").is_some();
         let is_study = value.as_array().is_some_and(|rows| {

@@ -5,11 +5,11 @@ mod page;
 
 use std::path::Path;
 
-use crate::cli::ReportArgs;
+use crate::cli::report::ReportArgs;
 use crate::console::status;
 use crate::files;
 
-pub use input::{Results, Study, Sweep, SweepPoint};
+pub use input::{Results, Study};
 
 /// Writes the page; gives the exit status.
 pub fn report(args: &ReportArgs) -> u8 {

@@ -8,7 +8,7 @@ use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::workload::Termination;
 
 use super::{in_parallel, jobs};
-use crate::cli::LivenessArgs;
+use crate::cli::study::LivenessArgs;
 use crate::console::{complain, status, table};
 use crate::find::{find_workload, workload_folders};
 use crate::request::{Program, Request};

@@ -8,7 +8,8 @@ use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
 use super::{in_parallel, jobs};
-use crate::cli::{MicrobenchmarkArgs, request_of};
+use crate::cli::run::request_of;
+use crate::cli::study::MicrobenchmarkArgs;
 use crate::console::{complain, status, table};
 use crate::request::Setting;
 use crate::run::measure;

@@ -7,7 +7,7 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::Termination;
 
 use super::{in_parallel, jobs};
-use crate::cli::PoliciesArgs;
+use crate::cli::study::PoliciesArgs;
 use crate::console::{complain, status, table};
 use crate::files;
 use crate::find::{find_workload, workload_folders};

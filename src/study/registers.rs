@@ -9,7 +9,7 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Assembler, Module};
 use sim_frontend::program::ControlFlow;
 
-use crate::cli::RegistersArgs;
+use crate::cli::study::RegistersArgs;
 use crate::configs;
 use crate::console::{complain, status, table};
 use crate::find::workload_folders;

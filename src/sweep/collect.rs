@@ -8,17 +8,14 @@ use rusqlite::{Connection, params_from_iter};
 use super::points::{load, result};
 use super::spec::Point;
 use super::store::{Store, Stored};
-use super::table::read_table;
-use crate::cli::SweepCollectArgs;
+use super::table::{AFTER, BEFORE, read_table};
+use crate::cli::sweep::SweepCollectArgs;
 use crate::console::{complain, status};
 use crate::files::{self, Output};
 use crate::metrics::METRICS;
 use crate::report::{self, Results};
 use crate::study::{in_parallel, jobs};
 
-/// Columns besides the axes, in front of and behind them.
-pub(super) const BEFORE: [&str; 1] = ["point"];
-pub(super) const AFTER: [&str; 7] = ["result", "message", "metric", "value", "unit", "config", "version"];
 /// Columns that hold no numbers.
 const TEXTS: [&str; 7] = ["point", "result", "message", "metric", "unit", "config", "version"];
 

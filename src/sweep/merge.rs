@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::points::{Candidate, candidates, load, refused_id};
 use super::store::{Store, Stored};
-use crate::cli::SweepMergeArgs;
+use crate::cli::sweep::SweepMergeArgs;
 use crate::console::{complain, status};
 use crate::files;
 

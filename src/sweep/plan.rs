@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::points::{Candidate, candidates, load};
 use super::store::Store;
-use crate::cli::SweepPlanArgs;
+use crate::cli::sweep::SweepPlanArgs;
 use crate::console::{complain, status, table};
 use crate::files;
 

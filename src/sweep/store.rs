@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::compare::is_report;
 use crate::files;
+use crate::report_file::is_report;
 
 /// Version of the format of a point's result.
 pub const SCHEMA: u32 = 1;

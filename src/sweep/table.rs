@@ -1,11 +1,39 @@
-//! The table that `sweep collect` writes, read again: rows of a point become a point.
+//! The table that `sweep collect` writes: its columns, and how it is read again. The rows of a point become
+//! a point.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::collect::{AFTER, BEFORE};
+use serde::Serialize;
+
 use crate::files;
-use crate::report::{Sweep, SweepPoint};
+
+/// Columns besides the axes, in front of and behind them.
+pub(super) const BEFORE: [&str; 1] = ["point"];
+pub(super) const AFTER: [&str; 7] = ["result", "message", "metric", "value", "unit", "config", "version"];
+/// A point of a sweep.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct SweepPoint {
+    /// Its value of each axis.
+    pub axes: Vec<String>,
+    /// pass, fail, unchecked, fault, stopped or refused.
+    pub result: String,
+    /// What was wrong.
+    pub message: String,
+    /// Its metrics.
+    pub values: BTreeMap<String, f64>,
+}
+
+/// A sweep: the CSV file of `warpsim sweep collect`.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Sweep {
+    /// Name.
+    pub name: String,
+    /// Names of the axes.
+    pub axes: Vec<String>,
+    /// Points in the order of the table.
+    pub points: Vec<SweepPoint>,
+}
 
 /// Reads a table.
 ///

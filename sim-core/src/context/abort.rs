@@ -3,7 +3,7 @@
 
 use sim_memory::vocabulary::Cycle;
 
-use super::{Context, input};
+use super::Context;
 use crate::error::SimError;
 
 impl Context {
@@ -14,7 +14,10 @@ impl Context {
     /// No grid of that index waits to run, or a functional grid is to be aborted half-way.
     pub fn abort(&mut self, grid: u32, at: Cycle) -> Result<(), SimError> {
         let Some(position) = self.queue.iter().position(|(kernel, _)| kernel.grid_id == grid) else {
-            return Err(input("abort", format!("the context has no grid {grid} that waits to run")));
+            return Err(SimError::input(
+                "abort",
+                format!("the context has no grid {grid} that waits to run"),
+            ));
         };
         if at == 0 {
             self.queue.remove(position);
@@ -22,7 +25,7 @@ impl Context {
             return Ok(());
         }
         if self.queue[position].1 {
-            return Err(input(
+            return Err(SimError::input(
                 "abort",
                 format!("grid {grid} runs functionally, without cycles: abort it at cycle 0 or not at all"),
             ));

@@ -7,13 +7,14 @@ use sim_frontend::program::{Program, Text};
 use sim_memory::sm_memory::latency::{Kind, Level};
 
 use super::Context;
+use crate::counts::KernelCounts;
 use crate::engine::{Engine, KernelTimes};
 use crate::reconvergence::Reconvergence;
 use crate::report::{KernelReport, LineReport, SmReport, Time};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
-use crate::sm::stats::{KernelCounts, SmStats};
-use crate::sm::timeline::STATES;
+use crate::sm::states::STATES;
+use crate::sm::stats::SmStats;
 
 /// The place of waits for memory among the [`STATES`].
 const MEMORY: usize = 3;

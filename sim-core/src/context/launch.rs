@@ -8,9 +8,10 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::Assembler;
 use sim_frontend::program::{OpClass, Program};
 
-use super::{Context, ContextOutput, input};
+use super::{Context, ContextOutput};
+use crate::code::Code;
 use crate::error::SimError;
-use crate::grid::{Code, Kernel};
+use crate::grid::Kernel;
 use crate::report::KernelReport;
 
 /// A launch to be queued.
@@ -50,7 +51,7 @@ fn needs(program: &Program) -> Needs {
 impl Context {
     fn code(&mut self, module: usize, entry: &str) -> Result<Arc<Code>, SimError> {
         let Some(loaded) = self.modules.get_mut(module) else {
-            return Err(input("module", "there is no such module"));
+            return Err(SimError::input("module", "there is no such module"));
         };
         if let Some((_, code)) = loaded.codes.iter().find(|(name, _)| name == entry) {
             return Ok(Arc::clone(code));
@@ -122,8 +123,9 @@ impl Context {
         let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
         let blocks: u128 = launch.grid.iter().map(|n| u128::from(*n)).product();
         let shared = u64::from(program.shared_bytes) + u64::from(launch.dynamic_shared);
-        let refuse =
-            |limit: &str, message: String| Err(input("launch", format!("{entry}: {message} ({limit})")));
+        let refuse = |limit: &str, message: String| {
+            Err(SimError::input("launch", format!("{entry}: {message} ({limit})")))
+        };
         // What another chip may allow.
         let beyond = |limit: &str, message: String| {
             let needs = Needs { grid: launch.grid, block: launch.block, shared, ..needs(program) };

@@ -14,7 +14,7 @@ use sim_memory::sm_memory::{Asked, SmMemory};
 use sim_memory::spec::MemorySpec;
 
 use super::gather::add_counts;
-use super::{Context, ContextOutput, input};
+use super::{Context, ContextOutput};
 use crate::device::Progress;
 use crate::engine::{Control, Engine};
 use crate::error::SimError;
@@ -267,8 +267,9 @@ impl Context {
         }
         let spec = &self.chip.memory;
         let programs = ProgramSet::for_chip(spec.protocol, &spec.programs, self.chip.capability())
-            .map_err(|e| input("memory-program", e.to_string()))?;
-        let timings = DramTimings::of(&spec.dram).map_err(|e| input("chip", format!("memory.dram: {e}")))?;
+            .map_err(|e| SimError::input("memory-program", e.to_string()))?;
+        let timings =
+            DramTimings::of(&spec.dram).map_err(|e| SimError::input("chip", format!("memory.dram: {e}")))?;
         let tables = (Arc::new(programs), Arc::new(timings));
         Ok(self.tables.insert(tables).clone())
     }

@@ -6,9 +6,39 @@ use std::sync::Arc;
 use sim_frontend::chip::ChipSpec;
 use sim_memory::vocabulary::Cycle;
 
-use super::KernelTimes;
 use crate::grid::Kernel;
 use crate::sm::{BlockDone, SmMessage};
+
+/// What a kernel did, in core cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelTimes {
+    /// The dispatcher takes it up: its launch latency begins.
+    pub taken: Cycle,
+    /// First dispatch.
+    pub start: Cycle,
+    /// Last block's end, as its SM saw it.
+    pub end: Cycle,
+    /// Not all its blocks have ended.
+    pub runs: bool,
+}
+
+impl KernelTimes {
+    /// Cycles before `now` in which at least one of these grids ran: launch latencies, during which no
+    /// other grid runs, are not among them.
+    pub fn running(all: &[Self], now: Cycle) -> Cycle {
+        let end = |times: &Self| if times.runs { now } else { times.end.min(now) };
+        let mut spans: Vec<(Cycle, Cycle)> =
+            all.iter().map(|times| (times.start, end(times))).filter(|(start, end)| start < end).collect();
+        spans.sort_unstable();
+        let mut sum = 0;
+        let mut seen = 0;
+        for (start, end) in spans {
+            sum += end.saturating_sub(start.max(seen));
+            seen = seen.max(end);
+        }
+        sum
+    }
+}
 
 /// A grid that runs or waits [block-idle].
 #[derive(Debug)]

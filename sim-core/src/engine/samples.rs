@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use sim_memory::partition::Partition;
 use sim_memory::vocabulary::Cycle;
 
-use super::Engine;
 use crate::reconvergence::Reconvergence;
-use crate::sm::stall_table;
 use crate::sm::stats::STALLS;
+use crate::sm::{Sm, stall_table};
 
 /// What was counted up to a cycle, or between two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Counters {
+pub(super) struct Counters {
     figures: [u64; FIGURES.len()],
     stalls: [u64; STALLS.len()],
     /// By SM: issue slots with an issue, resident warps summed over cycles.
@@ -35,6 +35,31 @@ pub const FIGURES: [&str; 10] = [
 ];
 
 impl Counters {
+    /// Adds what an SM has counted up to `at`.
+    pub(super) fn add_sm<P: Reconvergence>(&mut self, sm: &mut Sm<P>, at: Cycle) {
+        sm.account_until(at);
+        let (stats, memory) = (&sm.stats, sm.memory.stats());
+        let f = &mut self.figures;
+        f[0] += stats.issued;
+        f[1] += stats.kernels.iter().map(|counts| counts.warp_instructions).sum::<u64>();
+        f[2] += stats.warp_cycles;
+        f[3] += memory.l1.hits + memory.l1.merges;
+        f[4] += memory.l1.misses;
+        f[5] += memory.transactions;
+        f[6] += memory.bytes_moved;
+        self.stalls.iter_mut().zip(stats.stalls).for_each(|(sum, own)| *sum += own);
+        self.by_sm.push([stats.issued, stats.warp_cycles]);
+    }
+
+    /// Adds what a partition has counted.
+    pub(super) fn add_partition(&mut self, partition: &Partition) {
+        let stats = partition.stats();
+        let f = &mut self.figures;
+        f[7] += stats.l2.hits + stats.l2.merges;
+        f[8] += stats.l2.misses;
+        f[9] += stats.dram.bytes;
+    }
+
     /// Adds what was counted from `before` to `after`.
     fn add(&mut self, after: &Self, before: &Self) {
         let grow = |sum: &mut [u64], after: &[u64], before: &[u64]| {
@@ -106,6 +131,37 @@ impl Sampler {
         Self { next, every, base, since: 0, before: Counters::default(), list: Vec::new() }
     }
 
+    /// Takes the sample that is due.
+    pub(super) fn take_due(&mut self, now: Counters) {
+        self.take(self.next, now);
+        self.next += self.every;
+    }
+
+    /// The cycle at which the counters are read for the last time, in a run that ended at `end`.
+    pub(super) fn last(&self, end: Cycle) -> Cycle {
+        end.max(self.since)
+    }
+
+    /// The samples of a run that ended at `end`, and the counters then; `slots`: issue slots in a cycle.
+    pub(super) fn finish(mut self, end: Cycle, now: Counters, slots: u64) -> Samples {
+        if end > self.since || self.list.is_empty() {
+            self.take(self.last(end), now);
+        } else if let Some((.., last)) = self.list.last_mut() {
+            // What came after the last sample is within it.
+            last.add(&now, &self.before);
+        }
+        self.cut(end, slots);
+        let base = self.base;
+        let list = self.list.into_iter().filter(|(from, to, _)| from < to).map(|(from, to, own)| Sample {
+            from: base + from,
+            to: base + to,
+            figures: FIGURES.into_iter().zip(own.figures).collect(),
+            stalls: stall_table(&own.stalls).filter(|(_, slots)| *slots > 0).collect(),
+            by_sm: own.by_sm,
+        });
+        Samples { every: self.every, list: list.collect() }
+    }
+
     /// A sample up to `at`.
     fn take(&mut self, at: Cycle, now: Counters) {
         let mut own = Counters::default();
@@ -125,72 +181,5 @@ impl Sampler {
                 None => return self.list.push((from, end.min(to), own)),
             }
         }
-    }
-}
-
-impl<P: Reconvergence> Engine<P> {
-    /// The next thing to do at the cycle that `run_on` stopped for is a sample.
-    pub(super) fn samples_before_look(&self) -> bool {
-        self.sampler.as_ref().is_some_and(|sampler| sampler.next <= self.lookout.next)
-    }
-
-    /// Takes the sample that is due.
-    pub(super) fn sample(&mut self) {
-        if let Some(mut sampler) = self.sampler.take() {
-            sampler.take(sampler.next, self.counters(sampler.next));
-            sampler.next += sampler.every;
-            self.sampler = Some(sampler);
-        }
-    }
-
-    /// The samples of a run that ended at `end`.
-    pub fn take_samples(&mut self, end: Cycle) -> Option<Samples> {
-        let mut sampler = self.sampler.take()?;
-        if end > sampler.since || sampler.list.is_empty() {
-            sampler.take(end.max(sampler.since), self.counters(end.max(sampler.since)));
-        } else {
-            // What came after the last sample is within it.
-            let now = self.counters(sampler.since);
-            if let Some((.., last)) = sampler.list.last_mut() {
-                last.add(&now, &sampler.before);
-            }
-        }
-        let slots = self.sms().map(|sm| sm.schedulers()).sum::<usize>() as u64;
-        sampler.cut(end, slots);
-        let base = sampler.base;
-        let list = sampler.list.into_iter().filter(|(from, to, _)| from < to).map(|(from, to, own)| Sample {
-            from: base + from,
-            to: base + to,
-            figures: FIGURES.into_iter().zip(own.figures).collect(),
-            stalls: stall_table(&own.stalls).filter(|(_, slots)| *slots > 0).collect(),
-            by_sm: own.by_sm,
-        });
-        Some(Samples { every: sampler.every, list: list.collect() })
-    }
-
-    /// What all parts have counted up to `at`, before which everything has happened.
-    fn counters(&mut self, at: Cycle) -> Counters {
-        let mut out = Counters::default();
-        let f = &mut out.figures;
-        for sm in self.sms() {
-            sm.account_until(at);
-            let (stats, memory) = (&sm.stats, sm.memory.stats());
-            f[0] += stats.issued;
-            f[1] += stats.kernels.iter().map(|counts| counts.warp_instructions).sum::<u64>();
-            f[2] += stats.warp_cycles;
-            f[3] += memory.l1.hits + memory.l1.merges;
-            f[4] += memory.l1.misses;
-            f[5] += memory.transactions;
-            f[6] += memory.bytes_moved;
-            out.stalls.iter_mut().zip(stats.stalls).for_each(|(sum, own)| *sum += own);
-            out.by_sm.push([stats.issued, stats.warp_cycles]);
-        }
-        for partition in self.partitions() {
-            let stats = partition.stats();
-            f[7] += stats.l2.hits + stats.l2.merges;
-            f[8] += stats.l2.misses;
-            f[9] += stats.dram.bytes;
-        }
-        out
     }
 }

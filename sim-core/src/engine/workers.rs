@@ -10,7 +10,6 @@ use sim_memory::messages::Request;
 use sim_memory::partition::Partition;
 use sim_memory::vocabulary::Cycle;
 
-use super::Turn;
 use super::dispatcher::Dispatcher;
 use super::exchange::Exchange;
 use super::gate::Gate;
@@ -19,6 +18,16 @@ use super::primitives::{self, Mutex};
 use crate::error::{Fault, FaultKind, Place, SimError};
 use crate::reconvergence::Reconvergence;
 use crate::sm::{BlockDone, Sm, SmMessage};
+
+/// What comes after an epoch.
+pub(super) enum Turn {
+    /// Another one, up to this cycle.
+    Until(Cycle),
+    /// First a look whether anything can still happen, a sample, or a count of instructions.
+    Look,
+    /// Nothing is left to do.
+    Over,
+}
 
 /// How often a worker that waits at the gate looks before it sleeps. All but the first few looks give the
 /// core to whoever wants it; where nobody does, they take some hundred microseconds, longer than an epoch

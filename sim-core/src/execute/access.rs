@@ -6,218 +6,16 @@ use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::address_space::{self, Allocations, SHARED_WINDOW, WINDOW_BYTES, WINDOWS};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
-use super::{Resident, Step, read_row};
-use crate::copies::Bulk;
+use super::resident::{Resident, Step};
+use crate::code::Code;
 use crate::error::Bottom;
-use crate::grid::{Code, Kernel};
-use crate::lanes::each;
-use crate::lanes::file::LaneRow;
+use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
+use crate::registers::{each, read_element, read_row};
 use crate::warp::Warp;
-
-/// What a split asks of global or local memory.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Home warp.
-    pub warp: usize,
-    /// Index of the operation in its program.
-    pub pc: u32,
-    /// Global or local.
-    pub space: StateSpace,
-    /// Lanes that access.
-    pub lanes: LaneMask,
-    /// Physical address of each lane.
-    pub addresses: [u64; 32],
-    /// Store data of each lane.
-    pub data: [[u8; 16]; 32],
-    /// Operands b and c of atomics; of copies the shared address and the bytes that are read.
-    pub operands: [[u64; 2]; 32],
-    /// Bytes each lane accesses.
-    pub bytes: u32,
-    /// Local memory is interleaved by words, so larger elements are accessed word by word: this
-    /// is word `part` of `parts`.
-    pub part: u8,
-    /// How many parts the access has.
-    pub parts: u8,
-    /// It is part of a bulk copy: its lanes are pieces of 16 bytes.
-    pub bulk: Option<Bulk>,
-}
 
 /// What a null pointer and an offset of a structure come to.
 const NULL_BYTES: u64 = 4096;
-
-/// Requests of one step, bulk copies aside: one to global memory and four words of local memory.
-const USUAL: usize = 5;
-
-/// The requests of one step: a generic access may touch both spaces.
-#[derive(Clone, Debug)]
-pub struct Requests {
-    list: Vec<Request>,
-    used: usize,
-}
-
-impl Default for Requests {
-    fn default() -> Self {
-        Self { list: vec![Request::empty(); USUAL], used: 0 }
-    }
-}
-
-impl Request {
-    fn empty() -> Self {
-        Self {
-            warp: 0,
-            pc: 0,
-            space: StateSpace::Global,
-            lanes: 0,
-            addresses: [0; 32],
-            data: [[0; 16]; 32],
-            operands: [[0; 2]; 32],
-            bytes: 0,
-            part: 0,
-            parts: 1,
-            bulk: None,
-        }
-    }
-}
-
-impl Requests {
-    /// The requests, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Request> {
-        self.list[..self.used].iter()
-    }
-
-    /// Their number.
-    pub fn len(&self) -> usize {
-        self.used
-    }
-
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.used == 0
-    }
-
-    /// None.
-    pub(super) fn clear(&mut self) {
-        self.used = 0;
-    }
-
-    /// A new one, with what an older one left in it.
-    #[inline(always)]
-    pub(super) fn next(&mut self) -> &mut Request {
-        if self.used == self.list.len() {
-            self.list.push(Request::empty());
-        }
-        self.used += 1;
-        &mut self.list[self.used - 1]
-    }
-
-    /// The last one, which there is.
-    pub(super) fn last_mut(&mut self) -> &mut Request {
-        &mut self.list[self.used.saturating_sub(1)]
-    }
-
-    /// Request `i`.
-    pub fn get(&self, i: usize) -> &Request {
-        &self.list[i]
-    }
-}
-
-/// Reads an element of a row in one lane: 64-bit rows are pairs.
-#[inline]
-pub fn read_element(rows: &[LaneRow], consts: &[LaneRow], row: Row, lane: u32, bits: u32) -> u64 {
-    let lane = lane as usize;
-    if bits <= 32 {
-        return read_row(rows, consts, row)[lane].into();
-    }
-    let high = read_row(rows, consts, Row(row.0 + 1))[lane];
-    u64::from(read_row(rows, consts, row)[lane]) | u64::from(high) << 32
-}
-
-/// Writes an element of a row in one lane.
-#[inline]
-pub fn write_element(rows: &mut [LaneRow], row: Row, lane: u32, value: u64, bits: u32) {
-    let lane = lane as usize;
-    if bits <= 32 {
-        if let Some(row) = rows.get_mut(usize::from(row.0)) {
-            row.0[lane] = value as u32;
-        }
-        return;
-    }
-    let first = usize::from(row.0);
-    if let Some([low, high]) = rows.get_mut(first..first + 2) {
-        low.0[lane] = value as u32;
-        high.0[lane] = (value >> 32) as u32;
-    }
-}
-
-/// The register value of a loaded element: sign- or zero-extended to the register's width.
-#[inline]
-pub fn extend(value: u64, op: &MemoryOp) -> u64 {
-    let bits = u32::from(op.element_bytes) * 8;
-    let extended =
-        if op.signed && bits < 64 { ((value << (64 - bits)) as i64 >> (64 - bits)) as u64 } else { value };
-    match op.reg_bits {
-        64 => extended,
-        bits => extended & ((1 << bits) - 1),
-    }
-}
-
-/// The little-endian value of up to eight bytes.
-#[inline]
-pub fn from_bytes(bytes: &[u8]) -> u64 {
-    let mut value = [0; 8];
-    let n = bytes.len().min(8);
-    value[..n].copy_from_slice(&bytes[..n]);
-    u64::from_le_bytes(value)
-}
-
-/// Writes one lane's loaded bytes to the destination registers.
-pub fn write_loaded(rows: &mut [LaneRow], op: &Op, facts: &MemoryOp, lane: u32, bytes: &[u8]) {
-    let size = usize::from(facts.element_bytes);
-    for (row, element) in op.dst.iter().zip(bytes.chunks_exact(size.max(1))) {
-        if row.is_some() {
-            let value = extend(from_bytes(element), facts);
-            write_element(rows, *row, lane, value, facts.reg_bits.into());
-        }
-    }
-}
-
-/// Writes one word of a lane's loaded bytes to the part of the destination registers it belongs
-/// to.
-pub fn write_loaded_word(
-    rows: &mut [LaneRow],
-    op: &Op,
-    facts: &MemoryOp,
-    lane: u32,
-    part: u8,
-    word: [u8; 4],
-) {
-    let part = usize::from(part);
-    match facts.element_bytes {
-        8 => {
-            let row = op.dst[(part / 2).min(3)];
-            if row.is_some() {
-                let old = read_element(rows, &[], row, lane, 64);
-                let word = u64::from(u32::from_le_bytes(word));
-                let value = if part.is_multiple_of(2) {
-                    old & !0xffff_ffff | word
-                } else {
-                    old & 0xffff_ffff | word << 32
-                };
-                write_element(rows, row, lane, value, 64);
-            }
-        }
-        size => {
-            let each = usize::from(size).clamp(1, 4);
-            for (i, element) in word.chunks_exact(each).enumerate() {
-                let row = op.dst[(part * (4 / each) + i).min(3)];
-                if row.is_some() {
-                    write_element(rows, row, lane, extend(from_bytes(element), facts), facts.reg_bits.into());
-                }
-            }
-        }
-    }
-}
 
 /// The addresses of an access: each lane's own, inactive lanes at the first active one's, so that
 /// whatever holds for all 32 holds for those that take part.
@@ -266,7 +64,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         exec: LaneMask,
     ) -> Result<(), Bottom> {
-        self.requests.used = 0;
+        self.requests.clear();
         let Extra::Memory(facts) = &op.extra else {
             return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
         };
@@ -359,7 +157,7 @@ impl<P: Reconvergence> Resident<P> {
     /// `prefetch` and other hints: a lane whose address lies nowhere, or in shared memory, asks for
     /// nothing (PTX ISA "prefetch").
     pub(super) fn hint(&mut self, kernel: &Kernel, w: usize, pc: Pc, op: &Op, exec: LaneMask) {
-        self.requests.used = 0;
+        self.requests.clear();
         self.did = Step::Done;
         let Extra::Memory(facts) = &op.extra else { return };
         if exec == 0 {

@@ -6,16 +6,16 @@ use sim_frontend::program::{BulkOp, CopyOp, Extra, Op, OpClass, Pc, Row, SharedA
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
-use super::access::{addresses, misaligned, only, read_element};
+use super::access::{addresses, misaligned, only};
 use super::on_chip::outside;
-use super::{Resident, Step, guard, read_row};
+use super::resident::{Resident, Step};
 use crate::block::Block;
+use crate::code::Code;
 use crate::copies::Bulk;
 use crate::error::Bottom;
-use crate::grid::Code;
-use crate::lanes::each;
 use crate::mbarrier::{await_one_more, perform};
 use crate::reconvergence::{Lanes, Reconvergence};
+use crate::registers::{each, guard, read_element, read_row};
 use crate::warp::Warp;
 
 /// Bytes of the pieces of a bulk copy.

@@ -6,11 +6,12 @@ use sim_frontend::form::BarrierKind;
 use sim_frontend::program::{Extra, Op, Pc, Row};
 use sim_memory::vocabulary::LaneMask;
 
-use super::{Resident, Step, access, guard, read_row, write_pred};
+use super::resident::{Resident, Step};
 use crate::barrier::{Arrival, Completed, LiveOf};
 use crate::error::Bottom;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::registers::{guard, read_row, write_element, write_pred};
 
 impl<P: Reconvergence> Resident<P> {
     /// `bar` and `barrier` (CS §5.4.2, §5.5): lanes that name different barriers arrive at each
@@ -112,7 +113,7 @@ impl<P: Reconvergence> Resident<P> {
                 let op = &code.program.ops[action.pc as usize];
                 if op.dst[0].is_some() {
                     for lane in Lanes(action.lanes) {
-                        access::write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
+                        write_element(&mut warp.rows, op.dst[0], lane, result.into(), 32);
                     }
                 } else {
                     write_pred(

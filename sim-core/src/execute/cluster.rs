@@ -2,24 +2,10 @@
 
 use sim_memory::vocabulary::LaneMask;
 
-use super::{Resident, Step};
+use super::resident::{Resident, Step};
+use crate::cluster_barrier::CLUSTER;
 use crate::error::Bottom;
 use crate::reconvergence::{Reconvergence, SplitId};
-
-/// The bit of [`Resident::waits`] of a split at the barrier of its cluster, above those of the
-/// named barriers.
-pub const CLUSTER: u32 = 16;
-
-/// The barrier of a cluster.
-#[derive(Clone, Debug, Default)]
-pub struct ClusterBarrier {
-    /// Threads that have arrived in this phase and live.
-    arrived: u32,
-    /// The parity of the phase.
-    odd: bool,
-    /// Splits that wait for its end.
-    waiting: Vec<SplitId>,
-}
 
 impl<P: Reconvergence> Resident<P> {
     /// `barrier.cluster.arrive` and `.wait`.

@@ -8,11 +8,13 @@ use sim_frontend::program::{Extra, Op, OpClass, Pc, Row};
 use sim_memory::atomics::NAN_F32;
 use sim_memory::vocabulary::LaneMask;
 
-use super::access::{read_element, write_element};
-use super::{Meeting, Resident, Step, guard, read_row, write_pred};
+use super::meet::Meeting;
+use super::resident::{Resident, Step};
+use crate::code::Code;
 use crate::error::Bottom;
-use crate::grid::{Code, Kernel};
+use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::registers::{guard, read_element, read_row, write_element, write_pred};
 use crate::warp::Warp;
 
 /// vote for the `.all`, `.any` and `.uni` modes and `.ballot` [vote-all] [vote-any] [vote-uni]

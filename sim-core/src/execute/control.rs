@@ -7,11 +7,13 @@ use sim_frontend::lower::tf3_stack::FRAME_ALIGN;
 use sim_frontend::program::{ControlFlow, NO_PC, Op, OpClass, OpInfo, Pc};
 use sim_memory::vocabulary::LaneMask;
 
-use super::{Resident, Step, read_row};
+use super::resident::{Resident, Step};
+use crate::code::Code;
 use crate::error::Bottom;
-use crate::grid::{Code, Kernel};
+use crate::grid::Kernel;
 use crate::monitor::Check;
 use crate::reconvergence::{Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
+use crate::registers::read_row;
 
 impl<P: Reconvergence> Resident<P> {
     /// Runs a control-flow instruction of `split`

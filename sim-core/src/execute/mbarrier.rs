@@ -5,12 +5,13 @@ use sim_frontend::form::MbarrierStep;
 use sim_frontend::program::{Extra, MbarrierPlace, Op};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-use super::access::{addresses, read_element, write_element};
-use super::{Resident, Step, write_pred};
+use super::access::addresses;
+use super::resident::{Resident, Step};
+use crate::code::Code;
 use crate::error::Bottom;
-use crate::grid::Code;
 use crate::mbarrier::perform;
 use crate::reconvergence::{Lanes, Reconvergence};
+use crate::registers::{read_element, write_element, write_pred};
 
 /// Bytes of an object.
 const BYTES: u64 = 8;

@@ -7,11 +7,14 @@ use sim_memory::atomics;
 use sim_memory::shared::{BankRule, turns};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-use super::access::{addresses, extend, from_bytes, read_element, write_element, write_loaded};
-use super::{Resident, Step, read_row, wide};
+use super::access::addresses;
+use super::resident::{Resident, Step};
+use super::wide;
+use crate::code::Code;
 use crate::error::Bottom;
-use crate::grid::{Code, Kernel};
+use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
+use crate::registers::{extend, from_bytes, read_element, read_row, write_element, write_loaded};
 
 impl<P: Reconvergence> Resident<P> {
     /// Loads and stores of one word a lane, the most of what kernels do in shared memory. `None` where the access is another one or faults:

@@ -4,9 +4,9 @@
 use sim_frontend::program::{NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
-use super::Resident;
+use super::resident::Resident;
+use crate::code::Hot;
 use crate::error::Bottom;
-use crate::grid::Hot;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Lanes, Reconvergence, SplitId};
 use crate::warp::Warp;

@@ -1,7 +1,7 @@
 //! Words of 32 lanes at once, by AVX2 where the host has it. The loops beside them say what they
 //! compute; the compiler makes scalar code of those, which was 1.6 times slower on `sgemm`.
 
-use crate::lanes::InstructionSet;
+use crate::instruction_set::InstructionSet;
 
 /// The least and the greatest of 32 addresses, and the bits set in any.
 #[inline(always)]

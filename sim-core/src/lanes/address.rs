@@ -8,8 +8,8 @@ use sim_memory::address_space::{
 };
 use sim_memory::vocabulary::StateSpace;
 
+use super::bodies::{Variants, lane, un32, un64};
 use super::file::LaneFile;
-use super::{Variants, lane, un32, un64};
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     macro_rules! shift {

@@ -8,9 +8,9 @@ use sim_frontend::program::Op;
 use sim_memory::atomics::NAN_F64;
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, lane, un32, un64};
 use super::file::LaneFile;
 use super::float::{flush32, output};
-use super::{Variants, lane, un32, un64};
 
 /// Subnormal doubles become zeros of their sign.
 pub(super) fn flush64(x: f64) -> f64 {

@@ -6,8 +6,9 @@ use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, bin32, int1, int2, lane, tri32, un32, un64};
 use super::file::LaneFile;
-use super::{Variants, bin32, each, int1, int2, lane, tri32, un32, un64};
+use crate::registers::each;
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     let ty = form.ty;

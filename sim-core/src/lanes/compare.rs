@@ -7,9 +7,10 @@ use sim_frontend::isa::Root;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, lane};
 use super::file::LaneFile;
 use super::float::flush32;
-use super::{Variants, each, lane};
+use crate::registers::each;
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     match form.root {

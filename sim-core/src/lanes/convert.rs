@@ -6,9 +6,10 @@ use sim_frontend::program::Op;
 use sim_memory::soft_float::{self as soft, Format, Parts, Round};
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, lane};
 use super::file::LaneFile;
 use super::float::{direction, flush32};
-use super::{Variants, each, lane};
+use crate::registers::each;
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     fast(form).or_else(|| general(form))

@@ -4,14 +4,7 @@
 use sim_frontend::program::{Pred, Row};
 use sim_memory::vocabulary::LaneMask;
 
-use super::each;
-
-/// One register row: 32 lanes of 32 bits. A 64-bit value takes two, low and high words, so that a
-/// lane's bits lie in its own words whatever the width: rows are reused with other widths by
-/// lanes that are elsewhere in the program.
-#[repr(C, align(64))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneRow(pub [u32; 32]);
+use crate::registers::{LaneRow, each, guard, write_pred};
 
 /// What a lane function works on.
 #[derive(Debug)]
@@ -72,12 +65,12 @@ impl LaneFile<'_> {
     /// A predicate operand, one bit a lane.
     #[inline(always)]
     pub fn pred(&self, pred: Pred) -> u32 {
-        crate::execute::guard(pred, self.preds)
+        guard(pred, self.preds)
     }
 
     /// Writes `mask`'s lanes of a predicate; a sink takes nothing.
     #[inline(always)]
     pub fn wpred(&mut self, pred: Pred, mask: LaneMask, value: u32) {
-        crate::execute::write_pred(self.preds, pred, mask, value);
+        write_pred(self.preds, pred, mask, value);
     }
 }

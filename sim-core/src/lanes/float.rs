@@ -10,8 +10,8 @@ use sim_memory::atomics::{NAN_F32, NAN_F64};
 use sim_memory::soft_float::{self as soft, Round};
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, bin32, bin64, lane, tri32, tri64, un32, un64};
 use super::file::LaneFile;
-use super::{Variants, bin32, bin64, lane, tri32, tri64, un32, un64};
 
 /// Subnormal numbers become zeros of their sign.
 #[inline(always)]

@@ -5,8 +5,9 @@ use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, bin32, bin64, int1, int2, lane, tri32, tri64, un32, un64};
 use super::file::LaneFile;
-use super::{Variants, bin32, bin64, each, int1, int2, lane, tri32, tri64, un32, un64};
+use crate::registers::each;
 
 macro_rules! int3 {
     ($ty:expr, |$a:ident, $b:ident, $c:ident| $e:expr) => {

@@ -4,8 +4,9 @@ use sim_frontend::form::Form;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, lane, un32, un64};
 use super::file::LaneFile;
-use super::{Variants, each, lane, un32, un64};
+use crate::registers::each;
 
 pub(super) fn words(words: u32) -> Option<Variants> {
     match words {

@@ -9,9 +9,10 @@ use sim_frontend::program::Op;
 use sim_memory::soft_float::{BF16, F16, F32, Format, Round};
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, lane};
 use super::file::LaneFile;
 use super::float::{direction, sum_to_odd};
-use super::{Variants, each, lane};
+use crate::registers::each;
 
 /// Forms of this file.
 pub(super) fn handles(form: &Form) -> bool {

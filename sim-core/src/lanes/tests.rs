@@ -1,7 +1,8 @@
 #![allow(clippy::manual_checked_ops, reason = "division by zero has cases of its own")]
 
-use super::file::{LaneFile, LaneRow};
+use super::file::LaneFile;
 use super::*;
+use crate::registers::LaneRow;
 use sim_frontend::isa::{Entry, TABLE, combinations, resolve as resolve_form};
 use sim_frontend::program::{Extra, MAX_SLOTS, NO_PC, Op, OpClass, Pred, Row};
 

@@ -6,8 +6,9 @@ use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
 
+use super::bodies::{Variants, lane};
 use super::file::LaneFile;
-use super::{Variants, each, lane};
+use crate::registers::each;
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {
     match form.root {

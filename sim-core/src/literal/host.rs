@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Source;
 use sim_frontend::isa_cost::IsaCosts;
-use sim_frontend::ptx::parser::scalar_type;
 use sim_frontend::workload::{
     ArgumentKind, Expr, HostBuffer, Init, LaunchSpec, Number, Params, Schedule, SplitMix64, Step,
     Termination, WorkloadSpec, evaluate,
@@ -206,7 +205,7 @@ impl Host<'_> {
                     .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).expect("digits"))
                     .collect(),
                 ArgumentKind::Scalar { ty, values } => {
-                    let ty = scalar_type(ty).expect("a type");
+                    let ty = ScalarType::named(ty).expect("a type");
                     values.iter().flat_map(|value| element(ty, number(value, params))).collect()
                 }
                 other => panic!("no workload here has {other:?}"),

@@ -2,9 +2,10 @@
 
 use sim_frontend::program::{Op, Pred, Row};
 
-use crate::grid::Code;
+use crate::code::Code;
 use crate::lanes::LaneFn;
-use crate::lanes::file::{LaneFile, LaneRow};
+use crate::lanes::file::LaneFile;
+use crate::registers::LaneRow;
 
 /// A register of one thread: a word of a row, or a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use sim_memory::vocabulary::{Scope, StateSpace};
 use super::Stuck;
 use super::crs::ActiveState;
 use super::registers::{Registers, Slot};
-use crate::grid::Code;
+use crate::code::Code;
 use crate::lanes::LaneFn;
 
 /// `FlowAct`: control flow is the warp's business; lanes say what they executed.

@@ -7,7 +7,7 @@ use super::Cost;
 use super::multi_path::spill;
 use super::parameters::parameters;
 use super::paths::{Group, Paths};
-use super::table::{Event, Rules};
+use super::rules::{Event, Rules};
 
 parameters! {
     /// Parameters of `dual_path`.

@@ -7,7 +7,7 @@ use sim_frontend::program::{NO_PC, Pc};
 use super::Place;
 use super::parameters::{Value, parameters};
 use super::paths::{Group, NONE, Paths};
-use super::table::{Event, Rules};
+use super::rules::{Event, Rules};
 
 /// The paper's schedulers, in the order of the parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use sim_frontend::program::{NO_PC, Pc};
 
 use super::paths::{Group, NONE, Path, Paths};
-use super::table::{Event, Rules};
+use super::rules::{Event, Rules};
 
 /// The order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,9 @@ pub mod pdom_stack;
 pub mod plan;
 pub mod registry;
 pub mod returns;
+pub mod rules;
 pub mod table;
+pub mod table_policies;
 pub mod thread_block_compaction;
 pub mod warp_subdivision;
 

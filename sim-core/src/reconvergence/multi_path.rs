@@ -8,7 +8,7 @@ use sim_frontend::program::Pc;
 use super::Cost;
 use super::parameters::parameters;
 use super::paths::{Group, Path, Paths};
-use super::table::{Event, Rules};
+use super::rules::{Event, Rules};
 
 /// Bytes of one entry in spill memory: masks, addresses, parent (assumed).
 pub const ENTRY_BYTES: u32 = 16;
@@ -77,8 +77,8 @@ impl Rules for MultiPath {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::registry::TablePolicy;
     use super::super::table::Table;
+    use super::super::table_policies::TablePolicy;
     use super::super::{LaneTargets, Reconvergence, Targets};
     use super::*;
 

@@ -5,18 +5,18 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::program::ControlFlow;
 
 use super::Reconvergence;
-use super::convergence_barriers::{self, ConvergenceBarriers};
+use super::convergence_barriers;
 use super::crs_stack::{self, CrsStack};
-use super::dual_path::{self, DualPath};
-use super::dynamic_warp_formation::{self, DynamicWarpFormation};
-use super::lowest_first::{LowestFirst, Order};
+use super::dual_path;
+use super::dynamic_warp_formation;
+use super::lowest_first::Order;
 use super::mimd::Mimd;
-use super::multi_path::{self, MultiPath};
+use super::multi_path;
 use super::parameters::{Parameter, Parameters};
 use super::pdom_stack::{self, PdomStack};
-use super::table::{Rules, Table};
-use super::thread_block_compaction::ThreadBlockCompaction;
-use super::warp_subdivision::{self, WarpSubdivision};
+use super::table::Table;
+use super::table_policies::TablePolicy;
+use super::warp_subdivision;
 
 /// A policy.
 #[derive(Clone, Copy, Debug)]
@@ -48,19 +48,6 @@ pub enum Policy {
     Table(TablePolicy),
 }
 
-/// The policies that work on a table of paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the policies'")]
-pub enum TablePolicy {
-    LowestFirst(Order),
-    DualPath(dual_path::Parameters),
-    MultiPath(multi_path::Parameters),
-    WarpSubdivision(warp_subdivision::Parameters),
-    DynamicWarpFormation(dynamic_warp_formation::Parameters),
-    ThreadBlockCompaction,
-    ConvergenceBarriers(convergence_barriers::Parameters),
-}
-
 impl Policy {
     /// Which control flow its programs have.
     pub fn flow(&self) -> ControlFlow {
@@ -84,21 +71,6 @@ impl Policy {
             Self::Table(T::DynamicWarpFormation(own)) => Some(own),
             Self::Table(T::ConvergenceBarriers(own)) => Some(own),
             Self::Mimd | Self::Table(T::LowestFirst(_) | T::ThreadBlockCompaction) => None,
-        }
-    }
-}
-
-impl TablePolicy {
-    /// What it decides, for the table of one SM.
-    pub fn rules(&self) -> Box<dyn Rules> {
-        match *self {
-            Self::LowestFirst(order) => Box::new(LowestFirst(order)),
-            Self::DualPath(parameters) => Box::new(DualPath::new(parameters)),
-            Self::MultiPath(parameters) => Box::new(MultiPath::new(parameters)),
-            Self::WarpSubdivision(parameters) => Box::new(WarpSubdivision::new(parameters)),
-            Self::DynamicWarpFormation(parameters) => Box::new(DynamicWarpFormation::new(parameters)),
-            Self::ThreadBlockCompaction => Box::new(ThreadBlockCompaction::default()),
-            Self::ConvergenceBarriers(parameters) => Box::new(ConvergenceBarriers::new(parameters)),
         }
     }
 }

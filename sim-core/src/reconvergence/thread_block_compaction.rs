@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use sim_frontend::program::{NO_PC, Pc};
 
 use super::paths::{Group, NONE, Path, Paths};
-use super::table::{Event, Rules};
+use super::rules::{Event, Rules};
 
 /// An entry of a block's stack.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use super::Cost;
 use super::multi_path::spill;
 use super::parameters::{Value, parameters};
 use super::paths::{Group, Path, Paths};
-use super::table::{Event, Rules};
+use super::rules::{Event, Rules};
 
 /// Whether a warp divides at a load some of whose data is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,9 @@ use sim_memory::port::{AccessId, RegisterPort};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use crate::block::Block;
-use crate::execute::{deliver, extend, write_element, write_loaded, write_loaded_word};
+use crate::execute::deliver;
 use crate::grid::Kernel;
+use crate::registers::{extend, write_element, write_loaded, write_loaded_word};
 use crate::warp::Warp;
 
 use super::recorder::Recorder;

@@ -8,7 +8,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_memory::vocabulary::Cycle;
 
 use super::Sm;
-use crate::grid::Hot;
+use crate::code::Hot;
 use crate::reconvergence::Reconvergence;
 use crate::warp::Warp;
 

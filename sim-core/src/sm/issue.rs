@@ -8,14 +8,12 @@ use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
 use super::accesses::{ALONE, InFlight, Port};
 use super::ahead::prefetch_operands;
-use super::stats::source_lanes;
 use super::{BlockDone, Sm, Status};
 use crate::block::Block;
-use crate::error::{Bottom, Fault};
-use crate::execute::{Step, check_split, guard};
-use crate::grid::{Drain, Hot, Kernel, acquires};
-use crate::lanes::file::LaneFile;
-use crate::monitor::Check;
+use crate::code::{Drain, Hot, acquires};
+use crate::counts::source_lanes;
+use crate::error::Fault;
+use crate::execute::{Executed, Step, Stepped};
 use crate::reconvergence::{Reconvergence, SplitId};
 use crate::scoreboard::Readiness;
 use crate::warp::Warp;
@@ -213,67 +211,46 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn issue(&mut self, scheduler: usize, place: u32, now: Cycle) -> Result<(), Box<Fault>> {
         let split = self.split_at(scheduler, place);
         debug_assert!(self.unit_agrees(scheduler, place, split), "sets of units follow the splits");
-        #[cfg(test)]
-        crate::literal::observe(&self.resident, split, now);
-        let resident = &mut self.resident;
-        let w = resident.warp_of(split);
-        let pc = resident.policy.pc(split);
-        let mask = resident.policy.mask(split);
-        let warp = &mut resident.warps[w];
-        let kernel: &Kernel = &resident.kernels[warp.kernel];
-        let code = &*kernel.code;
-        let Some(hot) = code.hot.get(pc as usize) else {
-            let reason = format!("there is no instruction {pc}");
-            return Err(self.fault(w, pc, &Bottom::new("cfc-addr", mask, reason)));
-        };
-        let exec = mask & guard(hot.guard, &warp.preds);
-        let check = resident.world.check;
-        if check != Check::Off
-            && let Err(bottom) = check_split(warp, &mut resident.expected[split], hot, pc, mask, check)
-        {
-            return Err(self.fault(w, pc, &bottom));
-        }
-        let Some(lane) = hot.lane else {
-            // Counted here: this function is compiled for the host's bit counts.
+        let (w, pc) = (self.resident.warp_of(split), self.resident.policy.pc(split));
+        let step = self.resident.step(split, now, |data| {
+            let Executed { warp, blocks, kernel, hot, mask, exec, arrived } = data;
             let lanes = [exec.count_ones(), mask.count_ones()];
-            return self.issue_rare(scheduler, place, split, w, pc, mask, exec, lanes, now);
-        };
-        let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };
-        // SAFETY: `Code::new` resolved the function for an instruction set that
-        // `InstructionSet::detect` (or the caller's choice among `available`) found on this host.
-        #[allow(unsafe_code, reason = "lane functions carry target features")]
-        unsafe {
-            lane(&mut file, &code.ops[pc as usize], exec);
-        }
-        let asked = resident.policy.advance(split);
-        let lanes = [exec.count_ones(), mask.count_ones()];
-        self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
-        if hot.class == OpClass::LoadParam {
-            self.stats.on_chip(1, 0);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.issue(&kernel.code, pc, (split, w), lanes, now);
-        }
-        if !(P::FORMS_WARPS && self.following) {
-            self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
-        }
-        warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
-        if asked {
-            return self.stopped((scheduler, place), split, w, pc, now);
-        }
-        let (next, unit) = match code.hot.get(pc as usize + 1) {
-            Some(hot) => {
-                if self.ahead {
-                    prefetch_operands(warp, hot);
-                }
-                (next_issue(warp, &resident.blocks, hot, mask, now + 1), hot.unit)
+            self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
+            if hot.class == OpClass::LoadParam {
+                self.stats.on_chip(1, 0);
             }
-            None => (Next::At(now + 1), hot.unit),
-        };
-        let before = self.issued_as(scheduler, place, split);
-        // Readiness at the next cycle is readiness now: this scheduler has issued.
-        self.requeue(scheduler, place, split, before, next, unit, now + 1);
-        Ok(())
+            if let Some(recorder) = &mut self.recorder {
+                recorder.issue(&kernel.code, pc, (split, w), lanes, now);
+            }
+            if !(P::FORMS_WARPS && self.following) {
+                self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
+            }
+            warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
+            let next = kernel.code.hot.get(pc as usize + 1).filter(|_| !arrived);
+            let Some(next) = next else { return (Next::At(now + 1), hot.unit) };
+            if self.ahead {
+                prefetch_operands(warp, next);
+            }
+            (next_issue(warp, blocks, next, mask, now + 1), next.unit)
+        });
+        match step {
+            Ok(Stepped::Data((next, unit))) => {
+                let before = self.issued_as(scheduler, place, split);
+                // Readiness at the next cycle is readiness now: this scheduler has issued.
+                self.requeue(scheduler, place, split, before, next, unit, now + 1);
+                Ok(())
+            }
+            Ok(Stepped::Arrived(_)) => {
+                self.arrived((scheduler, place), split, now);
+                Ok(())
+            }
+            Ok(Stepped::Other { mask, exec }) => {
+                // Counted here: this function is compiled for the host's bit counts.
+                let lanes = [exec.count_ones(), mask.count_ones()];
+                self.issue_rare(scheduler, place, split, w, pc, exec, lanes, now)
+            }
+            Err(bottom) => Err(self.fault(w, pc, &bottom)),
+        }
     }
 
     /// Issues the next instruction of a split and, where it depends on nothing under way and finds a
@@ -310,23 +287,12 @@ impl<P: Reconvergence> Sm<P> {
         self.issue(scheduler, place, now)
     }
 
-    /// A data operation brought the split to where its policy has a say.
+    /// A data operation brought the split to where its policy had a say.
     #[inline(never)]
-    fn stopped(
-        &mut self,
-        at: (usize, u32),
-        split: SplitId,
-        w: usize,
-        pc: u32,
-        now: Cycle,
-    ) -> Result<(), Box<Fault>> {
-        if let Err(bottom) = self.resident.stopped(split, w) {
-            return Err(self.fault(w, pc, &bottom));
-        }
+    fn arrived(&mut self, at: (usize, u32), split: SplitId, now: Cycle) {
         let earliest = now + 1 + self.charge();
         self.after_issue(at, split, earliest, now);
         self.after_rare(split, now, 1);
-        Ok(())
     }
 
     /// Accounts for what the policy charged in this step: the cycles.
@@ -344,7 +310,7 @@ impl<P: Reconvergence> Sm<P> {
         sets.iter().enumerate().all(|(class, set)| (set >> (place % 64) & 1 == 1) == (class == own))
     }
 
-    /// Everything but data operations.
+    /// What follows the issue of anything but a data operation.
     #[inline(never)]
     fn issue_rare(
         &mut self,
@@ -353,20 +319,17 @@ impl<P: Reconvergence> Sm<P> {
         split: SplitId,
         w: usize,
         pc: u32,
-        mask: LaneMask,
         exec: LaneMask,
         lanes: [u32; 2],
         now: Cycle,
     ) -> Result<(), Box<Fault>> {
-        if let Err(bottom) = self.resident.step_rare(split, w, pc, mask, exec, now) {
-            return Err(self.fault(w, pc, &bottom));
-        }
         let warp = &mut self.resident.warps[w];
         let kernel = &self.resident.kernels[warp.kernel];
         let hot = &kernel.code.hot[pc as usize];
-        self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
+        let again = self.resident.did == Step::Again;
+        self.stats.kernels[kernel.grid_id as usize].count_other(hot, again, lanes);
         if let Some(recorder) = &mut self.recorder {
-            let counted = source_lanes(hot, self.resident.did == Step::Again, lanes);
+            let counted = source_lanes(hot, again, lanes);
             recorder.issue(&kernel.code, pc, (split, w), counted, now);
         }
         if hot.drain == Drain::Device {
@@ -411,12 +374,7 @@ impl<P: Reconvergence> Sm<P> {
                 self.after_rare(split, now, 1);
                 return Ok(());
             }
-            did @ (Step::Control | Step::Again) => {
-                earliest = now + Cycle::from(self.branch_latency.max(1));
-                if hot.inverted || did == Step::Again {
-                    self.stats.kernels[kernel.grid_id as usize].correct(hot, did == Step::Again, lanes);
-                }
-            }
+            Step::Control | Step::Again => earliest = now + Cycle::from(self.branch_latency.max(1)),
             Step::Sleep(cycles) => {
                 earliest = now + 1 + cycles;
                 parked = (cycles > 0).then_some(Status::Sleep);

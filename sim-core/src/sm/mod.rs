@@ -9,6 +9,7 @@ mod issue;
 pub mod profile;
 pub mod recorder;
 pub mod scheduler;
+pub mod states;
 pub mod stats;
 mod status;
 pub mod timeline;
@@ -27,8 +28,8 @@ use sim_memory::vocabulary::Cycle;
 
 use accesses::{Accesses, Port};
 use scheduler::{Picker, WarpScheduler};
+use states::{STATUSES, Status};
 use stats::{STALLS, SmStats, Stall};
-use status::{STATUSES, Status};
 use units::{UNIT_CLASSES, Units};
 
 use self::recorder::Recorder;
@@ -37,7 +38,7 @@ use crate::by_split::BySplit;
 use crate::error::Fault;
 use crate::execute::{Resident, World};
 use crate::grid::Kernel;
-use crate::lanes::InstructionSet;
+use crate::instruction_set::InstructionSet;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::wheel::Wheel;
 

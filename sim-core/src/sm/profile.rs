@@ -6,8 +6,8 @@ use std::sync::Arc;
 use sim_memory::sm_memory::Asked;
 use sim_memory::vocabulary::Cycle;
 
-use super::timeline::STATES;
-use crate::grid::Code;
+use super::states::STATES;
+use crate::code::Code;
 use crate::reconvergence::SplitId;
 
 /// Reasons for which a warp waits: the states of its splits.

@@ -8,7 +8,7 @@ use sim_memory::vocabulary::{Cycle, LaneMask};
 use super::accesses::InFlight;
 use super::profile::Profile;
 use super::timeline::Timeline;
-use crate::grid::Code;
+use crate::code::Code;
 use crate::reconvergence::SplitId;
 
 /// The records of an SM.

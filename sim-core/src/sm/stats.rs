@@ -1,9 +1,8 @@
 //! What an SM counts.
 
-use serde::Serialize;
 use sim_memory::vocabulary::Cycle;
 
-use crate::grid::Hot;
+use crate::counts::KernelCounts;
 
 /// Why a scheduler issued nothing in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,75 +31,6 @@ pub enum Stall {
 /// The reasons, in the order of [`Stall`], as the report names them.
 pub const STALLS: [&str; 9] =
     ["idle", "unit_busy", "dependency", "memory", "drain", "barrier", "collective", "sleep", "finishing"];
-
-/// Counts of one kernel on one SM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct KernelCounts {
-    /// Issues of source instructions by a split.
-    pub warp_instructions: u64,
-    /// Lanes of these issues whose guard was true or that had none.
-    pub thread_instructions: u64,
-    /// Issues of instructions of transformation 6, and further ones of an indirect branch.
-    pub control_instructions: u64,
-    /// Machine operations the source instructions stand for.
-    pub machine_instructions: u64,
-    /// Active lanes summed over issues of source instructions.
-    pub active_lanes: u64,
-}
-
-impl KernelCounts {
-    /// Counts an issue of `hot` by so many executing and active lanes.
-    #[inline(always)]
-    pub fn count(&mut self, hot: &Hot, [executing, active]: [u32; 2]) {
-        if hot.bookkeeping {
-            self.control_instructions += 1;
-        } else {
-            self.warp_instructions += 1;
-            self.thread_instructions += u64::from(executing);
-            self.active_lanes += u64::from(active);
-            self.machine_instructions += u64::from(hot.machine_operations);
-        }
-    }
-}
-
-/// Executing and active lanes of an issue of a control instruction, for the source instruction that
-/// it stands for: threads that take a branch back leave no loop, and those that issue an indirect
-/// branch again have been counted.
-#[cold]
-pub fn source_lanes(hot: &Hot, again: bool, [executing, active]: [u32; 2]) -> [u32; 2] {
-    match (again, hot.inverted) {
-        (true, _) => [0, 0],
-        (false, true) => [active - executing, active],
-        (false, false) => [executing, active],
-    }
-}
-
-impl KernelCounts {
-    /// Corrects what [`count`](Self::count) made of an issue to what [`source_lanes`] says of it.
-    #[cold]
-    pub fn correct(&mut self, hot: &Hot, again: bool, lanes: [u32; 2]) {
-        if hot.bookkeeping {
-            return;
-        }
-        let [executing, active] = source_lanes(hot, again, lanes);
-        self.thread_instructions = self.thread_instructions - u64::from(lanes[0]) + u64::from(executing);
-        self.active_lanes = self.active_lanes - u64::from(lanes[1]) + u64::from(active);
-        if again {
-            self.warp_instructions -= 1;
-            self.control_instructions += 1;
-            self.machine_instructions -= u64::from(hot.machine_operations);
-        }
-    }
-
-    /// Adds another SM's counts.
-    pub fn add(&mut self, other: &Self) {
-        self.warp_instructions += other.warp_instructions;
-        self.thread_instructions += other.thread_instructions;
-        self.control_instructions += other.control_instructions;
-        self.machine_instructions += other.machine_instructions;
-        self.active_lanes += other.active_lanes;
-    }
-}
 
 /// What one SM counts while it runs.
 #[derive(Clone, Debug, Default)]

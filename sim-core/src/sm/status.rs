@@ -1,24 +1,8 @@
 //! Where splits are: ready, waiting for results, memory, barriers or others, and how that changes.
 
 use super::Sm;
-use super::timeline::STATES;
+use super::states::Status;
 use crate::reconvergence::{Reconvergence, SplitId};
-
-/// Where a split is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Status {
-    Absent,
-    Ready,
-    Dependency,
-    Memory,
-    Drain,
-    Barrier,
-    Collective,
-    Sleep,
-}
-
-pub(super) const STATUSES: usize = STATES.len();
 
 impl<P: Reconvergence> Sm<P> {
     /// Where a split is.

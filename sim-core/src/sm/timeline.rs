@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sim_memory::vocabulary::Cycle;
 
-use crate::grid::Code;
+use crate::code::Code;
 use crate::reconvergence::SplitId;
 
 /// What of a run is recorded.
@@ -20,10 +20,6 @@ pub struct TimelineOptions {
     /// Most events of an SM.
     pub most: usize,
 }
-
-/// The names of what a split may be doing, in the order of `Status`.
-pub const STATES: [&str; 8] =
-    ["absent", "ready", "dependency", "memory", "drain", "barrier", "collective", "sleep"];
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +48,7 @@ pub enum Event {
         at: Cycle,
         /// Split of the SM.
         split: SplitId,
-        /// Index into [`STATES`].
+        /// Index into [`STATES`](super::states::STATES).
         state: u8,
     },
     /// A split issues.

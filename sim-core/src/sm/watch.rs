@@ -2,7 +2,7 @@
 
 use sim_memory::vocabulary::Cycle;
 
-use super::timeline::STATES;
+use super::states::STATES;
 use super::{Sm, Status};
 use crate::error::{Bottom, Fault, FaultKind, Place};
 use crate::liveness::waits_in_words;

@@ -1,7 +1,5 @@
 //! What a kernel or a launch needs of a chip, whatever chip it was refused by.
 
-use super::ChipSpec;
-
 /// What a chip must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -26,32 +24,12 @@ impl Needs {
     pub fn capability(capability: u32) -> Self {
         Self { capability, ..Self::default() }
     }
-
-    /// Whether a chip has it all.
-    pub fn fit(&self, chip: &ChipSpec) -> bool {
-        let limits = &chip.limits;
-        let threads: u64 = self.block.iter().map(|n| u64::from(*n)).product();
-        let blocks: u128 = self.grid.iter().map(|n| u128::from(*n)).product();
-        let within =
-            |sizes: &[u32; 3], most: &[u32; 3]| sizes.iter().zip(most).all(|(size, most)| size <= most);
-        chip.capability() >= self.capability
-            && self.instructions <= limits.max_prog_size
-            && within(&self.grid, &limits.max_grid_size)
-            && blocks <= u128::from(limits.max_blocks_per_grid)
-            && within(&self.block, &limits.max_block_size)
-            && threads <= u64::from(limits.max_threads_per_block)
-            && self.registers <= limits.max_reg_size
-            && self.shared <= u64::from(chip.shared_of_block())
-            && self.local <= limits.local_mem_size
-            // A block of that many threads may still need more registers than an SM has.
-            && (threads == 0
-                || chip.occupancy(chip.block_needs(threads as u32, self.registers, self.shared as u32)).0 > 0)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chip::ChipSpec;
     use crate::diagnostic::Source;
 
     #[test]
@@ -67,7 +45,7 @@ mod tests {
             shared: 49152,
             local: 524_288,
         };
-        assert!(good.fit(&chip) && Needs::default().fit(&chip));
+        assert!(chip.has(&good) && chip.has(&Needs::default()));
         for bad in [
             Needs { capability: 21, ..good.clone() },
             Needs { instructions: 512_000_001, ..good.clone() },
@@ -80,7 +58,7 @@ mod tests {
             Needs { shared: 49153, ..good.clone() },
             Needs { local: 524_289, ..good.clone() },
         ] {
-            assert!(!bad.fit(&chip), "{bad:?}");
+            assert!(!chip.has(&bad), "{bad:?}");
         }
     }
 }

@@ -4,8 +4,7 @@ use std::sync::OnceLock;
 
 use sim_memory::vocabulary::ScalarType;
 
-use super::{Root, TABLE};
-use crate::ptx::parser::scalar_type;
+use super::table::{Entry, Root, TABLE, word_target};
 
 /// What may stand in a place of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +164,7 @@ fn operand(word: &str) -> OperandShape {
     let (word, pair) = word.strip_suffix("|q").map_or((word, false), |w| (w, true));
     let (kind, ty) = word.split_once(':').map_or((word, None), |(k, t)| (k, Some(t)));
     let dst = ty == Some("dst");
-    let ty = ty.and_then(scalar_type);
+    let ty = ty.and_then(ScalarType::named);
     let shape = match kind {
         "d" => Shape::Destination(ty),
         "y" => Shape::DestinationPart(ty),
@@ -203,7 +202,7 @@ pub struct FormListing {
 }
 
 /// The forms of a row.
-pub fn listing(entry: &super::Entry) -> Vec<FormListing> {
+pub fn listing(entry: &Entry) -> Vec<FormListing> {
     let spelled = |group: &Group| -> String {
         let dotted: Vec<String> = group.words.iter().map(|word| format!(".{word}")).collect();
         match (group.kind, group.words.as_slice()) {
@@ -253,7 +252,7 @@ pub fn listing(entry: &super::Entry) -> Vec<FormListing> {
                     .groups
                     .iter()
                     .flat_map(|group| &group.words)
-                    .map(|word| (*word, super::resolve::word_target(entry.root, word)))
+                    .map(|word| (*word, word_target(entry.root, word)))
                     .filter(|(_, target)| *target > entry.min_sm.max(grammar.min_sm))
                     .collect(),
                 groups: grammar

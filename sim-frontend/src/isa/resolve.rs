@@ -3,12 +3,11 @@
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
-use super::{Entry, Root};
+use super::table::{Entry, Root, word_target};
 use crate::form::{
     Accuracy, BarrierKind, BoolOp, CmpOp, CopyStep, FloatTest, Form, Half, MbarrierStep, Modifiers, PrmtMode,
     Reduction, Rounding, ShflMode, VideoSecondary, VoteMode,
 };
-use crate::ptx::parser::scalar_type;
 
 /// A form with the shapes of its operands.
 #[derive(Clone, Debug)]
@@ -107,21 +106,6 @@ pub fn resolve(
     Err(((at < modifiers.len()).then_some(at), wanted.join(", ")))
 }
 
-/// Least target of a modifier, where the form without it has a lesser one.
-pub fn word_target(root: Root, word: &str) -> u32 {
-    let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red);
-    match word {
-        "L2::cache_hint" | "L2::256B" => 80,
-        "L2::64B" | "L2::128B" => 75,
-        "weak" | "relaxed" | "acquire" | "release" | "acq_rel" if memory => 70,
-        "cluster" if memory || matches!(root, Root::Fence | Root::Mbarrier) => 90,
-        "cta" | "gpu" | "sys" if matches!(root, Root::Atom | Root::Red) => 60,
-        "param" | "param::entry" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
-        "shared::cluster" if matches!(root, Root::Cvta | Root::Isspacep) => 90,
-        _ => 0,
-    }
-}
-
 /// True for the shape of a matrix, such as `m16n8k16`.
 fn matrix_shape(word: &str) -> bool {
     let numbers = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -168,7 +152,7 @@ enum Types {
 
 /// True for a group of types with a 32-bit one among them.
 fn has_word_type(group: &Group) -> bool {
-    group.words.iter().any(|word| scalar_type(word).is_some_and(|ty| ty.bits() == 32))
+    group.words.iter().any(|word| ScalarType::named(word).is_some_and(|ty| ty.bits() == 32))
 }
 
 /// Modifiers in any order.
@@ -183,8 +167,8 @@ fn match_any_order(
         let loose = |i: &usize| {
             types == Types::Other
                 && !used[*i]
-                && scalar_type(word).is_some()
-                && grammar.groups[*i].words.iter().all(|w| scalar_type(w).is_some())
+                && ScalarType::named(word).is_some()
+                && grammar.groups[*i].words.iter().all(|w| ScalarType::named(w).is_some())
         };
         let found = (0..grammar.groups.len()).find(fits).or_else(|| (0..grammar.groups.len()).find(loose));
         match found {
@@ -217,7 +201,7 @@ fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
     let mut mods = Modifiers { vector: 1, ..Modifiers::default() };
     let mut types = Vec::new();
     for word in modifiers {
-        match scalar_type(word) {
+        match ScalarType::named(word) {
             Some(ty) => types.push(ty),
             None => apply(entry.root, word, &mut mods),
         }

@@ -1,6 +1,86 @@
 //! The rows.
 
-use super::{Entry, UnitClass};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The unit that executes an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum UnitClass {
+    /// Integer, logic, comparison, move.
+    Alu,
+    /// Single-precision add, multiply, fused multiply-add.
+    Fma,
+    /// Integer multiplication.
+    Imul,
+    /// Double precision.
+    Fp64,
+    /// Conversions between types of different kind or size.
+    Convert,
+    /// Special functions and what is built from them.
+    Sfu,
+    /// Loads, stores, atomics, fences.
+    LoadStore,
+    /// Branches, barriers, collectives.
+    Control,
+}
+
+impl UnitClass {
+    /// All classes, in the order of their numbers.
+    pub const ALL: [UnitClass; 8] = [
+        UnitClass::Alu,
+        UnitClass::Fma,
+        UnitClass::Imul,
+        UnitClass::Fp64,
+        UnitClass::Convert,
+        UnitClass::Sfu,
+        UnitClass::LoadStore,
+        UnitClass::Control,
+    ];
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The root.
+    pub root: Root,
+    /// Its name in PTX.
+    pub name: &'static str,
+    /// One line of documentation.
+    pub doc: &'static str,
+    /// The unit of its integer or only forms; floating-point forms of arithmetic go to
+    /// [`UnitClass::Fma`] and [`UnitClass::Fp64`].
+    pub unit: UnitClass,
+    /// Least target (major * 10 + minor).
+    pub min_sm: u32,
+    /// Forms.
+    pub forms: &'static [&'static str],
+    /// Exists in the papers' dialect only.
+    pub papers: bool,
+}
+
+impl Entry {
+    /// True if some form of this root is executed.
+    pub fn executed(&self) -> bool {
+        self.forms.iter().any(|form| !form.starts_with('~'))
+    }
+}
+
+/// Least target of a modifier, where the form without it has a lesser one.
+pub fn word_target(root: Root, word: &str) -> u32 {
+    let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red);
+    match word {
+        "L2::cache_hint" | "L2::256B" => 80,
+        "L2::64B" | "L2::128B" => 75,
+        "weak" | "relaxed" | "acquire" | "release" | "acq_rel" if memory => 70,
+        "cluster" if memory || matches!(root, Root::Fence | Root::Mbarrier) => 90,
+        "cta" | "gpu" | "sys" if matches!(root, Root::Atom | Root::Red) => 60,
+        "param" | "param::entry" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
+        "shared::cluster" if matches!(root, Root::Cvta | Root::Isspacep) => 90,
+        _ => 0,
+    }
+}
 
 macro_rules! isa {
     ($($variant:ident $name:literal $unit:ident $min_sm:literal $doc:literal $forms:tt $($papers:ident)?;)+) => {

@@ -14,20 +14,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use self::calls::{Calls, with_address};
+use self::encode::Ready;
 use self::plain::plain_order;
 use self::shared::{ModuleShared, SharedVariable};
 use self::uniform::uniform_branches;
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::lower::clean_up::{CleanUp, clean_up};
+use crate::lower::clean_up::clean_up;
 use crate::lower::ir::{Func, Link};
-use crate::lower::linear_scan::{Assignment, MAX_ROWS, TooManyRegisters, assign};
+use crate::lower::linear_scan::{MAX_ROWS, TooManyRegisters, assign};
 use crate::lower::spill::spill;
 use crate::lower::stack_consistency;
 use crate::lower::tf3_stack::{FRAME_ALIGN, layout, preserve_registers};
-use crate::lower::tf6_control_flow::{Emitted, inject};
+use crate::lower::tf6_control_flow::inject;
 use crate::lower::translate::stack::MOST_ALIGN;
 use crate::lower::translate::{Context, Symbol, has_calls, translate};
-use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program};
+use crate::program::{CleanUp, ControlFlow, LaunchBounds, ParamInfo, Program};
 use crate::ptx::ast::{Function, Module as Ast, Storage, Variable};
 use crate::ptx::parser::parse;
 
@@ -76,7 +77,7 @@ impl Parts {
             let mut shared = Vec::new();
             SharedVariable::of_body(body, &mut shared);
             let (params, param_bytes) = params(function);
-            let bounds = super::bounds(function);
+            let bounds = bounds(function);
             Some(Part { func: Arc::new(func), calls: has_calls(body), shared, params, param_bytes, bounds })
         };
         let functions: Vec<Option<Part>> =
@@ -144,13 +145,6 @@ fn params(function: &Function<'_>) -> (Vec<ParamInfo>, u32) {
         })
         .collect();
     (list, bytes)
-}
-
-/// A function ready to be encoded.
-pub(super) struct Ready {
-    pub(super) func: Arc<Func>,
-    pub(super) assignment: Assignment,
-    pub(super) emitted: Emitted,
 }
 
 /// How a program is made to fit the registers of a thread.
@@ -461,4 +455,20 @@ pub(super) fn program(
         return Ok(Some(base));
     }
     Ok(Some(Arc::new(encode::encode(&facts, &injected, ControlFlow::Injected, Some(base))?)))
+}
+
+/// The performance-tuning directives of a function.
+fn bounds(function: &Function<'_>) -> LaunchBounds {
+    let mut bounds = LaunchBounds::default();
+    for (name, values) in &function.bounds {
+        let at = |i: usize| values.get(i).map_or(1, |v| u32::try_from(*v).unwrap_or(u32::MAX));
+        match *name {
+            "reqntid" => bounds.required = Some([at(0), at(1), at(2)]),
+            "maxntid" => bounds.max = Some([at(0), at(1), at(2)]),
+            "minnctapersm" => bounds.min_blocks = Some(at(0)),
+            "maxnreg" => bounds.max_registers = Some(at(0)),
+            _ => {}
+        }
+    }
+    bounds
 }

@@ -5,37 +5,12 @@
 //! Copies and additions are followed by a data-flow analysis of what holds on every path to an operation
 //! (available expressions), so that it does not matter how often a register is written.
 
-use serde::Serialize;
-
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
 use super::work::count;
 use crate::isa::Root;
-use crate::program::{Extra, OpClass};
+use crate::program::{CleanUp, Extra, OpClass};
 use sim_memory::vocabulary::{ScalarType, StateSpace};
-
-/// What it did to the functions of a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CleanUp {
-    /// Instructions before.
-    pub before: u32,
-    /// Instructions after.
-    pub after: u32,
-    /// Operands that now name what was copied.
-    pub copies: u32,
-    /// Addresses that took in an addition.
-    pub addresses: u32,
-}
-
-impl CleanUp {
-    /// Adds another function's.
-    pub fn add(&mut self, other: &Self) {
-        self.before += other.before;
-        self.after += other.after;
-        self.copies += other.copies;
-        self.addresses += other.addresses;
-    }
-}
 
 /// Offsets of addresses that machine code has room for: 24 bits with a sign.
 const OFFSETS: std::ops::Range<i64> = -(1 << 23)..1 << 23;

@@ -420,7 +420,7 @@ impl<'m, 'a> Translator<'m, 'a> {
                 Local::Variable(space, place)
             }
             Storage::Space(space @ (StateSpace::Global | StateSpace::Const)) => {
-                let name = crate::load::inner_name(self.func.name.as_ref(), variable);
+                let name = variable.inner_name(self.func.name.as_ref());
                 Local::Linked(space, self.link(Link::Variable(name.into())))
             }
             Storage::Space(StateSpace::Generic) => return,

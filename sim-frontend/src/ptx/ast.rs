@@ -61,6 +61,14 @@ pub struct Variable<'a> {
     pub span: Span,
 }
 
+impl Variable<'_> {
+    /// The name of a variable of global or constant memory that a function declares, in the module.
+    pub(crate) fn inner_name(&self, function: &str) -> String {
+        // The place tells those of different blocks apart.
+        format!("{function}::{}@{}", self.name, self.span.start)
+    }
+}
+
 impl Module<'_> {
     /// The architecture of `.target` (major * 10 + minor), if one is named.
     pub fn target_sm(&self) -> Option<u32> {

@@ -20,16 +20,6 @@ const MAX_DEPTH: u32 = 200;
 /// bits.
 pub const MAX_BYTES: usize = 64 << 20;
 
-/// The type of a name.
-pub fn scalar_type(name: &str) -> Option<ScalarType> {
-    use ScalarType::*;
-    const ALL: [ScalarType; 28] = [
-        B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, U16x2, S16x2, F16, F16x2, Bf16,
-        Bf16x2, Tf32, F32, F32x2, F64, E4m3, E5m2, E4m3x2, E5m2x2, Pred,
-    ];
-    ALL.into_iter().find(|ty| ty.name() == name)
-}
-
 pub(crate) struct Parser<'a> {
     pub(crate) source: &'a Source,
     pub(crate) text: &'a str,
@@ -449,7 +439,7 @@ impl<'a> Parser<'a> {
                     }
                     self.expect(b')')?;
                 }
-                other => match scalar_type(other) {
+                other => match ScalarType::named(other) {
                     Some(found) => ty = Some(found),
                     None => {
                         self.at -= 1;

@@ -6,7 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Expr, Place};
+use super::expr::Expr;
+use super::place::Place;
 
 /// An argument with its place.
 #[derive(Clone, Debug, PartialEq, Serialize)]

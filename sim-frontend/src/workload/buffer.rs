@@ -3,7 +3,7 @@
 use sim_memory::soft_float::{BF16, F16, F32, F64, Format, Round};
 use sim_memory::vocabulary::ScalarType;
 
-use super::Number;
+use super::number::Number;
 
 /// A buffer of elements of one type, little-endian.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Number;
+use super::number::Number;
 
 /// Parameters by name.
 pub type Params = BTreeMap<String, Number>;

@@ -9,6 +9,11 @@ use serde_yaml::Spanned;
 
 use crate::diagnostic::Span;
 
+/// The bytes of a text from `start` on.
+pub(super) fn span(start: usize, length: usize) -> Span {
+    Span { start: start as u32, end: (start + length) as u32 }
+}
+
 /// A value and its place.
 pub(super) struct Node {
     pub at: Span,

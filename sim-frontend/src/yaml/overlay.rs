@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{entries, read, span};
+use super::node::span;
+use super::{entries, read};
 use crate::diagnostic::{Diagnostic, Source, Span};
 
 /// A file that extends another, as one text.

@@ -4,8 +4,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::node::{Kind, Node};
-use super::span;
+use super::node::{Kind, Node, span};
 use crate::diagnostic::{Diagnostic, Source, Span};
 
 /// Version of the formats of all YAML files.

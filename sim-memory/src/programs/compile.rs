@@ -3,7 +3,7 @@
 //! at a `yield`; after the last partition operation of a micro step only a tail of register
 //! operations and `end` may follow, which runs when the reply arrives.
 
-use super::{BExp, OpExp, Place, Stm};
+use super::ast::{BExp, OpExp, Place, Stm};
 
 /// Where an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Parser of memory programs.
 
-use super::{BExp, OpExp, Place, Stm};
+use super::ast::{BExp, OpExp, Place, Stm};
 
 /// A text that is not a memory program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

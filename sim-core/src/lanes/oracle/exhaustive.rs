@@ -11,9 +11,11 @@ use sim_frontend::form::Form;
 use sim_frontend::isa::{entry, resolve as resolve_form};
 
 use super::{Bound, Expected, Inputs, expected};
-use crate::lanes::file::{LaneFile, LaneRow};
+use crate::instruction_set::InstructionSet;
+use crate::lanes::file::LaneFile;
 use crate::lanes::tests::op;
-use crate::lanes::{InstructionSet, immediate, resolve};
+use crate::lanes::{immediate, resolve};
+use crate::registers::LaneRow;
 
 /// Greatest error of a function, as a share of what the manual allows, and where.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,9 +9,11 @@ use sim_memory::vocabulary::ScalarType as T;
 
 use super::tests::with_parts;
 use super::{Expected, Inputs, expected};
-use crate::lanes::file::{LaneFile, LaneRow};
+use crate::instruction_set::InstructionSet;
+use crate::lanes::file::LaneFile;
 use crate::lanes::tests::{NOT_DATA, data_forms, mix, op};
-use crate::lanes::{InstructionSet, immediate, resolve};
+use crate::lanes::{immediate, resolve};
+use crate::registers::LaneRow;
 
 /// Registers of each width.
 const REGISTERS: usize = 6;

@@ -6,9 +6,11 @@ use sim_frontend::lower::tf1_validate;
 use sim_memory::vocabulary::ScalarType as T;
 
 use super::{Bound, Expected, Inputs, expected};
-use crate::lanes::file::{LaneFile, LaneRow};
+use crate::instruction_set::InstructionSet;
+use crate::lanes::file::LaneFile;
 use crate::lanes::tests::{NOT_DATA, data_forms, mix, op};
-use crate::lanes::{InstructionSet, immediate, resolve};
+use crate::lanes::{immediate, resolve};
+use crate::registers::LaneRow;
 use sim_frontend::program::Pred;
 
 /// Values of a type that matter often, and any.

@@ -3,19 +3,24 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-use super::Ready;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::form::Form;
 use crate::isa::Root;
-use crate::lower::clean_up::CleanUp;
-use crate::lower::ir::{Callee, Inst, Operand, PredOperand, Width};
+use crate::lower::ir::{Callee, Func, Inst, Operand, PredOperand, Width};
 use crate::lower::linear_scan::Assignment;
 use crate::lower::tf6_control_flow::{Emitted, Item, NONE};
 use crate::program::{
-    ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo, Pc, Pred,
-    Program, Row, SpecialRegister, Text, function_address,
+    CleanUp, ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo,
+    Pc, Pred, Program, Row, SpecialRegister, Text, function_address,
 };
 use sim_memory::vocabulary::ScalarType;
+
+/// A function ready to be encoded.
+pub(super) struct Ready {
+    pub(super) func: Arc<Func>,
+    pub(super) assignment: Assignment,
+    pub(super) emitted: Emitted,
+}
 
 /// What is known of the program besides its functions.
 pub(super) struct Facts<'s> {

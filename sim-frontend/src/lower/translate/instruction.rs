@@ -163,7 +163,7 @@ impl<'a> Translator<'_, 'a> {
         self.error(place, "modifier", message);
         let words = || wanted.split(", ").map(|word| word.trim_start_matches('.'));
         // A type that exists was meant; it is another that fits.
-        let typo = word.filter(|word| crate::ptx::parser::scalar_type(word).is_none());
+        let typo = word.filter(|word| ScalarType::named(word).is_none());
         match typo.and_then(|word| nearest(word, words())) {
             Some(near) => self.help(format!("did you mean `.{near}`?")),
             None if wanted.is_empty() => {}

@@ -1,0 +1,285 @@
+//! The resident blocks of an SM: what the instructions of their warps work on.
+
+use std::sync::Arc;
+
+use sim_frontend::program::{NO_PC, Pc};
+use sim_memory::address_space::Allocations;
+use sim_memory::device_memory::DeviceMemory;
+use sim_memory::shared::{BankLocks, BankRule};
+use sim_memory::vocabulary::{Cycle, LaneMask};
+
+use super::meet::Meeting;
+use super::request::Requests;
+use crate::barrier::{BarrierEnv, Completed};
+use crate::block::Block;
+use crate::by_split::BySplit;
+use crate::cluster_barrier::ClusterBarrier;
+use crate::code::Hot;
+use crate::grid::Kernel;
+use crate::instruction_set::InstructionSet;
+use crate::monitor::Check;
+use crate::reconvergence::{Cost, Reconvergence, SplitId};
+use crate::warp::{Warp, WarpPlace};
+use crate::writes::Writes;
+
+/// What one step did, as far as its caller must act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Results of the operation's own latency.
+    Done,
+    /// Results that take `latency` cycles from now and hold the unit for `occupancy`.
+    DoneAfter {
+        /// Cycles until the results can be read.
+        latency: u32,
+        /// Cycles until the unit takes the next operation.
+        occupancy: u32,
+    },
+    /// [`Resident::requests`] holds accesses to global or local memory, in order. Part of a
+    /// generic access may already have happened in shared memory.
+    Access,
+    /// The policy chose the next instruction.
+    Control,
+    /// As `Control`, where the threads had issued their indirect branch before: the policy let others
+    /// go first.
+    Again,
+    /// The split waits at a barrier or for other lanes of a collective; it is in nobody's hands
+    /// until it appears in [`Resident::touched`].
+    Parked,
+    /// The split sleeps for this many cycles.
+    Sleep(u64),
+}
+
+/// Latencies of accesses that never leave the SM, in core cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalLatency {
+    /// A conflict-free shared access.
+    pub shared: u32,
+    /// A shared atomic without conflicts.
+    pub shared_atomic: u32,
+    /// How long it locks its banks.
+    pub atomic_interval: u32,
+    /// A constant-cache hit of one address.
+    pub constant: u32,
+    /// Banks of shared memory.
+    pub banks: u32,
+    /// What makes lanes meet in one.
+    pub bank_rule: BankRule,
+}
+
+/// Facts all SMs share while a device runs.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Device memory.
+    pub memory: Arc<DeviceMemory>,
+    /// What has been allocated in it.
+    pub allocations: Arc<Allocations>,
+    /// Latencies of the SM's own memories.
+    pub latency: LocalLatency,
+    /// Lanes of a warp.
+    pub warp_size: u32,
+    /// Named barriers of a block.
+    pub barriers: usize,
+    /// Number of SMs.
+    pub sms: u32,
+    /// What the host has: the issue loop is compiled for it.
+    pub instruction_set: InstructionSet,
+    /// Kilohertz of the core clock, for `%globaltimer`.
+    pub core_khz: u64,
+    /// Compute capability, major * 10 + minor.
+    pub compute_capability: u32,
+    /// What is checked.
+    pub check: Check,
+    /// The workload says its results depend on the schedule.
+    pub schedule_dependent: bool,
+}
+
+/// The resident blocks of one SM and the policy that runs them.
+#[derive(Debug)]
+pub struct Resident<P> {
+    /// The SM.
+    pub sm: u32,
+    /// Shared facts.
+    pub world: Arc<World>,
+    /// Warp slots.
+    pub warps: Vec<Warp>,
+    /// Block slots.
+    pub blocks: Vec<Option<Block>>,
+    /// Kernels with blocks here, by index.
+    pub kernels: Vec<Arc<Kernel>>,
+    /// The policy.
+    pub policy: P,
+    /// Splits whose state changed in the last step, besides the one that ran.
+    pub touched: Vec<SplitId>,
+    /// What the last step did, data operations aside. It stays here rather than in a result: a
+    /// result put together from parts stalls whoever reads it whole.
+    pub did: Step,
+    /// Accesses the last step asks for.
+    pub requests: Requests,
+    /// Per split: the address, before transformation 6, of the instruction it must execute next;
+    /// [`NO_PC`] where that is for the shadow pcs of its lanes to say.
+    pub expected: BySplit<Pc, P>,
+    /// What the policy charged for the step.
+    pub charge: Cost,
+    /// The policy regrouped threads since they were last checked.
+    pub(super) changed: bool,
+    /// Per split: barriers it waits at.
+    pub waits: BySplit<u32, P>,
+    /// Locks of the banks of shared memory, and the cycle of the step.
+    pub(super) locks: BankLocks,
+    /// Cycles from the first to the last turn of the last step's lanes at banks that atomics lock.
+    pub lock_wait: u32,
+    pub(super) now: Cycle,
+    /// Changes of shared memory are counted, and of all memory in the functional mode.
+    pub watching: bool,
+    /// As counted.
+    pub changes: u64,
+    /// Lanes of `.sync` collectives that wait for others.
+    pub meetings: Vec<Meeting>,
+    /// Warps whose last thread ended in this step.
+    pub ended: Vec<usize>,
+    /// Room for the lanes of a barrier instruction, by barrier and count.
+    pub(super) groups: Vec<(u32, Option<u32>, LaneMask)>,
+    /// Room for the barriers an instruction completes.
+    pub(super) completed: Vec<Completed>,
+    pub(crate) admissions: u64,
+}
+
+impl<P: Reconvergence> Resident<P> {
+    /// No blocks yet, `warp_slots` warps and `block_slots` blocks at most.
+    pub fn new(sm: u32, world: Arc<World>, policy: P, warp_slots: usize, block_slots: usize) -> Self {
+        let banks = world.latency.banks;
+        Self {
+            sm,
+            world,
+            warps: (0..warp_slots).map(|_| Warp::default()).collect(),
+            blocks: (0..block_slots).map(|_| None).collect(),
+            kernels: Vec::new(),
+            policy,
+            touched: Vec::new(),
+            did: Step::Done,
+            requests: Requests::default(),
+            expected: BySplit::new(warp_slots, NO_PC),
+            charge: Cost::default(),
+            changed: false,
+            waits: BySplit::new(warp_slots, 0),
+            locks: BankLocks::new(banks),
+            lock_wait: 0,
+            now: 0,
+            watching: false,
+            changes: 0,
+            meetings: Vec::new(),
+            ended: Vec::new(),
+            groups: Vec::new(),
+            completed: Vec::new(),
+            admissions: 0,
+        }
+    }
+
+    /// The home warp of a split.
+    #[inline]
+    pub fn warp_of(&self, split: SplitId) -> usize {
+        split as usize / P::SPLITS
+    }
+
+    /// Splits of a warp.
+    pub fn splits_of(&self, warp: usize) -> std::ops::Range<SplitId> {
+        let first = (warp * P::SPLITS) as SplitId;
+        first..first + P::SPLITS as SplitId
+    }
+
+    /// A block becomes resident: the first free slots take its warps. The new splits are in
+    /// [`Resident::touched`]. `None` where block or warp slots do not suffice; whoever sent the
+    /// block counts them, so this is a broken rule of the simulator, not of the program.
+    pub fn admit(&mut self, kernel: &Arc<Kernel>, number: u64) -> Option<usize> {
+        let slot = self.blocks.iter().position(Option::is_none)?;
+        let needed = kernel.warps_per_block();
+        let free: Vec<usize> =
+            (0..self.warps.len()).filter(|&w| !self.warps[w].resident).take(needed as usize).collect();
+        if free.len() < needed as usize {
+            return None;
+        }
+        let kernel_index =
+            self.kernels.iter().position(|k| k.grid_id == kernel.grid_id).unwrap_or_else(|| {
+                // Kernels without blocks here make room.
+                let used = |i: usize| self.blocks.iter().flatten().any(|b| b.kernel == i);
+                match (0..self.kernels.len()).find(|&i| !used(i)) {
+                    Some(index) => {
+                        self.kernels[index] = Arc::clone(kernel);
+                        index
+                    }
+                    None => {
+                        self.kernels.push(Arc::clone(kernel));
+                        self.kernels.len() - 1
+                    }
+                }
+            });
+        let index = kernel.block_index(number);
+        let [x, y, z] = kernel.block;
+        self.touched.clear();
+        for (i, &w) in free.iter().enumerate() {
+            let place = WarpPlace {
+                ctaid: index,
+                index: i as u32,
+                sm: (self.sm, self.world.sms),
+                slot: (w as u32, self.warps.len() as u32),
+            };
+            let warp = &mut self.warps[w];
+            warp.admit(kernel, self.world.warp_size, place);
+            warp.block = slot;
+            warp.kernel = kernel_index;
+            warp.age = self.admissions;
+            self.admissions += 1;
+            let lanes = warp.threads;
+            self.policy.admit(w, slot, lanes, &kernel.code.plan, &mut self.touched);
+        }
+        for &split in &self.touched {
+            self.expected[split] = NO_PC;
+            self.waits[split] = 0;
+        }
+        self.blocks[slot] = Some(Block {
+            writes: Writes::default(),
+            number,
+            index,
+            kernel: kernel_index,
+            barriers: BarrierEnv::new(self.world.barriers, kernel.warp_size),
+            shared: sim_memory::shared::SharedMemory::new(kernel.shared_bytes),
+            cluster: ClusterBarrier::default(),
+            live_threads: x * y * z,
+            live_warps: needed,
+            finished_warps: 0,
+            warps: free,
+        });
+        Some(slot)
+    }
+
+    /// The facts of the split's next instruction.
+    #[inline]
+    pub fn next_hot(&self, split: SplitId) -> Option<&Hot> {
+        let warp = &self.warps[self.warp_of(split)];
+        self.kernels[warp.kernel].code.hot.get(self.policy.pc(split) as usize)
+    }
+
+    /// The place of an instruction, for messages.
+    pub fn where_is(&self, w: usize, pc: Pc, lanes: LaneMask, cycle: Cycle) -> crate::error::Place {
+        let warp = &self.warps[w];
+        let kernel = self.kernels.get(warp.kernel);
+        let info = kernel.and_then(|k| k.code.program.info.get(pc as usize));
+        crate::error::Place {
+            kernel: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.name)),
+            block: self.blocks.get(warp.block).and_then(Option::as_ref).map_or([0; 3], |b| b.index),
+            thread: kernel.map_or([0; 3], |k| {
+                let [x, y, _] = k.block.map(|n| n.max(1));
+                let thread = warp.index * k.warp_size + lanes.trailing_zeros() % 32;
+                [thread % x, thread / x % y, thread / x / y]
+            }),
+            warp: warp.index,
+            lane: lanes.trailing_zeros() % 32,
+            pc,
+            file: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.code.program.source.name)),
+            line: info.map_or(0, |i| i.line),
+            instruction: kernel.map_or_else(|| "".into(), |k| k.code.program.text(pc).into()),
+            sm: self.sm,
+            cycle,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! How a device runs.
+
+use std::sync::Arc;
+
+use sim_memory::vocabulary::Cycle;
+
+use crate::instruction_set::InstructionSet;
+use crate::monitor::Check;
+use crate::reconvergence::registry::PolicyChoice;
+use crate::sm::scheduler::WarpScheduler;
+use crate::sm::timeline::TimelineOptions;
+
+/// How a device runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Reconvergence policy.
+    pub policy: PolicyChoice,
+    /// Warp scheduler.
+    pub scheduler: WarpScheduler,
+    /// Worker threads.
+    pub threads: usize,
+    /// What is checked.
+    pub check: Check,
+    /// Core cycles after which to stop.
+    pub max_cycles: Option<Cycle>,
+    /// Warp instructions of all launches after which to stop.
+    pub max_instructions: Option<u64>,
+    /// Run instructions the chip lacks.
+    pub allow_newer_isa: bool,
+    /// The workload's results may depend on the schedule.
+    pub schedule_dependent: bool,
+    /// Lane code; `None` chooses the best for this host.
+    pub instruction_set: Option<InstructionSet>,
+    /// Cycles of an epoch; `None`, and anything longer than the channels' least latency, is that.
+    pub epoch: Option<Cycle>,
+    /// Counts by operation are kept.
+    pub profile: bool,
+    /// What is recorded event by event.
+    pub timeline: Option<TimelineOptions>,
+    /// Core cycles between two samples of the counters, where they are asked for.
+    pub sample: Option<Cycle>,
+    /// Where workers are held up.
+    pub delay: Option<Delay>,
+}
+
+/// Holds workers up, to test that nothing depends on who is first: called with the worker's
+/// number before each step of an epoch.
+#[derive(Clone)]
+pub struct Delay(pub Arc<dyn Fn(usize) + Send + Sync>);
+
+impl std::fmt::Debug for Delay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Delay")
+    }
+}
+
+/// Told now and then: cycle, blocks done, blocks in all.
+pub type Progress<'p> = dyn Fn(Cycle, u64, u64) + Sync + 'p;

@@ -1,0 +1,21 @@
+//! Where splits are: ready, waiting for results, memory, barriers or others.
+
+/// Where a split is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Status {
+    Absent,
+    Ready,
+    Dependency,
+    Memory,
+    Drain,
+    Barrier,
+    Collective,
+    Sleep,
+}
+
+/// The names of what a split may be doing, in the order of `Status`.
+pub const STATES: [&str; 8] =
+    ["absent", "ready", "dependency", "memory", "drain", "barrier", "collective", "sleep"];
+
+pub(super) const STATUSES: usize = STATES.len();

@@ -1,0 +1,19 @@
+//! Digests by which files, reports and runs are told apart.
+
+use sha2::{Digest, Sha256};
+
+/// The first 64 bits of the SHA-256 of texts, in hexadecimal.
+pub fn hash(parts: &[&[u8]]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        // Lengths keep the parts apart.
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    short(&hasher.finalize())
+}
+
+/// The first 64 bits of a digest, in hexadecimal.
+pub fn short(digest: &[u8]) -> String {
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

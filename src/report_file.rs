@@ -1,0 +1,137 @@
+//! `report.json`: what a run came to, as it is written, and what files that are read must have.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+use sim_core::error::Fault;
+use sim_core::report::DeviceReport;
+use sim_frontend::workload::Params;
+
+use crate::contents::Contents;
+use crate::listing::Listing;
+use crate::machine::Machine;
+
+/// Version of the format of `report.json`.
+pub const SCHEMA: u32 = 2;
+
+/// `report.json`: simulated facts only.
+#[derive(Serialize)]
+pub struct Report {
+    /// Version of this format.
+    pub schema: u32,
+    /// Workload.
+    pub workload: String,
+    /// Program.
+    pub variant: String,
+    /// Chip.
+    pub chip: String,
+    /// Why this one, where none was named.
+    #[serde(skip)]
+    pub chosen: Option<String>,
+    /// Policy with every parameter.
+    pub policy: String,
+    /// Warp scheduler.
+    pub scheduler: String,
+    /// What was checked.
+    pub check: String,
+    /// Parameters.
+    pub params: Params,
+    /// Arguments of the kernel as they were typed, where the workload is a `.ptx` file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// What the seeds of the workload were changed by.
+    #[serde(skip_serializing_if = "sim_core::report::is_zero")]
+    pub seed: u64,
+    /// Values of the chip that differ from its file, by path.
+    pub set: BTreeMap<String, String>,
+    /// An instruction above the chip's compute capability ran.
+    pub allow_newer_isa: bool,
+    /// pass, fail, unchecked, or stopped.
+    pub result: &'static str,
+    /// The first difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<String>,
+    /// What stopped the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stopped>,
+    /// What the device's memory holds in the end, where the run came to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contents: Option<Contents>,
+    /// What the chip can do at most.
+    pub machine: Machine,
+    /// The device.
+    #[serde(flatten)]
+    pub device: DeviceReport,
+    /// The program's text, where lines are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listing: Option<Listing>,
+}
+
+/// What stopped a run.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// A fault, check violation or deadlock.
+    Fault(Box<Fault>),
+    /// The limit of cycles.
+    MaxCycles {
+        /// The limit.
+        limit: u64,
+        /// Someone who still ran.
+        place: Option<Box<sim_core::error::Place>>,
+        /// Why it may never end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        suspicion: Option<String>,
+    },
+    /// The limit of warp instructions.
+    MaxInstructions {
+        /// The limit.
+        limit: u64,
+        /// Someone who still ran.
+        place: Option<Box<sim_core::error::Place>>,
+        /// Why it may never end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        suspicion: Option<String>,
+    },
+    /// The limit of the host's memory.
+    MaxMemory {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Whether a file holds a report of a format that is known.
+///
+/// # Errors
+/// It does not, in words that name the file and the key.
+pub fn is_report(path: &Path, report: &Value) -> Result<(), String> {
+    let wrong = |why: String| Err(format!("{}: {why}", path.display()));
+    if let Some(schema) = report.get("schema").and_then(Value::as_u64).filter(|n| *n > u64::from(SCHEMA)) {
+        return wrong(format!(
+            "schema {schema}: this was written by a newer version; this one reads up to {SCHEMA}"
+        ));
+    }
+    type Is = fn(&Value) -> bool;
+    let keys: [(&str, Is, &str); 8] = [
+        ("cycles", Value::is_u64, "whole number"),
+        ("schema", Value::is_u64, "whole number"),
+        ("workload", Value::is_string, "text"),
+        ("chip", Value::is_string, "text"),
+        ("policy", Value::is_string, "text"),
+        ("result", Value::is_string, "text"),
+        ("stalls", Value::is_object, "group of keys"),
+        ("memory", Value::is_object, "group of keys"),
+    ];
+    for (key, is_right, kind) in keys {
+        match report.get(key) {
+            Some(value) if is_right(value) => {}
+            Some(_) => return wrong(format!("this is no report.json: its key `{key}` is no {kind}")),
+            None => return wrong(format!("this is no report.json: it has no key `{key}`")),
+        }
+    }
+    Ok(())
+}
