@@ -635,12 +635,26 @@ fn irreducible(out: &mut String, i: usize) {
 
 /// `n` branches over an instruction, then a region that is entered at two places.
 pub fn branches_before_irreducible(n: usize) -> String {
+    kernel("", 2, &branches_and_region(n))
+}
+
+/// The same before a loop with too many exits for structure: both become dispatch loops.
+pub fn branches_before_dispatch(n: usize) -> String {
+    kernel("", 2, &(branches_and_region(n) + &loop_of_ways_out(1001)))
+}
+
+fn branches_and_region(n: usize) -> String {
     let branch = |out: &mut String, i: usize| {
         put!(out, "\tsetp.eq.u32 %p1, %r0, {i};\n\t@%p1 bra L{i};\n\tadd.u32 %r1, %r1, 1;\nL{i}:");
     };
     let mut body = String::from("\tmov.u32 %r1, 0;\n") + &each(n, branch);
     irreducible(&mut body, 0);
-    kernel("", 2, &body)
+    body
+}
+
+/// `n` regions before such a loop, one after the other.
+pub fn dispatch_loops(n: usize) -> String {
+    kernel("", 2, &(String::from("\tmov.u32 %r1, 0;\n") + &each(n, irreducible) + &loop_of_ways_out(1001)))
 }
 
 /// `n` regions that are entered at two places, one after the other.
@@ -669,6 +683,15 @@ pub fn functions_with_loops(n: usize) -> String {
         put!(out, "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 4; @%p1 bra L; ret; }}");
     };
     kernel(&each(n, function), 1, &format!("\tcall.uni f{};\n", n - 1))
+}
+
+/// A loop that is left to `n` places.
+fn loop_of_ways_out(n: usize) -> String {
+    let leave = |out: &mut String, i: usize| {
+        put!(out, "\tadd.u32 %r1, %r1, 1;\n\tsetp.eq.u32 %p1, %r1, {i};\n\t@%p1 bra W{i};");
+    };
+    let outside = |out: &mut String, i: usize| put!(out, "W{i}:\n\tadd.u32 %r1, %r1, {i};\n\tbra END;");
+    String::from("W:\n") + &each(n, leave) + "\tbra W;\n" + &each(n, outside) + "END:\n"
 }
 
 /// `n` branches to one end.

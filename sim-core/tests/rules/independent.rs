@@ -71,6 +71,33 @@ fn a_thread_meets_the_others_at_a_later_bar_warp_sync() {
     everywhere("late", body, 32, |t| t + 100);
 }
 
+/// Odd lanes leave a loop one after another and vote behind it; an irreducible region (A, B) follows. Every
+/// policy has them meet where the loop ends.
+#[test]
+fn lanes_meet_where_a_loop_ends_before_an_irreducible_region() {
+    let body = "and.b32 %a, %t, 1;\nsetp.eq.u32 %p, %a, 0;\nmov.u32 %r, 0;\nmov.u32 %n, 0;\nshr.u32 %c, %t, 3;\n\
+        @%p bra END;\nHEAD:\nsetp.eq.u32 %q, %c, 0;\n@%q bra OUT;\nsub.u32 %c, %c, 1;\nbra HEAD;\nOUT:\n\
+        vote.sync.ballot.b32 %r, %q, 0xaaaaaaaa;\nand.b32 %b, %t, 2;\nsetp.eq.u32 %q, %b, 0;\n@%q bra B;\nA:\n\
+        add.u32 %n, %n, 1;\nB:\nadd.u32 %n, %n, 2;\nsetp.lt.u32 %q, %n, 5;\n@%q bra A;\nadd.u32 %r, %r, %n;\nEND:";
+    for policy in policies() {
+        for functional in [false, true] {
+            let words = run(body, "7.0", policy, 32, functional);
+            let words = words.unwrap_or_else(|error| panic!("{policy}, functional: {functional}: {error}"));
+            // Bit 1 set: 3, 6. Bit 1 clear: 2, 5.
+            let expected = |t: u32| match t & 3 {
+                1 => 0xaaaa_aaaa + 5,
+                3 => 0xaaaa_aaaa + 6,
+                _ => 0,
+            };
+            assert_eq!(
+                words,
+                (0..32).map(expected).collect::<Vec<_>>(),
+                "{policy}, functional: {functional}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_vote_does_not_wait_for_a_thread_that_ends_elsewhere() {
     let body = "setp.eq.u32 %p, %t, 0;\nsetp.eq.u32 %q, %t, %t;\nmov.u32 %r, 7;\n@%p bra END;\n\

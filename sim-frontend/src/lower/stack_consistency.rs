@@ -7,7 +7,7 @@
 //! none is kept as [`Token::Open`], and must never be on top at a `sync`.
 
 use super::ir::PredOperand;
-use super::tf6_control_flow::{Item, NONE};
+use super::tf6_control_flow::emitted::{Item, NONE};
 use super::work::count;
 use crate::program::OpClass;
 use rustc_hash::FxHashMap;

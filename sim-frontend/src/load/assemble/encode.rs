@@ -8,7 +8,7 @@ use crate::form::Form;
 use crate::isa::Root;
 use crate::lower::ir::{Callee, Func, Inst, Operand, PredOperand, Width};
 use crate::lower::linear_scan::Assignment;
-use crate::lower::tf6_control_flow::{Emitted, Item, NONE};
+use crate::lower::tf6_control_flow::emitted::{Emitted, Item, NONE};
 use crate::program::{
     CleanUp, ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo,
     Pc, Pred, Program, Row, SpecialRegister, Text, function_address,

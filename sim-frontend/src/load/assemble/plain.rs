@@ -1,7 +1,7 @@
 //! The program as it is written, before control flow is injected.
 
 use crate::lower::ir::{Func, Terminator};
-use crate::lower::tf6_control_flow::{Emitted, Item, NONE};
+use crate::lower::tf6_control_flow::emitted::{Emitted, Item, NONE};
 use crate::program::OpClass;
 
 /// Blocks in the order of the text.

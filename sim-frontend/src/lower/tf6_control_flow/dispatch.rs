@@ -1,6 +1,7 @@
 //! The dispatch loop of transformation 6: what becomes of control flow that has no structure.
 
-use super::{Emitted, Item, NONE, Why, blank, injected, item, negate, structured};
+use super::emitted::{Emitted, Item, NONE, blank, injected, item, negate};
+use super::structured::{Why, structured};
 use crate::form::{CmpOp, Form, Modifiers};
 use crate::isa::Root;
 use crate::lower::cfg::{Dominance, Graph, dominators, reverse};

@@ -3,11 +3,15 @@
 
 use std::collections::BTreeSet;
 
+use super::emitted::{Item, blank};
 use super::*;
-use crate::lower::ir::{Block, Callee};
+use crate::form::{Form, Modifiers};
+use crate::isa::Root;
+use crate::lower::ir::{Block, BlockId, Callee, Inst, Operand, PredOperand, Width};
 use crate::lower::stack_consistency::check;
 use crate::program::Extra;
 use proptest::prelude::*;
+use sim_memory::vocabulary::ScalarType;
 
 fn inst(class: OpClass, guard: PredOperand) -> Inst {
     Inst { class, guard, callee: Callee::None, extra: Extra::None, ..blank(control(), guard) }
@@ -283,11 +287,83 @@ fn uniform_branches_need_no_tokens() {
 }
 
 #[test]
-fn irreducible_graphs_become_a_dispatch_loop_and_say_so() {
+fn irreducible_regions_are_entered_by_a_selector_and_say_so() {
     // 0 → {1, 2}; 1 → 2; 2 → {1, 3}.
     let f = func(&[(4, 1, 2), (1, 2, 0), (4, 1, 3), (0, 0, 0)]);
     let emitted = inject(&f, &[false; 4]);
-    assert!(emitted.notes.iter().any(|n| n.contains("irreducible")));
+    assert_eq!(emitted.notes, ["f: 1 irreducible region is entered by a selector"]);
+    (0..50).for_each(|seed| examine(&f, seed));
+}
+
+/// Three entries, and an irreducible region within another.
+#[test]
+fn irreducible_regions_of_several_entries_nest() {
+    // 0 → {1, 7}, 7 → {2, 3}; {1, 2, 3} go round, each entered from outside.
+    let f = func(&[
+        (4, 1, 7),
+        (1, 2, 0),
+        (1, 3, 0),
+        (4, 1, 8),
+        (3, 0, 0),
+        (3, 0, 0),
+        (3, 0, 0),
+        (4, 2, 3),
+        (0, 0, 0),
+    ]);
+    assert_eq!(inject(&f, &[false; 9]).notes, ["f: 1 irreducible region is entered by a selector"]);
+    (0..50).for_each(|seed| examine(&f, seed));
+    // 1 and 5 enter the outer region; 3 and 4 the inner one, from 2.
+    let f = func(&[(4, 1, 5), (3, 0, 0), (4, 3, 4), (1, 4, 0), (4, 3, 5), (4, 1, 6), (0, 0, 0)]);
+    assert_eq!(inject(&f, &[false; 7]).notes, ["f: 2 irreducible regions are entered by a selector"]);
+    (0..50).for_each(|seed| examine(&f, seed));
+}
+
+#[test]
+fn paths_around_an_irreducible_region_meet_at_their_own_joins() {
+    // 0 → {1, 2} → 3 before the region {4, 5}; 6 → {7, 8} → 8 after it.
+    let f = func(&[
+        (4, 1, 2),
+        (1, 3, 0),
+        (1, 3, 0),
+        (4, 4, 5),
+        (1, 5, 0),
+        (4, 4, 6),
+        (4, 7, 8),
+        (3, 0, 0),
+        (0, 0, 0),
+    ]);
+    let emitted = inject(&f, &[false; 9]);
+    let at = |source| emitted.items.iter().position(|item| item.source == Some(source)).expect("emitted");
+    for (branch, join) in [(0, 3), (6, 8)] {
+        let ssy = &emitted.items[..at((branch, 1))];
+        let met = ssy.iter().any(|item| item.class == OpClass::Ssy && item.target == at((join, 0)));
+        assert!(met, "block {branch}: {:#?}", emitted.items);
+    }
+    (0..50).for_each(|seed| examine(&f, seed));
+}
+
+/// An inner loop that is left to the header of the outer one, as where compilers thread jumps.
+#[test]
+fn an_inner_loop_goes_on_with_an_outer_one() {
+    for shape in [
+        &[(3, 0, 0), (4, 2, 3), (4, 1, 0), (0, 0, 0)][..],
+        &[(3, 0, 0), (3, 0, 0), (4, 3, 4), (4, 2, 1), (0, 0, 0)],
+        // From the third one to the first.
+        &[(3, 0, 0), (3, 0, 0), (3, 0, 0), (4, 4, 5), (4, 3, 2), (4, 1, 6), (0, 0, 0)],
+        &[(3, 0, 0), (3, 0, 0), (3, 0, 0), (4, 4, 5), (4, 3, 1), (4, 2, 6), (0, 0, 0)],
+    ] {
+        let f = func(shape);
+        let notes = inject(&f, &vec![false; shape.len()]).notes;
+        assert!(notes.iter().all(|note| note.contains("uses selector registers")), "{notes:?}");
+        (0..50).for_each(|seed| examine(&f, seed));
+    }
+}
+
+#[test]
+fn an_irreducible_region_that_threads_never_leave_becomes_a_dispatch_loop_and_says_so() {
+    let f = func(&[(1, 2, 0), (4, 4, 2), (4, 1, 3), (4, 2, 4), (4, 1, 5), (1, 1, 0), (0, 0, 0)]);
+    let emitted = inject(&f, &[false; 7]);
+    assert_eq!(emitted.notes, ["f: an irreducible region became a dispatch loop"]);
     (0..50).for_each(|seed| examine(&f, seed));
 }
 
