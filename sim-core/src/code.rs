@@ -169,7 +169,7 @@ impl Code {
                     unit: cost.map_or(0, |c| c.unit as u8),
                     injected: info.injected,
                     bookkeeping: info.injected || info.by_hand,
-                    control: is_control(op.class),
+                    control: op.class.effects().control,
                     drain: drain_of(op.class, &op.extra, acquires),
                     inverted: info.inverted,
                     guard: op.guard,
@@ -255,24 +255,6 @@ fn parameter_rows(rows: &mut Vec<u32>, consts: usize, offset: u32, words: u32) -
         rows.extend(wanted);
     }
     Some(Row(Row::CONST + (row - words as u16)))
-}
-
-fn is_control(class: OpClass) -> bool {
-    use OpClass as C;
-    matches!(
-        class,
-        C::Branch
-            | C::BranchIndirect
-            | C::Call
-            | C::CallIndirect
-            | C::Return
-            | C::Exit
-            | C::Ssy
-            | C::Sync
-            | C::PreBreak
-            | C::Break
-            | C::PreReturn
-    )
 }
 
 /// It reads past the SM, and what follows it in program order must be performed after it (PTX ISA

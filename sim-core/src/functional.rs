@@ -10,12 +10,24 @@ use sim_memory::vocabulary::StateSpace;
 
 use crate::counts::KernelCounts;
 use crate::error::{Bottom, Fault, FaultKind, Place};
-use crate::execute::{Executed, Resident, Step, Stepped, World, deliver};
+use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
+
+/// Without time a data operation is counted, and that is all.
+struct Counting<'c>(&'c mut KernelCounts);
+
+impl Issuer for Counting<'_> {
+    type Issued = ();
+
+    #[inline(always)]
+    fn executed(self, Executed { hot, mask, exec, .. }: Executed<'_>) {
+        self.0.count(hot, [exec.count_ones(), mask.count_ones()]);
+    }
+}
 
 /// Instructions a split runs before others get their turn.
 const TURN: u64 = 4096;
@@ -250,11 +262,7 @@ impl<P: Reconvergence> Functional<P> {
                 return Ok(false);
             }
             let pc = self.resident.policy.pc(split);
-            let counts = &mut self.counts[grid];
-            let count = |data: Executed<'_>| {
-                counts.count(data.hot, [data.exec.count_ones(), data.mask.count_ones()]);
-            };
-            let done = self.resident.step(split, 0, count);
+            let done = self.resident.step(split, 0, Counting(&mut self.counts[grid]));
             match done.map_err(|bottom| Halt::Fault(self.fault(w, pc, &bottom)))? {
                 Stepped::Data(()) => continue,
                 Stepped::Arrived(()) => {

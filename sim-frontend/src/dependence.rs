@@ -367,7 +367,7 @@ impl<'p> Analysis<'p> {
     pub(crate) fn decides(&self, pc: usize) -> bool {
         let op = &self.program.ops[pc];
         let guarded = op.guard != Pred::TRUE;
-        matches!(op.class, OpClass::BranchIndirect | OpClass::CallIndirect)
+        op.class.is_indirect()
             || guarded
                 && matches!(
                     op.class,
@@ -384,7 +384,7 @@ impl<'p> Analysis<'p> {
         let op = &self.program.ops[pc];
         let marked = |slot: usize| self.before[pc * self.words + slot / 64] >> (slot % 64) & 1 == 1;
         let guard = self.slot(op.guard).is_some_and(marked);
-        let index = matches!(op.class, OpClass::BranchIndirect | OpClass::CallIndirect)
+        let index = op.class.is_indirect()
             && op.src[0].0 < Row::CONST
             && usize::from(op.src[0].0) < self.words * 64
             && marked(usize::from(op.src[0].0));
@@ -443,17 +443,8 @@ impl<'p> Analysis<'p> {
                 Some(StateSpace::Const | StateSpace::Param) => false,
                 _ => true,
             },
-            OpClass::Atomic
-            | OpClass::Mbarrier
-            | OpClass::Clock
-            | OpClass::Vote
-            | OpClass::Shuffle
-            | OpClass::Match
-            | OpClass::Redux
-            | OpClass::Elect
-            | OpClass::ActiveMask
-            | OpClass::Barrier => true,
-            _ => false,
+            OpClass::Clock => true,
+            class => class.effects().loads || class.effects().lanes,
         };
         let marked = foreign || reads_marked || self.controlled[pc];
         for slot in written {

@@ -175,10 +175,8 @@ impl Callees {
 
 /// True if a thread waits here for others: what it does by itself it cannot do then.
 fn waits(op: &Op) -> bool {
-    matches!(
-        op.class,
-        OpClass::Barrier | OpClass::WarpSync | OpClass::Match | OpClass::Redux | OpClass::Elect
-    ) || matches!(op.extra, Extra::Vote { sync: true, .. } | Extra::Shuffle { sync: true, .. })
+    let alone = matches!(op.extra, Extra::Vote { sync: false, .. } | Extra::Shuffle { sync: false, .. });
+    op.class.effects().waits && !alone
 }
 
 impl Analysis<'_> {

@@ -13,13 +13,15 @@
 //! a part may be meant, `n` as `x` with a minus, `i` integer constant, `L` label or symbol, `*`
 //! anything; `|q` an optional second destination; `(x)` may be left out.
 
+pub mod class;
 mod grammar;
 mod resolve;
 pub mod table;
 
+pub use class::{Effects, OpClass};
 pub use grammar::{FormListing, Legacy, OperandShape, Shape, listing};
 pub use resolve::{Resolved, combinations, is_video, register_bits, resolve};
-pub use table::{Entry, Root, TABLE, UnitClass};
+pub use table::{Entry, Kind, Root, TABLE, UnitClass};
 
 use std::sync::OnceLock;
 

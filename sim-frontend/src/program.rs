@@ -8,6 +8,8 @@ use serde::Serialize;
 use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
 use crate::diagnostic::{Diagnostic, Source, Span};
+pub use crate::isa::class::OpClass;
+
 use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
 
 /// A program address: the index of an operation in [`Program::ops`].
@@ -66,77 +68,6 @@ impl Pred {
     pub fn is_some(self) -> bool {
         self != Self::NONE
     }
-}
-
-/// What the pipeline does with an operation; data operations carry their lane function by form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum OpClass {
-    /// A data operation (dop, mov, setp, cvt, cvta, isspacep …) computed by a lane function.
-    Data,
-    /// Reads a changing special register (`%clock`, `%clock64`, `%globaltimer`).
-    Clock,
-    /// `ld` from parameters of the kernel: address = `imm` + optional register `src[0]`.
-    LoadParam,
-    /// `ld` (see [`Op::memory`]).
-    Load,
-    /// `st`.
-    Store,
-    /// `atom` and `red` (red has no destination).
-    Atomic,
-    /// `membar`, `fence`.
-    Membar,
-    /// `prefetch` and other hints to the caches (see [`MemoryOp::hint`]).
-    Hint,
-    /// `cp.async` and its groups: `src[0]` and `imm` are the global address, `src[1]` is the base of
-    /// the shared one, `src[2]` the bytes to read, `psrc[0]` is true where none are.
-    Copy,
-    /// `mbarrier`: `src[0]` and `imm` are the object's address, `src[1]` is the operand.
-    Mbarrier,
-    /// Direct branch to `target`.
-    Branch,
-    /// Indirect branch (`brx.idx`): table `imm` of [`Program::tables`], index in `src[0]`.
-    BranchIndirect,
-    /// Direct call of the function at `target`.
-    Call,
-    /// Indirect call: program address in `src[0]`.
-    CallIndirect,
-    /// Return from a function.
-    Return,
-    /// Ends a thread.
-    Exit,
-    /// Injected: push a sync token for `target`.
-    Ssy,
-    /// Injected: pop (CS →CRS sync).
-    Sync,
-    /// Injected: push a break token for `target`.
-    PreBreak,
-    /// Injected: break.
-    Break,
-    /// Injected: push a call token for `target`.
-    PreReturn,
-    /// `bar`, `barrier`.
-    Barrier,
-    /// `vote`, old and `.sync`.
-    Vote,
-    /// `shfl`, old and `.sync`.
-    Shuffle,
-    /// `match.sync`.
-    Match,
-    /// `redux.sync`.
-    Redux,
-    /// `elect.sync`: `dst[0]`, optional `pdst[0]`, `src[0]` mask.
-    Elect,
-    /// `activemask`.
-    ActiveMask,
-    /// `bar.warp.sync`.
-    WarpSync,
-    /// `nanosleep`.
-    Sleep,
-    /// `trap`: a fault.
-    Trap,
-    /// Parsed but not executed: reaching it is a fault that names it.
-    Unsupported,
 }
 
 /// Memory facts of a load, store or atomic.

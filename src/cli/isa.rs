@@ -33,7 +33,7 @@ struct Row {
 
 /// Rows of PTX itself.
 fn rows() -> impl Iterator<Item = &'static Entry> {
-    TABLE.iter().filter(|entry| !entry.papers)
+    TABLE.iter().filter(|entry| !entry.papers())
 }
 
 /// Runs the command.

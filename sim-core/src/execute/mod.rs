@@ -42,6 +42,8 @@ use crate::warp::Warp;
 pub struct Executed<'r> {
     /// Its warp.
     pub warp: &'r mut Warp,
+    /// The index of the warp.
+    pub w: usize,
     /// The blocks of the SM.
     pub blocks: &'r [Option<Block>],
     /// Its kernel.
@@ -54,6 +56,16 @@ pub struct Executed<'r> {
     pub exec: LaneMask,
     /// It brought the split to where its policy has a say.
     pub arrived: bool,
+}
+
+/// What a mode does with a data operation that a step has executed. A trait, as closures cannot be inlined
+/// always: the issue loop is compiled for the host's instruction set.
+pub trait Issuer {
+    /// What it makes of it.
+    type Issued;
+
+    /// The lanes have executed it.
+    fn executed(self, data: Executed<'_>) -> Self::Issued;
 }
 
 /// What a step was; `R`: what its caller made of a data operation.
@@ -73,17 +85,17 @@ pub enum Stepped<R> {
 
 impl<P: Reconvergence> Resident<P> {
     /// Runs the next instruction of `split` at `now` [thr-dop] [thr-mov] [thr-setp], in both modes. A data
-    /// operation is handed to `data` as soon as its lanes have executed it.
+    /// operation is handed to `issuer` as soon as its lanes have executed it.
     ///
     /// # Errors
     /// `⊥`, a fault of the program, or a violated check; the split has not advanced.
     #[inline(always)]
-    pub fn step<R>(
+    pub fn step<I: Issuer>(
         &mut self,
         split: SplitId,
         now: Cycle,
-        data: impl FnOnce(Executed<'_>) -> R,
-    ) -> Result<Stepped<R>, Bottom> {
+        issuer: I,
+    ) -> Result<Stepped<I::Issued>, Bottom> {
         #[cfg(test)]
         crate::literal::observe(self, split, now);
         let w = self.warp_of(split);
@@ -112,7 +124,8 @@ impl<P: Reconvergence> Resident<P> {
             lane(&mut file, &code.ops[pc as usize], exec);
         }
         let arrived = self.policy.advance(split);
-        let done = data(Executed { warp, blocks: &self.blocks, kernel, hot, mask, exec, arrived });
+        let done =
+            issuer.executed(Executed { warp, w, blocks: &self.blocks, kernel, hot, mask, exec, arrived });
         if arrived {
             self.stopped(split, w)?;
             return Ok(Stepped::Arrived(done));

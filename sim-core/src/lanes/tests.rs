@@ -6,47 +6,6 @@ use crate::registers::LaneRow;
 use sim_frontend::isa::{Entry, TABLE, combinations, resolve as resolve_form};
 use sim_frontend::program::{Extra, MAX_SLOTS, NO_PC, Op, OpClass, Pred, Row};
 
-/// Roots that are executed elsewhere than in lanes.
-pub(super) const NOT_DATA: &[Root] = &[
-    Root::Ld,
-    Root::Ldu,
-    Root::Elect,
-    Root::St,
-    Root::Atom,
-    Root::Red,
-    Root::Prefetch,
-    Root::Prefetchu,
-    Root::Discard,
-    Root::Applypriority,
-    Root::Membar,
-    Root::Fence,
-    Root::Vote,
-    Root::Shfl,
-    Root::Match,
-    Root::Redux,
-    Root::Activemask,
-    Root::Bra,
-    Root::Brx,
-    Root::Call,
-    Root::Ret,
-    Root::Exit,
-    Root::Bar,
-    Root::Barrier,
-    Root::Nanosleep,
-    Root::Trap,
-    Root::Brkpt,
-    Root::Cp,
-    Root::Mbarrier,
-    Root::Alloca,
-    Root::Stacksave,
-    Root::Stackrestore,
-    Root::Ssy,
-    Root::Sync,
-    Root::PreBrk,
-    Root::Brk,
-    Root::PreRet,
-];
-
 /// The forms of a row that lane functions compute; `mov.v2` and `mov.v4` become moves of their elements.
 pub(super) fn data_forms(row: &Entry) -> impl Iterator<Item = Vec<&'static str>> {
     let of_elements = |words: &[&str]| words.iter().any(|word| matches!(*word, "v2" | "v4"));
@@ -87,7 +46,7 @@ fn every_data_form_of_the_table_resolves_and_all_instruction_sets_give_the_same_
     let sets = InstructionSet::available();
     let mut seed = 7;
     let mut forms = 0;
-    for row in TABLE.iter().filter(|row| row.executed() && !NOT_DATA.contains(&row.root)) {
+    for row in TABLE.iter().filter(|row| row.executed() && row.of_lanes()) {
         for modifiers in data_forms(row) {
             let Ok(resolved) = resolve_form(row, &modifiers, false) else { continue };
             let form = resolved.form;

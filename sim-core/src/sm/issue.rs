@@ -8,12 +8,15 @@ use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
 use super::accesses::{ALONE, InFlight, Port};
 use super::ahead::prefetch_operands;
+use super::recorder::Recorder;
+use super::stats::SmStats;
+use super::units::Units;
 use super::{BlockDone, Sm, Status};
 use crate::block::Block;
 use crate::code::{Drain, Hot, acquires};
 use crate::counts::source_lanes;
 use crate::error::Fault;
-use crate::execute::{Executed, Step, Stepped};
+use crate::execute::{Executed, Issuer, Step, Stepped};
 use crate::reconvergence::{Reconvergence, SplitId};
 use crate::scoreboard::Readiness;
 use crate::warp::Warp;
@@ -57,6 +60,50 @@ fn drains(warp: &Warp, blocks: &[Option<Block>], drain: Drain, mask: LaneMask) -
         Drain::Volatile => warp.outstanding.any_volatile(mask) || warp.outstanding.any_acquire(mask),
         Drain::Acquires => warp.outstanding.any_acquire(mask),
         Drain::Copies(newest) => warp.copies.as_ref().is_some_and(|copies| copies.awaits(mask, newest)),
+    }
+}
+
+/// The issue of a data operation.
+struct Issue<'s> {
+    stats: &'s mut SmStats,
+    recorder: &'s mut Option<Box<Recorder>>,
+    units: &'s mut Units,
+    scheduler: usize,
+    split: SplitId,
+    pc: u32,
+    now: Cycle,
+    /// It takes the unit: it belongs to no formed warp whose leader has taken it.
+    occupies: bool,
+    /// Operands are asked for ahead of their use.
+    ahead: bool,
+}
+
+impl Issuer for Issue<'_> {
+    /// When the next operation of the split can issue, and its unit.
+    type Issued = (Next, u8);
+
+    #[inline(always)]
+    fn executed(self, data: Executed<'_>) -> (Next, u8) {
+        let Executed { warp, w, blocks, kernel, hot, mask, exec, arrived } = data;
+        let Self { now, pc, .. } = self;
+        let lanes = [exec.count_ones(), mask.count_ones()];
+        self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
+        if hot.class == OpClass::LoadParam {
+            self.stats.on_chip(1, 0);
+        }
+        if let Some(recorder) = self.recorder {
+            recorder.issue(&kernel.code, pc, (self.split, w), lanes, now);
+        }
+        if self.occupies {
+            self.units.occupy(usize::from(hot.unit), self.scheduler, now, u32::from(hot.initiation));
+        }
+        warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
+        let next = kernel.code.hot.get(pc as usize + 1).filter(|_| !arrived);
+        let Some(next) = next else { return (Next::At(now + 1), hot.unit) };
+        if self.ahead {
+            prefetch_operands(warp, next);
+        }
+        (next_issue(warp, blocks, next, mask, now + 1), next.unit)
     }
 }
 
@@ -212,27 +259,10 @@ impl<P: Reconvergence> Sm<P> {
         let split = self.split_at(scheduler, place);
         debug_assert!(self.unit_agrees(scheduler, place, split), "sets of units follow the splits");
         let (w, pc) = (self.resident.warp_of(split), self.resident.policy.pc(split));
-        let step = self.resident.step(split, now, |data| {
-            let Executed { warp, blocks, kernel, hot, mask, exec, arrived } = data;
-            let lanes = [exec.count_ones(), mask.count_ones()];
-            self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
-            if hot.class == OpClass::LoadParam {
-                self.stats.on_chip(1, 0);
-            }
-            if let Some(recorder) = &mut self.recorder {
-                recorder.issue(&kernel.code, pc, (split, w), lanes, now);
-            }
-            if !(P::FORMS_WARPS && self.following) {
-                self.units.occupy(usize::from(hot.unit), scheduler, now, u32::from(hot.initiation));
-            }
-            warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
-            let next = kernel.code.hot.get(pc as usize + 1).filter(|_| !arrived);
-            let Some(next) = next else { return (Next::At(now + 1), hot.unit) };
-            if self.ahead {
-                prefetch_operands(warp, next);
-            }
-            (next_issue(warp, blocks, next, mask, now + 1), next.unit)
-        });
+        let occupies = !(P::FORMS_WARPS && self.following);
+        let Self { resident, stats, recorder, units, ahead, .. } = self;
+        let issue = Issue { stats, recorder, units, scheduler, split, pc, now, occupies, ahead: *ahead };
+        let step = resident.step(split, now, issue);
         match step {
             Ok(Stepped::Data((next, unit))) => {
                 let before = self.issued_as(scheduler, place, split);

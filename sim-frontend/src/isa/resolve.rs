@@ -3,7 +3,7 @@
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
-use super::table::{Entry, Root, word_target};
+use super::table::{Entry, Root, TABLE, word_target};
 use crate::form::{
     Accuracy, BarrierKind, BoolOp, CmpOp, CopyStep, FloatTest, Form, Half, MbarrierStep, Modifiers, PrmtMode,
     Reduction, Rounding, ShflMode, VideoSecondary, VoteMode,
@@ -245,7 +245,7 @@ fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
 
 /// The scalar and SIMD video instructions.
 pub fn is_video(root: Root) -> bool {
-    (Root::Vadd..=Root::Vset4).contains(&root)
+    TABLE[root as usize].is_video()
 }
 
 /// What a modifier means on a root.

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::class::OpClass;
+
 /// The unit that executes an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -52,15 +54,48 @@ pub struct Entry {
     /// The unit of its integer or only forms; floating-point forms of arithmetic go to
     /// [`UnitClass::Fma`] and [`UnitClass::Fp64`].
     pub unit: UnitClass,
+    /// What its instructions do, where their form does not say otherwise.
+    pub class: OpClass,
     /// Least target (major * 10 + minor).
     pub min_sm: u32,
     /// Forms.
     pub forms: &'static [&'static str],
-    /// Exists in the papers' dialect only.
-    pub papers: bool,
+    /// What is special about it.
+    pub kind: Kind,
+}
+
+/// What is special about a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing.
+    Ordinary,
+    /// It exists in the papers' dialect only.
+    Papers,
+    /// The program has other instructions in its place.
+    Rewritten,
+    /// A video instruction: its sources are elements of a word, of types of their own.
+    Video {
+        /// Elements of a word that it works on.
+        elements: u32,
+    },
 }
 
 impl Entry {
+    /// True if it exists in the papers' dialect only.
+    pub fn papers(&self) -> bool {
+        self.kind == Kind::Papers
+    }
+
+    /// True for video instructions.
+    pub fn is_video(&self) -> bool {
+        matches!(self.kind, Kind::Video { .. })
+    }
+
+    /// True if lanes compute it, each its own.
+    pub fn of_lanes(&self) -> bool {
+        self.class == OpClass::Data && self.kind != Kind::Rewritten
+    }
+
     /// True if some form of this root is executed.
     pub fn executed(&self) -> bool {
         self.forms.iter().any(|form| !form.starts_with('~'))
@@ -83,7 +118,7 @@ pub fn word_target(root: Root, word: &str) -> u32 {
 }
 
 macro_rules! isa {
-    ($($variant:ident $name:literal $unit:ident $min_sm:literal $doc:literal $forms:tt $($papers:ident)?;)+) => {
+    ($($variant:ident $name:literal $unit:ident $class:ident $min_sm:literal $doc:literal $forms:tt $($kind:ident)?;)+) => {
         /// Opcode roots, in the order of the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "the table documents each")]
@@ -95,13 +130,18 @@ macro_rules! isa {
             name: $name,
             doc: $doc,
             unit: UnitClass::$unit,
+            class: OpClass::$class,
             min_sm: $min_sm,
             forms: &$forms,
-            papers: isa!(@papers $($papers)?),
+            kind: isa!(@kind $($kind)?),
         }),+];
     };
-    (@papers papers) => { true };
-    (@papers) => { false };
+    (@kind) => { Kind::Ordinary };
+    (@kind papers) => { Kind::Papers };
+    (@kind rewritten) => { Kind::Rewritten };
+    (@kind video) => { Kind::Video { elements: 1 } };
+    (@kind simd2) => { Kind::Video { elements: 2 } };
+    (@kind simd4) => { Kind::Video { elements: 4 } };
 }
 
 /// Forms of `abs` and `neg`.
@@ -140,71 +180,71 @@ const SIMD_SET: &str = "{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x
 
 isa! {
     // Integer and floating-point arithmetic.
-    Add "add" Alu 10 "Adds." [
+    Add "add" Alu Data 10 "Adds." [
         "[sat] {s32} -> d a b", "{u16 u32 u64 s16 s64} -> d a b", "{cc} {u32 s32 u64 s64} -> d a b", "@90 {u16x2 s16x2} -> d a b",
         "[$rnd] [ftz] [sat] {f32} -> d a b", "@13 [$rnd] {f64} -> d a b", "@100 [$rnd] [ftz] {f32x2} -> d a b",
         "@53 [rn] [ftz] [sat] {f16 f16x2} -> d a b", "@90 [rn] {bf16 bf16x2} -> d a b",
         "~@100 [$rnd] [sat] {f32} {f16 bf16} -> d a:b16 c",
     ];
-    Sub "sub" Alu 10 "Subtracts." [
+    Sub "sub" Alu Data 10 "Subtracts." [
         "[sat] {s32} -> d a b", "{u16 u32 u64 s16 s64} -> d a b", "{cc} {u32 s32 u64 s64} -> d a b",
         "[$rnd] [ftz] [sat] {f32} -> d a b", "@13 [$rnd] {f64} -> d a b", "@100 [$rnd] [ftz] {f32x2} -> d a b",
         "@53 [rn] [ftz] [sat] {f16 f16x2} -> d a b", "@90 [rn] {bf16 bf16x2} -> d a b",
         "~@100 [$rnd] [sat] {f32} {f16 bf16} -> d a:b16 c",
     ];
-    Addc "addc" Alu 10 "Adds with the carry of the condition code." ["[cc] {u32 s32 u64 s64} -> d a b"];
-    Subc "subc" Alu 10 "Subtracts with the borrow of the condition code." ["[cc] {u32 s32 u64 s64} -> d a b"];
-    Mul "mul" Imul 10 "Multiplies; keeps the low or high half, or the double-width product." [
+    Addc "addc" Alu Data 10 "Adds with the carry of the condition code." ["[cc] {u32 s32 u64 s64} -> d a b"];
+    Subc "subc" Alu Data 10 "Subtracts with the borrow of the condition code." ["[cc] {u32 s32 u64 s64} -> d a b"];
+    Mul "mul" Imul Data 10 "Multiplies; keeps the low or high half, or the double-width product." [
         "{lo hi} {$int} -> d a b", "{wide} {u16 u32 s16 s32} -> d a b",
         "[$rnd] [ftz] [sat] {f32} -> d a b", "@13 [$rnd] {f64} -> d a b", "@100 [$rnd] [ftz] {f32x2} -> d a b",
         "@53 [rn] [ftz] [sat] {f16 f16x2} -> d a b", "@90 [rn] {bf16 bf16x2} -> d a b",
     ];
-    Mad "mad" Imul 10 "Multiplies and adds." [
+    Mad "mad" Imul Data 10 "Multiplies and adds." [
         "{hi} {sat} {s32} -> d a b c", "{lo hi} {$int} -> d a b c",
         "{wide} {u16 u32 s16 s32} -> d a b c:dst", "@20 {lo hi} {cc} {u32 s32 u64 s64} -> d a b c",
         "@20 {$rnd} [ftz] [sat] {f32} -> d a b c", "!20 [ftz] [sat] {f32} -> d a b c", "@13 {$rnd} {f64} -> d a b c",
     ];
-    Madc "madc" Imul 20 "Multiplies and adds with the carry." ["{lo hi} [cc] {u32 s32 u64 s64} -> d a b c"];
-    Mul24 "mul24" Imul 10 "Multiplies 24-bit values." ["{lo hi} {u32 s32} -> d a b"];
-    Mad24 "mad24" Imul 10 "Multiplies 24-bit values and adds." ["{hi} {sat} {s32} -> d a b c", "{lo hi} {u32 s32} -> d a b c"];
-    Sad "sad" Alu 10 "Sum of absolute differences." ["{$int} -> d a b c"];
-    Div "div" Sfu 10 "Divides." [
+    Madc "madc" Imul Data 20 "Multiplies and adds with the carry." ["{lo hi} [cc] {u32 s32 u64 s64} -> d a b c"];
+    Mul24 "mul24" Imul Data 10 "Multiplies 24-bit values." ["{lo hi} {u32 s32} -> d a b"];
+    Mad24 "mad24" Imul Data 10 "Multiplies 24-bit values and adds." ["{hi} {sat} {s32} -> d a b c", "{lo hi} {u32 s32} -> d a b c"];
+    Sad "sad" Alu Data 10 "Sum of absolute differences." ["{$int} -> d a b c"];
+    Div "div" Sfu Data 10 "Divides." [
         "{$int} -> d a b", "{approx full} [ftz] {f32} -> d a b",
         "@20 {$rnd} [ftz] {f32} -> d a b", "@13 {$rnd} {f64} -> d a b", "!1.4 [ftz] {f32} -> d a b", "!1.4 {f64} -> d a b",
     ];
-    Rem "rem" Sfu 10 "The remainder of integer division." ["{$int} -> d a b"];
-    Abs "abs" Alu 10 "The absolute value." SIGN;
-    Neg "neg" Alu 10 "Negates." SIGN;
-    Min "min" Alu 10 "The lesser value." EXTREMUM;
-    Max "max" Alu 10 "The greater value." EXTREMUM;
-    Fma "fma" Fma 13 "Fused multiply-add." [
+    Rem "rem" Sfu Data 10 "The remainder of integer division." ["{$int} -> d a b"];
+    Abs "abs" Alu Data 10 "The absolute value." SIGN;
+    Neg "neg" Alu Data 10 "Negates." SIGN;
+    Min "min" Alu Data 10 "The lesser value." EXTREMUM;
+    Max "max" Alu Data 10 "The greater value." EXTREMUM;
+    Fma "fma" Fma Data 13 "Fused multiply-add." [
         "@20 {$rnd} [ftz] [sat] {f32} -> d a b c", "{$rnd} {f64} -> d a b c", "@100 {$rnd} [ftz] {f32x2} -> d a b c",
         "@53 {rn} [ftz] [sat] {f16 f16x2} -> d a b c", "@80 {rn} [ftz] {relu} {f16 f16x2} -> d a b c", "@80 {rn} [relu] {bf16 bf16x2} -> d a b c",
         "~@90 {rn} {oob} [relu] {f16 f16x2 bf16 bf16x2} -> d a b c", "~@100 {$rnd} [sat] {f32} {f16 bf16} -> d a:b16 b:b16 c",
     ];
-    Rcp "rcp" Sfu 10 "The reciprocal." [
+    Rcp "rcp" Sfu Data 10 "The reciprocal." [
         "{approx} [ftz] {f32} -> d a", "@20 {$rnd} [ftz] {f32} -> d a", "@20 {approx} {ftz} {f64} -> d a",
         "@13 {$rnd} {f64} -> d a", "!1.4 [ftz] {f32} -> d a", "!1.4 {f64} -> d a",
     ];
-    Sqrt "sqrt" Sfu 10 "The square root." [
+    Sqrt "sqrt" Sfu Data 10 "The square root." [
         "{approx} [ftz] {f32} -> d a", "@20 {$rnd} [ftz] {f32} -> d a", "@13 {$rnd} {f64} -> d a", "!1.4 [ftz] {f32} -> d a", "!1.4 {f64} -> d a",
     ];
-    Rsqrt "rsqrt" Sfu 10 "The reciprocal of the square root." ["{approx} [ftz] {f32} -> d a", "@13 {approx} [ftz] {f64} -> d a"];
-    Sin "sin" Sfu 10 "The sine." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
-    Cos "cos" Sfu 10 "The cosine." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
-    Lg2 "lg2" Sfu 10 "The binary logarithm." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
-    Ex2 "ex2" Sfu 10 "Two to the power." [
+    Rsqrt "rsqrt" Sfu Data 10 "The reciprocal of the square root." ["{approx} [ftz] {f32} -> d a", "@13 {approx} [ftz] {f64} -> d a"];
+    Sin "sin" Sfu Data 10 "The sine." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
+    Cos "cos" Sfu Data 10 "The cosine." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
+    Lg2 "lg2" Sfu Data 10 "The binary logarithm." ["{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a"];
+    Ex2 "ex2" Sfu Data 10 "Two to the power." [
         "{approx} [ftz] {f32} -> d a", "!1.4 [ftz] {f32} -> d a", "@75 {approx} {f16 f16x2} -> d a", "@90 {approx} {ftz} {bf16 bf16x2} -> d a",
     ];
-    Tanh "tanh" Sfu 75 "The hyperbolic tangent." ["{approx} {f32 f16 f16x2} -> d a", "@90 {approx} {bf16 bf16x2} -> d a"];
-    Copysign "copysign" Alu 20 "The magnitude of b with the sign of a." ["{f32 f64} -> d a b"];
-    Testp "testp" Alu 20 "Tests a property of a floating-point value." [
+    Tanh "tanh" Sfu Data 75 "The hyperbolic tangent." ["{approx} {f32 f16 f16x2} -> d a", "@90 {approx} {bf16 bf16x2} -> d a"];
+    Copysign "copysign" Alu Data 20 "The magnitude of b with the sign of a." ["{f32 f64} -> d a b"];
+    Testp "testp" Alu Data 20 "Tests a property of a floating-point value." [
         "{finite infinite number notanumber normal subnormal} {f32 f64} -> q a",
     ];
-    Dp4a "dp4a" Imul 61 "Dot product of four bytes, added to c." ["{u32 s32} {u32 s32} -> d:u32 a:b32 b:b32 c:u32"];
-    Dp2a "dp2a" Imul 61 "Dot product of two halves and two bytes, added to c." ["{lo hi} {u32 s32} {u32 s32} -> d:u32 a:b32 b:b32 c:u32"];
+    Dp4a "dp4a" Imul Data 61 "Dot product of four bytes, added to c." ["{u32 s32} {u32 s32} -> d:u32 a:b32 b:b32 c:u32"];
+    Dp2a "dp2a" Imul Data 61 "Dot product of two halves and two bytes, added to c." ["{lo hi} {u32 s32} {u32 s32} -> d:u32 a:b32 b:b32 c:u32"];
     // Comparison and selection.
-    Setp "setp" Alu 10 "Compares into predicates." [
+    Setp "setp" Alu Data 10 "Compares into predicates." [
         "{$icmp} {$words} -> q|q a b", "{$icmp} {and or xor} {$words} -> q|q a b p",
         "{$fcmp} [ftz] {f32} -> q|q a b", "{$fcmp} {and or xor} [ftz] {f32} -> q|q a b p",
         "@13 {$fcmp} {f64} -> q|q a b", "@13 {$fcmp} {and or xor} {f64} -> q|q a b p",
@@ -213,7 +253,7 @@ isa! {
         "@90 {$fcmp} {bf16} -> q a b", "@90 {$fcmp} {and or xor} {bf16} -> q a b p",
         "@90 {$fcmp} {bf16x2} -> q|q a b", "@90 {$fcmp} {and or xor} {bf16x2} -> q|q a b p",
     ];
-    Set "set" Alu 10 "Compares into a register." [
+    Set "set" Alu Data 10 "Compares into a register." [
         "{$icmp} {u32 s32 f32} {$words} -> d a b", "{$icmp} {and or xor} {u32 s32 f32} {$words} -> d a b p",
         "{$fcmp} [ftz] {u32 s32 f32} {f32} -> d a b", "{$fcmp} {and or xor} [ftz] {u32 s32 f32} {f32} -> d a b p",
         "@13 {$fcmp} {u32 s32 f32} {f64} -> d a b", "@13 {$fcmp} {and or xor} {u32 s32 f32} {f64} -> d a b p",
@@ -227,61 +267,61 @@ isa! {
         "@90 {$fcmp} {bf16 u16 s16 u32 s32} {bf16} -> d a b", "@90 {$fcmp} {and or xor} {bf16 u16 s16 u32 s32} {bf16} -> d a b p",
         "@90 {$fcmp} {bf16x2 u32 s32} {bf16x2} -> d a b", "@90 {$fcmp} {and or xor} {bf16x2 u32 s32} {bf16x2} -> d a b p",
     ];
-    Selp "selp" Alu 10 "Selects by a predicate." ["{$words f32} -> d a b p", "@13 {f64} -> d a b p"];
-    Slct "slct" Alu 10 "Selects by a sign." ["{$words f32 f64} {s32} -> d a:dst b:dst c", "[ftz] {$words f32 f64} {f32} -> d a:dst b:dst c"];
+    Selp "selp" Alu Data 10 "Selects by a predicate." ["{$words f32} -> d a b p", "@13 {f64} -> d a b p"];
+    Slct "slct" Alu Data 10 "Selects by a sign." ["{$words f32 f64} {s32} -> d a:dst b:dst c", "[ftz] {$words f32 f64} {f32} -> d a:dst b:dst c"];
     // Logic, shifts and bits.
-    And "and" Alu 10 "Bitwise and." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
-    Or "or" Alu 10 "Bitwise or." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
-    Xor "xor" Alu 10 "Bitwise exclusive or." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
-    Not "not" Alu 10 "Bitwise complement." ["{pred} -> q p", "{b16 b32 b64} -> d a"];
-    Cnot "cnot" Alu 10 "1 for 0, else 0." ["{b16 b32 b64} -> d a"];
-    Shl "shl" Alu 10 "Shifts left." ["{b16 b32 b64} -> d a b:u32"];
-    Shr "shr" Alu 10 "Shifts right." ["{$words} -> d a b:u32"];
-    Shf "shf" Alu 32 "Funnel shift." ["{l r} {clamp wrap} {b32} -> d a b c:u32"];
-    Lop3 "lop3" Alu 50 "Any logic function of three values." ["{b32} -> d a b c i", "@70 {and or} {b32} -> d|q a b c i p"];
-    Prmt "prmt" Alu 20 "Permutes bytes." ["{b32} [f4e b4e rc8 ecl ecr rc16] -> d a b c"];
-    Popc "popc" Alu 20 "Counts one bits." ["{b32 b64} -> d:u32 a"];
-    Clz "clz" Alu 20 "Counts leading zeros." ["{b32 b64} -> d:u32 a"];
-    Bfind "bfind" Alu 20 "The most significant bit that is not a sign bit." ["[shiftamt] {u32 u64 s32 s64} -> d:u32 a"];
-    Fns "fns" Alu 30 "The n-th set bit from a position." ["{b32} -> d a b c:s32"];
-    Brev "brev" Alu 20 "Reverses bits." ["{b32 b64} -> d a"];
-    Bfe "bfe" Alu 20 "Extracts a bit field." ["{u32 u64 s32 s64} -> d a b:u32 c:u32"];
-    Bfi "bfi" Alu 20 "Inserts a bit field." ["{b32 b64} -> d a b c:u32 e:u32"];
-    Szext "szext" Alu 70 "Extends the sign, or zero, from a bit position." ["{clamp wrap} {u32 s32} -> d a b:u32"];
-    Bmsk "bmsk" Alu 70 "Makes a bit mask of a position and a width." ["{clamp wrap} {b32} -> d a:u32 b:u32"];
+    And "and" Alu Data 10 "Bitwise and." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
+    Or "or" Alu Data 10 "Bitwise or." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
+    Xor "xor" Alu Data 10 "Bitwise exclusive or." ["{pred} -> q p p", "{b16 b32 b64} -> d a b"];
+    Not "not" Alu Data 10 "Bitwise complement." ["{pred} -> q p", "{b16 b32 b64} -> d a"];
+    Cnot "cnot" Alu Data 10 "1 for 0, else 0." ["{b16 b32 b64} -> d a"];
+    Shl "shl" Alu Data 10 "Shifts left." ["{b16 b32 b64} -> d a b:u32"];
+    Shr "shr" Alu Data 10 "Shifts right." ["{$words} -> d a b:u32"];
+    Shf "shf" Alu Data 32 "Funnel shift." ["{l r} {clamp wrap} {b32} -> d a b c:u32"];
+    Lop3 "lop3" Alu Data 50 "Any logic function of three values." ["{b32} -> d a b c i", "@70 {and or} {b32} -> d|q a b c i p"];
+    Prmt "prmt" Alu Data 20 "Permutes bytes." ["{b32} [f4e b4e rc8 ecl ecr rc16] -> d a b c"];
+    Popc "popc" Alu Data 20 "Counts one bits." ["{b32 b64} -> d:u32 a"];
+    Clz "clz" Alu Data 20 "Counts leading zeros." ["{b32 b64} -> d:u32 a"];
+    Bfind "bfind" Alu Data 20 "The most significant bit that is not a sign bit." ["[shiftamt] {u32 u64 s32 s64} -> d:u32 a"];
+    Fns "fns" Alu Data 30 "The n-th set bit from a position." ["{b32} -> d a b c:s32"];
+    Brev "brev" Alu Data 20 "Reverses bits." ["{b32 b64} -> d a"];
+    Bfe "bfe" Alu Data 20 "Extracts a bit field." ["{u32 u64 s32 s64} -> d a b:u32 c:u32"];
+    Bfi "bfi" Alu Data 20 "Inserts a bit field." ["{b32 b64} -> d a b c:u32 e:u32"];
+    Szext "szext" Alu Data 70 "Extends the sign, or zero, from a bit position." ["{clamp wrap} {u32 s32} -> d a b:u32"];
+    Bmsk "bmsk" Alu Data 70 "Makes a bit mask of a position and a width." ["{clamp wrap} {b32} -> d a:u32 b:u32"];
     // Video.
-    Vadd "vadd" Alu 20 "Video addition." [VIDEO, VIDEO_SECONDARY];
-    Vsub "vsub" Alu 20 "Video subtraction." [VIDEO, VIDEO_SECONDARY];
-    Vabsdiff "vabsdiff" Alu 20 "Video absolute difference." [VIDEO, VIDEO_SECONDARY];
-    Vmin "vmin" Alu 20 "Video minimum." [VIDEO, VIDEO_SECONDARY];
-    Vmax "vmax" Alu 20 "Video maximum." [VIDEO, VIDEO_SECONDARY];
-    Vshl "vshl" Alu 20 "Video shift left." [VIDEO_SHIFT, VIDEO_SHIFT_SECONDARY];
-    Vshr "vshr" Alu 20 "Video shift right." [VIDEO_SHIFT, VIDEO_SHIFT_SECONDARY];
-    Vmad "vmad" Imul 20 "Video multiply-add." [
+    Vadd "vadd" Alu Data 20 "Video addition." [VIDEO, VIDEO_SECONDARY] video;
+    Vsub "vsub" Alu Data 20 "Video subtraction." [VIDEO, VIDEO_SECONDARY] video;
+    Vabsdiff "vabsdiff" Alu Data 20 "Video absolute difference." [VIDEO, VIDEO_SECONDARY] video;
+    Vmin "vmin" Alu Data 20 "Video minimum." [VIDEO, VIDEO_SECONDARY] video;
+    Vmax "vmax" Alu Data 20 "Video maximum." [VIDEO, VIDEO_SECONDARY] video;
+    Vshl "vshl" Alu Data 20 "Video shift left." [VIDEO_SHIFT, VIDEO_SHIFT_SECONDARY] video;
+    Vshr "vshr" Alu Data 20 "Video shift right." [VIDEO_SHIFT, VIDEO_SHIFT_SECONDARY] video;
+    Vmad "vmad" Imul Data 20 "Video multiply-add." [
         "{u32 s32} {u32 s32} {u32 s32} [sat] [shr7 shr15] -> d n n n:dst", "{u32 s32} {u32 s32} {u32 s32} {po} [sat] [shr7 shr15] -> d x x c:dst",
-    ];
-    Vset "vset" Alu 20 "Video comparison." [
+    ] video;
+    Vset "vset" Alu Data 20 "Video comparison." [
         "{u32 s32} {u32 s32} {eq ne lt le gt ge} -> y:u32 x x (c:u32)", "{u32 s32} {u32 s32} {eq ne lt le gt ge} {add min max} -> d:u32 x x c:u32",
-    ];
-    Vadd2 "vadd2" Alu 30 "SIMD video addition of halves." [SIMD, SIMD_ADD];
-    Vsub2 "vsub2" Alu 30 "SIMD video subtraction of halves." [SIMD, SIMD_ADD];
-    Vavrg2 "vavrg2" Alu 30 "SIMD video average of halves." [SIMD, SIMD_ADD];
-    Vabsdiff2 "vabsdiff2" Alu 30 "SIMD video absolute difference of halves." [SIMD, SIMD_ADD];
-    Vmin2 "vmin2" Alu 30 "SIMD video minimum of halves." [SIMD, SIMD_ADD];
-    Vmax2 "vmax2" Alu 30 "SIMD video maximum of halves." [SIMD, SIMD_ADD];
-    Vset2 "vset2" Alu 30 "SIMD video comparison of halves." [SIMD_SET];
-    Vadd4 "vadd4" Alu 30 "SIMD video addition of bytes." [SIMD, SIMD_ADD];
-    Vsub4 "vsub4" Alu 30 "SIMD video subtraction of bytes." [SIMD, SIMD_ADD];
-    Vavrg4 "vavrg4" Alu 30 "SIMD video average of bytes." [SIMD, SIMD_ADD];
-    Vabsdiff4 "vabsdiff4" Alu 30 "SIMD video absolute difference of bytes." [SIMD, SIMD_ADD];
-    Vmin4 "vmin4" Alu 30 "SIMD video minimum of bytes." [SIMD, SIMD_ADD];
-    Vmax4 "vmax4" Alu 30 "SIMD video maximum of bytes." [SIMD, SIMD_ADD];
-    Vset4 "vset4" Alu 30 "SIMD video comparison of bytes." [SIMD_SET];
+    ] video;
+    Vadd2 "vadd2" Alu Data 30 "SIMD video addition of halves." [SIMD, SIMD_ADD] simd2;
+    Vsub2 "vsub2" Alu Data 30 "SIMD video subtraction of halves." [SIMD, SIMD_ADD] simd2;
+    Vavrg2 "vavrg2" Alu Data 30 "SIMD video average of halves." [SIMD, SIMD_ADD] simd2;
+    Vabsdiff2 "vabsdiff2" Alu Data 30 "SIMD video absolute difference of halves." [SIMD, SIMD_ADD] simd2;
+    Vmin2 "vmin2" Alu Data 30 "SIMD video minimum of halves." [SIMD, SIMD_ADD] simd2;
+    Vmax2 "vmax2" Alu Data 30 "SIMD video maximum of halves." [SIMD, SIMD_ADD] simd2;
+    Vset2 "vset2" Alu Data 30 "SIMD video comparison of halves." [SIMD_SET] simd2;
+    Vadd4 "vadd4" Alu Data 30 "SIMD video addition of bytes." [SIMD, SIMD_ADD] simd4;
+    Vsub4 "vsub4" Alu Data 30 "SIMD video subtraction of bytes." [SIMD, SIMD_ADD] simd4;
+    Vavrg4 "vavrg4" Alu Data 30 "SIMD video average of bytes." [SIMD, SIMD_ADD] simd4;
+    Vabsdiff4 "vabsdiff4" Alu Data 30 "SIMD video absolute difference of bytes." [SIMD, SIMD_ADD] simd4;
+    Vmin4 "vmin4" Alu Data 30 "SIMD video minimum of bytes." [SIMD, SIMD_ADD] simd4;
+    Vmax4 "vmax4" Alu Data 30 "SIMD video maximum of bytes." [SIMD, SIMD_ADD] simd4;
+    Vset4 "vset4" Alu Data 30 "SIMD video comparison of bytes." [SIMD_SET] simd4;
     // Data movement and conversion.
-    Mov "mov" Alu 10 "Moves a value, an address, or packs and unpacks vectors." [
+    Mov "mov" Alu Data 10 "Moves a value, an address, or packs and unpacks vectors." [
         "{pred} -> q p", "[v2 v4] {$words f32 f64} -> v v", "~@70 {b128} -> *",
     ];
-    Cvt "cvt" Convert 10 "Converts between types." [
+    Cvt "cvt" Convert Data 10 "Converts between types." [
         "[$irnd $rnd] [ftz] [sat] {$cvt} {$cvt} -> d a",
         "@70 {rn rz} {satfinite} {f16} {f32} -> d a", "@80 {rn rz} {relu} [satfinite] {f16} {f32} -> d a", "@80 {rn rz} [relu] [satfinite] {bf16} {f32} -> d a", "@80 {f32} {bf16} -> d a", "@80 {rn rz} [relu] [satfinite] {f16x2 bf16x2} {f32} -> d a b",
         "@80 {rna} [satfinite] {tf32} {f32} -> d:b32 a", "@90 {rn rz} [relu] {tf32} {f32} -> d:b32 a", "@100 {rn rz} [relu] {satfinite} {tf32} {f32} -> d:b32 a",
@@ -291,11 +331,11 @@ isa! {
         "@72 {pack} {sat} {u16 s16} {s32} -> d:u32 a b", "@72 {pack} {sat} {u8 s8} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32",
         "~@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> *", "~@100 <rn rz rs relu satfinite scaled::n2::ue8m0 f16x2 bf16x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 f32> -> *",
     ];
-    Cvta "cvta" Alu 20 "Converts between generic addresses and those of a space." [
+    Cvta "cvta" Alu Data 20 "Converts between generic addresses and those of a space." [
         "[to] {const global local $shared shared::cluster param param::entry} {u32 u64} -> d a",
     ];
-    Isspacep "isspacep" Alu 20 "Tests whether a generic address lies in a space." ["{const global local $shared shared::cluster param param::entry} -> q a:u64"];
-    Ld "ld" LoadStore 10 "Loads." [
+    Isspacep "isspacep" Alu Data 20 "Tests whether a generic address lies in a space." ["{const global local $shared shared::cluster param param::entry} -> q a:u64"];
+    Ld "ld" LoadStore Load 10 "Loads." [
         "[weak] [$spaces] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "{volatile} [global $shared] [$prefetch] [v2 v4] {$memory} -> v m", "{volatile} {local} [v2 v4] {$memory} -> v m",
@@ -307,8 +347,8 @@ isa! {
         "~@100 [weak relaxed acquire volatile] [$scope] {global} [nc] [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [$prefetch] [v2 v4 v8] {$memory} -> *",
         "~@100 [weak relaxed acquire volatile] [$scope] [global] [nc] [$evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> *",
     ];
-    Ldu "ldu" LoadStore 20 "Loads uniform data through the read-only path." ["[global] [v2 v4] {$memory} -> v m"];
-    St "st" LoadStore 10 "Stores." [
+    Ldu "ldu" LoadStore Load 20 "Loads uniform data through the read-only path." ["[global] [v2 v4] {$memory} -> v m"];
+    St "st" LoadStore Store 10 "Stores." [
         "[weak] [global local $shared param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "{volatile} [global $shared] [v2 v4] {$memory} -> m v", "{volatile} {local} [v2 v4] {$memory} -> m v",
@@ -320,17 +360,17 @@ isa! {
         "~@100 [weak relaxed release volatile] [$scope] {global} [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [v2 v4 v8] {$memory} -> *",
         "~@100 [weak relaxed release volatile] [$scope] [global] [$evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> *",
     ];
-    Prefetch "prefetch" LoadStore 20 "Brings a line to a cache." [
+    Prefetch "prefetch" LoadStore Hint 20 "Brings a line to a cache." [
         "[global local] {L1 L2} -> m", "@80 {global} {L2::evict_last L2::evict_normal} -> m", "~@90 [const param] {tensormap} -> *",
     ];
-    Prefetchu "prefetchu" LoadStore 20 "Prefetches uniform data." ["{L1} -> m"];
-    Applypriority "applypriority" LoadStore 80 "Sets an eviction priority." ["[global] {L2::evict_normal} -> m e:u32"];
-    Discard "discard" LoadStore 80 "Drops a line." ["[global] {L2} -> m e:u32"];
-    Createpolicy "createpolicy" Alu 80 "Makes a cache policy." [
+    Prefetchu "prefetchu" LoadStore Hint 20 "Prefetches uniform data." ["{L1} -> m"];
+    Applypriority "applypriority" LoadStore Hint 80 "Sets an eviction priority." ["[global] {L2::evict_normal} -> m e:u32"];
+    Discard "discard" LoadStore Hint 80 "Drops a line." ["[global] {L2} -> m e:u32"];
+    Createpolicy "createpolicy" Alu Data 80 "Makes a cache policy." [
         "{fractional} {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d (a:f32)", "{cvt} {L2} {b64} -> d a",
         "{range} [global] {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d m a:u32 b:u32",
     ];
-    Atom "atom" LoadStore 11 "Reads, computes and writes in one step." [
+    Atom "atom" LoadStore Atomic 11 "Reads, computes and writes in one step." [
         "[$ordering] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
         "[$ordering] [$scope] [global $shared] {exch} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
         "[$ordering] [$scope] [global $shared] {cas} {b32 b64} -> d m b c", "@70 [$ordering] [$scope] [global $shared] {cas} {b16} -> d m b c",
@@ -343,7 +383,7 @@ isa! {
         "~@90 [$ordering] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *", "~@90 [$ordering] [$scope] [global $shared] {exch cas} [L2::cache_hint] {b128} -> *",
         "~@90 [$ordering] [$scope] {shared::cluster} {add min max exch cas and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
     ];
-    Red "red" LoadStore 11 "Computes and writes in one step." [
+    Red "red" LoadStore Atomic 11 "Computes and writes in one step." [
         "[relaxed release] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
         "[relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {u32 s32 u64} -> m b (e:b64)", "@20 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f32} -> m b (e:b64)",
         "@60 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f64} -> m b (e:b64)",
@@ -354,18 +394,18 @@ isa! {
         "~@90 [relaxed release] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *",
         "~@90 [async] [relaxed release] [$scope] {shared::cluster} [mbarrier::complete_tx::bytes] {add min max and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
     ];
-    Membar "membar" LoadStore 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
-    Fence "fence" LoadStore 70 "Orders memory operations." [
+    Membar "membar" LoadStore Membar 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
+    Fence "fence" LoadStore Membar 70 "Orders memory operations." [
         "[sc acq_rel] {$scope} -> ", "{acquire release} {$scope} -> ", "{proxy} {alias} -> ", "@90 {proxy} {async} [global shared::cta shared::cluster] -> ", "@90 {mbarrier_init} {release} {cluster} -> ",
         "~@90 <proxy async tensormap::generic async::generic acquire release sync_restrict::shared::cta sync_restrict::shared::cluster $scope> -> *",
     ];
-    Cp "cp" LoadStore 80 "Copies asynchronously." [
+    Cp "cp" LoadStore Copy 80 "Copies asynchronously." [
         "{async} {ca cg} {$shared} {global} [L2::cache_hint] [$prefetch] -> m m i (a:u32) (e:b64)",
         "{async} {commit_group} -> ", "{async} {wait_group} -> i", "{async} {wait_all} -> ", "{async} {mbarrier} {arrive} [noinc] [$shared] {b64} -> m",
         "@90 {async} {bulk} {shared::cta shared::cluster} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m m a:u32 m (e:b64)",
         "~@90 {async reduce prefetch} <async bulk prefetch tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
     ];
-    Mbarrier "mbarrier" LoadStore 80 "Barrier objects in memory." [
+    Mbarrier "mbarrier" LoadStore Mbarrier 80 "Barrier objects in memory." [
         "{init} [$shared] {b64} -> m a:u32", "{inval} [$shared] {b64} -> m", "{pending_count} {b64} -> d:b32 a",
         "{arrive arrive_drop} [$shared] {b64} -> d m (a:u32)", "{arrive arrive_drop} {release} {cta cluster} [$shared] {b64} -> d m (a:u32)", "@90 {arrive arrive_drop} {relaxed} {cta cluster} [$shared] {b64} -> d m (a:u32)",
         "{arrive arrive_drop} {noComplete} [$shared] {b64} -> d m a:u32", "{arrive arrive_drop} {noComplete} {release} {cta} [$shared] {b64} -> d m a:u32",
@@ -378,80 +418,80 @@ isa! {
         "@90 {try_wait} {parity} [$shared] {b64} -> q m a:u32 (b:u32)", "@90 {try_wait} {parity} {acquire} {cta cluster} [$shared] {b64} -> q m a:u32 (b:u32)", "@90 {try_wait} {parity} {relaxed} {cta cluster} [$shared] {b64} -> q m a:u32 (b:u32)",
         "@90 {expect_tx complete_tx} [shared shared::cta shared::cluster] {b64} -> m a:u32", "@90 {expect_tx complete_tx} {relaxed} {cta cluster} [shared shared::cta shared::cluster] {b64} -> m a:u32",
     ];
-    Mapa "mapa" Alu 90 "Maps a shared address to another block of the cluster." ["~ [shared::cluster] {u32 u64} -> *"];
-    Getctarank "getctarank" Alu 90 "The rank of the block that owns an address: 0, where each block is a cluster." ["[shared::cluster] {u32 u64} -> d:u32 a"];
-    Multimem "multimem" LoadStore 90 "Operations on multicast addresses." [
+    Mapa "mapa" Alu Data 90 "Maps a shared address to another block of the cluster." ["~ [shared::cluster] {u32 u64} -> *"];
+    Getctarank "getctarank" Alu Data 90 "The rank of the block that owns an address: 0, where each block is a cluster." ["[shared::cluster] {u32 u64} -> d:u32 a"];
+    Multimem "multimem" LoadStore Data 90 "Operations on multicast addresses." [
         "~ {ld_reduce st red cp} <async bulk weak relaxed acquire release $scope global add min max and or xor acc::f32 acc::f16 v2 v4 v8 f16 f16x2 bf16 bf16x2 f32 e4m3x4 e5m2x4 e4m3 e5m2 e4m3x2 e5m2x2 shared::cta bulk_group cp_mask $atomic> -> *",
     ];
-    Tensormap "tensormap" LoadStore 90 "Changes a tensor map." ["~ <replace cp_fenceproxy tile global shared::cta tensormap::generic release $scope sync aligned global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode b1024 b32 b64> -> *"];
+    Tensormap "tensormap" LoadStore Data 90 "Changes a tensor map." ["~ <replace cp_fenceproxy tile global shared::cta tensormap::generic release $scope sync aligned global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode b1024 b32 b64> -> *"];
     // Textures and surfaces.
-    Tex "tex" LoadStore 10 "Reads a texture." ["~ [base level grad] {$geometry} [v2 v4] {u32 s32 f32 f16 f16x2 u64 s64} {s32 f32} -> *"];
-    Tld4 "tld4" LoadStore 20 "Gathers from a texture." ["~ {r g b a} {2d a2d cube acube} {v4} {u32 s32 f32} {f32} -> *"];
-    Txq "txq" LoadStore 20 "Queries a texture." ["~ <level width height depth channel_data_type channel_order normalized_coords force_unnormalized_coords filter_mode addr_mode_0 addr_mode_1 addr_mode_2 array_size num_mipmap_levels num_samples b32> -> *"];
-    Istypep "istypep" Alu 30 "Queries an opaque type." ["~ {texref samplerref surfref} -> *"];
-    Suld "suld" LoadStore 20 "Loads from a surface." ["~ {b} {$geometry} [ca cg cs cv] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> *"];
-    Sust "sust" LoadStore 20 "Stores to a surface." ["~ {b p} {$geometry} [wb cg cs wt] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> *"];
-    Sured "sured" LoadStore 20 "Reduces on a surface." ["~ {b p} {add min max and or} {1d 2d 3d} {u32 u64 s32 b32 s64} {trap clamp zero} -> *"];
-    Suq "suq" LoadStore 20 "Queries a surface." ["~ {width height depth channel_data_type channel_order array_size memory_layout} {b32} -> *"];
+    Tex "tex" LoadStore Data 10 "Reads a texture." ["~ [base level grad] {$geometry} [v2 v4] {u32 s32 f32 f16 f16x2 u64 s64} {s32 f32} -> *"];
+    Tld4 "tld4" LoadStore Data 20 "Gathers from a texture." ["~ {r g b a} {2d a2d cube acube} {v4} {u32 s32 f32} {f32} -> *"];
+    Txq "txq" LoadStore Data 20 "Queries a texture." ["~ <level width height depth channel_data_type channel_order normalized_coords force_unnormalized_coords filter_mode addr_mode_0 addr_mode_1 addr_mode_2 array_size num_mipmap_levels num_samples b32> -> *"];
+    Istypep "istypep" Alu Data 30 "Queries an opaque type." ["~ {texref samplerref surfref} -> *"];
+    Suld "suld" LoadStore Data 20 "Loads from a surface." ["~ {b} {$geometry} [ca cg cs cv] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> *"];
+    Sust "sust" LoadStore Data 20 "Stores to a surface." ["~ {b p} {$geometry} [wb cg cs wt] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> *"];
+    Sured "sured" LoadStore Data 20 "Reduces on a surface." ["~ {b p} {add min max and or} {1d 2d 3d} {u32 u64 s32 b32 s64} {trap clamp zero} -> *"];
+    Suq "suq" LoadStore Data 20 "Queries a surface." ["~ {width height depth channel_data_type channel_order array_size memory_layout} {b32} -> *"];
     // Matrices.
-    Wmma "wmma" Fma 70 "Warp matrix multiply." [
+    Wmma "wmma" Fma Data 70 "Warp matrix multiply." [
         "~ {load store mma} <a b c d sync aligned row col and xor popc rn rz rm rp satfinite global shared shared::cta f16 f32 f64 bf16 tf32 s8 u8 s4 u4 b1 s32 #shape> -> *",
     ];
-    Mma "mma" Fma 70 "Matrix multiply." [
+    Mma "mma" Fma Data 70 "Matrix multiply." [
         "~ {sync sp sp::ordered_metadata} <sync aligned row col and xor popc rn rz rm rp satfinite f16 f32 f64 bf16 tf32 s8 u8 s4 u4 b1 s32 e4m3 e5m2 e3m2 e2m3 e2m1 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X ue8m0 ue4m3 #shape> -> *",
     ];
-    Wgmma "wgmma" Fma 90 "Warp-group matrix multiply." [
+    Wgmma "wgmma" Fma Data 90 "Warp-group matrix multiply." [
         "~ {mma_async fence commit_group wait_group} <sp sync aligned f16 f32 bf16 tf32 e4m3 e5m2 s8 u8 b1 s32 and popc satfinite #shape> -> *",
     ];
-    Tcgen05 "tcgen05" Fma 100 "Fifth-generation tensor core operations." [
+    Tcgen05 "tcgen05" Fma Data 100 "Fifth-generation tensor core operations." [
         "~ {alloc dealloc relinquish_alloc_permit ld st wait::ld wait::st cp shift mma commit fence::before_thread_sync fence::after_thread_sync} <sp ws sync aligned cta_group::1 cta_group::2 shared::cta shared::cluster b32 b64 x1 x2 x4 x8 x16 x32 x64 x128 16x64b 16x128b 16x256b 32x32b 16x32bx2 128x256b 4x256b 128x128b 64x128b 32x128b warpx4 warpx2::02_13 warpx2::01_23 b8x16 b6x16_p32 b4x16_p64 down pack::16b unpack::16b red min max abs NaN u32 s32 f32 kind::f16 kind::tf32 kind::f8f6f4 kind::i8 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X block16 block32 collector::a::fill collector::a::use collector::a::lastuse collector::a::discard ashift mbarrier::arrive::one multicast::cluster spcluster> -> *",
     ];
-    Ldmatrix "ldmatrix" LoadStore 75 "Loads matrices." ["~ {sync} {aligned} {m8n8 m16n16 m8n16} {x1 x2 x4} [trans] [$shared] {b16 b8 b8x16} [b6x16_p32 b4x16_p64] -> *"];
-    Stmatrix "stmatrix" LoadStore 90 "Stores matrices." ["~ {sync} {aligned} {m8n8 m16n8} {x1 x2 x4} [trans] [$shared] {b16 b8} -> *"];
-    Movmatrix "movmatrix" Alu 75 "Transposes a matrix." ["~ {sync} {aligned} {m8n8} {trans} {b16} -> *"];
+    Ldmatrix "ldmatrix" LoadStore Data 75 "Loads matrices." ["~ {sync} {aligned} {m8n8 m16n16 m8n16} {x1 x2 x4} [trans] [$shared] {b16 b8 b8x16} [b6x16_p32 b4x16_p64] -> *"];
+    Stmatrix "stmatrix" LoadStore Data 90 "Stores matrices." ["~ {sync} {aligned} {m8n8 m16n8} {x1 x2 x4} [trans] [$shared] {b16 b8} -> *"];
+    Movmatrix "movmatrix" Alu Data 75 "Transposes a matrix." ["~ {sync} {aligned} {m8n8} {trans} {b16} -> *"];
     // Collectives.
-    Vote "vote" Control 12 "A vote among the threads of a warp." [
+    Vote "vote" Control Vote 12 "A vote among the threads of a warp." [
         "{all any uni} {pred} -> q p", "@20 {ballot} {b32} -> d p", "@30 {sync} {all any uni} {pred} -> q p a:b32", "@30 {sync} {ballot} {b32} -> d p a:b32",
         "@30 {ballot} {sync} {b32} -> d p a:b32",
     ];
-    Shfl "shfl" Control 30 "Moves values between the lanes of a warp." [
+    Shfl "shfl" Control Shuffle 30 "Moves values between the lanes of a warp." [
         "{up down bfly idx} {b32} -> d|q a b:u32 c:u32", "{sync} {up down bfly idx} {b32} -> d|q a b:u32 c:u32 e:b32",
     ];
-    Match "match" Control 70 "Finds lanes with equal values." ["{any} {sync} {b32 b64} -> d:b32 a b:b32", "{all} {sync} {b32 b64} -> d:b32|q a b:b32"];
-    Redux "redux" Control 80 "Reduces a value over lanes." [
+    Match "match" Control Match 70 "Finds lanes with equal values." ["{any} {sync} {b32 b64} -> d:b32 a b:b32", "{all} {sync} {b32 b64} -> d:b32|q a b:b32"];
+    Redux "redux" Control Redux 80 "Reduces a value over lanes." [
         "{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32", "@100 {sync} {min max} [abs] [NaN] {f32} -> d a b:b32",
     ];
-    Activemask "activemask" Control 30 "The active lanes of the warp." ["{b32} -> d"];
-    Elect "elect" Control 90 "Elects one thread." ["{sync} -> d|q a:b32"];
+    Activemask "activemask" Control ActiveMask 30 "The active lanes of the warp." ["{b32} -> d"];
+    Elect "elect" Control Elect 90 "Elects one thread." ["{sync} -> d|q a:b32"];
     // Control flow and synchronisation.
-    Bra "bra" Control 10 "Branches." ["[uni] -> L"];
-    Brx "brx" Control 30 "Branches through a table." ["{idx} [uni] -> a:u32 L"];
-    Call "call" Control 10 "Calls a function." ["[uni] -> *"];
-    Ret "ret" Control 10 "Returns from a function." ["[uni] -> "];
-    Exit "exit" Control 10 "Ends the thread." [" -> "];
-    Bar "bar" Control 10 "A barrier of the thread block." [
+    Bra "bra" Control Branch 10 "Branches." ["[uni] -> L"];
+    Brx "brx" Control BranchIndirect 30 "Branches through a table." ["{idx} [uni] -> a:u32 L"];
+    Call "call" Control Call 10 "Calls a function." ["[uni] -> *"];
+    Ret "ret" Control Return 10 "Returns from a function." ["[uni] -> "];
+    Exit "exit" Control Exit 10 "Ends the thread." [" -> "];
+    Bar "bar" Control Barrier 10 "A barrier of the thread block." [
         "@30 {warp} {sync} -> a:b32", "[cta] {sync} -> a:u32 (b:u32)", "@20 [cta] {arrive} -> a:u32 b:u32",
         "@20 [cta] {red} {popc} {u32} -> d a:u32 (b:u32) p", "@20 [cta] {red} {and or} {pred} -> q a:u32 (b:u32) p",
     ];
-    Barrier "barrier" Control 30 "A barrier of the thread block." [
+    Barrier "barrier" Control Barrier 30 "A barrier of the thread block." [
         "[cta] {sync} [aligned] -> a:u32 (b:u32)", "[cta] {arrive} [aligned] -> a:u32 b:u32",
         "[cta] {red} {popc} [aligned] {u32} -> d a:u32 (b:u32) p", "[cta] {red} {and or} [aligned] {pred} -> q a:u32 (b:u32) p",
         "@90 {cluster} {arrive} [release relaxed] [aligned] -> ", "@90 {cluster} {wait} [acquire] [aligned] -> ",
     ];
-    Nanosleep "nanosleep" Control 70 "Sleeps." ["{u32} -> a"];
-    Trap "trap" Control 10 "Stops the program with a fault." [" -> "];
-    Brkpt "brkpt" Control 11 "A breakpoint: with no debugger, a fault." [" -> "];
-    Pmevent "pmevent" Control 10 "A performance monitor event, which nothing counts here." ["[mask] -> i"];
-    Griddepcontrol "griddepcontrol" Control 90 "Controls dependent grids, which begin when the one before has ended." ["{launch_dependents wait} -> "];
-    Setmaxnreg "setmaxnreg" Control 90 "Changes the register count." ["{inc dec} {sync} {aligned} {u32} -> i"];
-    Clusterlaunchcontrol "clusterlaunchcontrol" Control 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4 pred b32 b64 b128> -> *"];
-    Alloca "alloca" Alu 52 "Allocates stack." ["{u32 u64} -> d a (i)"];
-    Stacksave "stacksave" Alu 52 "Saves the stack pointer." ["{u32 u64} -> d"];
-    Stackrestore "stackrestore" Alu 52 "Restores the stack pointer." ["{u32 u64} -> a"];
+    Nanosleep "nanosleep" Control Sleep 70 "Sleeps." ["{u32} -> a"];
+    Trap "trap" Control Trap 10 "Stops the program with a fault." [" -> "];
+    Brkpt "brkpt" Control Trap 11 "A breakpoint: with no debugger, a fault." [" -> "];
+    Pmevent "pmevent" Control Data 10 "A performance monitor event, which nothing counts here." ["[mask] -> i"];
+    Griddepcontrol "griddepcontrol" Control Data 90 "Controls dependent grids, which begin when the one before has ended." ["{launch_dependents wait} -> "];
+    Setmaxnreg "setmaxnreg" Control Data 90 "Changes the register count." ["{inc dec} {sync} {aligned} {u32} -> i"];
+    Clusterlaunchcontrol "clusterlaunchcontrol" Control Data 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4 pred b32 b64 b128> -> *"];
+    Alloca "alloca" Alu Data 52 "Allocates stack." ["{u32 u64} -> d a (i)"] rewritten;
+    Stacksave "stacksave" Alu Data 52 "Saves the stack pointer." ["{u32 u64} -> d"] rewritten;
+    Stackrestore "stackrestore" Alu Data 52 "Restores the stack pointer." ["{u32 u64} -> a"] rewritten;
     // The instructions that transformation 6 injects; the papers write them.
-    Ssy "ssy" Control 10 "Pushes a sync token." [" -> L"] papers;
-    Sync "sync" Control 10 "Pops a token." [" -> "] papers;
-    PreBrk "preBrk" Control 10 "Pushes a break token." [" -> L"] papers;
-    Brk "brk" Control 10 "Leaves a loop." [" -> "] papers;
-    PreRet "preRet" Control 10 "Pushes a call token." [" -> (L)"] papers;
+    Ssy "ssy" Control Ssy 10 "Pushes a sync token." [" -> L"] papers;
+    Sync "sync" Control Sync 10 "Pops a token." [" -> "] papers;
+    PreBrk "preBrk" Control PreBreak 10 "Pushes a break token." [" -> L"] papers;
+    Brk "brk" Control Break 10 "Leaves a loop." [" -> "] papers;
+    PreRet "preRet" Control PreReturn 10 "Pushes a call token." [" -> (L)"] papers;
 }

@@ -137,7 +137,7 @@ pub fn predicate_of_word(like: &Inst, reg: Reg, word: Reg) -> Inst {
 /// loaded after it, from `offset` on. Gives the bytes used.
 pub fn preserve_registers(func: &mut Func, offset: u32) -> u32 {
     let across = Live::new(func);
-    let is_call = |inst: &Inst| matches!(inst.class, OpClass::Call | OpClass::CallIndirect);
+    let is_call = |inst: &Inst| inst.class.is_call();
     let mut most = 0;
     for b in 0..func.blocks.len() {
         if !func.blocks[b].insts.iter().any(is_call) {
@@ -226,7 +226,7 @@ fn order_around_calls(insts: Vec<Inst>, base: Option<Reg>) -> Vec<Inst> {
             out.push(unguarded(inst));
             out.append(&mut held);
             after_call = false;
-        } else if matches!(inst.class, OpClass::Call | OpClass::CallIndirect) {
+        } else if inst.class.is_call() {
             out.extend(raise.take());
             out.push(inst);
             after_call = true;

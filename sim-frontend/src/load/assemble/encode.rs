@@ -154,7 +154,7 @@ pub(super) fn encode(
                 text: inst.map_or_else(|| Text::Made(injected_name(item.class)), |i| i.text),
                 base_pc,
                 injected: item.source.is_none(),
-                by_hand: item.source.is_some() && ready.func.injected_by_hand && is_token(item.class),
+                by_hand: item.source.is_some() && ready.func.injected_by_hand && item.class.is_of_stack(),
                 base_target,
                 inverted: item.inverted,
                 uniform_hint: inst.is_some_and(|i| i.uniform_hint),
@@ -238,12 +238,6 @@ pub(super) fn encode(
         source: facts.source.clone(),
         papers: facts.papers,
     })
-}
-
-/// The control-flow instructions that only transformation 6 and the papers write.
-fn is_token(class: OpClass) -> bool {
-    use OpClass as C;
-    matches!(class, C::Ssy | C::Sync | C::PreBreak | C::Break | C::PreReturn)
 }
 
 fn injected_name(class: OpClass) -> &'static str {

@@ -165,7 +165,7 @@ fn one_loop(
         let over = items.len();
         items.push(injected(OpClass::Branch, negate(hit), NONE));
         for (i, inst) in block.insts.iter().enumerate() {
-            if matches!(inst.class, OpClass::Call | OpClass::CallIndirect) {
+            if inst.class.is_call() {
                 let after = items.len() + 2;
                 items.push(injected(OpClass::PreReturn, inst.guard, after));
             }

@@ -154,7 +154,7 @@ impl<'f> Emitter<'f> {
             let divergent = natural.nodes.iter().any(|&b| {
                 matches!(func.blocks[b].end, Terminator::Branch(..) | Terminator::Indirect(..)) && !uniform[b]
             });
-            let is_call = |inst: &Inst| matches!(inst.class, OpClass::Call | OpClass::CallIndirect);
+            let is_call = |inst: &Inst| inst.class.is_call();
             // Asked where a loop has several exits.
             let calls =
                 exits.len() > 1 && natural.nodes.iter().any(|&b| func.blocks[b].insts.iter().any(is_call));
@@ -295,7 +295,7 @@ impl<'f> Emitter<'f> {
         let func = self.func;
         let block = &func.blocks[n];
         for (i, inst) in block.insts.iter().enumerate() {
-            if matches!(inst.class, OpClass::Call | OpClass::CallIndirect) {
+            if inst.class.is_call() {
                 let call = self.items.len() + 1;
                 self.push(injected(OpClass::PreReturn, inst.guard, call + 1))?;
             }

@@ -9,7 +9,7 @@ use super::operand::special;
 use super::{Opcode, Translator};
 use crate::diagnostic::{Span, nearest};
 use crate::form::{BarrierKind, Form};
-use crate::isa::{self, Entry, Legacy, OperandShape, Resolved, Root, Shape};
+use crate::isa::{self, Entry, Kind, Legacy, OperandShape, Resolved, Root, Shape};
 use crate::lower::ir::{Inst, Operand, PredOperand, Reg, Terminator, Width};
 use crate::lower::tf1_validate::{Place, modifiers};
 use crate::lower::tf5_explicit_exit;
@@ -36,12 +36,13 @@ impl<'a> Translator<'_, 'a> {
             inst.unsupported = Some(Arc::from(format!("{what}`{}` is parsed but not executed", entry.name)));
             return self.push(inst);
         }
-        match entry.root {
-            Root::Bra => self.branch(inst, ast),
-            Root::Brx => {
+        inst.class = entry.class;
+        match entry.class {
+            _ if entry.kind == Kind::Rewritten => self.dynamic_stack(inst, ast),
+            OpClass::Branch => self.branch(inst, ast),
+            OpClass::BranchIndirect => {
                 if let [index, table] = ast.operands.as_slice() {
                     inst.src[0] = self.source(index, ScalarType::U32, Place::Exact);
-                    inst.class = OpClass::BranchIndirect;
                     if let Some(targets) = self.table(table) {
                         self.finish(Terminator::Indirect(Box::new(inst), targets));
                     }
@@ -49,12 +50,9 @@ impl<'a> Translator<'_, 'a> {
                     self.count(ast, 2);
                 }
             }
-            Root::Ret | Root::Exit => {
-                inst.class = match entry.root {
-                    Root::Ret => tf5_explicit_exit::class_of_return(self.func.entry),
-                    _ => OpClass::Exit,
-                };
-                if entry.root == Root::Ret {
+            OpClass::Return | OpClass::Exit => {
+                if entry.class == OpClass::Return {
+                    inst.class = tf5_explicit_exit::class_of_return(self.func.entry);
                     self.returns_to_frame(&inst);
                 }
                 if inst.guard == PredOperand::Const(true) {
@@ -63,34 +61,21 @@ impl<'a> Translator<'_, 'a> {
                     self.push(inst);
                 }
             }
-            Root::Call => self.call(inst, ast),
-            Root::Ld
-            | Root::Ldu
-            | Root::St
-            | Root::Atom
-            | Root::Red
-            | Root::Prefetch
-            | Root::Prefetchu
-            | Root::Discard
-            | Root::Applypriority => self.memory(inst, ast, resolved.operands),
-            Root::Alloca | Root::Stacksave | Root::Stackrestore => self.dynamic_stack(inst, ast),
-            Root::Cp => self.asynchronous(inst, ast),
-            Root::Mbarrier => self.mbarrier(inst, ast),
-            Root::Mov => self.mov(inst, ast),
-            Root::Ssy | Root::PreBrk | Root::PreRet => {
+            OpClass::Call => self.call(inst, ast),
+            OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Hint => {
+                self.memory(inst, ast, resolved.operands);
+            }
+            OpClass::Copy => self.asynchronous(inst, ast),
+            OpClass::Mbarrier => self.mbarrier(inst, ast),
+            OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn => {
                 self.func.injected_by_hand = true;
-                inst.class = match entry.root {
-                    Root::Ssy => OpClass::Ssy,
-                    Root::PreBrk => OpClass::PreBreak,
-                    _ => OpClass::PreReturn,
-                };
                 self.by_hand_target(inst, ast);
             }
-            Root::Sync | Root::Brk => {
+            OpClass::Sync | OpClass::Break => {
                 self.func.injected_by_hand = true;
-                inst.class = if entry.root == Root::Sync { OpClass::Sync } else { OpClass::Break };
                 self.push(inst);
             }
+            _ if entry.root == Root::Mov => self.mov(inst, ast),
             _ => self.ordinary(inst, ast, resolved.operands),
         }
     }
@@ -116,10 +101,10 @@ impl<'a> Translator<'_, 'a> {
             "break" if papers => "brk",
             other => other,
         };
-        let Some(entry) = isa::entry(root).filter(|entry| papers || !entry.papers) else {
+        let Some(entry) = isa::entry(root).filter(|entry| papers || !entry.papers()) else {
             let before = self.errors.len();
             self.error(ast.opcode, "instruction", format!("there is no instruction `{}`", ast.root));
-            let names = isa::TABLE.iter().filter(|e| !e.papers).map(|e| e.name);
+            let names = isa::TABLE.iter().filter(|e| !e.papers()).map(|e| e.name);
             if let Some(near) = nearest(ast.root, names) {
                 self.help(format!("did you mean `{near}`?"));
             }
@@ -560,44 +545,38 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    /// The class and facts of instructions that are more than data operations.
+    /// The facts of instructions that are more than data operations, and their class where the form says it.
     fn classify(&mut self, inst: &mut Inst, form: &Form) {
         let m = &form.mods;
         let sync = m.sync;
-        (inst.class, inst.extra) = match form.root {
-            Root::Bar | Root::Barrier if m.barrier == Some(BarrierKind::WarpSync) => {
-                (OpClass::WarpSync, Extra::None)
-            }
-            Root::Barrier if m.cluster_wait.is_some() => {
+        (inst.class, inst.extra) = match inst.class {
+            OpClass::Barrier if m.barrier == Some(BarrierKind::WarpSync) => (OpClass::WarpSync, Extra::None),
+            OpClass::Barrier if m.cluster_wait.is_some() => {
                 let releases = m.semantics != Semantics::Relaxed;
-                (OpClass::Barrier, Extra::ClusterBarrier { wait: m.cluster_wait == Some(true), releases })
+                (inst.class, Extra::ClusterBarrier { wait: m.cluster_wait == Some(true), releases })
             }
-            Root::Bar | Root::Barrier => {
+            OpClass::Barrier => {
                 let kind = m.barrier.unwrap_or(BarrierKind::Sync);
-                (OpClass::Barrier, Extra::Barrier { kind, reduction: m.reduction })
+                (inst.class, Extra::Barrier { kind, reduction: m.reduction })
             }
-            Root::Vote => match m.vote {
-                Some(mode) => (OpClass::Vote, Extra::Vote { mode, sync }),
+            OpClass::Vote => match m.vote {
+                Some(mode) => (inst.class, Extra::Vote { mode, sync }),
                 None => (OpClass::Unsupported, Extra::None),
             },
-            Root::Shfl => match m.shfl {
-                Some(mode) => (OpClass::Shuffle, Extra::Shuffle { mode, sync }),
+            OpClass::Shuffle => match m.shfl {
+                Some(mode) => (inst.class, Extra::Shuffle { mode, sync }),
                 None => (OpClass::Unsupported, Extra::None),
             },
-            Root::Match => (OpClass::Match, Extra::Match { all: m.match_all, wide: form.ty.bits() == 64 }),
-            Root::Redux => match m.reduction {
+            OpClass::Match => (inst.class, Extra::Match { all: m.match_all, wide: form.ty.bits() == 64 }),
+            OpClass::Redux => match m.reduction {
                 Some(reduction) => {
                     let float = form.ty.is_float().then_some((m.abs, m.propagate_nan));
-                    (OpClass::Redux, Extra::Redux { reduction, signed: form.ty.is_signed(), float })
+                    (inst.class, Extra::Redux { reduction, signed: form.ty.is_signed(), float })
                 }
                 None => (OpClass::Unsupported, Extra::None),
             },
-            Root::Elect => (OpClass::Elect, Extra::None),
-            Root::Activemask => (OpClass::ActiveMask, Extra::None),
-            Root::Membar | Root::Fence => (OpClass::Membar, Extra::Membar(m.scope.unwrap_or(Scope::Sys))),
-            Root::Nanosleep => (OpClass::Sleep, Extra::None),
-            Root::Trap | Root::Brkpt => (OpClass::Trap, Extra::None),
-            _ => (OpClass::Data, Extra::None),
+            OpClass::Membar => (inst.class, Extra::Membar(m.scope.unwrap_or(Scope::Sys))),
+            class => (class, Extra::None),
         };
     }
 }

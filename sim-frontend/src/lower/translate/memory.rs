@@ -125,12 +125,6 @@ impl<'a> Translator<'_, 'a> {
             }
             _ => {}
         }
-        inst.class = match root {
-            Root::Ld | Root::Ldu => OpClass::Load,
-            Root::St => OpClass::Store,
-            Root::Prefetch | Root::Prefetchu | Root::Discard | Root::Applypriority => OpClass::Hint,
-            _ => OpClass::Atomic,
-        };
         if space == StateSpace::Param {
             if self.func.entry && (address.param || address.space.is_none()) {
                 if !matches!(root, Root::Ld | Root::Ldu) {

@@ -6,7 +6,7 @@ use sim_memory::vocabulary::{ScalarType, StateSpace};
 use super::{Local, Symbol, Translator};
 use crate::diagnostic::{Span, nearest};
 use crate::form::VideoSelect;
-use crate::isa::Root;
+use crate::isa::{Kind, Root, entry_of};
 use crate::lower::ir::{Link, Operand, PredOperand, Reg};
 use crate::lower::tf1_validate::{Place, compatible, mismatch};
 use crate::lower::tf2_fold_constants;
@@ -85,9 +85,8 @@ pub(super) fn special(name: &str, component: Option<&str>) -> Option<Special> {
 
 /// Results of a video instruction: 1, or 2 or 4 in the parts of a register.
 fn video_lanes(root: Root) -> usize {
-    match root {
-        _ if (Root::Vadd2..=Root::Vset2).contains(&root) => 2,
-        _ if (Root::Vadd4..=Root::Vset4).contains(&root) => 4,
+    match entry_of(root).kind {
+        Kind::Video { elements } => elements as usize,
         _ => 1,
     }
 }

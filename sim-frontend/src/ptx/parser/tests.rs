@@ -128,7 +128,7 @@ fn from_table(pick: &[u32]) -> Vec<String> {
     use crate::isa::{self, Shape};
     let mut numbers = pick.iter().copied().cycle();
     let mut choose = |n: usize| numbers.next().unwrap_or(0) as usize % n.max(1);
-    let rows: Vec<&isa::Entry> = isa::TABLE.iter().filter(|row| !row.papers && row.executed()).collect();
+    let rows: Vec<&isa::Entry> = isa::TABLE.iter().filter(|row| !row.papers() && row.executed()).collect();
     let row = rows[choose(rows.len())];
     let forms = isa::combinations(row);
     let modifiers = &forms[choose(forms.len())];
