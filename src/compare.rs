@@ -10,7 +10,7 @@ use crate::cli::baseline::CompareArgs;
 use crate::console::{status, table};
 use crate::contents::{differing, digests};
 use crate::files;
-use crate::metrics::{METRICS, shown};
+use crate::metrics::{self, METRICS, shown};
 use crate::report_file::is_report;
 use crate::sweep::store::Stored;
 
@@ -76,7 +76,7 @@ fn load(path: &Path) -> Result<Value, String> {
 }
 
 fn figures(report: &Value) -> BTreeMap<String, f64> {
-    METRICS.iter().filter_map(|metric| Some((metric.name.to_string(), metric.value(report)?))).collect()
+    metrics::of(report).map(|(metric, value)| (metric.name.to_string(), value)).collect()
 }
 
 /// Says what of the two cannot be read, once where both are one; gives the exit status.

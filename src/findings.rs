@@ -1,9 +1,12 @@
 //! What bounds a run, and what else cost it issue slots, most first, with the lines of the program at fault.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::metrics::{METRICS, issue_slots};
+use crate::figures::Figures;
+use crate::metrics;
 
 /// Issue slots in use from which on issue itself is the bound, in percent.
 const FULL: f64 = 75.0;
@@ -123,8 +126,10 @@ const STALLS: [(&str, &str, &str, &str); 8] = [
 
 /// The answer for a report.
 pub fn answer(report: &Value) -> Answer {
-    let metric = |name: &str| METRICS.iter().find(|m| m.name == name).and_then(|m| m.value(report));
-    let slots = issue_slots(report).unwrap_or(0.0);
+    let metrics: BTreeMap<&str, f64> =
+        metrics::of(report).map(|(metric, value)| (metric.name, value)).collect();
+    let metric = |name: &str| metrics.get(name).copied();
+    let slots = Figures::read(report).ok().and_then(|figures| figures.issue_slots()).unwrap_or(0.0);
     if number(report, "/cycles") == 0.0 || slots == 0.0 {
         return Answer { bound: "", words: "The run had no simulated time.".into(), findings: Vec::new() };
     }

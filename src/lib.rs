@@ -23,6 +23,7 @@ mod configs;
 pub mod console;
 mod contents;
 mod digest;
+mod figures;
 mod files;
 mod find;
 mod findings;

@@ -1,58 +1,34 @@
-//! The simulated figures that tables of results hold: name, unit, meaning, and where a report has it.
+//! The simulated figures that tables of results hold: name, unit, meaning, and what of a report they are.
 
 use std::fmt::Write;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// A figure of a report.
+use crate::figures::Figures;
+
+/// A figure of a run.
 #[derive(Serialize)]
 pub struct Metric {
-    /// Name: its path in report.json, or a ratio of such.
+    /// Name: its path in report.json, or that of a ratio.
     pub name: &'static str,
     /// Unit.
     pub unit: &'static str,
     /// Meaning.
     pub doc: &'static str,
-    /// How a report gives it.
+    /// What it is made of, as the page of the metrics has it; the value at the path of its name where it is
+    /// empty.
     #[serde(skip)]
-    of: Source,
-}
-
-enum Source {
-    /// The value at a path, divided by a number.
-    Path(&'static str, f64),
-    /// The sum of the first paths divided by the sum of the second, times a number.
-    Ratio(&'static [&'static str], &'static [&'static str], f64),
-    /// The value at a path in percent of all issue slots: those with an issue and all stalls.
-    Slots(&'static str),
-    /// The value at a path, times the one at another path where there is one, a second, in percent of the
-    /// rate at a third.
-    Peak(&'static str, Option<&'static str>, &'static str),
+    from: &'static str,
+    /// Its value.
+    #[serde(skip)]
+    of: fn(&Figures) -> Option<f64>,
 }
 
 impl Metric {
-    /// Its value, where the report has one.
-    pub fn value(&self, report: &Value) -> Option<f64> {
-        match &self.of {
-            Source::Path(path, divisor) => number(report, path).map(|value| value / divisor),
-            Source::Ratio(above, below, factor) => {
-                let sum =
-                    |paths: &[&str]| -> Option<f64> { paths.iter().map(|path| number(report, path)).sum() };
-                let below = sum(below)?;
-                (below > 0.0).then_some(sum(above)? * factor / below)
-            }
-            Source::Peak(path, unit, peak) => {
-                let seconds = number(report, "cycles")? / (number(report, "machine.core_khz")? * 1000.0);
-                let all = seconds * number(report, peak)?;
-                let amount = number(report, path)? * unit.map_or(Some(1.0), |unit| number(report, unit))?;
-                (all > 0.0).then(|| amount * 100.0 / all)
-            }
-            Source::Slots(path) => {
-                let all = issue_slots(report)?;
-                (all > 0.0).then_some(number(report, path)? * 100.0 / all)
-            }
-        }
+    /// Its value, where the run has one.
+    pub fn value(&self, figures: &Figures) -> Option<f64> {
+        (self.of)(figures)
     }
 }
 
@@ -68,44 +44,31 @@ pub fn shown(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// All issue slots of a report: those with an issue, and the stalls.
-pub fn issue_slots(report: &Value) -> Option<f64> {
-    let stalls: f64 = report.get("stalls")?.as_object()?.values().filter_map(Value::as_f64).sum();
-    Some(number(report, "issued")? + stalls)
+/// The metrics of a report that [`is_report`](crate::report_file::is_report) has accepted.
+pub fn of(report: &Value) -> impl Iterator<Item = (&'static Metric, f64)> {
+    let figures = Figures::read(report).unwrap_or_default();
+    METRICS.iter().filter_map(move |metric| Some((metric, metric.value(&figures)?)))
 }
 
-/// The number at a path of dots.
-fn number(report: &Value, path: &str) -> Option<f64> {
-    path.split('.').try_fold(report, |value, key| value.get(key))?.as_f64()
-}
+type Of = fn(&Figures) -> Option<f64>;
 
-const fn path(name: &'static str, unit: &'static str, doc: &'static str) -> Metric {
-    Metric { name, unit, doc, of: Source::Path(name, 1.0) }
+const fn path(name: &'static str, unit: &'static str, doc: &'static str, of: Of) -> Metric {
+    Metric { name, unit, doc, from: "", of }
 }
 
 const fn ratio(
     name: &'static str,
     unit: &'static str,
     doc: &'static str,
-    above: &'static [&'static str],
-    below: &'static [&'static str],
-    factor: f64,
+    from: &'static str,
+    of: Of,
 ) -> Metric {
-    Metric { name, unit, doc, of: Source::Ratio(above, below, factor) }
+    Metric { name, unit, doc, from, of }
 }
 
-const fn slots(name: &'static str, doc: &'static str) -> Metric {
-    Metric { name, unit: "% of issue slots", doc, of: Source::Slots(name) }
-}
-
-const fn peak(
-    name: &'static str,
-    doc: &'static str,
-    path: &'static str,
-    unit: Option<&'static str>,
-    peak: &'static str,
-) -> Metric {
-    Metric { name, unit: "% of peak", doc, of: Source::Peak(path, unit, peak) }
+/// `above` in so many parts of `below`; none of nothing.
+fn rate(above: f64, below: f64, parts: f64) -> Option<f64> {
+    (below > 0.0).then_some(above * parts / below)
 }
 
 /// All of them, in the order of tables.
@@ -114,121 +77,227 @@ pub const METRICS: &[Metric] = &[
         "cycles",
         "core cycles",
         "cycles in which a kernel ran, from its first dispatch to its last block's end",
+        |f| f.cycles,
     ),
-    path("time_us", "µs", "their time at the chip's core clock"),
-    path("launch_cycles", "core cycles", "cycles beside them: launches were under way and no kernel ran"),
-    path("launch_us", "µs", "their time"),
-    path("warp_instructions", "instructions", "source instructions issued for a warp or a part of one"),
-    path("thread_instructions", "instructions", "lanes of these issues whose guard was true"),
+    path("time_us", "µs", "their time at the chip's core clock", |f| f.time_us),
+    path(
+        "launch_cycles",
+        "core cycles",
+        "cycles beside them: launches were under way and no kernel ran",
+        |f| f.launch_cycles,
+    ),
+    path("launch_us", "µs", "their time", |f| f.launch_us),
+    path(
+        "warp_instructions",
+        "instructions",
+        "source instructions issued for a warp or a part of one",
+        |f| f.warp_instructions,
+    ),
+    path("thread_instructions", "instructions", "lanes of these issues whose guard was true", |f| {
+        f.thread_instructions
+    }),
     path(
         "control_instructions",
         "instructions",
         "issues of injected control flow, and further ones of an indirect branch",
+        |f| f.control_instructions,
     ),
-    path("machine_instructions", "operations", "machine operations these stand for, by the cost table"),
+    path(
+        "machine_instructions",
+        "operations",
+        "machine operations these stand for, by the cost table",
+        |f| f.machine_instructions,
+    ),
     ratio(
         "ipc",
         "instructions per core cycle",
         "warp instructions a cycle, all SMs",
-        &["warp_instructions"],
-        &["cycles"],
-        1.0,
+        "`warp_instructions` / `cycles`",
+        |f| rate(f.warp_instructions?, f.cycles?, 1.0),
     ),
-    Metric {
-        name: "lane_utilisation",
-        unit: "%",
-        doc: "active lanes of those a warp has, over all issues",
-        of: Source::Path("lane_utilisation_ppm", 1e4),
-    },
+    ratio(
+        "lane_utilisation",
+        "%",
+        "active lanes of those a warp has, over all issues",
+        "`lane_utilisation_ppm` / 10000",
+        |f| Some(f.lane_utilisation_ppm? / 1e4),
+    ),
     ratio(
         "occupancy",
         "%",
         "resident warps of those an SM can hold, over its cycles with a warp",
-        &["warp_cycles"],
-        &["warp_slots"],
-        100.0,
+        "100 × `warp_cycles` / `warp_slots`",
+        |f| rate(f.warp_cycles?, f.warp_slots?, 100.0),
     ),
-    peak(
+    ratio(
         "peak.issue",
+        "% of peak",
         "warp instructions of those that all schedulers can issue",
-        "warp_instructions",
-        None,
-        "machine.warp_instructions_per_second",
+        "100 × `warp_instructions` a second / `machine.warp_instructions_per_second`",
+        |f| f.of_peak(f.warp_instructions?, f.machine.warp_instructions_per_second?),
     ),
-    peak(
+    ratio(
         "peak.l1",
+        "% of peak",
         "lines accessed of what L1 can serve",
-        "memory.transactions",
-        Some("machine.line_bytes"),
-        "machine.l1_bytes_per_second",
+        "100 × `memory.transactions` × `machine.line_bytes` a second / `machine.l1_bytes_per_second`",
+        |f| f.of_peak(f.memory.transactions? * f.machine.line_bytes?, f.machine.l1_bytes_per_second?),
     ),
-    peak(
+    ratio(
         "peak.l2",
+        "% of peak",
         "bytes between SMs and L2 of what partitions can send",
-        "memory.bytes_moved",
-        None,
-        "machine.l2_bytes_per_second",
+        "100 × `memory.bytes_moved` a second / `machine.l2_bytes_per_second`",
+        |f| f.of_peak(f.memory.bytes_moved?, f.machine.l2_bytes_per_second?),
     ),
-    peak(
+    ratio(
         "peak.dram",
+        "% of peak",
         "bytes of DRAM bursts of what the data buses can move",
-        "memory.dram.bytes",
-        None,
-        "machine.dram_bytes_per_second",
+        "100 × `memory.dram.bytes` a second / `machine.dram_bytes_per_second`",
+        |f| f.of_peak(f.memory.dram.bytes?, f.machine.dram_bytes_per_second?),
     ),
-    slots("issued", "slots with an issue"),
-    slots("stalls.barrier", "every warp waits at a barrier, or for what comes behind one"),
-    slots("stalls.collective", "every warp waits for lanes of a collective"),
-    slots("stalls.dependency", "every warp waits for a result of an operation"),
-    slots("stalls.drain", "every warp waits for its accesses to be performed"),
-    slots("stalls.finishing", "no warp is left, but blocks have not ended"),
-    slots("stalls.idle", "the SM has no warp"),
-    slots("stalls.memory", "every warp waits for a load or an atomic"),
-    slots("stalls.sleep", "every warp sleeps"),
-    slots("stalls.unit_busy", "an instruction could issue, its unit is taken"),
-    path("memory.accesses", "accesses", "warps' accesses to global and local memory"),
-    path("memory.transactions", "accesses", "line accesses they were split into"),
-    path("memory.bytes_useful", "bytes", "bytes lanes asked for"),
-    path("memory.bytes_moved", "bytes", "bytes of the sectors that moved for them"),
+    ratio(
+        "issued",
+        "% of issue slots",
+        "slots with an issue",
+        "100 × `issued` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.issued?),
+    ),
+    ratio(
+        "stalls.barrier",
+        "% of issue slots",
+        "every warp waits at a barrier, or for what comes behind one",
+        "100 × `stalls.barrier` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("barrier")?),
+    ),
+    ratio(
+        "stalls.collective",
+        "% of issue slots",
+        "every warp waits for lanes of a collective",
+        "100 × `stalls.collective` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("collective")?),
+    ),
+    ratio(
+        "stalls.dependency",
+        "% of issue slots",
+        "every warp waits for a result of an operation",
+        "100 × `stalls.dependency` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("dependency")?),
+    ),
+    ratio(
+        "stalls.drain",
+        "% of issue slots",
+        "every warp waits for its accesses to be performed",
+        "100 × `stalls.drain` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("drain")?),
+    ),
+    ratio(
+        "stalls.finishing",
+        "% of issue slots",
+        "no warp is left, but blocks have not ended",
+        "100 × `stalls.finishing` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("finishing")?),
+    ),
+    ratio(
+        "stalls.idle",
+        "% of issue slots",
+        "the SM has no warp",
+        "100 × `stalls.idle` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("idle")?),
+    ),
+    ratio(
+        "stalls.memory",
+        "% of issue slots",
+        "every warp waits for a load or an atomic",
+        "100 × `stalls.memory` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("memory")?),
+    ),
+    ratio(
+        "stalls.sleep",
+        "% of issue slots",
+        "every warp sleeps",
+        "100 × `stalls.sleep` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("sleep")?),
+    ),
+    ratio(
+        "stalls.unit_busy",
+        "% of issue slots",
+        "an instruction could issue, its unit is taken",
+        "100 × `stalls.unit_busy` / (`issued` + all of `stalls`)",
+        |f| f.of_slots(f.stall("unit_busy")?),
+    ),
+    path("memory.accesses", "accesses", "warps' accesses to global and local memory", |f| f.memory.accesses),
+    path("memory.transactions", "accesses", "line accesses they were split into", |f| f.memory.transactions),
+    path("memory.bytes_useful", "bytes", "bytes lanes asked for", |f| f.memory.bytes_useful),
+    path("memory.bytes_moved", "bytes", "bytes of the sectors that moved for them", |f| f.memory.bytes_moved),
     path(
         "memory.conflict_cycles",
         "core cycles",
         "cycles beyond the first that accesses to shared and constant memory took: bank conflicts, and lanes of atomics that waited for one another",
+        |f| f.memory.conflict_cycles,
     ),
-    path("memory.atomics", "operations", "atomic operations of lanes on global memory"),
+    path("memory.atomics", "operations", "atomic operations of lanes on global memory", |f| f.memory.atomics),
     ratio(
         "memory.l1.hit_rate",
         "%",
         "loads and atomics whose bytes L1 had or was fetching",
-        &["memory.l1.hits", "memory.l1.merges"],
-        &["memory.l1.hits", "memory.l1.merges", "memory.l1.misses"],
-        100.0,
+        "100 × (`memory.l1.hits` + `memory.l1.merges`) / (`memory.l1.hits` + `memory.l1.merges` + `memory.l1.misses`)",
+        |f| {
+            rate(
+                f.memory.l1.hits? + f.memory.l1.merges?,
+                f.memory.l1.hits? + f.memory.l1.merges? + f.memory.l1.misses?,
+                100.0,
+            )
+        },
     ),
-    path("memory.l1.reservation_fails", "times", "an operation waited for a way of L1"),
+    path("memory.l1.reservation_fails", "times", "an operation waited for a way of L1", |f| {
+        f.memory.l1.reservation_fails
+    }),
     ratio(
         "memory.l2.hit_rate",
         "%",
         "loads and atomics whose bytes L2 had or was fetching",
-        &["memory.l2.hits", "memory.l2.merges"],
-        &["memory.l2.hits", "memory.l2.merges", "memory.l2.misses"],
-        100.0,
+        "100 × (`memory.l2.hits` + `memory.l2.merges`) / (`memory.l2.hits` + `memory.l2.merges` + `memory.l2.misses`)",
+        |f| {
+            rate(
+                f.memory.l2.hits? + f.memory.l2.merges?,
+                f.memory.l2.hits? + f.memory.l2.merges? + f.memory.l2.misses?,
+                100.0,
+            )
+        },
     ),
-    path("memory.l2.write_backs", "lines", "dirty lines L2 wrote back"),
-    path("memory.dram.bytes", "bytes", "bytes of DRAM bursts"),
+    path("memory.l2.write_backs", "lines", "dirty lines L2 wrote back", |f| f.memory.l2.write_backs),
+    path("memory.dram.bytes", "bytes", "bytes of DRAM bursts", |f| f.memory.dram.bytes),
     ratio(
         "memory.dram.row_hit_rate",
         "%",
         "bursts that found their row open",
-        &["memory.dram.row_hits"],
-        &["memory.dram.row_hits", "memory.dram.row_misses", "memory.dram.row_conflicts"],
-        100.0,
+        "100 × `memory.dram.row_hits` / (`memory.dram.row_hits` + `memory.dram.row_misses` + `memory.dram.row_conflicts`)",
+        |f| {
+            rate(
+                f.memory.dram.row_hits?,
+                f.memory.dram.row_hits? + f.memory.dram.row_misses? + f.memory.dram.row_conflicts?,
+                100.0,
+            )
+        },
     ),
-    path("memory.load_latency.dram.p50", "core cycles", "median latency of loads that went to DRAM"),
-    path("memory.load_latency.dram.p99", "core cycles", "99th percentile of it"),
-    path("memory.load_latency.l2.p50", "core cycles", "median latency of loads that L2 served"),
-    path("memory.load_latency.l1.p50", "core cycles", "median latency of loads that L1 served"),
-    path("policy_entries", "entries", "most entries of the policy's stack or table for one warp"),
-    path("policy_spilled_bytes", "bytes", "bytes spilled from it"),
+    path("memory.load_latency.dram.p50", "core cycles", "median latency of loads that went to DRAM", |f| {
+        f.memory.loads("dram")?.p50
+    }),
+    path("memory.load_latency.dram.p99", "core cycles", "99th percentile of it", |f| {
+        f.memory.loads("dram")?.p99
+    }),
+    path("memory.load_latency.l2.p50", "core cycles", "median latency of loads that L2 served", |f| {
+        f.memory.loads("l2")?.p50
+    }),
+    path("memory.load_latency.l1.p50", "core cycles", "median latency of loads that L1 served", |f| {
+        f.memory.loads("l1")?.p50
+    }),
+    path("policy_entries", "entries", "most entries of the policy's stack or table for one warp", |f| {
+        f.policy_entries
+    }),
+    path("policy_spilled_bytes", "bytes", "bytes spilled from it", |f| f.policy_spilled_bytes),
 ];
 
 /// The page of the metrics, in Markdown.
@@ -239,23 +308,9 @@ pub fn page() -> String {
                    | metric | unit | from | meaning |\n|---|---|---|---|\n"
         .to_string();
     for metric in METRICS {
-        let from = match &metric.of {
-            Source::Path(path, divisor) if *divisor == 1.0 => format!("`{path}`"),
-            Source::Path(path, divisor) => format!("`{path}` / {divisor}"),
-            Source::Ratio(above, below, factor) => {
-                let sum = |paths: &[&str]| format!("`{}`", paths.join("` + `"));
-                let bracketed = |paths: &[&str]| match paths.len() {
-                    1 => sum(paths),
-                    _ => format!("({})", sum(paths)),
-                };
-                let times = if *factor == 1.0 { String::new() } else { format!("{factor} × ") };
-                format!("{times}{} / {}", bracketed(above), bracketed(below))
-            }
-            Source::Peak(path, unit, peak) => {
-                let unit = unit.map_or(String::new(), |unit| format!(" × `{unit}`"));
-                format!("100 × `{path}`{unit} a second / `{peak}`")
-            }
-            Source::Slots(path) => format!("100 × `{path}` / (`issued` + all of `stalls`)"),
+        let from = match metric.from {
+            "" => format!("`{}`", metric.name),
+            from => from.to_string(),
         };
         let _ = writeln!(out, "| `{}` | {} | {from} | {} |", metric.name, metric.unit, metric.doc);
     }
@@ -273,7 +328,8 @@ mod tests {
     use super::*;
 
     fn value(name: &str, report: &Value) -> Option<f64> {
-        METRICS.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("{name}")).value(report)
+        let figures = Figures::read(report).expect("figures");
+        METRICS.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("{name}")).value(&figures)
     }
 
     #[test]

@@ -10,6 +10,7 @@ use sim_core::report::DeviceReport;
 use sim_frontend::workload::Params;
 
 use crate::contents::Contents;
+use crate::figures::Figures;
 use crate::listing::Listing;
 use crate::machine::Machine;
 
@@ -133,5 +134,7 @@ pub fn is_report(path: &Path, report: &Value) -> Result<(), String> {
             None => return wrong(format!("this is no report.json: it has no key `{key}`")),
         }
     }
-    Ok(())
+    Figures::read(report)
+        .map(drop)
+        .map_err(|why| format!("{}: this is no report.json: {why}", path.display()))
 }

@@ -11,7 +11,7 @@ use sim_frontend::yaml::{key_span, read_checked};
 use crate::cli::run::request_of;
 use crate::configs;
 use crate::contents::digests;
-use crate::metrics::METRICS;
+use crate::metrics::{self, METRICS};
 use crate::run::Simulation;
 use crate::study::in_parallel;
 
@@ -166,10 +166,7 @@ impl Measured {
         let kernels = report.device.kernels.iter().map(|k| (k.name.clone(), k.cycles)).collect();
         let value = serde_json::to_value(&report)
             .map_err(|error| vec![Diagnostic::error("report", error.to_string())])?;
-        let metrics = METRICS
-            .iter()
-            .filter_map(|metric| Some((metric.name.to_string(), metric.value(&value)?)))
-            .collect();
+        let metrics = metrics::of(&value).map(|(metric, value)| (metric.name.to_string(), value)).collect();
         Ok(Self {
             run: run.to_string(),
             result: report.result.to_string(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::files;
 use crate::findings::{self, Answer};
-use crate::metrics::METRICS;
+use crate::metrics;
 use crate::report_file::is_report;
 use crate::sweep::table::{Sweep, read_table};
 
@@ -101,7 +101,7 @@ impl Results {
 
     /// Adds a run.
     pub fn add_run(&mut self, name: String, report: Value) {
-        let figures = METRICS.iter().filter_map(|m| Some((m.name, m.value(&report)?))).collect();
+        let figures = metrics::of(&report).map(|(metric, value)| (metric.name, value)).collect();
         // Two runs of one name are told apart.
         let taken = |name: &str| self.runs.iter().any(|run| run.name == name);
         let name = match (1..)

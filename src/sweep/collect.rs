@@ -12,7 +12,7 @@ use super::table::{AFTER, BEFORE, read_table};
 use crate::cli::sweep::SweepCollectArgs;
 use crate::console::{complain, status};
 use crate::files::{self, Output};
-use crate::metrics::METRICS;
+use crate::metrics::{self, METRICS};
 use crate::report::{self, Results};
 use crate::study::{in_parallel, jobs};
 
@@ -125,10 +125,7 @@ fn rows(point: &Point, stored: &Stored) -> Vec<Vec<String>> {
     let report =
         stored.report.as_ref().filter(|_| matches!(stored.result.as_str(), "pass" | "unchecked" | "fail"));
     let Some(report) = report else { return vec![row("", String::new(), "")] };
-    METRICS
-        .iter()
-        .filter_map(|metric| Some(row(metric.name, metric.value(report)?.to_string(), metric.unit)))
-        .collect()
+    metrics::of(report).map(|(metric, value)| row(metric.name, value.to_string(), metric.unit)).collect()
 }
 
 fn write_csv(path: &Path, header: &[&str], rows: &[Vec<String>]) -> Result<(), String> {

@@ -1,0 +1,115 @@
+//! Every metric on a real report, beside its definition written out on the JSON.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{json, warpsim};
+use serde_json::Value;
+use warpsim::metrics::{METRICS, of};
+
+fn at(report: &Value, path: &str) -> f64 {
+    let found = path.split('.').try_fold(report, |value, key| value.get(key)).and_then(Value::as_f64);
+    found.unwrap_or_else(|| panic!("the report has no number at {path}"))
+}
+
+fn sum(report: &Value, paths: &[&str]) -> f64 {
+    paths.iter().map(|path| at(report, path)).sum()
+}
+
+/// Metrics that are not the value at the path of their name.
+const DERIVED: [(&str, fn(&Value) -> f64); 20] = [
+    ("ipc", |r| at(r, "warp_instructions") / at(r, "cycles")),
+    ("lane_utilisation", |r| at(r, "lane_utilisation_ppm") / 10_000.0),
+    ("occupancy", |r| 100.0 * at(r, "warp_cycles") / at(r, "warp_slots")),
+    ("peak.issue", |r| peak(r, at(r, "warp_instructions"), "warp_instructions_per_second")),
+    ("peak.l1", |r| {
+        peak(r, at(r, "memory.transactions") * at(r, "machine.line_bytes"), "l1_bytes_per_second")
+    }),
+    ("peak.l2", |r| peak(r, at(r, "memory.bytes_moved"), "l2_bytes_per_second")),
+    ("peak.dram", |r| peak(r, at(r, "memory.dram.bytes"), "dram_bytes_per_second")),
+    ("issued", |r| slots(r, at(r, "issued"))),
+    ("stalls.barrier", |r| slots(r, at(r, "stalls.barrier"))),
+    ("stalls.collective", |r| slots(r, at(r, "stalls.collective"))),
+    ("stalls.dependency", |r| slots(r, at(r, "stalls.dependency"))),
+    ("stalls.drain", |r| slots(r, at(r, "stalls.drain"))),
+    ("stalls.finishing", |r| slots(r, at(r, "stalls.finishing"))),
+    ("stalls.idle", |r| slots(r, at(r, "stalls.idle"))),
+    ("stalls.memory", |r| slots(r, at(r, "stalls.memory"))),
+    ("stalls.sleep", |r| slots(r, at(r, "stalls.sleep"))),
+    ("stalls.unit_busy", |r| slots(r, at(r, "stalls.unit_busy"))),
+    ("memory.l1.hit_rate", |r| hit_rate(r, "l1")),
+    ("memory.l2.hit_rate", |r| hit_rate(r, "l2")),
+    ("memory.dram.row_hit_rate", |r| {
+        let all = ["memory.dram.row_hits", "memory.dram.row_misses", "memory.dram.row_conflicts"];
+        100.0 * at(r, "memory.dram.row_hits") / sum(r, &all)
+    }),
+];
+
+fn slots(report: &Value, part: f64) -> f64 {
+    // What the chip offers: cycles × SMs × schedulers, launch cycles among them.
+    let cycles = sum(report, &["cycles", "launch_cycles"]);
+    let stalls: f64 = report["stalls"].as_object().expect("stalls").values().filter_map(Value::as_f64).sum();
+    let all = at(report, "issued") + stalls;
+    assert!(all <= cycles * at(report, "sms") * at(report, "schedulers"), "{all}");
+    100.0 * part / all
+}
+
+fn peak(report: &Value, amount: f64, rate: &str) -> f64 {
+    let seconds = at(report, "cycles") / (at(report, "machine.core_khz") * 1000.0);
+    100.0 * amount / (seconds * at(report, &format!("machine.{rate}")))
+}
+
+fn hit_rate(report: &Value, level: &str) -> f64 {
+    let [hits, merges, misses] =
+        ["hits", "merges", "misses"].map(|name| at(report, &format!("memory.{level}.{name}")));
+    100.0 * (hits + merges) / (hits + merges + misses)
+}
+
+#[test]
+fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
+    // Divergence, atomics, shared memory, caches and DRAM between them.
+    let runs = [
+        &["run", "bfs", "--chip", "gtx480", "--json"][..],
+        &["run", "reduce", "--chip", "v100", "--policy", "multi_path", "--json"],
+        &["run", "histogram", "--chip", "h100", "--json"],
+    ];
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for run in runs {
+        let report = json(&warpsim(run));
+        for (metric, value) in of(&report) {
+            let derived = DERIVED.iter().find(|(name, _)| *name == metric.name);
+            let expected = derived.map_or_else(|| at(&report, metric.name), |(_, define)| define(&report));
+            let near = (value - expected).abs() <= 1e-9 * expected.abs();
+            assert!(near, "{run:?}: {}: {value}, not {expected}", metric.name);
+            *seen.entry(metric.name).or_default() += u32::from(value != 0.0);
+        }
+    }
+    let never: Vec<&str> =
+        METRICS.iter().map(|metric| metric.name).filter(|name| !seen.contains_key(name)).collect();
+    assert!(never.is_empty(), "no run has a value of {never:?}");
+    let rare = [
+        "stalls.sleep",
+        "stalls.collective",
+        "policy_spilled_bytes",
+        "memory.l1.reservation_fails",
+        "memory.l2.write_backs",
+    ];
+    let zero: Vec<&&str> = seen
+        .iter()
+        .filter(|(name, count)| **count == 0 && !rare.contains(name))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(zero.is_empty(), "always 0, which would hide a wrong name: {zero:?}");
+}
+
+#[test]
+fn a_report_whose_figures_are_no_numbers_is_refused() {
+    let folder = common::Folder::new("figures");
+    let mut report = json(&warpsim(&["run", "vecadd", "--json"]));
+    report["memory"]["l2"]["hits"] = "many".into();
+    let file = folder.write("report.json", &report.to_string());
+    let output = warpsim(&["compare", &file, &file]);
+    let said = common::text(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("this is no report.json"), "{said}");
+}
