@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sim_frontend::form::BarrierKind;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
-use sim_memory::vocabulary::{Scope, Semantics, StateSpace};
+use sim_memory::vocabulary::{Scope, Semantics, StateSpace, WARP_LANES};
 
 use crate::instruction_set::InstructionSet;
 use crate::lanes::{self, LaneFn, resolve};
@@ -224,7 +224,7 @@ impl Code {
         let words = self.parameters.iter().map(|&offset| {
             let bytes = params.get(offset as usize..).and_then(|rest| rest.first_chunk());
             debug_assert!(bytes.is_some(), "a launch has the program's bytes of parameters");
-            LaneRow([u32::from_le_bytes(bytes.copied().unwrap_or_default()); 32])
+            LaneRow([u32::from_le_bytes(bytes.copied().unwrap_or_default()); WARP_LANES])
         });
         self.consts.iter().copied().chain(words).collect()
     }

@@ -3,7 +3,7 @@
 //! for them.
 
 use sim_memory::port::AccessId;
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::reconvergence::Lanes;
 
@@ -28,9 +28,9 @@ pub struct Copy {
     /// Lanes whose bytes have not arrived.
     pending: LaneMask,
     /// By lane: the groups it had committed when it began the copy.
-    group: [u32; 32],
+    group: [u32; WARP_LANES],
     /// By lane: the shared address and the bytes that are read; the rest is zeros.
-    pub to: [[u64; 2]; 32],
+    pub to: [[u64; 2]; WARP_LANES],
     /// It is part of a bulk copy, which has no groups; its lanes are pieces then.
     bulk: Option<Bulk>,
 }
@@ -61,7 +61,7 @@ pub struct Copies {
     /// In order of issue, by number.
     under_way: Vec<(u64, Copy)>,
     begun: u64,
-    committed: [u32; 32],
+    committed: [u32; WARP_LANES],
     arrivals: Vec<Arrival>,
     /// Parts of bulk copies that have arrived and are still to be counted.
     counted: Vec<Bulk>,
@@ -69,7 +69,13 @@ pub struct Copies {
 
 impl Copies {
     /// A copy begins.
-    pub fn begin(&mut self, access: AccessId, lanes: LaneMask, to: [[u64; 2]; 32], bulk: Option<Bulk>) {
+    pub fn begin(
+        &mut self,
+        access: AccessId,
+        lanes: LaneMask,
+        to: [[u64; 2]; WARP_LANES],
+        bulk: Option<Bulk>,
+    ) {
         let copy = Copy { access, pending: lanes, group: self.committed, to, bulk };
         self.under_way.push((self.begun, copy));
         self.begun += 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sim_frontend::program::OpClass;
 use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
-use sim_memory::vocabulary::StateSpace;
+use sim_memory::vocabulary::{StateSpace, WARP_LANES};
 
 use crate::counts::KernelCounts;
 use crate::error::{Bottom, Fault, FaultKind, Place};
@@ -318,7 +318,7 @@ impl<P: Reconvergence> Functional<P> {
                     }
                 } else if let Some(values) = memory.read_words(&request.addresses) {
                     if let Some(row) = warp.rows.get_mut(usize::from(op.dst[0].0)) {
-                        for lane in 0..32 {
+                        for lane in 0..WARP_LANES {
                             row.0[lane] =
                                 if request.lanes >> lane & 1 == 1 { values[lane] } else { row.0[lane] };
                         }

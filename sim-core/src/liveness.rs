@@ -9,14 +9,14 @@
 //! come back) a program that does not end is a suspicion, and runs on.
 
 use sim_frontend::program::{Extra, OpClass, Pc, Program};
-use sim_memory::vocabulary::{Cycle, LaneMask};
+use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use crate::cluster_barrier::CLUSTER;
 use crate::error::{Fault, FaultKind};
 use crate::execute::Resident;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
-use crate::registers::LaneRow;
 use crate::registers::guard;
+use crate::registers::{LaneRow, first_lane};
 use crate::warp::Warp;
 
 /// Looks before a watch ends without a verdict.
@@ -34,8 +34,8 @@ struct Watched {
     at: (usize, usize),
     /// Threads that had not ended when the watch began.
     live: LaneMask,
-    pcs: [Pc; 32],
-    depths: [usize; 32],
+    pcs: [Pc; WARP_LANES],
+    depths: [usize; WARP_LANES],
     rows: Vec<LaneRow>,
     predicates: Vec<u32>,
     /// Threads that wait for others where they were, with the same registers.
@@ -71,8 +71,8 @@ pub enum Look {
 }
 
 /// Where each thread of a warp is, and which of them wait for others.
-fn places<P: Reconvergence>(resident: &Resident<P>, w: usize) -> ([Pc; 32], LaneMask) {
-    let mut pcs = [Pc::MAX; 32];
+fn places<P: Reconvergence>(resident: &Resident<P>, w: usize) -> ([Pc; WARP_LANES], LaneMask) {
+    let mut pcs = [Pc::MAX; WARP_LANES];
     let mut waits = 0;
     resident.policy.threads(w, &mut |holding| {
         Lanes(holding.mask).for_each(|lane| pcs[lane as usize] = holding.pc);
@@ -94,7 +94,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 }
 
-fn depths(warp: &Warp) -> [usize; 32] {
+fn depths(warp: &Warp) -> [usize; WARP_LANES] {
     std::array::from_fn(|lane| warp.shadow.depth(lane))
 }
 
@@ -146,7 +146,7 @@ impl Watched {
         let mut same = back | still;
         if same != 0 {
             for (old, new) in self.rows.iter().zip(&warp.rows) {
-                for lane in 0..32 {
+                for lane in 0..WARP_LANES {
                     same &= !(u32::from(old.0[lane] != new.0[lane]) << lane);
                 }
             }
@@ -266,12 +266,8 @@ impl Watch {
             }
             Some(watched) if self.samples >= MOST_SAMPLES => {
                 let lanes = watched.unsettled(residents[watched.at.0]);
-                let who = residents[watched.at.0].where_is(
-                    watched.at.1,
-                    watched.pcs[lanes.trailing_zeros() as usize & 31],
-                    lanes,
-                    0,
-                );
+                let who =
+                    residents[watched.at.0].where_is(watched.at.1, watched.pcs[first_lane(lanes)], lanes, 0);
                 // Only where others do go round is a thread that does not one to suspect.
                 if self.warps.iter().any(|w| w.returned != 0) {
                     let why = format!("lanes {lanes:#x} were not seen to go round ({who})");
@@ -306,7 +302,7 @@ impl Watch {
         }
         let first = order.first().map(|watched| {
             let lanes = if spins(watched) { watched.returned & !watched.waits } else { watched.waits };
-            let pc = watched.pcs[lanes.trailing_zeros() as usize & 31];
+            let pc = watched.pcs[first_lane(lanes)];
             residents[watched.at.0].where_is(watched.at.1, pc, lanes, now)
         });
         Box::new(Fault {

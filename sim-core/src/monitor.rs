@@ -3,7 +3,7 @@
 //! policy's next pc. The safety property says every active thread's own pc is the split's pc.
 
 use sim_frontend::program::{NO_PC, Pc};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::reconvergence::{Lanes, Targets};
 
@@ -42,7 +42,7 @@ impl Check {
 /// thread as of the last change of control; in straight-line code it stands at the run's start.
 #[derive(Clone, Debug)]
 pub struct Shadow {
-    pcs: [Pc; 32],
+    pcs: [Pc; WARP_LANES],
     returns: Vec<Vec<Pc>>,
     /// Each thread's own tokens, where a program in the papers' dialect pushes them itself: the
     /// thread goes on at the address of the one it takes off.
@@ -62,14 +62,14 @@ pub struct OwnToken {
 
 impl Default for Shadow {
     fn default() -> Self {
-        Self { pcs: [NO_PC; 32], returns: Vec::new(), tokens: Vec::new() }
+        Self { pcs: [NO_PC; WARP_LANES], returns: Vec::new(), tokens: Vec::new() }
     }
 }
 
 impl Shadow {
     /// All of `lanes` start at `entry`.
     pub fn start(&mut self, lanes: LaneMask, entry: Pc) {
-        self.pcs = [NO_PC; 32];
+        self.pcs = [NO_PC; WARP_LANES];
         self.set(lanes, entry);
         self.returns.iter_mut().for_each(Vec::clear);
         self.tokens.iter_mut().for_each(Vec::clear);
@@ -77,7 +77,7 @@ impl Shadow {
 
     /// `lanes` push a token of their own at `pc`.
     pub fn push_token(&mut self, lanes: LaneMask, pc: Pc, breaks: bool, target: Pc) {
-        self.tokens.resize_with(32, Vec::new);
+        self.tokens.resize_with(WARP_LANES, Vec::new);
         for lane in Lanes(lanes) {
             let depth = self.returns.get(lane as usize).map_or(0, Vec::len);
             self.tokens[lane as usize].push(OwnToken { breaks, target, depth });
@@ -107,7 +107,7 @@ impl Shadow {
     }
 
     /// The threads' own pcs.
-    pub fn pcs(&self) -> &[Pc; 32] {
+    pub fn pcs(&self) -> &[Pc; WARP_LANES] {
         &self.pcs
     }
 
@@ -115,7 +115,7 @@ impl Shadow {
     #[inline]
     pub fn disagrees(&self, lanes: LaneMask, pc: Pc) -> Option<(u32, Pc)> {
         let mut differ = 0u32;
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             differ |= u32::from(self.pcs[lane] != pc) << lane;
         }
         let wrong = differ & lanes;
@@ -131,13 +131,13 @@ impl Shadow {
     pub fn set(&mut self, lanes: LaneMask, pc: Pc) {
         // Most warps go one way.
         if lanes == LaneMask::MAX {
-            self.pcs = [pc; 32];
+            self.pcs = [pc; WARP_LANES];
             return;
         }
         if lanes == 0 {
             return;
         }
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             if lanes >> lane & 1 == 1 {
                 self.pcs[lane] = pc;
             }
@@ -157,7 +157,7 @@ impl Shadow {
             }
         }
         if call {
-            self.returns.resize_with(32, Vec::new);
+            self.returns.resize_with(WARP_LANES, Vec::new);
             for lane in Lanes(lanes) {
                 self.returns[lane as usize].push(pc + 1);
             }
@@ -188,7 +188,7 @@ impl Shadow {
 
     /// The thread's own pc.
     pub fn pc(&self, lane: u32) -> Pc {
-        self.pcs[lane as usize & 31]
+        self.pcs[lane as usize & (WARP_LANES - 1)]
     }
 }
 

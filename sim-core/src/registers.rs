@@ -1,14 +1,20 @@
 //! Registers of a warp: rows of 32 lanes and predicates, and how lanes of them are read and written.
 
 use sim_frontend::program::{MemoryOp, Op, Pred, Row};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 /// One register row: 32 lanes of 32 bits. A 64-bit value takes two, low and high words, so that a
 /// lane's bits lie in its own words whatever the width: rows are reused with other widths by
 /// lanes that are elsewhere in the program.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneRow(pub [u32; 32]);
+pub struct LaneRow(pub [u32; WARP_LANES]);
+
+/// The first of `lanes`; lane 0 of none.
+#[inline(always)]
+pub fn first_lane(lanes: LaneMask) -> usize {
+    lanes.trailing_zeros() as usize & (WARP_LANES - 1)
+}
 
 /// The lanes for which a predicate operand is true [thr-exec-tt] [thr-exec-ff].
 #[inline(always)]
@@ -26,8 +32,8 @@ pub fn write_pred(preds: &mut [u32], pred: Pred, lanes: LaneMask, value: u32) {
 
 /// A row of 32-bit values, of the warp or constant.
 #[inline(always)]
-pub fn read_row<'a>(rows: &'a [LaneRow], consts: &'a [LaneRow], row: Row) -> &'a [u32; 32] {
-    const ZERO: [u32; 32] = [0; 32];
+pub fn read_row<'a>(rows: &'a [LaneRow], consts: &'a [LaneRow], row: Row) -> &'a [u32; WARP_LANES] {
+    const ZERO: [u32; WARP_LANES] = [0; WARP_LANES];
     let found = if row.0 >= Row::CONST {
         consts.get(usize::from(row.0 - Row::CONST))
     } else {

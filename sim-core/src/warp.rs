@@ -3,7 +3,7 @@
 //! and lane, whatever split it runs in.
 
 use sim_frontend::program::SpecialRegister;
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::copies::Copies;
 use crate::grid::Kernel;
@@ -196,7 +196,7 @@ impl Warp {
         self.index = place.index;
         self.exited = 0;
         self.rows.clear();
-        self.rows.resize(usize::from(program.registers) + program.specials.len(), LaneRow([0; 32]));
+        self.rows.resize(usize::from(program.registers) + program.specials.len(), LaneRow([0; WARP_LANES]));
         self.preds.clear();
         self.preds.resize(usize::from(program.predicates), 0);
         self.board.reset(usize::from(program.registers) + usize::from(program.predicates));
@@ -231,7 +231,12 @@ impl Warp {
 }
 
 /// The value of a special register in every lane [link-regLookup].
-fn special(register: SpecialRegister, kernel: &Kernel, first_thread: u32, place: WarpPlace) -> [u32; 32] {
+fn special(
+    register: SpecialRegister,
+    kernel: &Kernel,
+    first_thread: u32,
+    place: WarpPlace,
+) -> [u32; WARP_LANES] {
     use SpecialRegister as S;
     let [bx, by, bz] = kernel.block;
     let warps = (bx * by * bz).div_ceil(kernel.warp_size);
@@ -246,30 +251,30 @@ fn special(register: SpecialRegister, kernel: &Kernel, first_thread: u32, place:
         S::LanemaskLe => per_lane(&|lane| u32::MAX >> (31 - lane)),
         S::LanemaskGt => per_lane(&|lane| !(u32::MAX >> (31 - lane))),
         S::LanemaskGe => per_lane(&|lane| !((1 << lane) - 1)),
-        S::NtidX => [bx; 32],
-        S::NtidY => [by; 32],
-        S::NtidZ => [bz; 32],
-        S::CtaidX => [place.ctaid[0]; 32],
-        S::CtaidY => [place.ctaid[1]; 32],
-        S::CtaidZ => [place.ctaid[2]; 32],
-        S::NctaidX => [kernel.grid[0]; 32],
-        S::NctaidY => [kernel.grid[1]; 32],
-        S::NctaidZ => [kernel.grid[2]; 32],
-        S::WarpId => [place.slot.0; 32],
-        S::NwarpId => [place.slot.1.max(warps); 32],
-        S::SmId => [place.sm.0; 32],
-        S::NsmId => [place.sm.1; 32],
-        S::GridId => [kernel.grid_id; 32],
-        S::DynamicSmemSize => [kernel.dynamic_shared; 32],
-        S::TotalSmemSize => [kernel.shared_bytes; 32],
-        S::LocalBytes => [kernel.local_bytes; 32],
-        S::Envreg => [0; 32],
+        S::NtidX => [bx; WARP_LANES],
+        S::NtidY => [by; WARP_LANES],
+        S::NtidZ => [bz; WARP_LANES],
+        S::CtaidX => [place.ctaid[0]; WARP_LANES],
+        S::CtaidY => [place.ctaid[1]; WARP_LANES],
+        S::CtaidZ => [place.ctaid[2]; WARP_LANES],
+        S::NctaidX => [kernel.grid[0]; WARP_LANES],
+        S::NctaidY => [kernel.grid[1]; WARP_LANES],
+        S::NctaidZ => [kernel.grid[2]; WARP_LANES],
+        S::WarpId => [place.slot.0; WARP_LANES],
+        S::NwarpId => [place.slot.1.max(warps); WARP_LANES],
+        S::SmId => [place.sm.0; WARP_LANES],
+        S::NsmId => [place.sm.1; WARP_LANES],
+        S::GridId => [kernel.grid_id; WARP_LANES],
+        S::DynamicSmemSize => [kernel.dynamic_shared; WARP_LANES],
+        S::TotalSmemSize => [kernel.shared_bytes; WARP_LANES],
+        S::LocalBytes => [kernel.local_bytes; WARP_LANES],
+        S::Envreg => [0; WARP_LANES],
     }
 }
 
 /// `%tid` along one axis in every lane, x fastest: consecutive threads count on from the first, so
 /// that only it is divided.
-fn thread_index([bx, by, _]: [u32; 3], first: u32, axis: usize) -> [u32; 32] {
+fn thread_index([bx, by, _]: [u32; 3], first: u32, axis: usize) -> [u32; WARP_LANES] {
     let mut at = [first % bx, first / bx % by, first / bx / by];
     std::array::from_fn(|_| {
         let own = at[axis];

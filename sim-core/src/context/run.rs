@@ -1,6 +1,7 @@
 //! A context's grids run: timed on the engine, or functionally, in the order of their launches
 //! (CS §5.7.3 exec).
 
+use sim_memory::line::{LINE_BYTES, line_number, line_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -288,17 +289,17 @@ impl Context {
             let past = after.saturating_sub(lasts).min(bytes);
             after -= bytes;
             let stays = (address + past) & !127;
-            for line in (address & !127..address + bytes).step_by(128) {
+            for line in (line_of(address)..address + bytes).step_by(LINE_BYTES as usize) {
                 if new && line < stays {
                     continue;
                 }
                 let (partition, local) = mapping.place(line);
                 let slice = &mut slices[partition as usize];
-                let set = slice.set_of(local / 128);
+                let set = slice.set_of(line_number(local));
                 if line < stays || !spec.copies_fill_l2 {
                     slice.forget(set, line);
                 } else {
-                    let mut data = [0; 128];
+                    let mut data = [0; LINE_BYTES as usize];
                     self.memory.read_line(line, u128::MAX, &mut data);
                     slice.fill(set, line, &data);
                 }

@@ -4,14 +4,14 @@
 
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::address_space::{self, Allocations, SHARED_WINDOW, WINDOW_BYTES, WINDOWS};
-use sim_memory::vocabulary::{LaneMask, StateSpace};
+use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use super::resident::{Resident, Step};
 use crate::code::Code;
 use crate::error::Bottom;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
-use crate::registers::{each, read_element, read_row};
+use crate::registers::{each, first_lane, read_element, read_row};
 use crate::warp::Warp;
 
 /// What a null pointer and an offset of a structure come to.
@@ -20,9 +20,15 @@ const NULL_BYTES: u64 = 4096;
 /// The addresses of an access: each lane's own, inactive lanes at the first active one's, so that
 /// whatever holds for all 32 holds for those that take part.
 #[inline(always)]
-pub(super) fn addresses(warp: &Warp, code: &Code, op: &Op, address_64: bool, lanes: LaneMask) -> [u64; 32] {
+pub(super) fn addresses(
+    warp: &Warp,
+    code: &Code,
+    op: &Op,
+    address_64: bool,
+    lanes: LaneMask,
+) -> [u64; WARP_LANES] {
     let mut out = if !op.src[0].is_some() {
-        [op.imm as u64; 32]
+        [op.imm as u64; WARP_LANES]
     } else if address_64 {
         let low = read_row(&warp.rows, &code.consts, op.src[0]);
         let high = read_row(&warp.rows, &code.consts, Row(op.src[0].0 + 1));
@@ -32,8 +38,8 @@ pub(super) fn addresses(warp: &Warp, code: &Code, op: &Op, address_64: bool, lan
         each(|l| u64::from(row[l].wrapping_add(op.imm as u32)))
     };
     if lanes != LaneMask::MAX {
-        let first = out[(lanes.trailing_zeros() & 31) as usize];
-        for lane in 0..32 {
+        let first = out[first_lane(lanes)];
+        for lane in 0..WARP_LANES {
             out[lane] = if lanes >> lane & 1 == 1 { out[lane] } else { first };
         }
     }
@@ -42,7 +48,7 @@ pub(super) fn addresses(warp: &Warp, code: &Code, op: &Op, address_64: bool, lan
 
 /// All addresses of an access lie in the aligned block `(start, bytes)`, a power of two.
 #[inline(always)]
-fn block_of(addresses: &[u64; 32], bytes: u64) -> (u64, u64) {
+fn block_of(addresses: &[u64; WARP_LANES], bytes: u64) -> (u64, u64) {
     // Bits that are 1 in any, and in all of them.
     let (mut any, mut all) = (0, u64::MAX);
     for address in addresses {
@@ -82,7 +88,7 @@ impl<P: Reconvergence> Resident<P> {
         let mut addresses = addresses(&self.warps[w], code, op, facts.address_64, exec);
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let mut low_bits = 0;
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             low_bits |= addresses[lane];
         }
         if low_bits & bits_below(bytes) != 0 {
@@ -97,7 +103,7 @@ impl<P: Reconvergence> Resident<P> {
                 // Most are global addresses: one test for all windows tells.
                 let within = |base: u64, bytes: u64| {
                     let mut inside = 0u32;
-                    for lane in 0..32 {
+                    for lane in 0..WARP_LANES {
                         inside |= u32::from(addresses[lane].wrapping_sub(base) < bytes) << lane;
                     }
                     inside & exec
@@ -108,7 +114,7 @@ impl<P: Reconvergence> Resident<P> {
                 if within(SHARED_WINDOW, WINDOW_BYTES) != exec {
                     return self.windows(kernel, w, pc, op, facts, exec, &addresses);
                 }
-                for lane in 0..32 {
+                for lane in 0..WARP_LANES {
                     addresses[lane] = addresses[lane].wrapping_sub(SHARED_WINDOW);
                 }
                 self.shared(code, w, op, facts, exec, &addresses)
@@ -127,7 +133,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         facts: &MemoryOp,
         exec: LaneMask,
-        addresses: &[u64; 32],
+        addresses: &[u64; WARP_LANES],
     ) -> Result<(), Bottom> {
         const ORDER: [StateSpace; 5] =
             [StateSpace::Global, StateSpace::Shared, StateSpace::Const, StateSpace::Param, StateSpace::Local];
@@ -193,7 +199,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
-        addresses: &[u64; 32],
+        addresses: &[u64; WARP_LANES],
     ) -> Result<(), Bottom> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let (start, size) = block_of(addresses, bytes);
@@ -211,7 +217,7 @@ impl<P: Reconvergence> Resident<P> {
         &self,
         class: OpClass,
         lanes: LaneMask,
-        addresses: &[u64; 32],
+        addresses: &[u64; WARP_LANES],
         bytes: u64,
     ) -> Result<(), Bottom> {
         let allocations = &self.world.allocations;
@@ -239,7 +245,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
-        addresses: &[u64; 32],
+        addresses: &[u64; WARP_LANES],
     ) -> Result<(), Bottom> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let size = u64::from(kernel.local_bytes);
@@ -273,7 +279,7 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         space: StateSpace,
-        addresses: &[u64; 32],
+        addresses: &[u64; WARP_LANES],
         (part, parts): (u8, u8),
     ) {
         let warp = &self.warps[w];
@@ -284,7 +290,7 @@ impl<P: Reconvergence> Resident<P> {
         request.space = space;
         request.lanes = lanes;
         let from = 4 * u64::from(part);
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             request.addresses[lane] = addresses[lane].wrapping_add(from);
         }
         request.part = part;
@@ -295,7 +301,7 @@ impl<P: Reconvergence> Resident<P> {
         match op.class {
             OpClass::Store if whole == 4 && facts.vector == 1 && bits == 32 => {
                 let row = read_row(&warp.rows, &code.consts, op.src[1]);
-                for lane in 0..32 {
+                for lane in 0..WARP_LANES {
                     request.data[lane][..4].copy_from_slice(&row[lane].to_le_bytes());
                 }
             }
@@ -366,13 +372,13 @@ fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, b
 }
 
 /// The addresses of `lanes`, the others at the first of theirs.
-pub(super) fn only(addresses: &[u64; 32], lanes: LaneMask) -> [u64; 32] {
-    let first = addresses[(lanes.trailing_zeros() & 31) as usize];
+pub(super) fn only(addresses: &[u64; WARP_LANES], lanes: LaneMask) -> [u64; WARP_LANES] {
+    let first = addresses[first_lane(lanes)];
     each(|lane| if lanes >> lane & 1 == 1 { addresses[lane] } else { first })
 }
 
 #[cold]
-pub(super) fn misaligned(exec: LaneMask, addresses: &[u64; 32], bytes: u64) -> Bottom {
+pub(super) fn misaligned(exec: LaneMask, addresses: &[u64; WARP_LANES], bytes: u64) -> Bottom {
     let lane = Lanes(exec).find(|&l| addresses[l as usize] & bits_below(bytes) != 0).unwrap_or_default();
     Bottom::new(
         "env-spaces",

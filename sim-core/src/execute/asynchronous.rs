@@ -4,7 +4,7 @@
 use sim_frontend::form::{MbarrierOptions, MbarrierStep};
 use sim_frontend::program::{BulkOp, CopyOp, Extra, Op, OpClass, Pc, Row, SharedAddress};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
-use sim_memory::vocabulary::{LaneMask, StateSpace};
+use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use super::access::{addresses, misaligned, only};
 use super::on_chip::outside;
@@ -73,7 +73,7 @@ impl<P: Reconvergence> Resident<P> {
         let mut to = shared_addresses(warp, code, op.src[1], facts.to);
         self.to_shared(w, StateSpace::Shared, size, exec, &mut to)?;
         let ignored = if op.psrc[0].is_some() { guard(op.psrc[0], &warp.preds) } else { 0 };
-        let mut plan = [[0u64; 2]; 32];
+        let mut plan = [[0u64; 2]; WARP_LANES];
         let mut reads = 0;
         for lane in Lanes(exec) {
             let l = lane as usize;
@@ -141,18 +141,18 @@ impl<P: Reconvergence> Resident<P> {
                 return Err(outside(1 << lane, &to, size.into(), room));
             }
             self.in_buffers(OpClass::Load, 1 << lane, &from, size.into())?;
-            for first in (0..size).step_by(32 * PIECE as usize) {
-                let bytes = (size - first).min(32 * PIECE);
+            for first in (0..size).step_by(WARP_LANES * PIECE as usize) {
+                let bytes = (size - first).min(WARP_LANES as u32 * PIECE);
                 let pieces = bytes / PIECE;
                 let request = self.requests.next();
                 request.warp = w;
                 request.pc = pc;
                 request.space = StateSpace::Global;
-                request.lanes = LaneMask::MAX >> (32 - pieces);
+                request.lanes = LaneMask::MAX >> (LaneMask::BITS - pieces);
                 request.bytes = PIECE;
                 (request.part, request.parts) = (0, 1);
                 request.bulk = Some(Bulk { lane, object: objects[l], bytes, pc });
-                for piece in 0..32 {
+                for piece in 0..WARP_LANES as u32 {
                     let offset = u64::from(first + PIECE * piece.min(pieces - 1));
                     request.addresses[piece as usize] = from[l] + offset;
                     request.operands[piece as usize] = [to[l] + offset, PIECE.into()];
@@ -201,7 +201,7 @@ impl<P: Reconvergence> Resident<P> {
         space: StateSpace,
         bytes: u64,
         lanes: LaneMask,
-        places: &mut [u64; 32],
+        places: &mut [u64; WARP_LANES],
     ) -> Result<(), Bottom> {
         let size = self.blocks[self.warps[w].block].as_ref().map_or(0, |block| block.shared.len() as u64);
         for lane in Lanes(lanes) {
@@ -231,7 +231,7 @@ fn after_copies<T>(done: Result<T, String>) -> Result<T, String> {
 }
 
 /// The address of each lane that a base and an offset give.
-fn shared_addresses(warp: &Warp, code: &Code, base: Row, address: SharedAddress) -> [u64; 32] {
+fn shared_addresses(warp: &Warp, code: &Code, base: Row, address: SharedAddress) -> [u64; WARP_LANES] {
     let offset = i64::from(address.offset);
     each(|lane| {
         let base = |bits| match base.is_some() {

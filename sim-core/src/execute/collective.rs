@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sim_frontend::form::{Reduction, ShflMode, VoteMode};
 use sim_frontend::program::{Extra, Op, OpClass, Pc, Row};
 use sim_memory::atomics::NAN_F32;
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::meet::Meeting;
 use super::resident::{Resident, Step};
@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::error::Bottom;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
-use crate::registers::{guard, read_element, read_row, write_element, write_pred};
+use crate::registers::{first_lane, guard, read_element, read_row, write_element, write_pred};
 use crate::warp::Warp;
 
 /// vote for the `.all`, `.any` and `.uni` modes and `.ballot` [vote-all] [vote-any] [vote-uni]
@@ -81,7 +81,7 @@ impl<P: Reconvergence> Resident<P> {
             return Ok(Step::Done);
         };
         let masks = read_row(&self.warps[w].rows, &code.consts, mask_row);
-        let wanted = masks[(exec.trailing_zeros() & 31) as usize];
+        let wanted = masks[first_lane(exec)];
         if Lanes(exec).all(|l| masks[l as usize] == wanted) {
             self.complete_mask(w, mask, exec, wanted)?;
             if wanted & self.warps[w].live() & !exec == 0 {
@@ -95,7 +95,7 @@ impl<P: Reconvergence> Resident<P> {
             let masks = *masks;
             let mut left = exec;
             while left != 0 {
-                let wanted = masks[(left.trailing_zeros() & 31) as usize];
+                let wanted = masks[first_lane(left)];
                 let group = Lanes(left).filter(|&l| masks[l as usize] == wanted).fold(0, |m, l| m | 1 << l);
                 let others = wanted & exec & !group;
                 // From 7.0 on they meet where the others come to it later, each mask by itself.
@@ -237,7 +237,7 @@ impl<P: Reconvergence> Resident<P> {
                 let result = vote(mode, lanes, votes);
                 for (op, own) in ops() {
                     if mode == VoteMode::Ballot {
-                        write_words(warp, op, own, &[result; 32]);
+                        write_words(warp, op, own, &[result; WARP_LANES]);
                     } else {
                         let value = if result != 0 { u32::MAX } else { 0 };
                         write_pred(&mut warp.preds, op.pdst[0], own, value);
@@ -249,7 +249,7 @@ impl<P: Reconvergence> Resident<P> {
                 let values = words_of(warp, code, ops(), 0);
                 let b = words_of(warp, code, ops(), 1);
                 let c = words_of(warp, code, ops(), 2);
-                let mut read = [0; 32];
+                let mut read = [0; WARP_LANES];
                 let mut in_range = 0u32;
                 for lane in Lanes(lanes) {
                     let l = lane as usize;
@@ -276,7 +276,7 @@ impl<P: Reconvergence> Resident<P> {
                     Some((magnitudes, nan_wins)) => redux_float(reduction, magnitudes, nan_wins, values),
                     None => redux(reduction, signed, values),
                 };
-                ops().for_each(|(op, own)| write_words(warp, op, own, &[result; 32]));
+                ops().for_each(|(op, own)| write_words(warp, op, own, &[result; WARP_LANES]));
             }
             (OpClass::Match, Extra::Match { all, wide }) => {
                 let bits = if wide { 64 } else { 32 };
@@ -286,11 +286,11 @@ impl<P: Reconvergence> Resident<P> {
                     values.extend(Lanes(own).map(|lane| (lane, value(lane))));
                 }
                 let same = |v: u64| values.iter().filter(|(_, o)| *o == v).fold(0u32, |m, (l, _)| m | 1 << l);
-                let mut masks = [0; 32];
+                let mut masks = [0; WARP_LANES];
                 values.iter().for_each(|&(lane, v)| masks[lane as usize] = same(v));
                 let agree = Lanes(lanes).all(|lane| masks[lane as usize] == lanes);
                 if all && !agree {
-                    masks = [0; 32];
+                    masks = [0; WARP_LANES];
                 }
                 for (op, own) in ops() {
                     write_words(warp, op, own, &masks);
@@ -301,12 +301,12 @@ impl<P: Reconvergence> Resident<P> {
             (OpClass::Elect, _) => {
                 let leader = lanes.trailing_zeros();
                 for (op, own) in ops() {
-                    write_words(warp, op, own, &[leader; 32]);
+                    write_words(warp, op, own, &[leader; WARP_LANES]);
                     write_pred(&mut warp.preds, op.pdst[0], own, 1u32.checked_shl(leader).unwrap_or(0));
                 }
             }
             (OpClass::ActiveMask, _) => {
-                ops().for_each(|(op, own)| write_words(warp, op, own, &[lanes; 32]));
+                ops().for_each(|(op, own)| write_words(warp, op, own, &[lanes; WARP_LANES]));
             }
             (OpClass::WarpSync, _) => {}
             _ => return Err(Bottom::new("warp-comm", lanes, "a collective without its facts")),
@@ -321,8 +321,8 @@ fn words_of<'a>(
     code: &Code,
     ops: impl Iterator<Item = (&'a Op, LaneMask)>,
     n: usize,
-) -> [u32; 32] {
-    let mut words = [0; 32];
+) -> [u32; WARP_LANES] {
+    let mut words = [0; WARP_LANES];
     for (op, own) in ops {
         let row = read_row(&warp.rows, &code.consts, op.src[n]);
         Lanes(own).for_each(|lane| words[lane as usize] = row[lane as usize]);
@@ -331,7 +331,7 @@ fn words_of<'a>(
 }
 
 /// Writes the destination of an instruction in the lanes that execute it.
-fn write_words(warp: &mut Warp, op: &Op, lanes: LaneMask, words: &[u32; 32]) {
+fn write_words(warp: &mut Warp, op: &Op, lanes: LaneMask, words: &[u32; WARP_LANES]) {
     for lane in Lanes(lanes) {
         write_element(&mut warp.rows, op.dst[0], lane, words[lane as usize].into(), 32);
     }

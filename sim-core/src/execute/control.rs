@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sim_frontend::lower::tf3_stack::FRAME_ALIGN;
 use sim_frontend::program::{ControlFlow, NO_PC, Op, OpClass, OpInfo, Pc};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::resident::{Resident, Step};
 use crate::code::Code;
@@ -43,7 +43,7 @@ impl<P: Reconvergence> Resident<P> {
         // A program that may recur is held to its stack even where nothing is checked.
         let deepest = code.program.deepest_call;
         let checked = (checked || deepest != u32::MAX) && !info.by_hand;
-        let mut indirect = [NO_PC; 32];
+        let mut indirect = [NO_PC; WARP_LANES];
         let mut step = Step::Control;
         let cost = match op.class {
             C::Branch | C::Call => {
@@ -72,7 +72,7 @@ impl<P: Reconvergence> Resident<P> {
             C::BranchIndirect | C::CallIndirect => {
                 let call = op.class == C::CallIndirect;
                 let values = *read_row(&self.warps[w].rows, &code.consts, op.src[0]);
-                let mut base = [NO_PC; 32];
+                let mut base = [NO_PC; WARP_LANES];
                 for lane in Lanes(exec) {
                     let target = self.indirect_target(code, pc, values[lane as usize], lane)?;
                     indirect[lane as usize] = target;
@@ -192,8 +192,8 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         pc: Pc,
-        targets: &[Pc; 32],
-        base: &[Pc; 32],
+        targets: &[Pc; WARP_LANES],
+        base: &[Pc; WARP_LANES],
         call: bool,
     ) {
         let shadow = &mut self.warps[w].shadow;

@@ -3,7 +3,7 @@
 
 use sim_frontend::form::MbarrierStep;
 use sim_frontend::program::{Extra, MbarrierPlace, Op};
-use sim_memory::vocabulary::{Cycle, LaneMask};
+use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use super::access::addresses;
 use super::resident::{Resident, Step};
@@ -72,7 +72,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         place: MbarrierPlace,
         lanes: LaneMask,
-    ) -> Result<[u64; 32], Bottom> {
+    ) -> Result<[u64; WARP_LANES], Bottom> {
         let mut places = addresses(&self.warps[w], code, op, place.address_64, lanes);
         self.to_shared(w, place.space, BYTES, lanes, &mut places)?;
         Ok(places)

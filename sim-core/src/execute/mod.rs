@@ -35,7 +35,7 @@ use crate::instruction_set::InstructionSet;
 use crate::lanes::file::LaneFile;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
-use crate::registers::{guard, read_row, write_element};
+use crate::registers::{first_lane, guard, read_row, write_element};
 use crate::warp::Warp;
 
 /// A data operation that a step has executed, and what it worked on.
@@ -265,7 +265,7 @@ impl<P: Reconvergence> Resident<P> {
 
     /// The value of a 32-bit row in the first of `lanes`.
     fn lane_u32(&self, w: usize, code: &Code, row: Row, lanes: LaneMask) -> u32 {
-        let lane = (lanes.trailing_zeros() & 31) as usize;
+        let lane = first_lane(lanes);
         read_row(&self.warps[w].rows, &code.consts, row)[lane]
     }
 

@@ -5,7 +5,7 @@ use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Row};
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::atomics;
 use sim_memory::shared::{BankRule, turns};
-use sim_memory::vocabulary::{Cycle, LaneMask};
+use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use super::access::addresses;
 use super::resident::{Resident, Step};
@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::error::Bottom;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
-use crate::registers::{extend, from_bytes, read_element, read_row, write_element, write_loaded};
+use crate::registers::{extend, first_lane, from_bytes, read_element, read_row, write_element, write_loaded};
 
 impl<P: Reconvergence> Resident<P> {
     /// Loads and stores of one word a lane, the most of what kernels do in shared memory. `None` where the access is another one or faults:
@@ -41,7 +41,7 @@ impl<P: Reconvergence> Resident<P> {
             // Below 2^31, with an offset below 2^30 either way, the low words say it all.
             let high = read_row(&warp.rows, &code.consts, Row(op.src[0].0 + 1));
             let mut above = 0;
-            for lane in 0..32 {
+            for lane in 0..WARP_LANES {
                 above |= if lanes >> lane & 1 == 1 { high[lane] | row[lane] >> 31 } else { 0 };
             }
             if above != 0 || op.imm.unsigned_abs() >= 1 << 30 {
@@ -49,14 +49,14 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let offset = op.imm as u32;
-        let any = row[(lanes.trailing_zeros() & 31) as usize].wrapping_add(offset);
-        let mut at = [any; 32];
+        let any = row[first_lane(lanes)].wrapping_add(offset);
+        let mut at = [any; WARP_LANES];
         if lanes == LaneMask::MAX {
-            for lane in 0..32 {
+            for lane in 0..WARP_LANES {
                 at[lane] = row[lane].wrapping_add(offset);
             }
         } else {
-            for lane in 0..32 {
+            for lane in 0..WARP_LANES {
                 at[lane] = if lanes >> lane & 1 == 1 { row[lane].wrapping_add(offset) } else { any };
             }
         }
@@ -72,7 +72,7 @@ impl<P: Reconvergence> Resident<P> {
             if lanes == LaneMask::MAX {
                 to.0 = values;
             } else {
-                for lane in 0..32 {
+                for lane in 0..WARP_LANES {
                     to.0[lane] = if lanes >> lane & 1 == 1 { values[lane] } else { to.0[lane] };
                 }
             }
@@ -95,7 +95,7 @@ impl<P: Reconvergence> Resident<P> {
         let degree = if (most - least) / 4 < latencies.banks {
             1
         } else {
-            for lane in 0..32 {
+            for lane in 0..WARP_LANES {
                 at[lane] /= 4;
             }
             turns(&at, lanes, latencies.banks.trailing_zeros())
@@ -113,7 +113,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
-        addresses: &[u64; 32],
+        addresses: &[u64; WARP_LANES],
     ) -> Result<(), Bottom> {
         let warp = &mut self.warps[w];
         let Some(block) = self.blocks[warp.block].as_mut() else {
@@ -124,7 +124,7 @@ impl<P: Reconvergence> Resident<P> {
         let bits = u32::from(facts.reg_bits);
         // Inactive lanes stand at the first active one's address.
         let (mut high, mut most) = (0, 0u32);
-        for lane in 0..32 {
+        for lane in 0..WARP_LANES {
             high |= addresses[lane] >> 32;
             most = most.max(addresses[lane] as u32);
         }
@@ -187,7 +187,7 @@ impl<P: Reconvergence> Resident<P> {
     /// Each lane of an atomic locks its banks, runs its program and unlocks them; lanes and warps that meet in a
     /// bank come one after another. Gives the cycles until the last lane has its banks.
     #[inline(never)]
-    fn lock_banks(&mut self, addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> u32 {
+    fn lock_banks(&mut self, addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32 {
         let held = self.world.latency.atomic_interval;
         let (mut first, mut last) = (Cycle::MAX, self.now);
         for lane in Lanes(lanes) {
@@ -207,7 +207,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
-        addresses: &[u64; 32],
+        addresses: &[u64; WARP_LANES],
     ) -> Result<(), Bottom> {
         if op.class != OpClass::Load {
             return Err(read_only(lanes, "constant memory"));
@@ -268,7 +268,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
-        addresses: &[u64; 32],
+        addresses: &[u64; WARP_LANES],
     ) -> Result<(), Bottom> {
         if !matches!(op.class, OpClass::Load | OpClass::LoadParam) {
             return Err(read_only(lanes, "parameters of a kernel"));
@@ -307,7 +307,7 @@ fn read_only(lanes: LaneMask, what: &str) -> Bottom {
 }
 
 #[cold]
-pub(super) fn outside(lanes: LaneMask, addresses: &[u64; 32], bytes: u64, size: u64) -> Bottom {
+pub(super) fn outside(lanes: LaneMask, addresses: &[u64; WARP_LANES], bytes: u64, size: u64) -> Bottom {
     let beyond = |&l: &u32| addresses[l as usize].checked_add(bytes).is_none_or(|end| end > size);
     let lane = Lanes(lanes).find(beyond).unwrap_or_default();
     Bottom::new(

@@ -1,6 +1,6 @@
 //! What a step asks of global and local memory.
 
-use sim_memory::vocabulary::{LaneMask, StateSpace};
+use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use crate::copies::Bulk;
 
@@ -16,11 +16,11 @@ pub struct Request {
     /// Lanes that access.
     pub lanes: LaneMask,
     /// Physical address of each lane.
-    pub addresses: [u64; 32],
+    pub addresses: [u64; WARP_LANES],
     /// Store data of each lane.
-    pub data: [[u8; 16]; 32],
+    pub data: [[u8; 16]; WARP_LANES],
     /// Operands b and c of atomics; of copies the shared address and the bytes that are read.
-    pub operands: [[u64; 2]; 32],
+    pub operands: [[u64; 2]; WARP_LANES],
     /// Bytes each lane accesses.
     pub bytes: u32,
     /// Local memory is interleaved by words, so larger elements are accessed word by word: this
@@ -55,9 +55,9 @@ impl Request {
             pc: 0,
             space: StateSpace::Global,
             lanes: 0,
-            addresses: [0; 32],
-            data: [[0; 16]; 32],
-            operands: [[0; 2]; 32],
+            addresses: [0; WARP_LANES],
+            data: [[0; 16]; WARP_LANES],
+            operands: [[0; 2]; WARP_LANES],
             bytes: 0,
             part: 0,
             parts: 1,

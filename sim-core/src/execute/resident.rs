@@ -19,6 +19,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
+use crate::registers::first_lane;
 use crate::warp::{Warp, WarpPlace};
 use crate::writes::Writes;
 
@@ -269,11 +270,11 @@ impl<P: Reconvergence> Resident<P> {
             block: self.blocks.get(warp.block).and_then(Option::as_ref).map_or([0; 3], |b| b.index),
             thread: kernel.map_or([0; 3], |k| {
                 let [x, y, _] = k.block.map(|n| n.max(1));
-                let thread = warp.index * k.warp_size + lanes.trailing_zeros() % 32;
+                let thread = warp.index * k.warp_size + first_lane(lanes) as u32;
                 [thread % x, thread / x % y, thread / x / y]
             }),
             warp: warp.index,
-            lane: lanes.trailing_zeros() % 32,
+            lane: first_lane(lanes) as u32,
             pc,
             file: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.code.program.source.name)),
             line: info.map_or(0, |i| i.line),

@@ -2,10 +2,11 @@
 //! compute; the compiler makes scalar code of those, which was 1.6 times slower on `sgemm`.
 
 use crate::instruction_set::InstructionSet;
+use sim_memory::vocabulary::WARP_LANES;
 
 /// The least and the greatest of 32 addresses, and the bits set in any.
 #[inline(always)]
-pub fn span(set: InstructionSet, at: &[u32; 32]) -> (u32, u32, u32) {
+pub fn span(set: InstructionSet, at: &[u32; WARP_LANES]) -> (u32, u32, u32) {
     #[cfg(target_arch = "x86_64")]
     if set != InstructionSet::Baseline {
         // SAFETY: the set is one that `InstructionSet::available` found on this host; both sets
@@ -17,7 +18,7 @@ pub fn span(set: InstructionSet, at: &[u32; 32]) -> (u32, u32, u32) {
     span_here(at)
 }
 
-fn span_here(at: &[u32; 32]) -> (u32, u32, u32) {
+fn span_here(at: &[u32; WARP_LANES]) -> (u32, u32, u32) {
     let first = (at[0], at[0], 0);
     at.iter().fold(first, |(least, most, bits), &a| (least.min(a), most.max(a), bits | a))
 }
@@ -26,7 +27,7 @@ fn span_here(at: &[u32; 32]) -> (u32, u32, u32) {
 #[target_feature(enable = "avx2")]
 #[inline]
 #[allow(unsafe_code, reason = "callers must have the feature; arrays are loaded as vectors")]
-unsafe fn span_avx2(at: &[u32; 32]) -> (u32, u32, u32) {
+unsafe fn span_avx2(at: &[u32; WARP_LANES]) -> (u32, u32, u32) {
     use std::arch::x86_64::*;
     // SAFETY: four loads of 32 bytes within the 128 bytes of `at`; unaligned loads are allowed.
     let [a, b, c, d] = unsafe {
@@ -54,12 +55,12 @@ unsafe fn span_avx2(at: &[u32; 32]) -> (u32, u32, u32) {
 
 /// The little-endian words at 32 byte addresses; `None` where one lies outside.
 #[inline(always)]
-pub fn gather(memory: &[u8], at: &[u32; 32], most: u32) -> Option<[u32; 32]> {
+pub fn gather(memory: &[u8], at: &[u32; WARP_LANES], most: u32) -> Option<[u32; WARP_LANES]> {
     debug_assert_eq!(span_here(at).1, most);
     if most as usize + 4 > memory.len() {
         return None;
     }
-    let mut out = [0; 32];
+    let mut out = [0; WARP_LANES];
     for (at, out) in at.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<8>().0) {
         // What kernels do most: consecutive words, or the same word for all.
         let (mut apart, mut differ) = (0, 0);

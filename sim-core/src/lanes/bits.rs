@@ -5,6 +5,7 @@ use sim_frontend::form::{BoolOp, Form, PrmtMode};
 use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
+use sim_memory::vocabulary::WARP_LANES;
 
 use super::bodies::{Variants, bin32, int1, int2, lane, tri32, un32, un64};
 use super::file::LaneFile;
@@ -313,8 +314,8 @@ fn lop3_with_predicate(bool_op: Option<BoolOp>) -> Option<Variants> {
     fn run(f: &mut LaneFile<'_>, op: &Op, m: u32, and: bool) {
         let table = f.r32(op.src[3]);
         let (a, b, c) = (f.r32(op.src[0]), f.r32(op.src[1]), f.r32(op.src[2]));
-        let out: [u32; 32] = each(|i| lop3(a[i], b[i], c[i], table[i]));
-        let any = (0..32).fold(0, |bits, i| bits | u32::from(out[i] != 0) << i);
+        let out: [u32; WARP_LANES] = each(|i| lop3(a[i], b[i], c[i], table[i]));
+        let any = (0..WARP_LANES).fold(0, |bits, i| bits | u32::from(out[i] != 0) << i);
         let p = f.pred(op.psrc[0]);
         f.w32(op.dst[0], m, out);
         f.wpred(op.pdst[0], m, if and { any & p } else { any | p });

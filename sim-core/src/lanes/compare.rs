@@ -6,6 +6,7 @@ use sim_frontend::form::{BoolOp, CmpOp, FloatTest, Form};
 use sim_frontend::isa::Root;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
+use sim_memory::vocabulary::WARP_LANES;
 
 use super::bodies::{Variants, lane};
 use super::file::LaneFile;
@@ -56,7 +57,7 @@ fn test(form: &Form) -> Option<Variants> {
                 T::F32 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
                     let a = f.r32(op.src[0]);
                     let test: fn(f64, bool) -> bool = $test;
-                    let bits = (0..32).fold(0, |bits, i| {
+                    let bits = (0..WARP_LANES).fold(0, |bits, i| {
                         let x = f32::from_bits(a[i]);
                         bits | u32::from(test(x.into(), x.is_subnormal())) << i
                     });
@@ -65,7 +66,7 @@ fn test(form: &Form) -> Option<Variants> {
                 _ => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
                     let a = f.r64(op.src[0]);
                     let test: fn(f64, bool) -> bool = $test;
-                    let bits = (0..32).fold(0, |bits, i| {
+                    let bits = (0..WARP_LANES).fold(0, |bits, i| {
                         let x = f64::from_bits(a[i]);
                         bits | u32::from(test(x, x.is_subnormal())) << i
                     });
@@ -122,7 +123,7 @@ macro_rules! outcomes {
     ($read:ident, $f:expr, $op:expr, |$x:ident, $y:ident| $e:expr) => {{
         let (a, b) = ($f.$read($op.src[0]), $f.$read($op.src[1]));
         let mut bits = 0u32;
-        for i in 0..32 {
+        for i in 0..WARP_LANES {
             let ($x, $y) = (a[i], b[i]);
             bits |= u32::from($e) << i;
         }

@@ -5,6 +5,7 @@ use sim_frontend::form::{Form, Rounding};
 use sim_frontend::program::Op;
 use sim_memory::soft_float::{self as soft, Format, Parts, Round};
 use sim_memory::vocabulary::ScalarType as T;
+use sim_memory::vocabulary::WARP_LANES;
 
 use super::bodies::{Variants, lane};
 use super::file::LaneFile;
@@ -182,7 +183,8 @@ fn kind(ty: T) -> Kind {
 
 fn run(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     let c = decode(op.imm);
-    let values: [u64; 32] = if c.src_wide { f.r64(op.src[0]) } else { f.r32(op.src[0]).map(u64::from) };
+    let values: [u64; WARP_LANES] =
+        if c.src_wide { f.r64(op.src[0]) } else { f.r32(op.src[0]).map(u64::from) };
     let out = values.map(|v| convert(v, &c));
     if c.dst_bits == 64 {
         f.w64(op.dst[0], m, out);
@@ -215,7 +217,7 @@ fn run_packed(f: &mut LaneFile<'_>, op: &Op, m: u32) {
 fn pack(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     let to = decode(op.imm).dst;
     let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-    let c = if to.bits() == 8 { f.r32(op.src[2]) } else { [0; 32] };
+    let c = if to.bits() == 8 { f.r32(op.src[2]) } else { [0; WARP_LANES] };
     let part =
         |v: u32| extend(clamp(i128::from(v as i32), to.bits(), to.is_signed()), to.bits(), false) as u32;
     f.w32(op.dst[0], m, each(|i| c[i] << 16 | part(a[i]) << to.bits() | part(b[i])));

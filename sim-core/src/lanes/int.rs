@@ -4,6 +4,7 @@ use sim_frontend::form::{Form, Half};
 use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
+use sim_memory::vocabulary::WARP_LANES;
 
 use super::bodies::{Variants, bin32, bin64, int1, int2, lane, tri32, tri64, un32, un64};
 use super::file::LaneFile;
@@ -302,13 +303,13 @@ fn mul_wide(ty: T, add: bool) -> Option<Variants> {
     #[inline(always)]
     fn to32(f: &mut LaneFile<'_>, op: &Op, m: u32, add: bool, g: impl Fn(u32, u32) -> u32) {
         let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-        let c = if add { f.r32(op.src[2]) } else { [0; 32] };
+        let c = if add { f.r32(op.src[2]) } else { [0; WARP_LANES] };
         f.w32(op.dst[0], m, each(|i| g(a[i], b[i]).wrapping_add(c[i])));
     }
     #[inline(always)]
     fn to64(f: &mut LaneFile<'_>, op: &Op, m: u32, add: bool, g: impl Fn(u32, u32) -> u64) {
         let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-        let c = if add { f.r64(op.src[2]) } else { [0; 32] };
+        let c = if add { f.r64(op.src[2]) } else { [0; WARP_LANES] };
         f.w64(op.dst[0], m, each(|i| g(a[i], b[i]).wrapping_add(c[i])));
     }
     match (ty, add) {

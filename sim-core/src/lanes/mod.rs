@@ -20,7 +20,7 @@ mod video;
 use sim_frontend::form::Form;
 use sim_frontend::isa::{Root, is_video};
 use sim_frontend::program::Op;
-use sim_memory::vocabulary::ScalarType;
+use sim_memory::vocabulary::{ScalarType, WARP_LANES};
 
 pub use bodies::LaneFn;
 use bodies::{Variants, lane};
@@ -40,9 +40,11 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
         // Nothing that a thread can see: no counters, no dependent grids, registers stay as they are.
         R::Pmevent | R::Griddepcontrol | R::Setmaxnreg => lane!(|_: &mut file::LaneFile<'_>, _: &Op, _| {}),
         // Each block is a cluster of its own, of rank 0.
-        R::Getctarank => lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w32(op.dst[0], m, [0; 32])),
+        R::Getctarank => lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w32(op.dst[0], m, [0; WARP_LANES])),
         // A policy is opaque; which lines it prefers is not modelled.
-        R::Createpolicy => lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w64(op.dst[0], m, [0; 32])),
+        R::Createpolicy => {
+            lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w64(op.dst[0], m, [0; WARP_LANES]))
+        }
         R::Cvt => convert::resolve(form),
         R::Cvta | R::Isspacep => address::resolve(form),
         _ if is_video(form.root) => video::resolve(form),

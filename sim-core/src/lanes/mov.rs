@@ -3,6 +3,7 @@
 use sim_frontend::form::Form;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
+use sim_memory::vocabulary::WARP_LANES;
 
 use super::bodies::{Variants, lane, un32, un64};
 use super::file::LaneFile;
@@ -53,10 +54,10 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
             f.w32(op.dst[0], m, each(|i| a[i] & 0xffff | b[i] << 16));
         }),
         (4, 64, 16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
-            let mut out = [0u64; 32];
+            let mut out = [0u64; WARP_LANES];
             for k in 0..4 {
                 let a = f.r32(op.src[k]);
-                for i in 0..32 {
+                for i in 0..WARP_LANES {
                     out[i] |= u64::from(a[i] & 0xffff) << (16 * k);
                 }
             }

@@ -8,6 +8,7 @@ use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::soft_float::{BF16, F16, F32, Format, Round};
 use sim_memory::vocabulary::ScalarType as T;
+use sim_memory::vocabulary::WARP_LANES;
 
 use super::bodies::{Variants, lane};
 use super::file::LaneFile;
@@ -117,8 +118,8 @@ fn decode(imm: i64) -> Arithmetic {
 }
 
 /// Sources; zeros for those the operation lacks.
-fn sources(f: &LaneFile<'_>, op: &Op) -> [[u32; 32]; 3] {
-    each(|k| if op.src[k].is_some() { f.r32(op.src[k]) } else { [0; 32] })
+fn sources(f: &LaneFile<'_>, op: &Op) -> [[u32; WARP_LANES]; 3] {
+    each(|k| if op.src[k].is_some() { f.r32(op.src[k]) } else { [0; WARP_LANES] })
 }
 
 fn run(f: &mut LaneFile<'_>, op: &Op, m: u32) {
@@ -166,7 +167,7 @@ fn run(f: &mut LaneFile<'_>, op: &Op, m: u32) {
 fn wide(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     let k = decode(op.imm);
     let (a, b) = (f.r64(op.src[0]), f.r64(op.src[1]));
-    let c = if op.src[2].is_some() { f.r64(op.src[2]) } else { [0; 32] };
+    let c = if op.src[2].is_some() { f.r64(op.src[2]) } else { [0; WARP_LANES] };
     let word = |a: u64, b: u64, c: u64| {
         let flush = |v: u64| if k.ftz { flushed(F32, v & 0xffff_ffff) } else { v & 0xffff_ffff };
         let (a, b, c) = (flush(a), flush(b), flush(c));
@@ -332,7 +333,7 @@ fn compare(f: &mut LaneFile<'_>, op: &Op, m: u32) {
             let bits = (v >> at) as u16;
             widen(format, if k.ftz { flushed(format, bits.into()) as u16 } else { bits })
         };
-        (0..32).fold(0, |bits, i| bits | u32::from(holds(k.cmp, value(a[i]), value(b[i]))) << i)
+        (0..WARP_LANES).fold(0, |bits, i| bits | u32::from(holds(k.cmp, value(a[i]), value(b[i]))) << i)
     };
     let low = outcomes(0);
     let second = combine(if pair { outcomes(16) } else { !low });

@@ -5,6 +5,7 @@ use sim_frontend::form::{CmpOp, Form, VideoSecondary};
 use sim_frontend::isa::Root as R;
 use sim_frontend::program::Op;
 use sim_memory::vocabulary::ScalarType as T;
+use sim_memory::vocabulary::WARP_LANES;
 
 use super::bodies::{Variants, lane};
 use super::file::LaneFile;
@@ -134,7 +135,7 @@ fn decode(imm: i64) -> Video {
 fn run(f: &mut LaneFile<'_>, op: &Op, m: u32, g: fn(&Video, u32, u32, u32) -> u32) {
     let video = decode(op.imm);
     let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-    let c = if op.src[2].is_some() { f.r32(op.src[2]) } else { [0; 32] };
+    let c = if op.src[2].is_some() { f.r32(op.src[2]) } else { [0; WARP_LANES] };
     f.w32(op.dst[0], m, each(|i| g(&video, a[i], b[i], c[i])));
 }
 

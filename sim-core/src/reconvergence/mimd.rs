@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use sim_frontend::program::{ControlFlow, Pc};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 #[cfg(test)]
 use super::Corruption;
@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::{Cost, Holding, LaneTargets, Lanes, Reconvergence, SplitId, WarpSlots};
 use crate::error::Bottom;
 
-const LANES: usize = 32;
+const LANES: usize = WARP_LANES;
 
 /// One thread.
 #[derive(Clone, Debug, Default)]

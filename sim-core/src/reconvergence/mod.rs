@@ -27,9 +27,10 @@ pub mod warp_subdivision;
 use std::sync::Arc;
 
 use sim_frontend::program::{ControlFlow, Pc};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::error::Bottom;
+use crate::registers::first_lane;
 use plan::Plan;
 
 /// A split of one SM.
@@ -41,7 +42,7 @@ pub enum Targets<'a> {
     /// All to the same address.
     One(Pc),
     /// Each lane to its own.
-    PerLane(&'a [Pc; 32]),
+    PerLane(&'a [Pc; WARP_LANES]),
 }
 
 impl Targets<'_> {
@@ -49,7 +50,7 @@ impl Targets<'_> {
     pub fn of(&self, lane: u32) -> Pc {
         match self {
             Self::One(pc) => *pc,
-            Self::PerLane(pcs) => pcs[lane as usize & 31],
+            Self::PerLane(pcs) => pcs[lane as usize & (WARP_LANES - 1)],
         }
     }
 
@@ -58,7 +59,7 @@ impl Targets<'_> {
         match self {
             Self::One(pc) => Some(*pc),
             Self::PerLane(pcs) => {
-                let first = pcs[lanes.trailing_zeros() as usize & 31];
+                let first = pcs[first_lane(lanes)];
                 Lanes(lanes).all(|lane| pcs[lane as usize] == first).then_some(first)
             }
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sim_frontend::program::{NO_PC, Pc};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::Lanes;
 use super::plan::Plan;
@@ -12,7 +12,7 @@ pub use super::returns::Group;
 use super::returns::Returns;
 
 /// Paths a warp can have: one a lane.
-pub const PATHS: usize = 32;
+pub const PATHS: usize = WARP_LANES;
 
 /// No reconvergence entry.
 pub const NONE: usize = usize::MAX;

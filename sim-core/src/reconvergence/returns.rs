@@ -3,7 +3,7 @@
 //! same depth of calls are a group.
 
 use sim_frontend::program::{NO_PC, Pc};
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::{LaneTargets, Lanes, Targets};
 use crate::error::Bottom;
@@ -32,7 +32,7 @@ impl Returns {
     /// `lanes` call a function and come back to `pc`.
     pub fn call(&mut self, lanes: LaneMask, pc: Pc) {
         if self.0.is_empty() {
-            self.0.resize_with(32, Vec::new);
+            self.0.resize_with(WARP_LANES, Vec::new);
         }
         Lanes(lanes).for_each(|lane| self.0[lane as usize].push(pc));
     }
@@ -41,8 +41,8 @@ impl Returns {
     ///
     /// # Errors
     /// A thread is in no call.
-    pub fn ret(&mut self, lanes: LaneMask) -> Result<[Pc; 32], Bottom> {
-        let mut to = [NO_PC; 32];
+    pub fn ret(&mut self, lanes: LaneMask) -> Result<[Pc; WARP_LANES], Bottom> {
+        let mut to = [NO_PC; WARP_LANES];
         for lane in Lanes(lanes) {
             to[lane as usize] = self.0.get_mut(lane as usize).and_then(Vec::pop).ok_or_else(|| {
                 Bottom::new("thr-return", 1 << lane, "a return outside every function call")

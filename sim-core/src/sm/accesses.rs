@@ -2,11 +2,12 @@
 //! acts on registers: the decomposition function of CS §4.4.1 undoes coalescing by the address
 //! each lane kept.
 
+use sim_memory::line::LineData;
 use std::sync::Arc;
 
 use sim_frontend::program::Extra;
 use sim_memory::port::{AccessId, RegisterPort};
-use sim_memory::vocabulary::{Cycle, LaneMask};
+use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use crate::block::Block;
 use crate::execute::deliver;
@@ -33,7 +34,7 @@ pub struct InFlight {
     /// Cycle of issue.
     pub issued: Cycle,
     /// Each lane's physical address.
-    pub addresses: [u64; 32],
+    pub addresses: [u64; WARP_LANES],
     /// Word `part` of `parts` of an access to local memory.
     pub part: u8,
     /// How many parts there are.
@@ -161,7 +162,7 @@ impl Port<'_> {
 
     /// Bytes of asynchronous copies go to shared memory.
     #[cold]
-    fn deliver(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &[u8; 128], bytes: usize) {
+    fn deliver(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &LineData, bytes: usize) {
         let entry = &self.accesses.entries[access as usize];
         let warp = &self.warps[entry.warp];
         let copy = warp.copies.as_ref().and_then(|copies| copies.of(access));
@@ -192,7 +193,7 @@ impl Port<'_> {
 
 impl RegisterPort for Port<'_> {
     /// [reg-writeTo]
-    fn write_to_regs(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &[u8; 128], _now: Cycle) {
+    fn write_to_regs(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &LineData, _now: Cycle) {
         let Some(entry) = self.accesses.entries.get(access as usize) else { return };
         let warp = &mut self.warps[entry.warp];
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
@@ -242,7 +243,13 @@ impl RegisterPort for Port<'_> {
         }
     }
 
-    fn write_atomic_results(&mut self, access: AccessId, lanes: LaneMask, old: &[u64; 32], _now: Cycle) {
+    fn write_atomic_results(
+        &mut self,
+        access: AccessId,
+        lanes: LaneMask,
+        old: &[u64; WARP_LANES],
+        _now: Cycle,
+    ) {
         let Some(entry) = self.accesses.entries.get(access as usize) else { return };
         let warp = &mut self.warps[entry.warp];
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
@@ -317,9 +324,9 @@ impl RegisterPort for Port<'_> {
 
 /// Word after word, in the order of lanes.
 #[inline(always)]
-fn consecutive(addresses: &[u64; 32]) -> bool {
+fn consecutive(addresses: &[u64; WARP_LANES]) -> bool {
     let mut differ = 0;
-    for lane in 0..32 {
+    for lane in 0..WARP_LANES {
         differ |= addresses[lane] ^ (addresses[0] + 4 * lane as u64);
     }
     differ == 0
