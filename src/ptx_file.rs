@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Module, target_of};
 use sim_frontend::workload::{
-    ArgumentKind, BufferSpec, Expr, HostBuffer, Init, LaunchSpec, Number, Place, Schedule, Step, Termination,
-    Variant, WorkloadSpec,
+    ArgumentKind, BufferSpec, Expr, HostBuffer, Init, KeySpan, LaunchSpec, Number, Schedule, Step,
+    Termination, Variant, WorkloadSpec,
 };
 use sim_memory::vocabulary::ScalarType;
 
@@ -102,7 +102,7 @@ fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnosti
             dynamic_shared: Some(Expr::Number(launch.dynamic_shared.into())),
             stream: 0,
             args: list,
-            place: Place::default(),
+            place: KeySpan::default(),
         })],
         expect: Vec::new(),
         source: None,
@@ -196,7 +196,7 @@ fn argument(
     };
     let name = format!("arg{i}");
     let length = Expr::Text(length.to_string());
-    let (length_place, init_place) = (Place::default(), Place::default());
+    let (length_place, init_place) = (KeySpan::default(), KeySpan::default());
     buffers.insert(name.clone(), BufferSpec { ty, length, init, length_place, init_place });
     Ok(ArgumentKind::pointer(&name))
 }

@@ -81,7 +81,7 @@ pub enum Stopped {
         /// The limit.
         limit: u64,
         /// Someone who still ran.
-        place: Option<Box<sim_core::error::Place>>,
+        place: Option<Box<sim_core::error::Location>>,
         /// Why it may never end.
         #[serde(skip_serializing_if = "Option::is_none")]
         suspicion: Option<String>,
@@ -91,7 +91,7 @@ pub enum Stopped {
         /// The limit.
         limit: u64,
         /// Someone who still ran.
-        place: Option<Box<sim_core::error::Place>>,
+        place: Option<Box<sim_core::error::Location>>,
         /// Why it may never end.
         #[serde(skip_serializing_if = "Option::is_none")]
         suspicion: Option<String>,

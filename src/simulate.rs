@@ -16,8 +16,8 @@ use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::ParamInfo;
 use sim_frontend::workload::{
-    ArgumentKind, BufferSpec, Expectation, Expr, HostBuffer, Init, LaunchSpec, LoopSpec, Number, Params,
-    Place, SplitMix64, Step, Tolerance, WorkloadSpec, evaluate, push_element,
+    ArgumentKind, BufferSpec, Expectation, Expr, HostBuffer, Init, KeySpan, LaunchSpec, LoopSpec, Number,
+    Params, SplitMix64, Step, Tolerance, WorkloadSpec, evaluate, push_element,
 };
 use sim_memory::vocabulary::ScalarType;
 
@@ -99,7 +99,7 @@ fn wrong(message: impl Into<String>) -> SimError {
 }
 
 /// An input error that says nowhere where, at a place of a file.
-fn placed(error: SimError, place: Place, source: Option<&Source>) -> SimError {
+fn placed(error: SimError, place: KeySpan, source: Option<&Source>) -> SimError {
     match (error, place.0, source) {
         (SimError::Input(errors), Some(span), Some(source)) => {
             let put = |error: Diagnostic| match error.source {

@@ -6,7 +6,7 @@ use sim_frontend::form::{BarrierKind, Reduction};
 use sim_frontend::program::Pc;
 use sim_memory::vocabulary::LaneMask;
 
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::reconvergence::SplitId;
 
 /// `BarrierAct`: lanes of one split that reach a barrier together.
@@ -95,10 +95,10 @@ impl BarrierEnv {
 
     /// The arrival as barInfo checks it: the index exists, the count is one a barrier can have
     /// [bar-info].
-    fn info(&self, arrival: &Arrival) -> Result<(), Bottom> {
+    fn info(&self, arrival: &Arrival) -> Result<(), Violation> {
         if arrival.index as usize >= self.barriers.len() {
             let last = self.barriers.len().saturating_sub(1);
-            return Err(Bottom::new(
+            return Err(Violation::new(
                 "bar-info",
                 arrival.lanes,
                 format!("barrier index {} is above the last one, {last}", arrival.index),
@@ -107,7 +107,7 @@ impl BarrierEnv {
         if let Some(count) = arrival.count
             && (count == 0 || !count.is_multiple_of(self.warp_size))
         {
-            return Err(Bottom::new(
+            return Err(Violation::new(
                 "bar-info",
                 arrival.lanes,
                 format!(
@@ -118,7 +118,7 @@ impl BarrierEnv {
             ));
         }
         if arrival.kind == BarrierKind::Arrive && arrival.count.is_none() {
-            return Err(Bottom::new(
+            return Err(Violation::new(
                 "bar-info",
                 arrival.lanes,
                 format!("an arrive at barrier {} needs a thread count", arrival.index),
@@ -129,7 +129,7 @@ impl BarrierEnv {
 
     /// The barrier as prepBar finds or makes it; contradictions are `⊥` [bar-prep]. An arrival without
     /// a count counts for `live_threads`: it agrees with one that names this number.
-    fn prepare(&mut self, arrival: &Arrival, live_threads: u32) -> Result<&mut Barrier, Bottom> {
+    fn prepare(&mut self, arrival: &Arrival, live_threads: u32) -> Result<&mut Barrier, Violation> {
         let Self { spare, begun, .. } = self;
         let barrier = self.barriers[arrival.index as usize].get_or_insert_with(|| {
             *begun += 1;
@@ -147,7 +147,7 @@ impl BarrierEnv {
                     Some(count) => format!("thread count {count}"),
                     None => format!("no thread count, which stands for {live_threads}"),
                 };
-                return Err(Bottom::new(
+                return Err(Violation::new(
                     "bar-prep",
                     arrival.lanes,
                     format!(
@@ -162,7 +162,7 @@ impl BarrierEnv {
             barrier.count = barrier.count.or(arrival.count);
         }
         if barrier.reduction != arrival.reduction {
-            return Err(Bottom::new(
+            return Err(Violation::new(
                 "bar-prep",
                 arrival.lanes,
                 format!(
@@ -184,7 +184,7 @@ impl BarrierEnv {
         arrival: Arrival,
         live_threads: u32,
         live: Option<LiveOf<'_>>,
-    ) -> Result<Option<Completed>, Bottom> {
+    ) -> Result<Option<Completed>, Violation> {
         self.info(&arrival)?;
         let index = arrival.index;
         let barrier = self.prepare(&arrival, live_threads)?;

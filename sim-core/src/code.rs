@@ -33,7 +33,7 @@ pub enum Drain {
 /// What the issue stage needs of an operation, dense.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub struct Hot {
+pub struct DecodedOp {
     /// Lane function of a data operation.
     pub lane: Option<LaneFn>,
     /// What the pipeline does.
@@ -73,9 +73,9 @@ pub struct Hot {
     pub base_pc: u32,
 }
 
-const _: () = assert!(size_of::<Hot>() == 64, "one cache line of the host");
+const _: () = assert!(size_of::<DecodedOp>() == 64, "one cache line of the host");
 
-impl Hot {
+impl DecodedOp {
     /// It can be issued in one cycle with another instruction of its warp.
     pub fn pairs(&self) -> bool {
         let access = matches!(self.class, OpClass::Load | OpClass::Store | OpClass::LoadParam);
@@ -133,8 +133,8 @@ pub struct Code {
     pub program: Arc<Program>,
     /// Its operations as lane functions take them.
     pub ops: Vec<Op>,
-    /// Hot facts, one for each operation.
-    pub hot: Vec<Hot>,
+    /// DecodedOp facts, one for each operation.
+    pub decoded: Vec<DecodedOp>,
     /// The program's constant rows; those of a launch are its kernel's.
     pub consts: Vec<LaneRow>,
     /// Offsets of the words of parameters that are constant rows of a launch.
@@ -155,7 +155,7 @@ impl Code {
         let cost_of: Vec<_> = program.forms.iter().map(|form| costs.cost(form)).collect();
         let acquires = program.ops.iter().any(|op| acquires(op.class, &op.extra));
         let lane_of: Vec<_> = program.forms.iter().map(|form| resolve(form, isa)).collect();
-        let mut hot: Vec<Hot> = program
+        let mut decoded: Vec<DecodedOp> = program
             .ops
             .iter()
             .zip(&program.info)
@@ -163,7 +163,7 @@ impl Code {
                 let form = usize::from(op.form);
                 let cost = cost_of.get(form);
                 let (blocking, blocking_used) = blocking_of(op);
-                Hot {
+                DecodedOp {
                     lane: lane_of.get(form).copied().flatten().filter(|_| op.class == OpClass::Data),
                     class: op.class,
                     unit: cost.map_or(0, |c| c.unit as u8),
@@ -204,18 +204,18 @@ impl Code {
         }
         let mut parameters = Vec::new();
         if let Ok(latency) = u16::try_from(constant_latency) {
-            for (op, hot) in ops.iter_mut().zip(&mut hot) {
+            for (op, decoded) in ops.iter_mut().zip(&mut decoded) {
                 if let Some((offset, words)) = whole_parameter(op, program.param_bytes)
                     && let Some(row) = parameter_rows(&mut parameters, consts.len(), offset, words)
                 {
                     op.src[0] = row;
-                    (hot.lane, hot.latency) = (lanes::mov_words(words, isa), latency);
+                    (decoded.lane, decoded.latency) = (lanes::mov_words(words, isa), latency);
                 }
             }
         }
         let plan = Arc::new(Plan::new(&program));
-        let publishes = hot.iter().any(|hot| hot.drain == Drain::Device);
-        Self { program, ops, hot, consts, parameters, plan, publishes }
+        let publishes = decoded.iter().any(|decoded| decoded.drain == Drain::Device);
+        Self { program, ops, decoded, consts, parameters, plan, publishes }
     }
 
     /// The constant rows of a launch with these parameters: the program's, then the words of

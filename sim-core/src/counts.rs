@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::code::Hot;
+use crate::code::DecodedOp;
 
 /// Counts of one kernel on one SM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -20,16 +20,16 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// Counts an issue of `hot` by so many executing and active lanes.
+    /// Counts an issue of `decoded` by so many executing and active lanes.
     #[inline(always)]
-    pub fn count(&mut self, hot: &Hot, [executing, active]: [u32; 2]) {
-        if hot.bookkeeping {
+    pub fn count(&mut self, decoded: &DecodedOp, [executing, active]: [u32; 2]) {
+        if decoded.bookkeeping {
             self.control_instructions += 1;
         } else {
             self.warp_instructions += 1;
             self.thread_instructions += u64::from(executing);
             self.active_lanes += u64::from(active);
-            self.machine_instructions += u64::from(hot.machine_operations);
+            self.machine_instructions += u64::from(decoded.machine_operations);
         }
     }
 }
@@ -38,8 +38,8 @@ impl KernelCounts {
 /// it stands for: threads that take a branch back leave no loop, and those that issue an indirect
 /// branch again have been counted.
 #[cold]
-pub fn source_lanes(hot: &Hot, again: bool, [executing, active]: [u32; 2]) -> [u32; 2] {
-    match (again, hot.inverted) {
+pub fn source_lanes(decoded: &DecodedOp, again: bool, [executing, active]: [u32; 2]) -> [u32; 2] {
+    match (again, decoded.inverted) {
         (true, _) => [0, 0],
         (false, true) => [active - executing, active],
         (false, false) => [executing, active],
@@ -47,28 +47,28 @@ pub fn source_lanes(hot: &Hot, again: bool, [executing, active]: [u32; 2]) -> [u
 }
 
 impl KernelCounts {
-    /// Counts an issue of `hot`, no data operation; `again`: its threads had issued it before.
+    /// Counts an issue of `decoded`, no data operation; `again`: its threads had issued it before.
     #[inline]
-    pub fn count_other(&mut self, hot: &Hot, again: bool, lanes: [u32; 2]) {
-        self.count(hot, lanes);
-        if hot.inverted || again {
-            self.correct(hot, again, lanes);
+    pub fn count_other(&mut self, decoded: &DecodedOp, again: bool, lanes: [u32; 2]) {
+        self.count(decoded, lanes);
+        if decoded.inverted || again {
+            self.correct(decoded, again, lanes);
         }
     }
 
     /// Corrects what [`count`](Self::count) made of an issue to what [`source_lanes`] says of it.
     #[cold]
-    fn correct(&mut self, hot: &Hot, again: bool, lanes: [u32; 2]) {
-        if hot.bookkeeping {
+    fn correct(&mut self, decoded: &DecodedOp, again: bool, lanes: [u32; 2]) {
+        if decoded.bookkeeping {
             return;
         }
-        let [executing, active] = source_lanes(hot, again, lanes);
+        let [executing, active] = source_lanes(decoded, again, lanes);
         self.thread_instructions = self.thread_instructions - u64::from(lanes[0]) + u64::from(executing);
         self.active_lanes = self.active_lanes - u64::from(lanes[1]) + u64::from(active);
         if again {
             self.warp_instructions -= 1;
             self.control_instructions += 1;
-            self.machine_instructions -= u64::from(hot.machine_operations);
+            self.machine_instructions -= u64::from(decoded.machine_operations);
         }
     }
 

@@ -23,7 +23,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_memory::partition::Partition;
 use sim_memory::vocabulary::Cycle;
 
-use crate::error::{Fault, FaultKind, Place, SimError};
+use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::grid::Kernel;
 use crate::reconvergence::Reconvergence;
 use crate::sm::Sm;
@@ -246,7 +246,7 @@ impl<P: Reconvergence> Engine<P> {
                 kind: FaultKind::Deadlock,
                 rule: "live".into(),
                 message: "blocks wait that no SM can hold".into(),
-                place: Place {
+                place: Location {
                     kernel: "".into(),
                     block: [0; 3],
                     thread: [0; 3],
@@ -263,7 +263,7 @@ impl<P: Reconvergence> Engine<P> {
         }
     }
 
-    fn anyone(&mut self) -> Option<(Place, String)> {
+    fn anyone(&mut self) -> Option<(Location, String)> {
         self.sms().find_map(|sm| sm.first_waiting().map(|(_, place, why)| (place, why)))
     }
 

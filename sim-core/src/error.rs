@@ -1,4 +1,4 @@
-//! What can go wrong while a program runs. `⊥` of the papers is [`Bottom`]: a typed error that
+//! What can go wrong while a program runs. `⊥` of the papers is [`Violation`]: a typed error that
 //! names its rule; the SM adds who was running and makes a [`Fault`] of it.
 
 use std::fmt;
@@ -12,11 +12,11 @@ use sim_memory::vocabulary::{Cycle, LaneMask};
 /// The papers' `⊥`: a rule whose side condition does not hold. One pointer, so that results of
 /// steps stay in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bottom(Box<BottomFacts>);
+pub struct Violation(Box<ViolationFacts>);
 
-/// What a [`Bottom`] says.
+/// What a [`Violation`] says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BottomFacts {
+pub struct ViolationFacts {
     /// The id of the rule, as in `docs/rules.md` (`crs-ssy`, `bar-prep` …).
     pub rule: &'static str,
     /// The lanes concerned; empty where the whole warp is.
@@ -25,10 +25,10 @@ pub struct BottomFacts {
     pub reason: String,
 }
 
-impl Bottom {
+impl Violation {
     /// A violation of `rule` by `lanes`.
     pub fn new(rule: &'static str, lanes: LaneMask, reason: impl Into<String>) -> Self {
-        Self(Box::new(BottomFacts { rule, lanes, reason: reason.into() }))
+        Self(Box::new(ViolationFacts { rule, lanes, reason: reason.into() }))
     }
 
     /// What kind of stop it is: a rule of safety that the simulator itself broke, or the program's
@@ -39,15 +39,15 @@ impl Bottom {
     }
 }
 
-impl std::ops::Deref for Bottom {
-    type Target = BottomFacts;
+impl std::ops::Deref for Violation {
+    type Target = ViolationFacts;
 
-    fn deref(&self) -> &BottomFacts {
+    fn deref(&self) -> &ViolationFacts {
         &self.0
     }
 }
 
-impl fmt::Display for Bottom {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] {}", self.rule, self.reason)
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Bottom {
 
 /// Who was running what when a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct Location {
     /// The kernel's entry.
     pub kernel: Arc<str>,
     /// Block index.
@@ -80,7 +80,7 @@ pub struct Place {
     pub cycle: Cycle,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.block;
         let [tx, ty, tz] = self.thread;
@@ -125,7 +125,7 @@ pub struct Fault {
     /// The reason in words.
     pub message: String,
     /// Where.
-    pub place: Place,
+    pub place: Location,
 }
 
 impl fmt::Display for Fault {
@@ -150,7 +150,7 @@ pub enum SimError {
         /// The limit in core cycles.
         limit: Cycle,
         /// A warp that still ran.
-        place: Option<Box<Place>>,
+        place: Option<Box<Location>>,
         /// Why it may never end, in words.
         suspicion: Option<String>,
     },
@@ -159,7 +159,7 @@ pub enum SimError {
         /// The limit in warp instructions.
         limit: u64,
         /// A warp that still ran.
-        place: Option<Box<Place>>,
+        place: Option<Box<Location>>,
         /// Why it may never end, in words.
         suspicion: Option<String>,
     },
@@ -215,7 +215,11 @@ impl fmt::Display for SimError {
 }
 
 /// Who still ran when a limit was reached, and why it may never end.
-fn still_running(f: &mut fmt::Formatter<'_>, place: Option<&Place>, suspicion: Option<&str>) -> fmt::Result {
+fn still_running(
+    f: &mut fmt::Formatter<'_>,
+    place: Option<&Location>,
+    suspicion: Option<&str>,
+) -> fmt::Result {
     if let Some(suspicion) = suspicion {
         write!(f, "; it may never end: {suspicion}")?;
     }

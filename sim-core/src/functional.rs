@@ -9,7 +9,7 @@ use sim_memory::atomics;
 use sim_memory::vocabulary::{StateSpace, WARP_LANES};
 
 use crate::counts::KernelCounts;
-use crate::error::{Bottom, Fault, FaultKind, Place};
+use crate::error::{Fault, FaultKind, Location, Violation};
 use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
@@ -24,8 +24,8 @@ impl Issuer for Counting<'_> {
     type Issued = ();
 
     #[inline(always)]
-    fn executed(self, Executed { hot, mask, exec, .. }: Executed<'_>) {
-        self.0.count(hot, [exec.count_ones(), mask.count_ones()]);
+    fn executed(self, Executed { decoded, mask, exec, .. }: Executed<'_>) {
+        self.0.count(decoded, [exec.count_ones(), mask.count_ones()]);
     }
 }
 
@@ -76,7 +76,7 @@ pub enum Halt {
     /// It was stopped from outside.
     Stopped,
     /// It executed as many instructions as it may; the place is a warp that still ran.
-    Instructions(Box<Place>),
+    Instructions(Box<Location>),
 }
 
 /// Runs kernels without timing, their blocks on the place of one SM or more.
@@ -263,23 +263,24 @@ impl<P: Reconvergence> Functional<P> {
             }
             let pc = self.resident.policy.pc(split);
             let done = self.resident.step(split, 0, Counting(&mut self.counts[grid]));
-            match done.map_err(|bottom| Halt::Fault(self.fault(w, pc, &bottom)))? {
+            match done.map_err(|violation| Halt::Fault(self.fault(w, pc, &violation)))? {
                 Stepped::Data(()) => continue,
                 Stepped::Arrived(()) => {
                     self.queue_touched();
                     continue;
                 }
                 Stepped::Other { mask, exec } => {
-                    let hot = &self.resident.kernels[self.resident.warps[w].kernel].code.hot[pc as usize];
+                    let decoded =
+                        &self.resident.kernels[self.resident.warps[w].kernel].code.decoded[pc as usize];
                     let lanes = [exec.count_ones(), mask.count_ones()];
-                    self.counts[grid].count_other(hot, self.resident.did == Step::Again, lanes);
+                    self.counts[grid].count_other(decoded, self.resident.outcome == Step::Again, lanes);
                 }
             }
-            match self.resident.did {
+            match self.resident.outcome {
                 Step::Access => {
                     self.perform(w);
-                    if let Err((pc, bottom)) = self.count_bulk(w) {
-                        return Err(Halt::Fault(self.fault(w, pc, &bottom)));
+                    if let Err((pc, violation)) = self.count_bulk(w) {
+                        return Err(Halt::Fault(self.fault(w, pc, &violation)));
                     }
                 }
                 Step::Parked => self.parked[split as usize] = true,
@@ -378,10 +379,10 @@ impl<P: Reconvergence> Functional<P> {
     }
 
     /// Bulk copies among the accesses of the last step are counted at their mbarrier objects.
-    fn count_bulk(&mut self, w: usize) -> Result<(), (u32, Bottom)> {
+    fn count_bulk(&mut self, w: usize) -> Result<(), (u32, Violation)> {
         for i in 0..self.resident.requests.len() {
             let Some(bulk) = self.resident.requests.get(i).bulk else { break };
-            self.resident.count_bulk(w, bulk).map_err(|bottom| (bulk.pc, bottom))?;
+            self.resident.count_bulk(w, bulk).map_err(|violation| (bulk.pc, violation))?;
         }
         Ok(())
     }
@@ -403,18 +404,18 @@ impl<P: Reconvergence> Functional<P> {
         out
     }
 
-    fn fault(&self, warp: usize, pc: u32, bottom: &Bottom) -> Box<Fault> {
+    fn fault(&self, warp: usize, pc: u32, violation: &Violation) -> Box<Fault> {
         Box::new(Fault {
-            kind: bottom.kind(),
-            rule: bottom.rule.to_string(),
-            message: bottom.reason.clone(),
-            place: self.resident.where_is(warp, pc, bottom.lanes, 0),
+            kind: violation.kind(),
+            rule: violation.rule.to_string(),
+            message: violation.reason.clone(),
+            place: self.resident.where_is(warp, pc, violation.lanes, 0),
         })
     }
 
     /// Where a split is.
     #[cold]
-    fn place_of(&self, split: SplitId) -> Box<Place> {
+    fn place_of(&self, split: SplitId) -> Box<Location> {
         let (warp, policy) = (self.resident.warp_of(split), &self.resident.policy);
         Box::new(self.resident.where_is(warp, policy.pc(split), policy.mask(split), 0))
     }

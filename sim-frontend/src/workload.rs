@@ -3,9 +3,9 @@
 mod argument;
 mod buffer;
 mod expr;
+mod key_span;
 mod keys;
 mod number;
-mod place;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use sim_memory::vocabulary::ScalarType;
 pub use argument::{Argument, ArgumentKind};
 pub use buffer::{HostBuffer, SplitMix64, push_element};
 pub use expr::{Expr, Params, evaluate};
+pub use key_span::KeySpan;
 pub use number::Number;
-pub use place::Place;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::yaml;
@@ -118,10 +118,10 @@ pub struct BufferSpec {
     pub init: Init,
     /// Where the file says how long it is.
     #[serde(skip)]
-    pub length_place: Place,
+    pub length_place: KeySpan,
     /// Where the file says what it holds.
     #[serde(skip)]
-    pub init_place: Place,
+    pub init_place: KeySpan,
 }
 
 /// First contents of a buffer.
@@ -192,7 +192,7 @@ pub struct Fill {
     pub value: Expr,
     /// Where the file has it.
     #[serde(skip)]
-    pub place: Place,
+    pub place: KeySpan,
 }
 
 /// A kernel launch.
@@ -212,7 +212,7 @@ pub struct LaunchSpec {
     pub args: Vec<Argument>,
     /// Where the file names the entry.
     #[serde(skip)]
-    pub place: Place,
+    pub place: KeySpan,
 }
 
 /// Repeated steps.
@@ -230,7 +230,7 @@ pub struct LoopSpec {
     pub launches: Vec<Step>,
     /// Where the file has it.
     #[serde(skip)]
-    pub place: Place,
+    pub place: KeySpan,
 }
 
 /// A condition on a buffer, looked at after each pass.
@@ -259,7 +259,7 @@ pub struct Expectation {
     pub tolerance: Tolerance,
     /// Where the file has it.
     #[serde(skip)]
-    pub place: Place,
+    pub place: KeySpan,
 }
 
 /// How near a result must be.

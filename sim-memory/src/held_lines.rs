@@ -145,13 +145,13 @@ impl HeldLines {
             return;
         }
         let queue = std::mem::replace(&mut self.set_queues[set as usize], EMPTY);
-        let bottom = runnable.len();
+        let violation = runnable.len();
         let mut at = queue.first;
         while at != NOBODY {
             runnable.push(at);
             at = std::mem::replace(&mut self.links[at as usize].next, NOBODY);
         }
-        runnable[bottom..].reverse();
+        runnable[violation..].reverse();
         self.in_set_queues -= queue.length as usize;
     }
 

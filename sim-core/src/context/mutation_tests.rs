@@ -12,7 +12,7 @@ use sim_memory::vocabulary::LaneMask;
 
 use crate::context::Launch;
 use crate::device::{Device, Options};
-use crate::error::{Bottom, SimError};
+use crate::error::{SimError, Violation};
 use crate::literal::Follower;
 use crate::monitor::Check;
 use crate::reconvergence::crs_stack::{CrsStack, ExecState};
@@ -22,7 +22,7 @@ use crate::reconvergence::plan::Plan;
 use crate::reconvergence::registry::{POLICIES, Policy, PolicyChoice};
 use crate::reconvergence::table::Table;
 use crate::reconvergence::{
-    Corruption, Cost, Holding, Injected, LaneTargets, Place, Reconvergence, SplitId, WarpSlots,
+    Corruption, Cost, Holding, Injected, LaneTargets, ReadyAddress, Reconvergence, SplitId, WarpSlots,
 };
 use crate::sm::scheduler::WarpScheduler;
 
@@ -130,7 +130,7 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     fn spans_blocks(&self) -> bool {
         self.0.spans_blocks()
     }
-    fn prefers(&mut self, places: &[Place]) -> Option<usize> {
+    fn prefers(&mut self, places: &[ReadyAddress]) -> Option<usize> {
         self.0.prefers(places)
     }
     fn carve(&mut self, split: SplitId, lanes: LaneMask) -> Option<SplitId> {
@@ -141,7 +141,7 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
         split: SplitId,
         to: &LaneTargets<'_>,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let mut to = *to;
         if !to.call && now(Mistake::SwapTargets) {
             to.lanes = self.0.mask(split) & !to.lanes;
@@ -155,7 +155,7 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
         split: SplitId,
         lanes: LaneMask,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         self.0.returned(split, lanes, touched)
     }
     fn exited(
@@ -163,7 +163,7 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
         split: SplitId,
         lanes: LaneMask,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         self.0.exited(split, lanes, touched)
     }
     fn injected(
@@ -172,7 +172,7 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
         lanes: LaneMask,
         instruction: Injected,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let cost = self.0.injected(split, lanes, instruction, touched)?;
         self.corrupted(split);
         Ok(cost)
@@ -183,7 +183,7 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     fn held(&self, warp: usize) -> (LaneMask, LaneMask) {
         self.0.held(warp)
     }
-    fn invariants(&self, warp: usize) -> Result<(), Bottom> {
+    fn invariants(&self, warp: usize) -> Result<(), Violation> {
         self.0.invariants(warp)
     }
     fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {

@@ -338,7 +338,7 @@ fn check_conservation<P: Reconvergence>(engine: &mut Engine<P>) -> Result<(), Si
             kind: crate::error::FaultKind::CheckViolation,
             rule: "conservation".into(),
             message: leak.clone(),
-            place: crate::error::Place {
+            place: crate::error::Location {
                 kernel: "".into(),
                 block: [0; 3],
                 thread: [0; 3],

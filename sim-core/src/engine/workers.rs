@@ -15,7 +15,7 @@ use super::exchange::Exchange;
 use super::gate::Gate;
 use super::pace::Pace;
 use super::primitives::{self, Mutex};
-use crate::error::{Fault, FaultKind, Place, SimError};
+use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::reconvergence::Reconvergence;
 use crate::sm::{BlockDone, Sm, SmMessage};
 
@@ -85,11 +85,11 @@ impl<P: Reconvergence> Worker<P> {
             next: Vec::new(),
             ran: Vec::new(),
         }
-        .rested()
+        .with_next_events()
     }
 
-    /// With `next` as its parts say.
-    fn rested(mut self) -> Self {
+    /// Asks every part for its next event.
+    fn with_next_events(mut self) -> Self {
         let sms = self.sms.iter().map(|sm| sm.next_event().unwrap_or(NEVER));
         let partitions = self.partitions.iter().map(|(_, p)| p.next_event().unwrap_or(NEVER));
         self.next = sms.chain(partitions).collect();
@@ -284,7 +284,7 @@ pub(super) fn deal<P: Reconvergence>(workers: &mut Vec<Worker<P>>, threads: usiz
     for (i, partition) in partitions {
         workers[homes.partitions[i as usize].0 as usize].partitions.push((i, partition));
     }
-    *workers = workers.drain(..).map(Worker::rested).collect();
+    *workers = workers.drain(..).map(Worker::with_next_events).collect();
 }
 
 /// What the workers of a run share; each entry is locked once an epoch and pair, by one of the
@@ -472,7 +472,7 @@ fn partition_fault(fault: &sim_memory::fault::MemoryFault, end: Cycle) -> Box<Fa
         kind: FaultKind::Fault,
         rule: fault.rule.to_string(),
         message: format!("{} at {:#x}", fault.reason, fault.address),
-        place: Place {
+        place: Location {
             kernel: "".into(),
             block: [0; 3],
             thread: [0; 3],

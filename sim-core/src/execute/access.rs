@@ -8,7 +8,7 @@ use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use super::resident::{Resident, Step};
 use crate::code::Code;
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{each, first_lane, read_element, read_row};
@@ -69,20 +69,20 @@ impl<P: Reconvergence> Resident<P> {
         pc: Pc,
         op: &Op,
         exec: LaneMask,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         self.requests.clear();
         let Extra::Memory(facts) = &op.extra else {
-            return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
+            return Err(Violation::new("thr-ld", exec, "a memory access without its facts"));
         };
         if exec == 0 {
-            self.did = Step::Done;
+            self.outcome = Step::Done;
             return Ok(());
         }
         let code = &*kernel.code;
         if facts.space == StateSpace::Shared
             && let Some(step) = self.shared_words(code, w, op, facts, exec)
         {
-            self.did = step;
+            self.outcome = step;
             return Ok(());
         }
         let mut addresses = addresses(&self.warps[w], code, op, facts.address_64, exec);
@@ -134,7 +134,7 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         exec: LaneMask,
         addresses: &[u64; WARP_LANES],
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         const ORDER: [StateSpace; 5] =
             [StateSpace::Global, StateSpace::Shared, StateSpace::Const, StateSpace::Param, StateSpace::Local];
         let places = addresses.map(address_space::resolve);
@@ -154,9 +154,9 @@ impl<P: Reconvergence> Resident<P> {
                 StateSpace::Local => self.local(kernel, w, pc, op, facts, lanes, &own)?,
                 _ => self.global(&kernel.code, w, pc, op, facts, lanes, &own)?,
             }
-            did = both(did, self.did);
+            did = both(did, self.outcome);
         }
-        self.did = did;
+        self.outcome = did;
         Ok(())
     }
 
@@ -164,7 +164,7 @@ impl<P: Reconvergence> Resident<P> {
     /// nothing (PTX ISA "prefetch").
     pub(super) fn hint(&mut self, kernel: &Kernel, w: usize, pc: Pc, op: &Op, exec: LaneMask) {
         self.requests.clear();
-        self.did = Step::Done;
+        self.outcome = Step::Done;
         let Extra::Memory(facts) = &op.extra else { return };
         if exec == 0 {
             return;
@@ -185,7 +185,7 @@ impl<P: Reconvergence> Resident<P> {
         if lanes != 0 {
             let own = only(&addresses, lanes);
             self.request(&kernel.code, w, pc, op, facts, lanes, space, &own, (0, 1));
-            self.did = Step::Access;
+            self.outcome = Step::Access;
         }
     }
 
@@ -200,14 +200,14 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; WARP_LANES],
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let (start, size) = block_of(addresses, bytes);
         if self.world.allocations.find(start, size).is_none() {
             self.in_buffers(op.class, lanes, addresses, bytes)?;
         }
         self.request(code, w, pc, op, facts, lanes, StateSpace::Global, addresses, (0, 1));
-        self.did = Step::Access;
+        self.outcome = Step::Access;
         Ok(())
     }
 
@@ -219,7 +219,7 @@ impl<P: Reconvergence> Resident<P> {
         lanes: LaneMask,
         addresses: &[u64; WARP_LANES],
         bytes: u64,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         let allocations = &self.world.allocations;
         let mut found: Option<std::ops::Range<u64>> = None;
         for lane in Lanes(lanes) {
@@ -246,13 +246,13 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; WARP_LANES],
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let size = u64::from(kernel.local_bytes);
         for lane in Lanes(lanes) {
             let address = addresses[lane as usize];
             if address.checked_add(bytes).is_none_or(|end| end > size) {
-                return Err(Bottom::new(
+                return Err(Violation::new(
                     "env-spaces",
                     1 << lane,
                     format!("local address {address:#x} lies outside the thread's {size} bytes"),
@@ -263,7 +263,7 @@ impl<P: Reconvergence> Resident<P> {
         for part in 0..parts {
             self.request(&kernel.code, w, pc, op, facts, lanes, StateSpace::Local, addresses, (part, parts));
         }
-        self.did = Step::Access;
+        self.outcome = Step::Access;
         Ok(())
     }
 
@@ -345,7 +345,7 @@ fn both(a: Step, b: Step) -> Step {
 
 /// A global address that no buffer has: what it may be instead, and what is near.
 #[cold]
-fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, bytes: u64) -> Bottom {
+fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, bytes: u64) -> Violation {
     let rule = if class == OpClass::Store { "env-writeDevice" } else { "env-readDevice" };
     let space = address_space::resolve(address).0;
     let what = if address < NULL_BYTES {
@@ -368,7 +368,7 @@ fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, b
         };
         format!("; {how} the nearest buffer, `{}` at {start:#x}..{end:#x}", a.name)
     });
-    Bottom::new(rule, 1 << lane, format!("{what}{near}"))
+    Violation::new(rule, 1 << lane, format!("{what}{near}"))
 }
 
 /// The addresses of `lanes`, the others at the first of theirs.
@@ -378,9 +378,9 @@ pub(super) fn only(addresses: &[u64; WARP_LANES], lanes: LaneMask) -> [u64; WARP
 }
 
 #[cold]
-pub(super) fn misaligned(exec: LaneMask, addresses: &[u64; WARP_LANES], bytes: u64) -> Bottom {
+pub(super) fn misaligned(exec: LaneMask, addresses: &[u64; WARP_LANES], bytes: u64) -> Violation {
     let lane = Lanes(exec).find(|&l| addresses[l as usize] & bits_below(bytes) != 0).unwrap_or_default();
-    Bottom::new(
+    Violation::new(
         "env-spaces",
         1 << lane,
         format!(

@@ -12,7 +12,7 @@ use super::resident::{Resident, Step};
 use crate::block::Block;
 use crate::code::Code;
 use crate::copies::Bulk;
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::mbarrier::{await_one_more, perform};
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{each, guard, read_element, read_row};
@@ -30,9 +30,9 @@ impl<P: Reconvergence> Resident<P> {
         pc: Pc,
         op: &Op,
         exec: LaneMask,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         self.requests.clear();
-        self.did = Step::Done;
+        self.outcome = Step::Done;
         match &op.extra {
             _ if exec == 0 => Ok(()),
             Extra::Copy(facts) => self.begin_copy(code, w, pc, op, facts, exec),
@@ -52,9 +52,9 @@ impl<P: Reconvergence> Resident<P> {
                     }
                     self.warps[w].copies_mut().arrive_later(lane, at, pc);
                 }
-                self.arrivals_due(w).map_err(|(_, bottom)| bottom)
+                self.arrivals_due(w).map_err(|(_, violation)| violation)
             }
-            _ => Err(Bottom::new("cp-async", exec, "a copy without its facts")),
+            _ => Err(Violation::new("cp-async", exec, "a copy without its facts")),
         }
     }
 
@@ -66,7 +66,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         facts: &CopyOp,
         exec: LaneMask,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         let warp = &self.warps[w];
         let size = u64::from(facts.memory.element_bytes);
         let from = addresses(warp, code, op, facts.memory.address_64, exec);
@@ -81,7 +81,7 @@ impl<P: Reconvergence> Resident<P> {
             let bytes = if ignored >> lane & 1 == 1 { 0 } else { given.map_or(size, u64::from) };
             if bytes > size {
                 let reason = format!("{bytes} bytes to read are more than the {size} that are copied");
-                return Err(Bottom::new("cp-async", 1 << lane, reason));
+                return Err(Violation::new("cp-async", 1 << lane, reason));
             }
             plan[l] = [to[l], bytes];
             reads |= u32::from(bytes != 0) << lane;
@@ -102,7 +102,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         self.request(code, w, pc, op, &facts.memory, reads, StateSpace::Global, &only(&from, reads), (0, 1));
         self.requests.last_mut().operands = plan;
-        self.did = Step::Access;
+        self.outcome = Step::Access;
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         facts: &BulkOp,
         exec: LaneMask,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         let warp = &self.warps[w];
         let from = addresses(warp, code, op, facts.memory.address_64, exec);
         let to = shared_addresses(warp, code, op.src[1], facts.to);
@@ -132,7 +132,7 @@ impl<P: Reconvergence> Resident<P> {
                     "addresses and size of a bulk copy are multiples of 16, not {:#x}, {:#x} and {size}",
                     to[l], from[l]
                 );
-                return Err(Bottom::new("cp-async", 1 << lane, reason));
+                return Err(Violation::new("cp-async", 1 << lane, reason));
             }
             if size == 0 {
                 continue;
@@ -157,7 +157,7 @@ impl<P: Reconvergence> Resident<P> {
                     request.addresses[piece as usize] = from[l] + offset;
                     request.operands[piece as usize] = [to[l] + offset, PIECE.into()];
                 }
-                self.did = Step::Access;
+                self.outcome = Step::Access;
             }
         }
         Ok(())
@@ -174,20 +174,20 @@ impl<P: Reconvergence> Resident<P> {
     ///
     /// # Errors
     /// An object that is none any more, or that awaits nobody.
-    pub fn arrivals_due(&mut self, w: usize) -> Result<(), (Pc, Bottom)> {
+    pub fn arrivals_due(&mut self, w: usize) -> Result<(), (Pc, Violation)> {
         while let Some(bulk) = self.warps[w].copies.as_mut().and_then(|copies| copies.arrived_bulk()) {
-            self.count_bulk(w, bulk).map_err(|bottom| (bulk.pc, bottom))?;
+            self.count_bulk(w, bulk).map_err(|violation| (bulk.pc, violation))?;
         }
         while let Some(arrival) = self.warps[w].copies.as_mut().and_then(|copies| copies.due()) {
             let at = arrival.address;
             let act = |word| after_copies(perform(MbarrierStep::Arrive, MbarrierOptions::default(), word, 1));
-            self.act_on_object(w, arrival.lane, at, act).map_err(|bottom| (arrival.pc, bottom))?;
+            self.act_on_object(w, arrival.lane, at, act).map_err(|violation| (arrival.pc, violation))?;
         }
         Ok(())
     }
 
     /// The bytes of a part of a bulk copy have arrived: `complete_tx` at its object.
-    pub fn count_bulk(&mut self, w: usize, bulk: Bulk) -> Result<(), Bottom> {
+    pub fn count_bulk(&mut self, w: usize, bulk: Bulk) -> Result<(), Violation> {
         let bytes = bulk.bytes.into();
         let counted = |word| perform(MbarrierStep::CompleteTx, MbarrierOptions::default(), word, bytes);
         self.act_on_object(w, bulk.lane, bulk.object, |word| after_copies(counted(word)))?;
@@ -202,7 +202,7 @@ impl<P: Reconvergence> Resident<P> {
         bytes: u64,
         lanes: LaneMask,
         places: &mut [u64; WARP_LANES],
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         let size = self.blocks[self.warps[w].block].as_ref().map_or(0, |block| block.shared.len() as u64);
         for lane in Lanes(lanes) {
             let at = &mut places[lane as usize];
@@ -210,7 +210,7 @@ impl<P: Reconvergence> Resident<P> {
                 let inside = at.wrapping_sub(SHARED_WINDOW);
                 if inside >= WINDOW_BYTES {
                     let reason = format!("generic address {at:#x} is not one of shared memory");
-                    return Err(Bottom::new("env-readShared", 1 << lane, reason));
+                    return Err(Violation::new("env-readShared", 1 << lane, reason));
                 }
                 *at = inside;
             }

@@ -8,7 +8,7 @@ use sim_memory::vocabulary::LaneMask;
 
 use super::resident::{Resident, Step};
 use crate::barrier::{Arrival, Completed, LiveOf};
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::registers::{guard, read_row, write_element, write_pred};
@@ -24,12 +24,12 @@ impl<P: Reconvergence> Resident<P> {
         pc: Pc,
         op: &Op,
         exec: LaneMask,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<Step, Violation> {
         if let Extra::ClusterBarrier { wait, .. } = op.extra {
             return self.cluster_barrier(split, w, wait, exec);
         }
         let Extra::Barrier { kind, reduction } = op.extra else {
-            return Err(Bottom::new("thr-barsync", exec, "a barrier without its facts"));
+            return Err(Violation::new("thr-barsync", exec, "a barrier without its facts"));
         };
         if exec == 0 {
             self.advance(split, w)?;

@@ -4,7 +4,7 @@ use sim_memory::vocabulary::LaneMask;
 
 use super::resident::{Resident, Step};
 use crate::cluster_barrier::CLUSTER;
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::reconvergence::{Reconvergence, SplitId};
 
 impl<P: Reconvergence> Resident<P> {
@@ -15,7 +15,7 @@ impl<P: Reconvergence> Resident<P> {
         w: usize,
         wait: bool,
         exec: LaneMask,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<Step, Violation> {
         let slot = self.warps[w].block;
         let odd = self.blocks[slot].as_ref().is_some_and(|block| block.cluster.odd);
         let odd = if odd { LaneMask::MAX } else { 0 };
@@ -26,7 +26,7 @@ impl<P: Reconvergence> Resident<P> {
                 true => "barrier.cluster.wait without an arrive before it",
                 false => "barrier.cluster.arrive again without a wait after the last one",
             };
-            return Err(Bottom::new("barrier-cluster", wrong, reason));
+            return Err(Violation::new("barrier-cluster", wrong, reason));
         }
         if !wait {
             warp.cluster_arrived |= exec;

@@ -11,7 +11,7 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 use super::meet::Meeting;
 use super::resident::{Resident, Step};
 use crate::code::Code;
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::registers::{first_lane, guard, read_element, read_row, write_element, write_pred};
@@ -60,7 +60,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         mask: LaneMask,
         exec: LaneMask,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<Step, Violation> {
         if exec == 0 {
             self.advance(split, w)?;
             return Ok(Step::Done);
@@ -68,7 +68,7 @@ impl<P: Reconvergence> Resident<P> {
         let code = &*kernels[self.warps[w].kernel].code;
         let Some(mask_row) = sync_mask(op) else {
             if !P::WHOLE_WARP && !self.world.schedule_dependent {
-                return Err(Bottom::new(
+                return Err(Violation::new(
                     "collective",
                     exec,
                     "this instruction sees whichever threads run together, which this policy changes: \
@@ -100,7 +100,7 @@ impl<P: Reconvergence> Resident<P> {
                 let others = wanted & exec & !group;
                 // From 7.0 on they meet where the others come to it later, each mask by itself.
                 if others != 0 && self.world.compute_capability < 70 {
-                    return Err(Bottom::new(
+                    return Err(Violation::new(
                         "collective",
                         others,
                         format!(
@@ -131,9 +131,9 @@ impl<P: Reconvergence> Resident<P> {
         active: LaneMask,
         group: LaneMask,
         wanted: LaneMask,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         if group & !wanted != 0 {
-            return Err(Bottom::new(
+            return Err(Violation::new(
                 "collective",
                 group & !wanted,
                 format!("a thread executes this that the mask {wanted:#010x} does not name"),
@@ -148,7 +148,7 @@ impl<P: Reconvergence> Resident<P> {
                 }
                 _ => "below compute capability 7.0 all must be",
             };
-            return Err(Bottom::new(
+            return Err(Violation::new(
                 "collective",
                 absent,
                 format!(
@@ -178,7 +178,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// Ends the meetings of a warp whose lanes have all arrived or exited.
-    pub(super) fn reevaluate_meetings(&mut self, kernels: &[Arc<Kernel>], w: usize) -> Result<(), Bottom> {
+    pub(super) fn reevaluate_meetings(&mut self, kernels: &[Arc<Kernel>], w: usize) -> Result<(), Violation> {
         let mut i = 0;
         // Splits of meetings that end, with the lanes that go on.
         let mut freed: Vec<(SplitId, LaneMask)> = Vec::new();
@@ -226,7 +226,7 @@ impl<P: Reconvergence> Resident<P> {
 
     /// Computes a collective for the lanes of `parts`, which all take part: each lane by the
     /// operands of the instruction that it executes.
-    fn compute(&mut self, w: usize, code: &Code, parts: &[(Pc, LaneMask)]) -> Result<(), Bottom> {
+    fn compute(&mut self, w: usize, code: &Code, parts: &[(Pc, LaneMask)]) -> Result<(), Violation> {
         let warp = &mut self.warps[w];
         let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
         let lanes = parts.iter().fold(0, |lanes, (_, own)| lanes | own);
@@ -255,7 +255,7 @@ impl<P: Reconvergence> Resident<P> {
                     let l = lane as usize;
                     let (source, inside) = shuffle_source(mode, lane, b[l], c[l]);
                     if inside && lanes >> source & 1 == 0 {
-                        return Err(Bottom::new(
+                        return Err(Violation::new(
                             "collective",
                             1 << lane,
                             format!("lane {lane} reads from lane {source}, which does not take part"),
@@ -309,7 +309,7 @@ impl<P: Reconvergence> Resident<P> {
                 ops().for_each(|(op, own)| write_words(warp, op, own, &[lanes; WARP_LANES]));
             }
             (OpClass::WarpSync, _) => {}
-            _ => return Err(Bottom::new("warp-comm", lanes, "a collective without its facts")),
+            _ => return Err(Violation::new("warp-comm", lanes, "a collective without its facts")),
         }
         Ok(())
     }

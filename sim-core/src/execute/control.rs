@@ -9,7 +9,7 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::resident::{Resident, Step};
 use crate::code::Code;
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::monitor::Check;
 use crate::reconvergence::{Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets};
@@ -28,7 +28,7 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         code: &Code,
-    ) -> Result<Step, Bottom> {
+    ) -> Result<Step, Violation> {
         use OpClass as C;
         let op = &code.program.ops[pc as usize];
         let info = &code.program.info[pc as usize];
@@ -50,7 +50,7 @@ impl<P: Reconvergence> Resident<P> {
                 let call = op.class == C::Call;
                 let to = LaneTargets { lanes: exec, targets: Targets::One(op.target), call };
                 if info.uniform_hint && P::WHOLE_WARP && exec != 0 && exec != mask {
-                    return Err(Bottom::new(
+                    return Err(Violation::new(
                         "bra-uni",
                         mask & !exec,
                         "threads of a warp diverge at a branch marked `.uni`",
@@ -100,7 +100,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             C::Return => {
                 if checked && !self.warps[w].shadow.ret(mask, exec, info.base_pc) {
-                    return Err(Bottom::new(
+                    return Err(Violation::new(
                         "thr-return",
                         exec,
                         "a thread returns from a function it did not call",
@@ -148,7 +148,7 @@ impl<P: Reconvergence> Resident<P> {
         exec: LaneMask,
         op: &Op,
         info: &OpInfo,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         use OpClass as C;
         let shadow = &mut self.warps[w].shadow;
         let taken = match op.class {
@@ -164,7 +164,7 @@ impl<P: Reconvergence> Resident<P> {
             }
         };
         taken.map_err(|lane| {
-            Bottom::new(
+            Violation::new(
                 "cfc-stack1",
                 1 << lane,
                 "the thread takes a token off that it has not pushed in this function",
@@ -173,7 +173,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// Under a policy without tokens the threads go where their own tokens say.
-    fn by_hand_alone(&mut self, split: SplitId, w: usize, mask: LaneMask) -> Result<Step, Bottom> {
+    fn by_hand_alone(&mut self, split: SplitId, w: usize, mask: LaneMask) -> Result<Step, Violation> {
         let targets = *self.warps[w].shadow.pcs();
         let to = LaneTargets { lanes: mask, targets: Targets::PerLane(&targets), call: false };
         let cost = self.policy.branched(split, &to, &mut self.touched)?;
@@ -225,14 +225,14 @@ impl<P: Reconvergence> Resident<P> {
     /// Threads are in no more calls than their stack holds frames.
     #[cold]
     #[inline(never)]
-    fn check_depth(&self, w: usize, lanes: LaneMask, deepest: u32) -> Result<(), Bottom> {
+    fn check_depth(&self, w: usize, lanes: LaneMask, deepest: u32) -> Result<(), Violation> {
         let shadow = &self.warps[w].shadow;
         let over = |lane: &u32| shadow.depth(*lane as usize) > deepest as usize;
         let over = Lanes(lanes).filter(over).fold(0, |mask, lane| mask | 1 << lane);
         if over == 0 {
             return Ok(());
         }
-        Err(Bottom::new(
+        Err(Violation::new(
             "thr-call",
             over,
             format!(
@@ -244,13 +244,13 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// The address an indirect branch or call goes to.
-    fn indirect_target(&self, code: &Code, pc: Pc, value: u32, lane: u32) -> Result<Pc, Bottom> {
+    fn indirect_target(&self, code: &Code, pc: Pc, value: u32, lane: u32) -> Result<Pc, Violation> {
         let op = &code.program.ops[pc as usize];
         if op.class == OpClass::BranchIndirect && op.imm >= 0 {
             let table = code.program.tables.get(op.imm as usize);
             return table.and_then(|table| table.get(value as usize).copied()).ok_or_else(|| {
                 let size = table.map_or(0, Vec::len);
-                Bottom::new(
+                Violation::new(
                     "thr-bra",
                     1 << lane,
                     format!("index {value} lies outside the {size} targets of the branch"),
@@ -265,13 +265,13 @@ impl<P: Reconvergence> Resident<P> {
             functions.find(|function| function.address == value).map(|function| function.entry_pc)
         };
         found.ok_or_else(|| {
-            Bottom::new("thr-call", 1 << lane, format!("{value:#x} is not the address of a function"))
+            Violation::new("thr-call", 1 << lane, format!("{value:#x} is not the address of a function"))
         })
     }
 
     /// Threads of a warp have ended: barriers and collectives that wait for live threads look
     /// again.
-    fn end_threads(&mut self, kernels: &[Arc<Kernel>], w: usize, lanes: LaneMask) -> Result<(), Bottom> {
+    fn end_threads(&mut self, kernels: &[Arc<Kernel>], w: usize, lanes: LaneMask) -> Result<(), Violation> {
         if lanes == 0 {
             return Ok(());
         }

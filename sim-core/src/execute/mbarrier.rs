@@ -8,7 +8,7 @@ use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 use super::access::addresses;
 use super::resident::{Resident, Step};
 use crate::code::Code;
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::mbarrier::perform;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{read_element, write_element, write_pred};
@@ -18,11 +18,17 @@ const BYTES: u64 = 8;
 
 impl<P: Reconvergence> Resident<P> {
     /// One `mbarrier` instruction.
-    pub(super) fn mbarrier(&mut self, code: &Code, w: usize, op: &Op, exec: LaneMask) -> Result<(), Bottom> {
+    pub(super) fn mbarrier(
+        &mut self,
+        code: &Code,
+        w: usize,
+        op: &Op,
+        exec: LaneMask,
+    ) -> Result<(), Violation> {
         let Extra::Mbarrier(facts) = &op.extra else {
-            return Err(Bottom::new("mbarrier", exec, "an mbarrier operation without its facts"));
+            return Err(Violation::new("mbarrier", exec, "an mbarrier operation without its facts"));
         };
-        self.did = Step::Done;
+        self.outcome = Step::Done;
         let operand = |rows: &[_], lane| match op.src[1].is_some() {
             true => read_element(rows, &code.consts, op.src[1], lane, facts.operand_bits.into()),
             false => 1,
@@ -32,7 +38,7 @@ impl<P: Reconvergence> Resident<P> {
             for lane in Lanes(exec) {
                 let state = operand(&warp.rows, lane);
                 let done = perform(facts.step, facts.options, 0, state);
-                let (_, count) = done.map_err(|reason| Bottom::new("mbarrier", 1 << lane, reason))?;
+                let (_, count) = done.map_err(|reason| Violation::new("mbarrier", 1 << lane, reason))?;
                 write_element(&mut warp.rows, op.dst[0], lane, count, 32);
             }
             return Ok(());
@@ -60,7 +66,7 @@ impl<P: Reconvergence> Resident<P> {
         let own = if waits { latencies.shared } else { latencies.shared_atomic };
         let waited = (start - self.now).min((u32::MAX / 2).into()) as u32;
         self.lock_wait = start.saturating_sub(first).min((u32::MAX / 2).into()) as u32;
-        self.did = Step::DoneAfter { latency: waited + own, occupancy: 1 };
+        self.outcome = Step::DoneAfter { latency: waited + own, occupancy: 1 };
         Ok(())
     }
 
@@ -72,7 +78,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         place: MbarrierPlace,
         lanes: LaneMask,
-    ) -> Result<[u64; WARP_LANES], Bottom> {
+    ) -> Result<[u64; WARP_LANES], Violation> {
         let mut places = addresses(&self.warps[w], code, op, place.address_64, lanes);
         self.to_shared(w, place.space, BYTES, lanes, &mut places)?;
         Ok(places)
@@ -89,9 +95,9 @@ impl<P: Reconvergence> Resident<P> {
         lane: u32,
         at: u64,
         act: impl FnOnce(u64) -> Result<(u64, u64), String>,
-    ) -> Result<u64, Bottom> {
+    ) -> Result<u64, Violation> {
         let (word, result) = act(self.object(w, at)).map_err(|reason| {
-            Bottom::new("mbarrier", 1 << lane, format!("mbarrier at shared address {at:#x}: {reason}"))
+            Violation::new("mbarrier", 1 << lane, format!("mbarrier at shared address {at:#x}: {reason}"))
         })?;
         self.set_object(w, at, word);
         Ok(result)

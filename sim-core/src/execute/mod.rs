@@ -28,8 +28,8 @@ pub use request::{Request, Requests};
 pub use resident::{LocalLatency, Resident, Step, World};
 
 use crate::block::Block;
-use crate::code::{Code, Hot};
-use crate::error::Bottom;
+use crate::code::{Code, DecodedOp};
+use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::lanes::file::LaneFile;
@@ -49,7 +49,7 @@ pub struct Executed<'r> {
     /// Its kernel.
     pub kernel: &'r Kernel,
     /// The operation.
-    pub hot: &'r Hot,
+    pub decoded: &'r DecodedOp,
     /// Lanes of the split.
     pub mask: LaneMask,
     /// Of these, those that executed it.
@@ -74,7 +74,7 @@ pub enum Stepped<R> {
     Data(R),
     /// A data operation, after which the policy had its say.
     Arrived(R),
-    /// Any other operation, by the lanes `exec` of `mask`; what it did is in [`Resident::did`].
+    /// Any other operation, by the lanes `exec` of `mask`; what it did is in [`Resident::outcome`].
     Other {
         /// Lanes of the split.
         mask: LaneMask,
@@ -95,7 +95,7 @@ impl<P: Reconvergence> Resident<P> {
         split: SplitId,
         now: Cycle,
         issuer: I,
-    ) -> Result<Stepped<I::Issued>, Bottom> {
+    ) -> Result<Stepped<I::Issued>, Violation> {
         #[cfg(test)]
         crate::literal::observe(self, split, now);
         let w = self.warp_of(split);
@@ -104,16 +104,16 @@ impl<P: Reconvergence> Resident<P> {
         let warp = &mut self.warps[w];
         let kernel = &*self.kernels[warp.kernel];
         let code = &*kernel.code;
-        let Some(hot) = code.hot.get(pc as usize) else {
-            return Err(Bottom::new("cfc-addr", mask, format!("there is no instruction {pc}")));
+        let Some(decoded) = code.decoded.get(pc as usize) else {
+            return Err(Violation::new("cfc-addr", mask, format!("there is no instruction {pc}")));
         };
-        let exec = mask & guard(hot.guard, &warp.preds);
+        let exec = mask & guard(decoded.guard, &warp.preds);
         let check = self.world.check;
         if check != Check::Off {
-            check_split(warp, &mut self.expected[split], hot, pc, mask, check)?;
+            check_split(warp, &mut self.expected[split], decoded, pc, mask, check)?;
         }
-        let Some(lane) = hot.lane else {
-            self.step_rare(split, w, pc, mask, exec, now)?;
+        let Some(lane) = decoded.lane else {
+            self.step_other(split, w, pc, mask, exec, now)?;
             return Ok(Stepped::Other { mask, exec });
         };
         let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };
@@ -125,7 +125,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         let arrived = self.policy.advance(split);
         let done =
-            issuer.executed(Executed { warp, w, blocks: &self.blocks, kernel, hot, mask, exec, arrived });
+            issuer.executed(Executed { warp, w, blocks: &self.blocks, kernel, decoded, mask, exec, arrived });
         if arrived {
             self.stopped(split, w)?;
             return Ok(Stepped::Arrived(done));
@@ -133,11 +133,11 @@ impl<P: Reconvergence> Resident<P> {
         Ok(Stepped::Data(done))
     }
 
-    /// Everything but data operations, after the checks; what it did is in [`Resident::did`].
+    /// Everything but data operations, after the checks; what it did is in [`Resident::outcome`].
     ///
     /// # Errors
     /// As [`step`](Self::step).
-    pub fn step_rare(
+    pub fn step_other(
         &mut self,
         split: SplitId,
         w: usize,
@@ -145,7 +145,7 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         now: Cycle,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         // The kernels step aside meanwhile: their code is read while all else changes.
         let kernels = std::mem::take(&mut self.kernels);
         let step = match self.world.instruction_set {
@@ -176,7 +176,7 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         now: Cycle,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         self.step_by_class(kernels, split, w, pc, mask, exec, now)
     }
 
@@ -190,7 +190,7 @@ impl<P: Reconvergence> Resident<P> {
         mask: LaneMask,
         exec: LaneMask,
         now: Cycle,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         self.touched.clear();
         self.charge = Cost::default();
         self.now = now;
@@ -198,7 +198,7 @@ impl<P: Reconvergence> Resident<P> {
         let code = &*kernel.code;
         let op = &code.program.ops[pc as usize];
         use OpClass as C;
-        self.did = Step::Done;
+        self.outcome = Step::Done;
         match op.class {
             C::Branch
             | C::BranchIndirect
@@ -211,7 +211,7 @@ impl<P: Reconvergence> Resident<P> {
             | C::PreBreak
             | C::Break
             | C::PreReturn => {
-                self.did = self.control(kernels, split, w, pc, mask, exec, code)?;
+                self.outcome = self.control(kernels, split, w, pc, mask, exec, code)?;
                 return Ok(());
             }
             C::Load | C::Store | C::Atomic => self.access(kernel, w, pc, op, exec)?,
@@ -224,11 +224,11 @@ impl<P: Reconvergence> Resident<P> {
                 self.clock(w, op, exec, now);
             }
             C::Barrier => {
-                self.did = self.barrier(kernels, split, w, pc, op, exec)?;
+                self.outcome = self.barrier(kernels, split, w, pc, op, exec)?;
                 return Ok(());
             }
             C::Vote | C::Shuffle | C::Match | C::Redux | C::Elect | C::WarpSync | C::ActiveMask => {
-                self.did = self.collective(kernels, split, w, pc, op, mask, exec)?;
+                self.outcome = self.collective(kernels, split, w, pc, op, mask, exec)?;
                 return Ok(());
             }
             C::Sleep => {
@@ -238,21 +238,21 @@ impl<P: Reconvergence> Resident<P> {
                 };
                 let cycles = u128::from(nanoseconds) * u128::from(self.world.core_khz) / 1_000_000;
                 self.advance(split, w)?;
-                self.did = Step::Sleep(if exec == 0 { 0 } else { cycles as u64 });
+                self.outcome = Step::Sleep(if exec == 0 { 0 } else { cycles as u64 });
                 return Ok(());
             }
             C::Trap if exec != 0 => {
                 let info = &code.program.info[pc as usize];
                 if let Some(reason) = &info.unsupported {
-                    return Err(Bottom::new("trap", exec, reason.to_string()));
+                    return Err(Violation::new("trap", exec, reason.to_string()));
                 }
                 let name = code.program.text(pc);
                 let name = name.rsplit(' ').next().unwrap_or("trap");
-                return Err(Bottom::new("trap", exec, format!("the program executed `{name}`")));
+                return Err(Violation::new("trap", exec, format!("the program executed `{name}`")));
             }
             C::Unsupported if exec != 0 => {
                 let reason = code.program.info[pc as usize].unsupported.as_deref();
-                return Err(Bottom::new(
+                return Err(Violation::new(
                     "unsupported",
                     exec,
                     reason.unwrap_or("this instruction is not executed").to_string(),

@@ -11,7 +11,7 @@ use super::access::addresses;
 use super::resident::{Resident, Step};
 use super::wide;
 use crate::code::Code;
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{extend, first_lane, from_bytes, read_element, read_row, write_element, write_loaded};
@@ -114,10 +114,10 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; WARP_LANES],
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         let warp = &mut self.warps[w];
         let Some(block) = self.blocks[warp.block].as_mut() else {
-            return Err(Bottom::new("env-readShared", lanes, "the block is not resident"));
+            return Err(Violation::new("env-readShared", lanes, "the block is not resident"));
         };
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
         let size = block.shared.len() as u64;
@@ -153,7 +153,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             _ => {
                 let Some((operation, ty)) = facts.atomic else {
-                    return Err(Bottom::new("thr-atom", lanes, "an atomic without its operation"));
+                    return Err(Violation::new("thr-atom", lanes, "an atomic without its operation"));
                 };
                 for lane in Lanes(lanes) {
                     let at = addresses[lane as usize] as usize;
@@ -180,7 +180,8 @@ impl<P: Reconvergence> Resident<P> {
         } else {
             latencies.shared
         };
-        self.did = Step::DoneAfter { latency: latency + degree.saturating_sub(1), occupancy: degree.max(1) };
+        self.outcome =
+            Step::DoneAfter { latency: latency + degree.saturating_sub(1), occupancy: degree.max(1) };
         Ok(())
     }
 
@@ -208,7 +209,7 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; WARP_LANES],
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         if op.class != OpClass::Load {
             return Err(read_only(lanes, "constant memory"));
         }
@@ -223,7 +224,7 @@ impl<P: Reconvergence> Resident<P> {
             if last != Some(address) {
                 let physical = address.wrapping_add(CONST_BASE);
                 if world.allocations.find(physical, bytes).is_none() {
-                    return Err(Bottom::new(
+                    return Err(Violation::new(
                         "env-readDevice",
                         1 << lane,
                         format!("constant address {address:#x} ({bytes} bytes) lies in no variable"),
@@ -236,7 +237,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             write_loaded(&mut warp.rows, op, facts, lane, &buffer[..bytes as usize]);
         }
-        self.did = Step::DoneAfter {
+        self.outcome = Step::DoneAfter {
             latency: world.latency.constant + distinct.saturating_sub(1),
             occupancy: distinct.max(1),
         };
@@ -252,9 +253,9 @@ impl<P: Reconvergence> Resident<P> {
         w: usize,
         op: &Op,
         exec: LaneMask,
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         let Extra::Memory(facts) = &op.extra else {
-            return Err(Bottom::new("thr-ld", exec, "a memory access without its facts"));
+            return Err(Violation::new("thr-ld", exec, "a memory access without its facts"));
         };
         let addresses = addresses(&self.warps[w], &kernel.code, op, facts.address_64, exec);
         self.params_at(kernel, w, op, facts, exec, &addresses)
@@ -269,7 +270,7 @@ impl<P: Reconvergence> Resident<P> {
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; WARP_LANES],
-    ) -> Result<(), Bottom> {
+    ) -> Result<(), Violation> {
         if !matches!(op.class, OpClass::Load | OpClass::LoadParam) {
             return Err(read_only(lanes, "parameters of a kernel"));
         }
@@ -280,7 +281,7 @@ impl<P: Reconvergence> Resident<P> {
             let at = addresses[lane as usize];
             let found = usize::try_from(at).ok().and_then(|at| kernel.params.get(at..at.checked_add(bytes)?));
             let Some(found) = found else {
-                return Err(Bottom::new(
+                return Err(Violation::new(
                     "env-readDevice",
                     1 << lane,
                     format!(
@@ -293,7 +294,7 @@ impl<P: Reconvergence> Resident<P> {
             last = Some(at);
             write_loaded(&mut warp.rows, op, facts, lane, found);
         }
-        self.did = Step::DoneAfter {
+        self.outcome = Step::DoneAfter {
             latency: self.world.latency.constant + distinct.saturating_sub(1),
             occupancy: distinct.max(1),
         };
@@ -302,15 +303,15 @@ impl<P: Reconvergence> Resident<P> {
 }
 
 #[cold]
-fn read_only(lanes: LaneMask, what: &str) -> Bottom {
-    Bottom::new("env-writeDevice", lanes, format!("threads do not write {what}"))
+fn read_only(lanes: LaneMask, what: &str) -> Violation {
+    Violation::new("env-writeDevice", lanes, format!("threads do not write {what}"))
 }
 
 #[cold]
-pub(super) fn outside(lanes: LaneMask, addresses: &[u64; WARP_LANES], bytes: u64, size: u64) -> Bottom {
+pub(super) fn outside(lanes: LaneMask, addresses: &[u64; WARP_LANES], bytes: u64, size: u64) -> Violation {
     let beyond = |&l: &u32| addresses[l as usize].checked_add(bytes).is_none_or(|end| end > size);
     let lane = Lanes(lanes).find(beyond).unwrap_or_default();
-    Bottom::new(
+    Violation::new(
         "env-readShared",
         1 << lane,
         format!(

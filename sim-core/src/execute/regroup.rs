@@ -5,15 +5,15 @@ use sim_frontend::program::{NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
 use super::resident::Resident;
-use crate::code::Hot;
-use crate::error::Bottom;
+use crate::code::DecodedOp;
+use crate::error::Violation;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Lanes, Reconvergence, SplitId};
 use crate::warp::Warp;
 
 impl<P: Reconvergence> Resident<P> {
     /// The split goes on to the next instruction, where its policy may have a say.
-    pub(super) fn advance(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+    pub(super) fn advance(&mut self, split: SplitId, w: usize) -> Result<(), Violation> {
         if self.policy.advance(split) { self.arrived(split, w) } else { Ok(()) }
     }
 
@@ -22,7 +22,7 @@ impl<P: Reconvergence> Resident<P> {
     /// # Errors
     /// A violated check.
     #[inline(never)]
-    pub(crate) fn stopped(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+    pub(crate) fn stopped(&mut self, split: SplitId, w: usize) -> Result<(), Violation> {
         self.touched.clear();
         self.charge = Cost::default();
         self.arrived(split, w)?;
@@ -30,7 +30,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// The split is at an address where its policy joins threads or chooses others.
-    fn arrived(&mut self, split: SplitId, w: usize) -> Result<(), Bottom> {
+    fn arrived(&mut self, split: SplitId, w: usize) -> Result<(), Violation> {
         self.hold_shadows(w, None);
         let cost = self.policy.arrived(split, &mut self.touched);
         self.charge.add(cost);
@@ -69,7 +69,7 @@ impl<P: Reconvergence> Resident<P> {
     ///
     /// # Errors
     /// A violated check.
-    pub(crate) fn divide(&mut self, split: SplitId, done: LaneMask, idle: bool) -> Result<bool, Bottom> {
+    pub(crate) fn divide(&mut self, split: SplitId, done: LaneMask, idle: bool) -> Result<bool, Violation> {
         let w = self.warp_of(split);
         self.touched.clear();
         self.hold_shadows(w, None);
@@ -124,7 +124,7 @@ impl<P: Reconvergence> Resident<P> {
     /// Each live thread is in exactly one split or waits in exactly one place [safe-split]; with
     /// every check on, where it is its own address [safe-inact], and the policy's own invariants
     /// hold.
-    pub(crate) fn check_threads(&mut self, w: usize) -> Result<(), Bottom> {
+    pub(crate) fn check_threads(&mut self, w: usize) -> Result<(), Violation> {
         let check = self.world.check;
         if check == Check::Off {
             return Ok(());
@@ -133,19 +133,19 @@ impl<P: Reconvergence> Resident<P> {
         let (held, twice) = self.policy.held(w);
         let live = warp.live();
         if twice != 0 {
-            return Err(Bottom::new("safe-split", twice, "these threads are in two splits at once"));
+            return Err(Violation::new("safe-split", twice, "these threads are in two splits at once"));
         }
         if held != live {
             let (lost, dead) = (live & !held, held & !live);
             let which = if lost != 0 { lost } else { dead };
             let reason =
                 if lost != 0 { "no split holds these threads" } else { "a split holds ended threads" };
-            return Err(Bottom::new("safe-split", which, format!("{reason} ({which:#x})")));
+            return Err(Violation::new("safe-split", which, format!("{reason} ({which:#x})")));
         }
         if check == Check::Full
             && let Some((lane, own, pc)) = self.astray(w)
         {
-            return Err(Bottom::new(
+            return Err(Violation::new(
                 "safe-inact",
                 1 << lane,
                 format!("lane {lane} waits to go on at {pc} but its own control flow is at {own}"),
@@ -176,14 +176,14 @@ impl<P: Reconvergence> Resident<P> {
 pub(crate) fn check_split(
     warp: &mut Warp,
     expected: &mut Pc,
-    hot: &Hot,
+    decoded: &DecodedOp,
     pc: Pc,
     mask: LaneMask,
     check: Check,
-) -> Result<(), Bottom> {
-    let base = hot.base_pc;
+) -> Result<(), Violation> {
+    let base = decoded.base_pc;
     if *expected == NO_PC {
-        if hot.injected {
+        if decoded.injected {
             // Invisible to the threads: their own addresses stand.
             return Ok(());
         }
@@ -191,7 +191,7 @@ pub(crate) fn check_split(
             return Err(violation(mask, lane, own, base));
         }
     } else {
-        if hot.injected {
+        if decoded.injected {
             // The straight line that ended here is the threads' own.
             warp.shadow.set(mask, *expected);
             *expected = NO_PC;
@@ -207,15 +207,15 @@ pub(crate) fn check_split(
         }
     }
     *expected = base + 1;
-    if check == Check::Full && !hot.control {
+    if check == Check::Full && !decoded.control {
         warp.shadow.set(mask, base + 1);
     }
     Ok(())
 }
 
 #[cold]
-fn strayed(mask: LaneMask, expected: Pc, base: Pc, pc: Pc) -> Bottom {
-    Bottom::new(
+fn strayed(mask: LaneMask, expected: Pc, base: Pc, pc: Pc) -> Violation {
+    Violation::new(
         "safe-act",
         mask,
         format!(
@@ -226,8 +226,8 @@ fn strayed(mask: LaneMask, expected: Pc, base: Pc, pc: Pc) -> Bottom {
 }
 
 #[cold]
-fn violation(mask: LaneMask, lane: u32, own: Pc, base: Pc) -> Bottom {
-    Bottom::new(
+fn violation(mask: LaneMask, lane: u32, own: Pc, base: Pc) -> Violation {
+    Violation::new(
         "safe-act",
         1 << lane,
         format!(

@@ -14,7 +14,7 @@ use crate::barrier::{BarrierEnv, Completed};
 use crate::block::Block;
 use crate::by_split::BySplit;
 use crate::cluster_barrier::ClusterBarrier;
-use crate::code::Hot;
+use crate::code::DecodedOp;
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::monitor::Check;
@@ -113,7 +113,7 @@ pub struct Resident<P> {
     pub touched: Vec<SplitId>,
     /// What the last step did, data operations aside. It stays here rather than in a result: a
     /// result put together from parts stalls whoever reads it whole.
-    pub did: Step,
+    pub outcome: Step,
     /// Accesses the last step asks for.
     pub requests: Requests,
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
@@ -157,7 +157,7 @@ impl<P: Reconvergence> Resident<P> {
             kernels: Vec::new(),
             policy,
             touched: Vec::new(),
-            did: Step::Done,
+            outcome: Step::Done,
             requests: Requests::default(),
             expected: BySplit::new(warp_slots, NO_PC),
             charge: Cost::default(),
@@ -255,17 +255,17 @@ impl<P: Reconvergence> Resident<P> {
 
     /// The facts of the split's next instruction.
     #[inline]
-    pub fn next_hot(&self, split: SplitId) -> Option<&Hot> {
+    pub fn next_decoded(&self, split: SplitId) -> Option<&DecodedOp> {
         let warp = &self.warps[self.warp_of(split)];
-        self.kernels[warp.kernel].code.hot.get(self.policy.pc(split) as usize)
+        self.kernels[warp.kernel].code.decoded.get(self.policy.pc(split) as usize)
     }
 
     /// The place of an instruction, for messages.
-    pub fn where_is(&self, w: usize, pc: Pc, lanes: LaneMask, cycle: Cycle) -> crate::error::Place {
+    pub fn where_is(&self, w: usize, pc: Pc, lanes: LaneMask, cycle: Cycle) -> crate::error::Location {
         let warp = &self.warps[w];
         let kernel = self.kernels.get(warp.kernel);
         let info = kernel.and_then(|k| k.code.program.info.get(pc as usize));
-        crate::error::Place {
+        crate::error::Location {
             kernel: kernel.map_or_else(|| "".into(), |k| Arc::clone(&k.name)),
             block: self.blocks.get(warp.block).and_then(Option::as_ref).map_or([0; 3], |b| b.index),
             thread: kernel.map_or([0; 3], |k| {

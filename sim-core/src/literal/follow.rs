@@ -149,14 +149,14 @@ impl Follower {
         file.agree(warp)?;
         // canBeScheduled: no blocked register, no memory barrier pending.
         let pc = state.pc as usize;
-        let Some(hot) = kernel.code.hot.get(pc) else {
+        let Some(decoded) = kernel.code.decoded.get(pc) else {
             return Stuck::new("canBeScheduled", format!("there is no instruction {pc}"));
         };
-        if warp.board.readiness(hot.slots(), state.active, now) != Readiness::At(now) {
+        if warp.board.readiness(decoded.slots(), state.active, now) != Readiness::At(now) {
             return Stuck::new("canBeScheduled", "a register of the instruction is blocked");
         }
         // What it reads is there by now.
-        for slot in hot.slots() {
+        for slot in decoded.slots() {
             if let Some(unknown) = file.unknown.get_mut(usize::from(*slot)) {
                 *unknown &= !state.active;
             }

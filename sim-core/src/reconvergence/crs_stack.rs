@@ -15,7 +15,7 @@ use super::Corruption;
 use super::parameters::parameters;
 use super::plan::Plan;
 use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId, Targets, WarpSlots};
-use crate::error::Bottom;
+use crate::error::Violation;
 
 /// `TokenType` of CS §5.4.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,8 +184,8 @@ impl ExecState {
     ///
     /// # Errors
     /// The first part that does not hold, with its lanes.
-    pub fn invariants(&self) -> Result<(), Bottom> {
-        let broken = |rule, lanes, reason: &str| Err(Bottom::new(rule, lanes, reason));
+    pub fn invariants(&self) -> Result<(), Violation> {
+        let broken = |rule, lanes, reason: &str| Err(Violation::new(rule, lanes, reason));
         let waiting = self.lanes & !self.active & !self.disabled.exit;
         let of = |test: &dyn Fn(u32) -> bool, lanes| {
             Lanes(lanes).filter(|&lane| test(lane)).fold(0u32, |mask, lane| mask | 1 << lane)
@@ -221,7 +221,7 @@ impl ExecState {
 
     /// `unwind`: pops until a lane is active or the stack is empty; an empty stack with threads
     /// that did not exit is `⊥` [crs-unwind].
-    fn unwind(&mut self) -> Result<WarpState, Bottom> {
+    fn unwind(&mut self) -> Result<WarpState, Violation> {
         loop {
             if self.update_exec_state().is_none() {
                 let waiting = self.lanes & !self.disabled.exit;
@@ -229,7 +229,7 @@ impl ExecState {
                     self.active = 0;
                     return Ok(WarpState::Completed);
                 }
-                return Err(Bottom::new(
+                return Err(Violation::new(
                     "crs-unwind",
                     waiting,
                     format!(
@@ -277,7 +277,7 @@ impl ExecState {
     ///
     /// # Errors
     /// `⊥` of `unwind`.
-    pub fn sync(&mut self) -> Result<WarpState, Bottom> {
+    pub fn sync(&mut self) -> Result<WarpState, Violation> {
         self.unwind()
     }
 
@@ -286,7 +286,7 @@ impl ExecState {
     ///
     /// # Errors
     /// `⊥` of `unwind`.
-    pub fn brk(&mut self, lanes: LaneMask) -> Result<WarpState, Bottom> {
+    pub fn brk(&mut self, lanes: LaneMask) -> Result<WarpState, Violation> {
         let uniform = uni(self.active, lanes);
         self.active &= !lanes;
         self.disabled.break_ |= lanes;
@@ -298,7 +298,7 @@ impl ExecState {
     ///
     /// # Errors
     /// `⊥` of `unwind`.
-    pub fn ret(&mut self, lanes: LaneMask) -> Result<WarpState, Bottom> {
+    pub fn ret(&mut self, lanes: LaneMask) -> Result<WarpState, Violation> {
         let uniform = uni(self.active, lanes);
         self.active &= !lanes;
         self.disabled.return_ |= lanes;
@@ -309,7 +309,7 @@ impl ExecState {
     ///
     /// # Errors
     /// `⊥` of `unwind`.
-    pub fn exit(&mut self, lanes: LaneMask) -> Result<WarpState, Bottom> {
+    pub fn exit(&mut self, lanes: LaneMask) -> Result<WarpState, Violation> {
         let uniform = uni(self.active, lanes);
         self.active &= !lanes;
         self.disabled.exit |= lanes;
@@ -494,7 +494,7 @@ impl Reconvergence for CrsStack {
         split: SplitId,
         to: &LaneTargets<'_>,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let state = &mut self.warps[split as usize];
         let before = state.stack.len();
         if to.call {
@@ -510,7 +510,7 @@ impl Reconvergence for CrsStack {
         split: SplitId,
         lanes: LaneMask,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let state = &mut self.warps[split as usize];
         let before = state.stack.len();
         if lanes == 0 {
@@ -526,7 +526,7 @@ impl Reconvergence for CrsStack {
         split: SplitId,
         lanes: LaneMask,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let state = &mut self.warps[split as usize];
         let before = state.stack.len();
         if lanes == 0 {
@@ -543,7 +543,7 @@ impl Reconvergence for CrsStack {
         lanes: LaneMask,
         instruction: Injected,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let state = &mut self.warps[split as usize];
         let before = state.stack.len();
         if lanes == 0 {
@@ -577,7 +577,7 @@ impl Reconvergence for CrsStack {
         (state.active | found, 0)
     }
 
-    fn invariants(&self, warp: usize) -> Result<(), Bottom> {
+    fn invariants(&self, warp: usize) -> Result<(), Violation> {
         self.warps[warp].invariants()
     }
 

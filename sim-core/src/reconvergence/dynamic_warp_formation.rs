@@ -4,7 +4,7 @@
 
 use sim_frontend::program::{NO_PC, Pc};
 
-use super::Place;
+use super::ReadyAddress;
 use super::parameters::{Value, parameters};
 use super::paths::{Group, NONE, Paths};
 use super::rules::{Event, Rules};
@@ -83,8 +83,8 @@ impl Rules for DynamicWarpFormation {
         true
     }
 
-    fn prefers(&mut self, places: &[Place]) -> Option<usize> {
-        let best = |key: &dyn Fn(&Place) -> u64| {
+    fn prefers(&mut self, places: &[ReadyAddress]) -> Option<usize> {
+        let best = |key: &dyn Fn(&ReadyAddress) -> u64| {
             // Ties go to the kernel and address that come first.
             (0..places.len()).min_by_key(|&i| (key(&places[i]), places[i].kernel, places[i].pc))
         };
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn each_scheduler_prefers_what_its_name_says() {
-        let place = |pc, threads, since, nesting| Place { kernel: 0, pc, threads, since, nesting };
+        let place = |pc, threads, since, nesting| ReadyAddress { kernel: 0, pc, threads, since, nesting };
         // The oldest has neither the most threads nor the fewest.
         let places = [place(50, 9, 4, 1), place(40, 3, 3, 0), place(30, 5, 1, 2), place(20, 7, 2, 3)];
         for (name, preferred) in [("DMaj", 50), ("DMin", 40), ("DTime", 30), ("DPdPri", 20), ("DPC", 20)] {

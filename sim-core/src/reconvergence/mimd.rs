@@ -11,7 +11,7 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 use super::Corruption;
 use super::plan::Plan;
 use super::{Cost, Holding, LaneTargets, Lanes, Reconvergence, SplitId, WarpSlots};
-use crate::error::Bottom;
+use crate::error::Violation;
 
 const LANES: usize = WARP_LANES;
 
@@ -83,7 +83,7 @@ impl Reconvergence for Mimd {
         split: SplitId,
         to: &LaneTargets<'_>,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let thread = &mut self.threads[split as usize];
         if to.lanes == 0 {
             thread.pc += 1;
@@ -101,7 +101,7 @@ impl Reconvergence for Mimd {
         split: SplitId,
         lanes: LaneMask,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let thread = &mut self.threads[split as usize];
         if lanes == 0 {
             thread.pc += 1;
@@ -109,7 +109,7 @@ impl Reconvergence for Mimd {
             thread.pc = thread
                 .returns
                 .pop()
-                .ok_or_else(|| Bottom::new("thr-return", lanes, "a return outside every function call"))?;
+                .ok_or_else(|| Violation::new("thr-return", lanes, "a return outside every function call"))?;
         }
         Ok(self.cost(split))
     }
@@ -119,7 +119,7 @@ impl Reconvergence for Mimd {
         split: SplitId,
         lanes: LaneMask,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let thread = &mut self.threads[split as usize];
         if lanes == 0 {
             thread.pc += 1;

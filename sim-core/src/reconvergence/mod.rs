@@ -29,7 +29,7 @@ use std::sync::Arc;
 use sim_frontend::program::{ControlFlow, Pc};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
-use crate::error::Bottom;
+use crate::error::Violation;
 use crate::registers::first_lane;
 use plan::Plan;
 
@@ -145,7 +145,7 @@ pub struct Holding {
 
 /// An address at which ready splits of an SM stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ReadyAddress {
     /// The kernel, by its place in the SM's table.
     pub kernel: usize,
     /// The address.
@@ -247,7 +247,7 @@ pub trait Reconvergence: Send + Sized + 'static {
     }
 
     /// Of the places ready splits stand at, the one that issues, with the threads that wait there.
-    fn prefers(&mut self, _places: &[Place]) -> Option<usize> {
+    fn prefers(&mut self, _places: &[ReadyAddress]) -> Option<usize> {
         None
     }
 
@@ -298,7 +298,7 @@ pub trait Reconvergence: Send + Sized + 'static {
         split: SplitId,
         to: &LaneTargets<'_>,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom>;
+    ) -> Result<Cost, Violation>;
 
     /// `lanes` of the split return from a function; the others fall through.
     ///
@@ -309,14 +309,18 @@ pub trait Reconvergence: Send + Sized + 'static {
         split: SplitId,
         lanes: LaneMask,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom>;
+    ) -> Result<Cost, Violation>;
 
     /// `lanes` of the split have ended; the others fall through.
     ///
     /// # Errors
     /// `⊥` where the policy's rules have no transition.
-    fn exited(&mut self, split: SplitId, lanes: LaneMask, touched: &mut Vec<SplitId>)
-    -> Result<Cost, Bottom>;
+    fn exited(
+        &mut self,
+        split: SplitId,
+        lanes: LaneMask,
+        touched: &mut Vec<SplitId>,
+    ) -> Result<Cost, Violation>;
 
     /// The split met an instruction of transformation 6; `lanes` are those whose guard is true.
     ///
@@ -329,8 +333,8 @@ pub trait Reconvergence: Send + Sized + 'static {
         lanes: LaneMask,
         instruction: Injected,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
-        Err(Bottom::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
+    ) -> Result<Cost, Violation> {
+        Err(Violation::new("safe-split", lanes, format!("{instruction:?} in an untransformed program")))
     }
 
     /// Every thread of the warp that the policy holds, each once: in splits, and waiting for
@@ -351,7 +355,7 @@ pub trait Reconvergence: Send + Sized + 'static {
     ///
     /// # Errors
     /// The invariant that does not, with its id.
-    fn invariants(&self, _warp: usize) -> Result<(), Bottom> {
+    fn invariants(&self, _warp: usize) -> Result<(), Violation> {
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use super::parameters::parameters;
 use super::plan::Plan;
 use super::returns::{Group, Returns};
 use super::{Cost, Holding, Issuing, LaneTargets, Reconvergence, SplitId, WarpSlots};
-use crate::error::Bottom;
+use crate::error::Violation;
 
 /// A place in a program: an address, and the calls a thread is in there.
 type At = (Pc, u32);
@@ -58,7 +58,7 @@ parameters! {
 /// The post-dominator stack.
 #[derive(Debug)]
 pub struct PdomStack {
-    hot: Vec<Issuing>,
+    decoded: Vec<Issuing>,
     warps: Vec<Warp>,
     parameters: Parameters,
     groups: Vec<Group>,
@@ -68,7 +68,7 @@ impl PdomStack {
     /// The top entry with the address the warp has come to.
     fn sync(&mut self, warp: usize) -> Option<Entry> {
         let top = self.warps[warp].top.as_mut()?;
-        top.pc = self.hot[warp].pc;
+        top.pc = self.decoded[warp].pc;
         Some(*top)
     }
 
@@ -86,7 +86,7 @@ impl PdomStack {
             }
             state.top = state.below.pop();
         }
-        self.hot[warp] = match state.top {
+        self.decoded[warp] = match state.top {
             Some(Entry { pc, depth, join, mask }) => {
                 Issuing { pc, stop: if join.1 == depth { join.0 } else { NO_PC }, mask }
             }
@@ -137,7 +137,7 @@ impl Reconvergence for PdomStack {
     fn new(parameters: &Parameters, slots: WarpSlots) -> Self {
         let warps = slots.count;
         Self {
-            hot: vec![Issuing { pc: 0, stop: NO_PC, mask: 0 }; warps],
+            decoded: vec![Issuing { pc: 0, stop: NO_PC, mask: 0 }; warps],
             warps: vec![Warp::default(); warps],
             parameters: *parameters,
             groups: Vec::new(),
@@ -163,24 +163,26 @@ impl Reconvergence for PdomStack {
 
     #[inline]
     fn lies_at(&self, split: SplitId) -> *const u8 {
-        self.hot.get(split as usize).map_or(std::ptr::null(), |hot| std::ptr::from_ref(hot).cast())
+        self.decoded
+            .get(split as usize)
+            .map_or(std::ptr::null(), |decoded| std::ptr::from_ref(decoded).cast())
     }
 
     #[inline]
     fn pc(&self, split: SplitId) -> Pc {
-        self.hot[split as usize].pc
+        self.decoded[split as usize].pc
     }
 
     #[inline]
     fn mask(&self, split: SplitId) -> LaneMask {
-        self.hot[split as usize].mask
+        self.decoded[split as usize].mask
     }
 
     #[inline]
     fn advance(&mut self, split: SplitId) -> bool {
-        let hot = &mut self.hot[split as usize];
-        hot.pc += 1;
-        hot.pc == hot.stop
+        let decoded = &mut self.decoded[split as usize];
+        decoded.pc += 1;
+        decoded.pc == decoded.stop
     }
 
     fn arrived(&mut self, split: SplitId, _touched: &mut Vec<SplitId>) -> Cost {
@@ -200,7 +202,7 @@ impl Reconvergence for PdomStack {
         split: SplitId,
         to: &LaneTargets<'_>,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let warp = split as usize;
         let Some(Entry { pc, mask, .. }) = self.sync(warp) else { return Ok(Cost::default()) };
         if to.call {
@@ -216,7 +218,7 @@ impl Reconvergence for PdomStack {
         split: SplitId,
         lanes: LaneMask,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let warp = split as usize;
         let Some(Entry { pc, mask, .. }) = self.sync(warp) else { return Ok(Cost::default()) };
         let targets = self.warps[warp].returns.ret(lanes)?;
@@ -231,7 +233,7 @@ impl Reconvergence for PdomStack {
         split: SplitId,
         lanes: LaneMask,
         _touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let warp = split as usize;
         let Some(Entry { pc, mask, .. }) = self.sync(warp) else { return Ok(Cost::default()) };
         let before = self.size(warp);
@@ -246,7 +248,7 @@ impl Reconvergence for PdomStack {
     fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {
         let Warp { top, below, .. } = &self.warps[warp];
         let Some(top) = top else { return };
-        visit(Holding { pc: self.hot[warp].pc, mask: top.mask, waits: false });
+        visit(Holding { pc: self.decoded[warp].pc, mask: top.mask, waits: false });
         // An entry's threads that an entry above it holds run there.
         let mut above = top.mask;
         for entry in below.iter().rev().filter(|entry| entry.mask != 0) {
@@ -259,11 +261,11 @@ impl Reconvergence for PdomStack {
 
     #[cfg(test)]
     fn corrupt(&mut self, split: SplitId, how: Corruption) -> bool {
-        let (hot, state) = (&mut self.hot[split as usize], &mut self.warps[split as usize]);
+        let (decoded, state) = (&mut self.decoded[split as usize], &mut self.warps[split as usize]);
         match (how, state.below.last_mut()) {
             (Corruption::DropLane, _) => {
-                hot.mask &= hot.mask - 1;
-                state.top = state.top.map(|top| Entry { mask: hot.mask, ..top });
+                decoded.mask &= decoded.mask - 1;
+                state.top = state.top.map(|top| Entry { mask: decoded.mask, ..top });
                 true
             }
             (Corruption::Pop, Some(_)) => state.below.pop().is_some(),
@@ -281,7 +283,7 @@ impl Reconvergence for PdomStack {
             let join = if e.join.0 == NO_PC { "end".to_string() } else { e.join.0.to_string() };
             format!("({}, {join}, {:#x})", e.pc, e.mask)
         };
-        let top = top.map(|top| Entry { pc: self.hot[warp].pc, ..top });
+        let top = top.map(|top| Entry { pc: self.decoded[warp].pc, ..top });
         let entries: Vec<String> = top.iter().chain(below.iter().rev()).map(in_words).collect();
         format!("stack of (pc, reconvergence pc, mask) [{}]", entries.join(" :: "))
     }

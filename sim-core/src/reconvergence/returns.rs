@@ -6,7 +6,7 @@ use sim_frontend::program::{NO_PC, Pc};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::{LaneTargets, Lanes, Targets};
-use crate::error::Bottom;
+use crate::error::Violation;
 
 /// Threads that go to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +41,11 @@ impl Returns {
     ///
     /// # Errors
     /// A thread is in no call.
-    pub fn ret(&mut self, lanes: LaneMask) -> Result<[Pc; WARP_LANES], Bottom> {
+    pub fn ret(&mut self, lanes: LaneMask) -> Result<[Pc; WARP_LANES], Violation> {
         let mut to = [NO_PC; WARP_LANES];
         for lane in Lanes(lanes) {
             to[lane as usize] = self.0.get_mut(lane as usize).and_then(Vec::pop).ok_or_else(|| {
-                Bottom::new("thr-return", 1 << lane, "a return outside every function call")
+                Violation::new("thr-return", 1 << lane, "a return outside every function call")
             })?;
         }
         Ok(to)

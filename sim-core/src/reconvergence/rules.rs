@@ -6,7 +6,7 @@ use sim_frontend::program::Pc;
 use sim_memory::vocabulary::LaneMask;
 
 use super::paths::{Group, Paths};
-use super::{Cost, Place};
+use super::{Cost, ReadyAddress};
 
 /// Why a policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub trait Rules: Send + Debug {
     }
 
     /// The place that issues next.
-    fn prefers(&mut self, _places: &[Place]) -> Option<usize> {
+    fn prefers(&mut self, _places: &[ReadyAddress]) -> Option<usize> {
         None
     }
 

@@ -13,9 +13,9 @@ use super::rules::{Event, Rules};
 use super::table_policies::TablePolicy;
 #[cfg(test)]
 use super::{Corruption, paths::Entry};
-use super::{Cost, Holding, Issuing, LaneTargets, Lanes, Place, Reconvergence, SplitId, WarpSlots};
+use super::{Cost, Holding, Issuing, LaneTargets, Lanes, ReadyAddress, Reconvergence, SplitId, WarpSlots};
 use crate::by_split::BySplit;
-use crate::error::Bottom;
+use crate::error::Violation;
 
 /// The split of a path.
 #[inline]
@@ -35,7 +35,7 @@ enum Moved {
 /// The policy: one table a warp.
 #[derive(Debug)]
 pub struct Table {
-    hot: BySplit<Issuing, Self>,
+    decoded: BySplit<Issuing, Self>,
     /// By warp: slots whose paths are in splits, one bit each.
     seen: Vec<u32>,
     warps: Vec<Paths>,
@@ -48,7 +48,7 @@ impl Table {
     /// The table of `warps` warps under `rules`.
     pub fn with(rules: Box<dyn Rules>, warps: usize) -> Self {
         Self {
-            hot: BySplit::new(warps, Issuing { pc: 0, stop: NO_PC, mask: 0 }),
+            decoded: BySplit::new(warps, Issuing { pc: 0, stop: NO_PC, mask: 0 }),
             seen: vec![0; warps],
             warps: vec![Paths::default(); warps],
             forms_warps: rules.forms_warps(),
@@ -60,7 +60,7 @@ impl Table {
     /// Takes over where the paths have gone since.
     fn sync(&mut self, warp: usize) {
         for slot in Lanes(self.seen[warp]) {
-            self.warps[warp].slots[slot as usize].pc = self.hot[split_id(warp, slot)].pc;
+            self.warps[warp].slots[slot as usize].pc = self.decoded[split_id(warp, slot)].pc;
         }
     }
 
@@ -94,12 +94,12 @@ impl Table {
         debug_assert!(paths.agrees());
         let mut seen = 0u32;
         for slot in Lanes(self.seen[warp] | paths.occupied()) {
-            let (path, hot) = (&paths.slots[slot as usize], &mut self.hot[split_id(warp, slot)]);
+            let (path, decoded) = (&paths.slots[slot as usize], &mut self.decoded[split_id(warp, slot)]);
             let mask = if path.enabled || path.parked { path.mask } else { 0 };
-            if mask != hot.mask || (mask != 0 && path.pc != hot.pc) {
+            if mask != decoded.mask || (mask != 0 && path.pc != decoded.pc) {
                 touched.push(split_id(warp, slot));
             }
-            *hot = Issuing { pc: path.pc, stop: path.stop, mask };
+            *decoded = Issuing { pc: path.pc, stop: path.stop, mask };
             seen |= u32::from(mask != 0) << slot;
         }
         self.seen[warp] = seen;
@@ -164,30 +164,30 @@ impl Reconvergence for Table {
         paths.used().for_each(|slot| paths.set_mask(slot, 0));
         paths.place(Group { pc: plan.entry, depth: 0, mask: lanes }, NONE);
         let seen = std::mem::take(&mut self.seen[warp]);
-        Lanes(seen).for_each(|slot| self.hot[split_id(warp, slot)].mask = 0);
+        Lanes(seen).for_each(|slot| self.decoded[split_id(warp, slot)].mask = 0);
         self.settle(warp, Event::Admitted, 0, touched);
     }
 
     #[inline]
     fn lies_at(&self, split: SplitId) -> *const u8 {
-        std::ptr::from_ref(&self.hot[split]).cast()
+        std::ptr::from_ref(&self.decoded[split]).cast()
     }
 
     #[inline]
     fn pc(&self, split: SplitId) -> Pc {
-        self.hot[split].pc
+        self.decoded[split].pc
     }
 
     #[inline]
     fn mask(&self, split: SplitId) -> LaneMask {
-        self.hot[split].mask
+        self.decoded[split].mask
     }
 
     #[inline]
     fn advance(&mut self, split: SplitId) -> bool {
-        let hot = &mut self.hot[split];
-        hot.pc += 1;
-        hot.pc == hot.stop
+        let decoded = &mut self.decoded[split];
+        decoded.pc += 1;
+        decoded.pc == decoded.stop
     }
 
     fn arrived(&mut self, split: SplitId, touched: &mut Vec<SplitId>) -> Cost {
@@ -201,7 +201,7 @@ impl Reconvergence for Table {
         split: SplitId,
         to: &LaneTargets<'_>,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
         self.sync(warp);
         let paths = &mut self.warps[warp];
@@ -224,7 +224,7 @@ impl Reconvergence for Table {
         split: SplitId,
         lanes: LaneMask,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
         self.sync(warp);
         let paths = &mut self.warps[warp];
@@ -241,7 +241,7 @@ impl Reconvergence for Table {
         split: SplitId,
         lanes: LaneMask,
         touched: &mut Vec<SplitId>,
-    ) -> Result<Cost, Bottom> {
+    ) -> Result<Cost, Violation> {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
         self.sync(warp);
         let paths = &mut self.warps[warp];
@@ -254,7 +254,7 @@ impl Reconvergence for Table {
 
     fn parked(&mut self, split: SplitId, touched: &mut Vec<SplitId>) {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
-        self.hot[split].pc += 1;
+        self.decoded[split].pc += 1;
         self.sync(warp);
         self.warps[warp].slots[slot].parked = true;
         self.settle(warp, Event::Parked, slot, touched);
@@ -290,7 +290,7 @@ impl Reconvergence for Table {
         self.rules.spans_blocks()
     }
 
-    fn prefers(&mut self, places: &[Place]) -> Option<usize> {
+    fn prefers(&mut self, places: &[ReadyAddress]) -> Option<usize> {
         self.rules.prefers(places)
     }
 
@@ -308,9 +308,9 @@ impl Reconvergence for Table {
         own.mask &= lanes;
         let free = paths.free_slot()?;
         paths.set(free, own);
-        self.hot[split].mask &= !lanes;
+        self.decoded[split].mask &= !lanes;
         let part = split_id(warp, free as u32);
-        self.hot[part] = Issuing { pc: own.pc, stop: own.stop, mask: own.mask };
+        self.decoded[part] = Issuing { pc: own.pc, stop: own.stop, mask: own.mask };
         self.seen[warp] |= 1 << free;
         Some(part)
     }
@@ -341,9 +341,9 @@ impl Reconvergence for Table {
 
     fn threads(&self, warp: usize, visit: &mut dyn FnMut(Holding)) {
         for slot in self.warps[warp].used() {
-            let (path, hot) = (&self.warps[warp].slots[slot], &self.hot[split_id(warp, slot as u32)]);
-            let pc = if hot.mask != 0 { hot.pc } else { path.pc };
-            visit(Holding { pc, mask: path.mask, waits: hot.mask == 0 });
+            let (path, decoded) = (&self.warps[warp].slots[slot], &self.decoded[split_id(warp, slot as u32)]);
+            let pc = if decoded.mask != 0 { decoded.pc } else { path.pc };
+            visit(Holding { pc, mask: path.mask, waits: decoded.mask == 0 });
         }
         for entry in self.warps[warp].entries.iter().filter(|entry| !entry.closed && entry.arrived != 0) {
             visit(Holding { pc: entry.join, mask: entry.arrived, waits: true });
@@ -363,9 +363,9 @@ impl Reconvergence for Table {
         let waits = |entry: &&mut Entry| !entry.closed && entry.arrived != 0;
         match (how, self.warps[warp].entries.iter_mut().rfind(waits)) {
             (Corruption::DropLane, _) => {
-                let hot = &mut self.hot[split];
-                hot.mask &= hot.mask - 1;
-                self.warps[warp].set_mask(slot, hot.mask);
+                let decoded = &mut self.decoded[split];
+                decoded.mask &= decoded.mask - 1;
+                self.warps[warp].set_mask(slot, decoded.mask);
                 true
             }
             (Corruption::Pop, Some(entry)) => {
@@ -392,8 +392,8 @@ impl Reconvergence for Table {
         let running: Vec<String> = paths
             .used()
             .map(|slot| {
-                let (path, hot) = (&paths.slots[slot], &self.hot[split_id(warp, slot as u32)]);
-                let pc = if hot.mask != 0 { hot.pc } else { path.pc };
+                let (path, decoded) = (&paths.slots[slot], &self.decoded[split_id(warp, slot as u32)]);
+                let pc = if decoded.mask != 0 { decoded.pc } else { path.pc };
                 let how = match (path.parked, path.enabled) {
                     (true, _) => " parked",
                     (_, true) => " runs",

@@ -277,16 +277,16 @@ impl RegisterPort for Port<'_> {
         if acquires {
             warp.outstanding.end_acquire(lanes);
         }
-        let hot = &self.kernels[warp.kernel].code.hot[pc as usize];
+        let decoded = &self.kernels[warp.kernel].code.decoded[pc as usize];
         if group == ALONE {
-            warp.board.release(hot.blocking(), lanes);
+            warp.board.release(decoded.blocking(), lanes);
         } else if done {
             let parts = &mut self.accesses.groups[group as usize];
             parts.left -= 1;
             if parts.left == 0 {
                 let lanes = parts.lanes;
                 self.accesses.free_groups.push(group);
-                warp.board.release(hot.blocking(), lanes);
+                warp.board.release(decoded.blocking(), lanes);
             }
         }
         self.close_if_done(access, now);

@@ -8,7 +8,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_memory::vocabulary::Cycle;
 
 use super::Sm;
-use crate::code::Hot;
+use crate::code::DecodedOp;
 use crate::reconvergence::Reconvergence;
 use crate::warp::Warp;
 
@@ -44,8 +44,8 @@ fn prefetch<T>(at: *const T) {
 
 /// Asks the host for the rows and the scoreboard of an operation.
 #[inline(always)]
-pub(super) fn prefetch_operands(warp: &Warp, hot: &Hot) {
-    for slot in hot.slots().iter().take(ROWS) {
+pub(super) fn prefetch_operands(warp: &Warp, decoded: &DecodedOp) {
+    for slot in decoded.slots().iter().take(ROWS) {
         if let Some(row) = warp.rows.get(usize::from(*slot)) {
             let at = row.0.as_ptr();
             prefetch(at);
@@ -65,7 +65,7 @@ impl<P: Reconvergence> Sm<P> {
         let mut coming = std::mem::take(&mut self.coming);
         coming.clear();
         for scheduler in 0..self.schedulers {
-            let last = self.lanes[scheduler].picker.last();
+            let last = self.scheduler_states[scheduler].picker.last();
             let words = self.live;
             let ready = |word: usize| self.ready[word * self.schedulers + scheduler];
             // Round-robin goes on after the last one; words before it come last.
@@ -100,10 +100,10 @@ impl<P: Reconvergence> Sm<P> {
         for &split in &self.coming {
             let warp = &self.resident.warps[self.resident.warp_of(split)];
             if let Some(kernel) = self.resident.kernels.get(warp.kernel)
-                && let Some(hot) = kernel.code.hot.get(self.resident.policy.pc(split) as usize)
+                && let Some(decoded) = kernel.code.decoded.get(self.resident.policy.pc(split) as usize)
             {
                 prefetch(warp.preds.as_ptr());
-                prefetch_operands(warp, hot);
+                prefetch_operands(warp, decoded);
             }
         }
     }

@@ -7,7 +7,7 @@ use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use super::Sm;
 use crate::error::Fault;
-use crate::reconvergence::{Place, Reconvergence, SplitId};
+use crate::reconvergence::{ReadyAddress, Reconvergence, SplitId};
 
 impl<P: Reconvergence> Sm<P> {
     /// The kernel and address a split stands at.
@@ -17,10 +17,10 @@ impl<P: Reconvergence> Sm<P> {
 
     /// Of a scheduler's candidates keeps those at the address that the policy wants issued.
     pub(super) fn keep_preferred(&mut self, scheduler: usize) {
-        let mut places: Vec<Place> = Vec::new();
-        let lane = &mut self.lanes[scheduler];
-        lane.picker.narrow(&mut lane.candidates[..self.live]);
-        let candidates = self.lanes[scheduler].candidates[..self.live].to_vec();
+        let mut places: Vec<ReadyAddress> = Vec::new();
+        let state = &mut self.scheduler_states[scheduler];
+        state.picker.narrow(&mut state.candidates[..self.live]);
+        let candidates = self.scheduler_states[scheduler].candidates[..self.live].to_vec();
         let splits: Vec<(u32, SplitId)> =
             bits(candidates.iter().copied()).map(|place| (place, self.split_at(scheduler, place))).collect();
         for &(_, split) in &splits {
@@ -34,15 +34,15 @@ impl<P: Reconvergence> Sm<P> {
                 }
                 None => {
                     let nesting = self.resident.kernels[kernel].code.plan.nesting(pc);
-                    places.push(Place { kernel, pc, threads, since, nesting });
+                    places.push(ReadyAddress { kernel, pc, threads, since, nesting });
                 }
             }
         }
         let Some(chosen) = self.resident.policy.prefers(&places) else { return };
-        let Place { kernel, pc, .. } = places[chosen];
+        let ReadyAddress { kernel, pc, .. } = places[chosen];
         for (place, split) in splits {
             if self.stands_at(split) != (kernel, pc) {
-                self.lanes[scheduler].candidates[place as usize / 64] &= !(1 << (place % 64));
+                self.scheduler_states[scheduler].candidates[place as usize / 64] &= !(1 << (place % 64));
             }
         }
     }

@@ -13,7 +13,7 @@ use super::stats::SmStats;
 use super::units::Units;
 use super::{BlockDone, Sm, Status};
 use crate::block::Block;
-use crate::code::{Drain, Hot, acquires};
+use crate::code::{DecodedOp, Drain, acquires};
 use crate::counts::source_lanes;
 use crate::error::Fault;
 use crate::execute::{Executed, Issuer, Step, Stepped};
@@ -32,13 +32,19 @@ pub(super) enum Next {
     Drain,
 }
 
-/// When `hot` can issue for `mask`, not before `earliest` [sched-canBeScheduled].
+/// When `decoded` can issue for `mask`, not before `earliest` [sched-canBeScheduled].
 #[inline(always)]
-fn next_issue(warp: &Warp, blocks: &[Option<Block>], hot: &Hot, mask: LaneMask, earliest: Cycle) -> Next {
-    if !matches!(hot.drain, Drain::None) && drains(warp, blocks, hot.drain, mask) {
+fn next_issue(
+    warp: &Warp,
+    blocks: &[Option<Block>],
+    decoded: &DecodedOp,
+    mask: LaneMask,
+    earliest: Cycle,
+) -> Next {
+    if !matches!(decoded.drain, Drain::None) && drains(warp, blocks, decoded.drain, mask) {
         return Next::Drain;
     }
-    match warp.board.readiness(hot.slots(), mask, earliest) {
+    match warp.board.readiness(decoded.slots(), mask, earliest) {
         Readiness::Memory => Next::Memory,
         Readiness::At(at) => Next::At(at),
     }
@@ -84,22 +90,22 @@ impl Issuer for Issue<'_> {
 
     #[inline(always)]
     fn executed(self, data: Executed<'_>) -> (Next, u8) {
-        let Executed { warp, w, blocks, kernel, hot, mask, exec, arrived } = data;
+        let Executed { warp, w, blocks, kernel, decoded, mask, exec, arrived } = data;
         let Self { now, pc, .. } = self;
         let lanes = [exec.count_ones(), mask.count_ones()];
-        self.stats.kernels[kernel.grid_id as usize].count(hot, lanes);
-        if hot.class == OpClass::LoadParam {
+        self.stats.kernels[kernel.grid_id as usize].count(decoded, lanes);
+        if decoded.class == OpClass::LoadParam {
             self.stats.on_chip(1, 0);
         }
         if let Some(recorder) = self.recorder {
             recorder.issue(&kernel.code, pc, (self.split, w), lanes, now);
         }
         if self.occupies {
-            self.units.occupy(usize::from(hot.unit), self.scheduler, now, u32::from(hot.initiation));
+            self.units.occupy(usize::from(decoded.unit), self.scheduler, now, u32::from(decoded.initiation));
         }
-        warp.board.write(hot.written(), exec, now, now + Cycle::from(hot.latency));
-        let next = kernel.code.hot.get(pc as usize + 1).filter(|_| !arrived);
-        let Some(next) = next else { return (Next::At(now + 1), hot.unit) };
+        warp.board.write(decoded.written(), exec, now, now + Cycle::from(decoded.latency));
+        let next = kernel.code.decoded.get(pc as usize + 1).filter(|_| !arrived);
+        let Some(next) = next else { return (Next::At(now + 1), decoded.unit) };
         if self.ahead {
             prefetch_operands(warp, next);
         }
@@ -124,8 +130,8 @@ impl<P: Reconvergence> Sm<P> {
         }
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
-        let (next, unit) = match code.hot.get(self.resident.policy.pc(split) as usize) {
-            Some(hot) => (next_issue(warp, &self.resident.blocks, hot, mask, earliest), hot.unit),
+        let (next, unit) = match code.decoded.get(self.resident.policy.pc(split) as usize) {
+            Some(decoded) => (next_issue(warp, &self.resident.blocks, decoded, mask, earliest), decoded.unit),
             // The step reports it with its place.
             None => (Next::At(horizon), self.unit_of[split]),
         };
@@ -150,8 +156,8 @@ impl<P: Reconvergence> Sm<P> {
             self.live = word + 1;
         }
         if old != unit {
-            let lane = &mut self.lanes[scheduler];
-            let sets = &mut lane.by_unit[word];
+            let state = &mut self.scheduler_states[scheduler];
+            let sets = &mut state.by_unit[word];
             sets[usize::from(old)] &= !bit;
             sets[usize::from(unit)] |= bit;
             self.unit_of[split] = unit;
@@ -169,7 +175,7 @@ impl<P: Reconvergence> Sm<P> {
             }
             Next::Memory | Next::Drain => {
                 *ready &= !bit;
-                self.lanes[scheduler].picker.long_wait(place);
+                self.scheduler_states[scheduler].picker.long_wait(place);
                 if matches!(next, Next::Memory) {
                     Status::Memory
                 } else {
@@ -178,7 +184,7 @@ impl<P: Reconvergence> Sm<P> {
                 }
             }
         };
-        self.goes(scheduler, split, status, new);
+        self.set_status(scheduler, split, status, new);
     }
 
     /// A split that waits only for writes of its block, before a fence or release of device scope,
@@ -189,8 +195,8 @@ impl<P: Reconvergence> Sm<P> {
         let (pc, mask) = (resident.policy.pc(split), resident.policy.mask(split));
         let w = resident.warp_of(split);
         let warp = &mut resident.warps[w];
-        let device = resident.kernels[warp.kernel].code.hot.get(pc as usize);
-        if device.is_none_or(|hot| hot.drain != Drain::Device)
+        let device = resident.kernels[warp.kernel].code.decoded.get(pc as usize);
+        if device.is_none_or(|decoded| decoded.drain != Drain::Device)
             || warp.awaited_writes.is_some()
             || warp.outstanding.any(mask, true)
         {
@@ -208,39 +214,39 @@ impl<P: Reconvergence> Sm<P> {
     #[inline(always)]
     pub(super) fn pick(&mut self, scheduler: usize, now: Cycle) -> Option<u32> {
         let forms = P::FORMS_WARPS && self.resident.policy.forms_warps();
-        let Self { lanes, units, live, load_store, ready, memory, schedulers, .. } = self;
+        let Self { scheduler_states, units, live, load_store, ready, memory, schedulers, .. } = self;
         let (live, schedulers) = (*live, *schedulers);
         if live == 1 && !forms {
             let mut candidates = ready[scheduler];
             if candidates == 0 {
                 return None;
             }
-            let lane = &mut lanes[scheduler];
+            let state = &mut scheduler_states[scheduler];
             let accepting = memory.accepting();
             if !accepting {
-                candidates &= !lane.by_unit[0][*load_store];
+                candidates &= !state.by_unit[0][*load_store];
             }
             if !units.all_free(scheduler, now) {
                 // Without branches: the host compares several classes at once.
                 let mut busy = 0;
-                for (set, free) in lane.by_unit[0].iter().zip(units.free(scheduler)) {
+                for (set, free) in state.by_unit[0].iter().zip(units.free(scheduler)) {
                     busy |= set & u64::from(*free > now).wrapping_neg();
                 }
                 candidates &= !busy;
             }
-            return lane.picker.pick(&[candidates], &lane.ages);
+            return state.picker.pick(&[candidates], &state.ages);
         }
         let ready = ready[..live * schedulers].iter().skip(scheduler).step_by(schedulers);
         if ready.clone().all(|word| *word == 0) {
             return None;
         }
-        let lane = &mut lanes[scheduler];
+        let state = &mut scheduler_states[scheduler];
         let accepting = memory.accepting();
-        lane.candidates.iter_mut().zip(ready).for_each(|(candidates, ready)| *candidates = *ready);
+        state.candidates.iter_mut().zip(ready).for_each(|(candidates, ready)| *candidates = *ready);
         if !accepting || !units.all_free(scheduler, now) {
             for (class, free) in units.free(scheduler).iter().enumerate() {
                 if *free > now || (class == *load_store && !accepting) {
-                    for (candidates, sets) in lane.candidates.iter_mut().zip(&lane.by_unit[..live]) {
+                    for (candidates, sets) in state.candidates.iter_mut().zip(&state.by_unit[..live]) {
                         *candidates &= !sets[class];
                     }
                 }
@@ -249,8 +255,8 @@ impl<P: Reconvergence> Sm<P> {
         if forms {
             self.keep_preferred(scheduler);
         }
-        let lane = &mut self.lanes[scheduler];
-        lane.picker.pick(&lane.candidates[..live], &lane.ages)
+        let state = &mut self.scheduler_states[scheduler];
+        state.picker.pick(&state.candidates[..live], &state.ages)
     }
 
     /// A warp of an active block takes a step [block-exec].
@@ -277,9 +283,9 @@ impl<P: Reconvergence> Sm<P> {
             Ok(Stepped::Other { mask, exec }) => {
                 // Counted here: this function is compiled for the host's bit counts.
                 let lanes = [exec.count_ones(), mask.count_ones()];
-                self.issue_rare(scheduler, place, split, w, pc, exec, lanes, now)
+                self.issue_other(scheduler, place, split, w, pc, exec, lanes, now)
             }
-            Err(bottom) => Err(self.fault(w, pc, &bottom)),
+            Err(violation) => Err(self.fault(w, pc, &violation)),
         }
     }
 
@@ -292,7 +298,11 @@ impl<P: Reconvergence> Sm<P> {
         let w = self.resident.warp_of(split);
         let grid = self.resident.warps[w].kernel;
         let pc = self.resident.policy.pc(split);
-        let first = self.resident.kernels[grid].code.hot.get(pc as usize).map(|hot| (hot.unit, hot.pairs()));
+        let first = self.resident.kernels[grid]
+            .code
+            .decoded
+            .get(pc as usize)
+            .map(|decoded| (decoded.unit, decoded.pairs()));
         self.issue(scheduler, place, now)?;
         // What the policy did to the split may have made it another's, or none.
         let stays = self.resident.policy.mask(split) != 0
@@ -301,16 +311,16 @@ impl<P: Reconvergence> Sm<P> {
         let Some((unit, true)) = first.filter(|_| stays) else { return Ok(()) };
         let mask = self.resident.policy.mask(split);
         let warp = &self.resident.warps[w];
-        let Some(hot) = self.resident.kernels[warp.kernel].code.hot.get(pc as usize + 1) else {
+        let Some(decoded) = self.resident.kernels[warp.kernel].code.decoded.get(pc as usize + 1) else {
             return Ok(());
         };
-        let (unit, second) = (usize::from(unit), usize::from(hot.unit));
+        let (unit, second) = (usize::from(unit), usize::from(decoded.unit));
         let now_ready = {
-            let next = next_issue(warp, &self.resident.blocks, hot, mask, now);
+            let next = next_issue(warp, &self.resident.blocks, decoded, mask, now);
             matches!(next, Next::At(at) if at <= now)
         };
         let accepting = second != self.load_store || self.memory.accepting();
-        if !hot.pairs() || !now_ready || !accepting || !self.units.beside(scheduler, unit, second, now) {
+        if !decoded.pairs() || !now_ready || !accepting || !self.units.beside(scheduler, unit, second, now) {
             return Ok(());
         }
         self.stats.paired += 1;
@@ -322,7 +332,7 @@ impl<P: Reconvergence> Sm<P> {
     fn arrived(&mut self, at: (usize, u32), split: SplitId, now: Cycle) {
         let earliest = now + 1 + self.charge();
         self.after_issue(at, split, earliest, now);
-        self.after_rare(split, now, 1);
+        self.reschedule_touched(split, now, 1);
     }
 
     /// Accounts for what the policy charged in this step: the cycles.
@@ -335,14 +345,14 @@ impl<P: Reconvergence> Sm<P> {
 
     /// The sets by unit hold `split` in its unit's and in no other.
     fn unit_agrees(&self, scheduler: usize, place: u32, split: SplitId) -> bool {
-        let sets = &self.lanes[scheduler].by_unit[place as usize / 64];
+        let sets = &self.scheduler_states[scheduler].by_unit[place as usize / 64];
         let own = usize::from(self.unit_of[split]);
         sets.iter().enumerate().all(|(class, set)| (set >> (place % 64) & 1 == 1) == (class == own))
     }
 
     /// What follows the issue of anything but a data operation.
     #[inline(never)]
-    fn issue_rare(
+    fn issue_other(
         &mut self,
         scheduler: usize,
         place: u32,
@@ -355,26 +365,26 @@ impl<P: Reconvergence> Sm<P> {
     ) -> Result<(), Box<Fault>> {
         let warp = &mut self.resident.warps[w];
         let kernel = &self.resident.kernels[warp.kernel];
-        let hot = &kernel.code.hot[pc as usize];
-        let again = self.resident.did == Step::Again;
-        self.stats.kernels[kernel.grid_id as usize].count_other(hot, again, lanes);
+        let decoded = &kernel.code.decoded[pc as usize];
+        let again = self.resident.outcome == Step::Again;
+        self.stats.kernels[kernel.grid_id as usize].count_other(decoded, again, lanes);
         if let Some(recorder) = &mut self.recorder {
-            let counted = source_lanes(hot, again, lanes);
+            let counted = source_lanes(decoded, again, lanes);
             recorder.issue(&kernel.code, pc, (split, w), counted, now);
         }
-        if hot.drain == Drain::Device {
+        if decoded.drain == Drain::Device {
             warp.awaited_writes = None;
         }
-        let unit = usize::from(hot.unit);
-        let class = hot.class;
-        let control = hot.control;
+        let unit = usize::from(decoded.unit);
+        let class = decoded.class;
+        let control = decoded.control;
         let mut earliest = now + 1;
-        let mut occupancy = u32::from(hot.initiation);
+        let mut occupancy = u32::from(decoded.initiation);
         let mut parked = None;
-        match self.resident.did {
+        match self.resident.outcome {
             Step::Done => {
-                let ready = now + Cycle::from(hot.latency);
-                warp.board.write(hot.written(), exec, now, ready);
+                let ready = now + Cycle::from(decoded.latency);
+                warp.board.write(decoded.written(), exec, now, ready);
                 if let Extra::Membar(scope) = &kernel.code.program.ops[pc as usize].extra
                     && exec != 0
                 {
@@ -382,7 +392,7 @@ impl<P: Reconvergence> Sm<P> {
                 }
             }
             Step::DoneAfter { latency, occupancy: held } => {
-                warp.board.write(hot.written(), exec, now, now + Cycle::from(latency));
+                warp.board.write(decoded.written(), exec, now, now + Cycle::from(latency));
                 let waited = std::mem::take(&mut self.resident.lock_wait);
                 self.stats.on_chip(held, waited);
                 if let Some(recorder) = &mut self.recorder {
@@ -401,7 +411,7 @@ impl<P: Reconvergence> Sm<P> {
                 self.send_accesses(w, pc, now)?;
                 self.resident.touched = touched;
                 self.after_issue((scheduler, place), split, earliest, now);
-                self.after_rare(split, now, 1);
+                self.reschedule_touched(split, now, 1);
                 return Ok(());
             }
             Step::Control | Step::Again => earliest = now + Cycle::from(self.branch_latency.max(1)),
@@ -423,7 +433,7 @@ impl<P: Reconvergence> Sm<P> {
             Some(_) => {
                 self.after_issue((scheduler, place), split, earliest, now);
                 if self.status_of(scheduler, place, split) == Status::Dependency {
-                    self.goes(scheduler, split, Status::Dependency, Status::Sleep);
+                    self.set_status(scheduler, split, Status::Dependency, Status::Sleep);
                 }
             }
             None if class == OpClass::Barrier => {
@@ -434,7 +444,7 @@ impl<P: Reconvergence> Sm<P> {
         }
         debug_assert_eq!(self.place(split), (scheduler, place));
         let others = if control { self.branch_latency } else { self.barrier_latency };
-        self.after_rare(split, now, others);
+        self.reschedule_touched(split, now, others);
         Ok(())
     }
 
@@ -449,8 +459,8 @@ impl<P: Reconvergence> Sm<P> {
         }
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
-        let (next, unit) = match code.hot.get(self.resident.policy.pc(split) as usize) {
-            Some(hot) => (next_issue(warp, &self.resident.blocks, hot, mask, earliest), hot.unit),
+        let (next, unit) = match code.decoded.get(self.resident.policy.pc(split) as usize) {
+            Some(decoded) => (next_issue(warp, &self.resident.blocks, decoded, mask, earliest), decoded.unit),
             // The step reports it with its place.
             None => (Next::At(horizon), before.1),
         };
@@ -472,13 +482,13 @@ impl<P: Reconvergence> Sm<P> {
         let (scheduler, place) = self.place(split);
         let old = self.status_of(scheduler, place, split);
         self.ready[place as usize / 64 * self.schedulers + scheduler] &= !(1 << (place % 64));
-        self.lanes[scheduler].picker.long_wait(place);
-        self.goes(scheduler, split, old, status);
+        self.scheduler_states[scheduler].picker.long_wait(place);
+        self.set_status(scheduler, split, old, status);
     }
 
     /// Other splits that a control instruction, barrier, collective or join changed, which go on
     /// after `latency` cycles, and warps that ended.
-    pub(super) fn after_rare(&mut self, issued: SplitId, now: Cycle, latency: u32) {
+    pub(super) fn reschedule_touched(&mut self, issued: SplitId, now: Cycle, latency: u32) {
         if !self.resident.touched.is_empty() {
             let touched = std::mem::replace(&mut self.resident.touched, std::mem::take(&mut self.touched));
             let at = now + Cycle::from(latency.max(1));
@@ -547,14 +557,14 @@ impl<P: Reconvergence> Sm<P> {
             let op = &code.program.ops[pc as usize];
             let Some(facts) = op.extra.access() else { continue };
             let lanes = request.lanes;
-            let hot = &code.hot[pc as usize];
+            let decoded = &code.decoded[pc as usize];
             let copies = op.class == OpClass::Copy;
             if !copies {
                 // Barriers and fences do not wait for asynchronous copies.
-                warp.board.block(hot.blocking(), lanes);
+                warp.board.block(decoded.blocking(), lanes);
                 warp.outstanding.begin(lanes);
             }
-            let volatile = hot.drain == Drain::Volatile;
+            let volatile = decoded.drain == Drain::Volatile;
             if volatile {
                 warp.outstanding.begin_volatile(lanes);
             }

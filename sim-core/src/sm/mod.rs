@@ -74,7 +74,7 @@ pub struct BlockDone {
 
 /// One scheduler's sets, each of `words` words.
 #[derive(Debug)]
-struct Lane {
+struct SchedulerState {
     /// By word, then by unit class: splits whose next operation needs it.
     by_unit: Vec<[u64; UNIT_CLASSES]>,
     candidates: Vec<u64>,
@@ -86,7 +86,7 @@ struct Lane {
     accounted: Cycle,
 }
 
-impl Lane {
+impl SchedulerState {
     /// Accounts for idle issue slots up to `until`: they have the reason that the counts give,
     /// since these have not changed meanwhile.
     #[inline(always)]
@@ -126,7 +126,7 @@ pub struct Sm<P> {
     pub stats: SmStats,
     accesses: Accesses,
     units: Units,
-    lanes: Vec<Lane>,
+    scheduler_states: Vec<SchedulerState>,
     /// By word of places, then by scheduler, as the wheel gives them: splits whose next operation has
     /// its operands.
     ready: Vec<u64>,
@@ -186,7 +186,7 @@ impl<P: Reconvergence> Sm<P> {
         let per_scheduler = P::SPLITS << local_shift;
         let words = per_scheduler.div_ceil(64);
         let instruction_set = world.instruction_set;
-        let lane = || Lane {
+        let state = || SchedulerState {
             // As `unit_of` says: all of the first class.
             by_unit: vec![std::array::from_fn(|class| if class == 0 { u64::MAX } else { 0 }); words],
             candidates: vec![0; words],
@@ -202,7 +202,7 @@ impl<P: Reconvergence> Sm<P> {
             stats: SmStats::default(),
             accesses: Accesses::default(),
             units: Units::new(&chip.sm),
-            lanes: (0..schedulers).map(|_| lane()).collect(),
+            scheduler_states: (0..schedulers).map(|_| state()).collect(),
             ready: vec![0; words * schedulers],
             wheel: Wheel::new(schedulers, words),
             status: BySplit::new(warps, Status::Absent),
@@ -326,8 +326,8 @@ impl<P: Reconvergence> Sm<P> {
 
     /// Accounts for idle issue slots up to `until`.
     pub fn account_until(&mut self, until: Cycle) {
-        for lane in &mut self.lanes {
-            lane.account(until, !self.finishing.is_empty(), &mut self.stats);
+        for state in &mut self.scheduler_states {
+            state.account(until, !self.finishing.is_empty(), &mut self.stats);
         }
         self.count_residents(until);
     }
@@ -358,18 +358,18 @@ impl<P: Reconvergence> Sm<P> {
                 for scheduler in 0..self.schedulers {
                     let bits = self.wheel.take(slot, word, scheduler);
                     if bits != 0 {
-                        self.wakes(scheduler, word, bits);
+                        self.wake_ready(scheduler, word, bits);
                     }
                 }
             }
         }
         while let Some((scheduler, place)) = self.wheel.take_far(now) {
-            self.wakes(scheduler, place as usize / 64, 1 << (place % 64));
+            self.wake_ready(scheduler, place as usize / 64, 1 << (place % 64));
         }
         let mut issued = false;
         for scheduler in 0..self.schedulers {
             if let Some(place) = self.pick(scheduler, now) {
-                self.lanes[scheduler].account(now, !self.finishing.is_empty(), &mut self.stats);
+                self.scheduler_states[scheduler].account(now, !self.finishing.is_empty(), &mut self.stats);
                 if P::FORMS_WARPS && self.resident.policy.forms_warps() {
                     self.issue_formed(scheduler, place, now)?;
                 } else if self.dual_issue {
@@ -377,7 +377,7 @@ impl<P: Reconvergence> Sm<P> {
                 } else {
                     self.issue(scheduler, place, now)?;
                 }
-                self.lanes[scheduler].accounted = now + 1;
+                self.scheduler_states[scheduler].accounted = now + 1;
                 self.stats.issued += 1;
                 issued = true;
             }
@@ -417,7 +417,7 @@ impl<P: Reconvergence> Sm<P> {
     fn issuable_from(&self, now: Cycle) -> Option<Cycle> {
         let accepting = self.memory.accepting();
         let mut first: Option<Cycle> = None;
-        for (scheduler, lane) in self.lanes.iter().enumerate() {
+        for (scheduler, lane) in self.scheduler_states.iter().enumerate() {
             let free = self.units.free(scheduler);
             for (class, free) in free.iter().enumerate() {
                 // Where the load-store unit does not accept, it wakes the SM itself.
@@ -452,7 +452,7 @@ impl<P: Reconvergence> Sm<P> {
                 for &split in &admitted {
                     let warp = self.resident.warp_of(split);
                     let (scheduler, first) = self.place(self.resident.splits_of(warp).start);
-                    self.lanes[scheduler].ages[first as usize] = self.resident.warps[warp].age;
+                    self.scheduler_states[scheduler].ages[first as usize] = self.resident.warps[warp].age;
                     if let Some(recorder) = &mut self.recorder {
                         recorder.begin(warp, self.now);
                     }
@@ -512,8 +512,8 @@ impl<P: Reconvergence> Sm<P> {
     /// Arrivals at mbarrier objects of warps whose copies have arrived.
     fn arrive_after_copies(&mut self) -> Result<(), Box<Fault>> {
         while let Some(w) = self.copied.pop() {
-            if let Err((pc, bottom)) = self.resident.arrivals_due(w) {
-                return Err(self.fault(w, pc, &bottom));
+            if let Err((pc, violation)) = self.resident.arrivals_due(w) {
+                return Err(self.fault(w, pc, &violation));
             }
         }
         Ok(())
@@ -547,8 +547,10 @@ impl<P: Reconvergence> Sm<P> {
         let resident = &mut self.resident;
         let (w, pc) = (resident.warp_of(split), resident.policy.pc(split));
         let (warp, mask) = (&resident.warps[w], resident.policy.mask(split));
-        let Some(hot) = resident.kernels[warp.kernel].code.hot.get(pc as usize) else { return Ok(()) };
-        let blocked = warp.board.blocked(hot.slots(), mask);
+        let Some(decoded) = resident.kernels[warp.kernel].code.decoded.get(pc as usize) else {
+            return Ok(());
+        };
+        let blocked = warp.board.blocked(decoded.slots(), mask);
         if blocked == 0 || blocked == mask {
             return Ok(());
         }
@@ -558,10 +560,10 @@ impl<P: Reconvergence> Sm<P> {
             Ok(true) => {
                 let at = now + 1 + self.charge();
                 self.reschedule(split, at, now);
-                self.after_rare(split, now, 1);
+                self.reschedule_touched(split, now, 1);
                 Ok(())
             }
-            Err(bottom) => Err(self.fault(w, pc, &bottom)),
+            Err(violation) => Err(self.fault(w, pc, &violation)),
         }
     }
 }

@@ -4,7 +4,7 @@ use sim_memory::vocabulary::Cycle;
 
 use super::states::STATES;
 use super::{Sm, Status};
-use crate::error::{Bottom, Fault, FaultKind, Place};
+use crate::error::{Fault, FaultKind, Location, Violation};
 use crate::liveness::waits_in_words;
 use crate::reconvergence::Reconvergence;
 
@@ -14,24 +14,24 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn memory_fault(&self, fault: &sim_memory::fault::MemoryFault) -> Box<Fault> {
         let entry = fault.access.and_then(|id| self.accesses.get(id));
         let lanes = fault.lane.map_or(0, |lane| 1 << lane);
-        let bottom = Bottom::new(fault.rule, lanes, fault.reason.clone());
+        let violation = Violation::new(fault.rule, lanes, fault.reason.clone());
         let (warp, pc) = entry.map_or((0, 0), |e| (e.warp, e.pc));
-        self.fault(warp, pc, &bottom)
+        self.fault(warp, pc, &violation)
     }
 
     /// `⊥` with its place.
     #[cold]
-    pub fn fault(&self, warp: usize, pc: u32, bottom: &Bottom) -> Box<Fault> {
-        let kind = bottom.kind();
-        let mut message = bottom.reason.clone();
+    pub fn fault(&self, warp: usize, pc: u32, violation: &Violation) -> Box<Fault> {
+        let kind = violation.kind();
+        let mut message = violation.reason.clone();
         if kind == FaultKind::CheckViolation {
             message.push_str(&format!("; state: {}", self.resident.policy.describe(warp)));
         }
         Box::new(Fault {
             kind,
-            rule: bottom.rule.to_string(),
+            rule: violation.rule.to_string(),
             message,
-            place: self.resident.where_is(warp, pc, bottom.lanes, self.now),
+            place: self.resident.where_is(warp, pc, violation.lanes, self.now),
         })
     }
 
@@ -71,13 +71,13 @@ impl<P: Reconvergence> Sm<P> {
             .iter()
             .enumerate()
             .skip(1)
-            .map(|(i, name)| (*name, self.lanes.iter().map(|lane| lane.counts[i]).sum()))
+            .map(|(i, name)| (*name, self.scheduler_states.iter().map(|lane| lane.counts[i]).sum()))
             .filter(|(_, count)| *count > 0)
             .collect()
     }
 
     /// A split that waits, for messages about deadlocks: its warp, pc and why.
-    pub fn first_waiting(&self) -> Option<(usize, Place, String)> {
+    pub fn first_waiting(&self) -> Option<(usize, Location, String)> {
         let split = self.status.splits().find(|&split| self.status[split] != Status::Absent)?;
         let warp = self.resident.warp_of(split);
         let pc = self.resident.policy.pc(split).saturating_sub(1);

@@ -162,7 +162,7 @@ pub(super) struct Fit {
 pub(super) struct Request<'r> {
     pub(super) source: &'r Source,
     pub(super) papers: bool,
-    /// Place of the entry.
+    /// KeySpan of the entry.
     pub(super) entry: usize,
     /// Addresses of variables of global and constant memory.
     pub(super) address: &'r dyn Fn(&str) -> Option<u64>,

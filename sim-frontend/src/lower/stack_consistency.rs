@@ -60,8 +60,8 @@ struct Stacks {
 
 impl Stacks {
     fn new() -> Self {
-        let bottom = Node { top: Token::Open, below: EMPTY, closed: EMPTY, tokens: 0, syncs: 0 };
-        Self { nodes: vec![bottom], numbers: FxHashMap::default() }
+        let violation = Node { top: Token::Open, below: EMPTY, closed: EMPTY, tokens: 0, syncs: 0 };
+        Self { nodes: vec![violation], numbers: FxHashMap::default() }
     }
 
     fn node(&self, stack: Stack) -> Node {

@@ -8,7 +8,7 @@ use crate::isa::Root;
 
 /// Where a register stands, as far as its size may differ from the instruction's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum OperandSize {
     /// Sizes are equal.
     Exact,
     /// The register may be wider (`ld`, `st`, `cvt`: PTX ISA "Operand Size Exceeding
@@ -18,13 +18,13 @@ pub enum Place {
 
 /// True if a register declared as `declared` may be an operand of type `wanted`: bits go with
 /// everything of their size, integers with integers, floats with floats.
-pub fn compatible(declared: ScalarType, wanted: ScalarType, place: Place) -> bool {
+pub fn compatible(declared: ScalarType, wanted: ScalarType, place: OperandSize) -> bool {
     if (declared == ScalarType::Pred) != (wanted == ScalarType::Pred) {
         return false;
     }
     let size = match place {
-        Place::Exact => declared.bits() == wanted.bits() || wanted.bits() == 8,
-        Place::Wider => declared.bits() >= wanted.bits(),
+        OperandSize::Exact => declared.bits() == wanted.bits() || wanted.bits() == 8,
+        OperandSize::Wider => declared.bits() >= wanted.bits(),
     };
     let kinds = declared.is_bits()
         || wanted.is_bits()
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn tf_1_types_of_registers() {
-        let exact = |a, b| compatible(a, b, Place::Exact);
+        let exact = |a, b| compatible(a, b, OperandSize::Exact);
         assert!(exact(B32, F32) && exact(U32, S32) && exact(F64, B64) && exact(Pred, Pred));
         assert!(!exact(F32, S32) && !exact(B64, B32) && !exact(Pred, B32) && !exact(B16, U32));
-        assert!(compatible(B32, U8, Place::Wider) && compatible(U64, S16, Place::Wider));
-        assert!(!compatible(B16, U32, Place::Wider));
+        assert!(compatible(B32, U8, OperandSize::Wider) && compatible(U64, S16, OperandSize::Wider));
+        assert!(!compatible(B16, U32, OperandSize::Wider));
     }
 }

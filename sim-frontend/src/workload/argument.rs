@@ -7,7 +7,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::expr::Expr;
-use super::place::Place;
+use super::key_span::KeySpan;
 
 /// An argument with its place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,12 +16,12 @@ pub struct Argument {
     pub kind: ArgumentKind,
     /// Where the file has it.
     #[serde(skip)]
-    pub place: Place,
+    pub place: KeySpan,
 }
 
 impl From<ArgumentKind> for Argument {
     fn from(kind: ArgumentKind) -> Self {
-        Self { kind, place: Place::default() }
+        Self { kind, place: KeySpan::default() }
     }
 }
 

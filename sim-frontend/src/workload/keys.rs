@@ -13,8 +13,8 @@ use serde_yaml::Spanned;
 use sim_memory::vocabulary::ScalarType;
 
 use super::{
-    Argument, ArgumentKind, BufferSpec, Expectation, Expr, Fill, HostBuffer, Init, LaunchSpec, LoopSpec,
-    Number, Place, Schedule, Step, Termination, Tolerance, Until, Variant, WorkloadSpec,
+    Argument, ArgumentKind, BufferSpec, Expectation, Expr, Fill, HostBuffer, Init, KeySpan, LaunchSpec,
+    LoopSpec, Number, Schedule, Step, Termination, Tolerance, Until, Variant, WorkloadSpec,
 };
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::yaml::span_of as span;
@@ -253,13 +253,13 @@ impl Reader<'_> {
                 Diagnostic { message: format!("`{name}`: {}", error.message), ..error },
             );
         }
-        let length_place = Place(span(&length));
+        let length_place = KeySpan(span(&length));
         Some(BufferSpec {
             ty,
             length: length.value,
             init: init.value,
             length_place,
-            init_place: Place(init_place),
+            init_place: KeySpan(init_place),
         })
     }
 
@@ -282,7 +282,7 @@ impl Reader<'_> {
         let only_launches = dynamic_shared.is_some() || stream.is_some();
         match (fill, body) {
             (Some(fill), None) if !launches && !only_launches => {
-                let fill = Fill { buffer: fill.buffer?, value: fill.value?, place: Place(at) };
+                let fill = Fill { buffer: fill.buffer?, value: fill.value?, place: KeySpan(at) };
                 self.known(at, "fill", &fill.buffer, buffers);
                 Some(Step::Fill { fill })
             }
@@ -296,10 +296,10 @@ impl Reader<'_> {
                 ];
                 self.missing(at, &given);
                 let entry = entry?;
-                let place = Place(span(&entry));
+                let place = KeySpan(span(&entry));
                 let args = args?
                     .into_iter()
-                    .map(|argument| Argument { place: Place(span(&argument)), kind: argument.value })
+                    .map(|argument| Argument { place: KeySpan(span(&argument)), kind: argument.value })
                     .collect();
                 Some(Step::Launch(LaunchSpec {
                     entry: entry.value,
@@ -342,7 +342,7 @@ impl Reader<'_> {
         }
         let launches = self.steps(launches?, buffers);
         let body =
-            LoopSpec { until, max_iterations: max_iterations?, index, swap, launches, place: Place(at) };
+            LoopSpec { until, max_iterations: max_iterations?, index, swap, launches, place: KeySpan(at) };
         Some(Step::Loop { body })
     }
 
@@ -386,7 +386,7 @@ impl Reader<'_> {
                 );
             }
         }
-        Some(Expectation { buffer, reference, values, file, tolerance: tolerance.value, place: Place(at) })
+        Some(Expectation { buffer, reference, values, file, tolerance: tolerance.value, place: KeySpan(at) })
     }
 }
 

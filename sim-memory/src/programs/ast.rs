@@ -77,7 +77,7 @@ impl OpExp {
 }
 
 /// Line and column of a text, from 1.
-pub type Place = (u32, u32);
+pub type LineColumn = (u32, u32);
 
 /// Program statements [prog-stm].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +86,6 @@ pub enum Stm {
     Nop,
     Yield,
     End,
-    Op(OpExp, Place),
-    If(BExp, Vec<Stm>, Vec<Stm>, Place),
+    Op(OpExp, LineColumn),
+    If(BExp, Vec<Stm>, Vec<Stm>, LineColumn),
 }

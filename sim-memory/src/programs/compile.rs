@@ -3,7 +3,7 @@
 //! at a `yield`; after the last partition operation of a micro step only a tail of register
 //! operations and `end` may follow, which runs when the reply arrives.
 
-use super::ast::{BExp, OpExp, Place, Stm};
+use super::ast::{BExp, LineColumn, OpExp, Stm};
 
 /// Where an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl MemoryProgram {
         }
     }
 
-    fn check(&mut self, lines: &[Place]) -> Result<(), CompileError> {
+    fn check(&mut self, lines: &[LineColumn]) -> Result<(), CompileError> {
         let n = self.code.len();
         let error = |at: usize, reason: &str| CompileError {
             line: lines.get(at).map_or(1, |place| place.0),
@@ -265,7 +265,7 @@ impl MemoryProgram {
     }
 }
 
-fn emit(statements: &[Stm], code: &mut Vec<Instruction>, lines: &mut Vec<Place>) {
+fn emit(statements: &[Stm], code: &mut Vec<Instruction>, lines: &mut Vec<LineColumn>) {
     for statement in statements {
         match statement {
             Stm::Nop => {}
@@ -290,7 +290,12 @@ fn emit(statements: &[Stm], code: &mut Vec<Instruction>, lines: &mut Vec<Place>)
     }
 }
 
-fn push(code: &mut Vec<Instruction>, lines: &mut Vec<Place>, instruction: Instruction, place: Place) {
+fn push(
+    code: &mut Vec<Instruction>,
+    lines: &mut Vec<LineColumn>,
+    instruction: Instruction,
+    place: LineColumn,
+) {
     let last = lines.last().copied().unwrap_or((1, 1));
     code.push(instruction);
     lines.push(if place == (0, 0) { last } else { place });

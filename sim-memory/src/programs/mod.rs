@@ -10,7 +10,7 @@ mod table;
 use std::sync::{Arc, OnceLock};
 
 use crate::vocabulary::Scope;
-pub use ast::{BExp, OpExp, Place, Stm};
+pub use ast::{BExp, LineColumn, OpExp, Stm};
 pub use compile::{CompileError, Instruction, MemoryProgram, Room};
 pub use parser::{ParseError, parse};
 pub use table::{Choice, Choices, Operation, Protocol};

@@ -1,6 +1,6 @@
 //! Parser of memory programs.
 
-use super::ast::{BExp, OpExp, Place, Stm};
+use super::ast::{BExp, LineColumn, OpExp, Stm};
 
 /// A text that is not a memory program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ impl<'a> Parser<'a> {
         ParseError { line, column, reason: reason.into() }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> LineColumn {
         let before = &self.text[..self.at.min(self.text.len())];
         let line = before.matches('\n').count() as u32 + 1;
         (line, before.rsplit('\n').next().map_or(0, |l| l.chars().count()) as u32 + 1)

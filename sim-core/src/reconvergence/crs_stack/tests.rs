@@ -140,8 +140,8 @@ fn crs_exitdiv_crs_exituni_crs_unwind_completes_or_is_bottom() {
     assert_eq!(s.exit(mask("01")), Ok(WarpState::Completed));
     let mut s = ExecState::start(0, mask("11"), mask("11"));
     s.brk(mask("10")).expect("one thread is left");
-    let bottom = s.exit(mask("01")).expect_err("a thread waits for a break token that is not there");
-    assert_eq!((bottom.rule, bottom.lanes), ("crs-unwind", mask("10")));
+    let violation = s.exit(mask("01")).expect_err("a thread waits for a break token that is not there");
+    assert_eq!((violation.rule, violation.lanes), ("crs-unwind", mask("10")));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn inv_1_inv_2_inv_3_inv_4_inv_5_inv_6_each_broken_once() {
     let broken = |change: &dyn Fn(&mut ExecState)| {
         let mut state = in_a_branch_of_a_loop();
         change(&mut state);
-        state.invariants().map_err(|bottom| (bottom.rule, bottom.lanes))
+        state.invariants().map_err(|violation| (violation.rule, violation.lanes))
     };
     assert_eq!(broken(&|s| s.stack[0].kind = TokenType::Sync), Err(("inv-1", 0b1000)));
     assert_eq!(

@@ -6,7 +6,7 @@ use super::Translator;
 use super::memory::Address;
 use crate::form::{CopyStep, MbarrierStep};
 use crate::lower::ir::{Inst, Operand};
-use crate::lower::tf1_validate::Place;
+use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf4_access_sizes;
 use crate::program::{BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
@@ -57,13 +57,13 @@ impl<'a> Translator<'_, 'a> {
         let mods = inst.form.mods;
         if mods.cache_hint {
             let [others @ .., policy] = rest else { return self.count(ast, 4) };
-            self.source(policy, ScalarType::B64, Place::Exact);
+            self.source(policy, ScalarType::B64, OperandSize::Exact);
             rest = others;
         }
         match rest {
             [] => {}
             [read] if self.is_predicate(read) => inst.psrc[0] = self.predicate(read),
-            [read] => inst.src[2] = self.source(read, ScalarType::U32, Place::Exact),
+            [read] => inst.src[2] = self.source(read, ScalarType::U32, OperandSize::Exact),
             _ => return self.count(ast, 3 + usize::from(mods.cache_hint)),
         }
         let Some(bytes) = self.constant(size) else { return };
@@ -102,12 +102,12 @@ impl<'a> Translator<'_, 'a> {
     ) {
         match rest {
             [policy] if inst.form.mods.cache_hint => {
-                self.source(policy, ScalarType::B64, Place::Exact);
+                self.source(policy, ScalarType::B64, OperandSize::Exact);
             }
             [] if !inst.form.mods.cache_hint => {}
             _ => return self.count(ast, 4 + usize::from(inst.form.mods.cache_hint)),
         }
-        inst.src[2] = self.source(size, ScalarType::U32, Place::Exact);
+        inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
         let from = self.copied_from(&mut inst, from);
         let to = self.beside(&mut inst.src[1], to);
         let object = self.beside(&mut inst.src[3], object);
@@ -157,7 +157,7 @@ impl<'a> Translator<'_, 'a> {
     }
 
     fn constant(&mut self, operand: &AstOperand<'a>) -> Option<u64> {
-        match self.source(operand, ScalarType::U32, Place::Exact) {
+        match self.source(operand, ScalarType::U32, OperandSize::Exact) {
             Operand::Const { bits, .. } => Some(bits),
             _ => {
                 self.error(operand.span, "operand", "an integer constant must stand here");
@@ -186,7 +186,7 @@ impl<'a> Translator<'_, 'a> {
             (M::TestWait, [result, object, state]) => (Some(result), Some(object), Some(state)),
             (M::TryWait, [result, object, state, hint @ ..]) if hint.len() <= 1 => {
                 if let [hint] = hint {
-                    self.source(hint, ScalarType::U32, Place::Exact);
+                    self.source(hint, ScalarType::U32, OperandSize::Exact);
                 }
                 (Some(result), Some(object), Some(state))
             }
@@ -201,10 +201,10 @@ impl<'a> Translator<'_, 'a> {
         match (step, result) {
             (M::TestWait | M::TryWait, Some(result)) => inst.pdst[0] = self.predicate_destination(result),
             (M::PendingCount, Some(result)) => {
-                inst.dst[0] = self.destination(result, ScalarType::B32, Place::Exact);
+                inst.dst[0] = self.destination(result, ScalarType::B32, OperandSize::Exact);
             }
             (_, Some(result)) => {
-                inst.dst[0] = self.destination(result, ScalarType::B64, Place::Exact);
+                inst.dst[0] = self.destination(result, ScalarType::B64, OperandSize::Exact);
                 if mods.shared_cluster && inst.dst[0] != Operand::None {
                     let message = "the state of an object of the cluster is not returned: write `_`";
                     return self.error(result.span, "operands", message);
@@ -224,7 +224,7 @@ impl<'a> Translator<'_, 'a> {
         }
         if let Some(operand) = operand {
             let ty = if state { ScalarType::B64 } else { ScalarType::U32 };
-            inst.src[1] = self.source(operand, ty, Place::Exact);
+            inst.src[1] = self.source(operand, ty, OperandSize::Exact);
         }
         let place = match object.map(|object| self.object(&mut inst, object)) {
             Some(None) => return,

@@ -11,7 +11,7 @@ use crate::diagnostic::{Span, nearest};
 use crate::form::{BarrierKind, Form};
 use crate::isa::{self, Entry, Kind, Legacy, OperandShape, Resolved, Root, Shape};
 use crate::lower::ir::{Inst, Operand, PredOperand, Reg, Terminator, Width};
-use crate::lower::tf1_validate::{Place, modifiers};
+use crate::lower::tf1_validate::{OperandSize, modifiers};
 use crate::lower::tf5_explicit_exit;
 use crate::program::{Extra, OpClass, Text};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
@@ -42,7 +42,7 @@ impl<'a> Translator<'_, 'a> {
             OpClass::Branch => self.branch(inst, ast),
             OpClass::BranchIndirect => {
                 if let [index, table] = ast.operands.as_slice() {
-                    inst.src[0] = self.source(index, ScalarType::U32, Place::Exact);
+                    inst.src[0] = self.source(index, ScalarType::U32, OperandSize::Exact);
                     if let Some(targets) = self.table(table) {
                         self.finish(Terminator::Indirect(Box::new(inst), targets));
                     }
@@ -255,7 +255,7 @@ impl<'a> Translator<'_, 'a> {
         if self.cx.module.papers
             && let OperandKind::Name(name) = &target.kind
             && self.labels.find(name).is_none()
-            && let Operand::Reg(reg) = self.source(target, ScalarType::B32, Place::Exact)
+            && let Operand::Reg(reg) = self.source(target, ScalarType::B32, OperandSize::Exact)
         {
             inst.class = OpClass::BranchIndirect;
             inst.imm = -1;
@@ -290,9 +290,9 @@ impl<'a> Translator<'_, 'a> {
                 inst.form.mods.vector = parts.len() as u8;
                 inst.form.dst = part;
                 for (slot, operand) in parts.iter().enumerate() {
-                    inst.dst[slot] = self.destination(operand, part, Place::Exact);
+                    inst.dst[slot] = self.destination(operand, part, OperandSize::Exact);
                 }
-                inst.src[0] = self.source(from, ty, Place::Exact);
+                inst.src[0] = self.source(from, ty, OperandSize::Exact);
             }
             (_, OperandKind::Vector(parts)) => {
                 let Some(part) = self.part_type(ty, parts.len(), from.span) else { return };
@@ -300,13 +300,13 @@ impl<'a> Translator<'_, 'a> {
                 inst.form.ty = part;
                 inst.form.dst = ty;
                 for (slot, operand) in parts.iter().enumerate() {
-                    inst.src[slot] = self.source(operand, part, Place::Exact);
+                    inst.src[slot] = self.source(operand, part, OperandSize::Exact);
                 }
-                inst.dst[0] = self.destination(to, ty, Place::Exact);
+                inst.dst[0] = self.destination(to, ty, OperandSize::Exact);
             }
             _ => {
-                inst.dst[0] = self.destination(to, ty, Place::Exact);
-                inst.src[0] = self.source(from, ty, Place::Exact);
+                inst.dst[0] = self.destination(to, ty, OperandSize::Exact);
+                inst.src[0] = self.source(from, ty, OperandSize::Exact);
             }
         }
         inst.form.dst_reg = isa::register_bits(inst.form.dst);
@@ -338,7 +338,7 @@ impl<'a> Translator<'_, 'a> {
         for source in &from_list {
             let mut read = single.clone();
             let reg = self.fresh(ty);
-            read.src[0] = self.source(source, ty, Place::Exact);
+            read.src[0] = self.source(source, ty, OperandSize::Exact);
             read.dst[0] = Operand::Reg(reg);
             read.text = Text::Made("an element of a vector is read");
             self.push(read);
@@ -347,7 +347,7 @@ impl<'a> Translator<'_, 'a> {
         for (i, (destination, reg)) in to_list.iter().zip(between).enumerate() {
             let mut write = single.clone();
             write.src[0] = Operand::Reg(reg);
-            write.dst[0] = self.destination(destination, ty, Place::Exact);
+            write.dst[0] = self.destination(destination, ty, OperandSize::Exact);
             if i + 1 < elements {
                 write.text = Text::Made("an element of a vector is written");
             }
@@ -380,7 +380,7 @@ impl<'a> Translator<'_, 'a> {
         let (mut d, mut s, mut q, mut p) = (0, 0, 0, 0);
         let mut operands = ast.operands.iter();
         let form = inst.form;
-        let loose = if form.root == Root::Cvt { Place::Wider } else { Place::Exact };
+        let loose = if form.root == Root::Cvt { OperandSize::Wider } else { OperandSize::Exact };
         for shape in shapes {
             if shape.optional {
                 if spare == 0 {

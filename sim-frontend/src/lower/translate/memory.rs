@@ -5,7 +5,7 @@ use sim_memory::vocabulary::{CacheHint, CacheOp, ScalarType, StateSpace};
 use super::{Local, Symbol, Translator};
 use crate::isa::{self, OperandShape, Root};
 use crate::lower::ir::{Inst, Link, Operand, Width};
-use crate::lower::tf1_validate::Place;
+use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf4_access_sizes;
 use crate::program::{Extra, OpClass};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
@@ -39,7 +39,7 @@ impl<'a> Translator<'_, 'a> {
             && let [rest @ .., policy] = operands
         {
             // Which lines the policy prefers is not modelled; that it is one is checked.
-            self.source(policy, ScalarType::B64, Place::Exact);
+            self.source(policy, ScalarType::B64, OperandSize::Exact);
             operands = rest;
         }
         // `ldu` reads what no thread writes meanwhile: the read-only path may serve it.
@@ -47,13 +47,13 @@ impl<'a> Translator<'_, 'a> {
         let (address, data): (&AstOperand<'a>, &[AstOperand<'a>]) = match (root, operands) {
             (Root::Ld | Root::Ldu, [to, from]) => (from, std::slice::from_ref(to)),
             (Root::Atom, [to, at, rest @ ..]) if !rest.is_empty() && rest.len() <= 3 => {
-                inst.dst[0] = self.destination(to, inst.form.ty, Place::Exact);
+                inst.dst[0] = self.destination(to, inst.form.ty, OperandSize::Exact);
                 (at, rest)
             }
             (Root::St | Root::Red, [at, rest @ ..]) if rest.len() == 1 => (at, rest),
             (Root::Prefetch | Root::Prefetchu, [at]) => (at, &[]),
             (Root::Discard | Root::Applypriority, [at, size]) => {
-                if self.source(size, ScalarType::U32, Place::Exact)
+                if self.source(size, ScalarType::U32, OperandSize::Exact)
                     != (Operand::Const { bits: 128, wide: false })
                 {
                     let message = format!("`{}` is about 128 bytes; write 128", ast.root);
@@ -96,10 +96,10 @@ impl<'a> Translator<'_, 'a> {
                 }
                 for (i, part) in parts.iter().enumerate() {
                     let place = if root != Root::St {
-                        inst.dst[i] = self.destination(part, ty, Place::Wider);
+                        inst.dst[i] = self.destination(part, ty, OperandSize::Wider);
                         inst.dst[i]
                     } else {
-                        inst.src[i + 1] = self.source(part, ty, Place::Wider);
+                        inst.src[i + 1] = self.source(part, ty, OperandSize::Wider);
                         inst.src[i + 1]
                     };
                     if let Operand::Reg(reg) = place {
@@ -120,7 +120,7 @@ impl<'a> Translator<'_, 'a> {
             }
             Root::Atom | Root::Red => {
                 for (i, operand) in data.iter().take(2).enumerate() {
-                    inst.src[i + 1] = self.source(operand, ty, Place::Exact);
+                    inst.src[i + 1] = self.source(operand, ty, OperandSize::Exact);
                 }
             }
             _ => {}

@@ -8,7 +8,7 @@ use crate::diagnostic::{Span, nearest};
 use crate::form::VideoSelect;
 use crate::isa::{Kind, Root, entry_of};
 use crate::lower::ir::{Link, Operand, PredOperand, Reg};
-use crate::lower::tf1_validate::{Place, compatible, mismatch};
+use crate::lower::tf1_validate::{OperandSize, compatible, mismatch};
 use crate::lower::tf2_fold_constants;
 use crate::lower::tf3_stack::made;
 use crate::program::{ClockRegister, Extra, OpClass, SpecialRegister, Text};
@@ -165,9 +165,9 @@ impl<'a> Translator<'_, 'a> {
         let (name, part) = match operand.kind {
             OperandKind::Component(name, part) if special(name, Some(part)).is_none() => (name, Some(part)),
             OperandKind::Negated(name, part) => (name, part),
-            _ => return (self.source(operand, ty, Place::Exact), None),
+            _ => return (self.source(operand, ty, OperandSize::Exact), None),
         };
-        let register = self.register(name, operand.span, ty, Place::Exact);
+        let register = self.register(name, operand.span, ty, OperandSize::Exact);
         (register.map_or(Operand::None, Operand::Reg), part)
     }
 
@@ -241,7 +241,12 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    pub(super) fn destination(&mut self, operand: &AstOperand<'a>, ty: ScalarType, place: Place) -> Operand {
+    pub(super) fn destination(
+        &mut self,
+        operand: &AstOperand<'a>,
+        ty: ScalarType,
+        place: OperandSize,
+    ) -> Operand {
         match &operand.kind {
             OperandKind::Sink => Operand::None,
             OperandKind::Name(name) => {
@@ -265,7 +270,7 @@ impl<'a> Translator<'_, 'a> {
         name: &'a str,
         span: Span,
         ty: ScalarType,
-        place: Place,
+        place: OperandSize,
     ) -> Option<Reg> {
         self.register_found(self.lookup(name), name, span, ty, place)
     }
@@ -276,7 +281,7 @@ impl<'a> Translator<'_, 'a> {
         name: &'a str,
         span: Span,
         ty: ScalarType,
-        place: Place,
+        place: OperandSize,
     ) -> Option<Reg> {
         match found {
             Some(Local::Reg(reg, declared)) => {
@@ -311,7 +316,7 @@ impl<'a> Translator<'_, 'a> {
 
     /// A source: register, constant, special register, or the address of a symbol [expr-E];
     /// operands left out are none [expr-Eopt].
-    pub(super) fn source(&mut self, operand: &AstOperand<'a>, ty: ScalarType, place: Place) -> Operand {
+    pub(super) fn source(&mut self, operand: &AstOperand<'a>, ty: ScalarType, place: OperandSize) -> Operand {
         let wide = ty.bits() > 32;
         match &operand.kind {
             OperandKind::Name(name) => {

@@ -8,7 +8,7 @@ use super::Translator;
 use crate::form::CmpOp;
 use crate::isa::Root;
 use crate::lower::ir::{Inst, Link, Operand, PredOperand, Reg, Terminator};
-use crate::lower::tf1_validate::Place;
+use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf3_stack::made;
 use crate::program::{OpClass, SpecialRegister};
 use crate::ptx::ast::{Instruction, OperandKind};
@@ -36,17 +36,17 @@ impl<'a> Translator<'_, 'a> {
                     let message = format!("the alignment is a constant, a power of two up to {MOST_ALIGN}");
                     return self.error(ast.span, "operands", message);
                 };
-                let size = self.source(size, ty, Place::Exact);
-                let pointer = self.destination(pointer, ty, Place::Exact);
+                let size = self.source(size, ty, OperandSize::Exact);
+                let pointer = self.destination(pointer, ty, OperandSize::Exact);
                 self.allocate(&inst, pointer, size, bytes.max(ALIGN), ty);
             }
             (Root::Stacksave, [to]) => {
-                let to = self.destination(to, ty, Place::Exact);
+                let to = self.destination(to, ty, OperandSize::Exact);
                 let taken = Operand::Reg(self.taken());
                 self.convert(&inst, to, taken, ty);
             }
             (Root::Stackrestore, [from]) => {
-                let from = self.source(from, ty, Place::Exact);
+                let from = self.source(from, ty, OperandSize::Exact);
                 let taken = self.taken();
                 let mut back = made(&inst, OpClass::Data, Root::Cvt, ScalarType::U32);
                 back.form.ty = ty;
