@@ -73,6 +73,8 @@ fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
         &["run", "bfs", "--chip", "gtx480", "--json"][..],
         &["run", "reduce", "--chip", "v100", "--policy", "multi_path", "--json"],
         &["run", "histogram", "--chip", "h100", "--json"],
+        // More than L2 holds.
+        &["run", "vecadd", "--set", "n=262144", "--chip", "gtx480", "--json"],
     ];
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for run in runs {

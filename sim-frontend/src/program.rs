@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace};
+use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace, WARP_LANES};
 
 use crate::diagnostic::{Diagnostic, Source, Span};
 pub use crate::isa::class::OpClass;
@@ -486,7 +486,7 @@ pub struct Program {
     /// The distinct forms; [`Op::form`] indexes them.
     pub forms: Vec<Form>,
     /// Constant rows, each value repeated over 32 lanes (64-bit values: two rows).
-    pub consts: Vec<[u32; 32]>,
+    pub consts: Vec<[u32; WARP_LANES]>,
     /// Rows of physical registers (64-bit values take an aligned pair).
     pub registers: u16,
     /// Predicate registers, the carry among them.

@@ -288,7 +288,7 @@ impl Context {
         for (address, bytes) in self.copies.drain(..) {
             let past = after.saturating_sub(lasts).min(bytes);
             after -= bytes;
-            let stays = (address + past) & !127;
+            let stays = line_of(address + past);
             for line in (line_of(address)..address + bytes).step_by(LINE_BYTES as usize) {
                 if new && line < stays {
                     continue;

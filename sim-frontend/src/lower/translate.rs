@@ -3,8 +3,10 @@
 //! sized (4), ends explicit (5).
 
 mod asynchronous;
+mod blocks;
 mod call;
 mod families;
+mod frame;
 mod instruction;
 mod memory;
 mod operand;
@@ -19,13 +21,13 @@ use sim_memory::vocabulary::{ScalarType, StateSpace};
 
 use self::families::{Families, Family, Members, split_number};
 use super::ir::{Block, BlockId, Func, Inst, Link, Operand, PredOperand, Reg, Terminator, Width};
-use super::tf3_stack::{FRAME_ALIGN, layout};
+use super::tf3_stack::layout;
 use super::tf7_unique_names::Scopes;
 use super::work::count;
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 use crate::isa;
 use crate::program::{OpClass, Text};
-use crate::ptx::ast::{Function, Module, Operand as AstOperand, OperandKind, Statement, Storage, Variable};
+use crate::ptx::ast::{Function, Module, Statement, Storage, Variable};
 
 /// What a module-scope name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,42 +277,6 @@ impl<'m, 'a> Translator<'m, 'a> {
         }
     }
 
-    /// Offsets of the frame: own parameters, locals, saved registers, then the parameters of
-    /// calls, each where its call's callee looks for it.
-    fn plan_frame(&mut self, ast: &Function<'a>, body: &[Statement<'a>]) {
-        let own = if ast.entry { 0 } else { layout(ast.returns.iter().chain(&ast.params)).1 };
-        let mut locals: Vec<(bool, &Variable<'a>)> = Vec::new();
-        let mut placed: FxHashMap<usize, Placed> = FxHashMap::default();
-        let mut scopes: Scopes<'a, usize> = Scopes::default();
-        gather(self.cx, body, &mut locals, &mut scopes, &mut placed);
-        let mut at = u64::from(own);
-        self.places = vec![0; locals.len()];
-        // One that no call takes, or calls at different places, has a place of its own.
-        let own_place =
-            |i: usize, is_param: bool| !is_param || placed.get(&i).is_none_or(|p| p.offset.is_none());
-        for (i, (is_param, variable)) in locals.iter().enumerate() {
-            if own_place(i, *is_param) {
-                at = at.next_multiple_of(variable.alignment());
-                self.places[i] = at;
-                at += variable.bytes().unwrap_or(0);
-            }
-        }
-        let total =
-            at.next_multiple_of(FRAME_ALIGN.into()) + u64::from(self.cx.saved.next_multiple_of(FRAME_ALIGN));
-        self.frame = total.min(u32::MAX.into()) as u32;
-        for (i, (is_param, variable)) in locals.iter().enumerate() {
-            match placed.get(&i).filter(|_| *is_param) {
-                Some(Placed { offset: Some(offset), .. }) => self.places[i] = total + offset,
-                Some(Placed { offset: None, indirect: true }) => self.error(
-                    variable.span,
-                    "param",
-                    format!("`{}` is a parameter of calls that lay it out differently", variable.name),
-                ),
-                _ => {}
-            }
-        }
-    }
-
     fn statements(&mut self, body: &[Statement<'a>]) {
         for statement in body {
             if let Statement::Label(name, span) = statement {
@@ -510,47 +476,6 @@ impl<'m, 'a> Translator<'m, 'a> {
         }
     }
 
-    pub(super) fn label(&mut self, operand: &AstOperand<'a>) -> Option<BlockId> {
-        let OperandKind::Name(name) = &operand.kind else {
-            self.error(operand.span, "label", "a label must stand here");
-            return None;
-        };
-        if let Some(block) = self.labels.find(name) {
-            return Some(*block);
-        }
-        self.error(operand.span, "label", format!("there is no label `{name}` here"));
-        let near = nearest(name, self.labels.names());
-        if let Some(near) = near {
-            let words = format!("did you mean `{near}`?");
-            self.help(words);
-        }
-        None
-    }
-
-    pub(super) fn table(&mut self, operand: &AstOperand<'a>) -> Option<Vec<BlockId>> {
-        let OperandKind::Name(name) = &operand.kind else {
-            self.error(operand.span, "label", "the name of a .branchtargets list must stand here");
-            return None;
-        };
-        let Some(targets) = self.tables.find(name).cloned() else {
-            self.error(operand.span, "label", format!("there is no .branchtargets list `{name}` here"));
-            return None;
-        };
-        let labels: Vec<_> = targets
-            .iter()
-            .map(|(name, span)| self.label(&AstOperand { kind: OperandKind::Name(name), span: *span }))
-            .collect();
-        labels.into_iter().collect()
-    }
-
-    /// All labels of the innermost scopes, for the papers' indirect branches.
-    pub(super) fn all_labels(&self) -> Vec<BlockId> {
-        let mut labels: Vec<BlockId> =
-            self.labels.names().filter_map(|name| self.labels.find(name).copied()).collect();
-        labels.sort_unstable();
-        labels
-    }
-
     /// The number of a link; each stands once.
     pub(super) fn link(&mut self, link: Link) -> u32 {
         let links = &mut self.func.links;
@@ -564,55 +489,6 @@ impl<'m, 'a> Translator<'m, 'a> {
         self.current.push(inst);
     }
 
-    fn enter(&mut self, block: BlockId) {
-        self.at = block;
-        self.order.push(block);
-        self.ended = false;
-    }
-
-    /// Blocks were numbered as labels were met; from here on their numbers follow the text, so
-    /// that falling through leads to the next one.
-    fn renumber(&mut self) {
-        let mut number = vec![0; self.func.blocks.len()];
-        for (new, old) in self.order.iter().enumerate() {
-            number[*old] = new;
-        }
-        let placeholder = self.placeholder();
-        let mut take = |old: usize| std::mem::replace(&mut self.func.blocks[old], placeholder.clone());
-        let mut blocks: Vec<Block> = self.order.iter().map(|old| take(*old)).collect();
-        for block in &mut blocks {
-            match &mut block.end {
-                Terminator::Jump(_, to) => *to = number[*to],
-                Terminator::Branch(_, taken, next) => {
-                    *taken = number[*taken];
-                    *next = number[*next];
-                }
-                Terminator::Indirect(_, targets) => targets.iter_mut().for_each(|t| *t = number[*t]),
-                Terminator::End(_) => {}
-            }
-            for inst in &mut block.insts {
-                if matches!(inst.class, OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn) {
-                    inst.imm = number.get(inst.imm as usize).copied().unwrap_or(0) as i64;
-                }
-            }
-        }
-        self.func.blocks = if self.func.injected_by_hand { blocks } else { joined(blocks) };
-    }
-
-    /// Ends the current block.
-    pub(super) fn finish(&mut self, end: Terminator) {
-        self.func.blocks[self.at] = Block { insts: std::mem::take(&mut self.current), end };
-        self.ended = true;
-    }
-
-    /// A conditional end: the next block begins behind it.
-    pub(super) fn split(&mut self, end: impl FnOnce(BlockId) -> Terminator) {
-        let next = self.func.blocks.len();
-        self.func.blocks.push(self.placeholder());
-        self.finish(end(next));
-        self.enter(next);
-    }
-
     fn end_implicitly(&mut self) {
         let entry = self.func.entry;
         let span = self.cx.module.functions[self.function].span;
@@ -621,60 +497,6 @@ impl<'m, 'a> Translator<'m, 'a> {
         inst.text = Text::Made(super::tf5_explicit_exit::implicit_end(entry));
         self.returns_to_frame(&inst);
         self.finish(Terminator::End(Box::new(inst)));
-    }
-
-    /// Return values in registers go to the frame.
-    pub(super) fn returns_to_frame(&mut self, like: &Inst) {
-        let ast = &self.cx.module.functions[self.function];
-        if ast.entry {
-            return;
-        }
-        let (offsets, _) = layout(ast.returns.iter());
-        for (value, offset) in ast.returns.iter().zip(offsets) {
-            if let (Storage::Register, Some(Local::Reg(reg, ty))) =
-                (value.storage, self.names.find(value.name).copied())
-            {
-                let base = self.func.stack_base;
-                self.store_to_frame(like, base, offset, Operand::Reg(reg), ty);
-            }
-        }
-    }
-
-    /// Stores a value to the frame, a predicate as a word.
-    pub(super) fn store_to_frame(
-        &mut self,
-        like: &Inst,
-        base: Option<Reg>,
-        offset: u32,
-        value: Operand,
-        ty: ScalarType,
-    ) {
-        let (mut value, mut ty) = (value, ty);
-        if let (Operand::Reg(reg), ScalarType::Pred) = (value, ty) {
-            ty = ScalarType::B32;
-            let word = self.fresh(ty);
-            self.push(super::tf3_stack::predicate_to_word(like, word, reg));
-            value = Operand::Reg(word);
-        }
-        self.push(super::tf3_stack::frame_access(like, true, base, offset, value, ty));
-    }
-
-    /// The load of a register's value from the frame, and what makes a predicate of the word.
-    pub(super) fn load_from_frame(
-        &mut self,
-        like: &Inst,
-        base: Option<Reg>,
-        offset: u32,
-        reg: Reg,
-        ty: ScalarType,
-    ) -> (Inst, Option<Inst>) {
-        use super::tf3_stack::{frame_access, predicate_of_word};
-        if ty != ScalarType::Pred {
-            return (frame_access(like, false, base, offset, Operand::Reg(reg), ty), None);
-        }
-        let word = self.fresh(ScalarType::B32);
-        let load = frame_access(like, false, base, offset, Operand::Reg(word), ScalarType::B32);
-        (load, Some(predicate_of_word(like, reg, word)))
     }
 
     fn line(&self, span: Span) -> u32 {
@@ -714,38 +536,6 @@ impl<'m, 'a> Translator<'m, 'a> {
     }
 }
 
-/// Blocks that nothing else leads to become part of the block that falls through to them: compilers put a
-/// label at every line of their source.
-fn joined(blocks: Vec<Block>) -> Vec<Block> {
-    let mut entered = vec![0u32; blocks.len()];
-    entered[0] = 1;
-    blocks.iter().for_each(|block| block.for_successors(|to| entered[to] += 1));
-    let mut number = Vec::with_capacity(blocks.len());
-    let mut out: Vec<Block> = Vec::with_capacity(blocks.len());
-    for (b, mut block) in blocks.into_iter().enumerate() {
-        match out.last_mut() {
-            Some(last) if entered[b] == 1 && matches!(last.end, Terminator::Jump(None, to) if to == b) => {
-                last.insts.append(&mut block.insts);
-                last.end = block.end;
-            }
-            _ => out.push(block),
-        }
-        number.push(out.len() - 1);
-    }
-    for block in &mut out {
-        match &mut block.end {
-            Terminator::Jump(_, to) => *to = number[*to],
-            Terminator::Branch(_, taken, next) => {
-                *taken = number[*taken];
-                *next = number[*next];
-            }
-            Terminator::Indirect(_, targets) => targets.iter_mut().for_each(|to| *to = number[*to]),
-            Terminator::End(_) => {}
-        }
-    }
-    out
-}
-
 /// No instruction of the block stands behind it.
 fn ends_block(statement: &Statement<'_>) -> bool {
     match statement {
@@ -762,70 +552,4 @@ pub fn has_calls(body: &[Statement<'_>]) -> bool {
         Statement::Block(inner) => has_calls(inner),
         _ => false,
     })
-}
-
-/// Where calls look for a parameter variable.
-struct Placed {
-    /// From the end of the frame; `None` where calls differ.
-    offset: Option<u64>,
-    /// An indirect call takes it.
-    indirect: bool,
-}
-
-/// Local and parameter variables in order of declaration, and where calls put the latter.
-fn gather<'s, 'a>(
-    cx: &Context<'_, 'a>,
-    body: &'s [Statement<'a>],
-    locals: &mut Vec<(bool, &'s Variable<'a>)>,
-    scopes: &mut Scopes<'a, usize>,
-    placed: &mut FxHashMap<usize, Placed>,
-) {
-    for statement in body {
-        match statement {
-            Statement::Declaration(variable) => {
-                let is_param = variable.storage == Storage::Space(StateSpace::Param);
-                if is_param || variable.storage == Storage::Space(StateSpace::Local) {
-                    let _ = scopes.declare(variable.name, locals.len());
-                    locals.push((is_param, variable));
-                }
-            }
-            Statement::Block(inner) => {
-                scopes.open();
-                gather(cx, inner, locals, scopes, placed);
-                scopes.close();
-            }
-            Statement::Instruction(instruction) if instruction.root == "call" => {
-                let lists = instruction.operands.iter().filter_map(|o| match &o.kind {
-                    OperandKind::List(list) => Some(list),
-                    _ => None,
-                });
-                let callee = instruction.operands.iter().find_map(|o| match o.kind {
-                    OperandKind::Name(name) => match cx.symbols.get(name)? {
-                        Symbol::Function(index) => cx.module.functions.get(*index),
-                        _ => cx.module.functions.iter().find(|f| f.name == name),
-                    },
-                    _ => None,
-                });
-                // An indirect call's list is laid out as it stands.
-                let offsets = callee.map(|f| layout(f.returns.iter().chain(&f.params)).0);
-                let mut at = 0u64;
-                for (i, operand) in lists.flatten().enumerate() {
-                    let OperandKind::Name(name) = operand.kind else { continue };
-                    let Some(&id) = scopes.find(name) else { continue };
-                    let variable = locals[id].1;
-                    at = match offsets.as_ref().and_then(|offsets| offsets.get(i)) {
-                        Some(offset) => u64::from(*offset),
-                        None => at.next_multiple_of(variable.alignment()),
-                    };
-                    let slot = placed.entry(id).or_insert(Placed { offset: Some(at), indirect: false });
-                    if slot.offset != Some(at) {
-                        slot.offset = None;
-                    }
-                    slot.indirect |= offsets.is_none();
-                    at += variable.bytes().unwrap_or(0);
-                }
-            }
-            _ => {}
-        }
-    }
 }

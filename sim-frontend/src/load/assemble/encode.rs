@@ -13,7 +13,7 @@ use crate::program::{
     CleanUp, ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo,
     Pc, Pred, Program, Row, SpecialRegister, Text, function_address,
 };
-use sim_memory::vocabulary::ScalarType;
+use sim_memory::vocabulary::{ScalarType, WARP_LANES};
 
 /// A function ready to be encoded.
 pub(super) struct Ready {
@@ -48,7 +48,7 @@ struct Encoder<'r> {
     /// By function: places of the registers that transformation 6 made.
     extra: Vec<Vec<u16>>,
     registers: u16,
-    consts: Vec<[u32; 32]>,
+    consts: Vec<[u32; WARP_LANES]>,
     const_rows: FxHashMap<(u64, bool), Row>,
     specials: Vec<(Row, SpecialRegister)>,
     forms: Vec<Form>,
@@ -407,14 +407,14 @@ impl Encoder<'_> {
             return *row;
         }
         if wide && self.consts.len() % 2 == 1 {
-            self.consts.push([0; 32]);
+            self.consts.push([0; WARP_LANES]);
         }
         let row = Row(Row::CONST.saturating_add(u16::try_from(self.consts.len()).unwrap_or(u16::MAX)));
         if wide {
-            self.consts.push([bits as u32; 32]);
-            self.consts.push([(bits >> 32) as u32; 32]);
+            self.consts.push([bits as u32; WARP_LANES]);
+            self.consts.push([(bits >> 32) as u32; WARP_LANES]);
         } else {
-            self.consts.push([bits as u32; 32]);
+            self.consts.push([bits as u32; WARP_LANES]);
         }
         self.const_rows.insert((bits, wide), row);
         row

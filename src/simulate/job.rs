@@ -1,0 +1,58 @@
+//! What is run, and how errors in it are said.
+
+use std::path::PathBuf;
+
+use sim_core::error::SimError;
+use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::workload::{Expr, KeySpan, Number, Params, WorkloadSpec, evaluate};
+
+/// A workload with everything a run needs.
+pub struct Job {
+    /// The workload.
+    pub spec: WorkloadSpec,
+    /// Folder of its files.
+    pub folder: PathBuf,
+    /// PTX of the variant.
+    pub ptx: Source,
+    /// Parameters, as changed by `--set`.
+    pub params: Params,
+    /// What the seeds of random contents are changed by.
+    pub seed: u64,
+    /// Launches to run functionally first.
+    pub skip: u64,
+    /// All launches run functionally.
+    pub functional: bool,
+    /// Buffers whose final contents are wanted.
+    pub dump: Vec<String>,
+}
+
+/// An input error of a workload.
+pub fn wrong(message: impl Into<String>) -> SimError {
+    SimError::Input(vec![Diagnostic::error("workload", message)])
+}
+
+/// An input error that says nowhere where, at a place of a file.
+pub fn placed(error: SimError, place: KeySpan, source: Option<&Source>) -> SimError {
+    match (error, place.0, source) {
+        (SimError::Input(errors), Some(span), Some(source)) => {
+            let put = |error: Diagnostic| match error.source {
+                None => error.at(span, "").in_source(source),
+                Some(_) => error,
+            };
+            SimError::Input(errors.into_iter().map(put).collect())
+        }
+        (error, ..) => error,
+    }
+}
+
+/// The value of an expression; `what` it is for.
+pub fn number(expr: &Expr, params: &Params, what: &str) -> Result<Number, SimError> {
+    evaluate(expr, params).map_err(|reason| wrong(format!("{what}: {reason}")))
+}
+
+/// The same as a 32-bit integer.
+pub fn whole(expr: &Expr, params: &Params, what: &str) -> Result<u32, SimError> {
+    let value = number(expr, params, what)?;
+    let integer = value.integer().and_then(|value| u32::try_from(value).ok());
+    integer.ok_or_else(|| wrong(format!("{what}: {value} is not an integer from 0 to {}", u32::MAX)))
+}
