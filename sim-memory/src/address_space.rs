@@ -1,7 +1,8 @@
 //! Where things lie. Global memory is identity-mapped: its physical, virtual and generic
 //! addresses are equal. Shared, local and constant memory and the parameters of kernels have windows
 //! in the generic address space, low enough for 32-bit addresses. Local and constant memory lie in
-//! DRAM above the virtual addresses, so the spaces are disjoint (CS §4.3) [env-spaces].
+//! DRAM above the virtual addresses, so the spaces are disjoint (CS §4.3) [env-spaces]. That threads write no
+//! constants is checked where they access them (`read_only` in `sim-core/src/execute/on_chip.rs`).
 
 use std::ops::Range;
 

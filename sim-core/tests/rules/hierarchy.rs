@@ -1,9 +1,10 @@
 //! Blocks, grids, contexts, the device (CS §5.5–5.8).
 
 use sim_core::context::{ContextOutput, Launch};
-use sim_core::device::DeviceOutput;
+use sim_core::device::{ContextId, DeviceOutput};
 use sim_core::error::SimError;
 use sim_core::reconvergence::registry::POLICIES;
+use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Source;
 
 use crate::machine::{Run, chip, device, every_way, module, timed};
@@ -14,26 +15,81 @@ fn block_exec_grid_exec_every_thread_of_every_block_runs_once() {
     assert_eq!(every_way(&text, 50, 70), vec![1; 3500]);
 }
 
-#[test]
-fn block_compl_grid_compl_ctx_compl_cio_compl_ctx_out_cio_start_ctx_start() {
-    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &module("", "mov.u32 %r, 1;"), false, 320);
-    let first = run.launch(10, 32, false).expect("allowed");
-    let second = run.launch(5, 32, false).expect("allowed");
-    assert_eq!((first, second), (0, 1));
+/// Ten blocks, then five, each of which stores the clock.
+fn two_grids(chip_of: impl FnOnce(&mut ChipSpec)) -> Run {
+    let mut run =
+        Run::new(device(chip(chip_of), "crs_stack"), &module("", "mov.u32 %r, %clock;"), false, 320);
+    assert_eq!(run.launch(10, 32, false).expect("allowed"), 0);
+    assert_eq!(run.launch(5, 32, false).expect("allowed"), 1);
     run.wait().unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(run.report().blocks, 15);
+    run
+}
+
+/// The messages of a context, those of its making aside.
+fn messages(run: &mut Run) -> Vec<(ContextId, ContextOutput)> {
+    let of_context = |output: &DeviceOutput| match output {
+        DeviceOutput::Context(id, message) => Some((*id, message.clone())),
+        _ => None,
+    };
+    run.device.outputs().iter().filter_map(of_context).collect()
+}
+
+#[test]
+fn block_compl_a_block_leaves_its_slot_to_the_next() {
+    // An SM that holds one block runs all fifteen.
+    let run = two_grids(|c| {
+        c.limits.num_processors = 1;
+        c.limits.max_resident_blocks = 1;
+    });
+    assert_eq!(run.report().by_sm[0].blocks, 15);
+}
+
+#[test]
+fn grid_compl_a_grid_ends_with_its_last_block() {
+    let run = two_grids(|_| {});
+    let report = run.report();
+    // The second grid, whose blocks overwrote the clocks of the first ones, began when the first had ended.
+    let words = run.words();
+    let [second, first] = [&words[..160], &words[160..]].map(|part| part.to_vec());
+    let last = first.iter().max().copied().expect("clocks");
+    assert!(report.kernels[0].end_cycle > u64::from(last), "{} and {last}", report.kernels[0].end_cycle);
+    assert!(second.iter().all(|clock| u64::from(*clock) > report.kernels[0].end_cycle));
+}
+
+#[test]
+fn ctx_compl_a_context_without_grids_has_nothing_left_to_do() {
+    let mut run = two_grids(|_| {});
+    let before = run.report().cycles;
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run.report().cycles, before);
+}
+
+#[test]
+fn cio_compl_ctx_out_grids_are_reported_as_complete_in_their_order() {
+    let mut run = two_grids(|_| {});
     let context = run.context;
+    let all = messages(&mut run);
+    let done: Vec<_> = all.iter().filter(|(_, m)| matches!(m, ContextOutput::Completed(_))).collect();
+    let expected = [0, 1].map(|grid| (context, ContextOutput::Completed(grid)));
+    assert_eq!(done, expected.iter().collect::<Vec<_>>());
+    assert!(messages(&mut run).is_empty(), "each message goes out once");
+}
+
+#[test]
+fn cio_start_ctx_start_a_launch_makes_a_grid_and_says_so() {
+    let mut run = two_grids(|_| {});
+    let context = run.context;
+    let all = messages(&mut run);
+    let begun: Vec<_> = all.iter().filter(|(_, m)| matches!(m, ContextOutput::Started(_))).collect();
+    let expected = [0, 1].map(|grid| (context, ContextOutput::Started(grid)));
+    assert_eq!(begun, expected.iter().collect::<Vec<_>>());
     assert_eq!(
-        run.device.outputs(),
-        vec![
-            DeviceOutput::Created(context),
-            DeviceOutput::Loaded { program: 0, context },
-            DeviceOutput::Context(context, ContextOutput::Started(0)),
-            DeviceOutput::Context(context, ContextOutput::Started(1)),
-            DeviceOutput::Context(context, ContextOutput::Completed(0)),
-            DeviceOutput::Context(context, ContextOutput::Completed(1)),
-        ]
+        run.report().kernels.iter().map(|k| (k.grid_id, k.grid[0])).collect::<Vec<_>>(),
+        [(0, 10), (1, 5)]
     );
+    // One that is refused makes none.
+    assert!(run.launch(0, 32, false).is_err());
+    assert!(messages(&mut run).is_empty());
 }
 
 #[test]

@@ -487,3 +487,25 @@ fn thr_membar_thr_barsync_wait_for_earlier_accesses() {
         }
     }
 }
+
+#[test]
+fn env_spaces_constants_are_never_written_by_threads() {
+    let body = |store: &str| {
+        let table = ".const .align 4 .u32 table[32] = {5, 6, 7};";
+        let read = "mov.u64 %w, table;\ncvta.const.u64 %x, %w;\n";
+        module(table, &format!("{read}{store}ld.u32 %r, [%x];")).replace("sm_20", "sm_30")
+    };
+    let chip = || chip(|c| c.compute_capability = "3.0".into());
+    for functional in [false, true] {
+        let mut run = Run::new(device(chip(), "crs_stack"), &body(""), false, 32);
+        run.launch(1, 32, functional).expect("allowed");
+        run.wait().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(run.words(), [5; 32]);
+        for store in ["st.u32 [%x], %t;\n", "atom.add.u32 %a, [%x], 1;\n"] {
+            let mut run = Run::new(device(chip(), "crs_stack"), &body(store), false, 32);
+            run.launch(1, 32, functional).expect("allowed");
+            let error = run.wait().expect_err(store).to_string();
+            assert!(error.contains("constant memory") && error.contains("lane 0"), "{store}: {error}");
+        }
+    }
+}
