@@ -117,6 +117,6 @@ pub fn fits_target(ptx: &Source, chip: &ChipSpec) -> Result<(), Diagnostic> {
     );
     Err(Diagnostic::error("target", message)
         .at(place, "")
-        .help(format!("--allow-newer-isa runs it all the same; {}", fitting(&Needs::capability(target))))
+        .help(format!("--allow-newer-isa runs it anyway; {}", fitting(&Needs::capability(target))))
         .in_source(ptx))
 }

@@ -17,11 +17,11 @@ use crate::sweep::store::Stored;
 /// A figure that is not what it was.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
-    /// Name.
+    /// Name of the metric.
     pub metric: String,
     /// Before, and now; none where there was or is none.
     pub was: Option<f64>,
-    /// Now.
+    /// Value now.
     pub is: Option<f64>,
 }
 

@@ -67,11 +67,11 @@ pub struct Finding {
 /// The answer to why a run took as long as it did.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// What bounds it: the kind of the first finding; empty for a run without time.
+    /// What bounds it: the kind of the first finding; empty for a functional run.
     pub bound: &'static str,
     /// The same in a sentence.
     pub words: String,
-    /// Most first.
+    /// Findings, the largest share first.
     pub findings: Vec<Finding>,
 }
 

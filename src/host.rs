@@ -15,9 +15,9 @@ pub struct HostReport {
     pub warp_instructions_per_second: f64,
     /// Most memory the process had.
     pub peak_memory_bytes: u64,
-    /// Worker threads.
+    /// Number of worker threads.
     pub threads: usize,
-    /// Lane code.
+    /// Host instruction set of the lanes.
     pub instruction_set: &'static str,
     /// Digest of report.json: the first 64 bits of its SHA-256. The same on every host.
     pub report_digest: String,
@@ -27,7 +27,7 @@ pub struct HostReport {
 pub struct Meter(Instant);
 
 impl Meter {
-    /// Starts.
+    /// Starts the clock.
     pub fn start() -> Self {
         Self(Instant::now())
     }

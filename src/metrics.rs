@@ -12,9 +12,9 @@ use crate::figures::Figures;
 pub struct Metric {
     /// Name: its path in report.json, or that of a ratio.
     pub name: &'static str,
-    /// Unit.
+    /// Unit of its values.
     pub unit: &'static str,
-    /// Meaning.
+    /// What it measures.
     pub doc: &'static str,
     /// What it is made of, as the page of the metrics has it; the value at the path of its name where it is
     /// empty.
@@ -304,7 +304,7 @@ pub const METRICS: &[Metric] = &[
 pub fn page() -> String {
     let mut out = "<!-- Made by `warpsim metrics --markdown`. -->\n\n# Metrics\n\nThe figures of a run that tables of \
                    sweeps, baselines, comparisons and pages hold. A path of dots is where `report.json` has the \
-                   value; ratios are made of several. Figures of kernels that ran without time are not in them.\n\n\
+                   value; ratios are made of several. Figures of kernels that ran in functional mode are not in them.\n\n\
                    | metric | unit | from | meaning |\n|---|---|---|---|\n"
         .to_string();
     for metric in METRICS {

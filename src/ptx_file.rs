@@ -55,11 +55,11 @@ fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnosti
         given.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| *name).collect();
     let Some(entry) = entry.clone().filter(|_| missing.is_empty()) else {
         let kernels = kernels(&launch.file)?;
-        let message = format!("a .ptx file needs {}", missing.join(", "));
+        let message = format!("a .ptx file requires {}", missing.join(", "));
         return Err(vec![Diagnostic::error("usage", message).help(kernels)]);
     };
     let size = |text: &Option<String>, what: &str| -> Result<Vec<Expr>, Vec<Diagnostic>> {
-        let text = text.as_deref().ok_or_else(|| usage(format!("a .ptx file needs {what}")))?;
+        let text = text.as_deref().ok_or_else(|| usage(format!("a .ptx file requires {what}")))?;
         let parts: Result<Vec<u32>, _> = text.split(',').map(|p| p.trim().parse::<u32>()).collect();
         match parts {
             Ok(parts) if parts.len() <= 3 => Ok(parts.into_iter().map(|n| Expr::Number(n.into())).collect()),

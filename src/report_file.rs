@@ -22,22 +22,22 @@ pub const SCHEMA: u32 = 2;
 pub struct Report {
     /// Version of this format.
     pub schema: u32,
-    /// Workload.
+    /// Name of the workload, or path of the .ptx file.
     pub workload: String,
-    /// Program.
+    /// Name of the program of the workload.
     pub variant: String,
-    /// Chip.
+    /// Name of the chip.
     pub chip: String,
     /// Why this one, where none was named.
     #[serde(skip)]
     pub chosen: Option<String>,
     /// Policy with every parameter.
     pub policy: String,
-    /// Warp scheduler.
+    /// Warp scheduler of the SMs.
     pub scheduler: String,
     /// What was checked.
     pub check: String,
-    /// Parameters.
+    /// Parameters of the workload.
     pub params: Params,
     /// Arguments of the kernel as they were typed, where the workload is a `.ptx` file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +62,7 @@ pub struct Report {
     pub contents: Option<Contents>,
     /// What the chip can do at most.
     pub machine: Machine,
-    /// The device.
+    /// Figures of the device.
     #[serde(flatten)]
     pub device: DeviceReport,
     /// The program's text, where lines are counted.
@@ -130,11 +130,11 @@ pub fn is_report(path: &Path, report: &Value) -> Result<(), String> {
     for (key, is_right, kind) in keys {
         match report.get(key) {
             Some(value) if is_right(value) => {}
-            Some(_) => return wrong(format!("this is no report.json: its key `{key}` is no {kind}")),
-            None => return wrong(format!("this is no report.json: it has no key `{key}`")),
+            Some(_) => return wrong(format!("this is not a report.json: its key `{key}` is not a {kind}")),
+            None => return wrong(format!("this is not a report.json: it has no key `{key}`")),
         }
     }
     Figures::read(report)
         .map(drop)
-        .map_err(|why| format!("{}: this is no report.json: {why}", path.display()))
+        .map_err(|why| format!("{}: this is not a report.json: {why}", path.display()))
 }

@@ -303,25 +303,22 @@ fn contradictions(request: &Request) -> Result<(), Diagnostic> {
     let wrong = |message: &str, help: &str| Err(Diagnostic::error("usage", message).help(help));
     if request.functional && request.max_cycles.is_some() {
         return wrong(
-            "--max-cycles means nothing with --functional, which has no cycles",
-            "--max-instructions N stops a run without time",
+            "--max-cycles cannot be used with --functional: functional mode has no cycles",
+            "--max-instructions N limits functional runs",
         );
     }
     let counted = [("--profile", request.profile), ("--sample", request.sample.is_some())];
     if let Some((option, _)) = counted.iter().find(|(_, given)| request.functional && *given) {
         return wrong(
-            &format!("{option} means nothing with --functional, which has no cycles"),
-            "without --functional there is a time to tell",
+            &format!("{option} cannot be used with --functional: functional mode has no cycles"),
+            "remove --functional to collect it",
         );
     }
     if request.threads == 0 {
-        return wrong("--threads takes a number from 1 on", "--threads 1 is the default");
+        return wrong("--threads must be at least 1", "--threads 1 is the default");
     }
     if request.epoch == Some(0) {
-        return wrong(
-            "--epoch takes a number of cycles from 1 on",
-            "without it, epochs are as long as they can be",
-        );
+        return wrong("--epoch must be at least 1 cycle", "by default epochs are as long as possible");
     }
     Ok(())
 }

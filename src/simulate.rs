@@ -48,7 +48,7 @@ pub struct Outcome {
     pub newer_isa: bool,
     /// Host time inside the simulator, without files, references and checks of results.
     pub simulated: Duration,
-    /// Lane code.
+    /// Host instruction set of the lanes.
     pub instruction_set: &'static str,
     /// What was recorded event by event.
     pub timelines: Vec<Timeline>,

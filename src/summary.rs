@@ -34,8 +34,7 @@ fn lines(report: &DeviceReport) -> Option<String> {
             line.waits_for.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
         ]);
     }
-    (!list.is_empty())
-        .then(|| format!("{out}\nwarps' cycles without an issue before each line, {} in all\n", all))
+    (!list.is_empty()).then(|| format!("{out}\nwarp stall cycles by line, {} in total\n", all))
 }
 
 fn cache(name: &str, bytes: u32, [found, missed]: [u64; 2]) -> String {
@@ -59,7 +58,8 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         out.push('\n');
     }
     if d.printfs_lost > 0 {
-        let _ = writeln!(out, "({} printfs found no room in the device's buffer of 1 MiB)", d.printfs_lost);
+        let _ =
+            writeln!(out, "({} printf calls were dropped: the 1 MiB device buffer was full)", d.printfs_lost);
     }
     let _ = writeln!(
         out,
@@ -83,7 +83,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     } else if d.cycles == 0 {
         let _ = writeln!(
             out,
-            "stopped in the launch latency of the first kernel: {instructions} warp instructions"
+            "stopped during the launch latency of the first kernel: {instructions} warp instructions"
         );
     } else {
         let slots = d.issued + d.stalls.values().sum::<u64>();
@@ -151,7 +151,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         if kernel.functional {
             let _ = writeln!(
                 out,
-                "  {} {}: without time, {} warp instructions, {} registers, {} blocks an SM (limit: {})",
+                "  {} {}: functional, {} warp instructions, {} registers, {} blocks an SM (limit: {})",
                 kernel.grid_id,
                 kernel.name,
                 kernel.warp_instructions,

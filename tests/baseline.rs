@@ -177,7 +177,7 @@ fn two_reports_are_compared_down_to_the_slots() {
     assert!(text(&output.stdout).contains("no metric differs"));
     let output = warpsim(&["compare", &format!("{a}/host.json"), &format!("{a}/report.json")]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("no report.json"));
+    assert!(text(&output.stderr).contains("not a report.json"));
 }
 
 #[test]

@@ -285,7 +285,7 @@ fn profiles_count_every_issue_at_its_line() {
     }
     let shown = warpsim(&["run", "nqueens", "--chip", "gtx480", "--set", "n=5", "--profile"]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(shown.contains("PTX line") && shown.contains("cycles without an issue"), "{shown}");
+    assert!(shown.contains("PTX line") && shown.contains("warp stall cycles by line"), "{shown}");
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn the_only_kernel_of_a_file_needs_no_name() {
     let output = run(&two);
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text.contains("a .ptx file needs --entry"), "{text}");
+    assert!(text.contains("a .ptx file requires --entry"), "{text}");
 }
 
 #[test]

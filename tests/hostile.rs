@@ -246,7 +246,7 @@ fn refusals_by_limits_name_chips_that_fit() {
                 atom.global.add.f32 f, [a], 1.0; exit; }\n";
     refused(
         &run(&folder.write("p.ptx", atom), &["--chip", "gtx280"]),
-        &["--allow-newer-isa runs it all the same; ", &format!("{chips}gtx480, gtx560ti,")],
+        &["--allow-newer-isa runs it anyway; ", &format!("{chips}gtx480, gtx560ti,")],
     );
 }
 
@@ -397,8 +397,8 @@ fn a_target_above_the_chip_is_refused_wherever_it_stands() {
 fn numbers_that_mean_nothing_are_refused() {
     let folder = Folder::new("numbers");
     let ptx = folder.write("k.ptx", &module("sm_20", ""));
-    refused(&run(&ptx, &["--grid", "0"]), &["the grid has no blocks in x"]);
-    refused(&run(&ptx, &["--threads", "0"]), &["--threads takes a number from 1 on"]);
+    refused(&run(&ptx, &["--grid", "0"]), &["the grid size in x is 0"]);
+    refused(&run(&ptx, &["--threads", "0"]), &["--threads must be at least 1"]);
     refused(&run(&ptx, &["--skip-launches", "99"]), &["--skip-launches 99: there is 1 launch"]);
     refused(&run(&ptx, &["--epoch", "0"]), &["--epoch"]);
 }

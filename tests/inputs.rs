@@ -365,7 +365,7 @@ fn variables_that_are_only_declared_are_said_where_they_are_used() {
         let (code, said) = run(&path, "k", &buffer);
         assert_eq!(code, Some(2), "{said}");
         for words in
-            ["k.ptx:4:", "`k` names `a`, which this module declares and does not define", "without `.extern`"]
+            ["k.ptx:4:", "`k` names `a`, which this module declares but does not define", "without `.extern`"]
         {
             assert!(said.contains(words), "{said}");
         }

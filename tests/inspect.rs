@@ -145,7 +145,7 @@ fn a_kernel_that_cannot_run_is_said_to_be_one() {
         "kernel tensor cannot run:\n",
         "mixed.ptx:6:1: error: `ldmatrix` is parsed but not executed",
         "kernel unknown cannot run:\n",
-        "mixed.ptx:9:1: error: there is no instruction `summon`",
+        "mixed.ptx:9:1: error: unknown instruction `summon`",
         "kernel fine: 1 instructions",
     ] {
         assert!(shown.contains(words), "no `{words}` in\n{shown}");

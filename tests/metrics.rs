@@ -73,6 +73,7 @@ fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
         &["run", "bfs", "--chip", "gtx480", "--json"][..],
         &["run", "reduce", "--chip", "v100", "--policy", "multi_path", "--json"],
         &["run", "histogram", "--chip", "h100", "--json"],
+        &["run", "stale_reads", "--json"],
         // More than L2 holds.
         &["run", "vecadd", "--set", "n=262144", "--chip", "gtx480", "--json"],
     ];
@@ -113,5 +114,5 @@ fn a_report_whose_figures_are_no_numbers_is_refused() {
     let file = folder.write("report.json", &report.to_string());
     let output = warpsim(&["compare", &file, &file]);
     let said = common::text(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("this is no report.json"), "{said}");
+    assert!(output.status.code() == Some(2) && said.contains("this is not a report.json"), "{said}");
 }

@@ -49,7 +49,7 @@ fn an_empty_grid_is_refused() {
     let path = file("empty.ptx", TINY);
     let path = path.to_str().expect("text");
     for (grid, block, words) in
-        [("0", "32", "the grid has no blocks in x"), ("1", "0", "the block has 0 threads")]
+        [("0", "32", "the grid size in x is 0"), ("1", "0", "the block has 0 threads")]
     {
         let output = run(&[path, "--entry", "k", "--grid", grid, "--block", block]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -610,7 +610,7 @@ fn what_is_no_result_is_told() {
         (list.as_str(), "neither a report.json"),
         (&folder.join("nothing.json"), "cannot be read"),
         (&folder.join("swept"), "`warpsim sweep collect` makes it"),
-        (&table, "no table of `sweep collect`"),
+        (&table, "not a table of `sweep collect`"),
         (&folder.write("half.json", "{\"cycles\":"), "half.json:1:10: EOF"),
         (&folder.write("other.json", "{\"stalls\": {}}"), "neither a report.json"),
     ] {

@@ -38,7 +38,7 @@ fn a_table_holds_what_the_runs_report() {
     let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(
-        text(&output.stdout).contains("12 points, 12 simulated, 0 had results"),
+        text(&output.stdout).contains("12 points, 12 simulated, 0 already had results"),
         "{}",
         text(&output.stdout)
     );
@@ -131,7 +131,11 @@ fn a_killed_run_goes_on_where_it_was() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stdout);
     assert!(
-        said.contains(&format!("40 points, {} simulated, {} had results", 40 - kept.len(), kept.len())),
+        said.contains(&format!(
+            "40 points, {} simulated, {} already had results",
+            40 - kept.len(),
+            kept.len()
+        )),
         "{said}"
     );
     assert_eq!(points(&folder).len(), 40);
@@ -173,7 +177,7 @@ fn shards_share_the_work_and_a_point_that_two_axes_name_is_computed_once() {
         text(&output.stdout)
     };
     assert!(
-        run("1/2").contains("3 points, 3 simulated, 0 had"),
+        run("1/2").contains("3 points, 3 simulated, 0 already had"),
         "reduction mimd and depth, vecadd crs_stack"
     );
     assert!(run("2/2").contains("3 points, 1 simulated, 2 had"), "vecadd mimd alone is new");
@@ -229,7 +233,7 @@ fn points_that_fail_are_rows() {
     // What is refused is not tried again, and is none the better for it.
     let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("0 simulated, 6 had results"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("0 simulated, 6 already had results"), "{}", text(&output.stdout));
 }
 
 /// A run whose result differs from what is expected has its figures in the table, marked so.
@@ -310,7 +314,7 @@ fn folders_of_results_are_merged() {
     assert!(text(&output.stdout).contains("2 results added"), "{output:?}");
     assert!(text(&output.stdout).contains("has 4 of 4 different points"), "{output:?}");
     let output = warpsim(&["sweep", "run", &sweep, "--results", &results]);
-    assert!(text(&output.stdout).contains("0 simulated, 6 had results"), "{output:?}");
+    assert!(text(&output.stdout).contains("0 simulated, 6 already had results"), "{output:?}");
     // What is there already is no conflict, and two folders of the same results are equal.
     assert!(text(&merge(&[&a, &b]).stdout).contains("0 results added"));
     assert_eq!(warpsim(&["compare", &results, &results]).status.code(), Some(0));

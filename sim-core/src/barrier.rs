@@ -20,15 +20,15 @@ pub struct Arrival {
     pub kind: BarrierKind,
     /// The reduction of `.red`.
     pub reduction: Option<Reduction>,
-    /// Who arrives.
+    /// The split that arrives.
     pub split: SplitId,
     /// Its warp slot.
     pub warp: usize,
-    /// Its lanes.
+    /// Lanes that arrive.
     pub lanes: LaneMask,
     /// Their predicates (`.red`).
     pub predicate: LaneMask,
-    /// The instruction.
+    /// Address of the barrier instruction.
     pub pc: Pc,
     /// Threads that count as arrived: the warp size where whole warps arrive, else the lanes.
     pub counted: u32,
@@ -101,7 +101,7 @@ impl BarrierEnv {
             return Err(Violation::new(
                 "bar-info",
                 arrival.lanes,
-                format!("barrier index {} is above the last one, {last}", arrival.index),
+                format!("barrier index {} is out of range: the last one is {last}", arrival.index),
             ));
         }
         if let Some(count) = arrival.count
@@ -121,7 +121,7 @@ impl BarrierEnv {
             return Err(Violation::new(
                 "bar-info",
                 arrival.lanes,
-                format!("an arrive at barrier {} needs a thread count", arrival.index),
+                format!("bar.arrive at barrier {} requires a thread count", arrival.index),
             ));
         }
         Ok(())
@@ -145,13 +145,13 @@ impl BarrierEnv {
             if number(barrier.count) != number(arrival.count) {
                 let in_words = |count: Option<u32>| match count {
                     Some(count) => format!("thread count {count}"),
-                    None => format!("no thread count, which stands for {live_threads}"),
+                    None => format!("no thread count, which means {live_threads}"),
                 };
                 return Err(Violation::new(
                     "bar-prep",
                     arrival.lanes,
                     format!(
-                        "barrier {} was begun with {} and is now reached with {}",
+                        "barrier {} is in use with {}, but this arrival has {}",
                         arrival.index,
                         in_words(barrier.count),
                         in_words(arrival.count)

@@ -38,7 +38,7 @@ pub struct DecodedOp {
     pub lane: Option<LaneFn>,
     /// What the pipeline does.
     pub class: OpClass,
-    /// Unit class.
+    /// Functional unit class, as a number.
     pub unit: u8,
     /// Made by transformation 6.
     pub injected: bool,
@@ -50,7 +50,7 @@ pub struct DecodedOp {
     pub inverted: bool,
     /// What it waits for.
     pub drain: Drain,
-    /// Guard.
+    /// Guard predicate.
     pub guard: Pred,
     /// Cycles until the result can be read.
     pub latency: u16,
@@ -62,7 +62,7 @@ pub struct DecodedOp {
     pub slots_used: u8,
     /// Of these, from the front, written ones.
     pub slots_written: u8,
-    /// Scoreboard slots.
+    /// Scoreboard slots: written ones first.
     pub slots: [u16; MAX_SLOTS],
     /// Valid entries of `blocking`.
     pub blocking_used: u8,
@@ -129,7 +129,7 @@ fn blocking_of(op: &Op) -> ([u16; 4], u8) {
 /// A program with what this host and this chip add to it.
 #[derive(Debug)]
 pub struct Code {
-    /// The program.
+    /// The program as assembled.
     pub program: Arc<Program>,
     /// Its operations as lane functions take them.
     pub ops: Vec<Op>,

@@ -16,7 +16,7 @@ pub struct Bulk {
     pub object: u64,
     /// The bytes of this access.
     pub bytes: u32,
-    /// The instruction.
+    /// Address of the instruction.
     pub pc: u32,
 }
 
@@ -38,11 +38,11 @@ pub struct Copy {
 /// `cp.async.mbarrier.arrive` of a lane whose copies are under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The lane.
+    /// Lane that issued the copy.
     pub lane: u32,
     /// The shared address of the object.
     pub address: u64,
-    /// The instruction.
+    /// Address of the instruction.
     pub pc: u32,
     /// It waits for the lane's copies among this many first ones of the warp.
     before: u64,

@@ -1,4 +1,4 @@
-//! What is counted of the instructions of a kernel, with time and without.
+//! What is counted of the instructions of a kernel, timed and functional.
 
 use serde::Serialize;
 

@@ -44,7 +44,7 @@ pub struct Control<'c> {
     pub max_instructions: Option<u64>,
     /// Told now and then: cycle, blocks done, blocks in all.
     pub progress: &'c (dyn Fn(Cycle, u64, u64) + Sync),
-    /// Worker threads.
+    /// Number of worker threads.
     pub threads: usize,
     /// Cycles of an epoch; no more than the channels' least latency, which is the default.
     pub epoch: Option<Cycle>,
@@ -245,7 +245,7 @@ impl<P: Reconvergence> Engine<P> {
             None => SimError::Stopped(Box::new(Fault {
                 kind: FaultKind::Deadlock,
                 rule: "live".into(),
-                message: "blocks wait that no SM can hold".into(),
+                message: "pending blocks fit on no SM".into(),
                 place: Location {
                     kernel: "".into(),
                     block: [0; 3],

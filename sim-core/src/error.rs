@@ -58,7 +58,7 @@ impl fmt::Display for Violation {
 pub struct Location {
     /// The kernel's entry.
     pub kernel: Arc<str>,
-    /// Block index.
+    /// Block index in the grid.
     pub block: [u32; 3],
     /// Thread in the block, of the first lane concerned.
     pub thread: [u32; 3],
@@ -66,17 +66,17 @@ pub struct Location {
     pub warp: u32,
     /// First lane concerned.
     pub lane: u32,
-    /// Program address.
+    /// Program address of the instruction.
     pub pc: Pc,
     /// The PTX file.
     pub file: Arc<str>,
     /// Line in the PTX file, from 1.
     pub line: u32,
-    /// The instruction.
+    /// Text of the instruction.
     pub instruction: Arc<str>,
-    /// The SM.
+    /// Number of the SM.
     pub sm: u32,
-    /// Core cycle.
+    /// Core cycle of the fault.
     pub cycle: Cycle,
 }
 
@@ -118,13 +118,13 @@ pub enum FaultKind {
 /// A run that stopped at an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// What kind.
+    /// Fault of the program, deadlock, or violated check.
     pub kind: FaultKind,
     /// The rule broken.
     pub rule: String,
     /// The reason in words.
     pub message: String,
-    /// Where.
+    /// Thread, instruction and source line.
     pub place: Location,
 }
 
@@ -186,7 +186,7 @@ impl fmt::Display for SimError {
         match self {
             Self::Stopped(fault) => write!(f, "{fault}"),
             Self::MaxCycles { limit, place, suspicion } => {
-                write!(f, "stopped after {limit} cycles with launch latencies (--max-cycles)")?;
+                write!(f, "stopped after {limit} cycles, launch latency included (--max-cycles)")?;
                 still_running(f, place.as_deref(), suspicion.as_deref())
             }
             Self::MaxInstructions { limit, place, suspicion } => {

@@ -1,4 +1,4 @@
-//! The functional mode: the same instructions on the same resident blocks, without time. Accesses
+//! The functional mode: the same instructions on the same resident blocks, without timing. Accesses
 //! happen at once on device memory; splits take turns.
 
 use std::sync::Arc;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::code::Code;
 use crate::registers::LaneRow;
 
-/// One launch.
+/// One launch of a kernel.
 #[derive(Debug)]
 pub struct Kernel {
     /// Order of launch, from 0; `%gridid`.
     pub grid_id: u32,
-    /// The code.
+    /// Decoded code of the kernel.
     pub code: Arc<Code>,
     /// Grid size in blocks.
     pub grid: [u32; 3],
@@ -28,9 +28,9 @@ pub struct Kernel {
     pub params: Vec<u8>,
     /// Constant rows, parameters among them ([`Code::constant_rows`]).
     pub consts: Box<[LaneRow]>,
-    /// The stream.
+    /// Stream it was launched on.
     pub stream: u32,
-    /// The entry.
+    /// Name of the kernel.
     pub name: Arc<str>,
 }
 

@@ -46,7 +46,7 @@ impl InstructionSet {
         if available.contains(&Self::Avx2Fma) { Self::Avx2Fma } else { Self::Baseline }
     }
 
-    /// Its name.
+    /// Name, as `--instruction-set` takes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",

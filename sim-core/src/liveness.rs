@@ -270,7 +270,7 @@ impl Watch {
                     residents[watched.at.0].where_is(watched.at.1, watched.pcs[first_lane(lanes)], lanes, 0);
                 // Only where others do go round is a thread that does not one to suspect.
                 if self.warps.iter().any(|w| w.returned != 0) {
-                    let why = format!("lanes {lanes:#x} were not seen to go round ({who})");
+                    let why = format!("lanes {lanes:#x} were not seen to return to an earlier state ({who})");
                     Look::Suspicious(self.suspicion(&why))
                 } else {
                     Look::Progress
@@ -282,7 +282,7 @@ impl Watch {
 
     fn suspicion(&self, why: &str) -> String {
         format!(
-            "nothing has changed in memory since cycle {} and threads go round; not proved: {why}",
+            "memory has not changed since cycle {} and threads loop (possible livelock); not proved: {why}",
             self.since
         )
     }
@@ -298,7 +298,7 @@ impl Watch {
             words.push(in_words(watched, residents[watched.at.0]));
         }
         if order.len() > MOST {
-            words.push(format!("and so on for {} more warps", order.len() - MOST));
+            words.push(format!("and {} more warps", order.len() - MOST));
         }
         let first = order.first().map(|watched| {
             let lanes = if spins(watched) { watched.returned & !watched.waits } else { watched.waits };
@@ -346,7 +346,7 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
     let spins = watched.returned & !watched.waits;
     if spins != 0 {
         let at = lines(program, watched.seen.iter().copied());
-        parts.push(format!("lanes {spins:#x} go round at lines {at}"));
+        parts.push(format!("lanes {spins:#x} loop at lines {at}"));
     }
     let at_barrier: LaneMask = resident
         .splits_of(watched.at.1)
@@ -356,7 +356,7 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
     for (mask, how) in [(at_barrier, "wait at a barrier"), (others, "wait for threads of their warp")] {
         if mask != 0 {
             let at = lines(program, Lanes(mask).map(|lane| watched.pcs[lane as usize]));
-            parts.push(format!("lanes {mask:#x} {how}, to go on at line {at}"));
+            parts.push(format!("lanes {mask:#x} {how}, resuming at line {at}"));
         }
     }
     format!("block {block:?} warp {}: {}", warp.index, parts.join(", "))
@@ -366,17 +366,17 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
 fn undecided<P: Reconvergence>(resident: &Resident<P>) -> Option<String> {
     resident.warps.iter().enumerate().filter(|(_, warp)| warp.resident).find_map(|(w, warp)| {
         if !resident.policy.waits_for_threads_only(w) {
-            return Some("the policy lets waiting threads go on after a time".into());
+            return Some("the policy releases waiting threads after a timeout".into());
         }
         let program = &resident.kernels[warp.kernel].code.program;
         program.ops.iter().find_map(|op| match (op.class, &op.extra) {
-            (OpClass::Clock | OpClass::Sleep, _) => Some(format!("kernel {} tells the time", program.entry)),
+            (OpClass::Clock | OpClass::Sleep, _) => Some(format!("kernel {} reads a clock", program.entry)),
             (OpClass::Vote, Extra::Vote { sync: false, .. })
             | (OpClass::Shuffle, Extra::Shuffle { sync: false, .. })
             | (OpClass::ActiveMask, _)
                 if !P::WHOLE_WARP =>
             {
-                Some(format!("kernel {} asks which threads run together", program.entry))
+                Some(format!("kernel {} depends on which threads are converged", program.entry))
             }
             _ => None,
         })
@@ -399,7 +399,7 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
     };
     let index = bits.trailing_zeros();
     if index == CLUSTER {
-        return "waits at the barrier of its cluster, where threads that live have not arrived".into();
+        return "waits at the cluster barrier, where live threads have not arrived".into();
     }
     let whole = (P::WHOLE_WARP && resident.world.compute_capability < 70).then_some(resident.world.warp_size);
     let open = block.barriers.open().find(|(other, ..)| *other == index);

@@ -24,7 +24,7 @@ struct Phase {
 impl Phase {
     fn read(word: u64) -> Result<Self, String> {
         if word & INITIALISED == 0 {
-            return Err("no mbarrier object is initialised there".into());
+            return Err("there is no initialized mbarrier object at this address".into());
         }
         Ok(Self {
             pending: word as u32 & MOST,
@@ -85,7 +85,9 @@ pub fn perform(
     if step == M::Init {
         let count = operand as u32;
         if count == 0 || count > MOST {
-            return Err(format!("an mbarrier object is for 1 to {MOST} arrivals, not {count}"));
+            return Err(format!(
+                "the expected arrival count of an mbarrier object is 1 to {MOST}, not {count}"
+            ));
         }
         return Ok((Phase { pending: count, expected: count, tx: 0, odd: false }.word(), 0));
     }
@@ -118,7 +120,9 @@ pub fn perform(
                 }
                 operand as u32 == 1
             } else {
-                Phase::read(operand).map_err(|_| "the state operand is no mbarrier state".to_string())?.odd
+                Phase::read(operand)
+                    .map_err(|_| "the state operand is not an mbarrier state".to_string())?
+                    .odd
             };
             result = u64::from(asked != phase.odd);
         }

@@ -13,11 +13,11 @@ use crate::sm::timeline::TimelineOptions;
 /// How a device runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Reconvergence policy.
+    /// Reconvergence policy and its parameters.
     pub policy: PolicyChoice,
-    /// Warp scheduler.
+    /// Warp scheduler of every SM.
     pub scheduler: WarpScheduler,
-    /// Worker threads.
+    /// Number of worker threads of the engine.
     pub threads: usize,
     /// What is checked.
     pub check: Check,

@@ -26,7 +26,7 @@ impl Time {
         Self { picoseconds: u64::try_from(picoseconds).unwrap_or(u64::MAX) }
     }
 
-    /// Microseconds.
+    /// The time in microseconds.
     pub fn micros(self) -> f64 {
         self.picoseconds as f64 / 1e6
     }
@@ -41,17 +41,17 @@ impl Serialize for Time {
 /// Figures of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelReport {
-    /// Entry.
+    /// Name of the kernel.
     pub name: String,
-    /// Launch order.
+    /// Number of the launch, from 0, in the order of launches.
     pub grid_id: u32,
-    /// Stream.
+    /// Stream it was launched on.
     pub stream: u32,
-    /// Blocks.
+    /// Grid size in blocks.
     pub grid: [u32; 3],
-    /// Threads.
+    /// Block size in threads.
     pub block: [u32; 3],
-    /// Ran without time.
+    /// Ran in functional mode: no timing.
     pub functional: bool,
     /// The host aborted it.
     pub aborted: bool,
@@ -61,7 +61,7 @@ pub struct KernelReport {
     pub launch_cycles: Cycle,
     /// Time of `cycles`.
     pub time_us: Time,
-    /// First dispatch.
+    /// Core cycle of the first dispatch of a block.
     pub start_cycle: Cycle,
     /// Last block's end.
     pub end_cycle: Cycle,
@@ -105,7 +105,7 @@ pub struct LineReport {
     /// The `.file` it is a line of, by its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_file: Option<u32>,
-    /// Issues.
+    /// Issues of its instructions by a split.
     pub issues: u64,
     /// Issues of control flow injected before it.
     pub injected: u64,
@@ -224,7 +224,7 @@ pub struct DeviceReport {
     pub thread_instructions: u64,
     /// Issues of injected instructions, and further ones of an indirect branch.
     pub control_instructions: u64,
-    /// Machine operations.
+    /// Machine operations these instructions stand for, by the cost table.
     pub machine_instructions: u64,
     /// Active lanes per issued lane: 1 where nothing diverges. Parts per million.
     pub lane_utilisation_ppm: u64,
@@ -239,13 +239,13 @@ pub struct DeviceReport {
     pub warp_cycles: u64,
     /// Warps that an SM can hold, summed over SMs and core cycles with a resident warp.
     pub warp_slots: u64,
-    /// SMs.
+    /// Number of SMs.
     pub sms: u32,
     /// Schedulers of an SM.
     pub schedulers: u32,
     /// Blocks that ended.
     pub blocks: u64,
-    /// Memory.
+    /// Memory environment: caches, DRAM, latencies, queues.
     pub memory: MemoryReport,
     /// Most entries of the policy's stack or table for one warp.
     pub policy_entries: u32,

@@ -26,9 +26,9 @@ pub struct ChipSpec {
     /// Version of this format: 1.
     #[schemars(range(min = 1, max = 1))]
     pub schema: u32,
-    /// Name.
+    /// Name of the chip.
     pub name: String,
-    /// One line.
+    /// Description in one line.
     pub description: String,
     /// Compute capability, `"2.0"`.
     pub compute_capability: String,
@@ -40,14 +40,14 @@ pub struct ChipSpec {
     pub default_scheduler: String,
     /// Global constants (CS fig. 3.2).
     pub limits: Limits,
-    /// Clock domains.
+    /// Clock frequencies by domain.
     pub clocks: ClockSpec,
     /// What becomes of PTX before it runs.
     #[serde(default)]
     pub assembler: AssemblerSpec,
-    /// The SM.
+    /// Schedulers, functional units and latencies of an SM.
     pub sm: SmSpec,
-    /// Block dispatch.
+    /// Dispatch of blocks to SMs.
     pub dispatch: DispatchSpec,
     /// The memory environment.
     pub memory: MemorySpec,
@@ -81,7 +81,7 @@ pub struct Limits {
     /// Named barriers of a block.
     #[schemars(range(min = 1, max = 32))]
     pub num_barrier_indices: u32,
-    /// SMs.
+    /// Number of SMs.
     #[schemars(range(min = 1, max = 1023))]
     pub num_processors: u32,
     /// CUDA cores of an SM.
@@ -165,7 +165,7 @@ pub enum UnitScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnitSpec {
-    /// How many.
+    /// Number of units (lanes that operate side by side).
     #[schemars(range(min = 0, max = 128))]
     pub count: u32,
     /// For each scheduler, or for the SM.
@@ -244,7 +244,7 @@ pub struct SmSpec {
     /// Core cycles from the last arrival at a barrier to the next issue.
     #[schemars(range(min = 0, max = 100_000))]
     pub barrier_latency: u32,
-    /// Units.
+    /// Functional units by class.
     pub units: UnitTable,
 }
 

@@ -12,7 +12,7 @@ use crate::chip::needs::Needs;
 pub struct Source {
     /// File name as the user gave it.
     pub name: Arc<str>,
-    /// The text.
+    /// Contents of the file.
     pub text: Arc<str>,
     lines: Arc<[u32]>,
     /// Bytes that the user wrote; behind them stands the device runtime, where it is linked.
@@ -88,7 +88,7 @@ impl Source {
 /// Bytes of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
     /// One past the last.
     pub end: u32,
@@ -243,12 +243,12 @@ mod tests {
         let source = Source::new("k.ptx", "ret;\n\tad.u32 é, x;\n");
         assert_eq!(source.position(6), (2, 2));
         assert_eq!(source.position(16), (2, 11));
-        let text = Diagnostic::error("root", "there is no instruction `ad`")
+        let text = Diagnostic::error("root", "unknown instruction `ad`")
             .at(Span { start: 6, end: 8 }, "unknown")
             .help("did you mean `add`?")
             .in_source(&source)
             .render();
-        for part in ["k.ptx:2:2", "no instruction `ad`", "^^ unknown", "did you mean `add`?"] {
+        for part in ["k.ptx:2:2", "unknown instruction `ad`", "^^ unknown", "did you mean `add`?"] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
     }

@@ -21,7 +21,7 @@ pub struct LoopFairness {
     pub lines: (u32, u32),
     /// It is a function that calls itself.
     pub recursion: bool,
-    /// Verdict.
+    /// Whether unfair scheduling may keep it from terminating.
     pub verdict: Verdict,
 }
 

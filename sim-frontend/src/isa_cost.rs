@@ -112,7 +112,7 @@ impl IsaCosts {
         }
         for rule in &file.rules {
             for root in rule.roots.iter().filter(|root| entry(root).is_none()) {
-                wrong(format!("there is no instruction `{root}`"));
+                wrong(format!("unknown instruction `{root}`"));
             }
             if rule.latency == 0 || rule.initiation == 0 || rule.latency > 60_000 || rule.initiation > 60_000
             {

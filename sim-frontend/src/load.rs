@@ -22,11 +22,11 @@ use crate::ptx::parser::parse;
 /// A variable of global or constant memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobalVariable {
-    /// Name.
+    /// Name of the variable.
     pub name: String,
     /// Global or const.
     pub space: StateSpace,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Alignment in bytes.
     pub align: u64,
@@ -151,7 +151,7 @@ impl Module {
         self.address_bits
     }
 
-    /// The text.
+    /// The PTX text of the module.
     pub fn source(&self) -> &Source {
         &self.source
     }

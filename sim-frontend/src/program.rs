@@ -77,7 +77,7 @@ pub struct MemoryOp {
     pub space: StateSpace,
     /// Cache operator (the default of the instruction where none is written).
     pub cache: CacheOp,
-    /// Semantics.
+    /// Memory ordering semantics.
     pub semantics: Semantics,
     /// Scope; system where none is written on a strong operation.
     pub scope: Scope,
@@ -397,12 +397,12 @@ pub fn function_address(place: usize) -> u32 {
 /// A function of the module.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Name.
+    /// Name of the function or parameter.
     pub name: Arc<str>,
     /// What a register that holds the function's address holds: the same in every program of a
     /// module, so that tables of functions can lie in memory. No data lies there.
     pub address: u32,
-    /// First instruction.
+    /// Address of its first instruction.
     pub entry_pc: Pc,
     /// One past the last.
     pub end_pc: Pc,
@@ -413,7 +413,7 @@ pub struct Function {
 /// A kernel parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamInfo {
-    /// Name.
+    /// Name of the function or parameter.
     pub name: String,
     /// Byte offset in the parameter block.
     pub offset: u32,
@@ -428,13 +428,13 @@ pub struct ParamInfo {
 /// Limits a kernel states about its launches, in threads or blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchBounds {
-    /// `.reqntid`.
+    /// Block size required by `.reqntid`.
     pub required: Option<[u32; 3]>,
-    /// `.maxntid`.
+    /// Largest block size, by `.maxntid`.
     pub max: Option<[u32; 3]>,
-    /// `.minnctapersm`.
+    /// Resident blocks per SM asked for by `.minnctapersm`.
     pub min_blocks: Option<u32>,
-    /// `.maxnreg`.
+    /// Registers per thread allowed by `.maxnreg`.
     pub max_registers: Option<u32>,
 }
 

@@ -45,14 +45,14 @@ pub enum Termination {
     FairSchedules,
 }
 
-/// A workload.
+/// A workload: programs, buffers, launches, expected results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkloadSpec {
     /// Version of the format.
     pub schema: u32,
-    /// Name.
+    /// Name, as `warpsim run` takes it.
     pub name: String,
-    /// One line.
+    /// Description in one line.
     pub description: String,
     /// How much results depend on the schedule.
     pub schedule: Schedule,
@@ -88,13 +88,13 @@ impl JsonSchema for WorkloadSpec {
 /// One program of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variant {
-    /// Name.
+    /// Name, as `--variant` takes it.
     pub name: String,
     /// PTX file beside the workload file.
     pub file: String,
     /// What made it.
     pub compiler: String,
-    /// `sm_20`.
+    /// Target of the program, such as `sm_20`.
     pub target: String,
 }
 
@@ -107,12 +107,12 @@ impl Variant {
     }
 }
 
-/// A buffer.
+/// A buffer in global memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BufferSpec {
     /// Element type.
     pub ty: ScalarType,
-    /// Elements.
+    /// Number of elements.
     pub length: Expr,
     /// First contents.
     pub init: Init,
@@ -186,9 +186,9 @@ pub enum Step {
 /// Sets every element of a buffer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fill {
-    /// Which.
+    /// Name of the buffer.
     pub buffer: String,
-    /// The value.
+    /// The value of every element.
     pub value: Expr,
     /// Where the file has it.
     #[serde(skip)]
@@ -198,7 +198,7 @@ pub struct Fill {
 /// A kernel launch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LaunchSpec {
-    /// Entry.
+    /// Name of the kernel.
     pub entry: String,
     /// One to three sizes in blocks.
     pub grid: Vec<Expr>,
@@ -206,7 +206,7 @@ pub struct LaunchSpec {
     pub block: Vec<Expr>,
     /// Dynamic shared memory in bytes.
     pub dynamic_shared: Option<Expr>,
-    /// Stream.
+    /// Stream of the launch.
     pub stream: u32,
     /// Arguments in order.
     pub args: Vec<Argument>,
@@ -215,18 +215,18 @@ pub struct LaunchSpec {
     pub place: KeySpan,
 }
 
-/// Repeated steps.
+/// Steps that are repeated.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoopSpec {
     /// When to stop.
     pub until: Option<Until>,
-    /// Most passes.
+    /// Largest number of iterations.
     pub max_iterations: Expr,
     /// Name of the pass counter in expressions.
     pub index: Option<String>,
     /// Pairs of buffers that exchange their names after each pass.
     pub swap: Vec<[String; 2]>,
-    /// The steps.
+    /// The steps of an iteration.
     pub launches: Vec<Step>,
     /// Where the file has it.
     #[serde(skip)]
@@ -236,9 +236,9 @@ pub struct LoopSpec {
 /// A condition on a buffer, looked at after each pass.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Until {
-    /// Which buffer.
+    /// Name of the buffer.
     pub buffer: String,
-    /// Which element.
+    /// Index of the element.
     pub index: Expr,
     /// Stops when it has this value.
     pub equals: Expr,
@@ -247,7 +247,7 @@ pub struct Until {
 /// An expected result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Expectation {
-    /// Buffer.
+    /// Name of the buffer.
     pub buffer: String,
     /// A named function computes it on the host.
     pub reference: Option<String>,

@@ -106,21 +106,21 @@ fn in_our_words(message: &str) -> String {
         };
     }
     if message.starts_with("non-finite float") {
-        return "a finite number belongs here".to_string();
+        return "expected a finite number".to_string();
     }
     if message.contains("budget") {
         return "the file has more nodes, aliases or nested values than any such file needs".to_string();
     }
     for (bits, words) in [("u8", 8), ("u16", 16), ("u32", 32), ("u64", 64)] {
         if message.starts_with(&format!("invalid {bits}")) {
-            return format!("a whole number from 0 to {} belongs here", u64::MAX >> (64 - words));
+            return format!("expected an integer from 0 to {}", u64::MAX >> (64 - words));
         }
     }
     if message.starts_with("invalid f64") || message.starts_with("invalid floating") {
         return "a number belongs here".to_string();
     }
     if message.starts_with("invalid bool") {
-        return "`true` or `false` belongs here".to_string();
+        return "expected `true` or `false`".to_string();
     }
     if let Some((found, expected)) = message
         .strip_prefix("invalid type: ")
@@ -134,13 +134,13 @@ fn in_our_words(message: &str) -> String {
             // `string "n"`, `integer `5``.
             _ => found.split_once(' ').map_or(found, |(_, value)| value).to_string(),
         };
-        return format!("{expected} belongs here, not {found}");
+        return format!("expected {expected}, found {found}");
     }
     if let Some(key) = message.strip_prefix("missing field ") {
         return format!("the key {key} is missing");
     }
     if message.starts_with("data did not match any variant") {
-        return "this value has none of the forms that are taken here".to_string();
+        return "this value has none of the accepted forms".to_string();
     }
     if message.contains("simple key expected") {
         return "a key without `:` behind it".to_string();
@@ -304,18 +304,18 @@ mod tests {
     #[test]
     fn the_librarys_words_become_ours() {
         for (theirs, ours) in [
-            ("invalid type: string \"n\", expected a number", "a number belongs here, not \"n\""),
-            ("invalid type: sequence, expected a string", "a string belongs here, not a list"),
-            ("invalid type: map, expected a number", "a number belongs here, not a group of keys"),
-            ("invalid type: unit value, expected a string", "a string belongs here, not nothing"),
-            ("invalid type: integer `5`, expected a string", "a string belongs here, not `5`"),
+            ("invalid type: string \"n\", expected a number", "expected a number, found \"n\""),
+            ("invalid type: sequence, expected a string", "expected a string, found a list"),
+            ("invalid type: map, expected a number", "expected a number, found a group of keys"),
+            ("invalid type: unit value, expected a string", "expected a string, found nothing"),
+            ("invalid type: integer `5`, expected a string", "expected a string, found `5`"),
             ("missing field `axes`", "the key `axes` is missing"),
             ("simple key expected ':'", "a key without `:` behind it"),
             (
                 "data did not match any variant of untagged enum Values",
-                "this value has none of the forms that are taken here",
+                "this value has none of the accepted forms",
             ),
-            ("invalid u64: out of range", "a whole number from 0 to 18446744073709551615 belongs here"),
+            ("invalid u64: out of range", "expected an integer from 0 to 18446744073709551615"),
         ] {
             assert_eq!(in_our_words(theirs), ours);
         }

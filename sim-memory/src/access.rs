@@ -36,7 +36,7 @@ impl AccessKind {
 /// One access of the active lanes of a split.
 #[derive(Clone, Copy, Debug)]
 pub struct WarpAccess<'a> {
-    /// Its name.
+    /// Identifies the access in replies.
     pub id: AccessId,
     /// What it does.
     pub kind: AccessKind,
@@ -44,9 +44,9 @@ pub struct WarpAccess<'a> {
     pub space: StateSpace,
     /// Cache operator.
     pub cache_op: CacheOp,
-    /// Semantics.
+    /// Memory ordering semantics.
     pub semantics: Semantics,
-    /// Scope.
+    /// Memory ordering scope.
     pub scope: Scope,
     /// Bytes a lane accesses, 1 to 16, aligned to their size.
     pub element_bytes: u32,

@@ -67,9 +67,9 @@ pub struct CacheStats {
     pub merges: u64,
     /// Of the hits, misses and merges, those of local memory.
     pub local_hits: u64,
-    /// As above.
+    /// Of the misses, those of local memory.
     pub local_misses: u64,
-    /// As above.
+    /// Of the merges, those of local memory.
     pub local_merges: u64,
     /// Reservations that found no way; at L2 also requests that found no MSHR.
     pub reservation_fails: u64,
@@ -127,7 +127,7 @@ pub struct Cache {
     by_sets: Divisor,
     /// Bits of a folded part of a line's number.
     fold: u32,
-    /// Counters.
+    /// Counters of the cache.
     pub stats: CacheStats,
     /// Writes of operations that changed a byte, or may have.
     changes: u64,

@@ -265,7 +265,7 @@ impl DramChannel {
         self.count(write, entry.bank(), |[queued, hits]| [queued + 1, hits + open]);
     }
 
-    /// Requests queued.
+    /// Number of requests in the queues.
     pub fn queued(&self) -> usize {
         self.reads.len() + self.writes.len() + self.backlog.len()
     }

@@ -54,7 +54,7 @@ pub struct PartitionStats {
     pub l2: CacheStats,
     /// DRAM channel.
     pub dram: DramStats,
-    /// Replies sent.
+    /// Replies sent to SMs.
     pub replies: u64,
     /// L2's MSHRs in use.
     pub mshrs: QueueStats,
@@ -62,7 +62,7 @@ pub struct PartitionStats {
     pub stalled: QueueStats,
 }
 
-/// One partition.
+/// A memory partition: an L2 slice and its DRAM channel.
 #[derive(Debug)]
 pub struct Partition {
     spec: Arc<MemorySpec>,

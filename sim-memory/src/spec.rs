@@ -144,10 +144,10 @@ pub struct WriteQueueSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DramSpec {
-    /// Banks.
+    /// Number of banks.
     #[schemars(range(min = 1, max = 64))]
     pub banks: u32,
-    /// Bank groups.
+    /// Number of bank groups.
     #[schemars(range(min = 1, max = 64))]
     pub bank_groups: u32,
     /// Bytes of a row.
@@ -229,13 +229,13 @@ pub struct MemorySpec {
     /// Requests of an SM that wait for its port before the load-store unit stops.
     #[schemars(range(min = 1, max = 65_536))]
     pub miss_queue: u32,
-    /// The network.
+    /// Network between SMs and partitions.
     pub interconnect: InterconnectSpec,
-    /// Shared memory.
+    /// Shared memory of an SM.
     pub shared: SharedSpec,
-    /// Constant cache.
+    /// Constant cache of an SM.
     pub constant: ConstantSpec,
-    /// DRAM.
+    /// DRAM of a partition.
     pub dram: DramSpec,
 }
 
@@ -244,7 +244,7 @@ pub struct MemorySpec {
 pub struct SpecError {
     /// The key, from the memory section.
     pub path: &'static str,
-    /// Why not.
+    /// Why the value is not valid.
     pub reason: String,
 }
 

@@ -16,11 +16,11 @@ use crate::study::jobs;
 pub struct Baseline {
     /// Version of this format: 2.
     pub schema: u32,
-    /// The suite.
+    /// Name of the suite.
     pub suite: String,
-    /// The simulator.
+    /// Version of the simulator that recorded it.
     pub version: String,
-    /// The runs.
+    /// Results by run.
     pub runs: Vec<Measured>,
     /// Warp instructions a second of this host, by run; none where they were not measured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

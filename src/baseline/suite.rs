@@ -21,9 +21,9 @@ use crate::study::in_parallel;
 pub struct Suite {
     /// Version of this format: 1.
     pub schema: u32,
-    /// Name.
+    /// Name of the suite.
     pub name: String,
-    /// One line.
+    /// Description in one line.
     #[serde(default)]
     pub description: String,
     /// Arguments of `warpsim run`, one line each. Paths are relative to the current directory, as typed.
@@ -42,7 +42,7 @@ pub struct Suite {
 pub struct Host {
     /// Per cent by which the fastest of the repeats may be slower than the recorded one.
     pub tolerance: f64,
-    /// Repeats.
+    /// Runs per measurement of host speed.
     pub repeats: u32,
 }
 

@@ -7,28 +7,28 @@ use clap::{Args, Subcommand};
 /// Commands of `baseline`.
 #[derive(Subcommand)]
 pub enum BaselineCommand {
-    /// Simulates a suite and records what it comes to. Exit status 1 if a result is wrong; that result is
-    /// recorded too, and `check` then wants it again.
+    /// Runs a suite and records its metrics and results. Exit status 1 if a result is wrong; it is recorded
+    /// nevertheless, and `check` then expects it.
     Record(SuiteArgs),
-    /// Simulates a suite and says what moved. Exit status 1 if something did that may not.
+    /// Runs a suite and compares it with the baseline. Exit status 1 on a difference beyond the tolerances.
     Check(BaselineCheckArgs),
-    /// Shows a metric over the versions that `check --history` saw.
+    /// Shows a metric by version, as recorded by `check --history`.
     History(BaselineHistoryArgs),
 }
 
 /// Which suite, and how it is simulated.
 #[derive(Args, Clone, Debug)]
 pub struct SuiteArgs {
-    /// The suite.
+    /// Suite file.
     #[arg(long, value_name = "FILE", default_value = "baselines/ci.yaml")]
     pub suite: PathBuf,
-    /// The baseline; the suite's name with .json by default.
+    /// Baseline file. Default: the suite's name with .json.
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Measures this host's speed too, one run at a time; `check` holds it to the suite's tolerance.
+    /// Also measures host speed, one run at a time; `check` applies the suite's tolerance.
     #[arg(long)]
     pub host: bool,
-    /// Simulations at a time; the host's cores by default.
+    /// Number of concurrent simulations. Default: the number of host cores.
     #[arg(long)]
     pub jobs: Option<usize>,
 }
@@ -42,7 +42,7 @@ pub struct BaselineCheckArgs {
     /// Writes a JUnit XML file.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Adds the figures to a SQLite file.
+    /// Adds the metrics to a SQLite file.
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ pub struct BaselineCheckArgs {
 /// Options of `baseline history`.
 #[derive(Args, Clone, Debug)]
 pub struct BaselineHistoryArgs {
-    /// The metric, such as cycles.
+    /// Metric, such as cycles.
     pub metric: String,
     /// Only this run.
     #[arg(long)]
@@ -63,9 +63,9 @@ pub struct BaselineHistoryArgs {
 /// Options of `compare`.
 #[derive(Args, Clone, Debug)]
 pub struct CompareArgs {
-    /// A report.json or its folder; or a folder of results: of a sweep, or of folders of runs. Runs of two
-    /// such folders are compared by name, with exit status 1 if any differs.
+    /// A report.json or its folder; or a folder of several results (of a sweep, or of runs), compared by name, with
+    /// exit status 1 if any differs.
     pub a: PathBuf,
-    /// Another.
+    /// What to compare it with: the same kind.
     pub b: PathBuf,
 }

@@ -12,16 +12,16 @@ use crate::console::{complain, status, table};
 /// Commands of `chips`.
 #[derive(Subcommand)]
 pub enum ChipsCommand {
-    /// Values and costs that differ between two chips.
+    /// Shows the parameters and instruction costs that differ between two chips.
     Diff(ChipsDiffArgs),
 }
 
 /// Options of `chips diff`.
 #[derive(Args, Clone, Debug)]
 pub struct ChipsDiffArgs {
-    /// A chip, by name or file.
+    /// First chip: a name or a file.
     pub a: String,
-    /// Another.
+    /// Second chip.
     pub b: String,
     /// Prints a JSON list instead of a table.
     #[arg(long)]

@@ -28,32 +28,30 @@ const USAGE: &str = "warpsim inspect [--entry ENTRY] [--chip CHIP] [--block THRE
 #[command(group(clap::ArgGroup::new("what").required(true).args(["file", "memory", "liveness"])))]
 #[command(override_usage = USAGE)]
 pub struct InspectArgs {
-    /// A .ptx file: control-flow graph with dominators and injected instructions, loops, branches that
-    /// may diverge, memory by space, physical registers, occupancy.
+    /// A .ptx file. Shows control-flow graphs with post-dominators and injected instructions, loops, branches that
+    /// may diverge, memory instructions by state space, registers and occupancy.
     #[arg(conflicts_with_all = ["memory", "liveness"])]
     pub file: Option<PathBuf>,
-    /// The kernel; all of the file by default.
+    /// Kernel. Default: all kernels of the file.
     #[arg(long, requires = "file")]
     pub entry: Option<String>,
-    /// The chip whose occupancy is told. Without it the smallest shipped chip that runs the target of the
-    /// file; gtx480 where there is none.
+    /// Chip for the occupancy. Default: the smallest shipped chip that supports the target of the file; gtx480 if
+    /// there is none.
     #[arg(long)]
     pub chip: Option<String>,
-    /// Threads of a block, for the occupancy; what the kernel says of itself, or 256, by default.
+    /// Threads per block for the occupancy. Default: from the kernel's directives, else 256.
     #[arg(long, value_name = "THREADS", requires = "file", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub block: Option<u32>,
-    /// Prints the control-flow graphs for Graphviz instead.
+    /// Prints the control-flow graphs in Graphviz format.
     #[arg(long, requires = "file")]
     pub graphviz: bool,
-    /// The memory programs of a chip, by name or file: operation, state space, cache operator or
-    /// semantics and scope, and the program each runs.
+    /// Lists the memory operations of a chip (a name or a file) and the memory program of each.
     #[arg(long, value_name = "CHIP", conflicts_with = "liveness")]
     pub memory: Option<String>,
-    /// Prints the text of the program an operation runs, such as ld.global.ca.
+    /// Prints the memory program of an operation, such as ld.global.ca.
     #[arg(long, value_name = "OPERATION", requires = "memory")]
     pub operation: Option<String>,
-    /// The loops of a .ptx file: whether each ends whenever each thread alone does, or may be
-    /// affected by unfair scheduling, and what makes it so.
+    /// A .ptx file. Lists its loops and whether unfair scheduling may keep each from terminating, and why.
     #[arg(long, value_name = "FILE")]
     pub liveness: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use crate::console::{complain, status, table};
 /// Options of `isa`.
 #[derive(Args, Clone, Debug)]
 pub struct IsaArgs {
-    /// An instruction, such as `add`.
+    /// Instruction, such as `add`.
     pub root: Option<String>,
     /// Prints the rows as JSON.
     #[arg(long, conflicts_with = "markdown")]
@@ -43,7 +43,7 @@ pub fn isa(args: &IsaArgs) -> u8 {
         Some(root) => match rows().find(|entry| entry.name == *root) {
             Some(entry) => vec![entry],
             None => {
-                let error = Diagnostic::error("instruction", format!("there is no instruction `{root}`"));
+                let error = Diagnostic::error("instruction", format!("unknown instruction `{root}`"));
                 complain(&[error.did_you_mean(root, rows().map(|e| e.name))]);
                 return status::BAD_INPUT;
             }

@@ -32,7 +32,7 @@ use study::StudyCommand;
 use sweep::SweepCommand;
 use trace::TraceArgs;
 
-/// A GPU architecture simulator: real PTX in, a cycle-level answer out.
+/// A cycle-level GPU architecture simulator for PTX programs.
 #[derive(Parser)]
 #[command(name = "warpsim", version = crate::VERSION)]
 struct Cli {
@@ -50,40 +50,39 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Lists the chips, or shows what differs between two.
+    /// Lists the chips, or shows the differences between two.
     Chips {
         #[command(subcommand)]
         command: Option<ChipsCommand>,
     },
     /// Lists the reconvergence policies and the warp schedulers.
     Policies,
-    /// Shows what can be said of a program without running it, and the memory programs of a chip.
+    /// Static analysis of a PTX program; memory programs of a chip.
     Inspect(InspectArgs),
-    /// Lists the instructions, or the forms of one: executed or parsed, unit, least target.
+    /// Lists the instructions, or the forms of one: support, functional unit, minimum target.
     Isa(IsaArgs),
-    /// Runs many simulations for one table.
+    /// Predefined studies: many simulations, one table.
     #[command(subcommand)]
     Study(StudyCommand),
-    /// Holds the simulated figures of a suite of runs to what they were, and the host's speed near it.
+    /// Regression tests: compares a suite of runs with recorded cycles and metrics, and host speed.
     #[command(subcommand)]
     Baseline(BaselineCommand),
-    /// Shows what differs between two reports, and where the cycles went.
+    /// Compares two reports: metrics, contents, stall cycles.
     Compare(CompareArgs),
-    /// Makes one page of results for a browser: issue slots, roofline, memory, latencies, program,
-    /// plots of sweeps, policies.
+    /// Writes an HTML page of results: findings, issue slots, roofline, memory, source lines, plots of sweeps,
+    /// policies.
     Report(ReportArgs),
-    /// Runs like `run` and writes a timeline for Perfetto: blocks on SMs, what warps do and wait for,
-    /// issues, accesses to memory.
+    /// Runs like `run` and writes a timeline for Perfetto: blocks, warp states, issues, memory accesses.
     Trace(Box<TraceArgs>),
-    /// Prints the JSON Schema of a kind of file, for editors.
+    /// Prints the JSON Schema of chip, workload or sweep files.
     Schema {
-        /// Which.
+        /// Kind of file.
         kind: crate::schema::Kind,
-        /// Prints the page of docs/reference instead.
+        /// Prints the reference page (Markdown) instead.
         #[arg(long)]
         markdown: bool,
     },
-    /// Lists the metrics: name, unit, meaning.
+    /// Lists the metrics: name, unit, definition.
     Metrics {
         /// Prints a JSON list.
         #[arg(long, conflicts_with = "markdown")]
@@ -92,7 +91,7 @@ enum Command {
         #[arg(long)]
         markdown: bool,
     },
-    /// Simulates the points of a sweep file, each once, and makes one table of them.
+    /// Simulates the points of a sweep file and collects one table.
     #[command(subcommand)]
     Sweep(SweepCommand),
 }

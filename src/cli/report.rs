@@ -7,14 +7,14 @@ use clap::Args;
 /// Options of `report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArgs {
-    /// Results: a report.json of `run` or its folder, a table of `sweep collect` or its folder, a list
+    /// A report.json of `run` or its folder, a table of `sweep collect` or its folder, a list
     /// of `study policies --json`.
     #[arg(required = true, value_name = "RESULT")]
     pub results: Vec<PathBuf>,
-    /// The page.
+    /// Output file.
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub output: PathBuf,
-    /// Its title.
+    /// Title of the page.
     #[arg(long)]
     pub title: Option<String>,
 }

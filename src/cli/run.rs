@@ -28,66 +28,66 @@ use crate::summary;
 /// Options of `run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// A workload's name, folder or workload.yaml; or a .ptx file, with --entry where it has several kernels.
+    /// Name, folder or workload.yaml of a workload; or a .ptx file, with --entry if it has several kernels.
     pub workload: String,
-    /// Which of the workload's programs; the newest the chip runs by default.
+    /// Program of the workload. Default: the newest that the chip can run.
     #[arg(long)]
     pub variant: Option<String>,
-    /// Chip by name or file. Without it the smallest shipped chip that runs the newest program of the workload
-    /// (or the --variant, or the target of the .ptx file); gtx480 where a program names no target.
+    /// Chip: a name or a file. Default: the smallest shipped chip that can run the newest program of the workload
+    /// (or the --variant, or the target of the .ptx file); gtx480 if the program names no target.
     #[arg(long)]
     pub chip: Option<String>,
-    /// Reconvergence policy, NAME[:key=value,…].
+    /// Reconvergence policy: NAME[:KEY=VALUE,…]; `warpsim policies` lists them. Default: the chip's.
     #[arg(long)]
     pub policy: Option<String>,
-    /// Warp scheduler: lrr, gto, two_level[:N].
+    /// Warp scheduler: lrr, gto or two_level[:N]. Default: the chip's.
     #[arg(long)]
     pub scheduler: Option<String>,
-    /// Changes a parameter of the workload, or of the chip by its path (sm.branch_latency=2).
+    /// Overrides a parameter of the workload, or a key of the chip by its path (sm.branch_latency=2).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Changes the seeds of random contents.
+    /// Seed of random buffer contents.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Instruction set of the host that lanes and the issue loop use: baseline, avx2+fma or avx512,
-    /// as far as the host has it. The best is the default; results do not depend on it.
+    /// Host instruction set for lane arithmetic and the issue loop: baseline, avx2+fma or avx512. Default:
+    /// avx2+fma if the host has it. Results do not depend on it.
     #[arg(long, value_name = "SET")]
     pub instruction_set: Option<String>,
-    /// Cycles of an epoch, between which SMs and partitions run apart. Shorter than the default (the
-    /// chip's least channel latency) is slower and changes nothing else.
+    /// Epoch length in core cycles: SMs and memory partitions synchronize once an epoch. Default and maximum:
+    /// the smallest channel latency of the chip. Results do not depend on it.
     #[arg(long, value_name = "CYCLES")]
     pub epoch: Option<u64>,
     /// Worker threads of the engine.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// What is checked while it runs.
+    /// Run-time checks of the formal semantics.
     #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
     pub check: String,
-    /// Counts by line of the PTX: issues, lanes, cycles waited and for what; in the report and below the summary.
+    /// Collects counters for each PTX line: issues, lanes, stall cycles by reason.
     #[arg(long)]
     pub profile: bool,
-    /// Counters every N core cycles: issue slots, resident warps, traffic; in the report and in timelines.
+    /// Samples issue slots, resident warps and memory traffic every N core cycles.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub sample: Option<u64>,
-    /// Without time.
+    /// Functional mode: no timing.
     #[arg(long)]
     pub functional: bool,
-    /// Runs the first N launches without time.
+    /// Runs the first N launches in functional mode.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_launches: u64,
-    /// Stops after N core cycles of all launches with time, their launch latencies among them (5,000 cycles
+    /// Stops after N core cycles, summed over all timed launches and including their launch latency (5,000 cycles
     /// on the shipped chips).
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
-    /// Stops after N warp instructions of all launches, with time and without. They are counted from time to
-    /// time: with time up to some thousand more are executed.
+    /// Stops after N warp instructions, summed over all launches. The count is checked periodically, so a few
+    /// thousand more may execute.
     #[arg(long, value_name = "N")]
     pub max_instructions: Option<u64>,
-    /// Stops where the simulator takes more memory of the host: bytes, or a number with K, M, G or T
-    /// (binary), or `unlimited`. Three quarters of what the host has by default.
+    /// Limit of host memory: bytes, a number with suffix K, M, G or T (powers of 1024), or `unlimited`. Default:
+    /// three quarters of the host's memory.
     #[arg(long, value_name = "SIZE", value_parser = crate::memory::size)]
     pub max_memory: Option<u64>,
-    /// Runs instructions the chip lacks.
+    /// Allows instructions above the chip's compute capability.
     #[arg(long)]
     pub allow_newer_isa: bool,
     /// Prints report.json instead of the summary.
@@ -96,25 +96,25 @@ pub struct RunArgs {
     /// Writes report.json and host.json to a folder.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Writes a buffer's final bytes to a file.
+    /// Writes the final contents of a buffer to a file, as raw bytes.
     #[arg(long, value_name = "BUFFER=FILE")]
     pub dump: Vec<String>,
-    /// Entry of a .ptx file.
+    /// Kernel of a .ptx file.
     #[arg(long)]
     pub entry: Option<String>,
-    /// Grid of a .ptx file: X[,Y[,Z]] blocks.
+    /// Grid size for a .ptx file, in blocks: X[,Y[,Z]].
     #[arg(long)]
     pub grid: Option<String>,
-    /// Block of a .ptx file: X[,Y[,Z]] threads.
+    /// Block size for a .ptx file, in threads: X[,Y[,Z]].
     #[arg(long)]
     pub block: Option<String>,
-    /// Argument of a .ptx file: TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or
-    /// buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE] (.npy or raw bytes). The bits of f32 and f64 are
-    /// written as in PTX, f32:0f3F800000. `random` without bounds is 0 to 1 for floating-point types, and
-    /// every value of an integer type. A struct that holds a pointer needs a workload file.
+    /// Kernel argument for a .ptx file, once per parameter: TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer
+    /// of argument N), or buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE] (FILE: .npy or raw bytes). Bit
+    /// patterns of f32 and f64 are written as in PTX, f32:0f3F800000. `random` without bounds gives 0 to 1 for
+    /// floating-point types and all values of integer types. A struct with pointers needs a workload file.
     #[arg(long = "arg", value_name = "ARG")]
     pub args: Vec<String>,
-    /// Dynamic shared memory of a .ptx file, in bytes.
+    /// Dynamic shared memory for a .ptx file, in bytes.
     #[arg(long, default_value_t = 0)]
     pub dynamic_shared: u32,
 }

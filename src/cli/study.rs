@@ -7,46 +7,46 @@ use clap::{Args, Subcommand};
 /// Commands of `study`.
 #[derive(Subcommand)]
 pub enum StudyCommand {
-    /// Runs the microbenchmarks and sets their results beside published measurements. Exit status
-    /// 1 if one that must agree does not.
+    /// Runs the microbenchmarks and compares them with published measurements. Exit status 1 if a gated row
+    /// deviates.
     Microbenchmarks(MicrobenchmarkArgs),
-    /// Divergent workloads under the reconvergence policies: cycles, efficiency, instructions, memory
-    /// transactions, fairness. Exits with 1 if a result is wrong.
+    /// Runs divergent workloads under the reconvergence policies: cycles, SIMD efficiency, instructions, memory
+    /// transactions, fairness. Exit status 1 if a result is wrong.
     Policies(PoliciesArgs),
-    /// Registers of every kernel of the workloads beside those of NVIDIA's assembler.
+    /// Compares the registers per thread of all workload kernels with those that ptxas allocates.
     Registers(RegistersArgs),
-    /// Programs that end under fair schedules only, under the policies: which ends which.
+    /// Runs programs that need fair scheduling under the policies and shows which terminate.
     Liveness(LivenessArgs),
 }
 
 /// Options of `study policies`.
 #[derive(Args, Clone, Debug)]
 pub struct PoliciesArgs {
-    /// Workloads; by default the folder `divergence` and other divergent ones.
+    /// Workloads, separated by commas. Default: the divergent ones.
     #[arg(long, value_delimiter = ',')]
     pub workloads: Vec<String>,
-    /// Policies as `run --policy` takes them, one option each; all by default.
+    /// Policy, as for `run --policy`; repeatable. Default: all.
     #[arg(long = "policy")]
     pub policies: Vec<String>,
     /// Chip.
     #[arg(long, default_value = "gtx480")]
     pub chip: String,
-    /// Variant of the workloads.
+    /// Variant of the workloads, such as sm_52.
     #[arg(long)]
     pub variant: Option<String>,
-    /// KEY=VALUE as `run --set` takes it.
+    /// Override, as for `run --set`.
     #[arg(long)]
     pub set: Vec<String>,
-    /// What is checked: off, safety or full.
+    /// Run-time checks of the formal semantics.
     #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
     pub check: String,
     /// Writes the rows to a CSV file.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Writes a page for a browser.
+    /// Writes an HTML page.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Simulations at a time; the host's cores by default.
+    /// Number of concurrent simulations. Default: the number of host cores.
     #[arg(long)]
     pub jobs: Option<usize>,
     /// Prints a JSON list instead of tables.
@@ -71,10 +71,10 @@ pub struct LivenessArgs {
     /// Variant of the programs.
     #[arg(long, default_value = "sm_52")]
     pub variant: String,
-    /// Core cycles after which a program counts as running on.
+    /// Core cycles after which a program counts as not terminating.
     #[arg(long, default_value_t = 4_000_000)]
     pub max_cycles: u64,
-    /// Simulations at a time; the host's cores by default.
+    /// Number of concurrent simulations. Default: the number of host cores.
     #[arg(long)]
     pub jobs: Option<usize>,
     /// Prints a JSON list instead of a table.
@@ -85,13 +85,13 @@ pub struct LivenessArgs {
 /// Options of `study microbenchmarks`.
 #[derive(Args, Clone, Debug)]
 pub struct MicrobenchmarkArgs {
-    /// Only these chips.
+    /// Chips, separated by commas. Default: all with measurements.
     #[arg(long, value_delimiter = ',')]
     pub chip: Vec<String>,
-    /// Only the rows that must agree.
+    /// Only gated rows.
     #[arg(long)]
     pub gated: bool,
-    /// Simulations at a time; the host's cores by default.
+    /// Number of concurrent simulations. Default: the number of host cores.
     #[arg(long)]
     pub jobs: Option<usize>,
     /// Prints a JSON list instead of a table.

@@ -7,25 +7,25 @@ use clap::{Args, Subcommand};
 /// Commands of `sweep`.
 #[derive(Subcommand)]
 pub enum SweepCommand {
-    /// Shows the points, which of them have results, and how long the others may take.
+    /// Shows the points, which have results, and an estimate of the remaining time.
     Plan(SweepPlanArgs),
-    /// Simulates what has no result yet. A killed run goes on where it was.
+    /// Simulates all points without a result. An interrupted sweep resumes.
     Run(SweepRunArgs),
-    /// Writes one table, a row for each point and metric, as CSV and SQLite.
+    /// Writes one table with a row per point and metric, as CSV and SQLite.
     Collect(SweepCollectArgs),
-    /// Adds the results of other folders, as shards on several hosts leave them, to one.
+    /// Merges result folders, such as those of shards on several hosts.
     Merge(SweepMergeArgs),
 }
 
 /// Options of `sweep merge`.
 #[derive(Args, Clone, Debug)]
 pub struct SweepMergeArgs {
-    /// The sweep file that all were made from.
+    /// Sweep file of all the folders.
     pub file: PathBuf,
-    /// Folders of results; two different results of one point are refused.
+    /// Result folders to merge. Conflicting results of a point are an error.
     #[arg(required = true, value_name = "FROM")]
     pub from: Vec<PathBuf>,
-    /// Folder of results they are added to; it is made if there is none.
+    /// Destination folder; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub results: PathBuf,
 }
@@ -33,15 +33,15 @@ pub struct SweepMergeArgs {
 /// Options of `sweep plan`.
 #[derive(Args, Clone, Debug)]
 pub struct SweepPlanArgs {
-    /// A sweep file.
+    /// Sweep file.
     pub file: PathBuf,
-    /// Folder of results.
+    /// Result folder.
     #[arg(long, value_name = "DIR")]
     pub results: Option<PathBuf>,
     /// Lists all points.
     #[arg(long)]
     pub all: bool,
-    /// Simulations at a time, for the estimate; the host's cores by default.
+    /// Number of concurrent simulations assumed. Default: the number of host cores.
     #[arg(long)]
     pub jobs: Option<usize>,
 }
@@ -49,19 +49,19 @@ pub struct SweepPlanArgs {
 /// Options of `sweep run`.
 #[derive(Args, Clone, Debug)]
 pub struct SweepRunArgs {
-    /// A sweep file.
+    /// Sweep file.
     pub file: PathBuf,
-    /// Folder of results.
+    /// Result folder.
     #[arg(long, value_name = "DIR")]
     pub results: PathBuf,
-    /// Simulations at a time; the host's cores by default.
+    /// Number of concurrent simulations. Default: the number of host cores.
     #[arg(long)]
     pub jobs: Option<usize>,
-    /// Simulates part I of N: every N-th point.
+    /// Simulates shard I of N: every N-th point.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Collects the results afterwards and writes a page for a browser. A shard has not all of them:
-    /// `sweep collect` and `report` make the page after `sweep merge`.
+    /// Collects the results afterwards and writes an HTML page. Not for shards: use `sweep merge`, `sweep collect`
+    /// and `report`.
     #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     pub report: Option<PathBuf>,
 }
@@ -69,15 +69,15 @@ pub struct SweepRunArgs {
 /// Options of `sweep collect`.
 #[derive(Args, Clone, Debug)]
 pub struct SweepCollectArgs {
-    /// A sweep file.
+    /// Sweep file.
     pub file: PathBuf,
-    /// Folder of results.
+    /// Result folder.
     #[arg(long, value_name = "DIR")]
     pub results: PathBuf,
-    /// The CSV file; table.csv in the folder by default.
+    /// CSV file. Default: table.csv in the result folder.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// The SQLite file; table.sqlite in the folder by default.
+    /// SQLite file. Default: table.sqlite in the result folder.
     #[arg(long, value_name = "FILE")]
     pub sqlite: Option<PathBuf>,
 }

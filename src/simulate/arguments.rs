@@ -239,7 +239,7 @@ pub fn hex(digits: &str) -> Result<Vec<u8>, String> {
         .chunks(2)
         .map(|pair| {
             let text = std::str::from_utf8(pair).unwrap_or("");
-            u8::from_str_radix(text, 16).map_err(|_| format!("`{text}` is no hexadecimal byte"))
+            u8::from_str_radix(text, 16).map_err(|_| format!("`{text}` is not a hexadecimal byte"))
         })
         .collect()
 }

@@ -130,7 +130,7 @@ pub fn run(args: &MicrobenchmarkArgs) -> u8 {
         |chip: &&String| file.measurements.iter().any(|m| m.published.iter().any(|p| p.chip == **chip));
     if let Some(unknown) = args.chip.iter().find(|chip| !measured(chip)) {
         let chips = crate::configs::CHIPS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let message = format!("there is nothing to measure on `{unknown}`; chips: {chips}");
+        let message = format!("there are no measurements for `{unknown}`; chips: {chips}");
         complain(&[Diagnostic::error("study", message)]);
         return status::BAD_INPUT;
     }
@@ -218,7 +218,7 @@ fn show(rows: &[Row], sources: &BTreeMap<String, String>) {
     }
     let gated = rows.iter().filter(|row| row.holds.is_some()).count();
     let held = rows.iter().filter(|row| row.holds == Some(true)).count();
-    println!("{held} of {gated} gates hold");
+    println!("{held} of {gated} gated rows agree");
 }
 
 /// The run of a line of the data, with values changed and a buffer's contents kept.

@@ -120,7 +120,7 @@ fn wrong(policies: &[String]) -> Vec<Diagnostic> {
     for policy in policies {
         match PolicyChoice::parse(policy) {
             Ok(choice) if seen.contains(&choice.canonical()) => {
-                errors.push(Diagnostic::error("policy", format!("`{policy}` stands twice")));
+                errors.push(Diagnostic::error("policy", format!("`{policy}` is given twice")));
             }
             Ok(choice) => seen.push(choice.canonical()),
             Err(error) => {

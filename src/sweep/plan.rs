@@ -104,7 +104,7 @@ fn estimate(list: &[Candidate], seconds: &[f64], open: usize, jobs: usize, folde
             seconds.len()
         );
     }
-    // One point of the first, the middle and the last third, without time.
+    // One point of the first, the middle and the last third, in functional mode.
     let ready: Vec<&Candidate> = list.iter().filter(|c| matches!(c, Candidate::Ready { .. })).collect();
     let tried: Vec<u64> = [0, ready.len() / 2, ready.len().saturating_sub(1)]
         .into_iter()

@@ -64,7 +64,7 @@ impl Candidate {
         }
     }
 
-    /// Its warp instructions, by a run without time.
+    /// Its warp instructions, by a functional run.
     pub fn instructions(&self) -> Option<u64> {
         let Self::Ready { request, .. } = self else { return None };
         let request = Request { functional: true, max_cycles: None, ..(**request).clone() };

@@ -108,7 +108,7 @@ pub fn run(args: &SweepRunArgs) -> u8 {
             Err(error) => {
                 failed.fetch_add(1, Ordering::Relaxed);
                 counts.broken.push(format!(
-                    "{}: the result cannot be kept: {}",
+                    "{}: the result cannot be stored: {}",
                     words.join(" "),
                     files::reason(&error)
                 ));
@@ -133,7 +133,7 @@ pub fn run(args: &SweepRunArgs) -> u8 {
         }
     }
     println!(
-        "{}: {} points, {} simulated, {} had results, {} are under way elsewhere, {} faulted, differed or were refused, {} failed",
+        "{}: {} points, {} simulated, {} already had results, {} in progress elsewhere, {} faulted, differed or were refused, {} failed",
         spec.name,
         own.len(),
         counts.simulated,

@@ -154,7 +154,7 @@ pub struct Axes {
     /// Reconvergence policies, NAME[:key=value,…].
     #[serde(default)]
     pub policy: Option<Values>,
-    /// Warp schedulers.
+    /// Warp scheduler, as for `run --scheduler`.
     #[serde(default)]
     pub scheduler: Option<Values>,
     /// Seeds that the workloads' own are changed by.
@@ -231,9 +231,9 @@ pub struct Common {
 pub struct SweepSpec {
     /// Version of this format: 1.
     pub schema: u32,
-    /// Name.
+    /// Name of the sweep.
     pub name: String,
-    /// One line.
+    /// Description in one line.
     #[serde(default)]
     pub description: String,
     /// What all points have in common.
@@ -277,7 +277,7 @@ impl Point {
         let one = |e: Diagnostic| vec![e];
         let text = |axis: &str| self.get(axis).map(str::to_string);
         let seed = |text: &str| {
-            let message = format!("`{text}` is no seed: a whole number from 0 to {}", u64::MAX);
+            let message = format!("`{text}` is not a seed: a whole number from 0 to {}", u64::MAX);
             text.parse::<u64>().map_err(|_| Diagnostic::error("seed", message))
         };
         let set = self.values.iter().filter(|(axis, _)| !Axes::NAMED.contains(&axis.as_str()));
@@ -367,7 +367,7 @@ impl SweepSpec {
         let mut unknown = |path: &str, name: &str| {
             let near = nearest(name, axes.iter().map(|(axis, _)| *axis));
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            wrong(&[path], format!("`{path}` names `{name}`, which is no axis of this sweep{hint}"));
+            wrong(&[path], format!("`{path}` names `{name}`, which is not an axis of this sweep{hint}"));
         };
         let zipped = spec.zip.iter().flatten().map(|name| ("zip", name));
         let kept = spec.only.iter().flat_map(BTreeMap::keys).map(|name| ("only", name));
@@ -392,7 +392,7 @@ impl SweepSpec {
                 for missed in wanted.missed(&values) {
                     let near = nearest(&missed, values.iter().map(String::as_str));
                     let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                    wrong(&[path], format!("`{path}` wants `{name}` {missed}, which no point has{hint}"));
+                    wrong(&[path], format!("`{path}` requires `{name}` {missed}, which no point has{hint}"));
                 }
             }
         }
@@ -407,12 +407,15 @@ impl SweepSpec {
                 axes.filter_map(|(axis, values)| Some((*axis, values.list().ok()?.len()))).collect();
             if lengths.windows(2).any(|pair| pair[0].1 != pair[1].1) {
                 let list: Vec<String> = lengths.iter().map(|(name, n)| format!("`{name}` {n}")).collect();
-                wrong(&["zip"], format!("axes that go together have as many values: {}", list.join(", ")));
+                wrong(
+                    &["zip"],
+                    format!("zipped axes must have the same number of values: {}", list.join(", ")),
+                );
             }
         }
         for (i, name) in spec.zip.iter().flatten().enumerate() {
             if spec.zip.iter().flatten().take(i).any(|other| other == name) {
-                wrong(&["zip"], format!("`{name}` goes together twice"));
+                wrong(&["zip"], format!("`{name}` is in two zip groups"));
             }
         }
         if errors.is_empty() { Ok(spec) } else { Err(errors) }
@@ -579,23 +582,23 @@ mod tests {
         // Conditions that no point meets.
         let axes = "  workload: a\n  chip: [v100, gtx480]\n  set:\n    n: [1, 2]\n";
         for (filter, said) in [
-            ("only:\n- {chip: V10}", "`only` wants `chip` V10, which no point has"),
+            ("only:\n- {chip: V10}", "`only` requires `chip` V10, which no point has"),
             (
                 "exclude:\n- {chip: [v100, gtx48]}",
-                "`exclude` wants `chip` gtx48, which no point has; did you mean `gtx480`?",
+                "`exclude` requires `chip` gtx48, which no point has; did you mean `gtx480`?",
             ),
-            ("exclude:\n- {n: {min: 3, max: 2}}", "`exclude` wants `n` from 3 to 2, which no point has"),
+            ("exclude:\n- {n: {min: 3, max: 2}}", "`exclude` requires `n` from 3 to 2, which no point has"),
             ("run: {check: safty}", "`check` is off, safety or full, not `safty`"),
         ] {
             let text = wrong(&format!("{axes}{filter}\n"));
             assert!(text.contains(said) && text.starts_with("s.yaml:8:"), "{text}");
         }
         let text = wrong("  workload: a\nexclude:\n- {chip: x}\n");
-        assert_eq!(text, "s.yaml:5:1: error: `exclude` names `chip`, which is no axis of this sweep");
+        assert_eq!(text, "s.yaml:5:1: error: `exclude` names `chip`, which is not an axis of this sweep");
         let text = wrong("  workload: [a, b]\n  chip: [x, y, z]\nzip: [[workload, chip]]\n");
         assert_eq!(
             text,
-            "s.yaml:6:1: error: axes that go together have as many values: `workload` 2, `chip` 3"
+            "s.yaml:6:1: error: zipped axes must have the same number of values: `workload` 2, `chip` 3"
         );
         let text = wrong("  workload: a\n  set: {n: {range: {from: 0, to: 1e9, step: 1}}}\n");
         assert!(text.contains("more than 1000000 values"), "{text}");

@@ -49,7 +49,7 @@ fn read(name: &str, text: impl std::io::Read) -> Result<Sweep, String> {
         reader.headers().map_err(|e| e.to_string())?.iter().map(str::to_string).collect();
     let behind = header.len().saturating_sub(AFTER.len());
     if behind < BEFORE.len() || header[..BEFORE.len()] != BEFORE || header[behind..] != AFTER {
-        return Err("this is no table of `sweep collect`".to_string());
+        return Err("this is not a table of `sweep collect`".to_string());
     }
     let column = |word: &str| behind + AFTER.iter().position(|own| *own == word).unwrap_or(0);
     let (result, message, metric, value) =
@@ -69,7 +69,7 @@ fn read(name: &str, text: impl std::io::Read) -> Result<Sweep, String> {
         if !row[metric].is_empty() {
             let line = row.position().map_or(0, csv::Position::line);
             let number =
-                row[value].parse().map_err(|_| format!("line {line}: `{}` is no number", &row[value]))?;
+                row[value].parse().map_err(|_| format!("line {line}: `{}` is not a number", &row[value]))?;
             sweep.points[at].values.insert(row[metric].to_string(), number);
         }
     }
@@ -102,10 +102,10 @@ mod tests {
 
     #[test]
     fn other_tables_are_told() {
-        assert_eq!(read("s", "a,b\n1,2\n".as_bytes()), Err("this is no table of `sweep collect`".into()));
+        assert_eq!(read("s", "a,b\n1,2\n".as_bytes()), Err("this is not a table of `sweep collect`".into()));
         let others = HEADER.replace("metric,value", "figure,number");
         assert!(read("s", others.as_bytes()).is_err(), "as many columns of other names");
         let bad = format!("{HEADER}a,x,1,pass,,cycles,many,c,h,v\n");
-        assert_eq!(read("s", bad.as_bytes()), Err("line 2: `many` is no number".into()));
+        assert_eq!(read("s", bad.as_bytes()), Err("line 2: `many` is not a number".into()));
     }
 }

@@ -14,10 +14,7 @@ impl Context {
     /// No grid of that index waits to run, or a functional grid is to be aborted half-way.
     pub fn abort(&mut self, grid: u32, at: Cycle) -> Result<(), SimError> {
         let Some(position) = self.queue.iter().position(|(kernel, _)| kernel.grid_id == grid) else {
-            return Err(SimError::input(
-                "abort",
-                format!("the context has no grid {grid} that waits to run"),
-            ));
+            return Err(SimError::input("abort", format!("the context has no pending grid {grid}")));
         };
         if at == 0 {
             self.queue.remove(position);

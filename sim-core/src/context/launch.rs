@@ -17,21 +17,21 @@ use crate::report::KernelReport;
 /// A launch to be queued.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// Which module.
+    /// The module, by its number in the context.
     pub module: usize,
-    /// Entry.
+    /// Name of the kernel.
     pub entry: String,
-    /// Blocks.
+    /// Grid size in blocks.
     pub grid: [u32; 3],
-    /// Threads.
+    /// Block size in threads.
     pub block: [u32; 3],
     /// Dynamic shared memory in bytes.
     pub dynamic_shared: u32,
-    /// Stream.
+    /// Stream; kernels of one stream run in order.
     pub stream: u32,
-    /// Parameter block.
+    /// The parameter block: the bytes of all parameters at their offsets.
     pub params: Vec<u8>,
-    /// Without time.
+    /// Runs in functional mode: no timing.
     pub functional: bool,
 }
 
@@ -92,7 +92,7 @@ impl Context {
                             self.chip.compute_capability
                         ),
                     )
-                    .help("--allow-newer-isa runs it all the same")
+                    .help("--allow-newer-isa runs it anyway")
                     .needs(needs.clone());
                     errors.push(program.placed(error, info));
                 }
@@ -134,7 +134,7 @@ impl Context {
         };
         for (axis, name) in ["x", "y", "z"].iter().enumerate() {
             if launch.grid[axis] == 0 {
-                return refuse("MaxGridSize", format!("the grid has no blocks in {name}, it must have one"));
+                return refuse("MaxGridSize", format!("the grid size in {name} is 0; the minimum is 1"));
             }
             if launch.grid[axis] > limits.max_grid_size[axis] {
                 return beyond(

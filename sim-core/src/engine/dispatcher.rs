@@ -14,7 +14,7 @@ use crate::sm::{BlockDone, SmMessage};
 pub struct KernelTimes {
     /// The dispatcher takes it up: its launch latency begins.
     pub taken: Cycle,
-    /// First dispatch.
+    /// First dispatch of a block.
     pub start: Cycle,
     /// Last block's end, as its SM saw it.
     pub end: Cycle,
@@ -317,7 +317,7 @@ impl Dispatcher {
         }
         let queued: usize = self.streams.iter().map(|(_, queue)| queue.len()).sum();
         if queued != 0 {
-            words.push_str(&format!("; {queued} launches wait behind them"));
+            words.push_str(&format!("; {queued} launches are queued behind them"));
         }
         words
     }

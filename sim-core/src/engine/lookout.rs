@@ -111,13 +111,13 @@ impl<P: Reconvergence> Engine<P> {
     /// What may still happen besides what threads do.
     fn pending(&mut self, since: Cycle, hit: bool) -> Option<String> {
         if self.dispatcher.next_action().is_some() || self.sms().any(|sm| sm.expects_messages()) {
-            return Some("a dispatch is under way".into());
+            return Some("a dispatch is pending".into());
         }
         if let Some(sm) = self.sms().find(|sm| sm.waits_since(since)).map(|sm| sm.index) {
-            return Some(format!("SM {sm} has an access under way that is older"));
+            return Some(format!("SM {sm} has an older access in flight"));
         }
         if let Some(sm) = self.sms().find(|sm| sm.memory.l1().any_dirty(|line| line < LOCAL_PHYSICAL)) {
-            return Some(format!("SM {} has lines in L1 that are still to be written back", sm.index));
+            return Some(format!("SM {} has dirty lines in L1", sm.index));
         }
         hit.then(|| "threads read lines of L1, which may be stale until they are evicted".into())
     }

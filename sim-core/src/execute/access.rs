@@ -361,10 +361,10 @@ fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, b
     let near = allocations.nearest(address).filter(|_| address >= NULL_BYTES).map_or(String::new(), |a| {
         let (start, end) = (a.range.start, a.range.end);
         let how = match address {
-            at if at == end => "just behind the end of".to_string(),
-            at if at > end => format!("{} bytes behind the end of", at - end),
+            at if at == end => "just past the end of".to_string(),
+            at if at > end => format!("{} bytes past the end of", at - end),
             at if at < start => format!("{} bytes before", start - at),
-            at => format!("{} bytes over the end of", at.saturating_add(bytes) - end),
+            at => format!("{} bytes beyond the end of", at.saturating_add(bytes) - end),
         };
         format!("; {how} the nearest buffer, `{}` at {start:#x}..{end:#x}", a.name)
     });

@@ -129,7 +129,7 @@ impl<P: Reconvergence> Resident<P> {
             let size = sizes[l];
             if !size.is_multiple_of(PIECE) || (from[l] | to[l]) & u64::from(PIECE - 1) != 0 {
                 let reason = format!(
-                    "addresses and size of a bulk copy are multiples of 16, not {:#x}, {:#x} and {size}",
+                    "addresses and size of a bulk copy must be multiples of 16, not {:#x}, {:#x} and {size}",
                     to[l], from[l]
                 );
                 return Err(Violation::new("cp-async", 1 << lane, reason));

@@ -104,8 +104,8 @@ impl<P: Reconvergence> Resident<P> {
                         "collective",
                         others,
                         format!(
-                            "the mask {wanted:#010x} of other threads that execute this names a thread that \
-                             names another mask"
+                            "member masks disagree: {wanted:#010x} contains a thread that executes this \
+                             instruction with another mask"
                         ),
                     ));
                 }
@@ -136,7 +136,7 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Violation::new(
                 "collective",
                 group & !wanted,
-                format!("a thread executes this that the mask {wanted:#010x} does not name"),
+                format!("an executing thread is not in its member mask {wanted:#010x}"),
             ));
         }
         let absent = wanted & self.warps[w].live() & !group;
@@ -146,13 +146,13 @@ impl<P: Reconvergence> Resident<P> {
                     "this policy runs the paths of a warp one after another, and these threads are on another path, \
                      which it has not joined with this one"
                 }
-                _ => "below compute capability 7.0 all must be",
+                _ => "below compute capability 7.0 all members must be active",
             };
             return Err(Violation::new(
                 "collective",
                 absent,
                 format!(
-                    "the mask {wanted:#010x} names threads {absent:#010x} that are not active here (active \
+                    "the member mask {wanted:#010x} contains threads {absent:#010x} that are not active here (active \
                      mask {active:#010x}); {why}"
                 ),
             ));
@@ -258,7 +258,7 @@ impl<P: Reconvergence> Resident<P> {
                         return Err(Violation::new(
                             "collective",
                             1 << lane,
-                            format!("lane {lane} reads from lane {source}, which does not take part"),
+                            format!("lane {lane} reads from lane {source}, which does not participate"),
                         ));
                     }
                     in_range |= u32::from(inside) << lane;

@@ -167,7 +167,7 @@ impl<P: Reconvergence> Resident<P> {
             Violation::new(
                 "cfc-stack1",
                 1 << lane,
-                "the thread takes a token off that it has not pushed in this function",
+                "the thread pops a token that was not pushed in this function",
             )
         })
     }

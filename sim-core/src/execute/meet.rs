@@ -11,7 +11,7 @@ use crate::reconvergence::SplitId;
 /// Lanes that have arrived at a `.sync` collective.
 #[derive(Clone, Debug)]
 pub struct Meeting {
-    /// Home warp.
+    /// Home warp of the lanes.
     pub warp: usize,
     /// The mask it names.
     pub mask: LaneMask,

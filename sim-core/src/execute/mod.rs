@@ -1,4 +1,4 @@
-//! What instructions do, without time: the thread and warp rules of CS §5.3–5.5 on the resident
+//! What instructions do, in both modes: the thread and warp rules of CS §5.3–5.5 on the resident
 //! blocks of one SM. The cycle-level SM and the functional mode both run [`Resident::step`];
 //! what a step leaves to them (global and local accesses) is in its [`Step`].
 

@@ -139,7 +139,7 @@ impl<P: Reconvergence> Resident<P> {
             let (lost, dead) = (live & !held, held & !live);
             let which = if lost != 0 { lost } else { dead };
             let reason =
-                if lost != 0 { "no split holds these threads" } else { "a split holds ended threads" };
+                if lost != 0 { "no split contains these threads" } else { "a split contains exited threads" };
             return Err(Violation::new("safe-split", which, format!("{reason} ({which:#x})")));
         }
         if check == Check::Full
@@ -148,7 +148,7 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Violation::new(
                 "safe-inact",
                 1 << lane,
-                format!("lane {lane} waits to go on at {pc} but its own control flow is at {own}"),
+                format!("lane {lane} resumes at pc {pc}, but its own control flow is at pc {own}"),
             ));
         }
         if check == Check::Full && live != 0 { self.policy.invariants(w) } else { Ok(()) }

@@ -7,7 +7,7 @@ use crate::copies::Bulk;
 /// What a split asks of global or local memory.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Home warp.
+    /// Home warp of the lanes.
     pub warp: usize,
     /// Index of the operation in its program.
     pub pc: u32,
@@ -72,7 +72,7 @@ impl Requests {
         self.list[..self.used].iter()
     }
 
-    /// Their number.
+    /// Number of requests.
     pub fn len(&self) -> usize {
         self.used
     }
@@ -82,7 +82,7 @@ impl Requests {
         self.used == 0
     }
 
-    /// None.
+    /// Removes all requests.
     pub(super) fn clear(&mut self) {
         self.used = 0;
     }
@@ -102,7 +102,7 @@ impl Requests {
         &mut self.list[self.used.saturating_sub(1)]
     }
 
-    /// Request `i`.
+    /// Request number `i`.
     pub fn get(&self, i: usize) -> &Request {
         &self.list[i]
     }

@@ -70,7 +70,7 @@ pub struct LocalLatency {
 /// Facts all SMs share while a device runs.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// Device memory.
+    /// Global memory of the device.
     pub memory: Arc<DeviceMemory>,
     /// What has been allocated in it.
     pub allocations: Arc<Allocations>,
@@ -97,9 +97,9 @@ pub struct World {
 /// The resident blocks of one SM and the policy that runs them.
 #[derive(Debug)]
 pub struct Resident<P> {
-    /// The SM.
+    /// Number of the SM.
     pub sm: u32,
-    /// Shared facts.
+    /// Facts shared by all SMs.
     pub world: Arc<World>,
     /// Warp slots.
     pub warps: Vec<Warp>,
@@ -107,7 +107,7 @@ pub struct Resident<P> {
     pub blocks: Vec<Option<Block>>,
     /// Kernels with blocks here, by index.
     pub kernels: Vec<Arc<Kernel>>,
-    /// The policy.
+    /// The reconvergence policy of the SM.
     pub policy: P,
     /// Splits whose state changed in the last step, besides the one that ran.
     pub touched: Vec<SplitId>,
@@ -132,7 +132,7 @@ pub struct Resident<P> {
     pub(super) now: Cycle,
     /// Changes of shared memory are counted, and of all memory in the functional mode.
     pub watching: bool,
-    /// As counted.
+    /// Number of counted changes of memory.
     pub changes: u64,
     /// Lanes of `.sync` collectives that wait for others.
     pub meetings: Vec<Meeting>,

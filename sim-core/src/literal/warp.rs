@@ -71,7 +71,10 @@ fn shuffle(mode: ShflMode, op: &Op, acts: &[(u32, [u32; 3])]) -> Result<MemAct, 
             j = lane;
         }
         let Some((_, [value, ..])) = acts.iter().find(|(other, _)| *other as i32 == j) else {
-            return Stuck::new("comm", format!("lane {lane} reads from lane {j}, which does not take part"));
+            return Stuck::new(
+                "comm",
+                format!("lane {lane} reads from lane {j}, which does not participate"),
+            );
         };
         let mut writes = Vec::new();
         if op.dst[0].is_some() {

@@ -192,10 +192,10 @@ impl ExecState {
         };
         let lost = of(&|lane| self.act_token(lane).is_none(), waiting);
         if lost != 0 {
-            return broken("inv-1", lost, "no token activates these threads again");
+            return broken("inv-1", lost, "no token reactivates these threads");
         }
         if self.active == 0 && waiting != 0 {
-            return broken("inv-2", waiting, "no thread is active and these have not ended");
+            return broken("inv-2", waiting, "no thread is active, but these have not exited");
         }
         let held = |tokens: &[Token], lane: u32| {
             tokens.iter().all(|t| t.kind == TokenType::Diverge || t.mask >> lane & 1 == 1)
@@ -214,7 +214,7 @@ impl ExecState {
             return broken("inv-5", self.active & disabled, "an active thread is disabled");
         }
         if self.stack.iter().any(|token| token.mask == 0) {
-            return broken("inv-6", 0, "a token activates nobody");
+            return broken("inv-6", 0, "a token activates no thread");
         }
         Ok(())
     }

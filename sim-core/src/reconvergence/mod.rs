@@ -148,7 +148,7 @@ pub struct Holding {
 pub struct ReadyAddress {
     /// The kernel, by its place in the SM's table.
     pub kernel: usize,
-    /// The address.
+    /// Program address.
     pub pc: Pc,
     /// Threads that stand there.
     pub threads: u32,
@@ -161,7 +161,7 @@ pub struct ReadyAddress {
 /// The places of an SM for warps.
 #[derive(Clone, Copy, Debug)]
 pub struct WarpSlots {
-    /// How many.
+    /// Number of warp slots of the SM.
     pub count: usize,
     /// The lanes that a warp of the chip has.
     pub lanes: LaneMask,

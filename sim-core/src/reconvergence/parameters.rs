@@ -12,7 +12,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// What it means, with its unit.
     pub doc: &'static str,
-    /// Its default.
+    /// Value where none is given.
     pub default: u32,
     /// The least and the greatest value it takes.
     pub range: (u32, u32),

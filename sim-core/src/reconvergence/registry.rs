@@ -18,18 +18,18 @@ use super::table::Table;
 use super::table_policies::TablePolicy;
 use super::warp_subdivision;
 
-/// A policy.
+/// A row of the registry of policies.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInfo {
-    /// Its name.
+    /// Name, as `--policy` takes it.
     pub name: &'static str,
-    /// One line.
+    /// What it does, in one line.
     pub doc: &'static str,
     /// Where it is described.
     pub reference: &'static str,
     /// What is known of its fairness.
     pub fairness: &'static str,
-    /// Its parameters.
+    /// Its parameters, with defaults and ranges.
     pub parameters: &'static [Parameter],
     /// The policy with the defaults of its parameters.
     pub default: fn() -> Policy,
@@ -180,7 +180,7 @@ pub const POLICIES: &[PolicyInfo] = &[
 pub struct PolicyChoice {
     /// What the registry says of it.
     pub info: &'static PolicyInfo,
-    /// The policy.
+    /// The policy with the values of its parameters.
     pub policy: Policy,
 }
 

@@ -11,11 +11,11 @@ use crate::error::Violation;
 /// Threads that go to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The address.
+    /// Address to return to.
     pub pc: Pc,
     /// Calls they are in there.
     pub depth: u32,
-    /// Which.
+    /// Lanes that return there.
     pub mask: LaneMask,
 }
 

@@ -21,11 +21,11 @@ use super::stats::SmStats;
 /// One access of a split.
 #[derive(Clone, Debug)]
 pub struct InFlight {
-    /// Home warp.
+    /// Home warp of the lanes.
     pub warp: usize,
-    /// Operation.
+    /// Address of the instruction.
     pub pc: u32,
-    /// Its lanes.
+    /// Lanes that access memory.
     pub lanes: LaneMask,
     /// Lanes not yet released.
     pub blocked: LaneMask,
@@ -58,7 +58,7 @@ struct Group {
     lanes: LaneMask,
 }
 
-/// No group.
+/// The group of an access that belongs to none.
 pub const ALONE: u32 = u32::MAX;
 
 /// The table of accesses in flight.
@@ -135,7 +135,7 @@ pub struct Port<'a> {
     pub copied: &'a mut Vec<usize>,
     /// Warps some of whose lanes may go on.
     pub woken: &'a mut Vec<usize>,
-    /// Counters.
+    /// Counters of the SM.
     pub stats: &'a mut SmStats,
     /// What is written down.
     pub recorder: Option<&'a mut Recorder>,

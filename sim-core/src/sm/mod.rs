@@ -64,9 +64,9 @@ pub enum SmMessage {
 /// A block of `grid_id` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockDone {
-    /// The launch.
+    /// Number of the launch.
     pub grid_id: u32,
-    /// The block.
+    /// Number of the block in its grid.
     pub number: u64,
     /// Core cycle at which its last thread ended and its last access was performed.
     pub at: Cycle,
@@ -113,16 +113,16 @@ impl SchedulerState {
     }
 }
 
-/// One SM.
+/// A streaming multiprocessor.
 #[derive(Debug)]
 pub struct Sm<P> {
-    /// Its number.
+    /// Number of the SM.
     pub index: u32,
     /// Blocks, warps, policy.
     pub resident: Resident<P>,
     /// Its side of the memory environment.
     pub memory: SmMemory,
-    /// Counters.
+    /// Counters of the SM.
     pub stats: SmStats,
     accesses: Accesses,
     units: Units,
@@ -282,7 +282,7 @@ impl<P: Reconvergence> Sm<P> {
         self.memory.take_requests(sink);
     }
 
-    /// Warp schedulers.
+    /// Number of warp schedulers.
     pub fn schedulers(&self) -> usize {
         self.schedulers
     }

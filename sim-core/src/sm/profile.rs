@@ -20,7 +20,7 @@ const ORDER: [usize; REASONS] = [1, 2, 3, 4, 6, 5, 7, 0];
 /// Counts of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpCounts {
-    /// Issues.
+    /// Issues of the operation by a split.
     pub issues: u64,
     /// Lanes of these whose guard was true.
     pub executing: u64,
@@ -37,7 +37,7 @@ pub struct OpCounts {
 }
 
 impl OpCounts {
-    /// Adds another's.
+    /// Adds the counts of another SM.
     pub fn add(&mut self, other: &Self) {
         self.issues += other.issues;
         self.executing += other.executing;

@@ -57,7 +57,7 @@ pub struct SmStats {
     pub spilled_bytes: u64,
     /// Most entries of the policy's stack or table for one warp.
     pub most_entries: u32,
-    /// Blocks run.
+    /// Blocks that have completed.
     pub blocks: u64,
     /// Cycle of the last block's end.
     pub last_block_end: Cycle,

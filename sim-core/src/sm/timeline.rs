@@ -87,7 +87,7 @@ pub enum Event {
 /// The record of an SM.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// SM.
+    /// Number of the SM.
     pub sm: u32,
     /// Splits of a warp.
     pub splits_per_warp: u32,

@@ -158,7 +158,7 @@ fn threads_meet_at_mbarrier_objects() {
 fn what_mbarrier_leaves_undefined_is_a_fault() {
     let one =
         |text: &str| format!("mov.u64 %w, room;\nsetp.ne.u32 %p, %t, 0;\n@%p bra DONE;\n{text}\nDONE:\n");
-    refused(&one("mbarrier.arrive.shared.b64 _, [%w];"), 32, "no mbarrier object is initialised");
+    refused(&one("mbarrier.arrive.shared.b64 _, [%w];"), 32, "no initialized mbarrier object");
     refused(&one("mbarrier.init.shared.b64 [%w+4], 1;"), 32, "misaligned");
     refused(&one("mbarrier.init.shared.b64 [%w+4096], 1;"), 32, "shared address 0x1000");
     refused(&one("mbarrier.init.b64 [%out], 1;"), 32, "is not one of shared memory");
@@ -215,7 +215,7 @@ fn bulk_copies_are_counted_at_their_object() {
     refused(&bulk("[%w+8], [%out], 32, [%w]"), 32, "multiples of 16");
     refused(&bulk("[%w+4080], [%out], 32, [%w]"), 32, "shared address");
     refused(&bulk("[%w+16], [%out+2032], 32, [%w]"), 32, "lies in no buffer");
-    refused(&bulk("[%w+16], [%out], 32, [%w+64]"), 32, "no mbarrier object is initialised");
+    refused(&bulk("[%w+16], [%out], 32, [%w+64]"), 32, "no initialized mbarrier object");
     // Nobody expects the bytes: the phase does not end.
     let error = run(&bulk("[%w+16], [%out], 32, [%w]"), "crs_stack", 1, 32, false).expect_err("for ever");
     assert!(error.to_string().contains("nothing will ever change"), "{error}");
@@ -236,7 +236,10 @@ fn threads_arrive_at_the_barrier_of_their_cluster_and_wait_later() {
     // Half of the threads of a warp never arrive and do not end.
     let stuck = "setp.ge.u32 %p, %t, 32;\n@%p bar.sync 1;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n@!%p bar.sync 1, 128;\n";
     let error = run(stuck, "mimd", 1, 64, false).expect_err("nobody goes on").to_string();
-    assert!(error.contains("barrier of its cluster") || error.contains("waits at barrier 1"), "{error}");
+    assert!(
+        error.contains("waits at the cluster barrier") || error.contains("waits at barrier 1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -253,7 +256,7 @@ fn groups_of_a_warp_that_name_themselves_run_a_collective_each() {
     let body =
         "setp.lt.u32 %p, %t, 16;\nselp.b32 %b, 0x1ffff, 0xffff0000, %p;\nvote.sync.any.pred %q, %p, %b;\n";
     let error = run(body, "crs_stack", 1, 32, false).expect_err("lane 16 is in both").to_string();
-    assert!(error.contains("names another mask"), "{error}");
+    assert!(error.contains("member masks disagree"), "{error}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn messages(run: &mut Run) -> Vec<(ContextId, ContextOutput)> {
 #[test]
 fn block_compl_a_block_leaves_its_slot_to_the_next() {
     // An SM that holds one block runs all fifteen.
-    let run = two_grids(|c| {
+    let mut run = two_grids(|c| {
         c.limits.num_processors = 1;
         c.limits.max_resident_blocks = 1;
     });
@@ -46,7 +46,7 @@ fn block_compl_a_block_leaves_its_slot_to_the_next() {
 
 #[test]
 fn grid_compl_a_grid_ends_with_its_last_block() {
-    let run = two_grids(|_| {});
+    let mut run = two_grids(|_| {});
     let report = run.report();
     // The second grid, whose blocks overwrote the clocks of the first ones, began when the first had ended.
     let words = run.words();

@@ -297,7 +297,7 @@ fn bar_prep_a_count_meets_the_default_of_the_same_number() {
                 Ok(()) => assert!(ends, "{threads} threads"),
                 Err(SimError::Stopped(fault)) => {
                     assert_eq!((fault.rule.as_str(), ends), ("bar-prep", false), "{fault}");
-                    assert!(fault.message.contains("which stands for 96"), "{fault}");
+                    assert!(fault.message.contains("which means 96"), "{fault}");
                 }
                 Err(error) => panic!("{error}"),
             }

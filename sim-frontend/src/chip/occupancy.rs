@@ -6,7 +6,7 @@ use super::{ChipSpec, RegisterAllocation};
 /// Resources a block takes of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockNeeds {
-    /// Warps.
+    /// Warps per block.
     pub warps: u32,
     /// 32-bit registers, rounded as the chip allocates them.
     pub registers: u32,

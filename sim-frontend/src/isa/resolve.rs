@@ -14,7 +14,7 @@ use crate::form::{
 pub struct Resolved {
     /// The form; register widths are those of the types.
     pub form: Form,
-    /// Its operands.
+    /// Shapes of its operands.
     pub operands: &'static [OperandShape],
     /// It is executed, not only parsed and checked.
     pub executed: bool,

@@ -45,7 +45,7 @@ impl UnitClass {
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The root.
+    /// The root of the opcode.
     pub root: Root,
     /// Its name in PTX.
     pub name: &'static str,
@@ -58,7 +58,7 @@ pub struct Entry {
     pub class: OpClass,
     /// Least target (major * 10 + minor).
     pub min_sm: u32,
-    /// Forms.
+    /// Its forms, in the grammar of `isa.rs`.
     pub forms: &'static [&'static str],
     /// What is special about it.
     pub kind: Kind,

@@ -253,12 +253,12 @@ impl<'p> Reached<'p> {
                     let error = match parts.undefined.get(name) {
                         Some(span) => {
                             let message = format!(
-                                "`{}` names `{name}`, which this module declares and does not define",
+                                "`{}` names `{name}`, which this module declares but does not define",
                                 part.func.name
                             );
                             Diagnostic::error("extern", message)
                                 .at(*span, "")
-                                .help("no other modules are linked here: define it without `.extern`")
+                                .help("modules are not linked: define it without `.extern`")
                         }
                         None => {
                             let message =

@@ -116,7 +116,8 @@ fn version_and_target(source: &Source, module: &Module<'_>, errors: &mut Vec<Dia
         && (major, minor) > NEWEST_VERSION
     {
         let (a, b) = NEWEST_VERSION;
-        let message = format!("PTX ISA {major}.{minor} is not known here; {a}.{b} is the newest that is");
+        let message =
+            format!("PTX ISA {major}.{minor} is not supported; {a}.{b} is the newest supported version");
         wrong(start, "version", message, None);
     }
     if module.target.is_empty() {
@@ -232,7 +233,7 @@ fn names(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
         parameters(source, function, errors);
         let says = |name| function.bounds.iter().any(|(own, _)| *own == name);
         if says("reqnctapercluster") && says("maxclusterrank") {
-            let message = "`.reqnctapercluster` and `.maxclusterrank` exclude each other".to_string();
+            let message = "`.reqnctapercluster` and `.maxclusterrank` are mutually exclusive".to_string();
             errors.push(Diagnostic::error("directive", message).at(function.span, "").in_source(source));
         }
     }

@@ -96,7 +96,7 @@ pub struct Inst {
     pub form: Form,
     /// The number among the opcodes of the module, if it stands there as it is written.
     pub opcode: Option<NonZero<u16>>,
-    /// Guard.
+    /// Guard predicate.
     pub guard: PredOperand,
     /// Destinations.
     pub dst: [Operand; 4],
@@ -118,7 +118,7 @@ pub struct Inst {
     pub text: Text,
     /// Source line of the CUDA program.
     pub loc: Option<(u32, u32)>,
-    /// Least target.
+    /// Minimum target (major * 10 + minor).
     pub min_sm: u32,
     /// Why it is not executed.
     pub unsupported: Option<Arc<str>>,
@@ -151,9 +151,9 @@ pub struct Block {
 /// A function.
 #[derive(Clone, Debug)]
 pub struct Func {
-    /// Name.
+    /// Name of the function.
     pub name: Arc<str>,
-    /// An entry.
+    /// True for a kernel.
     pub entry: bool,
     /// Blocks; the first is the function's entry.
     pub blocks: Vec<Block>,
@@ -226,7 +226,7 @@ impl Terminator {
 }
 
 impl Block {
-    /// Successors.
+    /// Blocks that may follow it.
     pub fn successors(&self) -> Vec<BlockId> {
         match &self.end {
             Terminator::Jump(_, to) => vec![*to],

@@ -64,9 +64,8 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
         Root::Ld | Root::St | Root::Ldu | Root::Atom | Root::Red => {
             let ordered = matches!(m.semantics, Semantics::Relaxed | Semantics::Acquire | Semantics::Release);
             if ordered && m.scope.is_none() && matches!(form.root, Root::Ld | Root::St) {
-                return Err(
-                    "an access with an order names its scope: .cta, .cluster, .gpu or .sys".to_string()
-                );
+                return Err("an access with memory ordering requires a scope: .cta, .cluster, .gpu or .sys"
+                    .to_string());
             }
             if u32::from(m.vector) * form.ty.bits() > 128 {
                 return Err("a vector has at most 128 bits".to_string());
@@ -113,12 +112,12 @@ fn conversion(form: &Form) -> Result<(), String> {
         return Err(format!("{names} cannot saturate: the types are equal"));
     }
     match (dst.is_float(), src.is_float(), form.mods.rounding) {
-        (false, false, Some(_)) => Err(format!("{names} is exact: it does not round")),
-        (false, true, None) => Err(format!("{names} must say how it rounds: .rni, .rzi, .rmi or .rpi")),
+        (false, false, Some(_)) => Err(format!("{names} is exact: it takes no rounding modifier")),
+        (false, true, None) => Err(format!("{names} requires a rounding modifier: .rni, .rzi, .rmi or .rpi")),
         (false, true, Some(_)) if !whole => {
             Err(format!("{names} rounds to an integer: .rni, .rzi, .rmi or .rpi"))
         }
-        (true, false, None) => Err(format!("{names} must say how it rounds: .rn, .rz, .rm or .rp")),
+        (true, false, None) => Err(format!("{names} requires a rounding modifier: .rn, .rz, .rm or .rp")),
         (true, false, Some(_)) if whole => {
             Err(format!("{names} rounds to floating point: .rn, .rz, .rm or .rp"))
         }
@@ -126,13 +125,13 @@ fn conversion(form: &Form) -> Result<(), String> {
             let narrows =
                 precision(dst) < precision(src) || (dst, src) == (ScalarType::F16, ScalarType::Bf16);
             match rounding {
-                None if narrows => Err(format!("{names} must say how it rounds: .rn, .rz, .rm or .rp")),
+                None if narrows => Err(format!("{names} requires a rounding modifier: .rn, .rz, .rm or .rp")),
                 Some(_) if whole => Err(format!("{names} cannot round to an integer: its types differ")),
-                Some(_) if !narrows => Err(format!("{names} is exact: it does not round")),
+                Some(_) if !narrows => Err(format!("{names} is exact: it takes no rounding modifier")),
                 _ => Ok(()),
             }
         }
-        (true, true, Some(_)) if !whole => Err(format!("{names} is exact: it does not round")),
+        (true, true, Some(_)) if !whole => Err(format!("{names} is exact: it takes no rounding modifier")),
         _ => Ok(()),
     }
 }

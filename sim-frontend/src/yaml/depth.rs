@@ -44,7 +44,7 @@ pub fn check_depth(source: &Source) -> Result<(), Diagnostic> {
                 let at = (offset + i) as u32;
                 let message = format!("more than {DEEPEST} values lie within each other here");
                 let error = Diagnostic::error("yaml", message).at(Span { start: at, end: at + 1 }, "");
-                return Err(error.help("no file that is read here needs so many").in_source(source));
+                return Err(error.help("the limit bounds memory").in_source(source));
             }
         }
         offset += line.len();

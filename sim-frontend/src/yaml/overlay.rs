@@ -145,7 +145,7 @@ fn with(base: &Source, path: &[&str], value: &str) -> Result<String, String> {
         return Ok(replace(*old, &format!("{list}, {first}: {inner}}}")));
     }
     if old.start < old.end || below(outer) == 0 {
-        return Err("a value stands where these keys belong".to_string());
+        return Err("expected these keys, found a value".to_string());
     }
     // Behind the last line of the block, as deep as its first key.
     let deep = all.iter().find(|(p, ..)| p.len() == outer.len() + 1 && p.starts_with(outer));
@@ -202,7 +202,7 @@ mod tests {
     fn wrong_keys_are_those_of_the_file_that_extends() {
         assert_eq!(
             on("a:\n  b: 1\n"),
-            "own.yaml:2:3: error: `a.b`: a value stands where these keys belong in base.yaml"
+            "own.yaml:2:3: error: `a.b`: expected these keys, found a value in base.yaml"
         );
         assert_eq!(on("a:\n"), "own.yaml:1:1: error: `a` has no value");
         let (base, own) = (Source::new("base.yaml", BASE), Source::new("own.yaml", "b:\n  d: {e: 7}\n"));

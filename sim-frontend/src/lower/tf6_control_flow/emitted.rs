@@ -6,7 +6,7 @@ use crate::lower::ir::{BlockId, Func, Inst, Operand, PredOperand, Width};
 use crate::program::{OpClass, Text};
 use sim_memory::vocabulary::ScalarType;
 
-/// No target.
+/// The target of an operation that has none.
 pub const NONE: usize = usize::MAX;
 
 /// One emitted operation.
@@ -33,7 +33,7 @@ pub struct Item {
 /// The emitted function.
 #[derive(Clone, Debug, Default)]
 pub struct Emitted {
-    /// Operations.
+    /// Operations in their order.
     pub items: Vec<Item>,
     /// Registers beyond the function's own, by which exits of loops are told apart.
     pub extra: Vec<Width>,

@@ -160,7 +160,7 @@ impl<'a> Translator<'_, 'a> {
         match self.source(operand, ScalarType::U32, OperandSize::Exact) {
             Operand::Const { bits, .. } => Some(bits),
             _ => {
-                self.error(operand.span, "operand", "an integer constant must stand here");
+                self.error(operand.span, "operand", "expected an integer constant");
                 None
             }
         }

@@ -9,13 +9,13 @@ use crate::ptx::ast::{Operand as AstOperand, OperandKind};
 impl<'a> Translator<'_, 'a> {
     pub(super) fn label(&mut self, operand: &AstOperand<'a>) -> Option<BlockId> {
         let OperandKind::Name(name) = &operand.kind else {
-            self.error(operand.span, "label", "a label must stand here");
+            self.error(operand.span, "label", "expected a label");
             return None;
         };
         if let Some(block) = self.labels.find(name) {
             return Some(*block);
         }
-        self.error(operand.span, "label", format!("there is no label `{name}` here"));
+        self.error(operand.span, "label", format!("undefined label `{name}`"));
         let near = nearest(name, self.labels.names());
         if let Some(near) = near {
             let words = format!("did you mean `{near}`?");
@@ -26,11 +26,11 @@ impl<'a> Translator<'_, 'a> {
 
     pub(super) fn table(&mut self, operand: &AstOperand<'a>) -> Option<Vec<BlockId>> {
         let OperandKind::Name(name) = &operand.kind else {
-            self.error(operand.span, "label", "the name of a .branchtargets list must stand here");
+            self.error(operand.span, "label", "expected the name of a .branchtargets list");
             return None;
         };
         let Some(targets) = self.tables.find(name).cloned() else {
-            self.error(operand.span, "label", format!("there is no .branchtargets list `{name}` here"));
+            self.error(operand.span, "label", format!("undefined .branchtargets list `{name}`"));
             return None;
         };
         let labels: Vec<_> = targets

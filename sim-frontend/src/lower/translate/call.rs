@@ -23,7 +23,7 @@ impl<'a> Translator<'_, 'a> {
         inst.class = OpClass::Call;
         let name = match &target.kind {
             OperandKind::Name(name) => *name,
-            _ => return self.error(target.span, "call", "a function or register must stand here"),
+            _ => return self.error(target.span, "call", "expected a function or a register"),
         };
         match self.lookup(name) {
             Some(Local::Reg(reg, _)) => {
@@ -37,7 +37,7 @@ impl<'a> Translator<'_, 'a> {
                     inst.unsupported = Some(Arc::from(format!("`{name}` is not defined in this module")));
                 }
                 Some(Symbol::Variable(..)) => {
-                    let message = format!("`{name}` is a variable; a function or register must stand here");
+                    let message = format!("`{name}` is a variable; expected a function or a register");
                     return self.error(target.span, "call", message);
                 }
                 None => return self.unknown(name, target.span),

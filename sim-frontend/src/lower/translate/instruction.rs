@@ -103,7 +103,7 @@ impl<'a> Translator<'_, 'a> {
         };
         let Some(entry) = isa::entry(root).filter(|entry| papers || !entry.papers()) else {
             let before = self.errors.len();
-            self.error(ast.opcode, "instruction", format!("there is no instruction `{}`", ast.root));
+            self.error(ast.opcode, "instruction", format!("unknown instruction `{}`", ast.root));
             let names = isa::TABLE.iter().filter(|e| !e.papers()).map(|e| e.name);
             if let Some(near) = nearest(ast.root, names) {
                 self.help(format!("did you mean `{near}`?"));
@@ -141,8 +141,8 @@ impl<'a> Translator<'_, 'a> {
     fn wrong_modifier(&mut self, ast: &Instruction<'a>, entry: &Entry, at: Option<usize>, wanted: &str) {
         let word = at.and_then(|i| ast.modifiers().nth(i));
         let message = match word {
-            Some(word) => format!("`.{word}` does not belong here in `{}`", entry.name),
-            None => format!("a modifier of `{}` is missing", entry.name),
+            Some(word) => format!("unexpected modifier `.{word}` of `{}`", entry.name),
+            None => format!("`{}` lacks a modifier", entry.name),
         };
         let place = word.map_or(ast.opcode, |word| self.cx.source.span_of(word));
         self.error(place, "modifier", message);
@@ -152,7 +152,7 @@ impl<'a> Translator<'_, 'a> {
         match typo.and_then(|word| nearest(word, words())) {
             Some(near) => self.help(format!("did you mean `.{near}`?")),
             None if wanted.is_empty() => {}
-            None => self.help(format!("one of these may follow: {wanted}")),
+            None => self.help(format!("expected one of: {wanted}")),
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a> Translator<'_, 'a> {
             Some(Legacy::Target) => module.target_sm().filter(|sm| *sm >= 20).map(|_| "from sm_20 on"),
         };
         let Some(since) = late.filter(|_| !module.papers) else { return true };
-        let message = format!("`{}` must say how it rounds {since}", print::opcode(ast));
+        let message = format!("`{}` requires a rounding modifier {since}", print::opcode(ast));
         self.error(ast.opcode, "modifier", message);
         self.help("`.approx`, or `.rn`, `.rz`, `.rm`, `.rp` where the target has it".into());
         false
@@ -242,9 +242,9 @@ impl<'a> Translator<'_, 'a> {
                     inst.imm = label as i64;
                     self.push(inst);
                 }
-                None => self.error(operand.span, "label", "no statement stands on or after this line"),
+                None => self.error(operand.span, "label", "no statement is on or after this line"),
             },
-            Some(_) => self.error(ast.span, "label", "a label must stand here"),
+            Some(_) => self.error(ast.span, "label", "expected a label"),
             None => self.push(inst),
         }
     }
@@ -325,7 +325,7 @@ impl<'a> Translator<'_, 'a> {
         }
         let [OperandKind::Vector(to_list), OperandKind::Vector(from_list)] = lists.map(|list| list.kind)
         else {
-            return self.error(to.span, "vector", format!("vectors of {elements} elements must stand here"));
+            return self.error(to.span, "vector", format!("expected vectors of {elements} elements"));
         };
         if to_list.len() != elements || from_list.len() != elements {
             let message =
@@ -470,7 +470,7 @@ impl<'a> Translator<'_, 'a> {
                 }
                 Shape::Immediate => {
                     if !matches!(operand.kind, OperandKind::Int(_)) {
-                        self.error(operand.span, "operand", "an integer constant must stand here");
+                        self.error(operand.span, "operand", "expected an integer constant");
                     }
                     inst.src[s] = self.source(operand, ScalarType::U32, loose);
                     s += 1;

@@ -183,7 +183,7 @@ impl<'a> Translator<'_, 'a> {
             // The papers leave the brackets out.
             OperandKind::Name(name) if self.cx.module.papers => (*name, 0),
             _ => {
-                self.error(operand.span, "address", "an address in brackets must stand here");
+                self.error(operand.span, "address", "expected an address in brackets");
                 return None;
             }
         };
@@ -219,11 +219,7 @@ impl<'a> Translator<'_, 'a> {
             }
             Some(Local::Linked(space, link)) => Some(linked(space, link, offset)),
             Some(Local::Vector(..)) => {
-                self.error(
-                    operand.span,
-                    "address",
-                    format!("`{name}` is a vector; a register must stand here"),
-                );
+                self.error(operand.span, "address", format!("`{name}` is a vector; expected a register"));
                 None
             }
             None => match self.cx.symbols.get(name).copied() {

@@ -224,7 +224,7 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Not(name) => self.predicate_named(name, true, operand.span),
             OperandKind::Int(value) => PredOperand::Const(value.value() != 0),
             _ => {
-                self.error(operand.span, "type", "a predicate must stand here");
+                self.error(operand.span, "type", "expected a predicate");
                 PredOperand::None
             }
         }
@@ -235,7 +235,7 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Name(name) => self.predicate_named(name, false, operand.span),
             OperandKind::Sink => PredOperand::None,
             _ => {
-                self.error(operand.span, "type", "a predicate register must stand here");
+                self.error(operand.span, "type", "expected a predicate register");
                 PredOperand::None
             }
         }
@@ -259,7 +259,7 @@ impl<'a> Translator<'_, 'a> {
                     .map_or(Operand::None, Operand::Reg)
             }
             _ => {
-                self.error(operand.span, "operand", "a register must stand here");
+                self.error(operand.span, "operand", "expected a register");
                 Operand::None
             }
         }
@@ -308,7 +308,7 @@ impl<'a> Translator<'_, 'a> {
                 None
             }
             Some(_) => {
-                self.error(span, "operand", format!("`{name}` is a variable; a register must stand here"));
+                self.error(span, "operand", format!("`{name}` is a variable; expected a register"));
                 None
             }
         }
@@ -398,7 +398,7 @@ impl<'a> Translator<'_, 'a> {
             | OperandKind::Address { .. }
             | OperandKind::Negated(..)
             | OperandKind::Not(_) => {
-                self.error(operand.span, "operand", "a register or constant must stand here");
+                self.error(operand.span, "operand", "expected a register or a constant");
                 Operand::None
             }
             OperandKind::Sink => {
