@@ -180,7 +180,7 @@ fn shards_share_the_work_and_a_point_that_two_axes_name_is_computed_once() {
         run("1/2").contains("3 points, 3 simulated, 0 already had"),
         "reduction mimd and depth, vecadd crs_stack"
     );
-    assert!(run("2/2").contains("3 points, 1 simulated, 2 had"), "vecadd mimd alone is new");
+    assert!(run("2/2").contains("3 points, 1 simulated, 2 already had"), "vecadd mimd alone is new");
     assert_eq!(points(&folder).len(), 4);
     let output = warpsim(&["sweep", "plan", &sweep, "--results", &results]);
     let said = text(&output.stdout);

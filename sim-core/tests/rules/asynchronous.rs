@@ -162,7 +162,11 @@ fn what_mbarrier_leaves_undefined_is_a_fault() {
     refused(&one("mbarrier.init.shared.b64 [%w+4], 1;"), 32, "misaligned");
     refused(&one("mbarrier.init.shared.b64 [%w+4096], 1;"), 32, "shared address 0x1000");
     refused(&one("mbarrier.init.b64 [%out], 1;"), 32, "is not one of shared memory");
-    refused(&one("mbarrier.init.shared.b64 [%w], 0;"), 32, "1 to 1048575 arrivals");
+    refused(
+        &one("mbarrier.init.shared.b64 [%w], 0;"),
+        32,
+        "arrival count of an mbarrier object is 1 to 1048575",
+    );
     let twice = "mbarrier.init.shared.b64 [%w], 1;\nmbarrier.arrive.shared.b64 _, [%w], 2;";
     refused(&one(twice), 32, "2 arrivals where 1 are pending");
     // The object goes while a copy is under way that arrives there.

@@ -28,7 +28,7 @@ fn two_grids(chip_of: impl FnOnce(&mut ChipSpec)) -> Run {
 /// The messages of a context, those of its making aside.
 fn messages(run: &mut Run) -> Vec<(ContextId, ContextOutput)> {
     let of_context = |output: &DeviceOutput| match output {
-        DeviceOutput::Context(id, message) => Some((*id, message.clone())),
+        DeviceOutput::Context(id, message) => Some((*id, *message)),
         _ => None,
     };
     run.device.outputs().iter().filter_map(of_context).collect()
