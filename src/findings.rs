@@ -88,8 +88,7 @@ const STALLS: [(&str, &str, &str, &str); 8] = [
         "dependency",
         "dependency",
         "dependences",
-        "Every warp waits for the result of an operation. More resident warps or independent instructions fill \
-         these slots.",
+        "All warps are stalled on a dependency on an earlier arithmetic result. More resident warps or more independent instructions would fill these slots.",
     ),
     (
         "unit_busy",
@@ -113,7 +112,7 @@ const STALLS: [(&str, &str, &str, &str); 8] = [
         "collective",
         "collective",
         "collectives",
-        "Every warp waits for lanes of its own at a vote, shuffle or warp barrier: they are elsewhere in the program.",
+        "All warps are stalled at a vote, shuffle or warp barrier, waiting for lanes of the same warp that have not reached it.",
     ),
     ("sleep", "sleep", "sleep", "Every warp sleeps (nanosleep)."),
     (
@@ -150,7 +149,7 @@ pub fn answer(report: &Value) -> Answer {
         "issue",
         "issue",
         issued,
-        "Instructions issue. Fewer of them, or more lanes for each, make the run shorter.".to_string(),
+        "These slots issue instructions. Executing fewer instructions, or activating more lanes per instruction, shortens the run.".to_string(),
         ranked(report, |line| number(line, "/issues")),
     );
     let used = metric("lane_utilisation").unwrap_or(100.0);
@@ -235,7 +234,7 @@ fn bound(
             return (
                 kind,
                 format!(
-                    "{title} — {of_peak:.0} % of what it can move; in {waits:.0} % of the issue slots every warp waits for memory"
+                    "{title} — {of_peak:.0} % of peak bandwidth; in {waits:.0} % of the issue slots all warps are stalled on memory"
                 ),
             );
         }
@@ -275,7 +274,7 @@ fn idle(report: &Value) -> String {
     } else if few > 0 {
         format!("{few} of {} launches have fewer blocks than the chip has SMs ({sms}).", timed.len())
     } else if timed.len() > 1 && inside < 0.8 * cycles {
-        "Much of the time lies between launches: fewer and larger ones help.".to_string()
+        "Much of the time is launch latency between kernels: use fewer, larger launches.".to_string()
     } else if partial > 0 {
         "The last blocks of a launch leave SMs empty: smaller blocks even this out.".to_string()
     } else {
@@ -334,7 +333,10 @@ fn turns(line: &Value) -> Option<String> {
 fn scatter(line: &Value) -> String {
     let lines = number(line, "/transactions") / number(line, "/accesses").max(1.0);
     let part = 100.0 * number(line, "/bytes_useful") / number(line, "/bytes_sectors").max(1.0);
-    format!("{} lines of memory an access, of whose sectors lanes ask for {part:.0} %", rounded(lines))
+    format!(
+        "{} cache lines per access; lanes request {part:.0} % of the sector bytes transferred",
+        rounded(lines)
+    )
 }
 
 fn conflict(line: &Value) -> String {
@@ -460,7 +462,7 @@ mod tests {
             let line = &find(kind).lines[0];
             (line.line, line.part.round() as u64, line.note.clone().unwrap_or_default())
         };
-        let words = "32 lines of memory an access, of whose sectors lanes ask for 12 %";
+        let words = "32 cache lines per access; lanes request 12 % of the sector bytes transferred";
         assert_eq!(told("coalescing"), (5, 100, words.to_string()));
         assert_eq!(told("conflicts"), (9, 100, "4 cycles an access".to_string()));
         // Cycles of conflicts are those of all SMs.

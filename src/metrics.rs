@@ -83,7 +83,7 @@ pub const METRICS: &[Metric] = &[
     path(
         "launch_cycles",
         "core cycles",
-        "cycles beside them: launches were under way and no kernel ran",
+        "cycles not counted in `cycles`: a launch was in progress and no kernel was running",
         |f| f.launch_cycles,
     ),
     path("launch_us", "µs", "their time", |f| f.launch_us),
@@ -125,21 +125,21 @@ pub const METRICS: &[Metric] = &[
     ratio(
         "occupancy",
         "%",
-        "resident warps of those an SM can hold, over its cycles with a warp",
+        "resident warps as a share of the maximum per SM, averaged over the cycles in which the SM has a resident warp",
         "100 × `warp_cycles` / `warp_slots`",
         |f| rate(f.warp_cycles?, f.warp_slots?, 100.0),
     ),
     ratio(
         "peak.issue",
         "% of peak",
-        "warp instructions of those that all schedulers can issue",
+        "issued warp instructions, relative to the peak issue rate of all schedulers",
         "100 × `warp_instructions` a second / `machine.warp_instructions_per_second`",
         |f| f.of_peak(f.warp_instructions?, f.machine.warp_instructions_per_second?),
     ),
     ratio(
         "peak.l1",
         "% of peak",
-        "lines accessed of what L1 can serve",
+        "line accesses, relative to the peak L1 throughput",
         "100 × `memory.transactions` × `machine.line_bytes` a second / `machine.l1_bytes_per_second`",
         |f| f.of_peak(f.memory.transactions? * f.machine.line_bytes?, f.machine.l1_bytes_per_second?),
     ),
@@ -174,7 +174,7 @@ pub const METRICS: &[Metric] = &[
     ratio(
         "stalls.collective",
         "% of issue slots",
-        "every warp waits for lanes of a collective",
+        "every warp waits for other lanes at a warp-collective instruction (vote, shuffle, match, warp barrier)",
         "100 × `stalls.collective` / (`issued` + all of `stalls`)",
         |f| f.of_slots(f.stall("collective")?),
     ),
@@ -188,14 +188,14 @@ pub const METRICS: &[Metric] = &[
     ratio(
         "stalls.drain",
         "% of issue slots",
-        "every warp waits for its accesses to be performed",
+        "every warp waits at a fence or barrier for its earlier memory accesses to be performed",
         "100 × `stalls.drain` / (`issued` + all of `stalls`)",
         |f| f.of_slots(f.stall("drain")?),
     ),
     ratio(
         "stalls.finishing",
         "% of issue slots",
-        "no warp is left, but blocks have not ended",
+        "all warps have exited, but their blocks have not completed",
         "100 × `stalls.finishing` / (`issued` + all of `stalls`)",
         |f| f.of_slots(f.stall("finishing")?),
     ),
@@ -228,16 +228,23 @@ pub const METRICS: &[Metric] = &[
         |f| f.of_slots(f.stall("unit_busy")?),
     ),
     path("memory.accesses", "accesses", "warps' accesses to global and local memory", |f| f.memory.accesses),
-    path("memory.transactions", "accesses", "line accesses they were split into", |f| f.memory.transactions),
+    path(
+        "memory.transactions",
+        "accesses",
+        "line-sized transactions into which those accesses were split",
+        |f| f.memory.transactions,
+    ),
     path("memory.bytes_useful", "bytes", "bytes lanes asked for", |f| f.memory.bytes_useful),
     path("memory.bytes_moved", "bytes", "bytes of the sectors that moved for them", |f| f.memory.bytes_moved),
     path(
         "memory.conflict_cycles",
         "core cycles",
-        "cycles beyond the first that accesses to shared and constant memory took: bank conflicts, and lanes of atomics that waited for one another",
+        "additional cycles (beyond the first) per shared or constant memory access, caused by bank conflicts and by serialized lanes of atomics",
         |f| f.memory.conflict_cycles,
     ),
-    path("memory.atomics", "operations", "atomic operations of lanes on global memory", |f| f.memory.atomics),
+    path("memory.atomics", "operations", "atomic operations on global memory, counted per lane", |f| {
+        f.memory.atomics
+    }),
     ratio(
         "memory.l1.hit_rate",
         "%",
@@ -257,7 +264,7 @@ pub const METRICS: &[Metric] = &[
     ratio(
         "memory.l2.hit_rate",
         "%",
-        "loads and atomics whose bytes L2 had or was fetching",
+        "loads and atomics that hit in L2 or merged with an outstanding L2 miss",
         "100 × (`memory.l2.hits` + `memory.l2.merges`) / (`memory.l2.hits` + `memory.l2.merges` + `memory.l2.misses`)",
         |f| {
             rate(
@@ -294,9 +301,12 @@ pub const METRICS: &[Metric] = &[
     path("memory.load_latency.l1.p50", "core cycles", "median latency of loads that L1 served", |f| {
         f.memory.loads("l1")?.p50
     }),
-    path("policy_entries", "entries", "most entries of the policy's stack or table for one warp", |f| {
-        f.policy_entries
-    }),
+    path(
+        "policy_entries",
+        "entries",
+        "maximum number of entries in the policy's stack or table for any one warp",
+        |f| f.policy_entries,
+    ),
     path("policy_spilled_bytes", "bytes", "bytes spilled from it", |f| f.policy_spilled_bytes),
 ];
 

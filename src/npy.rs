@@ -19,7 +19,7 @@ fn array(bytes: &[u8], ty: ScalarType) -> Result<&[u8], String> {
     let descr = descr.to_string();
     if !holds(&descr, ty) {
         return Err(format!(
-            "its elements are `{descr}`, the buffer's .{}; NumPy writes it with dtype `{}`",
+            "the file has elements of type `{descr}`, but the buffer has type .{}; save it from NumPy with dtype `{}`",
             ty.name(),
             dtype(ty)
         ));

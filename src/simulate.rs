@@ -220,7 +220,7 @@ impl Runner<'_> {
         let ((first, at), (second, behind)) = (self.buffer(a)?, self.buffer(b)?);
         if first.len != second.len {
             return Err(wrong(format!(
-                "swap: `{a}` has {} elements and `{b}` {}: buffers that exchange their names need the same length",
+                "swap: `{a}` has {} elements and `{b}` {}: swapped buffers must have the same length",
                 first.len, second.len
             )));
         }

@@ -64,7 +64,7 @@ fn write(args: &TraceArgs, timelines: &[Timeline], report: &DeviceReport) -> u8 
             let full = timelines.iter().filter_map(|t| Some((t.full_at?, t.sm))).min();
             if let Some((at, sm)) = full {
                 eprintln!(
-                    "SM {sm} has a full event buffer from cycle {at} on: --events, --from, --to and --sms choose what is kept"
+                    "the event buffer of SM {sm} is full from core cycle {at}: raise --events or narrow the trace with --from, --to or --sms"
                 );
             }
             status::DONE

@@ -464,9 +464,9 @@ fn buffers_that_no_host_or_memory_holds_are_refused() {
     let folder = Folder::new("buffers");
     let file = folder.write("one.ptx", TWO_ON_A_LINE);
     for (arg, words) in [
-        ("buffer:pred:4", "elements of buffers are not of type `pred`, but of b8, b16"),
-        ("buffer:e4m3:4", "are not of type `e4m3`"),
-        ("buffer:e5m2:4", "are not of type `e5m2`"),
+        ("buffer:pred:4", "`pred` is not a valid buffer element type; valid types: b8, b16"),
+        ("buffer:e4m3:4", "`e4m3` is not a valid buffer element type"),
+        ("buffer:e5m2:4", "`e5m2` is not a valid buffer element type"),
         ("buffer:b128:4294967295", "has 4294967295 elements of .b128, 68719476720 bytes"),
     ] {
         let run = ["run", &file, "--grid", "1", "--block", "32", "--max-memory", "16G", "--arg", arg];

@@ -109,7 +109,7 @@ fn chips_beyond_every_bound_are_refused() {
     for (name, keys, words) in [
         ("twice", "limits: {NumProcessors: 15, NumProcessors: 2}\n", "twice"),
         ("again", "limits: {NumProcessors: 15}\nlimits: {NumProcessors: 2}\n", "twice"),
-        ("lines", "limits: {\n  NumProcessors: 15}\n", "does not stand on one line"),
+        ("lines", "limits: {\n  NumProcessors: 15}\n", "spans more than one line"),
         (
             "units",
             "sm: {units: {alu: {count: 4294967295, per: sm}}}\n",

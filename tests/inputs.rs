@@ -70,7 +70,7 @@ fn integers_of_64_bits_reach_the_kernel_and_the_comparison() {
     assert!(out.contains("out[0] is 16045690984503098046, 16045690984503097344 is expected"), "{out}");
     for (args, words) in [
         ("{u64: 18446744073709551616}, {s64: 1}", "argument 2 of k"),
-        ("{u64: -1}, {s64: 1}", "-1 does not lie in 0..=18446744073709551615"),
+        ("{u64: -1}, {s64: 1}", "-1 is out of range 0..=18446744073709551615"),
         ("{u64: 1}, {s64: big}", "argument 3 of k"),
         ("{u64: 1.5}, {s64: 1}", "1.5 is not an integer"),
     ] {
@@ -252,7 +252,7 @@ fn loops_swap_buffers() {
         assert_eq!(code, Some(0), "{passes}: {out}{errors}");
     }
     let (code, _, errors) = run(&folder, STEP, "sm_20", &rest(2, 64));
-    assert!(code == Some(2) && errors.contains("need the same length"), "{errors}");
+    assert!(code == Some(2) && errors.contains("must have the same length"), "{errors}");
     assert!(errors.contains("workload.yaml:"), "{errors}");
 }
 
@@ -364,9 +364,11 @@ fn variables_that_are_only_declared_are_said_where_they_are_used() {
         let path = ptx(declared);
         let (code, said) = run(&path, "k", &buffer);
         assert_eq!(code, Some(2), "{said}");
-        for words in
-            ["k.ptx:4:", "`k` names `a`, which this module declares but does not define", "without `.extern`"]
-        {
+        for words in [
+            "k.ptx:4:",
+            "`k` refers to `a`, which this module declares but does not define",
+            "without `.extern`",
+        ] {
             assert!(said.contains(words), "{said}");
         }
         // Who does not name it runs.

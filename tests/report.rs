@@ -232,7 +232,7 @@ fn findings_of_memory_have_their_lines() {
         (
             "spmv",
             &["spmv"][..],
-            &[("memory", "it waits for line"), ("coalescing", "lines of memory an access")][..],
+            &[("memory", "it waits for line"), ("coalescing", "cache lines per access")][..],
         ),
         ("tiles", &["transpose"], &[("conflicts", "16 cycles an access"), ("memory", "it waits for line")]),
     ] {

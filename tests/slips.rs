@@ -212,7 +212,7 @@ fn the_limit_of_cycles_is_that_of_all_launches_with_their_latencies() {
     let (code, out) = limited(&(all + 5000).to_string());
     assert_eq!(code, Some(0), "{out}");
     let (code, out) = limited(&(all - 10).to_string());
-    assert!(code == Some(3) && out.contains(&format!("stopped after {} cycles", all - 10)), "{out}");
+    assert!(code == Some(3) && out.contains(&format!("stopped after {} core cycles", all - 10)), "{out}");
     let help = text(&warpsim(&["run", "--help"]).stdout);
     assert!(help.contains("launch latency"), "{help}");
 }

@@ -320,7 +320,7 @@ fn a_trace_is_bounded_and_the_same_for_any_number_of_threads() {
     let (_, few, said) = traced(&folder, &["spmv", "--chip", "gtx480", "--events", "300"]);
     let counted = few["traceEvents"].as_array().expect("events").iter().filter(|e| e["ph"] != "M").count();
     assert!(counted <= 600, "an access is two: {counted}");
-    assert!(said.contains("SM 0 has a full event buffer from cycle"), "{said}");
+    assert!(said.contains("the event buffer of SM 0 is full from core cycle"), "{said}");
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl BarrierEnv {
                     "bar-prep",
                     arrival.lanes,
                     format!(
-                        "barrier {} is in use with {}, but this arrival has {}",
+                        "barrier {} is already in use with {}; this arrival specifies {}",
                         arrival.index,
                         in_words(barrier.count),
                         in_words(arrival.count)

@@ -186,7 +186,7 @@ impl fmt::Display for SimError {
         match self {
             Self::Stopped(fault) => write!(f, "{fault}"),
             Self::MaxCycles { limit, place, suspicion } => {
-                write!(f, "stopped after {limit} cycles, launch latency included (--max-cycles)")?;
+                write!(f, "stopped after {limit} core cycles, including launch latency (--max-cycles)")?;
                 still_running(f, place.as_deref(), suspicion.as_deref())
             }
             Self::MaxInstructions { limit, place, suspicion } => {

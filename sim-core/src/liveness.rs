@@ -270,7 +270,9 @@ impl Watch {
                     residents[watched.at.0].where_is(watched.at.1, watched.pcs[first_lane(lanes)], lanes, 0);
                 // Only where others do go round is a thread that does not one to suspect.
                 if self.warps.iter().any(|w| w.returned != 0) {
-                    let why = format!("lanes {lanes:#x} were not seen to return to an earlier state ({who})");
+                    let why = format!(
+                        "no proof of livelock: lanes {lanes:#x} did not return to an earlier state ({who})"
+                    );
                     Look::Suspicious(self.suspicion(&why))
                 } else {
                     Look::Progress
@@ -353,7 +355,7 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
         .filter(|split| resident.waits[*split] != 0)
         .fold(0, |mask, split| mask | resident.policy.mask(split));
     let others = watched.waits & warp.live() & !at_barrier;
-    for (mask, how) in [(at_barrier, "wait at a barrier"), (others, "wait for threads of their warp")] {
+    for (mask, how) in [(at_barrier, "wait at a barrier"), (others, "wait for other threads of their warp")] {
         if mask != 0 {
             let at = lines(program, Lanes(mask).map(|lane| watched.pcs[lane as usize]));
             parts.push(format!("lanes {mask:#x} {how}, resuming at line {at}"));
@@ -435,7 +437,6 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
         ""
     };
     format!(
-        "waits at barrier {index} of its block, where {arrived} of {awaited} threads have arrived and nobody \
-         left can: {ended} threads of the block have ended{others}{rule}"
+        "waits at barrier {index} of its block, where {arrived} of {awaited} threads have arrived and no remaining thread can arrive: {ended} threads of the block have exited{others}{rule}"
     )
 }

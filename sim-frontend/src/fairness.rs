@@ -294,7 +294,7 @@ impl Analysis<'_> {
         }
         for pc in exits {
             if self.condition_is_marked(pc) {
-                return self.affected(pc, "is left here by a value that other threads may write");
+                return self.affected(pc, "exits here depending on a value that other threads may write");
             }
             if self.controlled[pc] {
                 return self.affected(pc, "comes to this way out by a value that other threads may write");

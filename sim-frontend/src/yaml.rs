@@ -140,10 +140,10 @@ fn in_our_words(message: &str) -> String {
         return format!("the key {key} is missing");
     }
     if message.starts_with("data did not match any variant") {
-        return "this value has none of the accepted forms".to_string();
+        return "the value matches none of the accepted forms".to_string();
     }
     if message.contains("simple key expected") {
-        return "a key without `:` behind it".to_string();
+        return "expected `:` after the key".to_string();
     }
     message.to_string()
 }
@@ -310,10 +310,10 @@ mod tests {
             ("invalid type: unit value, expected a string", "expected a string, found nothing"),
             ("invalid type: integer `5`, expected a string", "expected a string, found `5`"),
             ("missing field `axes`", "the key `axes` is missing"),
-            ("simple key expected ':'", "a key without `:` behind it"),
+            ("simple key expected ':'", "expected `:` after the key"),
             (
                 "data did not match any variant of untagged enum Values",
-                "this value has none of the accepted forms",
+                "the value matches none of the accepted forms",
             ),
             ("invalid u64: out of range", "expected an integer from 0 to 18446744073709551615"),
         ] {

@@ -91,7 +91,7 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
 fn judge(suite: &Suite, baseline: &Baseline, now: &Measured) -> Verdict {
     let run = now.run.clone();
     let Some(old) = baseline.runs.iter().find(|old| old.run == run) else {
-        let reasons = vec!["it is not in the baseline: record it".to_string()];
+        let reasons = vec!["not in the baseline; run `warpsim baseline record`".to_string()];
         return Verdict { run, reasons, moved: Vec::new() };
     };
     let mut reasons = Vec::new();

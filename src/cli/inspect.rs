@@ -51,7 +51,7 @@ pub struct InspectArgs {
     /// Prints the memory program of an operation, such as ld.global.ca.
     #[arg(long, value_name = "OPERATION", requires = "memory")]
     pub operation: Option<String>,
-    /// A .ptx file. Lists its loops and whether unfair scheduling may keep each from terminating, and why.
+    /// A .ptx file. Lists its loops and for each whether unfair scheduling can prevent its termination, and why.
     #[arg(long, value_name = "FILE")]
     pub liveness: Option<PathBuf>,
 }

@@ -104,7 +104,7 @@ fn contents(job: &Job, name: &str, spec: &BufferSpec, length: usize) -> Result<H
             let made = call(job, function, |other| other < name)?;
             if made.ty != ty {
                 return Err(wrong(format!(
-                    "`{function}` makes .{} elements, `{name}` has .{}",
+                    "`{function}` produces .{} elements, but the element type of `{name}` is .{}",
                     made.ty.name(),
                     ty.name()
                 )));

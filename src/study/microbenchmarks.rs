@@ -295,7 +295,7 @@ fn slope(words: &str, ways: &[u32], per: f64) -> Result<f64, String> {
     for (way, cycles) in &points {
         let line = first.1 + slope * (way - first.0);
         if (cycles - line).abs() > 0.02 * line {
-            return Err(format!("{way} ways take {cycles:.1} cycles, a line has {line:.1}"));
+            return Err(format!("{way} ways take {cycles:.1} cycles; the fitted line predicts {line:.1}"));
         }
     }
     Ok(slope)

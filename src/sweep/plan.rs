@@ -99,7 +99,7 @@ fn estimate(list: &[Candidate], seconds: &[f64], open: usize, jobs: usize, folde
         let all = each * open as f64 / jobs as f64;
         let from = folder.map_or(String::new(), |folder| format!(" in {}", folder.display()));
         return format!(
-            "estimate: {} with {jobs} at a time, by the mean of the {} results{from}, {each:.3} s",
+            "estimate: {} with {jobs} concurrent simulations, from the mean of {} results{from}: {each:.3} s per point",
             span(all),
             seconds.len()
         );

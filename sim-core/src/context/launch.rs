@@ -210,7 +210,7 @@ impl Context {
             return beyond(
                 "SharedMemSize",
                 format!(
-                    "a block needs {shared} bytes of shared memory; on {} it can have {most}",
+                    "a block needs {shared} bytes of shared memory; the limit on {} is {most} bytes",
                     self.chip.name
                 ),
             );

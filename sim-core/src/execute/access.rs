@@ -353,7 +353,7 @@ fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, b
     } else if space != StateSpace::Global {
         let space = format!("{space:?}").to_lowercase();
         format!(
-            "address {address:#x} ({bytes} bytes) is a generic address of {space} memory and lies in no buffer"
+            "access to generic address {address:#x} ({bytes} bytes), which is in the {space} window but not in any buffer"
         )
     } else {
         format!("address {address:#x} ({bytes} bytes) lies in no buffer")

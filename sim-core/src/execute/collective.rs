@@ -71,9 +71,7 @@ impl<P: Reconvergence> Resident<P> {
                 return Err(Violation::new(
                     "collective",
                     exec,
-                    "this instruction sees whichever threads run together, which this policy changes: \
-                     declare `schedule: dependent` with a `reason` in the workload file, or use a policy \
-                     that keeps warps whole (crs_stack, pdom_stack)",
+                    "the result of this instruction depends on which threads are converged, and this policy changes that: declare `schedule: dependent` with a `reason` in the workload file, or use a policy that does not split warps (crs_stack, pdom_stack)",
                 ));
             }
             self.compute(w, code, &[(pc, exec)])?;
@@ -104,8 +102,7 @@ impl<P: Reconvergence> Resident<P> {
                         "collective",
                         others,
                         format!(
-                            "member masks disagree: {wanted:#010x} contains a thread that executes this \
-                             instruction with another mask"
+                            "mismatched member masks: {wanted:#010x} contains a thread that executes this instruction with a different mask"
                         ),
                     ));
                 }
@@ -143,8 +140,7 @@ impl<P: Reconvergence> Resident<P> {
         if P::WHOLE_WARP && absent != 0 {
             let why = match self.world.compute_capability {
                 70.. => {
-                    "this policy runs the paths of a warp one after another, and these threads are on another path, \
-                     which it has not joined with this one"
+                    "this policy serializes the paths of a warp, and these threads are on another path that has not reconverged with this one"
                 }
                 _ => "below compute capability 7.0 all members must be active",
             };

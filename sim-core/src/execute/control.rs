@@ -236,8 +236,7 @@ impl<P: Reconvergence> Resident<P> {
             "thr-call",
             over,
             format!(
-                "the stack overflows: the thread is in {deepest} calls already, and its stack of {} bytes holds \
-                 no more frames of {FRAME_ALIGN} bytes, the least a frame takes",
+                "stack overflow: the call depth is {deepest}, and the stack of {} bytes per thread has no space for another frame (minimum frame size {FRAME_ALIGN} bytes)",
                 u64::from(deepest) * u64::from(FRAME_ALIGN)
             ),
         ))
@@ -253,7 +252,7 @@ impl<P: Reconvergence> Resident<P> {
                 Violation::new(
                     "thr-bra",
                     1 << lane,
-                    format!("index {value} lies outside the {size} targets of the branch"),
+                    format!("branch index {value} is out of range: the branch has {size} targets"),
                 )
             });
         }

@@ -227,7 +227,9 @@ impl<P: Reconvergence> Resident<P> {
                     return Err(Violation::new(
                         "env-readDevice",
                         1 << lane,
-                        format!("constant address {address:#x} ({bytes} bytes) lies in no variable"),
+                        format!(
+                            "access to constant address {address:#x} ({bytes} bytes) is not inside any variable"
+                        ),
                     ));
                 }
                 world.memory.read(physical, &mut buffer[..bytes as usize]);
@@ -315,7 +317,7 @@ pub(super) fn outside(lanes: LaneMask, addresses: &[u64; WARP_LANES], bytes: u64
         "env-readShared",
         1 << lane,
         format!(
-            "shared address {:#x} ({bytes} bytes) lies outside the block's {size} bytes",
+            "access to shared address {:#x} ({bytes} bytes) is outside the {size} bytes of shared memory of the block",
             addresses[lane as usize]
         ),
     )

@@ -133,7 +133,11 @@ impl<P: Reconvergence> Resident<P> {
         let (held, twice) = self.policy.held(w);
         let live = warp.live();
         if twice != 0 {
-            return Err(Violation::new("safe-split", twice, "these threads are in two splits at once"));
+            return Err(Violation::new(
+                "safe-split",
+                twice,
+                "these threads belong to two warp splits at once",
+            ));
         }
         if held != live {
             let (lost, dead) = (live & !held, held & !live);

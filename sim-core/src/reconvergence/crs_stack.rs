@@ -202,12 +202,20 @@ impl ExecState {
         };
         let missing = of(&|lane| !held(&self.stack, lane), self.active);
         if missing != 0 {
-            return broken("inv-3", missing, "an active thread is missing in a token it will need");
+            return broken(
+                "inv-3",
+                missing,
+                "an active thread is missing from the mask of a token that it will pop",
+            );
         }
         let below = |lane| self.act_token(lane).map_or(&[][..], |at| &self.stack[..at]);
         let missing = of(&|lane| !held(below(lane), lane), waiting);
         if missing != 0 {
-            return broken("inv-4", missing, "a waiting thread is missing in a token below its own");
+            return broken(
+                "inv-4",
+                missing,
+                "a waiting thread is missing from the mask of a token below its own in the stack",
+            );
         }
         let disabled = self.disabled.break_ | self.disabled.return_ | self.disabled.exit;
         if self.active & disabled != 0 {

@@ -106,10 +106,9 @@ impl Reconvergence for Mimd {
         if lanes == 0 {
             thread.pc += 1;
         } else {
-            thread.pc = thread
-                .returns
-                .pop()
-                .ok_or_else(|| Violation::new("thr-return", lanes, "a return outside every function call"))?;
+            thread.pc = thread.returns.pop().ok_or_else(|| {
+                Violation::new("thr-return", lanes, "return instruction with an empty call stack")
+            })?;
         }
         Ok(self.cost(split))
     }

@@ -39,10 +39,7 @@ impl Parameter {
             let or = if words.is_empty() { "" } else { " or one of " };
             Diagnostic::error(
                 "policy",
-                format!(
-                    "`{}` takes a whole number from {least} to {most}{or}{words}, not `{text}`",
-                    self.name
-                ),
+                format!("`{}` must be an integer from {least} to {most}{or}{words}, not `{text}`", self.name),
             )
         })
     }

@@ -79,7 +79,7 @@ impl Policy {
 pub const POLICIES: &[PolicyInfo] = &[
     PolicyInfo {
         name: "crs_stack",
-        doc: "token stack of call, return, synchronization with injected control flow",
+        doc: "stack of call, return and synchronization tokens, driven by injected control-flow instructions",
         reference: "CS §5.4.1 (Habermaier 2011)",
         fairness: "unfair: a path runs until it pops its token, so a spin lock can hang",
         parameters: crs_stack::Parameters::TABLE,
@@ -103,7 +103,7 @@ pub const POLICIES: &[PolicyInfo] = &[
     },
     PolicyInfo {
         name: "min_sp_pc",
-        doc: "the threads in the deepest call, of these those at the least address, run",
+        doc: "the threads at the greatest call depth run; among these, the ones at the lowest PC",
         reference: "Collange 2011 (hal-00622654)",
         fairness: "unfair: as min_pc",
         parameters: &[],
@@ -129,7 +129,7 @@ pub const POLICIES: &[PolicyInfo] = &[
         name: "multi_path",
         doc: "tables of splits and of reconvergence points; every path may issue",
         reference: "ElTantawy et al., HPCA 2014",
-        fairness: "threads that wait at a join wait for its other paths while one of the warp runs; paths that run are served in turn",
+        fairness: "threads waiting at a reconvergence point stay blocked while any other path of the warp is running; runnable paths are scheduled round-robin",
         parameters: multi_path::Parameters::TABLE,
         default: || Policy::Table(TablePolicy::MultiPath(Default::default())),
     },

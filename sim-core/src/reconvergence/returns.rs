@@ -45,7 +45,7 @@ impl Returns {
         let mut to = [NO_PC; WARP_LANES];
         for lane in Lanes(lanes) {
             to[lane as usize] = self.0.get_mut(lane as usize).and_then(Vec::pop).ok_or_else(|| {
-                Violation::new("thr-return", 1 << lane, "a return outside every function call")
+                Violation::new("thr-return", 1 << lane, "return instruction with an empty call stack")
             })?;
         }
         Ok(to)

@@ -260,7 +260,7 @@ fn groups_of_a_warp_that_name_themselves_run_a_collective_each() {
     let body =
         "setp.lt.u32 %p, %t, 16;\nselp.b32 %b, 0x1ffff, 0xffff0000, %p;\nvote.sync.any.pred %q, %p, %b;\n";
     let error = run(body, "crs_stack", 1, 32, false).expect_err("lane 16 is in both").to_string();
-    assert!(error.contains("member masks disagree"), "{error}");
+    assert!(error.contains("mismatched member masks"), "{error}");
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn recursion_is_bounded_by_the_stack_of_a_thread() {
                     other => panic!("{policy}: {other:?}"),
                 };
                 assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Fault, "thr-call"), "{policy}");
-                for words in ["the stack overflows", "in 512 calls already", "stack of 8192 bytes"] {
+                for words in ["stack overflow", "call depth is 512", "stack of 8192 bytes"] {
                     assert!(fault.message.contains(words), "{policy}: {}", fault.message);
                 }
                 assert!(fault.place.instruction.contains("call") && fault.place.line > 0, "{}", fault.place);

@@ -45,7 +45,7 @@ fn live_threads_that_go_round_for_ever_are_found_with_those_that_wait() {
         let (result, _) = run(REVERSED, policy, 1, 32, |o| o);
         let fault = fault(result);
         assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Livelock, "live"), "{policy}");
-        for words in ["lanes 0xfffffffe loop at lines", "lanes 0x1 wait for threads of their warp"] {
+        for words in ["lanes 0xfffffffe loop at lines", "lanes 0x1 wait for other threads of their warp"] {
             assert!(fault.message.contains(words), "{policy}: {}", fault.message);
         }
         assert!(
@@ -208,7 +208,7 @@ fn live_a_barrier_that_nobody_left_can_reach_says_who_is_where() {
         assert_eq!(fault.kind, FaultKind::Deadlock, "{policy}");
         for words in [
             "barrier 0 of its block, where 32 of 96 threads have arrived",
-            "32 threads of the block have ended",
+            "32 threads of the block have exited",
             "warp 2 lanes 0xffffffff waits at barrier 1",
         ] {
             assert!(fault.message.contains(words), "{policy}: {}", fault.message);

@@ -285,7 +285,7 @@ fn calls_mix_registers_and_parameter_variables() {
     );
     assert_eq!(every_way(&module(WEIGH, &other), 1, 32), each(32, |t| t * 100_000 + 7000 + t));
     {
-        let (wrong, reason) = (body.replace("(first, list, %h)", "(first, list)"), "takes 3");
+        let (wrong, reason) = (body.replace("(first, list, %h)", "(first, list)"), "3 parameters");
         let mut device = device(chip(|_| {}), "crs_stack");
         let context = device.create_context();
         let text = module(WEIGH, &wrong);

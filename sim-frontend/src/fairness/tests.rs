@@ -108,7 +108,7 @@ fn sc_lemma6_what_others_may_write_is_found_wherever_it_decides() {
     let Verdict::Affected { line, reason } = loops_of("", spin)[0].verdict.clone() else {
         panic!("affected")
     };
-    assert_eq!((line, reason), (5, "is left here by a value that other threads may write"));
+    assert_eq!((line, reason), (5, "exits here depending on a value that other threads may write"));
 }
 
 #[test]

@@ -253,7 +253,7 @@ impl<'p> Reached<'p> {
                     let error = match parts.undefined.get(name) {
                         Some(span) => {
                             let message = format!(
-                                "`{}` names `{name}`, which this module declares but does not define",
+                                "`{}` refers to `{name}`, which this module declares but does not define",
                                 part.func.name
                             );
                             Diagnostic::error("extern", message)

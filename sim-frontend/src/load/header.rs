@@ -128,7 +128,7 @@ fn version_and_target(source: &Source, module: &Module<'_>, errors: &mut Vec<Dia
         let known = || TARGETS.iter().chain(&OTHER_TARGETS);
         if !known().any(|target| target == word) {
             let help = nearest(word, known().copied()).map(|near| format!("did you mean `{near}`?"));
-            wrong(source.span_of(word), "target", format!("there is no target `{word}`"), help);
+            wrong(source.span_of(word), "target", format!("unknown target `{word}`"), help);
         }
     }
 }
@@ -174,7 +174,7 @@ fn sizes(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
         }
         if variable.is_incomplete() && !variable.external && variable.init.is_none() && !module.papers {
             wrong(format!(
-                "`{}` has no length; only `.extern` arrays and initialised ones leave it out",
+                "array `{}` has no size; the size can be omitted only for `.extern` or initialized arrays",
                 variable.name
             ));
         }
@@ -192,12 +192,12 @@ fn sizes(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
         let most = if late { 32764 } else { 4352 };
         if bytes > most {
             let message = format!(
-                "the parameters of `{}` have {bytes} bytes; at most {most} are allowed",
+                "the parameters of `{}` occupy {bytes} bytes; the limit is {most} bytes",
                 function.name
             );
             let mut error = Diagnostic::error("size", message).at(function.span, "").in_source(source);
             if !late {
-                error.help = Some("from PTX ISA 8.1 and sm_70 on, 32764 bytes are allowed".to_string());
+                error.help = Some("PTX ISA 8.1 or later with sm_70 or higher allows 32764 bytes".to_string());
             }
             errors.push(error);
         }

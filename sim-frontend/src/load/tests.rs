@@ -286,7 +286,7 @@ fn sizes_beyond_what_a_space_has_are_refused_where_they_are_declared() {
         (".entry k()\n{ .local .b8 l[4294967296][4294967296];\nret; }", "`l` is too large"),
         (".entry k()\n{ { .local .b8 l[524289]; }\nret; }", "512 KiB of local memory"),
         (".func f()\n{ .param .b8 l[524289];\nret; }\n.entry k() { ret; }", "512 KiB of local memory"),
-        (".entry\nk(.param .b8 p[4353]) { ret; }", "have 4353 bytes; at most 4352"),
+        (".entry\nk(.param .b8 p[4353]) { ret; }", "occupy 4353 bytes; the limit is 4352"),
     ] {
         let found = refusals(&format!("{HEAD}{text}\n"));
         let [error] = found.as_slice() else { panic!("{text}: {found:?}") };

@@ -49,7 +49,7 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
     match form.root {
         Root::Cvt => conversion(form),
         Root::Mov if u32::from(m.vector) * form.ty.bits() > 128 => {
-            Err("a vector has at most 128 bits".to_string())
+            Err("a vector must not exceed 128 bits".to_string())
         }
         Root::Setp | Root::Set if form.ty.is_signed() || form.ty.is_bits() => match m.cmp {
             Some(CmpOp::Lo | CmpOp::Ls | CmpOp::Hi | CmpOp::Hs) => {
@@ -68,12 +68,14 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
                     .to_string());
             }
             if u32::from(m.vector) * form.ty.bits() > 128 {
-                return Err("a vector has at most 128 bits".to_string());
+                return Err("a vector must not exceed 128 bits".to_string());
             }
             match space {
                 Some(space) if hint => {
                     let space = format!("{space:?}").to_lowercase();
-                    Err(format!("a hint to the caches goes with .global or generic addresses, not .{space}"))
+                    Err(format!(
+                        "cache hints are allowed only on .global or generic addresses, not on .{space}"
+                    ))
                 }
                 _ => Ok(()),
             }

@@ -342,7 +342,7 @@ impl<'m, 'a> Translator<'m, 'a> {
             Storage::Register if variable.vector > 1 => {
                 let wrong = match variable.ty {
                     ScalarType::Pred => Some("predicates form no vectors"),
-                    ty if ty.bits() * variable.vector > 128 => Some("a vector has at most 128 bits"),
+                    ty if ty.bits() * variable.vector > 128 => Some("a vector must not exceed 128 bits"),
                     _ => None,
                 };
                 if let Some(message) = wrong {

@@ -485,7 +485,7 @@ impl<'a> Parser<'a> {
             if end == b';' && self.eat(b'<') {
                 match self.kind() {
                     Some(Kind::Int(n)) if n <= 1 << 20 => variable.count = Some(n as u32),
-                    _ => return self.expected("a count of registers below a million"),
+                    _ => return self.expected("a register count less than 1000000"),
                 }
                 self.at += 1;
                 self.expect(b'>')?;

@@ -56,7 +56,7 @@ impl HostBuffer {
             return Ok(());
         }
         let names: Vec<&str> = ELEMENTS.iter().map(|ty| ty.name()).collect();
-        Err(format!("elements of buffers are not of type `{}`, but of {}", ty.name(), names.join(", ")))
+        Err(format!("`{}` is not a valid buffer element type; valid types: {}", ty.name(), names.join(", ")))
     }
 
     /// Zeros; `None` where the host has no room for them.
@@ -162,7 +162,7 @@ pub fn push_element(bytes: &mut Vec<u8>, ty: ScalarType, value: Number) -> Resul
         _ => (-(1 << (bits - 1)), (1 << bits) - 1),
     };
     if !(least..=most).contains(&integer) {
-        return Err(format!("{value} does not lie in {least}..={most}, the range of .{}", ty.name()));
+        return Err(format!("{value} is out of range {least}..={most} of type .{}", ty.name()));
     }
     bytes.extend_from_slice(&integer.to_le_bytes()[..size]);
     Ok(())

@@ -51,8 +51,8 @@ impl Number {
             .find_map(|(prefix, radix)| Some((lower.strip_prefix(prefix)?, *radix)))
             .unwrap_or((&lower, 10));
         if !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)) {
-            let value =
-                i128::from_str_radix(digits, radix).map_err(|_| format!("`{text}` does not fit 127 bits"))?;
+            let value = i128::from_str_radix(digits, radix)
+                .map_err(|_| format!("`{text}` does not fit in 127 bits"))?;
             return Ok(Self::Int(if negative { -value } else { value }));
         }
         if radix != 10 || !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {

@@ -34,7 +34,7 @@ impl Overlaid {
             let text = own.text.get(value.start as usize..value.end as usize).unwrap_or_default();
             let count = |brackets: [char; 2]| text.matches(brackets).count();
             if !text.starts_with(['"', '\'']) && count(['{', '[']) != count(['}', ']']) {
-                let message = format!("the value of `{}` does not stand on one line", path.join("."));
+                let message = format!("the value of `{}` spans more than one line", path.join("."));
                 return Err(Diagnostic::error("extends", message).at(*key, "").in_source(own));
             }
         }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(on("b: {d: {e: 1, e: 2}}\n"), "own.yaml:1:15: error: `b.d.e` is given twice");
         assert_eq!(on("b:\n  c: 7\nb: {c: 8}\n"), "own.yaml:3:1: error: `b` is given twice");
         let said = on("b: {\n  c: 7}\n");
-        assert_eq!(said, "own.yaml:1:1: error: the value of `b` does not stand on one line");
+        assert_eq!(said, "own.yaml:1:1: error: the value of `b` spans more than one line");
         assert!(on("\"a\": 7\n").contains("`a` is not written as"));
     }
 

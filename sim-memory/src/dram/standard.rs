@@ -217,7 +217,9 @@ impl DramTimings {
         let mut constraints = Vec::new();
         for row in &file.constraints {
             if !(1..=LONGEST_WINDOW).contains(&row.window) {
-                return Err(format!("DRAM standard `{name}`: windows lie in 1..={LONGEST_WINDOW}"));
+                return Err(format!(
+                    "DRAM standard `{name}`: timing windows must be between 1 and {LONGEST_WINDOW}"
+                ));
             }
             let latency = value(&row.latency)?;
             for &preceding in &row.preceding {

@@ -413,7 +413,7 @@ fn a_standard_names_what_is_wrong() {
         ("latency: RCD", "latency: RCD +", "ends without a value"),
         ("latency: RCD", "latency: RCD RAS", "expected + or -"),
         ("latency: RCD", "latency: XYZ", "no parameter `XYZ`"),
-        ("window: 4", "window: 9", "windows lie in"),
+        ("window: 4", "window: 9", "windows must be between"),
         ("level: bank,", "level: blank,", "blank"),
         ("schema: 1", "schema: 2", "schema 1"),
     ] {

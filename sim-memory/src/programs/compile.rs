@@ -226,7 +226,7 @@ impl MemoryProgram {
                         if here == Room::Sm && there == Room::Partition {
                             return Err(error(
                                 next,
-                                "this runs in the partition: a `yield` must come before it",
+                                "this step executes in the memory partition: it must be preceded by a `yield`",
                             ));
                         }
                         if here == Room::Partition && there == Room::Sm && !is_register(*op) {

@@ -81,7 +81,7 @@ impl Why {
         let words = match self {
             Self::Irreducible => "an irreducible region became a dispatch loop",
             Self::TooLarge => "unstructured control flow became a dispatch loop",
-            Self::NeverMeet => "paths that never meet again became a dispatch loop",
+            Self::NeverMeet => "paths that do not reconverge were converted to a dispatch loop",
         };
         format!("{}: {words}", func.name)
     }

@@ -217,7 +217,7 @@ impl<'a> Translator<'_, 'a> {
             inst.min_sm = inst.min_sm.max(90);
             if let Some(target) = self.cx.module.target_sm().filter(|target| *target < 90) {
                 let message = format!(
-                    "a count without .noComplete needs .target sm_90 or higher; the module's is sm_{target}"
+                    "a count operand without .noComplete requires .target sm_90 or higher; the module has .target sm_{target}"
                 );
                 return self.error(count.span, "target", message);
             }

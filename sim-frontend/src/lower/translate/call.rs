@@ -37,7 +37,8 @@ impl<'a> Translator<'_, 'a> {
                     inst.unsupported = Some(Arc::from(format!("`{name}` is not defined in this module")));
                 }
                 Some(Symbol::Variable(..)) => {
-                    let message = format!("`{name}` is a variable; expected a function or a register");
+                    let message =
+                        format!("`{name}` is a variable; a call target must be a function or a register");
                     return self.error(target.span, "call", message);
                 }
                 None => return self.unknown(name, target.span),
@@ -63,7 +64,7 @@ impl<'a> Translator<'_, 'a> {
                 let given = (returns.len(), arguments.len());
                 if given != (callee.returns.len(), callee.params.len()) {
                     let message = format!(
-                        "`{}` returns {} values and takes {}; the call has {} and {}",
+                        "`{}` has {} return values and {} parameters; the call has {} and {}",
                         callee.name,
                         callee.returns.len(),
                         callee.params.len(),
@@ -146,8 +147,7 @@ impl<'a> Translator<'_, 'a> {
             at += bytes;
         }
         if expected.is_none() && variables && registers && inst.class == OpClass::CallIndirect {
-            let message = "an indirect call takes registers or .param variables, not both: where the callee \
-                           finds them is not known";
+            let message = "the arguments of an indirect call must be all registers or all .param variables: with both, the parameter layout that the callee expects is unknown";
             return self.error(ast.span, "call", message);
         }
         let moves = base.filter(|_| inst.class != OpClass::Unsupported);

@@ -39,7 +39,7 @@ impl<'a> Translator<'_, 'a> {
                 Some(Placed { offset: None, indirect: true }) => self.error(
                     variable.span,
                     "param",
-                    format!("`{}` is a parameter of calls that lay it out differently", variable.name),
+                    format!("`{}` is passed to calls whose parameter layouts differ", variable.name),
                 ),
                 _ => {}
             }

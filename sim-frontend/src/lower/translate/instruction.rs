@@ -328,8 +328,11 @@ impl<'a> Translator<'_, 'a> {
             return self.error(to.span, "vector", format!("expected vectors of {elements} elements"));
         };
         if to_list.len() != elements || from_list.len() != elements {
-            let message =
-                format!("{} and {} elements stand here, not {elements}", to_list.len(), from_list.len());
+            let message = format!(
+                "found vectors of {} and {} elements, expected {elements}",
+                to_list.len(),
+                from_list.len()
+            );
             return self.error(to.span, "vector", message);
         }
         let mut single = like.clone();
@@ -513,7 +516,7 @@ impl<'a> Translator<'_, 'a> {
         inst.min_sm = inst.min_sm.max(100);
         if let Some(target) = self.cx.module.target_sm().filter(|target| *target < 100) {
             let message = format!(
-                "`{}` of three values needs .target sm_100 or higher; the module's is sm_{target}",
+                "`{}` with three source operands requires .target sm_100 or higher; the module has .target sm_{target}",
                 ast.root
             );
             return self.error(ast.opcode, "target", message);

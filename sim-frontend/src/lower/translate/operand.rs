@@ -302,8 +302,9 @@ impl<'a> Translator<'_, 'a> {
                 None
             }
             Some(Local::Vector(_, elements, _)) => {
-                let message =
-                    format!("`{name}` is a vector of {elements} elements; `.x` and the like name one");
+                let message = format!(
+                    "`{name}` is a vector of {elements} elements; select one with `.x`, `.y`, `.z` or `.w`"
+                );
                 self.error(span, "operand", message);
                 None
             }
