@@ -115,15 +115,13 @@ impl Figures {
 
     /// So many slots in percent of all.
     pub fn of_slots(&self, slots: f64) -> Option<f64> {
-        let all = self.issue_slots()?;
-        (all > 0.0).then_some(slots * 100.0 / all)
+        rate(slots, self.issue_slots()?, 100.0)
     }
 
     /// What the run did, in percent of what a rate would have done in its time.
     pub fn of_peak(&self, amount: f64, a_second: f64) -> Option<f64> {
         let seconds = self.cycles? / (self.machine.core_khz? * 1000.0);
-        let all = seconds * a_second;
-        (all > 0.0).then(|| amount * 100.0 / all)
+        rate(amount, seconds * a_second, 100.0)
     }
 }
 
@@ -132,4 +130,24 @@ impl Memory {
     pub fn loads(&self, level: &str) -> Option<&Percentiles> {
         self.load_latency.get(level)
     }
+}
+
+impl Cache {
+    /// Accesses that hit or merged, in percent of all.
+    pub fn hit_rate(&self) -> Option<f64> {
+        let found = self.hits? + self.merges?;
+        rate(found, found + self.misses?, 100.0)
+    }
+}
+
+impl Dram {
+    /// Bursts that found their row open, in percent of all.
+    pub fn row_hit_rate(&self) -> Option<f64> {
+        rate(self.row_hits?, self.row_hits? + self.row_misses? + self.row_conflicts?, 100.0)
+    }
+}
+
+/// `above` in so many parts of `below`; none of nothing.
+pub fn rate(above: f64, below: f64, parts: f64) -> Option<f64> {
+    (below > 0.0).then_some(above * parts / below)
 }

@@ -88,7 +88,7 @@ const STALLS: [(&str, &str, &str, &str); 8] = [
         "dependency",
         "dependency",
         "dependences",
-        "All warps are stalled on a dependency on an earlier arithmetic result. More resident warps or more independent instructions would fill these slots.",
+        "All warps are stalled on the result of an earlier instruction of fixed latency. More resident warps or more independent instructions would fill these slots.",
     ),
     (
         "unit_busy",

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::figures::Figures;
+use crate::figures::{Figures, rate};
 
 /// A figure of a run.
 #[derive(Serialize)]
@@ -66,9 +66,17 @@ const fn ratio(
     Metric { name, unit, doc, from, of }
 }
 
-/// `above` in so many parts of `below`; none of nothing.
-fn rate(above: f64, below: f64, parts: f64) -> Option<f64> {
-    (below > 0.0).then_some(above * parts / below)
+/// Issue slots without an issue for one reason, as a share of all.
+macro_rules! stall {
+    ($reason:literal, $doc:literal) => {
+        ratio(
+            concat!("stalls.", $reason),
+            "% of issue slots",
+            $doc,
+            concat!("100 × `stalls.", $reason, "` / (`issued` + all of `stalls`)"),
+            |f| f.of_slots(f.stall($reason)?),
+        )
+    };
 }
 
 /// All of them, in the order of tables.
@@ -164,74 +172,26 @@ pub const METRICS: &[Metric] = &[
         "100 × `issued` / (`issued` + all of `stalls`)",
         |f| f.of_slots(f.issued?),
     ),
-    ratio(
-        "stalls.barrier",
-        "% of issue slots",
-        "every warp waits at a barrier, or for what comes behind one",
-        "100 × `stalls.barrier` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("barrier")?),
+    stall!("barrier", "every warp waits at a barrier, or for what comes behind one"),
+    stall!(
+        "collective",
+        "every warp waits for other lanes at a warp-collective instruction (vote, shuffle, match, warp barrier)"
     ),
-    ratio(
-        "stalls.collective",
-        "% of issue slots",
-        "every warp waits for other lanes at a warp-collective instruction (vote, shuffle, match, warp barrier)",
-        "100 × `stalls.collective` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("collective")?),
+    stall!("dependency", "every warp waits for the result of an earlier instruction of fixed latency"),
+    stall!(
+        "drain",
+        "every warp waits for earlier memory accesses to be performed, before a fence, barrier, release or other ordered access"
     ),
-    ratio(
-        "stalls.dependency",
-        "% of issue slots",
-        "every warp waits for a result of an operation",
-        "100 × `stalls.dependency` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("dependency")?),
-    ),
-    ratio(
-        "stalls.drain",
-        "% of issue slots",
-        "every warp waits at a fence or barrier for its earlier memory accesses to be performed",
-        "100 × `stalls.drain` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("drain")?),
-    ),
-    ratio(
-        "stalls.finishing",
-        "% of issue slots",
-        "all warps have exited, but their blocks have not completed",
-        "100 × `stalls.finishing` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("finishing")?),
-    ),
-    ratio(
-        "stalls.idle",
-        "% of issue slots",
-        "the SM has no warp",
-        "100 × `stalls.idle` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("idle")?),
-    ),
-    ratio(
-        "stalls.memory",
-        "% of issue slots",
-        "every warp waits for a load or an atomic",
-        "100 × `stalls.memory` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("memory")?),
-    ),
-    ratio(
-        "stalls.sleep",
-        "% of issue slots",
-        "every warp sleeps",
-        "100 × `stalls.sleep` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("sleep")?),
-    ),
-    ratio(
-        "stalls.unit_busy",
-        "% of issue slots",
-        "an instruction could issue, its unit is taken",
-        "100 × `stalls.unit_busy` / (`issued` + all of `stalls`)",
-        |f| f.of_slots(f.stall("unit_busy")?),
-    ),
+    stall!("finishing", "all warps have exited, but their blocks have not completed"),
+    stall!("idle", "the SM has no warp"),
+    stall!("memory", "every warp waits for a load or an atomic"),
+    stall!("sleep", "every warp sleeps"),
+    stall!("unit_busy", "an instruction could issue, its unit is taken"),
     path("memory.accesses", "accesses", "warps' accesses to global and local memory", |f| f.memory.accesses),
     path(
         "memory.transactions",
         "accesses",
-        "line-sized transactions into which those accesses were split",
+        "accesses to lines (transactions) into which those accesses were split",
         |f| f.memory.transactions,
     ),
     path("memory.bytes_useful", "bytes", "bytes lanes asked for", |f| f.memory.bytes_useful),
@@ -239,7 +199,7 @@ pub const METRICS: &[Metric] = &[
     path(
         "memory.conflict_cycles",
         "core cycles",
-        "additional cycles (beyond the first) per shared or constant memory access, caused by bank conflicts and by serialized lanes of atomics",
+        "cycles beyond the first of each access to shared and constant memory, summed: bank conflicts, and lanes of atomics that wait for one another",
         |f| f.memory.conflict_cycles,
     ),
     path("memory.atomics", "operations", "atomic operations on global memory, counted per lane", |f| {
@@ -250,13 +210,7 @@ pub const METRICS: &[Metric] = &[
         "%",
         "loads and atomics whose bytes L1 had or was fetching",
         "100 × (`memory.l1.hits` + `memory.l1.merges`) / (`memory.l1.hits` + `memory.l1.merges` + `memory.l1.misses`)",
-        |f| {
-            rate(
-                f.memory.l1.hits? + f.memory.l1.merges?,
-                f.memory.l1.hits? + f.memory.l1.merges? + f.memory.l1.misses?,
-                100.0,
-            )
-        },
+        |f| f.memory.l1.hit_rate(),
     ),
     path("memory.l1.reservation_fails", "times", "an operation waited for a way of L1", |f| {
         f.memory.l1.reservation_fails
@@ -266,13 +220,7 @@ pub const METRICS: &[Metric] = &[
         "%",
         "loads and atomics that hit in L2 or merged with an outstanding L2 miss",
         "100 × (`memory.l2.hits` + `memory.l2.merges`) / (`memory.l2.hits` + `memory.l2.merges` + `memory.l2.misses`)",
-        |f| {
-            rate(
-                f.memory.l2.hits? + f.memory.l2.merges?,
-                f.memory.l2.hits? + f.memory.l2.merges? + f.memory.l2.misses?,
-                100.0,
-            )
-        },
+        |f| f.memory.l2.hit_rate(),
     ),
     path("memory.l2.write_backs", "lines", "dirty lines L2 wrote back", |f| f.memory.l2.write_backs),
     path("memory.dram.bytes", "bytes", "bytes of DRAM bursts", |f| f.memory.dram.bytes),
@@ -281,13 +229,7 @@ pub const METRICS: &[Metric] = &[
         "%",
         "bursts that found their row open",
         "100 × `memory.dram.row_hits` / (`memory.dram.row_hits` + `memory.dram.row_misses` + `memory.dram.row_conflicts`)",
-        |f| {
-            rate(
-                f.memory.dram.row_hits?,
-                f.memory.dram.row_hits? + f.memory.dram.row_misses? + f.memory.dram.row_conflicts?,
-                100.0,
-            )
-        },
+        |f| f.memory.dram.row_hit_rate(),
     ),
     path("memory.load_latency.dram.p50", "core cycles", "median latency of loads that went to DRAM", |f| {
         f.memory.loads("dram")?.p50

@@ -270,9 +270,8 @@ impl Watch {
                     residents[watched.at.0].where_is(watched.at.1, watched.pcs[first_lane(lanes)], lanes, 0);
                 // Only where others do go round is a thread that does not one to suspect.
                 if self.warps.iter().any(|w| w.returned != 0) {
-                    let why = format!(
-                        "no proof of livelock: lanes {lanes:#x} did not return to an earlier state ({who})"
-                    );
+                    let why =
+                        format!("lanes {lanes:#x} were not observed to return to an earlier state ({who})");
                     Look::Suspicious(self.suspicion(&why))
                 } else {
                     Look::Progress

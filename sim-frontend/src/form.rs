@@ -4,6 +4,7 @@
 
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
+use crate::isa::register_bits;
 use crate::isa::table::Root;
 
 /// Rounding of a result (PTX ISA "Rounding Modifiers").
@@ -284,6 +285,13 @@ pub struct Modifiers {
     pub cluster_wait: Option<bool>,
 }
 
+impl Modifiers {
+    /// None: one element per operand.
+    pub fn plain() -> Self {
+        Self { vector: 1, ..Self::default() }
+    }
+}
+
 /// One fully resolved instruction shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
@@ -305,6 +313,18 @@ pub struct Form {
 }
 
 impl Form {
+    /// `root.type` without modifiers.
+    pub fn plain(root: Root, ty: ScalarType) -> Self {
+        let bits = register_bits(ty);
+        Self { root, dst: ty, ty, dst_reg: bits, src_reg: bits, mods: Modifiers::plain() }
+    }
+
+    /// `setp.cmp.type`.
+    pub fn compare(cmp: CmpOp, ty: ScalarType) -> Self {
+        let mods = Modifiers { cmp: Some(cmp), ..Modifiers::plain() };
+        Self { mods, ..Self::plain(Root::Setp, ty) }
+    }
+
     /// True for forms of one opcode as it is written that are equal: what operands decide is
     /// compared, which are types, widths of registers, parts of vectors and of video operands.
     pub fn same_of_opcode(&self, other: &Self) -> bool {

@@ -247,7 +247,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// `ld.param` of a kernel: the parameter block lies in constant memory. Loads of whole parameters
-    /// do not come here: they are lane functions (`grid::Code`).
+    /// do not come here: they are lane functions (`code::Code`).
     #[inline(always)]
     pub(super) fn load_param(
         &mut self,

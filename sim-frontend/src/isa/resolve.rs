@@ -198,7 +198,7 @@ pub fn register_bits(ty: ScalarType) -> u8 {
 }
 
 fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
-    let mut mods = Modifiers { vector: 1, ..Modifiers::default() };
+    let mut mods = Modifiers::plain();
     let mut types = Vec::new();
     for word in modifiers {
         match ScalarType::named(word) {

@@ -126,6 +126,31 @@ pub struct Inst {
     pub uniform_hint: bool,
 }
 
+impl Inst {
+    /// A data instruction of this form without operands, lines and texts.
+    pub fn blank(form: Form, guard: PredOperand) -> Self {
+        Self {
+            class: OpClass::Data,
+            form,
+            opcode: None,
+            guard,
+            dst: [Operand::None; 4],
+            src: [Operand::None; 5],
+            pdst: [PredOperand::None; 2],
+            psrc: [PredOperand::None; 2],
+            imm: 0,
+            extra: Extra::None,
+            callee: Callee::None,
+            line: 0,
+            text: Text::Made(""),
+            loc: None,
+            min_sm: 10,
+            unsupported: None,
+            uniform_hint: false,
+        }
+    }
+}
+
 /// How a block ends.
 #[derive(Clone, Debug)]
 pub enum Terminator {

@@ -3,13 +3,13 @@
 //! variables, then saved registers; parameters of a call lie behind the frame, where the callee
 //! finds them at its own offset 0 once the base of the stack has been raised.
 
-use crate::form::{CmpOp, Form, Modifiers};
+use crate::form::{CmpOp, Form};
 use crate::isa::Root;
 use crate::program::{Extra, MemoryOp, OpClass};
 use crate::ptx::ast::Variable;
 use sim_memory::vocabulary::{CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
-use super::ir::{Callee, Func, Inst, Operand, PredOperand, Reg, Width};
+use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::Live;
 use super::work::count;
 use std::collections::BTreeSet;
@@ -33,28 +33,13 @@ pub const FRAME_ALIGN: u32 = 16;
 
 /// An instruction made by a transformation: it stands for `like` in messages.
 pub fn made(like: &Inst, class: OpClass, root: Root, ty: ScalarType) -> Inst {
-    let bits = crate::isa::register_bits(ty);
     Inst {
         class,
-        form: Form {
-            root,
-            dst: ty,
-            ty,
-            dst_reg: bits,
-            src_reg: bits,
-            mods: Modifiers { vector: 1, ..Modifiers::default() },
-        },
-        opcode: None,
-        dst: [Operand::None; 4],
-        src: [Operand::None; 5],
-        pdst: [PredOperand::None; 2],
-        psrc: [PredOperand::None; 2],
-        imm: 0,
-        extra: Extra::None,
-        callee: Callee::None,
-        unsupported: None,
-        uniform_hint: false,
-        ..like.clone()
+        line: like.line,
+        text: like.text,
+        loc: like.loc,
+        min_sm: like.min_sm,
+        ..Inst::blank(Form::plain(root, ty), like.guard)
     }
 }
 

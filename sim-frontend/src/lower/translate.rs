@@ -20,13 +20,14 @@ use std::num::NonZero;
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
 use self::families::{Families, Family, Members, split_number};
-use super::ir::{Block, BlockId, Func, Inst, Link, Operand, PredOperand, Reg, Terminator, Width};
+use super::ir::{Block, BlockId, Func, Inst, Link, PredOperand, Reg, Terminator, Width};
 use super::tf3_stack::layout;
 use super::tf7_unique_names::Scopes;
 use super::work::count;
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
-use crate::isa;
-use crate::program::{OpClass, Text};
+use crate::form::Form;
+use crate::isa::{self, Root};
+use crate::program::Text;
 use crate::ptx::ast::{Function, Module, Statement, Storage, Variable};
 
 /// What a module-scope name is.
@@ -506,33 +507,8 @@ impl<'m, 'a> Translator<'m, 'a> {
     }
 
     pub(super) fn blank_like(&self, span: Span) -> Inst {
-        let form = crate::form::Form {
-            root: crate::isa::Root::Exit,
-            dst: ScalarType::B32,
-            ty: ScalarType::B32,
-            dst_reg: 32,
-            src_reg: 32,
-            mods: crate::form::Modifiers { vector: 1, ..crate::form::Modifiers::default() },
-        };
-        Inst {
-            class: OpClass::Data,
-            form,
-            opcode: None,
-            guard: PredOperand::Const(true),
-            dst: [Operand::None; 4],
-            src: [Operand::None; 5],
-            pdst: [PredOperand::None; 2],
-            psrc: [PredOperand::None; 2],
-            imm: 0,
-            extra: crate::program::Extra::None,
-            callee: super::ir::Callee::None,
-            line: self.line(span),
-            text: Text::Made(""),
-            loc: self.loc,
-            min_sm: 10,
-            unsupported: None,
-            uniform_hint: false,
-        }
+        let form = Form::plain(Root::Exit, ScalarType::B32);
+        Inst { line: self.line(span), loc: self.loc, ..Inst::blank(form, PredOperand::Const(true)) }
     }
 }
 

@@ -467,12 +467,5 @@ impl Encoder<'_> {
 
 /// The form of injected control flow.
 fn control_form() -> Form {
-    Form {
-        root: Root::Sync,
-        dst: ScalarType::B32,
-        ty: ScalarType::B32,
-        dst_reg: 32,
-        src_reg: 32,
-        mods: crate::form::Modifiers { vector: 1, ..crate::form::Modifiers::default() },
-    }
+    Form::plain(Root::Sync, ScalarType::B32)
 }

@@ -1,11 +1,11 @@
 //! The dispatch loop of transformation 6: what becomes of control flow that has no structure.
 
-use super::emitted::{Emitted, Item, NONE, blank, injected, item, negate};
+use super::emitted::{Emitted, Item, NONE, injected, item, negate};
 use super::structured::{Why, structured};
-use crate::form::{CmpOp, Form, Modifiers};
+use crate::form::{CmpOp, Form};
 use crate::isa::Root;
 use crate::lower::cfg::{Dominance, Graph, dominators, reverse};
-use crate::lower::ir::{Block, BlockId, Func, Operand, PredOperand, Terminator, Width};
+use crate::lower::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use crate::lower::work::count;
 use crate::program::OpClass;
 use sim_memory::vocabulary::ScalarType;
@@ -124,10 +124,8 @@ fn one_loop(
 ) {
     let base = func.regs.len() as u32;
     let (next, hit) = (base, PredOperand::Reg(base + 1, false));
-    let word =
-        |root, mods| Form { root, dst: ScalarType::U32, ty: ScalarType::U32, dst_reg: 32, src_reg: 32, mods };
     let go = |to: usize, guard: PredOperand| {
-        let mut inst = blank(word(Root::Mov, Modifiers { vector: 1, ..Modifiers::default() }), guard);
+        let mut inst = Inst::blank(Form::plain(Root::Mov, ScalarType::U32), guard);
         inst.dst[0] = Operand::Reg(next);
         inst.src[0] = Operand::Const { bits: to as u64, wide: false };
         Item { data: Some(Box::new(inst)), ..injected(OpClass::Data, guard, NONE) }
@@ -140,10 +138,7 @@ fn one_loop(
     }
     let head = items.len();
     let test_next = |b: usize| {
-        let mut test = blank(
-            word(Root::Setp, Modifiers { vector: 1, cmp: Some(CmpOp::Eq), ..Modifiers::default() }),
-            always,
-        );
+        let mut test = Inst::blank(Form::compare(CmpOp::Eq, ScalarType::U32), always);
         test.src[0] = Operand::Reg(next);
         test.src[1] = Operand::Const { bits: b as u64, wide: false };
         test.pdst[0] = hit;
@@ -198,13 +193,7 @@ fn one_loop(
             }
             Terminator::Indirect(inst, targets) => {
                 for (i, to) in targets.iter().enumerate() {
-                    let mut test = blank(
-                        word(
-                            Root::Setp,
-                            Modifiers { vector: 1, cmp: Some(CmpOp::Eq), ..Modifiers::default() },
-                        ),
-                        always,
-                    );
+                    let mut test = Inst::blank(Form::compare(CmpOp::Eq, ScalarType::U32), always);
                     test.src[0] = inst.src[0];
                     test.src[1] = Operand::Const { bits: i as u64, wide: false };
                     test.pdst[0] = hit;

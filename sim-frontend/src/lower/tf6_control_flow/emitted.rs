@@ -1,9 +1,9 @@
 //! What transformation 6 gives: operations in their order, with the control-flow instructions it injects.
 
-use crate::form::{Form, Modifiers};
+use crate::form::Form;
 use crate::isa::Root;
-use crate::lower::ir::{BlockId, Func, Inst, Operand, PredOperand, Width};
-use crate::program::{OpClass, Text};
+use crate::lower::ir::{BlockId, Func, Inst, PredOperand, Width};
+use crate::program::OpClass;
 use sim_memory::vocabulary::ScalarType;
 
 /// The target of an operation that has none.
@@ -81,38 +81,8 @@ pub(super) fn negate(pred: PredOperand) -> PredOperand {
 
 /// `mov.pred to, value` as an injected operation.
 pub(super) fn set_predicate(to: PredOperand, value: PredOperand, guard: PredOperand) -> Item {
-    let form = Form {
-        root: Root::Mov,
-        dst: ScalarType::Pred,
-        ty: ScalarType::Pred,
-        dst_reg: 16,
-        src_reg: 16,
-        mods: Modifiers { vector: 1, ..Modifiers::default() },
-    };
-    let mut inst = blank(form, guard);
+    let mut inst = Inst::blank(Form::plain(Root::Mov, ScalarType::Pred), guard);
     inst.pdst[0] = to;
     inst.psrc[0] = value;
     Item { data: Some(Box::new(inst)), ..injected(OpClass::Data, guard, NONE) }
-}
-
-pub(super) fn blank(form: Form, guard: PredOperand) -> Inst {
-    Inst {
-        class: OpClass::Data,
-        form,
-        opcode: None,
-        guard,
-        dst: [Operand::None; 4],
-        src: [Operand::None; 5],
-        pdst: [PredOperand::None; 2],
-        psrc: [PredOperand::None; 2],
-        imm: 0,
-        extra: crate::program::Extra::None,
-        callee: crate::lower::ir::Callee::None,
-        line: 0,
-        text: Text::Made(""),
-        loc: None,
-        min_sm: 10,
-        unsupported: None,
-        uniform_hint: false,
-    }
 }

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use super::emitted::{Emitted, blank};
+use super::emitted::Emitted;
 use super::structured::structured;
-use crate::form::{CmpOp, Form, Modifiers};
+use crate::form::{CmpOp, Form};
 use crate::isa::Root;
 use crate::lower::cfg::{Graph, components, reverse, reverse_post_order};
 use crate::lower::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
@@ -125,7 +125,8 @@ impl Routed {
         for i in 0..routers {
             let other = if i + 1 < routers { first + i + 1 } else { entries[routers] };
             let hit = PredOperand::Reg(self.next + 1, false);
-            let branch = Inst { class: OpClass::Branch, ..blank(form(Root::Bra, None), hit) };
+            let branch =
+                Inst { class: OpClass::Branch, ..Inst::blank(Form::plain(Root::Bra, ScalarType::B32), hit) };
             self.block(vec![self.test(i)], Terminator::Branch(Box::new(branch), entries[i], other));
         }
         for (i, &entry) in entries.iter().enumerate() {
@@ -169,7 +170,7 @@ impl Routed {
 
     /// `mov next, i`.
     fn set(&self, i: usize) -> Inst {
-        let mut inst = blank(form(Root::Mov, None), PredOperand::Const(true));
+        let mut inst = Inst::blank(Form::plain(Root::Mov, ScalarType::U32), PredOperand::Const(true));
         inst.dst[0] = Operand::Reg(self.next);
         inst.src[0] = Operand::Const { bits: i as u64, wide: false };
         inst
@@ -177,15 +178,10 @@ impl Routed {
 
     /// `setp.eq hit, next, i`.
     fn test(&self, i: usize) -> Inst {
-        let mut inst = blank(form(Root::Setp, Some(CmpOp::Eq)), PredOperand::Const(true));
+        let mut inst = Inst::blank(Form::compare(CmpOp::Eq, ScalarType::U32), PredOperand::Const(true));
         inst.src[0] = Operand::Reg(self.next);
         inst.src[1] = Operand::Const { bits: i as u64, wide: false };
         inst.pdst[0] = PredOperand::Reg(self.next + 1, false);
         inst
     }
-}
-
-fn form(root: Root, cmp: Option<CmpOp>) -> Form {
-    let mods = Modifiers { vector: 1, cmp, ..Modifiers::default() };
-    Form { root, dst: ScalarType::U32, ty: ScalarType::U32, dst_reg: 32, src_reg: 32, mods }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::emitted::{Item, blank};
+use super::emitted::Item;
 use super::*;
-use crate::form::{Form, Modifiers};
+use crate::form::Form;
 use crate::isa::Root;
 use crate::lower::ir::{Block, BlockId, Callee, Inst, Operand, PredOperand, Width};
 use crate::lower::stack_consistency::check;
@@ -14,18 +14,11 @@ use proptest::prelude::*;
 use sim_memory::vocabulary::ScalarType;
 
 fn inst(class: OpClass, guard: PredOperand) -> Inst {
-    Inst { class, guard, callee: Callee::None, extra: Extra::None, ..blank(control(), guard) }
+    Inst { class, guard, callee: Callee::None, extra: Extra::None, ..Inst::blank(control(), guard) }
 }
 
 fn control() -> Form {
-    Form {
-        root: Root::Bra,
-        dst: ScalarType::B32,
-        ty: ScalarType::B32,
-        dst_reg: 32,
-        src_reg: 32,
-        mods: Modifiers { vector: 1, ..Modifiers::default() },
-    }
+    Form::plain(Root::Bra, ScalarType::B32)
 }
 
 /// A function whose block `b` ends as `shape[b]` says: kind and two targets. Register `b` is the

@@ -302,9 +302,8 @@ impl<'a> Translator<'_, 'a> {
                 None
             }
             Some(Local::Vector(_, elements, _)) => {
-                let message = format!(
-                    "`{name}` is a vector of {elements} elements; select one with `.x`, `.y`, `.z` or `.w`"
-                );
+                let message =
+                    format!("`{name}` is a vector of {elements} elements; select an element, such as `.x`");
                 self.error(span, "operand", message);
                 None
             }
