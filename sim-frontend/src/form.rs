@@ -4,7 +4,6 @@
 
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
-use crate::isa::register_bits;
 use crate::isa::table::Root;
 
 /// Rounding of a result (PTX ISA "Rounding Modifiers").
@@ -330,5 +329,14 @@ impl Form {
     pub fn same_of_opcode(&self, other: &Self) -> bool {
         let by_operands = |form: &Self| (form.dst, form.ty, form.dst_reg, form.src_reg, form.mods.vector);
         by_operands(self) == by_operands(other) && self.mods.video == other.mods.video
+    }
+}
+
+/// Bits of the register that holds a value of a type.
+pub fn register_bits(ty: ScalarType) -> u8 {
+    match ty.bits() {
+        0..=16 => 16,
+        17..=32 => 32,
+        _ => 64,
     }
 }

@@ -20,7 +20,7 @@ pub mod table;
 
 pub use class::{Effects, OpClass};
 pub use grammar::{FormListing, Legacy, OperandShape, Shape, listing};
-pub use resolve::{Resolved, combinations, is_video, register_bits, resolve};
+pub use resolve::{Resolved, combinations, is_video, resolve};
 pub use table::{Entry, Kind, Root, TABLE, UnitClass};
 
 use std::sync::OnceLock;

@@ -6,7 +6,7 @@ use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, gra
 use super::table::{Entry, Root, TABLE, word_target};
 use crate::form::{
     Accuracy, BarrierKind, BoolOp, CmpOp, CopyStep, FloatTest, Form, Half, MbarrierStep, Modifiers, PrmtMode,
-    Reduction, Rounding, ShflMode, VideoSecondary, VoteMode,
+    Reduction, Rounding, ShflMode, VideoSecondary, VoteMode, register_bits,
 };
 
 /// A form with the shapes of its operands.
@@ -186,15 +186,6 @@ fn match_any_order(
         }
     }
     Ok(())
-}
-
-/// Bits of the register that holds a value of a type.
-pub fn register_bits(ty: ScalarType) -> u8 {
-    match ty.bits() {
-        0..=16 => 16,
-        17..=32 => 32,
-        _ => 64,
-    }
 }
 
 fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {

@@ -85,7 +85,7 @@ pub fn frame_access(
         element_bytes: ty.bytes() as u8,
         vector: 1,
         signed: ty.is_signed(),
-        reg_bits: crate::isa::register_bits(ty).max(if ty.bits() <= 16 { 16 } else { 32 }),
+        reg_bits: crate::form::register_bits(ty).max(if ty.bits() <= 16 { 16 } else { 32 }),
         address_64: false,
         atomic: None,
         hint: None,

@@ -1,8 +1,8 @@
 //! Random straight-line programs: the lane code of every instruction set against the oracle, one
 //! operation after the other, on registers that earlier operations wrote.
 
-use sim_frontend::form::Form;
-use sim_frontend::isa::{OperandShape, Root, Shape, TABLE, register_bits, resolve as resolve_form};
+use sim_frontend::form::{Form, register_bits};
+use sim_frontend::isa::{OperandShape, Root, Shape, TABLE, resolve as resolve_form};
 use sim_frontend::lower::tf1_validate;
 use sim_frontend::program::{Op, Pred, Row};
 use sim_memory::vocabulary::ScalarType as T;

@@ -309,8 +309,8 @@ impl<'a> Translator<'_, 'a> {
                 inst.src[0] = self.source(from, ty, OperandSize::Exact);
             }
         }
-        inst.form.dst_reg = isa::register_bits(inst.form.dst);
-        inst.form.src_reg = isa::register_bits(inst.form.ty);
+        inst.form.dst_reg = crate::form::register_bits(inst.form.dst);
+        inst.form.src_reg = crate::form::register_bits(inst.form.ty);
         self.push(inst);
     }
 

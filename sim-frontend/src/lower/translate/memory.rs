@@ -3,7 +3,7 @@
 use sim_memory::vocabulary::{CacheHint, CacheOp, ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
-use crate::isa::{self, OperandShape, Root};
+use crate::isa::{OperandShape, Root};
 use crate::lower::ir::{Inst, Link, Operand, Width};
 use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf4_access_sizes;
@@ -78,7 +78,7 @@ impl<'a> Translator<'_, 'a> {
         };
         let ty = inst.form.ty;
         let mut reg_bits =
-            isa::register_bits(ty).max(if root == Root::Atom || root == Root::Red { 32 } else { 16 });
+            crate::form::register_bits(ty).max(if root == Root::Atom || root == Root::Red { 32 } else { 16 });
         match root {
             Root::Ld | Root::Ldu | Root::St => {
                 let operand = &self.as_list(&data[0]);

@@ -50,7 +50,7 @@ impl<'a> Translator<'_, 'a> {
                 let taken = self.taken();
                 let mut back = made(&inst, OpClass::Data, Root::Cvt, ScalarType::U32);
                 back.form.ty = ty;
-                back.form.src_reg = crate::isa::register_bits(ty);
+                back.form.src_reg = crate::form::register_bits(ty);
                 (back.dst[0], back.src[0]) = (Operand::Reg(taken), from);
                 self.push(back);
             }
@@ -158,7 +158,7 @@ impl<'a> Translator<'_, 'a> {
     fn convert(&mut self, like: &Inst, to: Operand, from: Operand, ty: ScalarType) {
         let mut inst = made(like, OpClass::Data, Root::Cvt, ScalarType::U32);
         inst.form.dst = ty;
-        inst.form.dst_reg = crate::isa::register_bits(ty);
+        inst.form.dst_reg = crate::form::register_bits(ty);
         (inst.dst[0], inst.src[0]) = (to, from);
         self.push(inst);
     }
