@@ -1,6 +1,6 @@
-//! The named barriers of a thread block (CS §5.5.1), after the functions of the thesis: barInfo
-//! and prepBar check that arrivals agree, updAct and updArrCnt record and count them, endBar
-//! completes the barrier, barAct and reduce give its result, remBar lets the splits go.
+//! The named barriers of a thread block (CS §5.5.1), after the functions of the thesis: barInfo and prepBar
+//! check that arrivals agree, updAct and updArrCnt record and count them, endBar completes the barrier,
+//! barAct and reduce compute its result, and remBar resumes the splits.
 
 use sim_frontend::form::{BarrierKind, Reduction};
 use sim_frontend::program::Pc;
@@ -9,32 +9,32 @@ use sim_memory::vocabulary::LaneMask;
 use crate::error::Violation;
 use crate::reconvergence::SplitId;
 
-/// `BarrierAct`: lanes of one split that reach a barrier together.
+/// `BarrierAct`: the lanes of one split that arrive at a barrier together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Barrier index.
+    /// Index of the barrier in its block.
     pub index: u32,
-    /// Thread count written on the instruction.
+    /// Thread count operand of the instruction, if it has one.
     pub count: Option<u32>,
-    /// sync, arrive or red.
+    /// The variant of the instruction: sync, arrive or red.
     pub kind: BarrierKind,
-    /// The reduction of `.red`.
+    /// The reduction operator of `.red`.
     pub reduction: Option<Reduction>,
     /// The split that arrives.
     pub split: SplitId,
-    /// Its warp slot.
+    /// Warp slot of the split.
     pub warp: usize,
     /// Lanes that arrive.
     pub lanes: LaneMask,
-    /// Their predicates (`.red`).
+    /// The predicate operand of each lane (`.red`).
     pub predicate: LaneMask,
     /// Address of the barrier instruction.
     pub pc: Pc,
-    /// Threads that count as arrived: the warp size where whole warps arrive, else the lanes.
+    /// Number of threads to count as arrived: the warp size if whole warps arrive, else the number of lanes.
     pub counted: u32,
 }
 
-/// `Barrier`: thread count, arrival count, reduction, actions.
+/// `Barrier`: thread count, arrival count, reduction, and the recorded arrivals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Barrier {
     count: Option<u32>,
@@ -43,12 +43,12 @@ struct Barrier {
     actions: Vec<Arrival>,
 }
 
-/// The threads of a warp slot that have not exited.
+/// A function from a warp slot to its threads that have not exited.
 pub type LiveOf<'a> = &'a dyn Fn(usize) -> LaneMask;
 
 impl Barrier {
-    /// True if the count, which is one of whole warps, is reached with the threads that warps lack: a warp
-    /// of which all threads that have not exited are here counts whole (PTX ISA "barrier").
+    /// True if the expected count, a multiple of the warp size, is reached when each warp whose live threads
+    /// have all arrived counts as a whole warp (PTX ISA "barrier").
     fn counts_ended(&self, missing: u32, warp_size: u32, live: Option<LiveOf<'_>>) -> bool {
         let (Some(live), Some(_)) = (live, self.count) else { return false };
         let mut warps: Vec<(usize, LaneMask)> = Vec::new();
@@ -64,37 +64,36 @@ impl Barrier {
     }
 }
 
-/// A barrier that completed: its actions, and the result of its reduction.
+/// A completed barrier: its arrivals and the result of its reduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// The index.
+    /// Index of the barrier in its block.
     pub index: u32,
-    /// Everyone who arrived, in order of arrival.
+    /// All arrivals, in order.
     pub actions: Vec<Arrival>,
     /// Result of the reduction: a Boolean, or the population count.
     pub result: Option<u32>,
 }
 
-/// `BarrierEnv` χ of a block.
+/// `BarrierEnv` χ: the named barriers of a block.
 #[derive(Clone, Debug)]
 pub struct BarrierEnv {
     barriers: Vec<Option<Barrier>>,
-    /// Thread counts are multiples of it.
+    /// Lanes per warp; thread counts must be multiples of it.
     warp_size: u32,
-    /// Barriers begun and not complete.
+    /// Number of barriers that have arrivals and are not complete.
     begun: u32,
-    /// Lists of completed barriers, for the next ones.
+    /// Emptied arrival lists of completed barriers, for reuse.
     spare: Vec<Vec<Arrival>>,
 }
 
 impl BarrierEnv {
-    /// `indices` barriers (NumBarrierIndices), none in use.
+    /// `indices` barriers (NumBarrierIndices) without arrivals.
     pub fn new(indices: usize, warp_size: u32) -> Self {
         Self { barriers: vec![None; indices], warp_size, begun: 0, spare: Vec::new() }
     }
 
-    /// The arrival as barInfo checks it: the index exists, the count is one a barrier can have
-    /// [bar-info].
+    /// Checks an arrival as barInfo does: the index exists, and the count is valid for a barrier [bar-info].
     fn info(&self, arrival: &Arrival) -> Result<(), Violation> {
         if arrival.index as usize >= self.barriers.len() {
             let last = self.barriers.len().saturating_sub(1);
@@ -127,8 +126,8 @@ impl BarrierEnv {
         Ok(())
     }
 
-    /// The barrier as prepBar finds or makes it; contradictions are `⊥` [bar-prep]. An arrival without
-    /// a count counts for `live_threads`: it agrees with one that names this number.
+    /// Finds or creates the barrier as prepBar does; contradictory arrivals are `⊥` [bar-prep]. An arrival
+    /// without a count stands for `live_threads`, and agrees with an arrival that states this number.
     fn prepare(&mut self, arrival: &Arrival, live_threads: u32) -> Result<&mut Barrier, Violation> {
         let Self { spare, begun, .. } = self;
         let barrier = self.barriers[arrival.index as usize].get_or_insert_with(|| {
@@ -174,11 +173,11 @@ impl BarrierEnv {
         Ok(barrier)
     }
 
-    /// updBar: records the arrival (updAct) [bar-updAct] and counts it (updArrCnt)
-    /// [bar-arrCnt]; `live_threads` is the count of a barrier that names none [bar-upd].
+    /// updBar: records the arrival (updAct) [bar-updAct] and counts it (updArrCnt) [bar-arrCnt].
+    /// `live_threads` is the expected count of a barrier without a stated one [bar-upd].
     ///
     /// # Errors
-    /// `⊥` where arrivals contradict each other.
+    /// `⊥` if arrivals contradict each other.
     pub fn arrive(
         &mut self,
         arrival: Arrival,
@@ -193,7 +192,7 @@ impl BarrierEnv {
         Ok(self.end(index, live_threads, live))
     }
 
-    /// endBar: the barrier completes once enough threads arrived, and is free again [bar-end].
+    /// endBar: completes the barrier and frees its index if enough threads have arrived [bar-end].
     fn end(&mut self, index: u32, live_threads: u32, live: Option<LiveOf<'_>>) -> Option<Completed> {
         let slot = &mut self.barriers[index as usize];
         let barrier = slot.as_ref()?;
@@ -207,9 +206,10 @@ impl BarrierEnv {
         Some(Completed { index, actions, result })
     }
 
-    /// Threads have exited: a barrier without a count waits for those that are left, as
-    /// hardware does (the thesis says its own rule does not). One with a count looks again where threads
-    /// arrive by themselves, since they wait only for the threads of their warp that have not exited.
+    /// Re-evaluates the barriers after threads have exited. A barrier without a count waits for the remaining
+    /// live threads only, as in hardware (according to the thesis its own rule does not). A barrier with a
+    /// count is re-evaluated where threads arrive individually, since they wait only for the live threads of
+    /// their warp.
     pub fn reevaluate(&mut self, live_threads: u32, live: Option<LiveOf<'_>>) -> Vec<Completed> {
         debug_assert_eq!(self.begun as usize, self.open().count());
         if self.begun == 0 {
@@ -220,13 +220,13 @@ impl BarrierEnv {
         waiting.into_iter().filter_map(|index| self.end(index, live_threads, live)).collect()
     }
 
-    /// Gives the list of a completed barrier back.
+    /// Returns the arrival list of a completed barrier for reuse.
     pub fn recycle(&mut self, mut actions: Vec<Arrival>) {
         actions.clear();
         self.spare.push(actions);
     }
 
-    /// Barriers begun and not complete: index, arrived, awaited (`None`: all live threads).
+    /// The barriers in use: index, threads arrived, threads expected (`None`: all live threads).
     pub fn open(&self) -> impl Iterator<Item = (u32, u32, Option<u32>)> {
         self.barriers
             .iter()
@@ -235,8 +235,8 @@ impl BarrierEnv {
     }
 }
 
-/// `reduce` over the predicates of the threads that arrived [bar-reduce]: its result is what
-/// barAct writes to each of them [bar-barAct].
+/// `reduce` over the predicates of the threads that arrived [bar-reduce]. barAct writes the result to each of
+/// them [bar-barAct].
 fn reduce(reduction: Reduction, actions: &[Arrival]) -> u32 {
     match reduction {
         Reduction::And => u32::from(actions.iter().all(|a| a.predicate & a.lanes == a.lanes)),

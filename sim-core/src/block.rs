@@ -1,4 +1,4 @@
-//! A thread block (CS §5.5): its barriers, its shared memory, its warps.
+//! A resident thread block (CS §5.5): its barriers, shared memory and warps.
 
 use sim_memory::shared::SharedMemory;
 
@@ -6,36 +6,36 @@ use crate::barrier::BarrierEnv;
 use crate::cluster_barrier::ClusterBarrier;
 use crate::writes::Writes;
 
-/// One block slot of an SM.
+/// A block that occupies a block slot of an SM.
 #[derive(Debug)]
 pub struct Block {
-    /// Index in the grid, linear (x fastest).
+    /// Linear index in the grid, x fastest.
     pub number: u64,
-    /// Block index.
+    /// Index in the grid (`%ctaid`).
     pub index: [u32; 3],
-    /// Index of its kernel in the SM's table.
+    /// Index of its kernel in the SM's kernel table.
     pub kernel: usize,
-    /// Named barriers.
+    /// The named barriers of the block.
     pub barriers: BarrierEnv,
-    /// The barrier of its cluster.
+    /// The barrier of the block's cluster.
     pub cluster: ClusterBarrier,
-    /// Its writes under way.
+    /// The block's writes in flight.
     pub writes: Writes,
-    /// Shared memory.
+    /// The shared memory of the block.
     pub shared: SharedMemory,
-    /// Warp slots, in order of warps.
+    /// Warp slots of its warps, in warp order.
     pub warps: Vec<usize>,
-    /// Threads that have not ended.
+    /// Number of threads that have not exited.
     pub live_threads: u32,
-    /// Warps with threads that have not ended.
+    /// Number of warps with threads that have not exited.
     pub live_warps: u32,
-    /// Warps whose threads have ended and whose accesses are performed.
+    /// Number of warps whose threads have exited and whose accesses are performed.
     pub finished_warps: u32,
 }
 
 impl Block {
-    /// The count of a barrier that names none: all live threads, or all live warps' threads
-    /// where whole warps arrive (CS §5.5.2 exec).
+    /// The expected count of a barrier without a stated one: the number of live threads, or the threads of
+    /// all live warps if whole warps arrive (CS §5.5.2 exec).
     pub fn barrier_default(&self, whole_warps: Option<u32>) -> u32 {
         whole_warps.map_or(self.live_threads, |warp_size| self.live_warps * warp_size)
     }

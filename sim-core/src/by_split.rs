@@ -1,24 +1,24 @@
-//! Values by split, laid out so that the first splits of all warps lie side by side: most warps run
-//! as one split, and what the issue loop reads of them shares the host's cache lines.
+//! An array indexed by split, laid out so that the first splits of all warps are adjacent: most warps run as
+//! one split, so the entries that the issue loop reads share the host's cache lines.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 use crate::reconvergence::{Reconvergence, SplitId};
 
-/// One value a split of the policy `P`.
+/// One value for each split under the policy `P`.
 #[derive(Debug)]
 pub struct BySplit<T, P> {
-    /// The first splits of all warps, then the second ones, and so on.
+    /// The values of the first splits of all warps, then those of the second ones, and so on.
     values: Vec<T>,
     warps: usize,
-    /// log2 of the warps, rounded up.
+    /// log2 of the number of warps, rounded up.
     warp_shift: u32,
     policy: PhantomData<P>,
 }
 
 impl<T: Clone, P: Reconvergence> BySplit<T, P> {
-    /// `value` for each split of `warps` warps.
+    /// An array of `value` for every split of `warps` warps.
     pub fn new(warps: usize, value: T) -> Self {
         let warp_shift = warps.next_power_of_two().trailing_zeros();
         let values = if P::SPLITS == 1 { warps } else { P::SPLITS << warp_shift };
@@ -27,7 +27,7 @@ impl<T: Clone, P: Reconvergence> BySplit<T, P> {
 }
 
 impl<T, P: Reconvergence> BySplit<T, P> {
-    /// All splits, those of a warp one after another.
+    /// All split ids, those of one warp consecutive.
     pub fn splits(&self) -> impl Iterator<Item = SplitId> + use<T, P> {
         0..(self.warps * P::SPLITS) as SplitId
     }

@@ -1,4 +1,4 @@
-//! Decoded code: a program with what this host and this chip add to it, an operation in a cache line.
+//! Decoded code: a program with the data that depends on this host and chip, one cache line per operation.
 
 use std::sync::Arc;
 
@@ -12,96 +12,97 @@ use crate::lanes::{self, LaneFn, resolve};
 use crate::reconvergence::plan::Plan;
 use crate::registers::LaneRow;
 
-/// What an operation waits for besides its registers [thr-membar].
+/// What an operation must wait for besides its registers [thr-membar].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
-    /// Nothing.
+    /// Registers only.
     None,
-    /// Until its lanes' accesses are performed for their block.
+    /// Until the lanes' accesses are performed at block level.
     Block,
-    /// Until they are performed for the device, and so are the writes its block has begun.
+    /// Until the lanes' accesses, and the writes that the block has begun, are performed at device level.
     Device,
-    /// Until those of its lanes' accesses that are volatile are performed for the device, and
-    /// those that acquire are over.
+    /// Until the lanes' volatile accesses are performed at device level and their acquires are complete.
     Volatile,
-    /// Until those of its lanes' accesses that acquire are over.
+    /// Until the lanes' acquires are complete.
     Acquires,
-    /// Until the copies of all but this many newest groups of its lanes have arrived, or all copies.
+    /// Until the asynchronous copies of the lanes have arrived, except those of this many newest groups;
+    /// `None`: all copies.
     Copies(Option<u8>),
 }
 
-/// What the issue stage needs of an operation, dense.
+/// The decoded form of an operation, as the issue stage needs it.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct DecodedOp {
-    /// Lane function of a data operation.
+    /// Lane function, for a data operation.
     pub lane: Option<LaneFn>,
-    /// What the pipeline does.
+    /// The class that selects the pipeline's action.
     pub class: OpClass,
-    /// Functional unit class, as a number.
+    /// Functional unit class ([`UnitClass`](sim_frontend::isa::UnitClass) as a number).
     pub unit: u8,
-    /// Made by transformation 6.
+    /// True if injected by transformation 6.
     pub injected: bool,
-    /// Counts as a control instruction: injected, or written by hand in the papers' dialect.
+    /// True if counted as a control instruction: injected, or written in the papers' dialect.
     pub bookkeeping: bool,
-    /// May change control flow.
+    /// True if the operation may change control flow.
     pub control: bool,
-    /// Its guard is the negation of the source's: threads execute it where it is false.
+    /// True if its guard is the negation of the source instruction's: the source branch is taken by the
+    /// threads for which it is false.
     pub inverted: bool,
-    /// What it waits for.
+    /// What the operation waits for besides its registers.
     pub drain: Drain,
-    /// Guard predicate.
+    /// The guard predicate; lanes for which it is false do not execute the operation.
     pub guard: Pred,
-    /// Cycles until the result can be read.
+    /// Result latency in core cycles.
     pub latency: u16,
-    /// Cycles until the unit takes the next operation.
+    /// Initiation interval in core cycles: the time for which the unit is busy.
     pub initiation: u16,
-    /// Machine operations it stands for.
+    /// Number of machine operations that the PTX operation stands for.
     pub machine_operations: u16,
-    /// Valid entries of `slots`.
+    /// Number of valid entries of `slots`.
     pub slots_used: u8,
-    /// Of these, from the front, written ones.
+    /// Number of written slots, which come first in `slots`.
     pub slots_written: u8,
-    /// Scoreboard slots: written ones first.
+    /// Scoreboard slots (registers and predicates) written, then those read.
     pub slots: [u16; MAX_SLOTS],
-    /// Valid entries of `blocking`.
+    /// Number of valid entries of `blocking`.
     pub blocking_used: u8,
-    /// Slots a memory operation blocks until `releaseRegs`: destinations of loads and atomics,
+    /// Slots that a memory operation blocks until `releaseRegs`: the destinations of loads and atomics, the
     /// data of stores.
     pub blocking: [u16; 4],
-    /// Address before transformation 6, as the shadow pcs count.
+    /// Address before transformation 6, as used by the shadow pcs.
     pub base_pc: u32,
 }
 
 const _: () = assert!(size_of::<DecodedOp>() == 64, "one cache line of the host");
 
 impl DecodedOp {
-    /// It can be issued in one cycle with another instruction of its warp.
+    /// True if the operation can be dual-issued with another instruction of its warp.
     pub fn pairs(&self) -> bool {
         let access = matches!(self.class, OpClass::Load | OpClass::Store | OpClass::LoadParam);
         self.lane.is_some() || access && matches!(self.drain, Drain::None)
     }
 
-    /// Slots read or written.
+    /// All slots written or read.
     #[inline]
     pub fn slots(&self) -> &[u16] {
         &self.slots[..usize::from(self.slots_used)]
     }
 
-    /// Slots written.
+    /// The slots written.
     #[inline]
     pub fn written(&self) -> &[u16] {
         &self.slots[..usize::from(self.slots_written)]
     }
 
-    /// Slots a memory operation blocks.
+    /// The slots that a memory operation blocks.
     #[inline]
     pub fn blocking(&self) -> &[u16] {
         &self.blocking[..usize::from(self.blocking_used)]
     }
 }
 
-/// The slots `op` blocks while its access is in flight.
+/// The slots that `op` blocks while its access is in flight.
 fn blocking_of(op: &Op) -> ([u16; 4], u8) {
     let mut slots = [0; 4];
     let mut used = 0;
@@ -126,31 +127,31 @@ fn blocking_of(op: &Op) -> ([u16; 4], u8) {
     (slots, used as u8)
 }
 
-/// A program with what this host and this chip add to it.
+/// A decoded program for this host and chip.
 #[derive(Debug)]
 pub struct Code {
-    /// The program as assembled.
+    /// The assembled program.
     pub program: Arc<Program>,
-    /// Its operations as lane functions take them.
+    /// The operations in the form that lane functions take.
     pub ops: Vec<Op>,
-    /// DecodedOp facts, one for each operation.
+    /// The decoded form of each operation.
     pub decoded: Vec<DecodedOp>,
-    /// The program's constant rows; those of a launch are its kernel's.
+    /// Constant rows of the program; a launch appends those of its parameters.
     pub consts: Vec<LaneRow>,
-    /// Offsets of the words of parameters that are constant rows of a launch.
+    /// Offsets of the parameter words that become constant rows of a launch.
     parameters: Vec<u32>,
-    /// What policies know of it.
+    /// Control-flow analysis for the reconvergence policies.
     pub plan: Arc<Plan>,
-    /// It has fences or releases of device scope, so that writes are counted by block.
+    /// True if the program has fences or releases of device scope, so that writes must be counted by block.
     pub publishes: bool,
 }
 
-/// Costs of the operations of transformation 6: one issue slot on the control unit.
+/// Latency of the operations of transformation 6: one issue slot on the control unit.
 const INJECTED_LATENCY: u16 = 1;
 
 impl Code {
-    /// Resolves lane functions for `isa` and costs by `costs`; loads of parameters at a constant
-    /// offset, which are moves of a launch's constant rows here, take `constant_latency`.
+    /// Resolves lane functions for `isa` and costs by `costs`. Loads of parameters at a constant offset
+    /// become moves of constant rows, with latency `constant_latency`.
     pub fn new(program: Arc<Program>, costs: &IsaCosts, constant_latency: u32, isa: InstructionSet) -> Self {
         let cost_of: Vec<_> = program.forms.iter().map(|form| costs.cost(form)).collect();
         let acquires = program.ops.iter().any(|op| acquires(op.class, &op.extra));
@@ -218,8 +219,7 @@ impl Code {
         Self { program, ops, decoded, consts, parameters, plan, publishes }
     }
 
-    /// The constant rows of a launch with these parameters: the program's, then the words of
-    /// parameters.
+    /// The constant rows of a launch with these parameters: those of the program, then the parameter words.
     pub fn constant_rows(&self, params: &[u8]) -> Box<[LaneRow]> {
         let words = self.parameters.iter().map(|&offset| {
             let bytes = params.get(offset as usize..).and_then(|rest| rest.first_chunk());
@@ -230,7 +230,8 @@ impl Code {
     }
 }
 
-/// Offset and words of a load of one parameter, whole, by a constant offset, as compilers write it.
+/// Offset and number of words of a load of one whole parameter at a constant offset, the form that compilers
+/// emit.
 fn whole_parameter(op: &Op, param_bytes: u32) -> Option<(u32, u32)> {
     let Extra::Memory(facts) = &op.extra else { return None };
     let bytes = u32::from(facts.element_bytes);
@@ -243,8 +244,8 @@ fn whole_parameter(op: &Op, param_bytes: u32) -> Option<(u32, u32)> {
     (offset.checked_add(bytes)? <= param_bytes).then_some((offset, bytes / 4))
 }
 
-/// The row of the first of `words` words of parameters at `offset`, behind `consts` others; `None`
-/// where rows have no more numbers.
+/// The row of the first of `words` parameter words at `offset`, after `consts` other rows; `None` if the row
+/// numbers are exhausted.
 fn parameter_rows(rows: &mut Vec<u32>, consts: usize, offset: u32, words: u32) -> Option<Row> {
     let wanted = (0..words).map(|word| offset + 4 * word);
     let known =
@@ -257,8 +258,9 @@ fn parameter_rows(rows: &mut Vec<u32>, consts: usize, offset: u32, words: u32) -
     Some(Row(Row::CONST + (row - words as u16)))
 }
 
-/// It reads past the SM, and what follows it in program order must be performed after it (PTX ISA
-/// "Release and acquire patterns"). Shared memory acts at issue, in order by itself.
+/// True if the operation is an acquire that leaves the SM: accesses that follow it in program order must be
+/// performed after it (PTX ISA "Release and acquire patterns"). Shared memory acts at issue and is in order
+/// anyway.
 pub fn acquires(class: OpClass, extra: &Extra) -> bool {
     match (class, extra) {
         (OpClass::Load | OpClass::Atomic, Extra::Memory(facts)) => {
@@ -269,7 +271,7 @@ pub fn acquires(class: OpClass, extra: &Extra) -> bool {
     }
 }
 
-/// What an operation waits for; `acquires`: its program has accesses that acquire.
+/// What an operation waits for; `acquires` is true if its program has acquire accesses.
 fn drain_of(class: OpClass, extra: &Extra, acquires: bool) -> Drain {
     let ordinary = if acquires { Drain::Acquires } else { Drain::None };
     match (class, extra) {

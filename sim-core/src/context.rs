@@ -1,5 +1,5 @@
-//! A context (CS §5.7): modules, memory and grids that belong together. Grids of one context
-//! share its memory; no other context sees it.
+//! A context (CS §5.7): modules, memory and grids that belong together. Grids of a context share its memory,
+//! which other contexts cannot access.
 
 mod abort;
 mod gather;
@@ -33,37 +33,37 @@ use crate::options::Options;
 use crate::report::{DeviceReport, KernelReport};
 use crate::sm::timeline::Timeline;
 
-/// A module as loaded.
+/// A loaded module with its variables and decoded entries.
 #[derive(Debug)]
 pub struct LoadedModule {
-    /// The checked module.
+    /// The parsed and checked module.
     pub module: Module,
-    /// Addresses of its variables.
+    /// Names and addresses of its variables.
     pub addresses: Vec<(String, u64)>,
-    /// Entries made ready so far.
+    /// Entries decoded so far, by name.
     pub codes: Vec<(String, Arc<Code>)>,
 }
 
-/// Parameters and bounds of an entry.
+/// Parameters and launch bounds of an entry.
 #[derive(Clone, Debug)]
 pub struct EntryInfo {
-    /// Parameters in order.
+    /// The parameters, in order.
     pub params: Vec<ParamInfo>,
-    /// What the kernel says of its launches.
+    /// Launch bounds that the kernel declares.
     pub bounds: LaunchBounds,
 }
 
-/// What a context tells its host (CS §5.7.2): in the order of grid ids for starts, of their last
-/// blocks' cycles for completions.
+/// A message of a context to its host (CS §5.7.2). Starts come in the order of grid ids, completions in the
+/// order of the cycles at which the last blocks ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextOutput {
-    /// A grid was made; the host needs its index to abort it.
+    /// A grid was created; the host needs its index to abort it.
     Started(u32),
     /// All blocks of a grid have completed.
     Completed(u32),
 }
 
-/// A context.
+/// A context of a device.
 #[derive(Debug)]
 pub struct Context {
     id: u32,
@@ -72,26 +72,26 @@ pub struct Context {
     options: Options,
     set: InstructionSet,
     pub(crate) memory: Arc<DeviceMemory>,
-    /// The chip's memory programs and DRAM timing, from the first timed run on.
+    /// The chip's memory programs and DRAM timing, built at the first timed run.
     tables: Option<(Arc<ProgramSet>, Arc<DramTimings>)>,
-    /// Of all timed runs so far.
+    /// Access latencies of all timed runs so far.
     latencies: Latencies,
-    /// L2 by slice, as the last timed run left it; empty where device memory changed past it.
+    /// The L2 slices as the last timed run left them; empty if device memory has been changed without them.
     slices: Vec<Cache>,
-    /// What the host copied to the device since then: address and bytes.
+    /// Copies from the host to the device since the last timed run: address and bytes.
     copies: Vec<(u64, u64)>,
     allocations: Allocations,
-    /// Bytes all contexts of the device have allocated.
+    /// Bytes of global memory that all contexts of the device have allocated.
     device_bytes: Arc<AtomicU64>,
     own_bytes: u64,
     modules: Vec<LoadedModule>,
     queue: Vec<(Arc<Kernel>, bool)>,
-    /// Grids to be aborted, each at a core cycle of its next timed run.
+    /// Grids to abort: index, and core cycle of the next timed run.
     aborts: Vec<(u32, Cycle)>,
     kernels: Vec<KernelReport>,
     next_grid: u32,
     report: DeviceReport,
-    /// Counts by operation, where they are asked for.
+    /// Counts by operation, if profiling is enabled.
     profile: crate::sm::profile::Programs,
     timelines: Vec<Timeline>,
     used_newer_isa: bool,
@@ -105,9 +105,8 @@ impl Drop for Context {
 }
 
 impl Context {
-    /// An empty context: no modules, grids or messages [link-newCtx]. Its address space is its
-    /// own, and what it allocates comes out of the memory that all contexts of the device share
-    /// [link-newVM].
+    /// An empty context: no modules, grids or messages [link-newCtx]. It has its own address space; its
+    /// allocations are charged to the memory that all contexts of the device share [link-newVM].
     pub(crate) fn new(
         id: u32,
         chip: Arc<ChipSpec>,
@@ -147,21 +146,21 @@ impl Context {
         }
     }
 
-    /// Its index, unique on the device.
+    /// Index of the context, unique on the device.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// The messages for the host since the last call [ctx-out].
+    /// Takes the messages to the host since the last call [ctx-out].
     pub fn outputs(&mut self) -> Vec<ContextOutput> {
         std::mem::take(&mut self.outputs)
     }
 
-    /// Loads a module: its variables are allocated and initialised before any thread runs; its
-    /// index is unique in the context [dev-load].
+    /// Loads a module and returns its index, which is unique in the context. Its variables are allocated and
+    /// initialised before any thread runs [dev-load].
     ///
     /// # Errors
-    /// Everything that is wrong with the text.
+    /// All diagnostics of the program text.
     pub fn load_module(&mut self, source: &Source, papers: bool) -> Result<usize, Vec<Diagnostic>> {
         let module = Module::build(source, papers)?;
         let mut addresses = Vec::new();
@@ -208,12 +207,12 @@ impl Context {
         Ok(self.modules.len() - 1)
     }
 
-    /// Names of a module's entries.
+    /// Names of the entries of a module.
     pub fn entries(&self, module: usize) -> Vec<String> {
         self.modules.get(module).map_or(Vec::new(), |m| m.module.entries().map(str::to_string).collect())
     }
 
-    /// Parameters and bounds of an entry.
+    /// Parameters and launch bounds of an entry; `None` if it does not exist.
     pub fn entry_info(&self, module: usize, entry: &str) -> Option<EntryInfo> {
         let (params, bounds) = self.modules.get(module)?.module.params(entry)?;
         Some(EntryInfo { params, bounds })
@@ -245,10 +244,10 @@ impl Context {
         address
     }
 
-    /// Allocates global memory.
+    /// Allocates global memory and returns its address.
     ///
     /// # Errors
-    /// It does not fit.
+    /// Too little memory is left.
     pub fn malloc(&mut self, name: &str, bytes: u64) -> Result<u64, SimError> {
         self.allocate(name, bytes).ok_or_else(|| {
             SimError::input(
@@ -261,38 +260,38 @@ impl Context {
         })
     }
 
-    /// Copies to the device.
+    /// Copies bytes from the host to device memory.
     pub fn write(&mut self, address: u64, bytes: &[u8]) {
         self.memory.write(address, bytes);
         self.copies.push((address, bytes.len() as u64));
     }
 
-    /// Copies from the device.
+    /// Copies bytes from device memory to the host.
     pub fn read(&self, address: u64, bytes: &mut [u8]) {
         self.memory.read(address, bytes);
     }
 
-    /// True if an instruction above the chip's compute capability was allowed.
+    /// True if a kernel has used an instruction beyond the chip's compute capability, which was allowed.
     pub fn used_newer_isa(&self) -> bool {
         self.used_newer_isa
     }
 
-    /// The lane code in use.
+    /// The host instruction set for which lane functions were resolved.
     pub fn instruction_set(&self) -> InstructionSet {
         self.set
     }
 
-    /// Bytes of device memory that exist on the host.
+    /// Bytes of host memory that device memory occupies.
     pub fn touched_bytes(&self) -> u64 {
         self.memory.touched_bytes()
     }
 
-    /// What was recorded since the last call: SM by SM, synchronisation by synchronisation.
+    /// Takes the timelines recorded since the last call, ordered by synchronisation, then by SM.
     pub fn timelines(&mut self) -> Vec<Timeline> {
         std::mem::take(&mut self.timelines)
     }
 
-    /// What happened so far.
+    /// The report of all runs so far.
     pub fn report(&self) -> DeviceReport {
         let mut report = self.report.clone();
         report.kernels = self.kernels.clone();

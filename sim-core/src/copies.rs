@@ -1,74 +1,75 @@
-//! Asynchronous copies from global to shared memory (PTX ISA "cp.async"): those of a warp that are
-//! under way, the groups its lanes put them into, and the arrivals at mbarrier objects that wait
-//! for them.
+//! Asynchronous copies from global to shared memory (PTX ISA "cp.async"): a warp's copies in flight, the
+//! groups its lanes have committed them to, and the arrivals at mbarrier objects that wait for them.
 
 use sim_memory::port::AccessId;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::reconvergence::Lanes;
 
-/// A bulk copy that an access is part of: a thread's, counted by an mbarrier object.
+/// The bulk copy that an access is part of. It is issued by one thread and tracked by an mbarrier object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bulk {
-    /// The thread's lane.
+    /// The lane of the thread.
     pub lane: u32,
-    /// The shared address of the object.
+    /// The shared address of the mbarrier object.
     pub object: u64,
-    /// The bytes of this access.
+    /// Number of bytes of this access.
     pub bytes: u32,
-    /// Address of the instruction.
+    /// Address of the copy instruction.
     pub pc: u32,
 }
 
-/// A copy of some lanes.
+/// An asynchronous copy by some lanes of a warp.
 #[derive(Clone, Debug)]
 pub struct Copy {
-    /// The access that brings its bytes.
+    /// The access that fetches the bytes.
     pub access: AccessId,
-    /// Lanes whose bytes have not arrived.
+    /// Lanes whose bytes have not yet arrived.
     pending: LaneMask,
-    /// By lane: the groups it had committed when it began the copy.
+    /// For each lane: the number of groups it had committed when it issued the copy.
     group: [u32; WARP_LANES],
-    /// By lane: the shared address and the bytes that are read; the rest is zeros.
+    /// For each lane: the shared address, and the number of bytes read from global memory; the rest is
+    /// zero-filled.
     pub to: [[u64; 2]; WARP_LANES],
-    /// It is part of a bulk copy, which has no groups; its lanes are pieces then.
+    /// The bulk copy it is part of, if any. A bulk copy belongs to no group, and its lanes are pieces of 16
+    /// bytes.
     bulk: Option<Bulk>,
 }
 
-/// `cp.async.mbarrier.arrive` of a lane whose copies are under way.
+/// A pending `cp.async.mbarrier.arrive` of a lane whose copies are in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Lane that issued the copy.
+    /// The lane that executed it.
     pub lane: u32,
-    /// The shared address of the object.
+    /// The shared address of the mbarrier object.
     pub address: u64,
     /// Address of the instruction.
     pub pc: u32,
-    /// It waits for the lane's copies among this many first ones of the warp.
+    /// It waits for the lane's copies among the first `before` copies of the warp.
     before: u64,
 }
 
 impl Copy {
-    /// The threads that wait for it.
+    /// The threads that wait for the copy; none for a bulk copy.
     fn of_threads(&self) -> LaneMask {
         if self.bulk.is_some() { 0 } else { self.pending }
     }
 }
 
-/// The asynchronous copies of a warp.
+/// The asynchronous copies of one warp.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {
-    /// In order of issue, by number.
+    /// The copies in flight with their numbers, in issue order.
     under_way: Vec<(u64, Copy)>,
     begun: u64,
     committed: [u32; WARP_LANES],
     arrivals: Vec<Arrival>,
-    /// Parts of bulk copies that have arrived and are still to be counted.
+    /// Parts of bulk copies that have arrived but are not yet counted at their mbarrier objects.
     counted: Vec<Bulk>,
 }
 
 impl Copies {
-    /// A copy begins.
+    /// Registers a new copy.
     pub fn begin(
         &mut self,
         access: AccessId,
@@ -81,13 +82,13 @@ impl Copies {
         self.begun += 1;
     }
 
-    /// `cp.async.commit_group`: what these lanes began since their last one is a group.
+    /// `cp.async.commit_group`: commits the copies that `lanes` issued since their last commit to a group.
     pub fn commit(&mut self, lanes: LaneMask) {
         Lanes(lanes).for_each(|lane| self.committed[lane as usize] += 1);
     }
 
-    /// Whether copies of one of `lanes` are under way: `cp.async.wait_group`, other than those of its
-    /// `newest` last groups and of none, or `cp.async.wait_all`, any.
+    /// True if `lanes` must wait for copies in flight: for `cp.async.wait_group`, committed copies except
+    /// those of the `newest` last groups of each lane; for `cp.async.wait_all` (`None`), any copy.
     pub fn awaits(&self, lanes: LaneMask, newest: Option<u8>) -> bool {
         self.under_way.iter().any(|(_, copy)| {
             Lanes(copy.of_threads() & lanes).any(|lane| {
@@ -97,41 +98,41 @@ impl Copies {
         })
     }
 
-    /// No access is under way.
+    /// True if no copy is in flight.
     pub fn drained(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// The copy of an access.
+    /// The copy that an access belongs to.
     pub fn of(&self, access: AccessId) -> Option<&Copy> {
         self.under_way.iter().find(|(_, copy)| copy.access == access).map(|(_, copy)| copy)
     }
 
-    /// The bytes of these lanes have arrived.
+    /// Records that the bytes of `lanes` have arrived.
     pub fn arrived(&mut self, access: AccessId, lanes: LaneMask) {
         if let Some((_, copy)) = self.under_way.iter_mut().find(|(_, copy)| copy.access == access) {
             copy.pending &= !lanes;
         }
     }
 
-    /// The access has ended: its name may become another's.
+    /// Removes the copy of an access, whose id may be reused now.
     pub fn end(&mut self, access: AccessId) {
         if let Some(at) = self.under_way.iter().position(|(_, copy)| copy.access == access) {
             self.counted.extend(self.under_way.remove(at).1.bulk);
         }
     }
 
-    /// The next part of a bulk copy whose bytes are to be counted.
+    /// Takes the next part of a bulk copy that has arrived and must be counted.
     pub fn arrived_bulk(&mut self) -> Option<Bulk> {
         (!self.counted.is_empty()).then(|| self.counted.remove(0))
     }
 
-    /// A lane arrives at an object once its copies so far have arrived.
+    /// Registers an arrival of a lane at an mbarrier object after its copies so far.
     pub fn arrive_later(&mut self, lane: u32, address: u64, pc: u32) {
         self.arrivals.push(Arrival { lane, address, pc, before: self.begun });
     }
 
-    /// The next arrival whose copies have all arrived, in order of issue.
+    /// Takes the next arrival whose copies have all arrived, in issue order.
     pub fn due(&mut self) -> Option<Arrival> {
         let waits = |arrival: &Arrival| {
             let older = self.under_way.iter().take_while(|(number, _)| *number < arrival.before);

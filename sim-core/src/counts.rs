@@ -1,26 +1,26 @@
-//! What is counted of the instructions of a kernel, timed and functional.
+//! Instruction counters of a kernel, for timed and functional runs.
 
 use serde::Serialize;
 
 use crate::code::DecodedOp;
 
-/// Counts of one kernel on one SM.
+/// Instruction counters of one kernel on one SM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelCounts {
-    /// Issues of source instructions by a split.
+    /// Source instructions issued, counted once per split.
     pub warp_instructions: u64,
-    /// Lanes of these issues whose guard was true or that had none.
+    /// Lanes that executed them (guard true or absent), summed over issues.
     pub thread_instructions: u64,
-    /// Issues of instructions of transformation 6, and further ones of an indirect branch.
+    /// Instructions of transformation 6 issued, and repeated issues of an indirect branch.
     pub control_instructions: u64,
-    /// Machine operations the source instructions stand for.
+    /// Machine operations that the source instructions stand for.
     pub machine_instructions: u64,
     /// Active lanes summed over issues of source instructions.
     pub active_lanes: u64,
 }
 
 impl KernelCounts {
-    /// Counts an issue of `decoded` by so many executing and active lanes.
+    /// Counts an issue of `decoded` by this many executing and active lanes.
     #[inline(always)]
     pub fn count(&mut self, decoded: &DecodedOp, [executing, active]: [u32; 2]) {
         if decoded.bookkeeping {
@@ -34,9 +34,9 @@ impl KernelCounts {
     }
 }
 
-/// Executing and active lanes of an issue of a control instruction, for the source instruction that
-/// it stands for: threads that take a branch back leave no loop, and those that issue an indirect
-/// branch again have been counted.
+/// Executing and active lanes of an issue of a control instruction, in terms of its source instruction: if
+/// the guard is inverted, the lanes that do not execute it count; a repeated indirect branch has been counted
+/// before.
 #[cold]
 pub fn source_lanes(decoded: &DecodedOp, again: bool, [executing, active]: [u32; 2]) -> [u32; 2] {
     match (again, decoded.inverted) {
@@ -47,7 +47,8 @@ pub fn source_lanes(decoded: &DecodedOp, again: bool, [executing, active]: [u32;
 }
 
 impl KernelCounts {
-    /// Counts an issue of `decoded`, no data operation; `again`: its threads had issued it before.
+    /// Counts an issue of `decoded`, which is no data operation. `again` is true for a repeated indirect
+    /// branch.
     #[inline]
     pub fn count_other(&mut self, decoded: &DecodedOp, again: bool, lanes: [u32; 2]) {
         self.count(decoded, lanes);
@@ -56,7 +57,7 @@ impl KernelCounts {
         }
     }
 
-    /// Corrects what [`count`](Self::count) made of an issue to what [`source_lanes`] says of it.
+    /// Corrects the counts that [`count`](Self::count) made of an issue to those of [`source_lanes`].
     #[cold]
     fn correct(&mut self, decoded: &DecodedOp, again: bool, lanes: [u32; 2]) {
         if decoded.bookkeeping {

@@ -1,5 +1,5 @@
-//! The device (CS §5.8): contexts, one of which runs at a time. The messages of CS §5.8.2 are
-//! the methods: each is served at once, which is one of the orders the thesis allows.
+//! The device (CS §5.8): a set of contexts, one of which runs at a time. The messages of CS §5.8.2 are
+//! methods: each is processed at once, which is one of the orders that the thesis allows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -12,23 +12,23 @@ use crate::context::{Context, ContextOutput, Launch};
 use crate::error::SimError;
 pub use crate::options::{Delay, Options, Progress};
 
-/// Index of a context, unique for the life of a device.
+/// Index of a context, unique during the life of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContextId(u32);
 
-/// What a device tells its host (CS §5.8.2).
+/// A message of the device to its host (CS §5.8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceOutput {
-    /// A context was made.
+    /// A context was created.
     Created(ContextId),
-    /// A program was loaded.
+    /// A program was loaded into a context.
     Loaded {
-        /// Its index in the context.
+        /// Index of the program in the context.
         program: usize,
-        /// The context.
+        /// The context it was loaded into.
         context: ContextId,
     },
-    /// A message of a context.
+    /// A message from a context.
     Context(ContextId, ContextOutput),
 }
 
@@ -40,13 +40,13 @@ pub struct Device {
     options: Options,
     contexts: Vec<Context>,
     next_context: u32,
-    /// Bytes of global memory that contexts hold.
+    /// Bytes of global memory allocated by all contexts.
     allocated: Arc<AtomicU64>,
     outputs: Vec<DeviceOutput>,
 }
 
 impl Device {
-    /// A device of `chip` without contexts.
+    /// A device with the chip `chip` and no contexts.
     pub fn new(chip: Arc<ChipSpec>, costs: Arc<IsaCosts>, options: Options) -> Self {
         Self {
             chip,
@@ -59,8 +59,8 @@ impl Device {
         }
     }
 
-    /// Makes an empty context with an index that no context of this device had
-    /// [dev-create] [dio-create].
+    /// Creates an empty context, with an index that no context of this device has had [dev-create]
+    /// [dio-create].
     pub fn create_context(&mut self) -> ContextId {
         let id = ContextId(self.next_context);
         self.next_context += 1;
@@ -75,11 +75,10 @@ impl Device {
         id
     }
 
-    /// Destroys a context with its grids and memory; there is no answer
-    /// [dev-destroy] [dio-destroy].
+    /// Destroys a context with its grids and memory, without a reply [dev-destroy] [dio-destroy].
     ///
     /// # Errors
-    /// There is no such context.
+    /// No context has this id.
     pub fn destroy_context(&mut self, id: ContextId) -> Result<(), SimError> {
         let at = self.position(id)?;
         self.contexts.remove(at);
@@ -91,37 +90,37 @@ impl Device {
         found.ok_or_else(|| SimError::input("context", format!("the device has no context {}", id.0)))
     }
 
-    /// A context, for messages to it [dev-cin].
+    /// The context with an id, to send messages to [dev-cin].
     ///
     /// # Errors
-    /// There is no such context.
+    /// No context has this id.
     pub fn context(&mut self, id: ContextId) -> Result<&mut Context, SimError> {
         let at = self.position(id)?;
         Ok(&mut self.contexts[at])
     }
 
-    /// Loads a program into a context [dio-load]; a text with errors loads nothing.
+    /// Loads a program into a context [dio-load]. A text with errors loads nothing.
     ///
     /// # Errors
-    /// There is no such context, or everything that is wrong with the text.
+    /// No context has this id, or all diagnostics of the text.
     pub fn load(&mut self, id: ContextId, source: &Source, papers: bool) -> Result<usize, SimError> {
         let program = self.context(id)?.load_module(source, papers).map_err(SimError::Input)?;
         self.outputs.push(DeviceOutput::Loaded { program, context: id });
         Ok(program)
     }
 
-    /// Serves a launch [dev-in]: the context answers with the grid's index.
+    /// Queues a launch [dev-in]. The context replies with the grid's index.
     ///
     /// # Errors
-    /// There is no such context, or the launch breaks a limit.
+    /// No context has this id, or the launch exceeds a limit.
     pub fn launch(&mut self, id: ContextId, launch: &Launch) -> Result<u32, SimError> {
         self.context(id)?.launch(launch)
     }
 
-    /// Runs what one context has queued; contexts never run at the same time [dev-exec].
+    /// Runs the grids that a context has queued. Contexts never run at the same time [dev-exec].
     ///
     /// # Errors
-    /// There is no such context, or what stopped it.
+    /// No context has this id, or the reason why the run stopped.
     pub fn synchronize(
         &mut self,
         id: ContextId,
@@ -136,7 +135,7 @@ impl Device {
         result
     }
 
-    /// The messages for the host since the last call [dev-out].
+    /// Takes the messages to the host since the last call [dev-out].
     pub fn outputs(&mut self) -> Vec<DeviceOutput> {
         std::mem::take(&mut self.outputs)
     }

@@ -1,7 +1,7 @@
-//! The engine: SMs, partitions and the dispatcher run in epochs no longer than the least latency
-//! of any channel between them, so that nothing sent in an epoch arrives in it. Messages take
-//! effect in the order (cycle, source, sequence); the report is the same for any number of
-//! threads and any length of epoch.
+//! The engine runs SMs, partitions and the dispatcher in epochs that are no longer than the shortest latency
+//! of any channel between them, so that no message sent in an epoch arrives in it. Messages take effect in
+//! the order (cycle, source, sequence), so the report is the same for any number of threads and any epoch
+//! length.
 
 mod dispatcher;
 #[cfg_attr(test, allow(clippy::duplicate_mod, reason = "the model checker has them too"))]
@@ -34,44 +34,44 @@ use lookout::Lookout;
 use samples::{Counters, Sampler, Samples};
 use workers::{Team, Turn, Worker};
 
-/// How a run is watched.
+/// Limits and observers of a run.
 pub struct Control<'c> {
-    /// Set from outside to stop.
+    /// Set by the caller to stop the run.
     pub stop: &'c AtomicBool,
-    /// Core cycles after which to stop.
+    /// Stop after this many core cycles.
     pub max_cycles: Option<Cycle>,
-    /// Warp instructions after which to stop.
+    /// Stop after this many warp instructions.
     pub max_instructions: Option<u64>,
-    /// Told now and then: cycle, blocks done, blocks in all.
+    /// Called from time to time with the cycle, completed blocks and total blocks.
     pub progress: &'c (dyn Fn(Cycle, u64, u64) + Sync),
     /// Number of worker threads.
     pub threads: usize,
-    /// Cycles of an epoch; no more than the channels' least latency, which is the default.
+    /// Epoch length in cycles, at most the shortest channel latency, which is the default.
     pub epoch: Option<Cycle>,
-    /// Core cycles between two samples, and those that passed before this engine's first.
+    /// Core cycles between two samples, and core cycles that passed before this engine started.
     pub sample: Option<(Cycle, Cycle)>,
-    /// Where workers are held up, for tests: called with a number before each step of an epoch.
+    /// Delays workers, for tests: called with the worker's number before each step of an epoch.
     pub delay: Option<&'c (dyn Fn(usize) + Sync)>,
 }
 
-/// The parts of a device and what holds them together.
+/// The components of a device and their synchronisation.
 pub struct Engine<P> {
-    /// All SMs and partitions, by worker.
+    /// All SMs and partitions, divided among the workers.
     workers: Vec<Worker<P>>,
     dispatcher: Dispatcher,
     lookahead: Cycle,
     now: Cycle,
     lookout: Lookout,
-    /// The cycle on which instructions are counted next, where they are limited.
+    /// The cycle of the next instruction count, if instructions are limited.
     next_count: Cycle,
     sampler: Option<Sampler>,
 }
 
-/// Cycles between two counts of instructions at least.
+/// Minimum number of cycles between two instruction counts.
 const COUNT_AT_LEAST: Cycle = 64;
 
 impl<P: Reconvergence> Engine<P> {
-    /// An engine of SMs and partitions.
+    /// An engine for SMs and partitions.
     pub fn new(chip: Arc<ChipSpec>, sms: Vec<Sm<P>>, partitions: Vec<Partition>) -> Self {
         let lookahead = Cycle::from(
             chip.memory.interconnect.latency.min(chip.dispatch.latency).min(chip.dispatch.done_latency),
@@ -90,25 +90,25 @@ impl<P: Reconvergence> Engine<P> {
         }
     }
 
-    /// Queues a kernel behind the others of its stream.
+    /// Queues a kernel after the others of its stream.
     pub fn launch(&mut self, kernel: Arc<Kernel>) {
         self.dispatcher.launch(kernel, self.now);
     }
 
-    /// Aborts a grid at `at`.
+    /// Aborts a grid at cycle `at`.
     pub fn abort(&mut self, grid: u32, at: Cycle) {
         self.dispatcher.abort(grid, at);
     }
 
-    /// Grids whose blocks have all completed, in that order.
+    /// Grids whose blocks have all completed, in the order of completion.
     pub fn completed(&self) -> &[u32] {
         &self.dispatcher.completed
     }
 
-    /// Runs until every kernel has ended [ctx-exec].
+    /// Runs until all kernels have completed [ctx-exec].
     ///
     /// # Errors
-    /// The fault with the least cycle, a deadlock, the limit of cycles, or a stop from outside.
+    /// The fault with the lowest cycle, a deadlock, the cycle limit, or a stop by the caller.
     pub fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
         let parts = self.sms().count() + self.partitions().count();
         let threads = control.threads.clamp(1, parts.max(1));
@@ -153,25 +153,25 @@ impl<P: Reconvergence> Engine<P> {
         }
     }
 
-    /// Warp instructions that were issued.
+    /// Number of warp instructions issued so far.
     fn instructions(&mut self) -> u64 {
         self.sms().flat_map(|sm| &sm.stats.kernels).map(|counts| counts.warp_instructions).sum()
     }
 
-    /// The next thing to do at the cycle that `run_on` stopped for is a count.
+    /// True if an instruction count is due before a liveness check or sample.
     fn counts_before_look(&self) -> bool {
         let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
         self.next_count <= self.lookout.next.min(sample)
     }
 
-    /// When to count again, so that `left` more instructions are noticed soon after they were issued:
-    /// a cycle that does not depend on how the run is divided into epochs.
+    /// The cycle of the next count, chosen so that the limit of `left` more instructions is detected soon
+    /// after it is exceeded. It does not depend on the division of the run into epochs.
     fn count_after(&mut self, now: Cycle, left: u64) -> Cycle {
         let most = self.sms().map(|sm| sm.issues_per_cycle()).sum::<u64>().max(1);
         now.saturating_add((left / most).max(COUNT_AT_LEAST))
     }
 
-    /// Runs until there is something else to do than to run.
+    /// Runs epochs until a liveness check, sample or count is due, or the run is over.
     fn run_on(
         &mut self,
         control: &Control<'_>,
@@ -230,7 +230,7 @@ impl<P: Reconvergence> Engine<P> {
         }
     }
 
-    /// Nothing can happen any more, but blocks are left.
+    /// The fault for a state in which no event is left but blocks are.
     fn deadlock(&mut self) -> SimError {
         match self.anyone() {
             Some((place, why)) => SimError::Stopped(Box::new(Fault {
@@ -267,41 +267,41 @@ impl<P: Reconvergence> Engine<P> {
         self.sms().find_map(|sm| sm.first_waiting().map(|(_, place, why)| (place, why)))
     }
 
-    /// The SMs, by number.
+    /// The SMs, in the order of their indices.
     pub fn sms(&mut self) -> impl Iterator<Item = &mut Sm<P>> {
         let mut all: Vec<_> = self.workers.iter_mut().flat_map(Worker::sms).collect();
         all.sort_unstable_by_key(|sm| sm.index);
         all.into_iter()
     }
 
-    /// The partitions, by number.
+    /// The partitions, in the order of their indices.
     pub fn partitions(&mut self) -> impl Iterator<Item = &mut Partition> {
         let mut all: Vec<_> = self.workers.iter_mut().flat_map(Worker::partitions).collect();
         all.sort_unstable_by_key(|(index, _)| *index);
         all.into_iter().map(|(_, partition)| partition)
     }
 
-    /// Times of the kernels, by grid id.
+    /// Start and end of the kernels, by grid id.
     pub fn times(&self) -> &[KernelTimes] {
         &self.dispatcher.times
     }
 
-    /// The cycle up to which everything has happened.
+    /// The cycle up to which all events have been processed.
     pub fn now(&self) -> Cycle {
         self.now
     }
 
-    /// Blocks that ended, and all of them.
+    /// Number of completed blocks and of all blocks.
     pub fn blocks(&self) -> (u64, u64) {
         (self.dispatcher.blocks_done, self.dispatcher.blocks_total)
     }
 
-    /// The next thing to do at the cycle that `run_on` stopped for is a sample.
+    /// True if a sample is due before a liveness check.
     fn samples_before_look(&self) -> bool {
         self.sampler.as_ref().is_some_and(|sampler| sampler.next <= self.lookout.next)
     }
 
-    /// Takes the sample that is due.
+    /// Takes the sample that is due now.
     fn sample(&mut self) {
         if let Some(mut sampler) = self.sampler.take() {
             let now = self.counters(sampler.next);
@@ -310,7 +310,7 @@ impl<P: Reconvergence> Engine<P> {
         }
     }
 
-    /// The samples of a run that ended at `end`.
+    /// Takes the samples of a run that ended at `end`.
     pub fn take_samples(&mut self, end: Cycle) -> Option<Samples> {
         let sampler = self.sampler.take()?;
         let now = self.counters(sampler.last(end));
@@ -318,7 +318,7 @@ impl<P: Reconvergence> Engine<P> {
         Some(sampler.finish(end, now, slots))
     }
 
-    /// What all parts have counted up to `at`, before which everything has happened.
+    /// Sums of all components' counters up to `at`, before which all events have been processed.
     fn counters(&mut self, at: Cycle) -> Counters {
         let mut out = Counters::default();
         self.sms().for_each(|sm| out.add_sm(sm, at));

@@ -1,5 +1,5 @@
-//! What can go wrong while a program runs. `⊥` of the papers is [`Violation`]: a typed error that
-//! names its rule; the SM adds who was running and makes a [`Fault`] of it.
+//! Errors while a program runs. `⊥` of the papers is [`Violation`]: a typed error that names its rule. The SM
+//! adds the location and makes a [`Fault`] of it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::program::Pc;
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-/// The papers' `⊥`: a rule whose side condition does not hold. One pointer, so that results of
-/// steps stay in registers.
+/// The papers' `⊥`: the side condition of a rule does not hold. A single pointer, so that results of steps
+/// fit in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(Box<ViolationFacts>);
 
-/// What a [`Violation`] says.
+/// The contents of a [`Violation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViolationFacts {
     /// The id of the rule, as in `docs/rules.md` (`crs-ssy`, `bar-prep` …).
     pub rule: &'static str,
-    /// The lanes concerned; empty where the whole warp is.
+    /// The lanes concerned; empty if it concerns the whole warp.
     pub lanes: LaneMask,
-    /// The reason in words.
+    /// The reason, as text for the user.
     pub reason: String,
 }
 
@@ -31,8 +31,7 @@ impl Violation {
         Self(Box::new(ViolationFacts { rule, lanes, reason: reason.into() }))
     }
 
-    /// What kind of stop it is: a rule of safety that the simulator itself broke, or the program's
-    /// fault.
+    /// The kind of fault: a safety rule that the simulator itself violated, or a fault of the program.
     pub fn kind(&self) -> FaultKind {
         let ours = ["safe-", "inv-", "cfc-addr"].iter().any(|family| self.rule.starts_with(family));
         if ours { FaultKind::CheckViolation } else { FaultKind::Fault }
@@ -53,30 +52,30 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Who was running what when a run stopped.
+/// The thread and instruction at which a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Location {
-    /// The kernel's entry.
+    /// Name of the kernel.
     pub kernel: Arc<str>,
-    /// Block index in the grid.
+    /// Index of the block in the grid.
     pub block: [u32; 3],
-    /// Thread in the block, of the first lane concerned.
+    /// Index, in the block, of the thread of the first lane concerned.
     pub thread: [u32; 3],
-    /// Warp in the block.
+    /// Index of the warp in the block.
     pub warp: u32,
-    /// First lane concerned.
+    /// The first lane concerned.
     pub lane: u32,
     /// Program address of the instruction.
     pub pc: Pc,
-    /// The PTX file.
+    /// Name of the PTX file.
     pub file: Arc<str>,
     /// Line in the PTX file, from 1.
     pub line: u32,
-    /// Text of the instruction.
+    /// PTX text of the instruction.
     pub instruction: Arc<str>,
-    /// Number of the SM.
+    /// Index of the SM.
     pub sm: u32,
-    /// Core cycle of the fault.
+    /// Core cycle at which the run stopped.
     pub cycle: Cycle,
 }
 
@@ -101,30 +100,30 @@ impl fmt::Display for Location {
     }
 }
 
-/// What kind of event stopped the run.
+/// The kind of event that stopped the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The program did something undefined: a bad address, `⊥`, a trap.
+    /// Undefined behaviour of the program: a bad address, `⊥`, a trap.
     Fault,
-    /// A monitor found that the simulator broke a rule.
+    /// A monitor detected that the simulator violated a rule.
     CheckViolation,
-    /// Nothing can ever run again.
+    /// No thread can ever continue.
     Deadlock,
-    /// What runs goes round for ever.
+    /// Threads run for ever in loops without a change of state.
     Livelock,
 }
 
-/// A run that stopped at an instruction.
+/// A fault that stopped a run at an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Fault of the program, deadlock, or violated check.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// The rule broken.
+    /// The id of the violated rule.
     pub rule: String,
-    /// The reason in words.
+    /// The reason, as text for the user.
     pub message: String,
-    /// Thread, instruction and source line.
+    /// The thread, instruction and source line.
     pub place: Location,
 }
 
@@ -140,42 +139,42 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a call of the facade failed.
+/// The error of a call to the device or a context.
 #[derive(Clone, Debug)]
 pub enum SimError {
-    /// A simulated fault, a check violation or a proved deadlock.
+    /// A fault, a check violation, or a proved deadlock or livelock.
     Stopped(Box<Fault>),
-    /// `--max-cycles` was reached; the place is one warp that still ran.
+    /// `--max-cycles` was reached.
     MaxCycles {
         /// The limit in core cycles.
         limit: Cycle,
-        /// A warp that still ran.
+        /// Location of a warp that was still running.
         place: Option<Box<Location>>,
-        /// Why it may never end, in words.
+        /// The reason why the run may never end, as text for the user.
         suspicion: Option<String>,
     },
-    /// `--max-instructions` was reached; the place is one warp that still ran.
+    /// `--max-instructions` was reached.
     MaxInstructions {
         /// The limit in warp instructions.
         limit: u64,
-        /// A warp that still ran.
+        /// Location of a warp that was still running.
         place: Option<Box<Location>>,
-        /// Why it may never end, in words.
+        /// The reason why the run may never end, as text for the user.
         suspicion: Option<String>,
     },
     /// `--max-memory` was reached.
     MaxMemory {
-        /// The limit in bytes of the host.
+        /// The limit in bytes of host memory.
         limit: u64,
     },
-    /// The caller asked to stop.
+    /// The caller stopped the run.
     Interrupted,
-    /// Bad input: nothing ran.
+    /// Invalid input; nothing was run.
     Input(Vec<Diagnostic>),
 }
 
 impl SimError {
-    /// Bad input of the host.
+    /// An error for invalid input from the host.
     pub(crate) fn input(code: &'static str, message: impl Into<String>) -> Self {
         Self::Input(vec![Diagnostic::error(code, message)])
     }
@@ -214,7 +213,7 @@ impl fmt::Display for SimError {
     }
 }
 
-/// Who still ran when a limit was reached, and why it may never end.
+/// Describes a warp that was still running at a limit, and why the run may never end.
 fn still_running(
     f: &mut fmt::Formatter<'_>,
     place: Option<&Location>,

@@ -1,32 +1,33 @@
-//! What a warp asks of global or local memory.
+//! Warp-level accesses to global and local memory, as the SM passes them to the memory side.
 
 use crate::port::AccessId;
 use crate::vocabulary::{
     AtomicOp, CacheHint, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES,
 };
 
-/// Load, store or atomic.
+/// The kind of access: load, store, atomic or cache hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
-    /// `ld`.
+    /// A load (`ld`).
     Load,
-    /// `st`.
+    /// A store (`st`).
     Store,
-    /// `atom`, or `red` where nothing returns.
+    /// An atomic: `atom`, or `red` where the old value is not returned.
     Atomic {
-        /// The operation.
+        /// The read-modify-write operation.
         op: AtomicOp,
-        /// The type it works on.
+        /// The type of the operands.
         ty: ScalarType,
-        /// The old value goes to a register.
+        /// True if the old value is written to a register (`atom`); false for `red`.
         returns: bool,
     },
-    /// `prefetch` and other hints to the caches, of whole lines.
+    /// A cache hint on whole lines, such as `prefetch`.
     Hint(CacheHint),
 }
 
 impl AccessKind {
-    /// Brings a line and holds an MSHR meanwhile; the others hold a store token.
+    /// True if the access fetches a line and holds an MSHR until it arrives. Other accesses hold a store
+    /// token.
     #[inline]
     pub fn fetches(self) -> bool {
         matches!(self, Self::Load | Self::Hint(CacheHint::PrefetchL1 | CacheHint::PrefetchL2))
@@ -36,26 +37,26 @@ impl AccessKind {
 /// One access of the active lanes of a split.
 #[derive(Clone, Copy, Debug)]
 pub struct WarpAccess<'a> {
-    /// Identifies the access in replies.
+    /// The id under which the register side knows the access; replies carry it.
     pub id: AccessId,
-    /// What it does.
+    /// Load, store, atomic or hint.
     pub kind: AccessKind,
-    /// Global or local.
+    /// The state space: global or local.
     pub space: StateSpace,
-    /// Cache operator.
+    /// The PTX cache operator (`.ca`, `.cg` …).
     pub cache_op: CacheOp,
     /// Memory ordering semantics.
     pub semantics: Semantics,
     /// Memory ordering scope.
     pub scope: Scope,
-    /// Bytes a lane accesses, 1 to 16, aligned to their size.
+    /// Bytes accessed by each lane: 1 to 16; addresses are aligned to this size.
     pub element_bytes: u32,
-    /// Lanes that take part.
+    /// The active mask: lanes that take part.
     pub lanes: LaneMask,
     /// Physical address of each lane.
     pub addresses: &'a [u64; WARP_LANES],
-    /// Store data of each lane.
+    /// Data to store, by lane; unused by loads.
     pub data: &'a [[u8; 16]; WARP_LANES],
-    /// Operands b and c of atomics.
+    /// Operands `b` and `c` of an atomic, by lane; `None` for other accesses.
     pub operands: Option<&'a [[u64; 2]; WARP_LANES]>,
 }

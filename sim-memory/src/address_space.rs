@@ -1,25 +1,25 @@
-//! Where things lie. Global memory is identity-mapped: its physical, virtual and generic
-//! addresses are equal. Shared, local and constant memory and the parameters of kernels have windows
-//! in the generic address space, low enough for 32-bit addresses. Local and constant memory lie in
-//! DRAM above the virtual addresses, so the spaces are disjoint (CS §4.3) [env-spaces]. That threads write no
-//! constants is checked where they access them (`read_only` in `sim-core/src/execute/on_chip.rs`).
+//! The address map. Global memory is identity-mapped: its physical, virtual and generic addresses are equal.
+//! Shared, local and constant memory and kernel parameters have windows in the generic address space, low
+//! enough for 32-bit addresses. Local and constant memory lie in DRAM above the virtual addresses, so that
+//! the spaces are disjoint (CS §4.3) [env-spaces]. Stores to constant memory are refused where the access is
+//! executed (`read_only` in `sim-core/src/execute/on_chip.rs`).
 
 use std::ops::Range;
 
 use crate::line::LINE_BYTES;
 use crate::vocabulary::{StateSpace, WARP_LANES};
 
-/// Generic window of shared memory.
+/// First generic address of the shared memory window.
 pub const SHARED_WINDOW: u64 = 0x0100_0000;
-/// Generic window of local memory.
+/// First generic address of the local memory window.
 pub const LOCAL_WINDOW: u64 = 0x0200_0000;
-/// Generic window of constant memory.
+/// First generic address of the constant memory window.
 pub const CONST_WINDOW: u64 = 0x0300_0000;
-/// Generic window of the kernel's parameters.
+/// First generic address of the kernel parameter window.
 pub const PARAM_WINDOW: u64 = 0x0400_0000;
 /// Bytes of each window.
 pub const WINDOW_BYTES: u64 = 0x0100_0000;
-/// All windows, one after another.
+/// Address range of all windows, which are contiguous.
 pub const WINDOWS: Range<u64> = SHARED_WINDOW..PARAM_WINDOW + WINDOW_BYTES;
 /// First global address.
 pub const GLOBAL_BASE: u64 = 0x1000_0000;
@@ -31,11 +31,11 @@ pub const CONST_BASE: u64 = 1 << 41;
 /// Alignment of allocations in bytes, as `cudaMalloc` promises.
 const ALIGNMENT: u64 = 256;
 
-/// Most bytes of local memory a thread can have (CUDA C++ Programming Guide, technical
-/// specifications: 512 KB from compute capability 2.x on).
+/// The most bytes of local memory a thread can have (CUDA C++ Programming Guide, technical specifications:
+/// 512 KB from compute capability 2.x on).
 pub const LOCAL_BYTES: u64 = 512 << 10;
 
-/// Local bytes a warp slot spans in physical memory.
+/// Bytes of physical memory reserved for the local memory of one warp slot.
 const WARP_LOCAL: u64 = LOCAL_BYTES * WARP_LANES as u64;
 
 /// Physical address of byte `offset` of a lane's local memory: interleaved by lane in words, so
@@ -49,7 +49,7 @@ pub fn local_physical(sm: u32, warp_slot: u32, lane: u32, offset: u64) -> u64 {
         + offset % 4
 }
 
-/// The window of a space in the generic address space; global memory has none.
+/// The base of a space's window in the generic address space; `None` for global memory, which has no window.
 pub fn window(space: StateSpace) -> Option<u64> {
     match space {
         StateSpace::Shared => Some(SHARED_WINDOW),
@@ -60,7 +60,7 @@ pub fn window(space: StateSpace) -> Option<u64> {
     }
 }
 
-/// The space that a generic address lies in, and the address there.
+/// Resolves a generic address to its state space and the address within that space.
 pub fn resolve(address: u64) -> (StateSpace, u64) {
     let spaces = [StateSpace::Shared, StateSpace::Local, StateSpace::Const, StateSpace::Param];
     let inside = |space: StateSpace| {
@@ -73,13 +73,13 @@ pub fn resolve(address: u64) -> (StateSpace, u64) {
 /// A buffer or variable in device memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// Its name, for messages.
+    /// The buffer's or variable's name, for diagnostics.
     pub name: String,
-    /// Its addresses.
+    /// Its address range.
     pub range: Range<u64>,
 }
 
-/// What is allocated in device memory.
+/// The allocations of device memory: global and constant.
 #[derive(Clone, Debug)]
 pub struct Allocations {
     list: Vec<Allocation>,
@@ -90,7 +90,7 @@ pub struct Allocations {
 }
 
 impl Allocations {
-    /// Nothing allocated, `global_bytes` and `const_bytes` in all.
+    /// No allocations yet, with a capacity of `global_bytes` of global and `const_bytes` of constant memory.
     pub fn new(global_bytes: u64, const_bytes: u64) -> Self {
         Self { list: Vec::new(), next_global: GLOBAL_BASE, next_const: CONST_BASE, global_bytes, const_bytes }
     }
@@ -108,7 +108,7 @@ impl Allocations {
         Some(at)
     }
 
-    /// Allocates constant memory; gives the offset that is its constant address.
+    /// Allocates constant memory and returns its offset, which is the constant address.
     pub fn constant(&mut self, name: &str, bytes: u64, align: u64) -> Option<u64> {
         let at = self.next_const.checked_next_multiple_of(align.max(1))?;
         if at.checked_add(bytes)? > CONST_BASE + self.const_bytes {
@@ -124,7 +124,7 @@ impl Allocations {
         self.list.insert(at, Allocation { name: name.to_string(), range });
     }
 
-    /// The allocation that holds all of `bytes` bytes from `address`.
+    /// The allocation that contains all of the `bytes` bytes from `address` on.
     #[inline]
     pub fn find(&self, address: u64, bytes: u64) -> Option<&Allocation> {
         let after = self.list.partition_point(|a| a.range.start <= address);
@@ -139,7 +139,7 @@ impl Allocations {
         })
     }
 
-    /// All allocations, by address.
+    /// All allocations in the order of their addresses.
     pub fn iter(&self) -> impl Iterator<Item = &Allocation> {
         self.list.iter()
     }

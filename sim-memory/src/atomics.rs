@@ -1,5 +1,5 @@
-//! The abstract function `aop` of CS §4.4.3: what an atomic writes, from the old value and its
-//! operands. Values are the low bits of `u64`.
+//! The abstract function `aop` of CS §4.4.3: the value an atomic writes, computed from the old value and the
+//! operands. Values are in the low bits of a `u64`.
 
 use crate::soft_float::{BF16, F16, Format, Round};
 use crate::vocabulary::{AtomicOp, ScalarType};
@@ -9,7 +9,7 @@ pub const NAN_F32: u32 = 0x7fff_ffff;
 /// Canonical NaN of double precision arithmetic.
 pub const NAN_F64: u64 = 0x7fff_ffff_ffff_ffff;
 
-/// The value `op` writes where `old` stands.
+/// The value that `op` writes when the memory holds `old`.
 pub fn apply(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
     let bits = ty.bits().min(64);
     let mask = u64::MAX >> (64 - bits.max(1));
@@ -64,8 +64,8 @@ pub fn apply(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
     value & mask
 }
 
-/// The same in global memory, where additions of single precision flush subnormal operands and results to
-/// zeros of their sign (PTX ISA "atom").
+/// As [`apply`], for global memory: single-precision additions there flush subnormal operands and results to
+/// zeros of the same sign (PTX ISA "atom").
 pub fn apply_global(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
     let flushed = |bits: u64| {
         let value = f32::from_bits(bits as u32);
@@ -77,7 +77,7 @@ pub fn apply_global(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u
     }
 }
 
-/// Sums of both halves of a word.
+/// Adds the low and the high half of a word separately (`.f16x2`, `.bf16x2`).
 fn halves(format: Format, a: u64, b: u64) -> u64 {
     let sum = |at: u32| format.add(a >> at & 0xffff, b >> at & 0xffff, Round::Nearest) << at;
     sum(16) | sum(0)

@@ -1,6 +1,5 @@
-//! The functions on cache lines of CS §4.2.2, for L1 and for an L2 slice. One line has 128
-//! bytes with masks of valid, dirty and filling bytes; what the thesis calls a cache line is a
-//! sector of it.
+//! The operations on cache lines of CS §4.2.2, for L1 and for an L2 slice. A line has 128 bytes, with byte
+//! masks for valid, dirty and filling; what the thesis calls a cache line is one sector of it.
 
 mod lru;
 
@@ -9,10 +8,10 @@ use crate::line::{ByteMask, LINE_BYTES, LineData, bits_at};
 use crate::spec::{CacheSpec, IndexFunction};
 use lru::LruOrder;
 
-/// A tag no line has.
+/// The tag of an unused way; no line has it.
 const UNUSED: u64 = u64::MAX;
 
-/// State of one line besides its data.
+/// State of one line, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Line {
     tag: u64,
@@ -21,66 +20,66 @@ struct Line {
     filling: ByteMask,
     pins: u32,
     first: bool,
-    /// Flushed while it was pinned: it counts as not cached, and goes when it is unpinned.
+    /// Flushed while pinned: the line counts as not cached, and is dropped when it is unpinned.
     flushed: bool,
 }
 
-/// `init` of CS §4.2.1.
+/// The initial line state, `init` of CS §4.2.1.
 const INIT: Line =
     Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false, flushed: false };
 
 impl Line {
-    /// `canEvict`: a dirty line is never evictable, nor is a pinned one [cache-canEvict]
-    /// [cache-unused] [cache-allUsed].
+    /// `canEvict`: a line that is dirty or pinned cannot be evicted [cache-canEvict] [cache-unused]
+    /// [cache-allUsed].
     fn can_evict(&self) -> bool {
         self.pins == 0 && self.dirty == 0
     }
 }
 
-/// Ways compared at once.
+/// Number of ways whose tags are compared at once.
 const CHUNK: usize = 16;
 
-/// What the search compares first: a line's number, folded.
+/// A 32-bit tag folded from the line's address, compared before the full tag.
 fn short(line: u64) -> u32 {
     ((line >> 7) ^ (line >> 39)) as u32
 }
 
-/// What an operation on a cache came to: done, retry later, or `⊥`.
+/// The outcome of a cache operation: done, retry later, or `⊥`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It happened.
+    /// The operation was performed.
     Done,
-    /// Not now.
+    /// The operation must be retried later.
     Defer,
-    /// Never: the operation does not fit the state.
+    /// `⊥`: the state of the line does not allow the operation.
     Stuck,
 }
 
-/// Counters of one cache.
+/// Hit, miss and replacement counters of one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CacheStats {
-    /// Loads and atomics that found their bytes valid.
+    /// Loads and atomics whose bytes were all valid.
     pub hits: u64,
-    /// Those that fetched them.
+    /// Loads and atomics that had to fetch bytes.
     pub misses: u64,
-    /// Those that waited for bytes on their way or for an earlier access to the line.
+    /// Loads and atomics that waited for bytes already being fetched, or for an earlier access to the line.
     pub merges: u64,
-    /// Of the hits, misses and merges, those of local memory.
+    /// Hits on lines of local memory; included in `hits`.
     pub local_hits: u64,
-    /// Of the misses, those of local memory.
+    /// Misses on lines of local memory; included in `misses`.
     pub local_misses: u64,
-    /// Of the merges, those of local memory.
+    /// Merges on lines of local memory; included in `merges`.
     pub local_merges: u64,
-    /// Reservations that found no way; at L2 also requests that found no MSHR.
+    /// Reservations that found no evictable way; at L2 also requests that found no free MSHR.
     pub reservation_fails: u64,
-    /// Lines that lost their place to others.
+    /// Lines replaced by others.
     pub evictions: u64,
     /// Dirty lines written back.
     pub write_backs: u64,
 }
 
 impl CacheStats {
-    /// A load or atomic looked for its bytes.
+    /// Counts a lookup by a load or atomic as a hit or a miss.
     #[inline]
     pub fn looked_up(&mut self, hit: bool, local: bool) {
         self.hits += u64::from(hit);
@@ -89,14 +88,14 @@ impl CacheStats {
         self.local_misses += u64::from(!hit && local);
     }
 
-    /// A load waits for an earlier access to its line.
+    /// Counts a load that waits for an earlier access to its line.
     #[inline]
     pub fn merged(&mut self, local: bool) {
         self.merges += 1;
         self.local_merges += u64::from(local);
     }
 
-    /// Adds another cache's.
+    /// Adds the counters of another cache.
     pub fn add(&mut self, other: &Self) {
         self.hits += other.hits;
         self.misses += other.misses;
@@ -110,31 +109,31 @@ impl CacheStats {
     }
 }
 
-/// A set-associative cache with LRU replacement behind `eligible` and `canEvict`.
+/// A set-associative cache with LRU replacement among the ways that `eligible` and `canEvict` allow.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// Of each way, for the search: its tag, shortened.
+    /// The shortened tag of each way, for the lookup.
     tags: Vec<u32>,
     lines: Vec<Line>,
     data: Vec<LineData>,
-    /// Unused ways come before used ones.
+    /// LRU order of each set; unused ways come before used ones.
     order: LruOrder,
-    /// By set: lines of class `first`.
+    /// For each set: the number of its lines of eviction class `first`.
     firsts: Vec<u32>,
     ways: usize,
     sets: u64,
     index: IndexFunction,
     by_sets: Divisor,
-    /// Bits of a folded part of a line's number.
+    /// Number of bits of each part into which a line number is folded for the set index.
     fold: u32,
-    /// Counters of the cache.
+    /// Hit, miss and replacement counters.
     pub stats: CacheStats,
-    /// Writes of operations that changed a byte, or may have.
+    /// Number of writes that changed a byte, or may have.
     changes: u64,
 }
 
 impl Cache {
-    /// An empty cache; one of no bytes has no lines.
+    /// An empty cache. With a size of 0 bytes it has no lines.
     pub fn new(spec: &CacheSpec) -> Self {
         if spec.size_bytes == 0 {
             return Self::hollow();
@@ -156,7 +155,7 @@ impl Cache {
         }
     }
 
-    /// A cache of no lines, that stands in for one taken away.
+    /// A cache without lines: a placeholder after the real one was taken out.
     pub fn hollow() -> Self {
         Self {
             tags: Vec::new(),
@@ -174,8 +173,8 @@ impl Cache {
         }
     }
 
-    /// `eligible`: the set an address maps to. `number` is the line's number in this cache's
-    /// share of memory [cache-eligible].
+    /// `eligible`: the set an address maps to. `number` is the line's number within the part of memory that
+    /// this cache serves [cache-eligible].
     pub fn set_of(&self, number: u64) -> u64 {
         match self.index {
             IndexFunction::Linear => self.by_sets.divide(number).1,
@@ -210,7 +209,7 @@ impl Cache {
         rest.iter().enumerate().filter(|(_, tag)| **tag == wanted).find_map(|(i, _)| at(base + i))
     }
 
-    /// `isCached`: every byte asked for is valid or on its way [cache-isCached].
+    /// `isCached`: every byte of `mask` is valid or being fetched [cache-isCached].
     #[inline]
     pub fn is_cached(&self, set: u64, line: u64, mask: ByteMask) -> bool {
         self.find(set, line).is_some_and(|i| {
@@ -219,8 +218,8 @@ impl Cache {
         })
     }
 
-    /// The way a reservation takes: an unused one, else the least recently used evictable one,
-    /// those of class `first` before others.
+    /// The way that a reservation replaces: an unused one, else the least recently used evictable one; lines
+    /// of class `first` are replaced before others.
     fn victim(&self, set: u64) -> Option<usize> {
         let mut evictable = self
             .order
@@ -233,8 +232,8 @@ impl Cache {
         std::iter::once(least).chain(evictable).find(|&i| self.lines[i].first).or(Some(least))
     }
 
-    /// Way `i` is given to `line`; what it held is forgotten: the environment evicts when it needs
-    /// the place [mem-evictL1] [mem-evictL2].
+    /// Assigns way `i` to `line` and drops its previous line. The environment's eviction rule is applied only
+    /// when a way is needed [mem-evictL1] [mem-evictL2].
     fn take(&mut self, set: u64, i: usize, line: u64) {
         let old = std::mem::replace(&mut self.lines[i], Line { tag: line, ..INIT });
         self.stats.evictions += u64::from(old.tag != UNUSED);
@@ -242,7 +241,7 @@ impl Cache {
         self.tags[i] = short(line);
     }
 
-    /// Way `i` is unused.
+    /// Marks way `i` as unused.
     fn drop_line(&mut self, set: u64, i: usize) {
         let old = std::mem::replace(&mut self.lines[i], INIT);
         self.firsts[set as usize] -= u32::from(old.first);
@@ -250,8 +249,8 @@ impl Cache {
         self.order.freed(set as usize, i);
     }
 
-    /// `reserve`: takes a way for the line, pins it for the operation and marks the missing
-    /// bytes as on their way. Defers where no way is free [cache-reserve] [cache-pin].
+    /// `reserve`: allocates a way for the line, pins it for the operation and marks the missing bytes as
+    /// filling. Defers if no way can be evicted [cache-reserve] [cache-pin].
     pub fn reserve(&mut self, set: u64, line: u64, mask: ByteMask, pinned: &mut bool) -> Outcome {
         let i = match self.find(set, line) {
             Some(i) if mask & !(self.lines[i].valid | self.lines[i].filling) == 0 => {
@@ -275,8 +274,8 @@ impl Cache {
         Outcome::Done
     }
 
-    /// `read`: the bytes of `mask` into `data`, and unpins; pins and defers where some are still
-    /// on their way [cache-read] [cache-unpin].
+    /// `read`: copies the bytes of `mask` into `data` and unpins the line. If some of them are still filling,
+    /// pins the line and defers [cache-read] [cache-unpin].
     pub fn read(
         &mut self,
         set: u64,
@@ -306,8 +305,8 @@ impl Cache {
         Outcome::Done
     }
 
-    /// `write`: the bytes of `mask`, dirty unless they are what stands there already and was
-    /// clean [cache-writeEq]; reserves where the line is absent [cache-write].
+    /// `write`: writes the bytes of `mask` and marks them dirty, except where the same clean bytes are
+    /// already there [cache-writeEq]. Reserves the line if it is absent [cache-write].
     pub fn write(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) -> Outcome {
         let i = match self.find(set, line) {
             Some(i) => i,
@@ -332,7 +331,7 @@ impl Cache {
         Outcome::Done
     }
 
-    /// `writeThroughL1`: writes where the line is present; it stays clean.
+    /// `writeThroughL1`: writes the bytes if the line is present; they stay clean.
     pub fn write_through(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) {
         if let Some(i) = self.find(set, line) {
             copy(&mut self.data[i], data, mask);
@@ -340,7 +339,7 @@ impl Cache {
         }
     }
 
-    /// `update`: the bytes a miss fetched, where nothing was written meanwhile [cache-update].
+    /// `update`: fills in the fetched bytes, except those written in the meantime [cache-update].
     pub fn update(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) -> Outcome {
         let Some(i) = self.find(set, line) else { return Outcome::Stuck };
         let state = &mut self.lines[i];
@@ -351,7 +350,7 @@ impl Cache {
         Outcome::Done
     }
 
-    /// `evict`: drops the line where it is clean and not pinned, else defers [cache-evict].
+    /// `evict`: drops the line if it is clean and not pinned, else defers [cache-evict].
     pub fn evict(&mut self, set: u64, line: u64) -> Outcome {
         match self.find(set, line) {
             None => Outcome::Done,
@@ -363,9 +362,8 @@ impl Cache {
         }
     }
 
-    /// `discard`: drops the line, dirty or not, where it is not pinned [cache-discard]. Where
-    /// other bytes than those of `mask` are dirty, they stay: a line here holds what the thesis
-    /// keeps in several.
+    /// `discard`: drops the line, dirty or not, unless it is pinned [cache-discard]. Dirty bytes outside
+    /// `mask` are kept, because a line here holds what the thesis keeps in several lines.
     pub fn discard(&mut self, set: u64, line: u64, mask: ByteMask) -> Outcome {
         match self.find(set, line) {
             None => Outcome::Done,
@@ -382,7 +380,7 @@ impl Cache {
         }
     }
 
-    /// `classify`: the line's eviction class [cache-classify].
+    /// `classify`: sets the line's eviction class [cache-classify].
     pub fn classify(&mut self, set: u64, line: u64, first: bool) {
         if let Some(i) = self.find(set, line) {
             let old = std::mem::replace(&mut self.lines[i].first, first);
@@ -391,7 +389,7 @@ impl Cache {
         }
     }
 
-    /// The least recently used dirty, unpinned line of a set, copied and marked clean
+    /// Copies the least recently used line of a set that is dirty and not pinned, and marks it clean
     /// [mem-wbL1] [mem-wbL2].
     pub fn write_back_one(&mut self, set: u64) -> Option<(u64, ByteMask, LineData)> {
         let lines = &self.lines;
@@ -403,8 +401,8 @@ impl Cache {
         Some((tag, dirty, self.data[i]))
     }
 
-    /// Drops every clean line `keep` does not keep. Pinned ones count as not cached from now on,
-    /// and go when they are unpinned [mem-flush].
+    /// Drops every clean line for which `keep` is false. A pinned one counts as not cached from then on, and
+    /// is dropped when it is unpinned [mem-flush].
     pub fn flush(&mut self, keep: impl Fn(u64) -> bool) {
         for i in 0..self.lines.len() {
             let line = &mut self.lines[i];
@@ -419,17 +417,17 @@ impl Cache {
         }
     }
 
-    /// Writes that changed a byte, or may have, so far.
+    /// Number of writes so far that changed a byte, or may have.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// True if a line `which` names is dirty.
+    /// True if a line selected by `which` is dirty.
     pub fn any_dirty(&self, which: impl Fn(u64) -> bool) -> bool {
         self.lines.iter().any(|line| line.tag != UNUSED && line.dirty != 0 && which(line.tag))
     }
 
-    /// Gives every dirty line to `sink` and marks it clean.
+    /// Passes every dirty line to `sink` and marks it clean.
     pub fn clean_all(&mut self, mut sink: impl FnMut(u64, ByteMask, &LineData)) {
         for i in 0..self.lines.len() {
             let line = &mut self.lines[i];
@@ -440,8 +438,8 @@ impl Cache {
         }
     }
 
-    /// A line the host copied to the device passes through: it is here, clean. Only between runs,
-    /// when nothing is pinned or dirty.
+    /// Inserts a clean line that a copy from the host brings through the cache. Only between runs, when
+    /// nothing is pinned or dirty.
     pub fn fill(&mut self, set: u64, line: u64, data: &LineData) {
         let i = match self.find(set, line) {
             Some(i) => i,
@@ -456,17 +454,17 @@ impl Cache {
         self.order.used(set as usize, i);
     }
 
-    /// Forgets a line that the host wrote past it. Only between runs.
+    /// Drops a line that the host has overwritten in device memory. Only between runs.
     pub fn forget(&mut self, set: u64, line: u64) {
         if let Some(i) = self.find(set, line) {
             self.drop_line(set, i);
         }
     }
 
-    /// What must hold of the lines at any time, and of one at rest, when no operation is under way.
+    /// Checks the invariants of all lines, and that the cache is idle: no line is pinned or filling.
     ///
     /// # Errors
-    /// The first line it does not hold of, in words.
+    /// A description of the first line that violates them.
     pub fn check_idle(&self) -> Result<(), String> {
         for (i, line) in self.lines.iter().enumerate().filter(|(_, line)| line.tag != UNUSED) {
             let set = (i / self.ways) as u64;
@@ -491,7 +489,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Lines pinned by some operation.
+    /// Number of lines pinned by operations in flight.
     pub fn pinned(&self) -> usize {
         self.lines.iter().filter(|line| line.pins != 0).count()
     }

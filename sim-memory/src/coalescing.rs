@@ -28,8 +28,8 @@ pub enum Coalescing {
     Sectors,
 }
 
-/// Splits an access of words of `size` bytes into transactions, in the order of their lowest
-/// lanes; `out` is cleared first.
+/// Splits an access of `size` bytes per lane into transactions, ordered by their lowest lane. Clears `out`
+/// first.
 #[inline]
 pub fn transactions(
     rule: Coalescing,
@@ -66,7 +66,7 @@ fn each(lanes: LaneMask) -> impl Iterator<Item = usize> {
     (0..WARP_LANES).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
-/// A transaction of `bytes` that starts at `start`, for `lanes`.
+/// A transaction of `bytes` bytes from `start` on, for `lanes`.
 fn transaction(
     addresses: &[u64; WARP_LANES],
     lanes: LaneMask,
@@ -151,7 +151,7 @@ fn segments(addresses: &[u64; WARP_LANES], lanes: LaneMask, size: u32, out: &mut
 mod tests {
     use super::*;
 
-    /// Start and bytes of each transaction, in order.
+    /// Start and size in bytes of each transaction, in order.
     fn of(rule: Coalescing, size: u32, lanes: LaneMask, at: impl Fn(u64) -> u64) -> Vec<(u64, u32)> {
         let addresses = std::array::from_fn(|lane| at(lane as u64));
         let mut out = Vec::new();
@@ -170,7 +170,7 @@ mod tests {
             .collect()
     }
 
-    /// Lines leave it to the caches what moves: here whole lines.
+    /// The bytes that move. [`Coalescing::Lines`] leaves that to the caches: here whole lines.
     fn moved(t: &LineAccess) -> u128 {
         if t.segment == 0 { u128::MAX } else { t.segment }
     }
@@ -178,7 +178,7 @@ mod tests {
     const ALL: LaneMask = LaneMask::MAX;
     const LOW: LaneMask = 0xffff;
 
-    /// 1.0 and 1.1. Each half-warp by itself; a permuted or misaligned one falls apart into 16.
+    /// 1.0 and 1.1. Each half-warp by itself; a permuted or misaligned one becomes 16 transactions.
     #[test]
     fn half_warps_in_order() {
         let of = |size, lanes, at: fn(u64) -> u64| of(Coalescing::HalfWarpInOrder, size, lanes, at);
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(of(16, 0x00ff_00ff, |l| 1024 + 16 * l), lines(&[1024, 1280]));
     }
 
-    /// Later. Bytes that move, by sectors of 32.
+    /// Later than 3.x. Bytes that move, by sectors of 32.
     #[test]
     fn sectors_of_the_lines_of_a_warp() {
         let of = |size, lanes, at: fn(u64) -> u64| {

@@ -1,8 +1,8 @@
-//! The bytes of device memory, shared by all components. Pages of 64 KiB come into being when
-//! they are first written; what was never written reads as zero.
+//! The contents of device memory, shared by all components. Pages of 64 KiB are allocated at their first
+//! write; memory that was never written reads as zero.
 //!
-//! Partitions own disjoint lines, so they never write the same word in one epoch; words are
-//! atomics with relaxed order so that this needs no `unsafe`, and compile to plain moves.
+//! Partitions own disjoint lines, so they never write the same word in one epoch. Words are relaxed atomics,
+//! which avoids `unsafe` and compiles to plain moves.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -12,15 +12,15 @@ use crate::vocabulary::WARP_LANES;
 
 const PAGE_BYTES: u64 = 1 << 16;
 const PAGE_WORDS: usize = (PAGE_BYTES / 4) as usize;
-/// Pages of one region of the directory.
+/// Pages in one region of the directory.
 const REGION_PAGES: usize = 1 << 12;
-/// Regions of 256 MiB; they cover 4 TiB, local and constant memory included.
+/// Number of regions of 256 MiB each; together they cover 4 TiB, including local and constant memory.
 const REGIONS: usize = 1 << 14;
 
 type Page = Box<[AtomicU32]>;
 type Region = Box<[OnceLock<Page>]>;
 
-/// The word of four bytes.
+/// The little-endian word of four bytes.
 #[inline(always)]
 fn little_endian(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |four| u32::from_le_bytes(*four))
@@ -35,7 +35,7 @@ fn one_page(addresses: &[u64; WARP_LANES]) -> bool {
     other == 0
 }
 
-/// Device memory, sparse.
+/// Device memory as a sparse directory of pages.
 #[derive(Debug)]
 pub struct DeviceMemory {
     regions: Box<[OnceLock<Region>]>,
@@ -48,7 +48,7 @@ impl Default for DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Empty memory.
+    /// Memory without pages: every byte reads as zero.
     pub fn new() -> Self {
         Self::default()
     }
@@ -72,7 +72,7 @@ impl DeviceMemory {
         )
     }
 
-    /// Words of lanes whose aligned addresses all lie in one page; `None` where they do not.
+    /// Reads the words at aligned addresses that all lie in one page; `None` if they do not.
     #[inline(always)]
     pub fn read_words(&self, addresses: &[u64; WARP_LANES]) -> Option<[u32; WARP_LANES]> {
         if !one_page(addresses) {
@@ -87,8 +87,8 @@ impl DeviceMemory {
         Some(out)
     }
 
-    /// Writes words of `lanes`, in ascending order, whose aligned addresses all lie in one page;
-    /// false where they do not.
+    /// Writes the words of `lanes`, in ascending order, at aligned addresses that all lie in one page; false
+    /// if they do not.
     #[inline(always)]
     pub fn write_words(&self, addresses: &[u64; WARP_LANES], lanes: u32, values: &[u32; WARP_LANES]) -> bool {
         if !one_page(addresses) {
@@ -107,7 +107,7 @@ impl DeviceMemory {
         (address % PAGE_BYTES / 4) as usize
     }
 
-    /// The aligned word at `address`.
+    /// Reads the aligned word at `address`.
     #[inline]
     pub fn word(&self, address: u64) -> u32 {
         self.page(address).map_or(0, |page| page[Self::word_of(address)].load(Relaxed))
@@ -121,7 +121,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Reads bytes [env-readDevice].
+    /// Reads `bytes.len()` bytes from `address` on [env-readDevice].
     pub fn read(&self, address: u64, bytes: &mut [u8]) {
         let mut at = address;
         let mut rest = bytes;
@@ -135,7 +135,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Writes bytes [env-writeDevice].
+    /// Writes all of `bytes` from `address` on [env-writeDevice].
     pub fn write(&self, address: u64, bytes: &[u8]) {
         let mut at = address;
         let mut rest = bytes;
@@ -205,7 +205,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Bytes of all pages that exist.
+    /// Total size in bytes of the allocated pages.
     pub fn touched_bytes(&self) -> u64 {
         let pages = self
             .regions

@@ -1,26 +1,26 @@
-//! Division by a number known when the device is made: a shift or a multiplication.
+//! Division by a number that is fixed when the device is built: a shift or a multiplication.
 
-/// A divisor.
+/// A divisor, prepared for fast division.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     by: u64,
-    /// `ceil(2^64 / by)`; 0 for 1.
+    /// `ceil(2^64 / by)`; 0 if the divisor is 1.
     reciprocal: u64,
 }
 
 impl Divisor {
-    /// Prepares `by`, which is taken as 1 where it is 0.
+    /// Prepares division by `by`; 0 is taken as 1.
     pub fn new(by: u64) -> Self {
         let by = by.max(1);
         Self { by, reciprocal: if by == 1 { 0 } else { (u64::MAX / by).wrapping_add(1) } }
     }
 
-    /// The number.
+    /// The divisor itself.
     pub fn by(self) -> u64 {
         self.by
     }
 
-    /// Quotient and remainder.
+    /// Quotient and remainder of `n` by the divisor.
     #[inline(always)]
     pub fn divide(self, n: u64) -> (u64, u64) {
         // The reciprocal is too large by less than by / 2^64: exact below 2^64 / by.

@@ -1,6 +1,6 @@
-//! One DRAM channel: banks with row buffers, the constraints of its standard, refresh, and an
-//! FR-FCFS scheduler. It says when a request's bytes have crossed the data bus; the bytes
-//! themselves move at the micro step of the memory program. Times are cycles of the command clock.
+//! One DRAM channel: banks with row buffers, the timing constraints of its standard, refresh, and an FR-FCFS
+//! scheduler. It determines when a request's bytes have crossed the data bus; the bytes themselves move in
+//! the micro step of the memory program. Times are in cycles of the command clock.
 
 mod standard;
 
@@ -16,34 +16,34 @@ pub use standard::{Command, Constraint, DramTimings, Level, STANDARDS};
 /// A cycle of the command clock.
 type DramCycle = u64;
 
-/// A request of the scheduler's queues.
+/// A read or write request to the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramRequest {
-    /// Who asks; `None` for writes, which nobody waits for.
+    /// Identifies the requester; `None` for writes, which have no reply.
     pub tag: Option<u32>,
     /// Byte address in this channel.
     pub address: u64,
-    /// Bursts to move.
+    /// Number of bursts to transfer.
     pub bursts: u32,
-    /// A write.
+    /// True for a write, false for a read.
     pub write: bool,
 }
 
-/// A request with its place, small: a chip has thousands in its queues, and each decision reads a
-/// queue from one end to the other.
+/// A queued request with its bank and row. The entry is small, because a chip has thousands of them and each
+/// decision scans a queue.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     row: u64,
     /// Byte address in this channel.
     address: u64,
-    /// Who asks.
+    /// Identifies the requester; `None` for writes.
     tag: Option<u32>,
     bursts: u16,
-    /// Bursts to move still.
+    /// Bursts still to be transferred.
     left: u16,
     bank: u8,
     write: bool,
-    /// Its bank opened the row for it.
+    /// True if the row was opened for this request, so that it does not count as a row hit.
     opened: bool,
 }
 
@@ -58,13 +58,13 @@ impl Queued {
     }
 }
 
-/// When commands may come, by place and kind: the first cycle that the constraints allow. It is
-/// brought up to date with each command, which is asked about many times.
+/// The earliest cycle the constraints allow, by place (bank, bank group, channel) and command. Updated at
+/// each command, because it is read far more often.
 #[derive(Clone, Debug)]
 struct Allowed {
     from: Vec<[DramCycle; COMMANDS]>,
-    /// The last commands of each kind, latest first, where a window looks back over several; 0 is
-    /// none, others are one cycle up.
+    /// The most recent commands of each kind, latest first, for constraints with a window over several. Each
+    /// entry is the cycle plus one; 0 means none.
     recent: Vec<[[DramCycle; LONGEST_WINDOW]; COMMANDS]>,
 }
 
@@ -73,8 +73,8 @@ impl Allowed {
         Self { from: vec![[0; COMMANDS]; places], recent: vec![[[0; LONGEST_WINDOW]; COMMANDS]; places] }
     }
 
-    /// A command comes at `at`. Commands are decided in the order of requests, so one may lie
-    /// before those noted already.
+    /// Records a command at cycle `at`. Commands are decided in request order, so it may precede commands
+    /// that are already recorded.
     #[inline]
     fn note(&mut self, place: usize, command: Command, at: DramCycle, held: &Held) {
         let from = &mut self.from[place];
@@ -102,33 +102,33 @@ impl Allowed {
     }
 }
 
-/// Counters of one channel.
+/// Request, row buffer and bus counters of one channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DramStats {
-    /// Read requests.
+    /// Read requests served.
     pub reads: u64,
-    /// Write requests.
+    /// Write requests served.
     pub writes: u64,
-    /// Requests that found their row open.
+    /// Row hits: requests that found their row open.
     pub row_hits: u64,
-    /// Requests that found their bank closed.
+    /// Row misses: requests that found their bank closed.
     pub row_misses: u64,
-    /// Requests that found another row open in their bank.
+    /// Row conflicts: requests that found another row open in their bank.
     pub row_conflicts: u64,
-    /// Changes of the data bus from reads to writes and back.
+    /// Bus turnarounds: changes of the data bus between reads and writes.
     pub turnarounds: u64,
-    /// Refresh commands.
+    /// Refresh commands issued.
     pub refreshes: u64,
-    /// Bytes moved.
+    /// Bytes transferred over the data bus.
     pub bytes: u64,
-    /// Cycles of the command clock the data bus was in use.
+    /// Cycles of the command clock in which the data bus was in use.
     pub busy_cycles: u64,
-    /// The queues of reads and writes, in cycles of the command clock.
+    /// Occupancy of the read and write queues, in cycles of the command clock.
     pub queue: QueueStats,
 }
 
 impl DramStats {
-    /// Adds another channel's.
+    /// Adds the counters of another channel.
     pub fn add(&mut self, other: &Self) {
         self.reads += other.reads;
         self.writes += other.writes;
@@ -143,51 +143,52 @@ impl DramStats {
     }
 }
 
-/// One channel.
+/// One DRAM channel with its banks, queues and scheduler.
 #[derive(Clone, Debug)]
 pub struct DramChannel {
     spec: DramSpec,
     timings: Arc<DramTimings>,
-    /// By bank: the open row.
+    /// For each bank: the open row.
     banks: Vec<Option<u64>>,
-    /// By bank: the place of its group.
+    /// For each bank: the index of its bank group among the places of `allowed`.
     groups: Vec<usize>,
-    /// Banks, then bank groups, then the channel.
+    /// Earliest command cycles: of banks, then of bank groups, then of the channel.
     allowed: Allowed,
-    /// How an address splits.
+    /// Divisors that split an address into bank group, bank and row.
     pieces: Divisor,
     stripes: Divisor,
     by_groups: Divisor,
     by_banks: Divisor,
-    /// In the order they came. They are short, and read far more often than changed.
+    /// The scheduler's queues, in order of arrival. They are short, and read far more often than changed.
     reads: Vec<Queued>,
     writes: Vec<Queued>,
-    /// Reads before the scheduler's queue.
+    /// Reads that wait for room in the scheduler's queue.
     backlog: VecDeque<Queued>,
-    /// Of reads and of writes, by bank: how many are queued, and how many find their row open.
+    /// For reads and for writes, by bank: how many are queued, and how many of them find their row open.
     counts: [Vec<[u32; 2]>; 2],
-    /// Of reads and of writes: banks with requests that find their row open, and with others only.
+    /// For reads and for writes, a mask of banks: `hits` those with requests to their open row, `shut` those
+    /// whose requests all need another row.
     hits: [u64; 2],
     shut: [u64; 2],
-    /// Writes go before reads until few are left.
+    /// The write queue is being drained: writes have priority until it falls below its low mark.
     draining: bool,
-    /// Reads, writes: how many went before the oldest.
+    /// For reads and for writes: how many requests were served before the oldest one.
     overtaken: [u32; 2],
-    /// The data bus last wrote.
+    /// True if the last burst on the data bus was a write.
     wrote: bool,
     bus_free: DramCycle,
     row_miss: DramCycle,
-    /// From precharge to activate.
+    /// Cycles from precharge to activate.
     precharge: DramCycle,
-    /// Bursts of one bank group come slower than those of several.
+    /// True if consecutive bursts within one bank group need a longer distance than across groups.
     slow_groups: bool,
-    /// What a refresh reaches, and the cycles between two of them.
+    /// The level a refresh applies to, and the interval between two refreshes.
     refreshes: Option<(Level, DramCycle)>,
-    /// When the next refresh is due.
+    /// The cycle at which the next refresh is due.
     refresh_due: DramCycle,
-    /// By bank group: when a column command could come.
+    /// For each bank group: the earliest cycle of a column command.
     ready: Vec<DramCycle>,
-    /// By bank group: its banks.
+    /// For each bank group: a mask of its banks.
     members: Vec<u64>,
     occupancy: Occupancy,
     stats: DramStats,
@@ -237,12 +238,12 @@ impl DramChannel {
         }
     }
 
-    /// Counters.
+    /// The counters so far.
     pub fn stats(&self) -> DramStats {
         DramStats { queue: self.occupancy.stats(), ..self.stats }
     }
 
-    /// Queues a request. Reads that find the scheduler's queue full wait before it, in order.
+    /// Queues a request. Reads that find the scheduler's queue full wait in a backlog, in order.
     pub fn push(&mut self, request: DramRequest, now: DramCycle) {
         let (bank, row) = self.place(request.address);
         let DramRequest { tag, address, bursts, write } = request;
@@ -265,19 +266,19 @@ impl DramChannel {
         self.count(write, entry.bank(), |[queued, hits]| [queued + 1, hits + open]);
     }
 
-    /// Number of requests in the queues.
+    /// Number of requests queued, the backlog included.
     pub fn queued(&self) -> usize {
         self.reads.len() + self.writes.len() + self.backlog.len()
     }
 
-    /// The queue of writes takes another one.
+    /// True if the write queue has room.
     pub fn takes_writes(&self) -> bool {
         self.writes.len() < self.spec.write_queue.entries as usize
     }
 
-    /// Bank and row of an address. Pieces of a row go round the bank groups, so that a stream
-    /// meets the shorter column delay; the bank is mixed with the low bits of the row, so that
-    /// power-of-two strides do not stay in one bank.
+    /// Bank and row of an address. Consecutive pieces of a row are interleaved over the bank groups, so that
+    /// a stream meets the shorter column delay. The bank is mixed with the low bits of the row, so that
+    /// power-of-two strides spread over the banks.
     fn place(&self, address: u64) -> (usize, u64) {
         let (piece, _) = self.pieces.divide(address);
         let (stripe, _) = self.stripes.divide(address);
@@ -287,17 +288,16 @@ impl DramChannel {
         ((bank * self.by_groups.by() + group) as usize, row)
     }
 
-    /// The first cycle at which the scheduler chooses again; `None` without requests.
+    /// The first cycle at which the scheduler makes its next decision; `None` without requests.
     pub fn next_decision(&self) -> Option<DramCycle> {
         // It commits so far ahead of the bus that a row can be opened meanwhile.
         (self.queued() > 0).then(|| self.bus_free.saturating_sub(self.row_miss))
     }
 
-    /// Chooses one request at `now` by FR-FCFS: banks open the rows that the oldest requests ask
-    /// for once none asks for the row they have open; of the requests whose row is open, the one
-    /// whose data can move first is served, the oldest of equals. Writes wait until their queue
-    /// is high or no read waits. Gives the request with the cycle its last byte has crossed the
-    /// bus.
+    /// Chooses one request at `now` by FR-FCFS. A bank opens the row of its oldest request once no request
+    /// needs the row it has open. Among the requests whose row is open, the one whose data can be transferred
+    /// first is served; on a tie, the oldest. Writes wait until their queue reaches its high mark or no read
+    /// is queued. Returns the request with the cycle at which its last byte has crossed the bus.
     pub fn choose(&mut self, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
         if self.next_decision()? > now {
             return None;
@@ -318,8 +318,8 @@ impl DramChannel {
         None
     }
 
-    /// One decision. Where bursts of one bank group come slower than the data bus could take
-    /// them, it is about one burst, so that those of other groups fill the gaps.
+    /// One decision. If bursts within a bank group need a longer distance than the data bus, it covers one
+    /// burst only, so that bursts of other groups fill the gaps.
     fn serve(&mut self, writes: bool, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
         let kind = usize::from(writes);
         let late = self.overtaken[kind] >= self.spec.overtaking_limit;
@@ -353,14 +353,14 @@ impl DramChannel {
         Some((entry.request(), end))
     }
 
-    /// Bursts have their place on the data bus, the last of them until `end`.
+    /// Records bursts on the data bus, the last of which ends at `end`.
     fn moved(&mut self, bursts: u32, end: DramCycle) {
         self.bus_free = self.bus_free.max(end);
         self.stats.bytes += u64::from(bursts) * u64::from(self.spec.burst_bytes);
         self.stats.busy_cycles += u64::from(bursts) * u64::from(self.spec.burst_cycles);
     }
 
-    /// Takes a request out of its queue.
+    /// Removes a request from its queue.
     fn take(&mut self, writes: bool, place: usize, now: DramCycle) -> Queued {
         let entry = self.queue_mut(writes).remove(place);
         self.stats.row_hits += u64::from(!entry.opened);
@@ -378,10 +378,10 @@ impl DramChannel {
         if writes { &mut self.writes } else { &mut self.reads }
     }
 
-    /// Row commands: a bank whose open row no request asks for opens that of its oldest. Commands
-    /// are placed no further ahead than the scheduler looks, since those of other banks keep
-    /// their distance from them: a bank in refresh waits. If none can be opened so soon and no
-    /// row is open, the first that can be is.
+    /// Row commands: a bank whose open row no request needs opens the row of its oldest request. A command is
+    /// not placed further ahead than the scheduler's lookahead, because commands of other banks must keep
+    /// their distance from it: a bank in refresh waits. If no bank can open so soon and no needed row is
+    /// open, the bank that can open first does.
     fn open_rows(&mut self, writes: bool, now: DramCycle) {
         let mut shut = self.shut[usize::from(writes)];
         if shut == 0 {
@@ -414,7 +414,7 @@ impl DramChannel {
         }
     }
 
-    /// When a bank can activate another row.
+    /// The earliest cycle at which a bank can activate another row.
     fn opening(&self, bank: usize, now: DramCycle) -> DramCycle {
         let activate = self.earliest(Command::Activate, bank, now);
         if self.banks[bank].is_none() {
@@ -432,7 +432,7 @@ impl DramChannel {
         self.shut[kind] = self.shut[kind] & !(1 << bank) | u64::from(shut) << bank;
     }
 
-    /// The bank has this row open now.
+    /// Sets the open row of a bank and recounts its row hits.
     fn has_open(&mut self, bank: usize, row: Option<u64>) {
         self.banks[bank] = row;
         for writes in [false, true] {
@@ -443,7 +443,7 @@ impl DramChannel {
         }
     }
 
-    /// Opens a row, after closing the one that is open.
+    /// Opens a row, after a precharge if another row is open.
     fn open(&mut self, bank: usize, row: u64, now: DramCycle) {
         if self.banks[bank].is_some() {
             self.stats.row_conflicts += 1;
@@ -455,7 +455,7 @@ impl DramChannel {
         self.has_open(bank, Some(row));
     }
 
-    /// The place in its queue of the request to serve.
+    /// The queue index of the request to serve next.
     fn first_ready(&mut self, writes: bool, now: DramCycle) -> usize {
         let command = if writes { Command::Write } else { Command::Read };
         // What holds for all, then for the groups with open rows that are asked for.
@@ -491,7 +491,7 @@ impl DramChannel {
         best.map_or(0, |(_, place)| place)
     }
 
-    /// Issues a command as early as the constraints allow, not before `now`.
+    /// Issues a command at the earliest cycle from `now` on that the constraints allow.
     fn issue(&mut self, command: Command, bank: usize, now: DramCycle) -> DramCycle {
         let at = self.earliest(command, bank, now);
         let rules = &self.timings.rules.preceding[command as usize];
@@ -516,8 +516,8 @@ impl DramChannel {
         [bank, self.groups[bank], self.banks.len() + self.ready.len()]
     }
 
-    /// Does the refreshes that are due. Nothing polls: those of an idle channel are made up for
-    /// at its next request, where only the last of each bank can still be felt.
+    /// Performs the refreshes that are due. An idle channel is not polled: its refreshes are caught up at its
+    /// next request, when only the last one of each bank still has an effect.
     fn refresh(&mut self, now: DramCycle) {
         let Some((level, interval)) = self.refreshes.filter(|_| self.refresh_due <= now) else { return };
         let each = if level == Level::Bank { self.banks.len() as u64 } else { 1 };

@@ -1,22 +1,22 @@
-//! What is to happen, in the order of its cycles.
+//! A priority queue of future events, ordered by cycle.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::vocabulary::Cycle;
 
-/// Bits of an event's number; the rest of a word says whose it is.
+/// Bits of an event's insertion number within its key; the other bits hold its source.
 const NUMBER_BITS: u32 = 40;
 
 /// Events by (cycle, source, order of insertion).
 #[derive(Clone, Debug)]
 pub struct EventQueue<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
-    /// Events inserted so far.
+    /// Number of events inserted so far.
     inserted: u64,
 }
 
-/// Cycle, source and number in one word, which compares at once.
+/// An event with its key: cycle, source and number in one word, so that one comparison orders them.
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
     key: u128,
@@ -57,7 +57,7 @@ impl<T> Default for EventQueue<T> {
 }
 
 impl<T> EventQueue<T> {
-    /// `event` of `source`, of which there are fewer than 2^24, happens at `at`.
+    /// Inserts `event` of `source` (below 2^24) for cycle `at`.
     #[inline]
     pub fn push(&mut self, at: Cycle, source: u32, event: T) {
         debug_assert!(source < 1 << (64 - NUMBER_BITS) && self.inserted < 1 << NUMBER_BITS);
@@ -66,13 +66,13 @@ impl<T> EventQueue<T> {
         self.heap.push(Reverse(Entry { key: u128::from(at) << 64 | u128::from(order), event }));
     }
 
-    /// The first cycle on which something happens.
+    /// The cycle of the first event; `None` if the queue is empty.
     #[inline]
     pub fn next(&self) -> Option<Cycle> {
         self.heap.peek().map(|Reverse(entry)| entry.at())
     }
 
-    /// Takes the first event, with its cycle, if it is not after `now`.
+    /// Removes the first event and returns it with its cycle, unless its cycle is after `now`.
     #[inline]
     pub fn pop(&mut self, now: Cycle) -> Option<(Cycle, T)> {
         if self.next()? > now {
@@ -81,7 +81,7 @@ impl<T> EventQueue<T> {
         self.heap.pop().map(|Reverse(entry)| (entry.at(), entry.event))
     }
 
-    /// Nothing is to happen.
+    /// True if no event is queued.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

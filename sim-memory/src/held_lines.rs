@@ -1,20 +1,20 @@
-//! Which operation holds which line, and who waits: for the line, or for a way of its set. First
-//! come, first served. Queues are links between the slots of the operations themselves, found by
-//! the set of the cache, so that nothing is hashed or allocated once all slots exist.
+//! Records which operation holds which line, and queues the operations that wait for a line or for a way of
+//! its set, in order of arrival. The queues are linked lists through the operations' slots, found by cache
+//! set, so that nothing is hashed or allocated once all slots exist.
 
-/// No slot.
+/// The end of a list: no slot has this index.
 const NOBODY: u32 = u32::MAX;
 
-/// What one operation's slot has to do with the queues.
+/// The queue links of one operation's slot.
 #[derive(Clone, Copy, Debug)]
 struct Links {
-    /// The line it holds.
+    /// The line that the operation holds.
     line: u64,
-    /// The next holder in its set.
+    /// The next operation that holds a line of the same set.
     next_holder: u32,
-    /// Those that wait for its line.
+    /// Operations that wait for this line.
     waiting: Queue,
-    /// The next in the queue it waits in.
+    /// The next operation in the queue this one waits in.
     next: u32,
 }
 
@@ -27,20 +27,20 @@ struct Queue {
 
 const EMPTY: Queue = Queue { first: NOBODY, last: NOBODY, length: 0 };
 
-/// The held lines of one cache.
+/// The lines held by operations of one cache.
 #[derive(Clone, Debug)]
 pub struct HeldLines {
     links: Vec<Links>,
-    /// By set: the first operation that holds a line of it.
+    /// For each set: the first operation that holds a line of it.
     holders: Vec<u32>,
-    /// By set: operations that wait until one of its ways can be taken.
+    /// For each set: operations that wait until one of its ways can be replaced.
     set_queues: Vec<Queue>,
     held: usize,
     in_set_queues: usize,
 }
 
 impl HeldLines {
-    /// Nothing held in a cache of `sets`.
+    /// No held lines, for a cache of `sets` sets.
     pub fn new(sets: u64) -> Self {
         Self {
             links: Vec::new(),
@@ -51,7 +51,7 @@ impl HeldLines {
         }
     }
 
-    /// Makes room for operations `0..slots`.
+    /// Provides links for operations `0..slots`.
     #[inline]
     pub fn reserve(&mut self, slots: usize) {
         if self.links.len() < slots {
@@ -60,7 +60,7 @@ impl HeldLines {
         }
     }
 
-    /// The operation that holds `line`, and how many wait for it.
+    /// The operation that holds `line`, and the number of operations that wait for it.
     #[inline]
     pub fn holder(&self, set: u64, line: u64) -> Option<(u32, u32)> {
         let mut at = self.holders[set as usize];
@@ -74,7 +74,7 @@ impl HeldLines {
         None
     }
 
-    /// `slot` holds `line`, which nobody holds.
+    /// Lets `slot` hold `line`, which must not be held.
     pub fn hold(&mut self, set: u64, line: u64, slot: u32) {
         debug_assert!(self.holder(set, line).is_none(), "a line has one holder");
         let head = &mut self.holders[set as usize];
@@ -84,14 +84,14 @@ impl HeldLines {
         self.held += 1;
     }
 
-    /// `slot` waits for the line `holder` holds.
+    /// Appends `slot` to the queue for the line that `holder` holds.
     pub fn wait(&mut self, holder: u32, slot: u32) {
         let mut queue = self.links[holder as usize].waiting;
         self.push(&mut queue, slot);
         self.links[holder as usize].waiting = queue;
     }
 
-    /// `slot` lets its line go: the first that waits holds it now.
+    /// Releases the line of `slot`. The first waiting operation, if any, becomes the holder and is returned.
     pub fn release(&mut self, set: u64, slot: u32) -> Option<u32> {
         let Links { line, next_holder, waiting, .. } = self.links[slot as usize];
         let heir = (waiting.first != NOBODY).then_some(waiting.first);
@@ -129,7 +129,7 @@ impl HeldLines {
         heir
     }
 
-    /// `slot` waits for a way of `set`.
+    /// Appends `slot` to the queue for a way of `set`.
     pub fn wait_for_set(&mut self, set: u64, slot: u32) {
         let mut queue = self.set_queues[set as usize];
         self.push(&mut queue, slot);
@@ -137,8 +137,8 @@ impl HeldLines {
         self.in_set_queues += 1;
     }
 
-    /// Those that wait for a way of `set` look again: they are pushed on `runnable`, a stack, so
-    /// that the first comes off first.
+    /// Wakes the operations that wait for a way of `set`: they are pushed on the stack `runnable` in reverse,
+    /// so that the first to wait is popped first.
     #[inline]
     pub fn wake_set(&mut self, set: u64, runnable: &mut Vec<u32>) {
         if self.in_set_queues == 0 {
@@ -155,12 +155,12 @@ impl HeldLines {
         self.in_set_queues -= queue.length as usize;
     }
 
-    /// Lines held.
+    /// Number of lines held.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Operations that wait for a way.
+    /// Number of operations that wait for a way.
     pub fn waiting_for_sets(&self) -> usize {
         self.in_set_queues
     }
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against maps of queues.
+        /// The lists behave as maps of queues do.
         #[test]
         fn lines_are_held_first_come_first_served(steps in proptest::collection::vec((0u8..4, 0u64..6), 1..200)) {
             let set_of = |line: u64| line % 3;

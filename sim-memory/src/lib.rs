@@ -1,7 +1,7 @@
 //! The memory environment of CS chapter 4: addresses, bytes, caches, memory programs, DRAM.
 //!
-//! This crate knows no PTX and no warps beyond lane masks; where it must act on registers it
-//! calls [`RegisterPort`](port::RegisterPort), which the device implements.
+//! This crate knows no PTX, and no warps beyond lane masks. To act on registers it calls
+//! [`RegisterPort`](port::RegisterPort), which the device implements.
 
 pub mod access;
 pub mod address_space;

@@ -1,12 +1,12 @@
-//! Cache lines: their size, where addresses lie in them, masks of their bytes.
+//! Cache lines: their size, the position of an address in its line, and byte masks.
 
 /// Bytes of a cache line, at every level and on every chip.
 pub const LINE_BYTES: u32 = 128;
 
-/// The bytes of a line.
+/// The data of a line.
 pub type LineData = [u8; LINE_BYTES as usize];
 
-/// A set of the bytes of a line; bit `i` is byte `i`.
+/// A set of bytes of a line; bit `i` stands for byte `i`.
 pub type ByteMask = u128;
 
 /// First address of the line that holds `address`.
@@ -15,19 +15,19 @@ pub const fn line_of(address: u64) -> u64 {
     address & !(LINE_BYTES as u64 - 1)
 }
 
-/// Number of the line that holds `address`: lines of device memory are counted from 0.
+/// Number of the line that holds `address`, counted from address 0.
 #[inline(always)]
 pub const fn line_number(address: u64) -> u64 {
     address / LINE_BYTES as u64
 }
 
-/// Where `address` lies in its line, in bytes.
+/// Offset of `address` in its line, in bytes.
 #[inline(always)]
 pub const fn offset_in_line(address: u64) -> usize {
     (address & (LINE_BYTES as u64 - 1)) as usize
 }
 
-/// All bits of the bytes of a mask of eight; bit 0 is the least significant byte.
+/// Expands a mask of eight bytes to a mask of 64 bits; byte 0 is the least significant.
 static BITS: [u64; 256] = {
     let mut all = [0; 256];
     let mut mask = 0;
@@ -44,13 +44,13 @@ static BITS: [u64; 256] = {
     all
 };
 
-/// All bits of the bytes of a mask of eight; bit 0 is the least significant byte.
+/// Expands a mask of eight bytes to a mask of 64 bits; byte 0 is the least significant.
 #[inline(always)]
 pub fn bits(mask: u8) -> u64 {
     BITS[usize::from(mask)]
 }
 
-/// Those of the eight bytes from `8 * i` on of a mask of a line.
+/// As [`bits`], for the eight bytes from `8 * i` on of a line's mask.
 #[inline(always)]
 pub fn bits_at(mask: ByteMask, i: usize) -> u64 {
     bits((mask >> (8 * i)) as u8)

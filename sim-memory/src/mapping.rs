@@ -1,9 +1,9 @@
-//! Where an address lies: its partition, and its place there.
+//! Address mapping: the partition of an address, and its address within the partition.
 
 use crate::divide::Divisor;
 use crate::spec::MemorySpec;
 
-/// Which partition owns an address, and where it lies there.
+/// Maps addresses to partitions.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     partitions: Divisor,
@@ -11,7 +11,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The mapping of a chip.
+    /// The mapping of a chip's memory specification.
     pub fn new(spec: &MemorySpec) -> Self {
         Self {
             partitions: Divisor::new(u64::from(spec.partitions)),
@@ -19,8 +19,8 @@ impl Mapping {
         }
     }
 
-    /// Partition and byte address within it. Blocks of `interleave_bytes` go round the
-    /// partitions, each round turned by a hash of its number, so that strides spread.
+    /// Partition and byte address within it. Blocks of `interleave_bytes` are dealt to the partitions in
+    /// rounds; each round is rotated by a hash of its number, so that strided accesses spread.
     #[inline]
     pub fn place(&self, address: u64) -> (u32, u64) {
         let (block, within) = self.interleave.divide(address);

@@ -1,4 +1,4 @@
-//! What an SM and a partition send to each other.
+//! The messages between an SM and a partition.
 
 use crate::line::{ByteMask, LineData};
 use crate::programs::ProgramId;
@@ -7,56 +7,56 @@ use crate::vocabulary::{AtomicOp, LaneMask, ScalarType, WARP_LANES};
 /// The lanes of an atomic on one line: `Σatomic` of CS §4.4.1, for several addresses at once.
 #[derive(Clone, Debug)]
 pub struct AtomicLanes {
-    /// The operation.
+    /// The read-modify-write operation.
     pub op: AtomicOp,
-    /// The type.
+    /// The type of the operands.
     pub ty: ScalarType,
     /// Lanes that take part.
     pub lanes: LaneMask,
-    /// Byte of the line each lane works on.
+    /// Offset in bytes, within the line, of each lane's operand in memory.
     pub offsets: [u8; WARP_LANES],
     /// Operands b and c of each lane.
     pub operands: [[u64; 2]; WARP_LANES],
-    /// What each lane found.
+    /// The old value that each lane read.
     pub old: [u64; WARP_LANES],
 }
 
-/// What an SM sends to a partition.
+/// A request from an SM to a partition.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The instance that waits for a reply; `None` for the write-back of an L1 line.
+    /// The instance that waits for the reply; `None` for the write-back of an L1 line.
     pub slot: Option<u32>,
-    /// The line's address in its partition.
+    /// The line's address within its partition.
     pub local: u64,
-    /// Its program.
+    /// The memory program of the access.
     pub program: ProgramId,
-    /// Where the program goes on.
+    /// The instruction of the program at which the partition continues.
     pub pc: u16,
     /// First address of the line.
     pub line: u64,
-    /// Bytes asked for or written.
+    /// Bytes requested or written.
     pub asked: ByteMask,
-    /// The same, rounded to what is fetched.
+    /// `asked`, rounded up to the granularity of fetches.
     pub mask: ByteMask,
-    /// A load: the reply carries the bytes.
+    /// True for a load: the reply carries the bytes.
     pub is_load: bool,
-    /// Data of stores.
+    /// Data to write, for stores.
     pub data: LineData,
-    /// Lanes of atomics.
+    /// Lanes and operands, for atomics.
     pub atomic: Option<Box<AtomicLanes>>,
 }
 
-/// What comes back from a partition: the program goes on at `pc` when it arrives.
+/// A reply from a partition: at its arrival the SM continues the program at `pc`.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The instance it answers.
+    /// The instance that waits for it.
     pub slot: u32,
-    /// Where its program goes on.
+    /// The instruction of the program at which the SM continues.
     pub pc: u16,
-    /// The line as read.
+    /// The bytes of the line that were read.
     pub data: LineData,
-    /// Old values of atomics.
+    /// Old values, for atomics.
     pub atomic: Option<Box<AtomicLanes>>,
-    /// Its bytes were fetched from DRAM for it.
+    /// True if bytes were fetched from DRAM for this request.
     pub fetched: bool,
 }

@@ -1,26 +1,26 @@
-//! How full a queue is over time.
+//! Occupancy of a queue over time.
 
 use crate::vocabulary::Cycle;
 
-/// What a report says of a queue. Cycles are those of the clock the queue belongs to.
+/// Occupancy counters of a queue for a report. Cycles are those of the queue's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct QueueStats {
-    /// Entries over all cycles: divided by the cycles of a run, and by the queues that are
-    /// summed here, the mean occupancy.
+    /// Sum of the number of entries over all cycles. Divided by the cycles of a run and by the number of
+    /// queues summed here, it is the mean occupancy.
     pub entry_cycles: u64,
-    /// The most entries at a time in one queue.
+    /// The largest number of entries in one queue at a time.
     pub most: u64,
 }
 
 impl QueueStats {
-    /// Adds the queues of another part.
+    /// Adds the counters of another component's queues.
     pub fn add(&mut self, other: &Self) {
         self.entry_cycles += other.entry_cycles;
         self.most = self.most.max(other.most);
     }
 }
 
-/// The number of entries of one queue, and its history.
+/// The current number of entries of one queue, and its counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Occupancy {
     entries: u64,
@@ -29,30 +29,30 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// The entries now.
+    /// The current number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.entries as usize
     }
 
-    /// The queue is empty.
+    /// True if the queue has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// The queue has one entry more from `now` on.
+    /// Adds one entry from cycle `now` on.
     #[inline]
     pub fn add(&mut self, now: Cycle) {
         self.set(self.entries + 1, now);
     }
 
-    /// The queue has one entry less from `now` on.
+    /// Removes one entry from cycle `now` on.
     #[inline]
     pub fn remove(&mut self, now: Cycle) {
         self.set(self.entries - 1, now);
     }
 
-    /// The queue has this many entries from `now` on.
+    /// Sets the number of entries from cycle `now` on.
     #[inline]
     pub fn set(&mut self, entries: u64, now: Cycle) {
         self.stats.entry_cycles += self.entries * now.saturating_sub(self.since);
@@ -61,7 +61,7 @@ impl Occupancy {
         self.stats.most = self.stats.most.max(entries);
     }
 
-    /// Counters up to the last change.
+    /// The counters up to the last change.
     pub fn stats(&self) -> QueueStats {
         self.stats
     }

@@ -1,5 +1,5 @@
-//! A partition: one L2 slice and one DRAM channel, the part of device memory they own, and the
-//! partition's half of the memory programs.
+//! A memory partition: one L2 slice and one DRAM channel, the part of device memory they own, and the
+//! partition's part of the memory programs.
 
 mod micro_steps;
 
@@ -35,39 +35,39 @@ struct Instance {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// An instance left the pipeline of the slice: its first micro step.
+    /// An instance leaves the pipeline of the slice and runs its first micro step.
     Start,
-    /// Its bytes have crossed the DRAM bus.
+    /// The instance's bytes have crossed the DRAM data bus.
     Fetched,
 }
 
-/// Counters of one partition.
+/// Request and reply counters of one partition, with those of its L2 slice and DRAM channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct PartitionStats {
     /// Requests of all kinds.
     pub requests: u64,
-    /// Of these, lines of L1 written back, which nobody waits for.
+    /// Write-backs of L1 lines, which get no reply; included in `requests`.
     pub write_backs: u64,
-    /// Atomics, by lane.
+    /// Atomic operations performed, counted by lane.
     pub atomics: u64,
-    /// L2 slice.
+    /// Counters of the L2 slice.
     pub l2: CacheStats,
-    /// DRAM channel.
+    /// Counters of the DRAM channel.
     pub dram: DramStats,
     /// Replies sent to SMs.
     pub replies: u64,
-    /// L2's MSHRs in use.
+    /// Occupancy of the MSHRs of L2.
     pub mshrs: QueueStats,
-    /// Requests that wait because MSHRs or their merges are used up.
+    /// Occupancy of the queue of requests stalled because no MSHR, or no merge at one, is free.
     pub stalled: QueueStats,
 }
 
-/// A memory partition: an L2 slice and its DRAM channel.
+/// A memory partition: an L2 slice with its DRAM channel.
 #[derive(Debug)]
 pub struct Partition {
     spec: Arc<MemorySpec>,
     clocks: Clocks,
-    /// Its own copy: it steps aside while micro steps change all else.
+    /// Taken out of `self` while micro steps change the other fields.
     programs: ProgramSet,
     memory: Arc<DeviceMemory>,
     mapping: Mapping,
@@ -76,35 +76,35 @@ pub struct Partition {
     instances: Vec<Instance>,
     free: Vec<u32>,
     held: HeldLines,
-    /// Requests on their way, by (cycle, SM, order).
+    /// Requests that are in the network, ordered by (cycle, SM, order of sending).
     arrivals: EventQueue<u32>,
     events: EventQueue<(Event, u32)>,
-    /// By bank of the slice.
+    /// For each bank of the slice: the cycle from which it accepts a request.
     port_free: Vec<Cycle>,
     by_banks: Divisor,
-    /// In order, behind one that finds no MSHR or no place at one.
+    /// Requests stalled in order behind one that found no MSHR, or no merge at one.
     stalled: VecDeque<u32>,
-    /// Of `stalled`.
+    /// Occupancy of `stalled`.
     waiting: Occupancy,
-    /// Misses in flight.
+    /// MSHRs in use: misses in flight.
     mshrs: Occupancy,
-    /// Instances that wait for an MSHR, and for room among the writes of the channel.
+    /// Instances that wait for an MSHR (`want_mshr`) or for room in the channel's write queue (`want_write`).
     want_mshr: VecDeque<u32>,
     want_write: VecDeque<u32>,
     egress_free: Cycle,
     dram_next: Option<Cycle>,
     outbox: Vec<(Cycle, u32, Reply)>,
     runnable: Vec<u32>,
-    /// Writes past L2 that changed a byte of device memory.
+    /// Number of writes that bypassed L2 and changed a byte of device memory.
     memory_changes: u64,
     stats: PartitionStats,
 }
 
-/// Tag bit of no instance.
+/// The tag of a DRAM request that no instance waits for.
 const NOBODY: u32 = u32::MAX;
 
 impl Partition {
-    /// An idle partition with the lines that earlier runs left in its slice, or a new one.
+    /// An idle partition. Its slice holds the lines left by an earlier run, if they are given.
     pub fn new(
         spec: Arc<MemorySpec>,
         clocks: Clocks,
@@ -142,8 +142,8 @@ impl Partition {
         }
     }
 
-    /// A request of `sm` arrives at `at`: requests take effect in the order (cycle, SM, order),
-    /// whatever order they are delivered in.
+    /// Accepts a request from `sm` that arrives at `at`. Requests take effect in the order (cycle, SM, order
+    /// of sending), in whatever order they are delivered.
     pub fn deliver(&mut self, at: Cycle, sm: u32, request: Request) {
         let instance = Instance {
             set: self.l2.set_of(line_number(request.local)),
@@ -167,12 +167,12 @@ impl Partition {
         self.arrivals.push(at, sm, slot);
     }
 
-    /// Writes that changed a byte here, or may have, so far: of the slice, and past it.
+    /// Number of writes so far that changed a byte, or may have, in the slice or past it.
     pub fn changes(&self) -> u64 {
         self.l2.changes() + self.memory_changes
     }
 
-    /// The next cycle on which something happens here.
+    /// The cycle of the partition's next event; `None` if it has none.
     #[inline]
     pub fn next_event(&self) -> Option<Cycle> {
         let mut next = self.events.next();
@@ -186,7 +186,7 @@ impl Partition {
         next
     }
 
-    /// Runs everything that happens before `until`.
+    /// Processes all events before `until`.
     ///
     /// # Errors
     /// `⊥` of a memory program.
@@ -224,41 +224,41 @@ impl Partition {
         Ok(())
     }
 
-    /// Gives what has left to `sink`: arrival cycle, SM, reply.
+    /// Passes the replies that have left to `sink`: arrival cycle, SM, reply.
     pub fn take_replies(&mut self, mut sink: impl FnMut(Cycle, u32, Reply)) {
         for (at, sm, reply) in self.outbox.drain(..) {
             sink(at, sm, reply);
         }
     }
 
-    /// Writes all dirty lines to device memory, outside time: the host reads it after a run.
+    /// Writes all dirty lines to device memory without taking time, because the host reads it after a run.
     pub fn flush_to_memory(&mut self) {
         let memory = &self.memory;
         self.l2.clean_all(|line, mask, data| memory.write_line(line, mask, data));
     }
 
-    /// L2's lines, for the partition of a later run, to be taken when idle and after
-    /// [`flush_to_memory`](Self::flush_to_memory). Counters begin anew.
+    /// Takes the lines of L2 for the partition of a later run. The partition must be idle, and
+    /// [`flush_to_memory`](Self::flush_to_memory) must have been called. The counters restart at zero.
     pub fn take_l2(&mut self) -> Cache {
         let mut l2 = std::mem::replace(&mut self.l2, Cache::hollow());
         l2.stats = CacheStats::default();
         l2
     }
 
-    /// The L2 slice, to look at.
+    /// The L2 slice, for inspection.
     pub fn l2(&self) -> &Cache {
         &self.l2
     }
 
-    /// True if nothing is in flight.
+    /// True if no request is in flight.
     pub fn idle(&self) -> bool {
         self.instances.len() == self.free.len() && self.dram.queued() == 0
     }
 
-    /// Checks what must hold when nothing is in flight.
+    /// Checks the invariants of an idle partition.
     ///
     /// # Errors
-    /// The first leak, in words.
+    /// A description of the first violation.
     pub fn check_idle(&self) -> Result<(), String> {
         let leaks = [
             (self.l2.pinned(), "pinned L2 lines"),
@@ -275,7 +275,7 @@ impl Partition {
         }
     }
 
-    /// Counters.
+    /// The counters so far.
     pub fn stats(&self) -> PartitionStats {
         PartitionStats {
             l2: self.l2.stats,
@@ -302,8 +302,8 @@ impl Partition {
         self.events.push(at, 0, (event, slot));
     }
 
-    /// An MSHR and a place at it are free, or it needs none: then the operation that holds its
-    /// line, if one does.
+    /// `Some` if the instance has an MSHR and a merge available, or needs none; within it, the operation that
+    /// holds its line, if there is one.
     fn finds_mshr(&self, slot: u32) -> Option<Option<u32>> {
         let Instance { request, set, .. } = &self.instances[slot as usize];
         let holder = self.held.holder(*set, request.line);
@@ -319,7 +319,7 @@ impl Partition {
         found.then_some(holder.map(|(holder, _)| holder))
     }
 
-    /// The slice works in order: behind one that is stalled, all are.
+    /// Starts an instance. The slice works in order: an instance behind a stalled one stalls too.
     fn start(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
         if self.stalled.is_empty()
             && let Some(holder) = self.finds_mshr(slot)
@@ -366,7 +366,7 @@ impl Partition {
         self.push_dram(request, now);
     }
 
-    /// `wbL2`: the bytes are in memory at once; the channel is busy with them later.
+    /// `wbL2`: the bytes are in memory at once; the channel is charged for the write later.
     fn write_back(&mut self, line: u64, mask: ByteMask, data: &LineData, now: Cycle) {
         self.memory.write_line(line, mask, data);
         let sectors = round_to_sectors(mask, self.spec.dram.burst_bytes);
@@ -402,7 +402,7 @@ impl Partition {
         Ok(())
     }
 
-    /// The partition's part is over: the line is free, the reply leaves.
+    /// Ends the partition's part of an instance: releases the line and sends the reply.
     fn leave(&mut self, slot: u32, now: Cycle) {
         self.release_line(slot as usize);
         self.free.push(slot);
@@ -430,7 +430,8 @@ impl Partition {
     }
 }
 
-/// One atomic per address and cycle: the most lanes on one address.
+/// Cycles an atomic takes: one per operation on the same address, so the largest number of lanes at one
+/// address.
 fn most_on_one_address(atomic: &AtomicLanes) -> u32 {
     let lanes = (0..WARP_LANES).filter(|lane| atomic.lanes >> lane & 1 == 1);
     let mut counts = [0u8; LINE_BYTES as usize];

@@ -1,19 +1,20 @@
-//! The register side of memory programs: what `writeToRegs` and `releaseRegs` act on lives with
-//! the warps, so the device implements it.
+//! The register side of memory programs. The registers that `writeToRegs` and `releaseRegs` act on belong to
+//! the warps, so the device implements this trait.
 
 use crate::line::LineData;
 use crate::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
-/// Names one warp-level access; the device chooses it and keeps addresses and registers by it.
+/// The id of a warp-level access. The device assigns it, and finds the access's addresses and registers by
+/// it.
 pub type AccessId = u32;
 
-/// What memory programs do to registers.
+/// The effects of memory programs on registers.
 pub trait RegisterPort {
-    /// `writeToRegs`: these lanes get their bytes out of this line. The port undoes coalescing
-    /// (the decomposition function of CS §4.4.1): it knows each lane's address.
+    /// `writeToRegs`: writes the bytes of `line` that `lanes` have requested to their registers. The port
+    /// inverts coalescing (the decomposition function of CS §4.4.1), since it knows each lane's address.
     fn write_to_regs(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &LineData, now: Cycle);
 
-    /// `writeToRegs` of an atomic: the old value of each lane.
+    /// `writeToRegs` of an atomic: writes each lane's old value to its register.
     fn write_atomic_results(
         &mut self,
         access: AccessId,
@@ -22,10 +23,10 @@ pub trait RegisterPort {
         now: Cycle,
     );
 
-    /// `releaseRegs`: registers of these lanes are free; the access is performed for the block.
+    /// `releaseRegs`: releases the registers of `lanes`; the access is performed at block level.
     fn release_regs(&mut self, access: AccessId, lanes: LaneMask, now: Cycle);
 
-    /// The access of these lanes is performed for the device: a load has returned, a store or
-    /// atomic is acknowledged. Once for each lane of each access.
+    /// The access of `lanes` is performed at device level: a load has returned, or a store or atomic is
+    /// acknowledged. Called once for each lane of each access.
     fn performed(&mut self, access: AccessId, lanes: LaneMask, now: Cycle);
 }

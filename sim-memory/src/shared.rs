@@ -1,24 +1,24 @@
-//! Shared memory of a thread block: bytes, banks, bank locks (CS §4.3).
+//! Shared memory of a thread block: its bytes, its banks and the bank locks of atomics (CS §4.3).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
-/// `SharedMem` of one block [env-readShared] [env-writeShared]: accesses outside its bytes are
-/// refused by whoever holds the lanes' addresses, so that the message can name the lane.
+/// `SharedMem` of one block [env-readShared] [env-writeShared]. Accesses out of bounds are refused by the
+/// caller, which knows the lanes' addresses, so that the message can name the lane.
 #[derive(Clone, Debug)]
 pub struct SharedMemory {
     bytes: Vec<u8>,
 }
 
 impl SharedMemory {
-    /// `bytes` zero bytes.
+    /// Shared memory of `bytes` bytes, all zero.
     pub fn new(bytes: u32) -> Self {
         Self { bytes: vec![0; bytes as usize] }
     }
 
-    /// Its size in bytes.
+    /// Size in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -28,41 +28,40 @@ impl SharedMemory {
         self.bytes.is_empty()
     }
 
-    /// The bytes.
+    /// The contents.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes, to write.
+    /// The contents, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 }
 
-/// The bank locks of an SM's shared memory, which atomics hold from their read to their write;
-/// plain accesses ignore them.
+/// The bank locks of an SM's shared memory. Atomics hold them from their read to their write; plain accesses
+/// ignore them.
 #[derive(Clone, Debug)]
 pub struct BankLocks {
-    /// By bank: it is locked up to this cycle.
+    /// For each bank: the cycle up to which it is locked.
     until: Vec<Cycle>,
 }
 
 impl BankLocks {
-    /// `banks` banks of 32-bit words, none locked.
+    /// `banks` banks of 32-bit words, all unlocked.
     pub fn new(banks: u32) -> Self {
         Self { until: vec![0; banks.max(1) as usize] }
     }
 
-    /// `banks`: the banks an access touches; successive words lie in successive banks
-    /// [env-banks].
+    /// `banks`: the banks an access touches; consecutive words lie in consecutive banks [env-banks].
     pub fn banks(&self, address: u64, size: u32) -> impl Iterator<Item = usize> + use<> {
         let banks = self.until.len() as u64;
         let (first, last) = (address / 4, (address + u64::from(size.max(1)) - 1) / 4);
         (first..=last).take(banks as usize).map(move |word| (word % banks) as usize)
     }
 
-    /// `lock`: all banks of the access or none, so not before the last of them is free
-    /// [env-lock]; `unlock` is `held` cycles later [env-unlock]. Gives the cycle of the locking.
+    /// `lock`: locks all banks of the access at once, when the last of them is free [env-lock]; they are
+    /// unlocked (`unlock`) `held` cycles later [env-unlock]. Returns the cycle of the locking.
     pub fn lock(&mut self, address: u64, size: u32, now: Cycle, held: u32) -> Cycle {
         let start = self.banks(address, size).map(|bank| self.until[bank]).max().unwrap_or(0).max(now);
         let end = start + Cycle::from(held);
@@ -90,7 +89,7 @@ pub enum BankRule {
 }
 
 impl BankRule {
-    /// The turns the banks need for an access.
+    /// The number of turns the banks need for an access: 1 without bank conflicts.
     #[inline(always)]
     pub fn turns(self, addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32 {
         match self {
@@ -108,7 +107,7 @@ impl BankRule {
     }
 }
 
-/// Turns of 16 banks with one broadcast word a turn.
+/// Turns of 16 banks that broadcast one word in each turn.
 fn half_warps(addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32 {
     let mut turns = 0;
     // Accesses of eight and sixteen bytes are split further, into words.
@@ -134,8 +133,8 @@ fn half_warps(addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32
     turns
 }
 
-/// Turns of 32 banks of eight bytes, by bank and place of each word. Accesses of sixteen bytes go
-/// by half-warps.
+/// Turns of 32 banks of eight bytes, from the bank of each word and its place there. Accesses of sixteen
+/// bytes are made by half-warps.
 fn wide_banks(
     addresses: &[u64; WARP_LANES],
     lanes: LaneMask,
@@ -158,10 +157,10 @@ fn wide_banks(
     turns
 }
 
-/// The turns the banks need for an access: the most distinct words of one bank. Lanes that read
-/// one word share it (broadcast and multicast). Accesses of more than four bytes a lane go in
-/// groups of lanes that together ask each bank for one word at best. `banks` is a power of two
-/// of at most 32.
+/// The number of turns the banks need for an access: the largest number of distinct words in one bank. Lanes
+/// that access the same word share it (broadcast and multicast). Accesses of more than four bytes per lane
+/// are made by groups of lanes that together need one word of each bank at best. `banks` is a power of two up
+/// to 32.
 #[inline(always)]
 pub fn conflict_degree(addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32, banks: u32) -> u32 {
     if lanes == 0 {
@@ -206,8 +205,8 @@ pub fn conflict_degree(addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u3
     total
 }
 
-/// The most distinct words of one of `1 << shift` banks: each row of the banks adds one to the
-/// banks it is asked for, in counters of one bit a plane.
+/// The largest number of distinct words in one of `1 << shift` banks. Each row of the banks adds one to the
+/// counters of the banks it needs; the counters are bit-sliced, one plane per bit.
 #[inline(always)]
 pub fn turns(words: &[u32; WARP_LANES], lanes: LaneMask, shift: u32) -> u32 {
     let mut left = lanes;
@@ -269,7 +268,7 @@ mod tests {
         assert_eq!(shared.bytes(), [0, 0, 0, 7, 0, 0, 0, 0]);
     }
 
-    /// As the definition says it, word by word.
+    /// The literal definition, word by word.
     fn literal(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks: u64) -> u32 {
         let per_lane = bytes.div_ceil(4).max(1);
         let group = (32 / per_lane).max(1) as usize;
@@ -314,8 +313,8 @@ mod tests {
         assert_eq!(conflict_degree(&at(2), 0xffff, 4, 16), 2);
     }
 
-    /// Addresses of lanes by a function, all lanes, and the turns counted by hand from the guide's
-    /// rules.
+    /// Checks cases: the address of each lane as a function, the active mask, and the number of turns counted
+    /// by hand from the rules of the guide.
     fn cases(rule: BankRule, cases: &[(&str, u32, fn(u64) -> u64, LaneMask, u32)]) {
         for (what, bytes, address, lanes, turns) in cases {
             let at = std::array::from_fn(|lane| address(lane as u64));

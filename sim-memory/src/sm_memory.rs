@@ -1,5 +1,5 @@
-//! The SM's side of the memory environment: the load-store unit, L1, and the memory programs of
-//! accesses in flight. Everything happens at a cycle; nothing polls.
+//! The SM's side of the memory environment: the load-store unit, L1, and the memory programs of accesses in
+//! flight. It is driven by events; nothing is polled.
 
 pub mod latency;
 mod micro_steps;
@@ -40,11 +40,11 @@ struct Instance {
     atomic: Option<Box<AtomicLanes>>,
     pinned: bool,
     travelled: bool,
-    /// Cycle of the access.
+    /// The cycle at which the access was issued.
     issued: Cycle,
-    /// Where its bytes come from, as far as is known.
+    /// The level that supplies the bytes, as far as it is known yet.
     level: Level,
-    /// It is the operation its line is held for.
+    /// True if this instance is the holder of its line.
     holds: bool,
 }
 
@@ -52,49 +52,49 @@ struct Instance {
 #[derive(Debug)]
 pub struct SmMemory {
     spec: Arc<MemorySpec>,
-    /// Its own copy: it steps aside while micro steps change all else.
+    /// Taken out of `self` while micro steps change the other fields.
     programs: ProgramSet,
     latencies: Latencies,
-    /// By scope (block, wider): a fence makes L1 forget.
+    /// For block scope and for wider scopes: true if a fence drops L1's lines of global memory.
     fence_flushes: [bool; 2],
     mapping: Mapping,
     l1: Cache,
     instances: Vec<Instance>,
-    /// By instance: the bytes it carries.
+    /// For each instance: the bytes of its line.
     data: Vec<LineData>,
     free: Vec<u32>,
-    /// Started in order, one line a cycle.
+    /// Instances in the load-store unit. They start in order, one line a cycle.
     lsu: VecDeque<u32>,
     lsu_free: Cycle,
     lsu_blocked: bool,
-    /// Lines an instance holds, with those that wait for it or for a way of its set.
+    /// Lines held by instances, with the instances that wait for them or for a way of their set.
     held: HeldLines,
     events: EventQueue<u32>,
-    /// Replies on their way, by (cycle, partition, order): the instance each answers. Their
-    /// bytes are with the instance, which nothing touches meanwhile.
+    /// Replies in the network, ordered by (cycle, partition, order of sending), by the instance they answer.
+    /// Their bytes are already stored with that instance, which does not read them before.
     replies: EventQueue<u32>,
     parts: Vec<LineAccess>,
-    /// Boxes that have come back, as messages carry them.
+    /// Boxes of completed atomics, for reuse by later messages.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_atomics: Vec<Box<AtomicLanes>>,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
-    /// MSHRs in use: loads away.
+    /// MSHRs in use: loads in flight.
     mshrs: Occupancy,
-    /// Store tokens in use: stores and atomics started.
+    /// Store tokens in use: stores and atomics in flight.
     tokens: Occupancy,
-    /// Of `lsu`.
+    /// Occupancy of `lsu`.
     load_store: Occupancy,
-    /// Departure cycles of requests that wait for the port.
+    /// Departure cycles of requests that wait for the SM's port.
     leaving: VecDeque<Cycle>,
     runnable: Vec<u32>,
     stats: SmMemoryStats,
-    /// Of the accesses since it was last taken; none where nobody asks.
+    /// Counters of the accesses since they were last taken; `None` if they are not wanted.
     pub asked: Option<Asked>,
 }
 
 impl SmMemory {
-    /// An idle SM side with an empty L1.
+    /// An idle memory side with an empty L1.
     pub fn new(spec: Arc<MemorySpec>, programs: Arc<ProgramSet>) -> Self {
         Self {
             mapping: Mapping::new(&spec),
@@ -126,14 +126,15 @@ impl SmMemory {
         }
     }
 
-    /// True if the load-store unit takes another access. Changes only inside
-    /// [`access`](Self::access) and [`advance`](Self::advance).
+    /// True if the load-store unit accepts another access. Changes only in [`access`](Self::access) and
+    /// [`advance`](Self::advance).
     #[inline]
     pub fn accepting(&self) -> bool {
         self.lsu.len() < self.spec.lsu_queue as usize
     }
 
-    /// A warp's access: coalesced into lines, each an instance of its memory program.
+    /// Performs a warp's access: coalesces it into lines, each of which becomes an instance of its memory
+    /// program.
     ///
     /// # Errors
     /// `⊥` of a memory program.
@@ -247,7 +248,7 @@ impl SmMemory {
         self.pump(now, port)
     }
 
-    /// The next cycle on which something happens here.
+    /// The cycle of the next event; `None` if there is none.
     #[inline]
     pub fn next_event(&self) -> Option<Cycle> {
         let mut next = self.events.next();
@@ -261,7 +262,7 @@ impl SmMemory {
         next
     }
 
-    /// Runs everything that happens before `until`, in the order of its cycles.
+    /// Processes all events before `until`, in the order of their cycles.
     ///
     /// # Errors
     /// `⊥` of a memory program.
@@ -280,8 +281,8 @@ impl SmMemory {
         Ok(())
     }
 
-    /// A reply of partition `from` arrives at `at`: replies take effect in the order (cycle,
-    /// partition, order), whatever order they are delivered in.
+    /// Accepts a reply of partition `from` that arrives at `at`. Replies take effect in the order (cycle,
+    /// partition, order of sending), in whatever order they are delivered.
     pub fn deliver(&mut self, reply: Reply, from: u32, at: Cycle) {
         let instance = &mut self.instances[reply.slot as usize];
         instance.pc = reply.pc;
@@ -293,39 +294,39 @@ impl SmMemory {
         self.replies.push(at, from, reply.slot);
     }
 
-    /// Gives what has left to `sink`: arrival cycle, partition, request.
+    /// Passes the requests that have left to `sink`: arrival cycle, partition, request.
     pub fn take_requests(&mut self, mut sink: impl FnMut(Cycle, u32, Request)) {
         for (at, partition, request) in self.outbox.drain(..) {
             sink(at, partition, request);
         }
     }
 
-    /// `flush`: global lines are forgotten; local ones stay.
+    /// `flush`: drops the lines of global memory from L1; those of local memory stay.
     pub fn flush_l1(&mut self) {
         self.l1.flush(|line| (LOCAL_PHYSICAL..CONST_BASE).contains(&line));
     }
 
-    /// A fence of this scope, once the accesses before it are performed.
+    /// Executes a fence of this scope, once the earlier accesses are performed.
     pub fn fence(&mut self, scope: Scope) {
         if self.fence_flushes[usize::from(scope != Scope::Cta)] {
             self.flush_l1();
         }
     }
 
-    /// L1, to look at.
+    /// The L1 cache, for inspection.
     pub fn l1(&self) -> &Cache {
         &self.l1
     }
 
-    /// True if nothing is in flight.
+    /// True if no access is in flight.
     pub fn idle(&self) -> bool {
         self.instances.len() == self.free.len() && self.replies.is_empty()
     }
 
-    /// Checks what must hold when nothing is in flight: no pins, no held lines.
+    /// Checks the invariants of an idle memory side: no pinned and no held lines.
     ///
     /// # Errors
-    /// The first leak, in words.
+    /// A description of the first violation.
     pub fn check_idle(&self) -> Result<(), String> {
         let leaks = [
             (self.l1.pinned(), "pinned L1 lines"),
@@ -339,7 +340,7 @@ impl SmMemory {
         }
     }
 
-    /// Counters.
+    /// The counters so far.
     pub fn stats(&self) -> SmMemoryStats {
         SmMemoryStats {
             l1: self.l1.stats,
@@ -350,12 +351,12 @@ impl SmMemory {
         }
     }
 
-    /// How long accesses took.
+    /// Latency histograms of the accesses so far.
     pub fn latencies(&self) -> &Latencies {
         &self.latencies
     }
 
-    /// Starts waiting lines, one a cycle, as far as MSHRs and tokens allow.
+    /// Starts queued lines, one a cycle, as far as MSHRs and store tokens allow.
     fn pump(&mut self, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
         while self.lsu_free <= now
             && let Some(&slot) = self.lsu.front()
@@ -396,13 +397,13 @@ impl SmMemory {
         Ok(())
     }
 
-    /// A load that L1 answers: it needs no MSHR.
+    /// True if L1 serves the load without an MSHR.
     fn hits(&self, instance: &Instance) -> bool {
         self.programs.get(instance.program).fills_l1
             && self.l1.is_cached(instance.set, instance.line, instance.mask)
     }
 
-    /// The first micro step, once no earlier operation holds the line.
+    /// Runs the first micro step, once no earlier operation holds the line.
     fn start(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
         let instance = &self.instances[slot as usize];
         let program = self.programs.get(instance.program);
@@ -418,7 +419,7 @@ impl SmMemory {
         self.run(slot, now, port)
     }
 
-    /// Runs micro steps of an instance and of those it lets go on.
+    /// Runs micro steps of an instance, and of the instances it wakes.
     fn run(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
         self.runnable.push(slot);
         let programs = std::mem::take(&mut self.programs);
@@ -501,7 +502,7 @@ impl SmMemory {
         self.outbox.push((arrival, partition, request));
     }
 
-    /// An instance that ended leaves the queue [mem-end].
+    /// Ends an instance and removes it from the queue [mem-end].
     fn end(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) {
         let instance = &self.instances[slot as usize];
         let took = now - instance.issued;

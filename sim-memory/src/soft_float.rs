@@ -1,9 +1,8 @@
-//! Floating-point arithmetic by integers, in any format and rounding, for what the host's
-//! instructions do not give: directed rounding, small formats, and fused multiply-add without
-//! the instruction. Exact values are kept as significand, exponent
-//! and a sticky bit, and rounded once.
+//! Floating-point arithmetic on integers, in any format and rounding mode, for what the host's instructions
+//! do not provide: directed rounding, small formats, and fused multiply-add without the instruction. Exact
+//! values are kept as significand, exponent and a sticky bit, and are rounded once.
 
-/// Direction of rounding.
+/// The rounding mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the PTX modifiers")]
 pub enum Round {
@@ -15,44 +14,44 @@ pub enum Round {
     NearestAway,
 }
 
-/// A floating-point format.
+/// A binary floating-point format: the widths of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Bits of the fraction.
+    /// Width of the fraction field in bits.
     pub fraction: u32,
-    /// Bits of the exponent.
+    /// Width of the exponent field in bits.
     pub exponent: u32,
 }
 
-/// Eight bits with five of exponent (`.e5m2`).
+/// Eight bits with a five-bit exponent (`.e5m2`).
 pub const E5M2: Format = Format { fraction: 2, exponent: 5 };
-/// Eight bits with four of exponent; the finite values of `.e4m3` below 256.
+/// Eight bits with a four-bit exponent; only the finite values of `.e4m3` below 256.
 pub const E4M3: Format = Format { fraction: 3, exponent: 4 };
-/// `.bf16`.
+/// 16 bits with the exponent of single precision (`.bf16`).
 pub const BF16: Format = Format { fraction: 7, exponent: 8 };
-/// `.tf32`, as the upper 19 bits of a word.
+/// `.tf32`, as the upper 19 bits of a 32-bit word.
 pub const TF32: Format = Format { fraction: 10, exponent: 8 };
-/// Half precision.
+/// Half precision (`.f16`).
 pub const F16: Format = Format { fraction: 10, exponent: 5 };
-/// Single precision.
+/// Single precision (`.f32`).
 pub const F32: Format = Format { fraction: 23, exponent: 8 };
-/// Double precision.
+/// Double precision (`.f64`).
 pub const F64: Format = Format { fraction: 52, exponent: 11 };
 
-/// A value taken apart.
+/// An unpacked value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
     /// Not a number.
     Nan,
-    /// Infinity; true: negative.
+    /// Infinity; negative if true.
     Infinite(bool),
-    /// `±significand × 2^exponent`; a zero significand is a zero.
+    /// `±significand × 2^exponent`; with a significand of 0, a zero.
     Finite {
-        /// Negative.
+        /// True for a negative value.
         negative: bool,
-        /// Significand.
+        /// The significand as an integer.
         significand: u128,
-        /// Exponent of its unit.
+        /// The binary exponent of the significand's unit.
         exponent: i32,
     },
 }
@@ -66,12 +65,12 @@ impl Format {
         (1 << self.exponent) - 1
     }
 
-    /// The canonical NaN: all ones but the sign.
+    /// The canonical NaN: all bits set except the sign.
     pub fn nan(self) -> u64 {
         (1 << (self.fraction + self.exponent)) - 1
     }
 
-    /// Infinity.
+    /// Infinity of a sign.
     pub fn infinity(self, negative: bool) -> u64 {
         u64::from(negative) << (self.fraction + self.exponent) | self.max_exponent_field() << self.fraction
     }
@@ -80,7 +79,7 @@ impl Format {
         u64::from(negative) << (self.fraction + self.exponent)
     }
 
-    /// Takes a value apart.
+    /// Unpacks the bits of a value.
     pub fn unpack(self, bits: u64) -> Parts {
         let negative = bits >> (self.fraction + self.exponent) & 1 == 1;
         let field = bits >> self.fraction & self.max_exponent_field();
@@ -99,7 +98,7 @@ impl Format {
         }
     }
 
-    /// Rounds `±significand × 2^exponent`, with `sticky` for what lies below its last bit.
+    /// Rounds `±significand × 2^exponent`; `sticky` is set if bits below the significand were lost.
     pub fn round(self, negative: bool, significand: u128, exponent: i32, sticky: bool, round: Round) -> u64 {
         if significand == 0 && !sticky {
             return self.zero(negative);
@@ -165,7 +164,7 @@ impl Format {
         }
     }
 
-    /// The rounded sum of two finite values of any significand below 2^110.
+    /// The rounded sum of two finite values with significands below 2^110.
     fn sum(self, a: Parts, b: Parts, round: Round) -> u64 {
         let (
             Parts::Finite { negative: na, significand: sa, exponent: ea },
@@ -272,7 +271,7 @@ impl Format {
         }
     }
 
-    /// The square root.
+    /// The correctly rounded square root.
     pub fn sqrt(self, a: u64, round: Round) -> u64 {
         match self.unpack(a) {
             Parts::Nan | Parts::Infinite(true) => self.nan(),
@@ -289,7 +288,7 @@ impl Format {
         }
     }
 
-    /// Converts a value of another format.
+    /// Converts a value from another format.
     pub fn convert(self, from: Format, bits: u64, round: Round) -> u64 {
         match from.unpack(bits) {
             Parts::Nan => self.nan(),
@@ -314,7 +313,7 @@ mod tests {
         if value.is_nan() { F64.nan() } else { value.to_bits() }
     }
 
-    /// Bits that are often special: exponents at the ends, fractions of few bits.
+    /// Values that often are special cases: extreme exponents, fractions of few bits.
     fn any32() -> impl Strategy<Value = u32> {
         prop_oneof![
             any::<u32>(),
@@ -358,8 +357,8 @@ mod tests {
             prop_assert_eq!(F64.fma(a, b, c, Round::Nearest), canonical64(x.mul_add(y, z)));
         }
 
-        /// Directed roundings enclose the exact value: they are neighbours or equal, and the
-        /// nearest is one of them; f64 arithmetic knows on which side the exact product lies.
+        /// Directed roundings enclose the exact value: the results are neighbours or equal, and the result
+        /// rounded to nearest is one of them. f64 arithmetic decides on which side the exact product lies.
         #[test]
         fn directed_roundings_enclose(a in any32(), b in any32()) {
             let exact = f64::from(f32::from_bits(a)) * f64::from(f32::from_bits(b));

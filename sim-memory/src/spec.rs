@@ -48,7 +48,7 @@ pub struct CacheSpec {
 }
 
 impl CacheSpec {
-    /// Number of sets.
+    /// Number of sets; 0 for a cache without bytes.
     pub fn sets(&self) -> u32 {
         self.size_bytes / (LINE_BYTES * self.ways.max(1))
     }
@@ -108,7 +108,7 @@ pub struct UnifiedSpec {
 }
 
 impl UnifiedSpec {
-    /// Bytes of shared memory where the blocks of an SM want `shared` of them.
+    /// Bytes of shared memory to configure if the blocks of an SM need `shared` bytes.
     pub fn carveout(&self, shared: u32) -> u32 {
         let fits = self.shared_bytes.iter().copied().find(|bytes| *bytes >= shared);
         let most = self.shared_bytes.last().copied();
@@ -239,17 +239,18 @@ pub struct MemorySpec {
     pub dram: DramSpec,
 }
 
-/// A value that no chip can have.
+/// An invalid value in the memory section of a chip file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    /// The key, from the memory section.
+    /// The key, relative to the memory section.
     pub path: &'static str,
     /// Why the value is not valid.
     pub reason: String,
 }
 
 impl MemorySpec {
-    /// Settles how L1 and shared memory share their bytes where the blocks of an SM want `shared`.
+    /// Sets the sizes of L1 and shared memory for a unified array, if the blocks of an SM need `shared`
+    /// bytes.
     pub fn split(&mut self, shared: u32) {
         if let Some(unified) = &mut self.unified {
             let carveout = unified.carveout(shared);
@@ -258,7 +259,7 @@ impl MemorySpec {
         }
     }
 
-    /// Everything that is wrong with the values.
+    /// All invalid values.
     pub fn validate(&self) -> Vec<SpecError> {
         let mut errors = Vec::new();
         let mut check = |good: bool, path: &'static str, reason: String| {
@@ -360,37 +361,38 @@ impl MemorySpec {
     }
 }
 
-/// Frequencies, and the ways between them.
+/// Clock frequencies of the chip, and conversions between their cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
-    /// SMs, interconnect and L2, in kilohertz.
+    /// Frequency of SMs, interconnect and L2, in kHz.
     pub core_khz: u64,
-    /// DRAM's command clock, in kilohertz.
+    /// Frequency of DRAM's command clock, in kHz.
     pub dram_khz: u64,
     by_core: Divisor,
     by_dram: Divisor,
 }
 
 impl Clocks {
-    /// Of these kilohertz.
+    /// Clocks of these frequencies, in kHz.
     pub fn new(core_khz: u64, dram_khz: u64) -> Self {
         Self { core_khz, dram_khz, by_core: Divisor::new(core_khz), by_dram: Divisor::new(dram_khz) }
     }
 
-    /// The first DRAM cycle that does not begin before this core cycle.
+    /// The first DRAM cycle that begins at or after the start of this core cycle.
     #[inline]
     pub fn to_dram(&self, core: u64) -> u64 {
         convert(core, self.dram_khz, self.by_core)
     }
 
-    /// The first core cycle that does not begin before this DRAM cycle.
+    /// The first core cycle that begins at or after the start of this DRAM cycle.
     #[inline]
     pub fn to_core(&self, dram: u64) -> u64 {
         convert(dram, self.core_khz, self.by_dram)
     }
 }
 
-/// `ceil(cycle * to / from)` from the absolute cycle number, so that rounding never adds up.
+/// `ceil(cycle * to / from)`, computed from the absolute cycle number, so that rounding errors do not
+/// accumulate.
 #[inline]
 fn convert(cycle: u64, to: u64, from: Divisor) -> u64 {
     match cycle.checked_mul(to).and_then(|product| product.checked_add(from.by() - 1)) {

@@ -1,16 +1,16 @@
-//! The words PTX and the memory environment share: state spaces, cache operators, scopes,
-//! memory semantics, atomic operations and scalar types. They live here once.
+//! The terms that PTX and the memory environment share: state spaces, cache operators, scopes, memory
+//! semantics, atomic operations and scalar types.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Lanes of a warp.
+/// Number of lanes of a warp.
 pub const WARP_LANES: usize = 32;
 
 /// One bit per lane of a warp; bit `i` is lane `i`.
 pub type LaneMask = u32;
 
-/// A time in cycles of the clock domain its owner belongs to.
+/// A time in cycles of the owner's clock domain.
 pub type Cycle = u64;
 
 /// A PTX state space (PTX ISA "State Spaces"); `Generic` is an address not yet resolved to one.
@@ -25,9 +25,10 @@ pub enum StateSpace {
     Shared,
     /// Device memory that threads only read.
     Const,
-    /// Parameters: of a kernel (they lie in constant memory) or of a device function.
+    /// Parameters: of a kernel (in constant memory) or of a device function.
     Param,
-    /// A generic address: windows are shared, local and constant memory and parameters; the rest is global.
+    /// A generic address: within the windows it is shared, local or constant memory or a parameter, elsewhere
+    /// global.
     Generic,
 }
 
@@ -43,7 +44,7 @@ pub enum CacheOp {
     Cs,
     /// `ld.lu`: last use.
     Lu,
-    /// `ld.cv`: do not cache, fetch again.
+    /// `ld.cv`: volatile; do not cache, fetch again.
     Cv,
     /// `st.wb`: write back at all coherent levels.
     Wb,
@@ -51,14 +52,14 @@ pub enum CacheOp {
     Wt,
 }
 
-/// What an instruction that moves no value asks of the caches (PTX ISA "prefetch", "discard",
+/// The cache operation of an instruction that moves no value (PTX ISA "prefetch", "discard",
 /// "applypriority").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheHint {
     /// `prefetch.L1`, `prefetchu.L1`: bring the line to L1.
     PrefetchL1,
-    /// `prefetch.L2`: to L2.
+    /// `prefetch.L2`: bring the line to L2.
     PrefetchL2,
     /// `discard.L2`: drop the line without writing it back.
     Discard,
@@ -70,24 +71,24 @@ pub enum CacheHint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Semantics {
-    /// An ordinary access.
+    /// An ordinary access, not ordered with other threads' (`.weak`).
     #[default]
     Weak,
-    /// `.volatile`: treated as relaxed with system scope, in issue order of its thread.
+    /// `.volatile`: as relaxed with system scope, in the thread's issue order.
     Volatile,
-    /// `.relaxed`.
+    /// `.relaxed`: strong, but without ordering of other accesses.
     Relaxed,
-    /// `.acquire`.
+    /// `.acquire`: the thread's later accesses are ordered after it.
     Acquire,
-    /// `.release`.
+    /// `.release`: the thread's earlier accesses are ordered before it.
     Release,
-    /// `.acq_rel`.
+    /// `.acq_rel`: acquire and release.
     AcqRel,
-    /// `fence.sc`.
+    /// `fence.sc`: sequentially consistent.
     Sc,
 }
 
-/// The set of threads a strong operation synchronises with.
+/// The set of threads with which a strong operation synchronises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -105,25 +106,25 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtomicOp {
-    /// Bitwise and.
+    /// Bitwise and: writes `old & b`.
     And,
-    /// Bitwise or.
+    /// Bitwise or: writes `old | b`.
     Or,
-    /// Bitwise exclusive or.
+    /// Bitwise exclusive or: writes `old ^ b`.
     Xor,
-    /// Compare and swap: writes `c` where the old value equals `b`.
+    /// Compare and swap: writes `c` if the old value equals `b`.
     Cas,
-    /// Exchange.
+    /// Exchange: writes `b`.
     Exch,
-    /// Addition (wrapping for integers, round to nearest even for floats).
+    /// Addition: wrapping for integers, round to nearest even for floats.
     Add,
-    /// `old >= b ? 0 : old + 1`.
+    /// Increment with wrap-around: `old >= b ? 0 : old + 1`.
     Inc,
-    /// `old == 0 || old > b ? b : old - 1`.
+    /// Decrement with wrap-around: `old == 0 || old > b ? b : old - 1`.
     Dec,
-    /// Minimum.
+    /// Minimum of the old value and `b`.
     Min,
-    /// Maximum.
+    /// Maximum of the old value and `b`.
     Max,
 }
 
@@ -176,34 +177,34 @@ impl ScalarType {
         }
     }
 
-    /// Size in bytes in memory (predicates do not live there: 0).
+    /// Size in bytes in memory; 0 for predicates, which are not stored in memory.
     pub const fn bytes(self) -> u32 {
         self.bits() / 8
     }
 
-    /// `.s8 .s16 .s32 .s64`.
+    /// True for the signed integers `.s8 .s16 .s32 .s64`.
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    /// Any floating-point type, packed ones included.
+    /// True for floating-point types, packed ones included.
     pub const fn is_float(self) -> bool {
         use ScalarType::*;
         matches!(self, F16 | F16x2 | Bf16 | Bf16x2 | Tf32 | F32 | F32x2 | F64 | E4m3 | E5m2 | E4m3x2 | E5m2x2)
     }
 
-    /// `.u*` or `.s*`.
+    /// True for the integers `.u*` and `.s*`.
     pub const fn is_integer(self) -> bool {
         use ScalarType::*;
         matches!(self, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64)
     }
 
-    /// Untyped bits `.b*`.
+    /// True for the untyped bits `.b*`.
     pub const fn is_bits(self) -> bool {
         matches!(self, Self::B8 | Self::B16 | Self::B32 | Self::B64 | Self::B128)
     }
 
-    /// The type of a name as PTX has it, without its dot.
+    /// The type of a PTX suffix, given without its dot.
     pub fn named(name: &str) -> Option<Self> {
         use ScalarType::*;
         const ALL: [ScalarType; 28] = [
@@ -213,7 +214,7 @@ impl ScalarType {
         ALL.into_iter().find(|ty| ty.name() == name)
     }
 
-    /// The suffix as PTX writes it, without the dot.
+    /// The PTX suffix, without the dot.
     pub const fn name(self) -> &'static str {
         use ScalarType::*;
         match self {

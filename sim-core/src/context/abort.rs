@@ -1,5 +1,5 @@
-//! Aborting grids (CS §5.7.3 abort). Accesses to memory that an aborted grid has in flight are
-//! not cancelled: they are performed, and only then are its blocks' places free again.
+//! Aborting grids (CS §5.7.3 abort). Memory accesses of an aborted grid that are in flight are not cancelled:
+//! they are performed, and the slots of its blocks are freed after that.
 
 use sim_memory::vocabulary::Cycle;
 
@@ -7,11 +7,11 @@ use super::Context;
 use crate::error::SimError;
 
 impl Context {
-    /// Aborts a grid at core cycle `at` of the next timed run; at cycle 0 the grid never starts.
-    /// The request is taken off the list of messages without an answer [cio-abort].
+    /// Aborts a grid at core cycle `at` of the next timed run; at cycle 0 the grid never starts. The request
+    /// is consumed without a reply [cio-abort].
     ///
     /// # Errors
-    /// No grid of that index waits to run, or a functional grid is to be aborted half-way.
+    /// No grid of that index is queued, or a functional grid is to be aborted at a cycle other than 0.
     pub fn abort(&mut self, grid: u32, at: Cycle) -> Result<(), SimError> {
         let Some(position) = self.queue.iter().position(|(kernel, _)| kernel.grid_id == grid) else {
             return Err(SimError::input("abort", format!("the context has no pending grid {grid}")));

@@ -1,4 +1,4 @@
-//! What an engine counted becomes the report.
+//! Builds the report from the counters of an engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +16,12 @@ use crate::sm::stall_table;
 use crate::sm::states::STATES;
 use crate::sm::stats::SmStats;
 
-/// The place of waits for memory among the [`STATES`].
+/// Index of the state `memory` in [`STATES`].
 const MEMORY: usize = 3;
 const _: () = assert!(matches!(STATES[MEMORY].as_bytes(), b"memory"));
 
 impl Context {
-    /// Adds what an engine counted to the report.
+    /// Adds the counters of an engine to the report.
     pub(super) fn gather<P: Reconvergence>(&mut self, engine: &mut Engine<P>, complete: bool) {
         let times = engine.times().to_vec();
         let last = times.iter().map(|t| t.end).max().unwrap_or(0);
@@ -147,7 +147,7 @@ impl Context {
 }
 
 impl Context {
-    /// Counts by line of the PTX, kernel by kernel in the order of their first issue.
+    /// Counts by PTX line, by kernel in the order of first issue.
     pub(super) fn lines(&self) -> Vec<LineReport> {
         let mut out = Vec::new();
         for (code, counts) in &self.profile {
@@ -220,7 +220,7 @@ pub(super) fn add_counts(report: &mut KernelReport, counts: &KernelCounts) {
     report.active_lanes += counts.active_lanes;
 }
 
-/// The instructions of a line in the order of the text; that at `pc` where none is written there.
+/// The instructions of a line in text order; the one at `pc` if the line has none.
 fn all_of(program: &Program, pc: u32, found: &[(Text, u32)]) -> String {
     let place = |text: &Text| match text {
         Text::Written(span) => Some(span.start),

@@ -1,4 +1,4 @@
-//! Launches: what the chip and the entry allow of them, and the grid that is made (CS §5.1.2,
+//! Launches: checks against the limits of the chip and the entry, and the creation of the grid (CS §5.1.2,
 //! §5.7.2).
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::error::SimError;
 use crate::grid::Kernel;
 use crate::report::KernelReport;
 
-/// A launch to be queued.
+/// A kernel launch.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The module, by its number in the context.
+    /// Index of the module in the context.
     pub module: usize,
     /// Name of the kernel.
     pub entry: String,
@@ -25,17 +25,17 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// Block size in threads.
     pub block: [u32; 3],
-    /// Dynamic shared memory in bytes.
+    /// Dynamic shared memory per block, in bytes.
     pub dynamic_shared: u32,
-    /// Stream; kernels of one stream run in order.
+    /// Stream index; kernels of one stream run in order.
     pub stream: u32,
     /// The parameter block: the bytes of all parameters at their offsets.
     pub params: Vec<u8>,
-    /// Runs in functional mode: no timing.
+    /// True to run in functional mode, without timing.
     pub functional: bool,
 }
 
-/// What a program needs of a chip, however it is launched.
+/// The resources a program needs of a chip, independent of the launch.
 fn needs(program: &Program) -> Needs {
     let executed = program.ops.iter().zip(&program.info).filter(|(op, _)| op.class != OpClass::Unsupported);
     Needs {
@@ -72,7 +72,8 @@ impl Context {
         Ok(code)
     }
 
-    /// Refuses what the chip lacks: instructions, length; and what is not executed.
+    /// Refuses a program with instructions that the chip lacks or the simulator does not execute, or that is
+    /// too long.
     fn check_program(&self, program: &Program) -> Result<bool, SimError> {
         let chip = self.chip.capability();
         let mut newer = false;
@@ -109,12 +110,12 @@ impl Context {
         if errors.is_empty() { Ok(newer) } else { Err(SimError::Input(errors)) }
     }
 
-    /// Queues a launch in stream order: the grid gets an index that no other grid of the context
-    /// has [cio-start], is made with all its blocks unscheduled [sched-newGrid] and joins the
-    /// context's grids [ctx-start] [ctx-in].
+    /// Queues a launch in stream order. The grid gets an index that is unique in the context [cio-start], is
+    /// created with all its blocks unscheduled [sched-newGrid], and joins the context's grids [ctx-start]
+    /// [ctx-in].
     ///
     /// # Errors
-    /// The launch breaks a limit of the chip or does not fit the entry; it is named.
+    /// The launch exceeds a limit of the chip or does not match the entry; the diagnostic names which.
     pub fn launch(&mut self, launch: &Launch) -> Result<u32, SimError> {
         let code = self.code(launch.module, &launch.entry)?;
         let program = &code.program;

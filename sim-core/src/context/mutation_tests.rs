@@ -1,4 +1,4 @@
-//! Policies made wrong on purpose: the monitors must find each mistake.
+//! Mutation tests: policies with an injected error, which the monitors must detect.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -26,25 +26,25 @@ use crate::reconvergence::{
 };
 use crate::sm::scheduler::WarpScheduler;
 
-/// A mistake, made once.
+/// An error to inject once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
-    /// The lanes that branch and those that do not are exchanged.
+    /// Exchanges the lanes that take a branch and those that do not.
     SwapTargets,
-    /// A data operation is not executed.
+    /// Skips the execution of a data operation.
     Skip,
-    /// The policy's own state is broken after a branch.
+    /// Corrupts the policy's own state after a branch.
     Corrupt(Corruption),
 }
 
 thread_local! {
-    /// Which mistake, and after how many chances to make it.
+    /// The error to inject, and the number of opportunities to pass before it.
     static PLANNED: Cell<Option<(Mistake, u32)>> = const { Cell::new(None) };
     /// The instruction that was skipped.
     static SKIPPED: Cell<Option<Pc>> = const { Cell::new(None) };
 }
 
-/// True if `mistake` is to be made now.
+/// True if `mistake` is to be injected now.
 fn now(mistake: Mistake) -> bool {
     match PLANNED.get() {
         Some((planned, 0)) if planned == mistake => {
@@ -59,7 +59,7 @@ fn now(mistake: Mistake) -> bool {
     }
 }
 
-/// A policy that makes the planned mistake.
+/// A policy that injects the planned error.
 struct Mutant<P>(P);
 
 impl<P: Reconvergence> Mutant<P> {
@@ -210,7 +210,7 @@ const PROGRAM: &str = ".version 3.0\n.target sm_20\n.address_size 64\n\
     JOIN:\nsub.u32 %i, %i, 1;\nsetp.ge.s32 %p, %i, 0;\n@%p bra LOOP;\n\
     mul.wide.u32 %w, %t, 4;\nadd.u64 %w, %w, %o;\nst.global.u32 [%w], %r;\nexit;\n}\n";
 
-/// Runs the program under a mutant of `policy`; what came of it, and whether the mistake was made.
+/// Runs the program under a mutant of `policy`; returns the outcome, and whether the error was injected.
 fn run(
     policy: &str,
     check: Check,
@@ -273,8 +273,8 @@ fn run(
     (done.map(|()| words), made)
 }
 
-/// Runs each policy with `mistake` at several places; every one that is made is found. Gives how
-/// many were made by policy, and the rules that found them.
+/// Runs each policy with `mistake` at several places and checks that every injected error is detected.
+/// Returns the number injected for each policy, and the rules that detected them.
 fn all_found(mistake: Mistake, check: Check) -> Vec<(&'static str, usize, Vec<String>)> {
     let mut out = Vec::new();
     for policy in POLICIES {

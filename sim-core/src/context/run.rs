@@ -1,5 +1,4 @@
-//! A context's grids run: timed on the engine, or functionally, in the order of their launches
-//! (CS §5.7.3 exec).
+//! Running a context's grids: timed on the engine, or functionally in launch order (CS §5.7.3 exec).
 
 use sim_memory::line::{LINE_BYTES, line_number, line_of};
 use std::sync::Arc;
@@ -59,10 +58,10 @@ impl Context {
         })
     }
 
-    /// Runs everything queued.
+    /// Runs all queued grids.
     ///
     /// # Errors
-    /// What stopped it; the report has what is known by then.
+    /// The reason why the run stopped; the report holds the counters up to then.
     pub fn synchronize(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
         let result = match &self.options.policy.policy.clone() {
             Policy::CrsStack(parameters) => self.run::<CrsStack>(parameters, stop, progress),
@@ -99,7 +98,7 @@ impl Context {
         (self.chip.limits.max_resident_threads / self.chip.limits.warp_size) as usize
     }
 
-    /// As many places for warps.
+    /// A warp slot description with `count` slots.
     fn slots(&self, count: usize) -> WarpSlots {
         let size = self.chip.limits.warp_size;
         WarpSlots { count, lanes: if size >= 32 { u32::MAX } else { (1 << size) - 1 } }
@@ -156,13 +155,13 @@ impl Context {
         result
     }
 
-    /// Warp instructions that may be executed from now on.
+    /// The number of warp instructions that may still be executed under `--max-instructions`.
     fn instructions_left(&self) -> u64 {
         let done: u64 = self.kernels.iter().map(|kernel| kernel.warp_instructions).sum();
         self.options.max_instructions.unwrap_or(u64::MAX).saturating_sub(done)
     }
 
-    /// What an SM is to write down.
+    /// The recorder of an SM, if a profile or a timeline of it is requested.
     fn recorder(&self, sm: u32, splits_per_warp: u32) -> Option<Box<Recorder>> {
         let profile = self.options.profile.then(|| Profile::new(splits_per_warp));
         let options = self.options.timeline.as_ref();
@@ -261,7 +260,7 @@ impl Context {
         result
     }
 
-    /// What is read of the chip's texts once.
+    /// The chip's memory programs and DRAM timing, built at the first use.
     fn tables(&mut self) -> Result<(Arc<ProgramSet>, Arc<DramTimings>), SimError> {
         if let Some(tables) = &self.tables {
             return Ok(tables.clone());
@@ -275,8 +274,8 @@ impl Context {
         Ok(self.tables.insert(tables).clone())
     }
 
-    /// The slices of L2 with what is left in them from earlier runs, after what the host copied
-    /// to the device since: such bytes pass through L2 and stay, or make it forget.
+    /// The L2 slices with their contents from earlier runs, after the host's copies to the device since then:
+    /// copied bytes are inserted into L2, or dropped from it if the chip's copies bypass L2.
     fn slices_after_copies(&mut self, spec: &MemorySpec) -> Vec<Cache> {
         let mut slices = std::mem::take(&mut self.slices);
         let new = slices.is_empty();
@@ -310,7 +309,7 @@ impl Context {
     }
 }
 
-/// Conservation at the end of a run: nothing in flight, nothing pinned, nothing held.
+/// Checks conservation at the end of a run: nothing is in flight, pinned or held.
 fn check_conservation<P: Reconvergence>(engine: &mut Engine<P>) -> Result<(), SimError> {
     let mut leaks = Vec::new();
     for sm in engine.sms() {

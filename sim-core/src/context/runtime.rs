@@ -1,4 +1,4 @@
-//! The host's part of the device runtime: what programs print, and which assertion failed.
+//! The host's part of the device runtime: printed output and failed assertions.
 
 use sim_frontend::load::library::variables;
 use sim_memory::address_space::{self, CONST_BASE};
@@ -8,7 +8,7 @@ use super::Context;
 use crate::error::{Fault, FaultKind, SimError};
 use crate::printf;
 
-/// Longest text that is read of device memory, in bytes.
+/// The longest string that is read from device memory, in bytes.
 const LONGEST: u64 = 64 << 10;
 
 impl Context {
@@ -23,7 +23,7 @@ impl Context {
         u64::from_le_bytes(value)
     }
 
-    /// The text at a generic address of global or constant memory, up to its zero.
+    /// The zero-terminated string at a generic address of global or constant memory.
     fn text(&self, address: u64) -> Option<String> {
         let address = match address_space::resolve(address) {
             (StateSpace::Global, address) => address,
@@ -37,7 +37,7 @@ impl Context {
         Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
     }
 
-    /// Takes what launches have printed since the last time, in the order in which they found room.
+    /// Appends the output that launches have printed since the last call, in the order of the buffer.
     pub(super) fn collect_output(&mut self) {
         for module in 0..self.modules.len() {
             let place = |name| self.variable(module, name);
@@ -76,7 +76,7 @@ impl Context {
         }
     }
 
-    /// A trap of the runtime says which assertion failed.
+    /// Extends the error of a runtime trap by the assertion that failed.
     pub(super) fn explain(&mut self, error: SimError) -> SimError {
         let SimError::Stopped(mut fault) = error else { return error };
         if fault.kind == FaultKind::Fault && fault.rule == "trap" {

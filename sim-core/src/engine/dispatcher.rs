@@ -9,22 +9,22 @@ use sim_memory::vocabulary::Cycle;
 use crate::grid::Kernel;
 use crate::sm::{BlockDone, SmMessage};
 
-/// What a kernel did, in core cycles.
+/// Times of a kernel, in core cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelTimes {
-    /// The dispatcher takes it up: its launch latency begins.
+    /// The dispatcher begins the kernel: its launch latency starts.
     pub taken: Cycle,
-    /// First dispatch of a block.
+    /// Dispatch of its first block.
     pub start: Cycle,
-    /// Last block's end, as its SM saw it.
+    /// End of its last block, as its SM saw it.
     pub end: Cycle,
-    /// Not all its blocks have ended.
+    /// True while blocks of it have not ended.
     pub runs: bool,
 }
 
 impl KernelTimes {
-    /// Cycles before `now` in which at least one of these grids ran: launch latencies, during which no
-    /// other grid runs, are not among them.
+    /// Number of cycles before `now` in which at least one of these grids ran. Launch latencies count only if
+    /// another grid runs at the same time.
     pub fn running(all: &[Self], now: Cycle) -> Cycle {
         let end = |times: &Self| if times.runs { now } else { times.end.min(now) };
         let mut spans: Vec<(Cycle, Cycle)> =
@@ -40,16 +40,16 @@ impl KernelTimes {
     }
 }
 
-/// A grid that runs or waits [block-idle].
+/// A grid that runs or waits for dispatch [block-idle].
 #[derive(Debug)]
 struct Running {
     kernel: Arc<Kernel>,
     next: u64,
     done: u64,
-    /// Not dispatched before this cycle.
+    /// Its blocks are not dispatched before this cycle.
     ready: Cycle,
     fits: u32,
-    /// No further blocks are dispatched.
+    /// True if no more blocks are dispatched.
     aborted: bool,
 }
 
@@ -57,20 +57,20 @@ struct Running {
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     chip: Arc<ChipSpec>,
-    /// Kernels of each stream, in order.
+    /// The queued kernels of each stream, in order.
     streams: Vec<(u32, VecDeque<Arc<Kernel>>)>,
     running: Vec<Running>,
-    /// By SM: blocks, warps, registers and shared bytes in use.
+    /// For each SM: blocks, warps, registers and shared memory bytes in use.
     used: Vec<[u32; 4]>,
     cursor: usize,
-    /// The dispatcher acts at this cycle next.
+    /// The next cycle at which the dispatcher acts.
     next: Option<Cycle>,
     pub(super) inbox: Vec<(Cycle, u32, BlockDone)>,
     arrived: Vec<(Cycle, u32, BlockDone)>,
-    /// What leaves for the SMs: SM, arrival, message; in the order of arrival for each SM.
+    /// Messages to SMs: SM, arrival cycle, message. Those to one SM are in the order of arrival.
     pub(super) outbox: Vec<(u32, Cycle, SmMessage)>,
     aborts: Vec<(Cycle, u32)>,
-    /// Grids whose blocks have all completed, in that order.
+    /// Grids whose blocks have all completed, in the order of completion.
     pub(super) completed: Vec<u32>,
     pub(super) times: Vec<KernelTimes>,
     pub(super) blocks_done: u64,
@@ -79,7 +79,7 @@ pub(super) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// An idle dispatcher of `sms` empty SMs.
+    /// An idle dispatcher for `sms` empty SMs.
     pub(super) fn new(chip: Arc<ChipSpec>, sms: usize) -> Self {
         Self {
             chip,
@@ -100,7 +100,7 @@ impl Dispatcher {
         }
     }
 
-    /// Queues a kernel behind the others of its stream, at `now`.
+    /// Queues a kernel after the others of its stream, at `now`.
     pub(super) fn launch(&mut self, kernel: Arc<Kernel>, now: Cycle) {
         self.blocks_total += kernel.blocks();
         let stream = kernel.stream;
@@ -111,14 +111,14 @@ impl Dispatcher {
         self.next = Some(now);
     }
 
-    /// Aborts a grid at `at`.
+    /// Aborts a grid at cycle `at`.
     pub(super) fn abort(&mut self, grid: u32, at: Cycle) {
         self.aborts.push((at, grid));
         self.aborts.sort_unstable();
     }
 
-    /// The dispatcher's share of an epoch: blocks that ended free their place, kernels whose
-    /// turn it is begin, blocks go to SMs.
+    /// Performs the dispatcher's part of an epoch: frees the resources of completed blocks, begins kernels
+    /// that are due, and sends blocks to SMs.
     pub(super) fn act_before(&mut self, end: Cycle) {
         loop {
             let d = &mut *self;
@@ -150,8 +150,8 @@ impl Dispatcher {
         }
     }
 
-    /// A grid is aborted: blocks not yet dispatched never are, the others' threads end where
-    /// they are; accesses in flight go on [ctx-abort].
+    /// Aborts a grid: its undispatched blocks never start, and the threads of the others end where they are;
+    /// accesses in flight continue [ctx-abort].
     fn abort_grid(&mut self, grid: u32, now: Cycle) {
         let d = &mut *self;
         for (_, queue) in &mut d.streams {
@@ -170,8 +170,8 @@ impl Dispatcher {
         }
     }
 
-    /// A block ended: its place is free; with its last block the grid is complete
-    /// [grid-compl] [ctx-compl] [cio-compl].
+    /// Frees the resources of a completed block. With its last block the grid is complete [grid-compl]
+    /// [ctx-compl] [cio-compl].
     fn block_done(&mut self, sm: u32, block: BlockDone, now: Cycle) {
         let d = &mut *self;
         d.blocks_done += 1;
@@ -198,8 +198,7 @@ impl Dispatcher {
         d.next = Some(d.next.map_or(now, |n| n.min(now)));
     }
 
-    /// Kernels at the head of their streams begin, up to NumConKernels at a time
-    /// [sched-grids].
+    /// Begins kernels at the head of their streams, up to NumConKernels at a time [sched-grids].
     fn begin_kernels(&mut self, now: Cycle) {
         let limit = self.chip.limits.num_con_kernels as usize;
         let launch = Cycle::from(self.chip.dispatch.launch_latency);
@@ -243,8 +242,8 @@ impl Dispatcher {
         }
     }
 
-    /// Sends blocks to SMs with room for them, one after another round the chip, up to the rate
-    /// of a cycle [ctx-issue] [sched-issueBlocks].
+    /// Sends blocks to SMs with room for them, in round-robin order, up to the dispatch rate per cycle
+    /// [ctx-issue] [sched-issueBlocks].
     fn send_blocks(&mut self, now: Cycle) {
         let latency = Cycle::from(self.chip.dispatch.latency);
         let mut budget = self.chip.dispatch.blocks_per_cycle;
@@ -290,7 +289,7 @@ impl Dispatcher {
         }
     }
 
-    /// The next cycle on which the dispatcher has something to do.
+    /// The next cycle at which the dispatcher acts.
     pub(super) fn next_action(&self) -> Option<Cycle> {
         let arrived = self.inbox.iter().map(|(at, ..)| *at).min();
         // Aborts alone keep nothing running.
@@ -298,12 +297,12 @@ impl Dispatcher {
         [self.next, arrived, abort].into_iter().flatten().min()
     }
 
-    /// Blocks sent to SMs so far.
+    /// Number of blocks sent to SMs so far.
     pub(super) fn blocks_sent(&self) -> u64 {
         self.blocks_done + self.running.iter().map(|running| running.next - running.done).sum::<u64>()
     }
 
-    /// The blocks and grids that have no place yet, in words.
+    /// A description of the blocks and grids that wait for dispatch.
     pub(super) fn waits_in_words(&self) -> String {
         let mut words = String::new();
         for running in &self.running {
@@ -322,13 +321,13 @@ impl Dispatcher {
         words
     }
 
-    /// No grid runs or waits.
+    /// True if no grid runs or waits.
     pub(super) fn idle(&self) -> bool {
         self.running.is_empty() && self.streams.iter().all(|(_, queue)| queue.is_empty())
     }
 }
 
-/// Resources a block takes: blocks, warps, registers, shared bytes.
+/// The resources that a block needs: block slots, warps, registers, shared memory bytes.
 fn needs_of(chip: &ChipSpec, kernel: &Kernel) -> [u32; 4] {
     let threads = kernel.block.iter().product();
     let needs = chip.block_needs(threads, kernel.code.program.registers_per_thread, kernel.shared_bytes);

@@ -1,14 +1,14 @@
-//! The gate between epochs: workers arrive, the leader decides, the gate opens. Who waits
-//! spins for a moment, then gives the core to others again and again, then sleeps.
+//! The barrier between epochs: workers arrive, the leader decides, and the barrier opens. A waiting thread
+//! first spins, then yields the core repeatedly, then sleeps.
 
 use super::primitives::{AtomicBool, AtomicU64, AtomicUsize, Backoff, Condvar, Mutex, Ordering, wait};
 
-/// A barrier of a leader and its followers, with a turn of the leader alone in each round.
+/// A barrier for a leader and its followers. In each round the leader has a phase of its own.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Rounds the leader has opened.
+    /// Number of rounds that the leader has opened.
     opened: AtomicU64,
-    /// Followers that have arrived in this round.
+    /// Number of followers that have arrived in this round.
     arrived: AtomicUsize,
     followers: usize,
     over: AtomicBool,
@@ -19,7 +19,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A gate for a leader and `followers`; who waits looks `spins` times before it sleeps.
+    /// A gate for a leader and `followers` followers. A waiting thread polls `spins` times before it sleeps.
     pub(crate) fn new(followers: usize, spins: u32) -> Self {
         Self {
             opened: AtomicU64::new(0),
@@ -33,7 +33,7 @@ impl Gate {
         }
     }
 
-    /// The leader opens round `round` (from 1), or ends the work.
+    /// Opens round `round` (counted from 1), or ends the work; called by the leader.
     pub(crate) fn open(&self, round: u64, over: bool) {
         self.over.store(over, Ordering::Relaxed);
         self.arrived.store(0, Ordering::Relaxed);
@@ -41,22 +41,22 @@ impl Gate {
         self.wake_sleepers();
     }
 
-    /// A follower waits for a round after the `last` it was in, and gives it: the leader may have gone
-    /// through some alone. None: the work is over.
+    /// Waits for a round after `last` and returns it; called by a follower. Rounds may be skipped if the
+    /// leader worked through them alone. `None` means that the work is over.
     pub(crate) fn enter(&self, last: u64) -> Option<u64> {
         self.until(|| self.opened.load(Ordering::SeqCst) > last);
         // No further one is opened before this follower has arrived.
         (!self.over.load(Ordering::Relaxed)).then(|| self.opened.load(Ordering::SeqCst))
     }
 
-    /// A follower has done its share of the round.
+    /// Reports that a follower has done its part of the round.
     pub(crate) fn arrive(&self) {
         if self.arrived.fetch_add(1, Ordering::SeqCst) + 1 == self.followers {
             self.wake_sleepers();
         }
     }
 
-    /// The leader waits for all followers.
+    /// Waits for all followers; called by the leader.
     pub(crate) fn all_arrived(&self) {
         self.until(|| self.arrived.load(Ordering::SeqCst) == self.followers);
     }

@@ -1,7 +1,7 @@
-//! When the engine looks whether anything can still happen, and what it knows of what may.
-//! It looks at cycles of its own, whatever the epochs are, so that the verdict is the same for any
-//! number of threads. Between watches it waits ever longer: a program that gets on is hardly
-//! looked at.
+//! Periodic liveness checks of the engine: whether any progress is still possible, and what may still cause
+//! it. The checks happen at cycles that do not depend on epochs, so that the verdict is the same for any
+//! number of threads. The interval between them doubles, so that a program that makes progress is rarely
+//! checked.
 
 use sim_memory::address_space::LOCAL_PHYSICAL;
 use sim_memory::vocabulary::Cycle;
@@ -13,27 +13,27 @@ use crate::liveness::{Look, Watch};
 use crate::reconvergence::Reconvergence;
 use crate::sm::Sm;
 
-/// The first cycle on which it looks.
+/// The cycle of the first check.
 const FIRST: Cycle = 1 << 16;
-/// Cycles it listens for changes before it watches the threads.
+/// Cycles without a memory change that are required before the threads are watched.
 const LISTEN: Cycle = 1021;
 
 #[derive(Debug)]
 enum State {
     Asleep,
-    /// Whether memory changes from this count on.
+    /// Waiting for memory changes; holds the number of changes at the start.
     Listening(u64),
-    /// The threads, and how often L1 hit by then.
+    /// Watching the threads; holds the number of L1 hits at the start.
     Watching(Watch, u64),
 }
 
-/// The engine's lookout.
+/// State of the liveness checks.
 #[derive(Debug)]
 pub(super) struct Lookout {
-    /// The cycle of the next look.
+    /// The cycle of the next check.
     pub(super) next: Cycle,
     state: State,
-    /// Why a run may never end, in words.
+    /// The reason why the run may never end, as text for the user.
     pub(super) suspicion: Option<String>,
 }
 
@@ -49,7 +49,7 @@ fn l1_hits<P: Reconvergence>(sm: &Sm<P>) -> u64 {
 }
 
 impl<P: Reconvergence> Engine<P> {
-    /// Looks, at the cycle it was to look. The fault is a proof that nothing will ever change.
+    /// Performs the check that is due. A fault returned is a proof that nothing will ever change.
     pub(super) fn look(&mut self) -> Option<Box<Fault>> {
         let now = self.lookout.next;
         let changes = self.dispatcher.blocks_sent()
@@ -108,7 +108,7 @@ impl<P: Reconvergence> Engine<P> {
         self.lookout.next = 2 * now;
     }
 
-    /// What may still happen besides what threads do.
+    /// A description of what may still happen besides the actions of threads.
     fn pending(&mut self, since: Cycle, hit: bool) -> Option<String> {
         if self.dispatcher.next_action().is_some() || self.sms().any(|sm| sm.expects_messages()) {
             return Some("a dispatch is pending".into());

@@ -1,8 +1,8 @@
-//! The gate and the mailboxes under a model checker, which tries interleavings of their atomic
-//! steps, sleep and wake-up included.
+//! The gate and the mailboxes under a model checker, which explores interleavings of their atomic steps,
+//! including sleep and wake-up.
 #![allow(clippy::duplicate_mod, reason = "the same files on the model checker's primitives")]
 
-/// The model checker's primitives in the place of the real ones.
+/// The model checker's replacements of the synchronisation primitives.
 mod primitives {
     pub use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     pub use shuttle::sync::{Condvar, MutexGuard};
@@ -49,10 +49,10 @@ use exchange::Exchange;
 use gate::Gate;
 
 const ROUNDS: u64 = 5;
-/// A round that the leader works through alone.
+/// A round in which the leader works alone.
 const ALONE: u64 = 3;
 
-/// A worker's share of a round: what arrives is what everybody sent in the round before.
+/// A worker's part of a round; checks that it receives what all workers sent in the previous round.
 fn share(me: usize, workers: usize, round: u64, exchange: &Exchange<Vec<(u64, usize)>>) {
     let mut from = 0;
     exchange.receive(round, me, |mail| {

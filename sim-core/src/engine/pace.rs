@@ -1,29 +1,29 @@
-//! When the leader works without its followers. Where other processes have the cores, a follower that lost
-//! its core in the middle of an epoch holds everybody up until it gets one again, for each of its slices
-//! anew: several threads are then slower than one. The leader does all shares itself for a while instead.
+//! Decides when the leader works without its followers. If other processes occupy the cores, a follower that
+//! is descheduled in the middle of an epoch delays all workers until it runs again, in each of its time
+//! slices, so that several threads are slower than one. The leader then does all parts by itself for a while.
 
 use std::time::Duration;
 
-/// Waiting for a follower this long, and [`TIMES`] as long as the leader's own share took, is not the
-/// follower's share: it has no core. An operating system's slices are some milliseconds.
+/// A wait for a follower that is at least this long, and at least [`TIMES`] times as long as the leader's own
+/// part, means that the follower was descheduled. Time slices of an operating system last some milliseconds.
 const LATE: Duration = Duration::from_millis(1);
-/// Shares are dealt evenly.
+/// The factor by which a late follower's wait exceeds the leader's own part; parts are divided evenly.
 const TIMES: u32 = 4;
-/// Epochs the leader works alone after the first late one; twice as many after each further one.
+/// Number of epochs that the leader works alone after the first late one; doubled after each further one.
 const FEWEST: u64 = 256;
-/// At most, so that a host that has become idle is noticed within seconds.
+/// Upper limit of that number, so that an idle host is noticed within seconds.
 const MOST: u64 = 65_536;
-/// Epochs together without a late one after which the host counts as idle again.
+/// Number of epochs without a late follower after which the host counts as idle again.
 const CALM: u64 = 4096;
 
-/// Who works in an epoch.
+/// Decides which workers run in a round.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The first round in which all work together.
+    /// The first round in which all workers take part again.
     together: u64,
-    /// Rounds alone after the next late one.
+    /// Number of rounds that the leader works alone after the next late one.
     alone: u64,
-    /// Rounds together since the last late one.
+    /// Number of joint rounds since the last late one.
     calm: u64,
 }
 
@@ -32,12 +32,12 @@ impl Pace {
         Self { together: 0, alone: FEWEST, calm: 0 }
     }
 
-    /// Whether all work in this round, or the leader alone.
+    /// True if all workers take part in this round; false if the leader works alone.
     pub(super) fn is_together(&self, round: u64) -> bool {
         round >= self.together
     }
 
-    /// What a round of all took: the leader its own share, then waiting for the others.
+    /// Records a joint round: the time of the leader's own part, and the time it waited for the others.
     pub(super) fn waited(&mut self, round: u64, own: Duration, waited: Duration) {
         if waited < LATE || waited < own * TIMES {
             self.calm += 1;
@@ -59,7 +59,7 @@ mod tests {
     const SHARE: Duration = Duration::from_micros(20);
     const SLICE: Duration = Duration::from_millis(20);
 
-    /// Rounds alone after a late one in `round`.
+    /// Number of rounds alone after a late `round`.
     fn alone(pace: &mut Pace, round: u64) -> u64 {
         pace.waited(round, SHARE, SLICE);
         (round + 1..).find(|round| pace.is_together(*round)).map_or(0, |next| next - round - 1)

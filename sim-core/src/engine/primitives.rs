@@ -1,9 +1,9 @@
-//! What the gate and the mailboxes are made of; the model checker puts its own in their place.
+//! The synchronisation primitives of the gate and the mailboxes; the model checker replaces them.
 
 pub use parking_lot::{Condvar, Mutex, MutexGuard};
 pub use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Spins at first, then lets others have the core: one that waits may hold up the one it waits for.
+/// Spins first, then yields the core, because the waiting thread may be holding up the one it waits for.
 pub use crossbeam_utils::Backoff;
 
 pub fn wait<'g>(condition: &Condvar, mut guard: MutexGuard<'g, ()>) -> MutexGuard<'g, ()> {

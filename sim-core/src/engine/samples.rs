@@ -1,5 +1,6 @@
-//! Counters over time: the engine reads those of all parts every so many core cycles. Epochs end at these
-//! cycles, so samples do not depend on threads or epochs, and cost nothing where none are asked for.
+//! Counters over time: the engine reads the counters of all components at a fixed interval of core cycles.
+//! Epochs end at these cycles, so samples do not depend on threads or epochs, and cost nothing if they are
+//! not requested.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +12,16 @@ use crate::reconvergence::Reconvergence;
 use crate::sm::stats::STALLS;
 use crate::sm::{Sm, stall_table};
 
-/// What was counted up to a cycle, or between two.
+/// Counter values at a cycle, or their differences between two cycles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     figures: [u64; FIGURES.len()],
     stalls: [u64; STALLS.len()],
-    /// By SM: issue slots with an issue, resident warps summed over cycles.
+    /// For each SM: issue slots used, and resident warps summed over cycles.
     by_sm: Vec<[u64; 2]>,
 }
 
-/// Names of the figures of a sample.
+/// Names of the counters of a sample.
 pub const FIGURES: [&str; 10] = [
     "issued",
     "warp_instructions",
@@ -35,7 +36,7 @@ pub const FIGURES: [&str; 10] = [
 ];
 
 impl Counters {
-    /// Adds what an SM has counted up to `at`.
+    /// Adds the counters of an SM up to `at`.
     pub(super) fn add_sm<P: Reconvergence>(&mut self, sm: &mut Sm<P>, at: Cycle) {
         sm.account_until(at);
         let (stats, memory) = (&sm.stats, sm.memory.stats());
@@ -51,7 +52,7 @@ impl Counters {
         self.by_sm.push([stats.issued, stats.warp_cycles]);
     }
 
-    /// Adds what a partition has counted.
+    /// Adds the counters of a partition.
     pub(super) fn add_partition(&mut self, partition: &Partition) {
         let stats = partition.stats();
         let f = &mut self.figures;
@@ -60,7 +61,7 @@ impl Counters {
         f[9] += stats.dram.bytes;
     }
 
-    /// Adds what was counted from `before` to `after`.
+    /// Adds the differences between `before` and `after`.
     fn add(&mut self, after: &Self, before: &Self) {
         let grow = |sum: &mut [u64], after: &[u64], before: &[u64]| {
             for (i, sum) in sum.iter_mut().enumerate() {
@@ -76,19 +77,19 @@ impl Counters {
     }
 }
 
-/// A sample: what was counted from one cycle to the next.
+/// A sample: the counter differences over an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sample {
-    /// First core cycle.
+    /// First core cycle of the interval.
     pub from: Cycle,
-    /// The first one past its end.
+    /// First core cycle after the interval.
     pub to: Cycle,
-    /// Counters of the chip by name, as [`FIGURES`] has them.
+    /// Counters of the chip, by their names in [`FIGURES`].
     #[serde(flatten)]
     pub figures: BTreeMap<&'static str, u64>,
-    /// Issue slots without an issue, by reason; those that did not occur are left out.
+    /// Issue slots without an issue, by reason; only reasons that occurred.
     pub stalls: BTreeMap<&'static str, u64>,
-    /// By SM: issue slots with an issue, and resident warps summed over core cycles. For timelines.
+    /// For each SM: issue slots used, and resident warps summed over core cycles. For timelines.
     #[serde(skip)]
     pub by_sm: Vec<[u64; 2]>,
 }
@@ -96,35 +97,35 @@ pub struct Sample {
 /// The samples of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Samples {
-    /// Core cycles between two.
+    /// Interval between two samples, in core cycles.
     pub every: Cycle,
-    /// In the order of time. A synchronisation ends one, so that such are shorter.
+    /// The samples in order of time. The end of a synchronisation ends a sample early.
     pub list: Vec<Sample>,
 }
 
 impl Samples {
-    /// Adds those of a later synchronisation.
+    /// Appends the samples of a later synchronisation.
     pub fn append(&mut self, mut later: Self) {
         self.every = later.every;
         self.list.append(&mut later.list);
     }
 }
 
-/// Takes samples.
+/// Takes samples at a fixed interval.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    /// The cycle of the next one.
+    /// The cycle of the next sample.
     pub(super) next: Cycle,
     every: Cycle,
     base: Cycle,
-    /// Where the last one ended, and the counters then.
+    /// The end cycle of the last sample, and the counters at that time.
     since: Cycle,
     before: Counters,
     list: Vec<(Cycle, Cycle, Counters)>,
 }
 
 impl Sampler {
-    /// One of every so many cycles of the run, of which `base` have passed.
+    /// A sampler with the interval `every`, for a run of which `base` cycles have passed.
     pub(super) fn new(every: Cycle, base: Cycle) -> Self {
         let every = every.max(1);
         let next = every - base % every;
@@ -137,12 +138,13 @@ impl Sampler {
         self.next += self.every;
     }
 
-    /// The cycle at which the counters are read for the last time, in a run that ended at `end`.
+    /// The cycle at which the counters are read last, in a run that ended at `end`.
     pub(super) fn last(&self, end: Cycle) -> Cycle {
         end.max(self.since)
     }
 
-    /// The samples of a run that ended at `end`, and the counters then; `slots`: issue slots in a cycle.
+    /// The samples of a run that ended at `end` with the counters `now`; `slots` is the number of issue slots
+    /// per cycle.
     pub(super) fn finish(mut self, end: Cycle, now: Counters, slots: u64) -> Samples {
         if end > self.since || self.list.is_empty() {
             self.take(self.last(end), now);
@@ -162,7 +164,7 @@ impl Sampler {
         Samples { every: self.every, list: list.collect() }
     }
 
-    /// A sample up to `at`.
+    /// Takes a sample that ends at `at`.
     fn take(&mut self, at: Cycle, now: Counters) {
         let mut own = Counters::default();
         own.add(&now, &self.before);
@@ -170,7 +172,7 @@ impl Sampler {
         (self.since, self.before) = (at, now);
     }
 
-    /// Cuts what was sampled after `end`: only what was under way came to its end there.
+    /// Removes what was sampled after `end`, where only work in flight finished.
     fn cut(&mut self, end: Cycle, slots_a_cycle: u64) {
         while let Some((from, to, _)) = self.list.last().filter(|(_, to, _)| *to > end) {
             let (from, idle) = (*from, (*to - end.max(*from)) * slots_a_cycle);

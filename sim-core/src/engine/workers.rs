@@ -1,5 +1,5 @@
-//! Workers: each owns some SMs and partitions for a whole run. Between epochs they exchange
-//! mailboxes, one for each pair of workers; with one worker there are none.
+//! Workers: each owns some SMs and partitions for a whole run. Between epochs they exchange mailboxes, one
+//! for each pair of workers; a single worker needs none.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,49 +19,49 @@ use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::reconvergence::Reconvergence;
 use crate::sm::{BlockDone, Sm, SmMessage};
 
-/// What comes after an epoch.
+/// What follows an epoch.
 pub(super) enum Turn {
-    /// Another one, up to this cycle.
+    /// Another epoch, which ends at this cycle.
     Until(Cycle),
-    /// First a look whether anything can still happen, a sample, or a count of instructions.
+    /// A liveness check, a sample or an instruction count before the next epoch.
     Look,
-    /// Nothing is left to do.
+    /// The run is over.
     Over,
 }
 
-/// How often a worker that waits at the gate looks before it sleeps. All but the first few looks give the
-/// core to whoever wants it; where nobody does, they take some hundred microseconds, longer than an epoch
-/// of a large chip.
+/// How often a worker polls the gate before it sleeps. All polls but the first few yield the core; if no
+/// other thread wants it, they take some hundred microseconds together, which is longer than an epoch of a
+/// large chip.
 const SPINS: u32 = 400;
 
-/// What one worker's parts send another's in one epoch.
+/// The messages from one worker's components to another's in one epoch.
 #[derive(Default)]
 struct Mailbox {
-    /// Arrival, place of the partition at its worker, SM, request.
+    /// Arrival cycle, index of the partition at its worker, sending SM, request.
     requests: Vec<(Cycle, u32, u32, Request)>,
-    /// Arrival, place of the SM at its worker, partition, reply.
+    /// Arrival cycle, index of the SM at its worker, sending partition, reply.
     replies: Vec<(Cycle, u32, u32, Reply)>,
 }
 
-/// Some SMs and partitions.
+/// The SMs and partitions of one worker.
 pub(super) struct Worker<P> {
     sms: Vec<Sm<P>>,
-    /// With their numbers.
+    /// Partitions with their indices on the chip.
     partitions: Vec<(u32, Partition)>,
-    /// By SM and by partition: the worker that has it, and its place there.
+    /// For each SM and partition: its worker, and its index there.
     homes: Arc<Homes>,
-    /// By worker.
+    /// Outgoing mailboxes, by receiving worker.
     out: Vec<Mailbox>,
     done: Vec<(Cycle, u32, BlockDone)>,
     done_latency: Cycle,
-    /// Of each SM, then of each partition: the next cycle on which it has something to do. Parts
-    /// that have nothing in an epoch are not looked at.
+    /// The next event cycle of each SM, then of each partition. Components without an event in an epoch are
+    /// skipped.
     next: Vec<Cycle>,
-    /// Places in `next` of those that ran in this epoch.
+    /// Indices in `next` of the components that ran in this epoch.
     ran: Vec<usize>,
 }
 
-/// No cycle.
+/// The event cycle of a component without events.
 const NEVER: Cycle = Cycle::MAX;
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ struct Homes {
 }
 
 impl<P: Reconvergence> Worker<P> {
-    /// One worker with everything.
+    /// A single worker with all components.
     pub(super) fn new(sms: Vec<Sm<P>>, partitions: Vec<Partition>, done_latency: Cycle) -> Self {
         let here = |count: usize| (0..count as u32).map(|i| (0, i)).collect();
         let homes = Homes { sms: here(sms.len()), partitions: here(partitions.len()) };
@@ -88,7 +88,7 @@ impl<P: Reconvergence> Worker<P> {
         .with_next_events()
     }
 
-    /// Asks every part for its next event.
+    /// Fills in the next event cycle of every component.
     fn with_next_events(mut self) -> Self {
         let sms = self.sms.iter().map(|sm| sm.next_event().unwrap_or(NEVER));
         let partitions = self.partitions.iter().map(|(_, p)| p.next_event().unwrap_or(NEVER));
@@ -104,12 +104,13 @@ impl<P: Reconvergence> Worker<P> {
         self.partitions.iter_mut().map(|(i, partition)| (*i, partition))
     }
 
-    /// The first cycle on which a part of it has something to do.
+    /// The cycle of the first event of any of its components.
     pub(super) fn next_event(&mut self) -> Option<Cycle> {
         self.next.iter().copied().min().filter(|next| *next != NEVER)
     }
 
-    /// Runs its parts through the epoch; gives the first fault by (cycle, source) [grid-exec].
+    /// Runs the worker's components through the epoch; returns the first fault in the order (cycle, source)
+    /// [grid-exec].
     pub(super) fn run(&mut self, end: Cycle) -> Option<Box<Fault>> {
         let mut first: Option<Box<Fault>> = None;
         let mut keep = |fault: Box<Fault>| {
@@ -145,8 +146,8 @@ impl<P: Reconvergence> Worker<P> {
         first
     }
 
-    /// Collects what its parts sent in the epoch, by receiver; gives the next cycle on which
-    /// something happens, arrivals included. Blocks that ended go to `done`.
+    /// Collects the messages that the components sent in the epoch, by receiver. Returns the cycle of the
+    /// next event, including arrivals. Completed blocks are appended to `done`.
     fn collect(&mut self) -> Option<Cycle> {
         let mut next = self.next_event().unwrap_or(NEVER);
         let Self { sms, partitions, homes, out, done, done_latency, ran, .. } = self;
@@ -171,8 +172,8 @@ impl<P: Reconvergence> Worker<P> {
         (next != NEVER).then_some(next)
     }
 
-    /// Delivers a mailbox to its parts: these sort by (cycle, source), and messages of one source
-    /// are in their order within a mailbox.
+    /// Delivers a mailbox to the worker's components. They sort messages by (cycle, source); messages of one
+    /// source are in order within a mailbox.
     fn deliver(&mut self, mail: &mut Mailbox) {
         let Self { sms, partitions, next, .. } = self;
         let (of_sms, of_partitions) = next.split_at_mut(sms.len());
@@ -193,12 +194,12 @@ impl<P: Reconvergence> Worker<P> {
         }
     }
 
-    /// A worker alone: what the dispatcher sent reaches its SMs.
+    /// With a single worker: delivers the dispatcher's messages to the SMs.
     pub(super) fn deliver_own(&mut self, dispatched: &mut Vec<(u32, Cycle, SmMessage)>) {
         self.deliver_dispatched(dispatched);
     }
 
-    /// A worker alone: what its parts sent reaches its parts and the dispatcher.
+    /// With a single worker: delivers the components' messages to each other and to the dispatcher.
     pub(super) fn post(&mut self, dispatcher: &mut Vec<(Cycle, u32, BlockDone)>) -> Option<Cycle> {
         let Self { sms, partitions, next, done_latency, ran, .. } = self;
         let count = sms.len();
@@ -218,7 +219,7 @@ impl<P: Reconvergence> Worker<P> {
     }
 }
 
-/// A request of SM `from` is at the partition at `place` from `at` on, which has something to do then.
+/// Delivers a request of SM `from` to the partition at index `place`, and schedules an event at `at`.
 #[inline]
 fn arrives(
     at: Cycle,
@@ -232,7 +233,7 @@ fn arrives(
     next[place as usize] = at.min(next[place as usize]);
 }
 
-/// The same for a reply of partition `from` and the SM at `place`.
+/// Delivers a reply of partition `from` to the SM at index `place`, and schedules an event at `at`.
 #[inline]
 fn answers<P: Reconvergence>(
     at: Cycle,
@@ -246,8 +247,8 @@ fn answers<P: Reconvergence>(
     next[place as usize] = at.min(next[place as usize]);
 }
 
-/// Deals the parts out to `threads` workers, one after another; partitions from the other end, so
-/// that who has an SM more has a partition less.
+/// Distributes the components among `threads` workers in round-robin order; partitions in the opposite order,
+/// so that a worker with one more SM has one partition less.
 pub(super) fn deal<P: Reconvergence>(workers: &mut Vec<Worker<P>>, threads: usize) {
     if workers.len() == threads {
         return;
@@ -287,18 +288,18 @@ pub(super) fn deal<P: Reconvergence>(workers: &mut Vec<Worker<P>>, threads: usiz
     *workers = workers.drain(..).map(Worker::with_next_events).collect();
 }
 
-/// What the workers of a run share; each entry is locked once an epoch and pair, by one of the
-/// two at a time.
+/// State that the workers of a run share. Each entry is locked once per epoch and pair, by one of the two at
+/// a time.
 struct Shared {
     gate: Gate,
-    /// The end of the epoch that is open.
+    /// The end cycle of the open epoch.
     end: primitives::AtomicU64,
     mail: Exchange<Mailbox>,
-    /// A worker's thread died; the scope passes its panic on.
+    /// True if a worker's thread panicked; the scope propagates the panic.
     died: primitives::AtomicBool,
-    /// By worker: from the dispatcher.
+    /// For each worker: messages from the dispatcher.
     dispatched: Vec<Mutex<Vec<(u32, Cycle, SmMessage)>>>,
-    /// By worker: what the leader learns of its epoch.
+    /// For each worker: the outcome of its epoch, for the leader.
     results: Vec<Mutex<Outcome>>,
 }
 
@@ -309,7 +310,7 @@ struct Outcome {
     done: Vec<(Cycle, u32, BlockDone)>,
 }
 
-/// Several workers on threads of their own.
+/// Several workers, each on a thread of its own.
 pub(super) struct Team<'t, P> {
     workers: &'t mut [Worker<P>],
     delay: Option<&'t (dyn Fn(usize) + Sync)>,
@@ -320,7 +321,7 @@ impl<'t, P: Reconvergence> Team<'t, P> {
         Self { workers, delay }
     }
 
-    /// Runs epochs, the first one up to `end`, until `turn` says otherwise.
+    /// Runs epochs, the first of which ends at `end`, until `turn` returns something else.
     pub(super) fn run(
         self,
         end: Cycle,
@@ -419,7 +420,7 @@ impl<'t, P: Reconvergence> Team<'t, P> {
     }
 }
 
-/// A follower arrives at the end of its share, however it ends.
+/// Reports a follower's arrival when it is dropped, even if its part panicked.
 struct Arrival<'s>(&'s Shared);
 
 impl Drop for Arrival<'_> {
@@ -431,7 +432,7 @@ impl Drop for Arrival<'_> {
     }
 }
 
-/// Ends the followers' work when the leader leaves.
+/// Ends the followers' work when it is dropped, even if the leader panics.
 struct Over<'g>(&'g Gate);
 
 impl Drop for Over<'_> {
@@ -441,7 +442,7 @@ impl Drop for Over<'_> {
 }
 
 impl<P: Reconvergence> Worker<P> {
-    /// Its share of an epoch.
+    /// Performs a worker's part of an epoch.
     fn epoch(&mut self, me: usize, round: u64, shared: &Shared, delay: Option<&(dyn Fn(usize) + Sync)>) {
         let hold_up = || {
             if let Some(delay) = delay {

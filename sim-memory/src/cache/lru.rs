@@ -1,7 +1,7 @@
-//! The order in which the ways of each set were used: a list through the ways, kept by links, so
-//! that neither a use nor the choice of a victim looks at all of them.
+//! LRU order of the ways of each set, as a doubly linked list per set, so that neither a use nor the choice
+//! of a victim scans all ways.
 
-/// No way.
+/// The end of a list: no way has this index.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -10,16 +10,16 @@ struct Links {
     after: u32,
 }
 
-/// Lists of all sets; ways are numbered through all sets.
+/// The lists of all sets. Way indices run through all sets.
 #[derive(Clone, Debug)]
 pub struct LruOrder {
     links: Vec<Links>,
-    /// By set: the least and the most recently used way.
+    /// For each set: the least and the most recently used way.
     ends: Vec<(u32, u32)>,
 }
 
 impl LruOrder {
-    /// `sets` of `ways`, in ascending order.
+    /// Lists for `sets` sets of `ways` ways, each in ascending order.
     pub fn new(sets: usize, ways: usize) -> Self {
         let count = (sets * ways) as u32;
         let ways = ways as u32;
@@ -31,7 +31,7 @@ impl LruOrder {
         Self { links: links.collect(), ends: ends.collect() }
     }
 
-    /// The ways of a set, the least recently used first.
+    /// The ways of a set, from the least to the most recently used.
     pub fn ways(&self, set: usize) -> impl Iterator<Item = usize> {
         let mut next = self.ends.get(set).map_or(NONE, |ends| ends.0);
         std::iter::from_fn(move || {
@@ -41,7 +41,7 @@ impl LruOrder {
         })
     }
 
-    /// A way of `set` is used: it comes last.
+    /// Moves a way of `set` to the end of its list: it was just used.
     #[inline]
     pub fn used(&mut self, set: usize, way: usize) {
         if self.ends[set].1 != way as u32 {
@@ -52,7 +52,7 @@ impl LruOrder {
         }
     }
 
-    /// A way of `set` is free: it comes first.
+    /// Moves a freed way of `set` to the front of its list: it is replaced first.
     pub fn freed(&mut self, set: usize, way: usize) {
         if self.ends[set].0 != way as u32 {
             self.unlink(set, way);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     proptest::proptest! {
-        /// A list that is searched and rebuilt says the same.
+        /// The order equals that of a plain list that is searched and rebuilt on each use.
         #[test]
         fn order_is_that_of_the_last_uses(
             ways in 1usize..6,

@@ -145,7 +145,7 @@ fn cache_classify_first_goes_first() {
     assert!(!cache.is_cached(0, 128, FULL));
 }
 
-/// The caches of chapter 4 word by word: a list of lines, no sets, no masks.
+/// The caches of CS ch. 4 read literally: a list of lines, without sets or masks.
 #[derive(Clone, Debug, Default)]
 struct Literal {
     lines: Vec<(Option<u64>, Option<u8>, bool, bool, Vec<u32>)>,
@@ -301,7 +301,7 @@ fn cache_read_is_a_use_of_the_line() {
     assert_eq!([0, 128, 256].map(|line| cache.is_cached(0, line, FULL)), [true, false, true]);
 }
 
-/// Bytes of a pinned line are on their way, and its operation will read it: the line is not written back.
+/// Bytes of a pinned line are still filling, and its operation will read it: the line is not written back.
 #[test]
 fn mem_wbl2_leaves_pinned_lines() {
     let mut cache = Cache::new(&spec(2, 1));

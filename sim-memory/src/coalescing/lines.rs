@@ -1,22 +1,22 @@
-//! The lines an access touches, the bytes asked of each, and the lanes that ask.
+//! Splitting a warp access into lines: the bytes requested of each line and the lanes that request them.
 
 use crate::line::{ByteMask, LINE_BYTES, line_of, offset_in_line};
 use crate::vocabulary::{LaneMask, WARP_LANES};
 
-/// The part of a warp access that falls into one line.
+/// The part of a warp access that lies in one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineAccess {
     /// First address of the line.
     pub line: u64,
-    /// Bytes asked for.
+    /// Bytes of the line that the lanes request.
     pub bytes: ByteMask,
-    /// Lanes that ask.
+    /// Lanes with bytes in this line.
     pub lanes: LaneMask,
-    /// Bytes that move where the coalescing rule says so; 0 where the caches' sectors do.
+    /// Bytes to transfer if the coalescing rule determines them; 0 if the sector size of the caches does.
     pub segment: ByteMask,
 }
 
-/// Splits an access into lines, in the order of the lowest lane of each, behind what is in `out`.
+/// Splits an access into lines, ordered by the lowest lane of each, and appends them to `out`.
 #[inline]
 pub fn lines(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
     #[cfg(target_arch = "x86_64")]
@@ -31,7 +31,7 @@ pub fn lines(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32,
     lines_here(addresses, lanes, element_bytes, out);
 }
 
-/// Whether the host has every feature that [`lines_avx2`] is compiled for.
+/// True if the host has every feature that [`lines_avx2`] is compiled for.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn has_avx2() -> bool {
@@ -82,7 +82,7 @@ fn lines_here(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32
     }
 }
 
-/// The bytes of a line that `lanes` ask for, `size` each from their offset.
+/// The bytes of a line that `lanes` request: `size` bytes from each lane's offset.
 #[inline(always)]
 fn bytes_of(low: &[u32; WARP_LANES], lanes: LaneMask, size: u32) -> ByteMask {
     if size.is_multiple_of(4) && size <= 16 {
@@ -109,7 +109,7 @@ fn bytes_of(low: &[u32; WARP_LANES], lanes: LaneMask, size: u32) -> ByteMask {
     bytes
 }
 
-/// Four bits for each bit.
+/// Expands each bit to four bits.
 #[inline(always)]
 fn spread(words: u32) -> ByteMask {
     let half = |bits: u32| {
@@ -123,7 +123,7 @@ fn spread(words: u32) -> ByteMask {
     ByteMask::from(half(words & 0xffff)) | ByteMask::from(half(words >> 16)) << 64
 }
 
-/// The bytes of all sectors of `sector_bytes` that `bytes` touches.
+/// Rounds a byte mask up to whole sectors of `sector_bytes`.
 pub fn round_to_sectors(bytes: ByteMask, sector_bytes: u32) -> ByteMask {
     let n = sector_bytes.clamp(1, LINE_BYTES);
     if n == LINE_BYTES {
@@ -152,7 +152,7 @@ mod tests {
         out
     }
 
-    /// As the definition says it.
+    /// The literal definition, lane by lane.
     fn literal(addresses: &[u64; 32], lanes: LaneMask, size: u32) -> Vec<LineAccess> {
         let mut out: Vec<LineAccess> = Vec::new();
         for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Code that is compiled for a feature runs only where the host was asked for it.
+    /// Every feature that a function is compiled for is detected on the host before the call.
     #[test]
     fn each_feature_that_is_enabled_is_detected() {
         let text = include_str!("lines.rs");

@@ -1,5 +1,5 @@
-//! DRAM standards: which constraints a channel keeps, as rows of data over the parameters that a
-//! chip gives. Shipped ones lie beside this file; a chip can name a file of its own.
+//! DRAM standards: the timing constraints of a channel, as rows of data over the parameters that a chip
+//! gives. Shipped standards lie beside this file; a chip can name its own file.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -8,22 +8,22 @@ use serde::Deserialize;
 
 use crate::spec::DramSpec;
 
-/// DRAM commands.
+/// The DRAM commands that the constraints relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Command {
     /// Activate: opens a row.
     #[serde(rename = "ACT")]
     Activate,
-    /// Precharge: closes it.
+    /// Precharge: closes the open row.
     #[serde(rename = "PRE")]
     Precharge,
-    /// A burst read.
+    /// A read of one burst.
     #[serde(rename = "RD")]
     Read,
-    /// A burst written.
+    /// A write of one burst.
     #[serde(rename = "WR")]
     Write,
-    /// Refresh.
+    /// Refresh of a bank or of the channel.
     #[serde(rename = "REF")]
     Refresh,
 }
@@ -31,73 +31,74 @@ pub enum Command {
 /// Number of commands.
 pub(super) const COMMANDS: usize = 5;
 
-/// The longest window a constraint can look back over.
+/// The longest window of a constraint, in commands.
 pub(super) const LONGEST_WINDOW: usize = 8;
 
-/// How far a constraint or a refresh reaches.
+/// The scope of a constraint or a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// One bank.
+    /// A single bank.
     Bank,
-    /// The banks of a group.
+    /// The banks of one bank group.
     BankGroup,
     /// All banks of the channel.
     Channel,
 }
 
-/// After the `window`-th last `preceding` within one `level`, `following` waits `latency` cycles.
+/// A timing constraint: after the `window`-th last `preceding` command at one `level`, `following` waits at
+/// least `latency` cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constraint {
-    /// How far it reaches.
+    /// The scope within which the two commands are related.
     pub level: Level,
     /// The earlier command.
     pub preceding: Command,
     /// The later one.
     pub following: Command,
-    /// Cycles of the command clock.
+    /// Minimum distance in cycles of the command clock.
     pub latency: u64,
-    /// Which of the earlier commands: 1 is the last, 4 that of a four-activate window.
+    /// Which earlier command counts: 1 is the last, 4 the fourth last (four-activate window).
     pub window: usize,
 }
 
-/// The timing of a channel: a standard's rows with a chip's figures.
+/// The timing of a channel: a standard's constraints evaluated with a chip's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DramTimings {
-    /// The constraints.
+    /// All constraints of the standard.
     pub constraints: Vec<Constraint>,
     /// Cycles of the command clock from a read command to its data.
     pub read_latency: u64,
     /// Cycles of the command clock from a write command to its data.
     pub write_latency: u64,
-    /// What a refresh reaches, and the cycles of the command clock between two.
+    /// The level a refresh applies to, and the cycles of the command clock between two.
     pub refresh: Option<(Level, u64)>,
-    /// The constraints again, as channels look for them.
+    /// The same constraints, indexed for lookup by channels.
     pub(super) rules: Rules,
 }
 
-/// What a command holds up.
+/// One constraint on a later command, for lookup by the earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) following: u8,
-    /// Commands of its kind between it and the last.
+    /// Number of commands of the same kind between the earlier command and the last one (`window - 1`).
     pub(super) back: u8,
     pub(super) latency: u64,
 }
 
-/// The constraints by the command that holds others up.
+/// The constraints, indexed by the earlier command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// By the command and the level: bank, bank group, channel.
+    /// By earlier command and level (bank, bank group, channel).
     pub(super) preceding: [[Held; 3]; COMMANDS],
 }
 
-/// What a command holds up within one place.
+/// The constraints that one command imposes at one level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// By the last command.
+    /// Constraints from the last command (window 1).
     pub(super) last: Vec<Rule>,
-    /// By one before.
+    /// Constraints from an earlier one (window above 1).
     pub(super) windows: Vec<Rule>,
 }
 
@@ -117,7 +118,7 @@ impl Rules {
     }
 }
 
-/// Shipped standards by name.
+/// The shipped standards: name and text.
 pub const STANDARDS: &[(&str, &str)] =
     &[("gddr5", include_str!("gddr5.yaml")), ("hbm2", include_str!("hbm2.yaml"))];
 
@@ -172,11 +173,11 @@ impl File {
 }
 
 impl DramTimings {
-    /// The timing of a chip's channel.
+    /// The timing of a channel of a chip.
     ///
     /// # Errors
-    /// A standard that does not exist or does not parse; a parameter that is missing, or that the
-    /// standard does not know; in words.
+    /// A description of the problem: the standard does not exist or does not parse, a parameter is missing,
+    /// or the standard does not know a parameter.
     pub fn of(spec: &DramSpec) -> Result<Self, String> {
         let name = &spec.standard.name;
         // A shipped one is read once in a process, at its first use.
@@ -253,8 +254,7 @@ impl DramTimings {
         })
     }
 
-    /// Cycles from a precharge to the data of a read: what a scheduler must look ahead to hide
-    /// a row miss.
+    /// Cycles from a precharge to the data of a read: the lookahead a scheduler needs to hide a row miss.
     pub fn row_miss(&self) -> u64 {
         let delay = |preceding, following| self.delay(Level::Bank, preceding, following);
         delay(Command::Precharge, Command::Activate)
@@ -262,12 +262,12 @@ impl DramTimings {
             + self.read_latency
     }
 
-    /// Cycles from a read to the next within one bank, bank group or the channel.
+    /// Minimum distance in cycles between two reads within one bank, bank group or the channel.
     pub fn column_delay(&self, level: Level) -> u64 {
         self.delay(level, Command::Read, Command::Read)
     }
 
-    /// The longest of the constraints between the last of one command and another at a level.
+    /// The largest latency of the window-1 constraints between two commands at a level.
     pub fn delay(&self, level: Level, preceding: Command, following: Command) -> u64 {
         let rows = self.constraints.iter().filter(|row| {
             (row.level, row.preceding, row.following, row.window) == (level, preceding, following, 1)
@@ -276,7 +276,8 @@ impl DramTimings {
     }
 }
 
-/// A sum of parameters and numbers; `BL` is the burst's time on the data bus. Never below zero.
+/// Evaluates a sum of parameters and numbers; `BL` is a burst's time on the data bus. The result is at least
+/// zero.
 fn evaluate(expression: &str, spec: &DramSpec) -> Result<u64, String> {
     let mut sum = 0i64;
     let mut sign = Some(1);

@@ -83,7 +83,7 @@ fn write(address: u64) -> DramRequest {
     DramRequest { tag: None, address, bursts: 1, write: true }
 }
 
-/// Serves everything; (tag, end) in order of service.
+/// Serves all requests; returns (tag, end) in the order of service.
 fn serve(channel: &mut DramChannel) -> Vec<(u32, u64)> {
     let mut out = Vec::new();
     while let Some(at) = channel.next_decision() {
@@ -94,7 +94,7 @@ fn serve(channel: &mut DramChannel) -> Vec<(u32, u64)> {
     out
 }
 
-/// The first address of a row of a bank, with pieces of a whole row.
+/// The first address of a row of a bank, when a piece is a whole row.
 fn at(bank: u64, row: u64) -> u64 {
     let found = (0..1 << 12).map(|page| page * 2048).find(|&address| {
         let channel = channel(&gddr5());
@@ -313,7 +313,7 @@ fn refresh_of_a_channel_takes_its_time() {
     assert_eq!(channel.stats().refreshes, 21);
 }
 
-/// Refreshes of single banks go round; other banks work on.
+/// Refreshes of single banks rotate over the banks; other banks continue meanwhile.
 #[test]
 fn refresh_of_a_bank_leaves_others_alone() {
     let mut spec = hbm2();
@@ -338,7 +338,7 @@ fn refresh_of_a_bank_leaves_others_alone() {
     assert_eq!(other.stats().refreshes, 17);
 }
 
-/// A bank in refresh is opened late; what others do meanwhile keeps no distance from that.
+/// A bank in refresh opens late; commands of other banks are not delayed by that.
 #[test]
 fn a_bank_in_refresh_does_not_hold_others_back() {
     let mut spec = hbm2();
@@ -355,10 +355,10 @@ fn a_bank_in_refresh_does_not_hold_others_back() {
     assert_eq!(served, vec![(Some(2), open(107)), (Some(3), open(110)), (Some(1), open(236))]);
 }
 
-/// Throughput of a stream against the formula: one burst each CCDL cycles where rows lie whole in
-/// a bank group and the scheduler sees too few requests to reach the next, each CCD cycles where
-/// pieces of 256 bytes go round the groups, of requests of several bursts too; refresh takes RP, RFC and opening a row from each
-/// interval.
+/// Throughput of a stream against the formula: one burst each CCDL cycles where a row lies whole in a bank
+/// group and the scheduler sees too few requests to reach the next group; one each CCD cycles where pieces of
+/// 256 bytes are interleaved over the groups, with requests of several bursts too. Each refresh interval
+/// loses RP, RFC and the opening of a row.
 #[test]
 fn a_stream_reaches_its_bandwidth() {
     for (piece, queue, refi, column, bursts) in [

@@ -1,4 +1,4 @@
-//! The partition's half of the memory programs: operations on L2 and DRAM, and atomics.
+//! The partition's part of the memory programs: operations on L2 and DRAM, and atomics.
 
 use super::{Instance, Partition, Request};
 use crate::address_space::LOCAL_PHYSICAL;
@@ -11,7 +11,8 @@ use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room}
 use crate::vocabulary::{Cycle, WARP_LANES};
 
 impl Partition {
-    /// Micro steps until the instance leaves or waits for a line, an MSHR, DRAM or room to write.
+    /// Runs micro steps until the instance leaves, or waits for a line, an MSHR, DRAM or room in the write
+    /// queue.
     pub(super) fn micro_steps(
         &mut self,
         programs: &ProgramSet,
@@ -90,8 +91,8 @@ impl Partition {
         }
     }
 
-    /// A line of the instance's set is written back. Without one, or with the queue of writes
-    /// full, it waits.
+    /// Writes back a line of the instance's set. If there is none, or the write queue is full, the instance
+    /// waits.
     fn makes_room(&mut self, slot: u32, now: Cycle) -> bool {
         let set = self.instances[slot as usize].set;
         if !self.dram.takes_writes() {
@@ -106,7 +107,7 @@ impl Partition {
         false
     }
 
-    /// The write-back of an L1 line, at the slice (`wbL1`, its second half).
+    /// Performs the write-back of an L1 line at the slice (the second part of `wbL1`).
     fn write_back_of_l1(&mut self, slot: u32, now: Cycle) {
         let index = slot as usize;
         let set = self.instances[index].set;
@@ -196,12 +197,12 @@ impl Partition {
     }
 }
 
-/// Conditions without a room run wherever they are met.
+/// Constant conditions (`true`, `false`) belong to no room: they are evaluated wherever they occur.
 fn is_constant(instruction: &Instruction) -> bool {
     matches!(instruction, Instruction::Unless(BExp::True | BExp::False, _))
 }
 
-/// Runs an atomic over its lanes in ascending order on the bytes of a line.
+/// Performs an atomic for its lanes in ascending order on the bytes of a line.
 fn perform(atomic: &mut AtomicLanes, data: &mut LineData) {
     let size = atomic.ty.bytes() as usize;
     for lane in (0..WARP_LANES).filter(|lane| atomic.lanes >> lane & 1 == 1) {

@@ -13,8 +13,8 @@ pub enum BExp {
     IsCachedL2,
 }
 
-/// Operational expressions: the 23 of the thesis and two declared extensions, `writeThroughL1`
-/// (write if cached, stays clean) and `flushL1` [prog-opexp].
+/// Operational expressions: the 23 of the thesis and two extensions, `writeThroughL1` (write if cached; the
+/// line stays clean) and `flushL1` [prog-opexp].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the thesis's")]
 pub enum OpExp {
@@ -76,7 +76,7 @@ impl OpExp {
     ];
 }
 
-/// Line and column of a text, from 1.
+/// Line and column of a position in a text, both from 1.
 pub type LineColumn = (u32, u32);
 
 /// Program statements [prog-stm].

@@ -1,11 +1,11 @@
-//! Compiles memory programs to a compact form cut by *room*: L1 and register operations run in
-//! the SM, L2, DRAM and `atomOp` in the partition that owns the address. Control crosses rooms
-//! at a `yield`; after the last partition operation of a micro step only a tail of register
-//! operations and `end` may follow, which runs when the reply arrives.
+//! Compiles memory programs to instructions that are assigned to a *room*: L1 and register operations run in
+//! the SM; L2 and DRAM operations and `atomOp` run in the partition that owns the address. Control changes
+//! rooms at a `yield`. After the last partition operation of a micro step only register operations and `end`
+//! may follow; they run when the reply arrives.
 
 use super::ast::{BExp, LineColumn, OpExp, Stm};
 
-/// Where an operation runs.
+/// The component that runs an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// The SM that issued it.
@@ -17,42 +17,42 @@ pub enum Room {
 /// One compiled instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instruction {
-    /// An operation.
+    /// Performs an operation on caches, memory or registers.
     Op(OpExp),
     /// Ends the micro step.
     Yield,
     /// Ends the program.
     End,
-    /// Jumps where the condition is false.
+    /// Jumps to an instruction if the condition is false.
     Unless(BExp, u16),
-    /// Jumps.
+    /// Jumps to an instruction.
     Jump(u16),
 }
 
-/// A program that would get stuck.
+/// A program that the compiler refuses because it would get stuck.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct CompileError {
-    /// Line of the text, from 1.
+    /// Line of the program text, from 1.
     pub line: u32,
-    /// Column, from 1.
+    /// Column of the program text, from 1.
     pub column: u32,
-    /// The reason in words.
+    /// The reason, as text for the user.
     pub reason: String,
 }
 
 /// A compiled program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryProgram {
-    /// Its instructions.
+    /// The instructions, from the entry at index 0.
     pub code: Vec<Instruction>,
-    /// By instruction: the room in which execution goes on from here.
+    /// For each instruction: the room in which execution continues from it.
     pub room: Vec<Room>,
-    /// By instruction: a cache operation of L1 may still follow, so the line stays held.
+    /// For each instruction: true if an operation on L1 may still follow, so that the line stays held.
     pub touches_l1: Vec<bool>,
-    /// By instruction: a cache or memory operation of the partition may still follow.
+    /// For each instruction: true if a cache or memory operation of the partition may still follow.
     pub touches_partition: Vec<bool>,
-    /// Lines come into L1, so whole sectors of L1 are fetched.
+    /// True if the program brings lines into L1, so that whole sectors of L1 are fetched.
     pub fills_l1: bool,
 }
 
@@ -92,8 +92,8 @@ impl MemoryProgram {
     /// Compiles and checks a program for global and local memory.
     ///
     /// # Errors
-    /// A path without `end`, a crossing of rooms inside a micro step, an operation that is not
-    /// one of global and local memory; each names its line.
+    /// The first path without `end`, change of room inside a micro step, or operation that is not one of
+    /// global and local memory, with its line.
     pub fn compile(statements: &[Stm]) -> Result<Self, CompileError> {
         let mut code = Vec::new();
         let mut lines = Vec::new();
@@ -112,11 +112,11 @@ impl MemoryProgram {
         Ok(program)
     }
 
-    /// Compiles and checks a program for shared or constant memory or registers: all of it runs
-    /// in the SM, and no cache is concerned.
+    /// Compiles and checks a program for shared or constant memory or for registers: all of it runs in the
+    /// SM, without caches.
     ///
     /// # Errors
-    /// A path without `end`, or an operation on a cache; each names its line.
+    /// The first path without `end`, or operation on a cache, with its line.
     pub fn compile_on_chip(statements: &[Stm]) -> Result<Self, CompileError> {
         let (mut code, mut lines) = (Vec::new(), Vec::new());
         emit(statements, &mut code, &mut lines);
@@ -248,7 +248,7 @@ impl MemoryProgram {
         Ok(())
     }
 
-    /// Instructions that may follow `at` in the same micro step.
+    /// The instructions that may follow `at` within the same micro step.
     fn within_micro_step(&self, at: usize) -> Vec<usize> {
         let mut seen = Vec::new();
         let mut open: Vec<usize> = self.successors(at).into_iter().flatten().collect();

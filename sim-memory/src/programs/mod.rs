@@ -1,6 +1,6 @@
-//! Memory programs: what each load, store and atomic does to L1, L2 and DRAM, micro step by
-//! micro step, in the language of CS §4.4. The texts lie beside this file, one a protocol's
-//! operation; they are parsed, checked and compiled once.
+//! Memory programs: the effects of each load, store and atomic on L1, L2 and DRAM, micro step by micro step,
+//! in the language of CS §4.4. The texts lie beside this file, one for each operation of a protocol; they are
+//! parsed, checked and compiled once.
 
 mod ast;
 mod compile;
@@ -15,14 +15,14 @@ pub use compile::{CompileError, Instruction, MemoryProgram, Room};
 pub use parser::{ParseError, parse};
 pub use table::{Choice, Choices, Operation, Protocol};
 
-/// An index into a [`ProgramSet`].
+/// The index of a program in a [`ProgramSet`].
 pub type ProgramId = u8;
 
-/// The programs of a chip, by [`Operation`].
+/// The programs of a chip, indexed by [`Operation`].
 #[derive(Clone, Debug, Default)]
 pub struct ProgramSet {
-    /// Shared by all parts of a device. The default, which stands in while a part's own steps
-    /// aside, has none and allocates nothing.
+    /// Shared by all components of a device. `None` in the default, which replaces a component's own set
+    /// while that is taken out, and allocates nothing.
     programs: Option<Arc<[MemoryProgram]>>,
 }
 
@@ -32,9 +32,8 @@ macro_rules! texts {
     };
 }
 
-/// Every shipped program by name
-/// [prog-listing41] [prog-listing42] [prog-listing43] [prog-listing44] [prog-listing45]
-/// [prog-listing46].
+/// Every shipped program: name and text [prog-listing41] [prog-listing42] [prog-listing43] [prog-listing44]
+/// [prog-listing45] [prog-listing46].
 pub const TEXTS: &[(&str, &str)] = texts! {
     "thesis/atom_acquire" => "thesis/atom_acquire.mem",
     "thesis/atom_global" => "thesis/atom_global.mem",
@@ -81,23 +80,23 @@ pub const TEXTS: &[(&str, &str)] = texts! {
     "volta/st_local" => "volta/st_local.mem",
 };
 
-/// Why a set of programs cannot be used.
+/// The reason why a set of programs cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
     /// A text does not parse.
     #[error("{name}: {error}")]
     Parse {
-        /// The program.
+        /// Name of the program.
         name: String,
-        /// Where and why.
+        /// Position and reason.
         error: ParseError,
     },
     /// A program would get stuck.
     #[error("{name}: {error}")]
     Compile {
-        /// The program.
+        /// Name of the program.
         name: String,
-        /// Where and why.
+        /// Position and reason.
         error: CompileError,
     },
     /// A chip file names an operation or a program that does not exist.
@@ -106,27 +105,27 @@ pub enum ProgramError {
 }
 
 impl ProgramSet {
-    /// The programs of a protocol.
+    /// The programs that a protocol assigns to each operation.
     ///
     /// # Errors
-    /// A text that does not parse or compile, by name.
+    /// The name of a text that does not parse or compile, with the reason.
     pub fn for_protocol(protocol: Protocol) -> Result<Self, ProgramError> {
         Self::with(protocol, &Choices::new())
     }
 
-    /// The programs of a protocol, but for the operations `choices` names.
+    /// The programs of a protocol, with those of the operations in `choices` replaced.
     ///
     /// # Errors
-    /// A text that does not parse or compile, an operation or program that does not exist.
+    /// A text that does not parse or compile; an operation or program that does not exist.
     pub fn with(protocol: Protocol, choices: &Choices) -> Result<Self, ProgramError> {
         Self::for_chip(protocol, choices, 0)
     }
 
-    /// The same on a chip of a compute capability (major × 10 + minor), see
+    /// As [`with`](Self::with), on a chip of a compute capability (major × 10 + minor); see
     /// [`Operation::program_on`].
     ///
     /// # Errors
-    /// As [`with`](Self::with).
+    /// The errors of [`with`](Self::with).
     pub fn for_chip(
         protocol: Protocol,
         choices: &Choices,
@@ -146,29 +145,29 @@ impl ProgramSet {
         Ok(Self { programs: Some(programs.collect::<Result<_, _>>()?) })
     }
 
-    /// The program of an access.
+    /// The program of an operation.
     #[inline]
     pub fn select(&self, operation: Operation) -> ProgramId {
         operation as ProgramId
     }
 
-    /// A fence of this scope makes L1 forget its lines of global memory.
+    /// True if a fence of this scope drops L1's lines of global memory.
     pub fn fence_flushes(&self, scope: Scope) -> bool {
         self.get(Operation::fence(scope) as ProgramId).code.contains(&Instruction::Op(OpExp::FlushL1))
     }
 
-    /// A program by id.
+    /// The program with an id.
     #[inline]
     pub fn get(&self, id: ProgramId) -> &MemoryProgram {
         &self.programs.as_deref().unwrap_or_default()[usize::from(id)]
     }
 }
 
-/// Parses and compiles a shipped program; `on_chip` ones work on shared or constant memory or
-/// registers, within the SM.
+/// Parses and compiles a shipped program. An `on_chip` program works on shared or constant memory or on
+/// registers, and runs in the SM only.
 ///
 /// # Errors
-/// As the parser and the compiler report; a name that is none.
+/// The errors of the parser and the compiler, or a name that is not that of a program.
 pub fn load(name: &str, on_chip: bool) -> Result<MemoryProgram, ProgramError> {
     // Each is compiled once in a process, at its first use: a sweep makes thousands of devices.
     static COMPILED: [[OnceLock<MemoryProgram>; 2]; TEXTS.len()] =

@@ -1,20 +1,20 @@
-//! Parser of memory programs.
+//! The parser of memory programs.
 
 use super::ast::{BExp, LineColumn, OpExp, Stm};
 
-/// A text that is not a memory program.
+/// A syntax error in a memory program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct ParseError {
-    /// Line from 1.
+    /// Line of the text, from 1.
     pub line: u32,
-    /// Column from 1.
+    /// Column of the text, from 1.
     pub column: u32,
-    /// The reason in words.
+    /// The reason, as text for the user.
     pub reason: String,
 }
 
-/// Deepest nesting of blocks and expressions.
+/// Maximum nesting of blocks and expressions.
 const MAX_DEPTH: u32 = 64;
 
 struct Parser<'a> {
@@ -23,10 +23,10 @@ struct Parser<'a> {
     depth: u32,
 }
 
-/// Parses a program.
+/// Parses a program text to its statements.
 ///
 /// # Errors
-/// The first place that does not fit the grammar of CS §4.4.4.
+/// The first position that does not match the grammar of CS §4.4.4.
 pub fn parse(text: &str) -> Result<Vec<Stm>, ParseError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
     let program = parser.statements()?;
@@ -60,7 +60,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next token: a word or one character.
+    /// The next token, which is a word or a single character, without consuming it.
     fn peek(&mut self) -> Option<&'a str> {
         self.skip();
         let rest = &self.text[self.at..];

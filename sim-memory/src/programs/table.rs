@@ -1,5 +1,5 @@
-//! Which program each operation runs: one row for every kind, state space, cache operator,
-//! semantics and scope that PTX tells apart, and a column for each protocol.
+//! The program that each operation runs: one row for every combination of kind, state space, cache operator,
+//! semantics and scope that PTX distinguishes, and one column for each protocol.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them with their names.
+    /// All protocols with their names in chip files.
     pub const ALL: [(&'static str, Protocol); 4] = [
         ("thesis", Protocol::Thesis),
         ("fermi", Protocol::Fermi),
@@ -34,7 +34,7 @@ impl Protocol {
 }
 
 impl Protocol {
-    /// L1 holds lines of global memory.
+    /// True if L1 caches lines of global memory.
     pub const fn caches_in_l1(self) -> bool {
         !matches!(self, Self::Tesla)
     }
@@ -42,7 +42,7 @@ impl Protocol {
 
 macro_rules! table {
     ($($row:ident $name:literal: $thesis:literal, $fermi:literal, $volta:literal, $tesla:literal;)+) => {
-        /// A row of the table.
+        /// A row of the table: a kind of access, cache hint, fence or on-chip operation.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "named as `Operation::name` says")]
@@ -51,18 +51,18 @@ macro_rules! table {
         }
 
         impl Operation {
-            /// All rows.
+            /// All rows, in the order of the table.
             pub const ALL: &[Operation] = &[$(Operation::$row),+];
 
-            /// As a chip file names it: the PTX operation, its state space, operator or
-            /// semantics, and scope; `gpu` stands for `cluster` and `sys` too.
+            /// The name in chip files: the PTX operation, its state space, operator or semantics, and scope.
+            /// `gpu` also stands for `cluster` and `sys`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Operation::$row => $name),+
                 }
             }
 
-            /// The program of a protocol, by its name.
+            /// The name of the program that a protocol assigns to the operation.
             pub const fn program(self, protocol: Protocol) -> &'static str {
                 let (thesis, fermi, volta, tesla) = match self {
                     $(Operation::$row => ($thesis, $fermi, $volta, $tesla)),+
@@ -128,9 +128,9 @@ table! {
 }
 
 impl Operation {
-    /// The program of a protocol on a chip of a compute capability (major × 10 + minor). From 7.0 on
-    /// PTX has a memory model: a fence of device scope makes L1 forget its lines of global memory
-    /// under every protocol that keeps such lines.
+    /// The program of a protocol on a chip of a compute capability (major × 10 + minor). From 7.0 on PTX has
+    /// a memory model: a fence of device scope drops L1's lines of global memory under every protocol that
+    /// caches them.
     pub const fn program_on(self, protocol: Protocol, compute_capability: u32) -> &'static str {
         match self {
             Self::FenceGpu if compute_capability >= 70 && protocol.caches_in_l1() => {
@@ -202,18 +202,18 @@ impl Operation {
         }
     }
 
-    /// The row of a fence.
+    /// The row of a fence of a scope.
     pub fn fence(scope: Scope) -> Self {
         if scope == Scope::Cta { Self::FenceCta } else { Self::FenceGpu }
     }
 
-    /// Runs in the SM alone, on shared or constant memory or registers.
+    /// True if the operation runs in the SM only, on shared or constant memory or on registers.
     pub fn on_chip(self) -> bool {
         matches!(self, Self::LdShared | Self::StShared | Self::AtomShared | Self::LdConst | Self::Registers)
     }
 }
 
-/// Programs a chip file names in place of its protocol's, by operation.
+/// Replacements of programs of the protocol, by the name of the operation.
 pub type Choices = BTreeMap<String, Choice>;
 
 /// A program a chip file names: a shipped one, or a file.

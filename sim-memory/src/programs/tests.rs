@@ -2,7 +2,7 @@ use super::*;
 use crate::access::AccessKind;
 use crate::vocabulary::{AtomicOp, CacheOp, ScalarType, Semantics, StateSpace};
 
-/// Listings 4.1–4.6 of CS, retyped without blanks.
+/// Listings 4.1–4.6 of CS, without blanks.
 const LISTINGS: [(&str, &str); 6] = [
     ("thesis/st_global_wb", "discardL1;yield;writeL2;classifyNormalL2;releaseRegs;end;"),
     (

@@ -1,19 +1,19 @@
-//! How long accesses took: loads by the level that had their bytes, stores and atomics until they
-//! were performed.
+//! Latency histograms of accesses: loads by the level that supplied their bytes; stores and atomics until
+//! they were performed.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::vocabulary::Cycle;
 
-/// Where the bytes of a load came from.
+/// The level that supplied the bytes of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// L1 had them, or another access of the SM was fetching them.
+    /// L1, or a fetch already in flight from the same SM.
     L1,
-    /// The L2 slice had them, or was fetching them for another.
+    /// The L2 slice, or a fetch already in flight there.
     L2,
-    /// DRAM.
+    /// DRAM: the bytes were fetched for this load.
     Dram,
 }
 
@@ -22,14 +22,14 @@ impl Level {
     pub const ALL: [(&'static str, Level); 3] = [("l1", Level::L1), ("l2", Level::L2), ("dram", Level::Dram)];
 }
 
-/// What accesses are told apart by.
+/// The categories of accesses with a histogram each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A load, by where its bytes came from.
+    /// A load, by the level that supplied its bytes.
     Load(Level),
-    /// A store.
+    /// A store, until it is performed.
     Store,
-    /// An atomic or a reduction.
+    /// An atomic or a reduction, until it is performed.
     Atomic,
 }
 
@@ -45,23 +45,23 @@ impl Kind {
     }
 }
 
-/// The longest latency told apart, in core cycles; longer ones count as this one.
+/// The longest latency recorded, in core cycles; longer ones are recorded as this one.
 const LONGEST: u64 = 1 << 20;
 
-/// Latencies of transactions in core cycles, within one part in a hundred: of loads from the
-/// access's issue to its bytes in the registers, of others to the end of their programs.
+/// Latencies of transactions in core cycles, with a relative error of at most 1 %. Those of loads are from
+/// the issue of the access to the write of its registers, those of others to the end of their programs.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies([Option<Histogram<u32>>; Kind::COUNT]);
 
 impl Latencies {
-    /// A transaction took so many cycles.
+    /// Records a transaction that took `cycles` cycles.
     #[inline]
     pub fn record(&mut self, kind: Kind, cycles: Cycle) {
         // Made with the first one: many SMs of a small launch never have one.
         self.0[kind.index()].get_or_insert_with(empty).saturating_record(cycles);
     }
 
-    /// Adds another's.
+    /// Adds the histograms of another SM.
     pub fn add(&mut self, other: &Self) {
         for (own, other) in self.0.iter_mut().zip(&other.0) {
             if let Some(other) = other {
@@ -72,7 +72,7 @@ impl Latencies {
         }
     }
 
-    /// The figures of a kind; `None` where there was none of it.
+    /// Percentiles of a kind; `None` if it has no transactions.
     pub fn percentiles(&self, kind: Kind) -> Option<Percentiles> {
         self.0[kind.index()].as_ref().map(|histogram| Percentiles {
             count: histogram.len(),
@@ -89,7 +89,7 @@ fn empty() -> Histogram<u32> {
     Histogram::new_with_bounds(1, LONGEST, 2).unwrap_or_else(|_| unreachable!("bounds are constants"))
 }
 
-/// Figures of one kind, in core cycles; values above 255 within one part in a hundred.
+/// Percentiles of one kind in core cycles; those above 255 have a relative error of at most 1 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Percentiles {

@@ -1,5 +1,4 @@
-//! The SM's half of the memory programs: operations on registers and L1, between one `yield` and
-//! the next.
+//! The SM's part of the memory programs: operations on registers and L1, from one `yield` to the next.
 
 use super::latency::Kind;
 use super::{Instance, SmMemory};
@@ -12,8 +11,8 @@ use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room}
 use crate::vocabulary::Cycle;
 
 impl SmMemory {
-    /// Micro steps until the instance ends, leaves, or waits for a cycle or a line: each is run
-    /// to its `yield` with nothing between [mem-step].
+    /// Runs micro steps until the instance ends, leaves, or waits for a cycle or a line. Each runs to its
+    /// `yield` without interleaving [mem-step].
     pub(super) fn micro_steps(
         &mut self,
         programs: &ProgramSet,
@@ -93,7 +92,7 @@ impl SmMemory {
         }
     }
 
-    /// Operations of L1 still follow: later operations on the line wait from now on.
+    /// Holds the line if operations of L1 still follow: later operations on the line wait.
     fn hold_line(&mut self, index: usize, touches_l1: bool) {
         let instance = &mut self.instances[index];
         if touches_l1 && !instance.holds {
@@ -102,7 +101,7 @@ impl SmMemory {
         }
     }
 
-    /// No operation of L1 follows: the line that is held goes to the first operation that waits for it.
+    /// Releases the line when no operation of L1 follows: the first waiting operation becomes its holder.
     fn release_line(&mut self, index: usize) {
         let instance = &mut self.instances[index];
         debug_assert!(instance.holds);

@@ -1,24 +1,24 @@
-//! What the SM's side counts.
+//! Counters of the SM's memory side.
 
 use crate::cache::CacheStats;
 use crate::coalescing::{LineAccess, round_to_sectors};
 use crate::occupancy::QueueStats;
 
-/// What accesses asked for, where it is counted by the instruction that made them.
+/// What accesses requested, for counting by the instruction that made them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Asked {
     /// Warp accesses to global and local memory, hints not counted.
     pub accesses: u64,
     /// Lines they were split into.
     pub transactions: u64,
-    /// Bytes asked for by lanes, each byte of a line once.
+    /// Bytes requested by lanes; each byte of a line counts once.
     pub bytes_useful: u64,
-    /// Bytes of the sectors or segments that these lie in.
+    /// Bytes of the sectors or segments that contain the requested bytes.
     pub bytes_sectors: u64,
 }
 
 impl Asked {
-    /// Adds what others asked for.
+    /// Adds other counters.
     pub fn add(&mut self, other: &Self) {
         self.accesses += other.accesses;
         self.transactions += other.transactions;
@@ -26,7 +26,7 @@ impl Asked {
         self.bytes_sectors += other.bytes_sectors;
     }
 
-    /// Adds an access that became these transactions, whose bytes move by sectors of this size.
+    /// Adds an access that was split into these transactions, whose bytes move in sectors of this size.
     #[cold]
     pub(super) fn count(&mut self, parts: &[LineAccess], sector: u32) {
         self.accesses += 1;
@@ -39,31 +39,31 @@ impl Asked {
     }
 }
 
-/// Counters of one SM's side.
+/// Access, traffic and occupancy counters of one SM's memory side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SmMemoryStats {
     /// Warp accesses to global and local memory.
     pub accesses: u64,
     /// Lines they were split into.
     pub transactions: u64,
-    /// Of the accesses, those to local memory.
+    /// Accesses to local memory; included in `accesses`.
     pub local_accesses: u64,
-    /// Of the lines, those of local memory.
+    /// Lines of local memory; included in `transactions`.
     pub local_transactions: u64,
-    /// Bytes asked for by lanes, each byte of a line once.
+    /// Bytes requested by lanes; each byte of a line counts once.
     pub bytes_useful: u64,
-    /// Bytes sent to and received from partitions, headers not counted.
+    /// Bytes sent to and received from partitions, without message headers.
     pub bytes_moved: u64,
-    /// L1.
+    /// Counters of the L1 cache.
     pub l1: CacheStats,
     /// Transactions that went to a partition.
     pub requests: u64,
-    /// Accesses that found the load-store unit without MSHRs or tokens.
+    /// Accesses that stalled the load-store unit because no MSHR or store token was free.
     pub blocked: u64,
-    /// Lines that wait in the load-store unit.
+    /// Occupancy of the load-store unit's queue, in lines.
     pub load_store: QueueStats,
-    /// MSHRs in use.
+    /// Occupancy of the MSHRs of L1.
     pub mshrs: QueueStats,
-    /// Store tokens in use.
+    /// Occupancy of the store tokens.
     pub tokens: QueueStats,
 }
