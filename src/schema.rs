@@ -41,7 +41,7 @@ fn whole(kind: Kind) -> Value {
     if kind == Kind::Chip
         && let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut)
     {
-        let words = "The chip that this file extends: a name, or a file in the same folder. Its keys apply where this file has none.";
+        let words = "The chip that this file extends: a name, or a path relative to this file. Its keys apply where this file has none.";
         properties.insert("extends".into(), json!({"description": words, "type": "string"}));
     }
     schema
