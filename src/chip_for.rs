@@ -73,7 +73,9 @@ fn chip_of(programs: &[u32], allow_newer_isa: bool) -> Result<(String, Option<St
         None if allow_newer_isa => usual(&format!("no shipped chip is for sm_{newest}")),
         None => Err(vec![
             Diagnostic::error("chip", format!("no shipped chip runs sm_{newest}"))
-                .help("--chip NAME --allow-newer-isa runs what a chip lacks, as far as it is executed"),
+                .help(
+                "--chip NAME --allow-newer-isa runs it on an older chip; `warpsim isa` lists which instructions are executed",
+            ),
         ]),
     }
 }
@@ -85,12 +87,12 @@ pub fn fits_host(chip: &ChipSpec, left: u64) -> Result<(), Vec<Diagnostic>> {
         return Ok(());
     }
     let message = format!(
-        "{}: its SMs and partitions take about {} MiB of the host's memory, of which --max-memory leaves {} MiB",
+        "{}: its SMs and partitions need about {} MiB of host memory; {} MiB are left within --max-memory",
         chip.name,
         needed >> 20,
         left >> 20
     );
-    let help = "fewer SMs or partitions, or smaller caches; or a greater --max-memory";
+    let help = "use fewer SMs or partitions, smaller caches, or a larger --max-memory";
     Err(vec![Diagnostic::error("chip", message).help(help)])
 }
 

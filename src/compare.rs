@@ -101,7 +101,7 @@ pub fn compare(args: &CompareArgs) -> u8 {
         (a_is_folder, _) => {
             let (folder, file) = if a_is_folder { (&a, &b) } else { (&b, &a) };
             eprintln!(
-                "error: {} is a folder of results and {} one report: compare two of a kind",
+                "error: {} is a folder of results and {} is one report; compare two folders or two reports",
                 folder.display(),
                 file.display()
             );
@@ -246,7 +246,7 @@ fn slots(a: &Value, b: &Value) {
     };
     let lanes = |report: &Value| number(report, ["sms", ""]) * number(report, ["schedulers", ""]);
     if lanes(a) != lanes(b) || lanes(a) == 0.0 {
-        println!("the chips have different numbers of schedulers: slots are not compared one by one");
+        println!("the chips have different numbers of schedulers: issue slots cannot be compared");
         return;
     }
     let kinds: Vec<String> = match a.get("stalls").and_then(Value::as_object) {
@@ -259,7 +259,10 @@ fn slots(a: &Value, b: &Value) {
     );
     rows.retain(|(_, a, b)| a != b);
     rows.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
-    let mut out = table(&["issue slots", "A", "B", "difference", "core cycles of it"]);
+    if rows.is_empty() {
+        return;
+    }
+    let mut out = table(&["issue slots", "A", "B", "difference", "in core cycles"]);
     for (kind, was, is) in &rows {
         let cycles = (is - was) / lanes(a);
         out.add_row([
@@ -271,7 +274,7 @@ fn slots(a: &Value, b: &Value) {
         ]);
     }
     let all: f64 = rows.iter().map(|(_, a, b)| b - a).sum();
-    println!("{out}\ntogether {:+.1} core cycles\n", all / lanes(a));
+    println!("{out}\ntotal difference: {:+.1} core cycles\n", all / lanes(a));
 }
 
 /// Cycles of the kernels, launch by launch, those that differ.
@@ -279,7 +282,7 @@ fn kernels(a: &Value, b: &Value) {
     let list = |report: &Value| report.get("kernels").and_then(Value::as_array).cloned().unwrap_or_default();
     let (a, b) = (list(a), list(b));
     if a.len() != b.len() {
-        println!("A has {} launches, B {}", a.len(), b.len());
+        println!("A has {} launches; B has {}", a.len(), b.len());
     }
     let mut out = table(&["launch", "kernel", "A, core cycles", "B", "by"]);
     let mut any = false;
@@ -310,7 +313,7 @@ fn lines(a: &Value, b: &Value) {
     let list = |report: &Value| report.get("lines").and_then(Value::as_array).cloned().unwrap_or_default();
     let (a, b) = (list(a), list(b));
     if a.is_empty() || b.is_empty() {
-        println!("by line of the PTX: run both with --profile");
+        println!("to compare stall cycles by line, run both with --profile");
         return;
     }
     let key = |line: &Value| (line["kernel"].to_string(), line["line"].as_u64().unwrap_or(0));
@@ -331,7 +334,11 @@ fn lines(a: &Value, b: &Value) {
         }
     }
     rows.sort_by(|x, y| (y.2[1] - y.2[0]).abs().total_cmp(&(x.2[1] - x.2[0]).abs()));
-    let mut out = table(&["PTX line", "instruction", "waited, A", "B", "difference", "issues, A", "B"]);
+    if rows.is_empty() {
+        println!("warp stall cycles by line: none differ");
+        return;
+    }
+    let mut out = table(&["PTX line", "instruction", "stall cycles, A", "B", "difference", "issues, A", "B"]);
     for ((_, line), text, waited, issues) in rows.iter().take(LISTED) {
         let difference = format!("{:+}", waited[1] - waited[0]);
         let numbers = [waited[0], waited[1]].map(|n| n.to_string());
@@ -346,7 +353,7 @@ fn lines(a: &Value, b: &Value) {
             issues[1].to_string(),
         ]);
     }
-    println!("{out}\nwarps' cycles without an issue before each line; {} lines differ", rows.len());
+    println!("{out}\nwarp stall cycles by line; {} lines differ", rows.len());
 }
 
 #[cfg(test)]

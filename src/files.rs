@@ -60,7 +60,7 @@ fn is_read(path: &Path) -> io::Result<()> {
     let Some(real) = real(path) else { return Ok(()) };
     let mut uses = uses();
     if uses.outputs.contains(&real) {
-        return Err(io::Error::other("the same command is to write it"));
+        return Err(io::Error::other("it is an output of the same command"));
     }
     uses.inputs.insert(real);
     Ok(())
@@ -79,7 +79,7 @@ pub fn claim(path: &Path) -> Result<(), String> {
     if real(path).is_none_or(|real| uses().outputs.insert(real)) {
         return Ok(());
     }
-    Err(unwritable(path, &"two outputs of the same command would go there"))
+    Err(unwritable(path, &"two outputs of the same command have this name"))
 }
 
 fn not_read(path: &Path) -> io::Result<()> {

@@ -54,8 +54,8 @@ pub fn workload_folders() -> Vec<PathBuf> {
 pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
     let path = Path::new(name);
     if path.extension().is_some_and(|extension| extension == "cu" || extension == "cuh") {
-        let message = format!("{name} is CUDA source: warpsim runs PTX");
-        let way = "`nvcc -ptx -lineinfo FILE.cu`, `clang --cuda-device-only -S` or NVRTC make it";
+        let message = format!("{name} is CUDA source; warpsim requires PTX");
+        let way = "compile it with `nvcc -ptx -lineinfo FILE.cu`, `clang --cuda-device-only -S` or NVRTC";
         return Err(vec![Diagnostic::error("workload", message).help(way)]);
     }
     let folder = if path.is_dir() {

@@ -81,8 +81,8 @@ const STALLS: [(&str, &str, &str, &str); 8] = [
         "memory",
         "memory",
         "memory latency",
-        "Every warp waits for a load or an atomic. More resident warps, or accesses that are issued earlier and \
-         used later, hide more of it.",
+        "All warps are stalled on a load or an atomic. More resident warps, or accesses that are issued earlier and \
+         used later, hide more of the latency.",
     ),
     (
         "dependency",
@@ -93,33 +93,33 @@ const STALLS: [(&str, &str, &str, &str); 8] = [
     (
         "unit_busy",
         "ready",
-        "a busy unit",
-        "Warps are ready, but the unit of their next instruction takes no more. Fewer instructions of that unit help.",
+        "busy functional unit",
+        "Warps are ready, but the functional unit of their next instruction is busy. Fewer instructions on that unit shorten the run.",
     ),
     (
         "barrier",
         "barrier",
         "barriers",
-        "Every warp waits at a barrier. Work that is shared out more evenly, or more and smaller blocks, help.",
+        "All warps are stalled at a barrier. Distribute the work more evenly, or use more and smaller blocks.",
     ),
     (
         "drain",
         "drain",
         "accesses before a fence or barrier",
-        "Every warp waits until its accesses are performed, before a barrier or fence.",
+        "All warps are stalled at a fence or barrier until their earlier memory accesses are performed.",
     ),
     (
         "collective",
         "collective",
-        "collectives",
+        "warp-collective instructions",
         "All warps are stalled at a vote, shuffle or warp barrier, waiting for lanes of the same warp that have not reached it.",
     ),
-    ("sleep", "sleep", "sleep", "Every warp sleeps (nanosleep)."),
+    ("sleep", "sleep", "sleep", "All warps are stalled in nanosleep."),
     (
         "finishing",
         "",
-        "the end of blocks",
-        "Warps have ended, but their last stores are under way, and the next block waits for their place.",
+        "block completion",
+        "All warps have exited, but their last memory accesses are outstanding; their resources are not yet free for the next block.",
     ),
 ];
 
@@ -130,7 +130,7 @@ pub fn answer(report: &Value) -> Answer {
     let metric = |name: &str| metrics.get(name).copied();
     let slots = Figures::read(report).ok().and_then(|figures| figures.issue_slots()).unwrap_or(0.0);
     if number(report, "/cycles") == 0.0 || slots == 0.0 {
-        return Answer { bound: "", words: "The run had no simulated time.".into(), findings: Vec::new() };
+        return Answer { bound: "", words: "No cycles were simulated.".into(), findings: Vec::new() };
     }
     let stall = |name: &str| 100.0 * number(report, &format!("/stalls/{name}")) / slots;
     let issued = 100.0 * number(report, "/issued") / slots;
@@ -143,7 +143,7 @@ pub fn answer(report: &Value) -> Answer {
     for (name, reason, title, text) in STALLS {
         find(name, title, stall(name), text.to_string(), waiting(report, reason));
     }
-    find("idle", "SMs without a warp", stall("idle"), idle(report), Vec::new());
+    find("idle", "idle SMs", stall("idle"), idle(report), Vec::new());
     // What fills the slots, and what of it was in vain.
     find(
         "issue",
@@ -156,9 +156,11 @@ pub fn answer(report: &Value) -> Answer {
     let width = number(report, "/machine/warp_size");
     find(
         "divergence",
-        "lanes that were not active",
+        "inactive lanes",
         issued * (1.0 - used / 100.0),
-        format!("Of the lanes of issued instructions {used:.0} % were active: threads of a warp went apart."),
+        format!(
+            "Only {used:.0} % of the lanes of issued instructions were active: branches diverged, lanes were predicated off, or warps were partially filled."
+        ),
         ranked(report, |line| number(line, "/issues") * width - number(line, "/active_lanes")),
     );
     let waits = stall("memory") + stall("drain");
@@ -167,10 +169,10 @@ pub fn answer(report: &Value) -> Answer {
         let part = 100.0 * asked / moved;
         find(
             "coalescing",
-            "bytes that nobody asked for",
+            "uncoalesced accesses",
             waits * (1.0 - asked / moved),
             format!(
-                "Of the bytes that moved for accesses lanes asked for {part:.0} %: their addresses lie apart."
+                "Lanes requested only {part:.0} % of the bytes transferred: the addresses of a warp are scattered."
             ),
             scattered(report),
         );
@@ -182,7 +184,7 @@ pub fn answer(report: &Value) -> Answer {
             "local memory",
             waits * local / all,
             format!(
-                "{:.0} % of the lines accessed are local memory: spilled registers or arrays of a thread.",
+                "{:.0} % of the lines accessed are local memory: spilled registers or per-thread arrays.",
                 100.0 * local / all
             ),
             Vec::new(),
@@ -194,8 +196,8 @@ pub fn answer(report: &Value) -> Answer {
         "bank conflicts",
         // Those of atomics of several warps overlap.
         (100.0 * conflicts / number(report, "/sms").max(1.0)).min(100.0),
-        "Accesses to shared or constant memory took more than a cycle: lanes met in banks, or those of \
-             atomics waited for one another; the share is of the SMs' cycles."
+        "Accesses to shared or constant memory took more than one cycle: lanes had bank conflicts or different \
+             constant addresses, or lanes of an atomic were serialized; the share is of the SMs' cycles."
             .to_string(),
         conflicting(report),
     );
@@ -205,8 +207,7 @@ pub fn answer(report: &Value) -> Answer {
     let levels = ["dram", "l2", "l1"];
     if levels.contains(&bound) {
         let lines = waiting(report, "memory");
-        let text =
-            "The wait for memory is that for its turn: fewer bytes, or more reuse in a nearer cache, help.";
+        let text = "Accesses queue for bandwidth: transfer fewer bytes, or reuse more data in a cache closer to the SM.";
         list.retain(|finding| finding.kind != "memory");
         let title = words.split(" — ").next().unwrap_or_default().to_string();
         list.push(Finding { kind: bound, title, share: waits, text: text.into(), lines });
@@ -239,18 +240,19 @@ fn bound(
             );
         }
     }
-    let dram = metric("peak.dram").map_or(String::new(), |of| format!("; DRAM moves {of:.0} % of its peak"));
+    let dram =
+        metric("peak.dram").map_or(String::new(), |of| format!("; DRAM is at {of:.0} % of peak bandwidth"));
     let largest = list.iter().find(|f| f.kind == "idle" || STALLS.iter().any(|(name, ..)| *name == f.kind));
     match largest {
         Some(finding) => {
             let share = finding.share;
             let why = match finding.kind {
-                "memory" => format!("every warp waits for a load{dram}"),
-                "dependency" => "every warp waits for a result".to_string(),
-                "unit_busy" => "ready warps find their unit busy".to_string(),
+                "memory" => format!("all warps are stalled on a load or an atomic{dram}"),
+                "dependency" => "all warps are stalled on a result".to_string(),
+                "unit_busy" => "the functional unit of every ready warp is busy".to_string(),
                 "idle" => "the SM has no warp".to_string(),
-                "barrier" => "every warp waits at one".to_string(),
-                _ => "nothing else is left to issue".to_string(),
+                "barrier" => "all warps are stalled at one".to_string(),
+                _ => "no warp can issue".to_string(),
             };
             (finding.kind, format!("{} — in {share:.0} % of the issue slots {why}", finding.title))
         }
@@ -276,9 +278,9 @@ fn idle(report: &Value) -> String {
     } else if timed.len() > 1 && inside < 0.8 * cycles {
         "Much of the time is launch latency between kernels: use fewer, larger launches.".to_string()
     } else if partial > 0 {
-        "The last blocks of a launch leave SMs empty: smaller blocks even this out.".to_string()
+        "The last blocks of a launch leave SMs idle: smaller blocks reduce this tail.".to_string()
     } else {
-        "All blocks are resident at once, and some end later than others: more and smaller blocks even this out.".to_string()
+        "All blocks are resident at once, and some complete later than others: more and smaller blocks reduce this tail.".to_string()
     }
 }
 
@@ -341,7 +343,7 @@ fn scatter(line: &Value) -> String {
 
 fn conflict(line: &Value) -> String {
     let cycles = 1.0 + number(line, "/conflict_cycles") / number(line, "/issues").max(1.0);
-    format!("{} cycles an access", rounded(cycles))
+    format!("{} cycles per access", rounded(cycles))
 }
 
 /// The lines whose accesses move most bytes that no lane asked for.
@@ -464,7 +466,7 @@ mod tests {
         };
         let words = "32 cache lines per access; lanes request 12 % of the sector bytes transferred";
         assert_eq!(told("coalescing"), (5, 100, words.to_string()));
-        assert_eq!(told("conflicts"), (9, 100, "4 cycles an access".to_string()));
+        assert_eq!(told("conflicts"), (9, 100, "4 cycles per access".to_string()));
         // Cycles of conflicts are those of all SMs.
         for (sms, share) in [(1, 9.0), (3, 3.0)] {
             own["sms"] = json!(sms);
@@ -480,7 +482,7 @@ mod tests {
         let busy = super::answer(&own);
         let notes: Vec<Option<&str>> =
             busy.findings[0].lines.iter().map(|line| line.note.as_deref()).collect();
-        assert_eq!(notes, [Some(words), Some("4 cycles an access")]);
+        assert_eq!(notes, [Some(words), Some("4 cycles per access")]);
         assert!(find("issue").lines.iter().all(|line| line.waits_for.is_empty() && line.note.is_none()));
     }
 

@@ -60,7 +60,7 @@ fn over(used: u64, bytes: u64) -> bool {
     let mut rest = &mut message[..];
     let _ = writeln!(
         rest,
-        "error: out of memory: {} KiB more were asked for than --max-memory ({} KiB) leaves",
+        "error: out of memory: allocating {} KiB would exceed --max-memory ({} KiB)",
         bytes.div_ceil(1 << 10),
         limit >> 10
     );

@@ -87,46 +87,49 @@ pub const METRICS: &[Metric] = &[
         "cycles in which a kernel ran, from its first dispatch to its last block's end",
         |f| f.cycles,
     ),
-    path("time_us", "µs", "their time at the chip's core clock", |f| f.time_us),
+    path("time_us", "µs", "`cycles` in microseconds at the core clock", |f| f.time_us),
     path(
         "launch_cycles",
         "core cycles",
         "cycles not counted in `cycles`: a launch was in progress and no kernel was running",
         |f| f.launch_cycles,
     ),
-    path("launch_us", "µs", "their time", |f| f.launch_us),
+    path("launch_us", "µs", "`launch_cycles` in microseconds at the core clock", |f| f.launch_us),
     path(
         "warp_instructions",
         "instructions",
-        "source instructions issued for a warp or a part of one",
+        "source instructions issued for a warp or a path of one",
         |f| f.warp_instructions,
     ),
-    path("thread_instructions", "instructions", "lanes of these issues whose guard was true", |f| {
-        f.thread_instructions
-    }),
+    path(
+        "thread_instructions",
+        "instructions",
+        "lanes of the issued warp instructions whose guard predicate was true, or that had none",
+        |f| f.thread_instructions,
+    ),
     path(
         "control_instructions",
         "instructions",
-        "issues of injected control flow, and further ones of an indirect branch",
+        "issues of injected control-flow instructions, and repeated issues of an indirect branch",
         |f| f.control_instructions,
     ),
     path(
         "machine_instructions",
         "operations",
-        "machine operations these stand for, by the cost table",
+        "machine operations that the issued instructions expand to, by the cost table",
         |f| f.machine_instructions,
     ),
     ratio(
         "ipc",
         "instructions per core cycle",
-        "warp instructions a cycle, all SMs",
+        "warp instructions per core cycle, over all SMs",
         "`warp_instructions` / `cycles`",
         |f| rate(f.warp_instructions?, f.cycles?, 1.0),
     ),
     ratio(
         "lane_utilisation",
         "%",
-        "active lanes of those a warp has, over all issues",
+        "active lanes as a share of the warp size, over all issues",
         "`lane_utilisation_ppm` / 10000",
         |f| Some(f.lane_utilisation_ppm? / 1e4),
     ),
@@ -141,65 +144,75 @@ pub const METRICS: &[Metric] = &[
         "peak.issue",
         "% of peak",
         "issued warp instructions, relative to the peak issue rate of all schedulers",
-        "100 × `warp_instructions` a second / `machine.warp_instructions_per_second`",
+        "100 × `warp_instructions` per second / `machine.warp_instructions_per_second`",
         |f| f.of_peak(f.warp_instructions?, f.machine.warp_instructions_per_second?),
     ),
     ratio(
         "peak.l1",
         "% of peak",
         "line accesses, relative to the peak L1 throughput",
-        "100 × `memory.transactions` × `machine.line_bytes` a second / `machine.l1_bytes_per_second`",
+        "100 × `memory.transactions` × `machine.line_bytes` per second / `machine.l1_bytes_per_second`",
         |f| f.of_peak(f.memory.transactions? * f.machine.line_bytes?, f.machine.l1_bytes_per_second?),
     ),
     ratio(
         "peak.l2",
         "% of peak",
-        "bytes between SMs and L2 of what partitions can send",
-        "100 × `memory.bytes_moved` a second / `machine.l2_bytes_per_second`",
+        "bytes between SMs and L2, relative to the peak bandwidth of the partitions",
+        "100 × `memory.bytes_moved` per second / `machine.l2_bytes_per_second`",
         |f| f.of_peak(f.memory.bytes_moved?, f.machine.l2_bytes_per_second?),
     ),
     ratio(
         "peak.dram",
         "% of peak",
-        "bytes of DRAM bursts of what the data buses can move",
-        "100 × `memory.dram.bytes` a second / `machine.dram_bytes_per_second`",
+        "bytes of DRAM bursts, relative to the peak bandwidth of DRAM",
+        "100 × `memory.dram.bytes` per second / `machine.dram_bytes_per_second`",
         |f| f.of_peak(f.memory.dram.bytes?, f.machine.dram_bytes_per_second?),
     ),
     ratio(
         "issued",
         "% of issue slots",
-        "slots with an issue",
+        "issue slots in which an instruction issued",
         "100 × `issued` / (`issued` + all of `stalls`)",
         |f| f.of_slots(f.issued?),
     ),
-    stall!("barrier", "every warp waits at a barrier, or for what comes behind one"),
+    stall!("barrier", "all warps are stalled at a barrier"),
     stall!(
         "collective",
-        "every warp waits for other lanes at a warp-collective instruction (vote, shuffle, match, warp barrier)"
+        "all warps are stalled at a warp-collective instruction (vote, shuffle, match, warp barrier) that other lanes have not reached"
     ),
-    stall!("dependency", "every warp waits for the result of an earlier instruction of fixed latency"),
+    stall!("dependency", "all warps are stalled on the result of an earlier instruction of fixed latency"),
     stall!(
         "drain",
-        "every warp waits for earlier memory accesses to be performed, before a fence, barrier, release or other ordered access"
+        "all warps are stalled at a fence, barrier, release or other ordered access until earlier memory accesses are performed"
     ),
     stall!("finishing", "all warps have exited, but their blocks have not completed"),
-    stall!("idle", "the SM has no warp"),
-    stall!("memory", "every warp waits for a load or an atomic"),
-    stall!("sleep", "every warp sleeps"),
-    stall!("unit_busy", "an instruction could issue, its unit is taken"),
+    stall!("idle", "the SM has no resident warp"),
+    stall!("memory", "all warps are stalled on a load or an atomic"),
+    stall!("sleep", "all warps are stalled in nanosleep"),
+    stall!("unit_busy", "a warp is ready, but the functional unit of its next instruction is busy"),
     path("memory.accesses", "accesses", "warps' accesses to global and local memory", |f| f.memory.accesses),
     path(
         "memory.transactions",
         "accesses",
-        "accesses to lines (transactions) into which those accesses were split",
+        "line transactions into which `memory.accesses` were split",
         |f| f.memory.transactions,
     ),
-    path("memory.bytes_useful", "bytes", "bytes lanes asked for", |f| f.memory.bytes_useful),
-    path("memory.bytes_moved", "bytes", "bytes of the sectors that moved for them", |f| f.memory.bytes_moved),
+    path(
+        "memory.bytes_useful",
+        "bytes",
+        "bytes requested by lanes; a byte that several lanes of a transaction request counts once",
+        |f| f.memory.bytes_useful,
+    ),
+    path(
+        "memory.bytes_moved",
+        "bytes",
+        "bytes transferred between SMs and L2, without packet headers",
+        |f| f.memory.bytes_moved,
+    ),
     path(
         "memory.conflict_cycles",
         "core cycles",
-        "cycles beyond the first of each access to shared and constant memory, summed: bank conflicts, and lanes of atomics that wait for one another",
+        "cycles beyond the first of each access to shared and constant memory, summed: bank conflicts, and serialized lanes of atomics",
         |f| f.memory.conflict_cycles,
     ),
     path("memory.atomics", "operations", "atomic operations on global memory, counted per lane", |f| {
@@ -208,13 +221,16 @@ pub const METRICS: &[Metric] = &[
     ratio(
         "memory.l1.hit_rate",
         "%",
-        "loads and atomics whose bytes L1 had or was fetching",
+        "loads and atomics that hit in L1 or merged with an outstanding L1 miss",
         "100 × (`memory.l1.hits` + `memory.l1.merges`) / (`memory.l1.hits` + `memory.l1.merges` + `memory.l1.misses`)",
         |f| f.memory.l1.hit_rate(),
     ),
-    path("memory.l1.reservation_fails", "times", "an operation waited for a way of L1", |f| {
-        f.memory.l1.reservation_fails
-    }),
+    path(
+        "memory.l1.reservation_fails",
+        "times",
+        "operations that found no free way in their L1 set; each attempt counts",
+        |f| f.memory.l1.reservation_fails,
+    ),
     ratio(
         "memory.l2.hit_rate",
         "%",
@@ -222,7 +238,7 @@ pub const METRICS: &[Metric] = &[
         "100 × (`memory.l2.hits` + `memory.l2.merges`) / (`memory.l2.hits` + `memory.l2.merges` + `memory.l2.misses`)",
         |f| f.memory.l2.hit_rate(),
     ),
-    path("memory.l2.write_backs", "lines", "dirty lines L2 wrote back", |f| f.memory.l2.write_backs),
+    path("memory.l2.write_backs", "lines", "dirty lines that L2 wrote back", |f| f.memory.l2.write_backs),
     path("memory.dram.bytes", "bytes", "bytes of DRAM bursts", |f| f.memory.dram.bytes),
     ratio(
         "memory.dram.row_hit_rate",
@@ -234,9 +250,12 @@ pub const METRICS: &[Metric] = &[
     path("memory.load_latency.dram.p50", "core cycles", "median latency of loads that went to DRAM", |f| {
         f.memory.loads("dram")?.p50
     }),
-    path("memory.load_latency.dram.p99", "core cycles", "99th percentile of it", |f| {
-        f.memory.loads("dram")?.p99
-    }),
+    path(
+        "memory.load_latency.dram.p99",
+        "core cycles",
+        "99th percentile latency of loads that went to DRAM",
+        |f| f.memory.loads("dram")?.p99,
+    ),
     path("memory.load_latency.l2.p50", "core cycles", "median latency of loads that L2 served", |f| {
         f.memory.loads("l2")?.p50
     }),
@@ -249,14 +268,19 @@ pub const METRICS: &[Metric] = &[
         "maximum number of entries in the policy's stack or table for any one warp",
         |f| f.policy_entries,
     ),
-    path("policy_spilled_bytes", "bytes", "bytes spilled from it", |f| f.policy_spilled_bytes),
+    path("policy_spilled_bytes", "bytes", "bytes that the policy's stack or table spilled to memory", |f| {
+        f.policy_spilled_bytes
+    }),
 ];
 
 /// The page of the metrics, in Markdown.
 pub fn page() -> String {
-    let mut out = "<!-- Made by `warpsim metrics --markdown`. -->\n\n# Metrics\n\nThe figures of a run that tables of \
-                   sweeps, baselines, comparisons and pages hold. A path of dots is where `report.json` has the \
-                   value; ratios are made of several. Figures of kernels that ran in functional mode are not in them.\n\n\
+    let mut out = "<!-- Made by `warpsim metrics --markdown`. -->\n\n# Metrics\n\nThe metrics of a run in the tables of \
+                   sweeps, baselines, comparisons and pages. A dotted name is the path of the value in `report.json`; a \
+                   ratio is computed from several values. Kernels that ran in functional mode are not counted.\n\n\
+                   An issue slot in which nothing issues counts once. Where warps are stalled for several reasons, it \
+                   counts for the first of `unit_busy`, `dependency`, `memory`, `drain`, `collective`, `barrier`, \
+                   `sleep`.\n\n\
                    | metric | unit | from | meaning |\n|---|---|---|---|\n"
         .to_string();
     for metric in METRICS {

@@ -14,7 +14,7 @@ fn array(bytes: &[u8], ty: ScalarType) -> Result<&[u8], String> {
     let header = NpyHeader::from_reader(&mut data)
         .map_err(|error| format!("the header of the .npy file cannot be read: {error}"))?;
     let DType::Plain(descr) = header.dtype() else {
-        return Err("records are not read, only arrays of one type of number".to_string());
+        return Err("structured arrays are not supported; save one field as an array".to_string());
     };
     let descr = descr.to_string();
     if !holds(&descr, ty) {
@@ -41,16 +41,16 @@ const DEEPEST: usize = 16;
 
 /// Refuses headers that are longer than the file, or so deep that reading them takes much stack.
 fn guard(bytes: &[u8]) -> Result<(), String> {
-    let cut = || "the .npy file is cut short".to_string();
+    let cut = || "the .npy file is truncated".to_string();
     let (at, length) = match bytes.get(6).ok_or_else(cut)? {
         1 => (10, bytes.get(8..10).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]])))),
         2 | 3 => (12, bytes.get(8..12).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
-        version => return Err(format!("version {version} of .npy files is not known")),
+        version => return Err(format!("version {version} of .npy files is not supported")),
     };
     let header = bytes.get(at..at + length.ok_or_else(cut)? as usize).ok_or_else(cut)?;
     let opened = header.iter().filter(|byte| b"([{".contains(byte)).count();
     match opened > DEEPEST {
-        true => Err("the header of the .npy file has more groups than an array of numbers needs".to_string()),
+        true => Err("the header of the .npy file is nested too deeply".to_string()),
         false => Ok(()),
     }
 }

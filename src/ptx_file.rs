@@ -215,7 +215,7 @@ fn float(ty: &str, text: &str) -> Result<Expr, String> {
     };
     if let Some(digits) = after(["0x", "0X"]) {
         return Err(format!(
-            "`0x{digits}` may be a number or its bits; {prefix}{digits:0>length$} gives bits"
+            "`0x{digits}` is ambiguous for {ty}; write {prefix}{digits:0>length$} for a bit pattern, or a decimal number"
         ));
     }
     let Some(bits) = bits else { return Ok(Expr::Text(text.to_string())) };
@@ -227,10 +227,10 @@ fn float(ty: &str, text: &str) -> Result<Expr, String> {
         (None, _) => None,
     };
     let value = value.ok_or_else(|| {
-        format!("`{text}` is not a literal of {ty}: {prefix} and {length} hexadecimal digits")
+        format!("`{text}` is not a literal of {ty}; expected {prefix} and {length} hexadecimal digits")
     })?;
     if value.is_nan() {
-        return Err(format!("`{text}` is NaN, whose bits would not be kept; bytes:DIGITS keeps them"));
+        return Err(format!("`{text}` is a NaN, whose bits are not kept; write bytes:DIGITS to keep them"));
     }
     Ok(Expr::Number(Number::from(if negative { -value } else { value })))
 }
@@ -250,7 +250,7 @@ fn random(i: usize, ty: ScalarType, bounds: &str) -> Result<Init, String> {
         None => (Number::Int(0), Number::Int((1 << ty.bits().min(64)) - 1)),
     };
     if min > max || !min.is_finite() || !max.is_finite() {
-        return Err(format!("{min} to {max} is not a range"));
+        return Err(format!("{min} to {max} is not a range: MIN exceeds MAX, or a bound is not finite"));
     }
     // Every argument has a seed of its own.
     Ok(Init::Random { seed: i as u64 + 1, min, max })

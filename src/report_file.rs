@@ -124,8 +124,8 @@ pub fn is_report(path: &Path, report: &Value) -> Result<(), String> {
         ("chip", Value::is_string, "text"),
         ("policy", Value::is_string, "text"),
         ("result", Value::is_string, "text"),
-        ("stalls", Value::is_object, "group of keys"),
-        ("memory", Value::is_object, "group of keys"),
+        ("stalls", Value::is_object, "mapping"),
+        ("memory", Value::is_object, "mapping"),
     ];
     for (key, is_right, kind) in keys {
         match report.get(key) {

@@ -41,8 +41,7 @@ fn whole(kind: Kind) -> Value {
     if kind == Kind::Chip
         && let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut)
     {
-        let words =
-            "A chip by name, or a file beside this one, whose keys hold where this file says nothing.";
+        let words = "The chip that this file extends: a name, or a path relative to this file. Its keys apply where this file has none.";
         properties.insert("extends".into(), json!({"description": words, "type": "string"}));
     }
     schema

@@ -20,8 +20,15 @@ fn lines(report: &DeviceReport) -> Option<String> {
     let mut list: Vec<_> = report.lines.iter().collect();
     let all: u64 = list.iter().map(|line| line.waited).sum();
     list.sort_by_key(|line| (std::cmp::Reverse(line.waited), line.line));
-    let mut out =
-        table(&["PTX line", "instruction", "issues", "lanes of 32", "waited", "share", "for loads at"]);
+    let mut out = table(&[
+        "PTX line",
+        "instruction",
+        "issues",
+        "lanes of 32",
+        "stall cycles",
+        "share",
+        "on loads at lines",
+    ]);
     for line in list.iter().take(LINES) {
         let lanes = line.active_lanes as f64 / line.issues.max(1) as f64;
         out.add_row([
@@ -90,7 +97,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let ipc = d.warp_instructions as f64 / d.cycles as f64;
         let _ = writeln!(
             out,
-            "cycles: {} core cycles ({} µs), {:.2} warp instructions per cycle; launches {} ({} µs)",
+            "cycles: {} core cycles ({} µs), {:.2} warp instructions per cycle; launch latency {} cycles ({} µs)",
             d.cycles,
             shown(d.time_us.micros()),
             ipc,
@@ -99,7 +106,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         );
         let _ = writeln!(
             out,
-            "instructions: {} warp, {} thread, {} injected control; lanes used {:.1} %",
+            "instructions: {} warp, {} thread, {} injected control; active lanes {:.1} %",
             d.warp_instructions,
             d.thread_instructions,
             d.control_instructions,
@@ -114,7 +121,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let seconds = d.cycles as f64 / chip.clocks().core_khz as f64 / 1e3;
         let _ = writeln!(
             out,
-            "memory: {} accesses in {} lines; {}, {}; DRAM {} KiB, {:.1} GB/s of {:.0}, row hits {:.1} %",
+            "memory: {} accesses, {} line transactions; {}, {}; DRAM {} KiB, {:.1} GB/s of {:.0}, row hits {:.1} %",
             m.accesses,
             m.transactions,
             cache("L1", chip.memory.l1.size_bytes, [m.l1.hits + m.l1.merges, m.l1.misses]),
@@ -128,7 +135,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
             .iter()
             .filter_map(|(name, _)| {
                 let figures = m.load_latency.get(name)?;
-                Some(format!("{} {} (99 %: {})", name.to_uppercase(), figures.p50, figures.p99))
+                Some(format!("{} {} (p99 {})", name.to_uppercase(), figures.p50, figures.p99))
             })
             .collect();
         if !latencies.is_empty() {
@@ -140,7 +147,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     for kernel in d.kernels.iter().take(6) {
         // A run that stopped came to the end of none of its blocks.
         if !kernel.functional && kernel.cycles == 0 {
-            let how = if kernel.warp_instructions > 0 { "did not end" } else { "did not run" };
+            let how = if kernel.warp_instructions > 0 { "did not complete" } else { "did not run" };
             let _ = writeln!(
                 out,
                 "  {} {}: {how}, {} warp instructions",
@@ -151,7 +158,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         if kernel.functional {
             let _ = writeln!(
                 out,
-                "  {} {}: functional, {} warp instructions, {} registers, {} blocks an SM (limit: {})",
+                "  {} {}: functional, {} warp instructions, {} registers, {} blocks per SM (limit: {})",
                 kernel.grid_id,
                 kernel.name,
                 kernel.warp_instructions,
@@ -163,7 +170,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         }
         let _ = writeln!(
             out,
-            "  {} {}: {} cycles ({} µs), {} warp instructions, {} registers, {} blocks an SM (limit: {})",
+            "  {} {}: {} cycles ({} µs), {} warp instructions, {} registers, {} blocks per SM (limit: {})",
             kernel.grid_id,
             kernel.name,
             kernel.cycles,
@@ -175,7 +182,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         );
     }
     if d.kernels.len() > 6 {
-        let _ = writeln!(out, "  … and {} launches more", d.kernels.len() - 6);
+        let _ = writeln!(out, "  … and {} more launches", d.kernels.len() - 6);
     }
     out.push_str(&lines(d).unwrap_or_default());
     let _ = writeln!(out, "digest of report.json: {}", host.report_digest);

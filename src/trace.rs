@@ -40,7 +40,7 @@ fn options(args: &TraceArgs, sms: u32) -> Result<TimelineOptions, String> {
         false => args.sms.iter().map(number).collect::<Result<_, _>>()?,
     };
     if args.from >= args.to {
-        return Err(format!("--from {} does not lie before --to {}", args.from, args.to));
+        return Err(format!("--from {} must be less than --to {}", args.from, args.to));
     }
     // Each has its share, so that what is kept does not depend on who was first.
     let most = (args.events / u64::from(sms)).max(args.events / (2 * list.len() as u64)).max(1) as usize;
@@ -96,17 +96,17 @@ fn counters(args: &TraceArgs, report: &DeviceReport, out: &mut Writer) -> io::Re
             }
         }
         let tracks = [
-            ("issue slots a cycle", slots),
+            ("issue slots per cycle", slots),
             ("resident warps", json!({"warps": per_cycle("warp_cycles", 1)})),
-            ("L1 lines a cycle", json!({"lines": per_cycle("l1_transactions", 1)})),
-            ("L2 bytes a cycle", json!({"bytes": per_cycle("l2_bytes", 1)})),
-            ("DRAM bytes a cycle", json!({"bytes": per_cycle("dram_bytes", 1)})),
+            ("L1 lines per cycle", json!({"lines": per_cycle("l1_transactions", 1)})),
+            ("L2 bytes per cycle", json!({"bytes": per_cycle("l2_bytes", 1)})),
+            ("DRAM bytes per cycle", json!({"bytes": per_cycle("dram_bytes", 1)})),
         ];
         for (name, values) in tracks {
             out.put(&json!({"ph": "C", "pid": chip, "name": name, "ts": at, "args": values}))?;
         }
         for (sm, [issued, warps]) in (0..).zip(&sample.by_sm).filter(|(sm, _)| shown(*sm)) {
-            for (name, value) in [("issue slots used a cycle", issued), ("resident warps", warps)] {
+            for (name, value) in [("issue slots used per cycle", issued), ("resident warps", warps)] {
                 let value = json!({"mean": *value as f64 / cycles});
                 out.put(&json!({"ph": "C", "pid": sm, "name": name, "ts": at, "args": value}))?;
             }
@@ -190,7 +190,7 @@ impl Track<'_> {
                         text.split_whitespace().find(|word| !word.starts_with('@')).unwrap_or_default();
                     let id = format!("{sm}.{i}");
                     let about = json!({
-                        "warp": warp, "lanes": lanes, "least address": format!("{address:#x}"), "line": line, "text": text,
+                        "warp": warp, "lanes": lanes, "lowest address": format!("{address:#x}"), "line": line, "text": text,
                     });
                     for (phase, at) in [("b", from), ("e", to)] {
                         self.out.put(&json!({

@@ -146,7 +146,7 @@ fn host_speed_is_recorded_and_missed_where_it_is_not() {
     std::fs::write(&file, value.to_string()).expect("written");
     let output = warpsim(&["baseline", "check", "--suite", &suite, "--host"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).contains("warp instructions a second"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("warp instructions per second"), "{}", text(&output.stdout));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn two_reports_are_compared_down_to_the_slots() {
     assert!(output.status.success(), "{said}");
     assert!(said.contains("set: {} → {memory.l1.hit_latency:70}"), "{said}");
     // What the slots gained, as cycles, is what the runs differ by.
-    let together = format!("together {:+.1} core cycles", (cycles(&b) - cycles(&a)) as f64);
+    let together = format!("total difference: {:+.1} core cycles", (cycles(&b) - cycles(&a)) as f64);
     assert!(said.contains(&together) && said.contains("memory"), "{together}: {said}");
     // The lines that wait for L1 are loads.
     assert!(said.contains("PTX line") && said.contains("lines differ"), "{said}");
@@ -267,7 +267,7 @@ fn changed_contents_are_told_where_no_metric_moves() {
     let output = check();
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("not what they were: buffer `arg0`"), "{said}");
+    assert!(said.contains("contents differ: buffer `arg0`"), "{said}");
     // One of before contents were kept is refused.
     let file = folder.join("s.json");
     let old = std::fs::read_to_string(&file).expect("a baseline").replace("\"schema\": 2", "\"schema\": 1");

@@ -48,7 +48,7 @@ fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
     let ways = 1 + chip.lines().position(|line| line.trim().starts_with("ways:")).expect("L1 has ways");
     for (set, words) in [
         ("sm.branch_latencies=4", "did you mean `sm.branch_latency`?"),
-        ("memory.l1=4", "group of keys"),
+        ("memory.l1=4", "`memory.l1` is a mapping"),
         ("memory.l1.ways=many", &format!("memory.l1.ways=many:{ways}:11")),
         ("limits.WarpSize=33", "must be between 1 and 32"),
         ("n=lots", "not a number"),
@@ -455,7 +455,7 @@ fn the_summary_says_which_kernels_did_not_end() {
     let file = folder.write("one.ptx", &TWO_ON_A_LINE.replace("[%rd1], %r2", "[%rd1+4096], %r2"));
     let output = warpsim(&["run", &file, "--grid", "1", "--block", "32", "--arg", "buffer:u32:1"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("0 only: did not end"), "{text}");
+    assert!(text.contains("0 only: did not complete"), "{text}");
     assert!(!text.contains(": 0 cycles"), "{text}");
 }
 

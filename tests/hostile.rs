@@ -87,7 +87,7 @@ fn the_hosts_memory_is_bounded() {
         memory:\n  l2: {size_bytes: 268435456}\n";
     let chip = folder.write("large.yaml", slices);
     let output = run(&ptx, &["--chip", &chip, "--max-memory", "1G"]);
-    refused(&output, &["its SMs and partitions take about", "--max-memory leaves"]);
+    refused(&output, &["its SMs and partitions need about", "are left within --max-memory"]);
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn outputs_replace_neither_inputs_nor_each_other() {
         (vec!["--dump".to_string(), dump(&ptx)], ["k.ptx", "an input of the same command"]),
         (vec!["--dump".into(), dump(&around)], ["k.ptx", "an input of the same command"]),
         (vec!["--dump".into(), dump(&chip)], ["chip.yaml", "an input of the same command"]),
-        (vec!["--dump".into(), dump(&data)], ["data.bin", "the same command is to write it"]),
+        (vec!["--dump".into(), dump(&data)], ["data.bin", "it is an output of the same command"]),
         (vec!["--dump".into(), dump(&twice), "--dump".into(), dump(&twice)], ["x", "two outputs"]),
         (vec!["--out".into(), out.clone(), "--dump".into(), dump(&report)], ["report.json", "two outputs"]),
     ] {

@@ -67,7 +67,7 @@ fn integers_of_64_bits_reach_the_kernel_and_the_comparison() {
     let rounded = rest("{u64: big}, {s64: 9007199254740993}", "[16045690984503097344, 9007199254740992]");
     let (code, out, _) = run(&folder, STORE, "sm_70", &rounded);
     assert_eq!(code, Some(1), "{out}");
-    assert!(out.contains("out[0] is 16045690984503098046, 16045690984503097344 is expected"), "{out}");
+    assert!(out.contains("out[0] is 16045690984503098046; expected 16045690984503097344"), "{out}");
     for (args, words) in [
         ("{u64: 18446744073709551616}, {s64: 1}", "argument 2 of k"),
         ("{u64: -1}, {s64: 1}", "-1 is out of range 0..=18446744073709551615"),
@@ -139,11 +139,11 @@ fn arguments_must_be_what_the_parameters_are() {
             &[buffer, "f64:1", "s64:1"],
             &["it is .f64, parameter `v` is .u64", "--arg buffer:TYPE:LENGTH for a pointer"],
         ),
-        (&[buffer, "u32:1", "s64:1"], &["it is .u32, parameter `v` is .u64"]),
-        (&[buffer, "bytes:00", "s64:1"], &["1 bytes, parameter `v` is .u64"]),
+        (&[buffer, "u32:1", "s64:1"], &["the argument is .u32, but parameter `v` is .u64"]),
+        (&[buffer, "bytes:00", "s64:1"], &["the argument has 1 bytes, but parameter `v` is .u64"]),
         (&["buffer:u64:2:rand", "u64:1", "s64:1"], &["`rand` is not zeros, iota, random or @FILE"]),
         (&[buffer, "arg7", "s64:1"], &["there is no earlier buffer `arg7`"]),
-        (&[buffer, "arg0+3", "s64:1"], &["does not lie within the 2 elements"]),
+        (&[buffer, "arg0+3", "s64:1"], &["is out of range: the buffer has 2 elements"]),
     ] {
         let text = complaint(arguments);
         words.iter().for_each(|word| assert!(text.contains(word), "{arguments:?}: {text}"));
@@ -153,7 +153,10 @@ fn arguments_must_be_what_the_parameters_are() {
     let float = folder.write("f.ptx", &float);
     let args = ["run", &float, "--entry", "step", "--grid", "1", "--block", "1", "--arg", "buffer:u32:1"];
     let output = warpsim(&[&args[..], &["--arg", "buffer:u32:1"]].concat());
-    assert!(text(&output.stderr).contains("`arg1` is a buffer, parameter `out` is .f32"), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("the argument is buffer `arg1`, but parameter `out` is .f32"),
+        "{output:?}"
+    );
 }
 
 #[test]
@@ -230,7 +233,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(code, Some(0), "{out}{errors}");
     let (code, _, errors) = run(&folder, STRUCT, "sm_20", &rest("{u32: 40}, {u8: 2}, {u8: [2, 3]}"));
     assert_eq!(code, Some(2));
-    let wanted = "the struct (u32 at 0, u8 at 4, u8 at 5) has 8 bytes, parameter `s` has 24 bytes";
+    let wanted = "the struct (u32 at 0, u8 at 4, u8 at 5) has 8 bytes, but parameter `s` has 24 bytes";
     assert!(errors.contains(wanted), "{errors}");
 }
 
@@ -339,7 +342,10 @@ fn families_of_vectors_and_of_variables_of_the_frame() {
     assert!(refused("g, [x2];", "g, [x3];").contains("`x<3>` declares `x0` to `x2`"));
     assert!(refused(".reg .u64 a;", ".reg .u64 a;\n.reg .v2 .u32 v<2>;").contains("declared twice"));
     assert!(refused(".param .u64 p", ".param .u64 p<2>").contains("bad.ptx:13:"), "in a list of parameters");
-    assert!(refused(".local .align 8", ".shared .align 8").contains("declared one by one"));
+    assert!(
+        refused(".local .align 8", ".shared .align 8")
+            .contains("parameterized names are not supported in this state space")
+    );
 }
 
 /// What another module would define has no address.

@@ -17,7 +17,7 @@ fn a_kernel_is_shown_with_graph_injected_instructions_branches_memory_and_occupa
     let shown = text(&["inspect", "workloads/vecadd/vecadd.sm_20.ptx", "--entry", "vecadd"]);
     for words in [
         "kernel vecadd: 22 instructions, 2 more injected",
-        "6 blocks an SM, 48 of 48 warps, limited by warps",
+        "6 blocks per SM, 48 of 48 warps, limited by warps",
         "+ ssy → 23",
         "+ sync",
         "| 32   | @%p1 bra LBB0_2 | may diverge | at line 48 (B2)  |",

@@ -83,7 +83,7 @@ fn sc_stackless_policies_end_the_programs_that_their_fairness_lets_them_end() {
         })
     };
     // None of these is given up at a limit: that they never end is proved.
-    let (e, r) = ("ends", "livelock");
+    let (e, r) = ("terminates", "livelock");
     // SC §5.1: a warp with a stack runs one path to its end, and reconverges at the post-dominator.
     for stack in ["crs_stack", "pdom_stack", "thread_frontiers", "thread_block_compaction"] {
         assert_eq!(verdicts(stack), [e, r, r, e, r], "{stack}");

@@ -219,7 +219,7 @@ fn a_page_of_runs_shows_what_their_reports_say() {
         let m = &reports[0]["machine"];
         let seconds = reports[0]["cycles"].as_f64().unwrap() / (m["core_khz"].as_f64().unwrap() * 1e3);
         let rate = reports[0]["warp_instructions"].as_f64().unwrap() / seconds / 1e9;
-        let shown = number(roofline, "stack", "10⁹ warp instructions a second");
+        let shown = number(roofline, "stack", "10⁹ warp instructions per second");
         assert!((shown / rate - 1.0).abs() < 1e-12, "{shown} {rate}");
     }
 }
@@ -234,7 +234,7 @@ fn findings_of_memory_have_their_lines() {
             &["spmv"][..],
             &[("memory", "it waits for line"), ("coalescing", "cache lines per access")][..],
         ),
-        ("tiles", &["transpose"], &[("conflicts", "16 cycles an access"), ("memory", "it waits for line")]),
+        ("tiles", &["transpose"], &[("conflicts", "16 cycles per access"), ("memory", "it waits for line")]),
     ] {
         let dir = folder.join(name);
         let out = warpsim(&[&["run"], run, &["--chip", "gtx480", "--profile", "--out", &dir]].concat());
@@ -387,7 +387,10 @@ fn memory(section: &Value, name: &str, report: &Value) {
         }
     }
     assert_eq!(Some(number(table(section, "DRAM"), "bytes", name)), m["dram"]["bytes"].as_f64());
-    assert_eq!(Some(number(table(section, "Traffic"), "lines of these", name)), m["transactions"].as_f64());
+    assert_eq!(
+        Some(number(table(section, "Traffic"), "line transactions", name)),
+        m["transactions"].as_f64()
+    );
 }
 
 /// The heat map of the PTX, and that of the source by `.loc`.
@@ -452,7 +455,7 @@ fn a_page_of_a_sweep_plots_its_table() {
         let found = look(&browser, &folder, &page, screen);
         check(&found, screen);
         let own = section(&found, "sweep0");
-        let bad = table(own, "Points without a good result");
+        let bad = table(own, "Points that did not pass");
         assert_eq!(list(bad, "rows").len(), 12);
         let choices = list(&found, "choices");
         let chosen = |control: &str, value: &str| {
@@ -587,7 +590,7 @@ fn a_page_of_a_policy_study_shows_the_matrix() {
             assert_eq!(section(&found, "study0")["wide"], serde_json::json!([]), "columns are hidden");
         }
         for (key, caption) in
-            [("speedup", "speed-up"), ("cycles", "core cycles"), ("transactions", "lines asked")]
+            [("speedup", "speed-up"), ("cycles", "core cycles"), ("transactions", "line transactions")]
         {
             let choice = list(&found, "choices").iter().find(|c| c["value"] == key).expect("a choice");
             let matrix = table(choice, caption);

@@ -258,7 +258,7 @@ fn samples_add_up_to_the_report() {
         let all = trace["traceEvents"].as_array().expect("events").iter();
         all.filter(|e| e["ph"] == "C" && e["name"] == name && e["pid"] == pid).collect()
     };
-    let chip = counters("issue slots a cycle", 15);
+    let chip = counters("issue slots per cycle", 15);
     assert_eq!(
         chip.iter().map(|event| number(event, "ts")).collect::<Vec<_>>(),
         (0..list.len() as u64).map(|i| i * 250).collect::<Vec<_>>()
@@ -273,7 +273,7 @@ fn samples_add_up_to_the_report() {
     }
     assert_eq!(counters("resident warps", 2).len(), list.len());
     assert_eq!(counters("resident warps", 1).len(), 0);
-    for name in ["L1 lines a cycle", "L2 bytes a cycle", "DRAM bytes a cycle", "resident warps"] {
+    for name in ["L1 lines per cycle", "L2 bytes per cycle", "DRAM bytes per cycle", "resident warps"] {
         assert_eq!(counters(name, 15).len(), list.len(), "{name}");
     }
 }
@@ -328,7 +328,7 @@ fn wrong_options_are_told() {
     for (words, wanted) in [
         (["--sms", "15"], "--sms takes numbers below 15 or `all`, not `15`"),
         (["--sms", "x"], "--sms takes numbers below 15 or `all`, not `x`"),
-        (["--to", "0"], "--from 0 does not lie before --to 0"),
+        (["--to", "0"], "--from 0 must be less than --to 0"),
         (["--events", "0"], "invalid value '0'"),
         (["--sample", "0"], "invalid value '0'"),
     ] {

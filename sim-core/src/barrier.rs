@@ -165,7 +165,8 @@ impl BarrierEnv {
                 "bar-prep",
                 arrival.lanes,
                 format!(
-                    "barrier {} mixes bar.red with other kinds of arrival, or two reductions",
+                    "barrier {}: bar.red is combined with another barrier instruction or with a different reduction in \
+                     the same barrier phase",
                     arrival.index
                 ),
             ));

@@ -245,7 +245,7 @@ impl<P: Reconvergence> Engine<P> {
             None => SimError::Stopped(Box::new(Fault {
                 kind: FaultKind::Deadlock,
                 rule: "live".into(),
-                message: "pending blocks fit on no SM".into(),
+                message: "no SM has the resources for the pending blocks".into(),
                 place: Location {
                     kernel: "".into(),
                     block: [0; 3],

@@ -310,8 +310,8 @@ impl Watch {
             kind: FaultKind::Livelock,
             rule: "live".into(),
             message: format!(
-                "nothing will ever change: since cycle {} no byte of memory has, and every thread waits or came \
-                 back to an address with the registers it had there: {}",
+                "no thread can make progress: memory is unchanged since cycle {}, and every thread either waits or \
+                 has returned to an earlier state (same PC and registers): {}",
                 self.since,
                 words.join("; ")
             ),
@@ -393,7 +393,7 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
         return meeting.map_or("waits".into(), |meeting| {
             let absent = meeting.mask & warp.live() & !meeting.arrived;
             format!(
-                "waits at a collective of lanes {:#x} for lanes {absent:#x}, which never arrive",
+                "waits at a warp-collective instruction with member mask {:#x} for lanes {absent:#x}, which never arrive",
                 meeting.mask
             )
         });
@@ -431,7 +431,7 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join("; ")) };
     let counted = open.is_some_and(|(.., count)| count.is_some()) && whole.is_none();
     let rule = if counted {
-        "; the thread count is one of warps, which wait for the threads of their warps that have not exited"
+        "; the thread count is met per warp: each warp arrives only when all its threads that have not exited arrive"
     } else {
         ""
     };

@@ -52,7 +52,7 @@ impl Phase {
     fn expect(&mut self, bytes: i64) -> Result<(), String> {
         let tx = i64::from(self.tx) + bytes;
         if tx.unsigned_abs() > u64::from(MOST) {
-            return Err(format!("the tx-count would be {tx}, beyond {MOST}"));
+            return Err(format!("tx-count {tx} is out of range: the limit is +/-{MOST}"));
         }
         self.tx = tx as i32;
         Ok(())
@@ -60,7 +60,10 @@ impl Phase {
 
     fn arrive(&mut self, count: u32, drop: bool) -> Result<(), String> {
         if count == 0 || count > self.pending {
-            return Err(format!("{count} arrivals where {} are pending in this phase", self.pending));
+            return Err(format!(
+                "arrive count {count} is not between 1 and the pending count {} of the current phase",
+                self.pending
+            ));
         }
         self.pending -= count;
         if drop {
@@ -116,7 +119,7 @@ pub fn perform(
         M::TestWait | M::TryWait => {
             let asked = if options.parity {
                 if operand as u32 > 1 {
-                    return Err(format!("a phase has parity 0 or 1, not {}", operand as u32));
+                    return Err(format!("phaseParity must be 0 or 1, not {}", operand as u32));
                 }
                 operand as u32 == 1
             } else {
@@ -140,7 +143,7 @@ pub fn perform(
 pub fn await_one_more(word: u64) -> Result<u64, String> {
     let mut phase = Phase::read(word)?;
     if phase.pending == MOST {
-        return Err(format!("more than {MOST} pending arrivals"));
+        return Err(format!("the pending count would exceed {MOST}"));
     }
     phase.pending += 1;
     Ok(phase.word())

@@ -344,7 +344,7 @@ impl ChipSpec {
         check(
             l.max_resident_threads >= l.max_threads_per_block,
             "limits.MaxResidentThreads",
-            "a block of MaxThreadsPerBlock must fit an SM",
+            "must be at least MaxThreadsPerBlock",
         );
         check(
             l.warp_size > 0 && l.max_resident_threads.is_multiple_of(l.warp_size.max(1)),
@@ -354,12 +354,12 @@ impl ChipSpec {
         check(
             l.max_resident_threads / l.warp_size.max(1) <= 64,
             "limits.MaxResidentThreads",
-            "at most 64 warps fit an SM",
+            "must be at most 64 × WarpSize",
         );
         check(
             l.num_cores > 0 && l.num_cores.is_multiple_of(self.sm.schedulers.max(1)),
             "limits.NumCores",
-            "the schedulers share the cores evenly",
+            "must be a positive multiple of sm.schedulers",
         );
         let banks = if self.memory.shared.banks == BankRule::HalfWarps { 16 } else { 32 };
         check(
@@ -388,7 +388,11 @@ impl ChipSpec {
             if let Some(with) = unit.with {
                 let other = self.sm.units.get(with);
                 let same = other.is_some_and(|o| (o.count, o.per, o.with) == (unit.count, unit.per, None));
-                check(same, "sm.units", "`with` must name a class of as many units that names none itself");
+                check(
+                    same,
+                    "sm.units",
+                    "`with` must name a unit class with the same `count` and `per` and no `with`",
+                );
             }
         }
         let caches = [("memory.l1", &self.memory.l1), ("memory.l2", &self.memory.l2)];
@@ -397,13 +401,13 @@ impl ChipSpec {
             check(
                 cache.size_bytes > 0 || uncached,
                 path,
-                "only protocol tesla, without programs of its own, works without this cache",
+                "size_bytes may be 0 only with protocol tesla and no memory programs",
             );
         }
         check(
             self.memory.l2.size_bytes > 0 || !self.memory.copies_fill_l2,
             "memory.copies_fill_l2",
-            "there is no L2",
+            "requires an L2 (memory.l2.size_bytes above 0)",
         );
         check(l.num_con_warps == self.sm.schedulers, "limits.NumConWarps", "differs from sm.schedulers");
         out

@@ -60,7 +60,7 @@ pub fn loops(program: &Program) -> Vec<LoopFairness> {
                 recursion: true,
                 verdict: match callees.of[callees.part[index]].decided {
                     Some(pc) => {
-                        analysis.affected(pc, "recurs or not by a value that other threads may write")
+                        analysis.affected(pc, "the recursion depends on a value that other threads may write")
                     }
                     None => Verdict::Independent,
                 },
@@ -225,7 +225,7 @@ impl Analysis<'_> {
             }
             around.push(own.end);
             let verdict = if around.len() > DEEPEST {
-                let reason = "lies within more than 63 others and is not looked into";
+                let reason = "is nested in more than 63 loops and is not analysed";
                 self.affected(first + nest.order[own.start], reason)
             } else {
                 let mut members: Vec<usize> =
@@ -297,7 +297,8 @@ impl Analysis<'_> {
                 return self.affected(pc, "exits here depending on a value that other threads may write");
             }
             if self.controlled[pc] {
-                return self.affected(pc, "comes to this way out by a value that other threads may write");
+                return self
+                    .affected(pc, "reaches this exit depending on a value that other threads may write");
             }
         }
         // A way round that meets no such exit, chosen by a marked branch.
@@ -320,7 +321,9 @@ impl Analysis<'_> {
         // In a function called here its own loops decide.
         let inner = elsewhere(&called.turns, &callees.own[function].1);
         match comes_back.flatten().into_iter().chain(inner).min() {
-            Some(pc) => self.affected(pc, "may go round here by a value that other threads may write"),
+            Some(pc) => {
+                self.affected(pc, "may iterate again depending on a value that other threads may write")
+            }
             None => Verdict::Independent,
         }
     }

@@ -116,7 +116,7 @@ impl IsaCosts {
             }
             if rule.latency == 0 || rule.initiation == 0 || rule.latency > 60_000 || rule.initiation > 60_000
             {
-                wrong("latency and initiation must lie in 1..=60000".into());
+                wrong("latency and initiation must be between 1 and 60000".into());
             }
         }
         let last = file.rules.last();

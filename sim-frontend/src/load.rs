@@ -319,9 +319,12 @@ fn fill(
                 return Ok(());
             }
             let Some(bits) = tf2_fold_constants::bits(&operand.kind, variable.ty, true) else {
-                return Err(Diagnostic::error("init", format!("this is no .{} value", variable.ty.name()))
-                    .at(operand.span, "")
-                    .in_source(source));
+                return Err(Diagnostic::error(
+                    "init",
+                    format!("this is not a .{} value", variable.ty.name()),
+                )
+                .at(operand.span, "")
+                .in_source(source));
             };
             let value = bits.to_le_bytes();
             let n = bytes.min(8);

@@ -117,7 +117,7 @@ fn in_our_words(message: &str) -> String {
         }
     }
     if message.starts_with("invalid f64") || message.starts_with("invalid floating") {
-        return "a number belongs here".to_string();
+        return "expected a number".to_string();
     }
     if message.starts_with("invalid bool") {
         return "expected `true` or `false`".to_string();
@@ -129,7 +129,7 @@ fn in_our_words(message: &str) -> String {
     {
         let found = match found.split(' ').next().unwrap_or_default() {
             "sequence" => "a list".to_string(),
-            "map" | "struct" => "a group of keys".to_string(),
+            "map" | "struct" => "a mapping".to_string(),
             "unit" | "Option" => "nothing".to_string(),
             // `string "n"`, `integer `5``.
             _ => found.split_once(' ').map_or(found, |(_, value)| value).to_string(),
@@ -276,7 +276,7 @@ pub fn with_value(source: &Source, path: &str, value: &str) -> Result<Source, Di
     if old.start == old.end
         || all.iter().any(|(found, ..)| found.len() > parts.len() && found.starts_with(&parts))
     {
-        return Err(Diagnostic::error("set", format!("`{path}` is a group of keys: name one of them")));
+        return Err(Diagnostic::error("set", format!("`{path}` is a mapping: name one of its keys")));
     }
     let (before, after) = (&source.text[..old.start as usize], &source.text[old.end as usize..]);
     let quoted = |text: &str| if text.starts_with('"') { format!("\"{value}\"") } else { value.to_string() };
@@ -306,7 +306,7 @@ mod tests {
         for (theirs, ours) in [
             ("invalid type: string \"n\", expected a number", "expected a number, found \"n\""),
             ("invalid type: sequence, expected a string", "expected a string, found a list"),
-            ("invalid type: map, expected a number", "expected a number, found a group of keys"),
+            ("invalid type: map, expected a number", "expected a number, found a mapping"),
             ("invalid type: unit value, expected a string", "expected a string, found nothing"),
             ("invalid type: integer `5`, expected a string", "expected a string, found `5`"),
             ("missing field `axes`", "the key `axes` is missing"),
@@ -321,7 +321,7 @@ mod tests {
         }
         let list = read_checked::<crate::chip::ChipSpec>(&Source::new("l.yaml", "- a\n- b\n"));
         let said: Vec<String> = list.expect_err("refused").iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["l.yaml:1:1: error: the file must be a group of keys, `key: value` line by line"]);
+        assert_eq!(said, ["l.yaml:1:1: error: the file must be a mapping, `key: value` line by line"]);
     }
 
     #[test]

@@ -470,16 +470,16 @@ impl Cache {
             let set = (i / self.ways) as u64;
             let wrong = |why: &str| Err(format!("line {:#x} {why}", line.tag));
             if self.find(set, line.tag) != Some(i) {
-                return wrong("is not the one that is found for its address");
+                return wrong("is not the one that a lookup of its address finds");
             }
             if line.dirty & !line.valid != 0 {
                 return wrong("has dirty bytes that are not valid");
             }
             if line.filling & !line.valid != 0 {
-                return wrong("waits for bytes nobody brings");
+                return wrong("waits for bytes that no request fetches");
             }
             if line.pins != 0 || line.flushed {
-                return wrong("is pinned by nobody");
+                return wrong("is pinned by no operation");
             }
         }
         let firsts = self.lines.iter().filter(|line| line.first).count();

@@ -304,14 +304,14 @@ impl MemorySpec {
                 format!("what each of shared_bytes leaves must be a multiple of ways × {LINE_BYTES}"),
             );
         }
-        check((1..=1024).contains(&self.partitions), "partitions", "must lie in 1..=1024".into());
+        check((1..=1024).contains(&self.partitions), "partitions", "must be between 1 and 1024".into());
         check(
             self.interleave_bytes > 0 && self.interleave_bytes.is_multiple_of(LINE_BYTES),
             "interleave_bytes",
             format!("must be a positive multiple of {LINE_BYTES}"),
         );
         check(self.partition_interval > 0, "partition_interval", "must be positive".into());
-        check((1..=64).contains(&self.slice_banks), "slice_banks", "must lie in 1..=64".into());
+        check((1..=64).contains(&self.slice_banks), "slice_banks", "must be between 1 and 64".into());
         check(self.store_tokens > 0, "store_tokens", "must be positive".into());
         check(self.lsu_queue > 0, "lsu_queue", "must be positive".into());
         check(self.miss_queue > 0, "miss_queue", "must be positive".into());

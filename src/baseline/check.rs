@@ -57,8 +57,9 @@ pub fn check(args: &BaselineCheckArgs) -> u8 {
     let mut verdicts: Vec<Verdict> = now.iter().map(|run| judge(&suite, &baseline, run)).collect();
     // A run that is not there any more is one that nobody looks at.
     for gone in baseline.runs.iter().filter(|old| !suite.runs.contains(&old.run)) {
-        let reasons =
-            vec!["the baseline has it, the suite has not: record anew if that is meant".to_string()];
+        let reasons = vec![
+            "in the baseline but not in the suite; if intended, run `warpsim baseline record`".to_string(),
+        ];
         verdicts.push(Verdict { run: gone.run.clone(), reasons, moved: Vec::new() });
     }
     if args.suite.host {
@@ -96,11 +97,11 @@ fn judge(suite: &Suite, baseline: &Baseline, now: &Measured) -> Verdict {
     };
     let mut reasons = Vec::new();
     if old.result != now.result {
-        reasons.push(format!("its result was {}, and is {}", old.result, now.result));
+        reasons.push(format!("the result was {}; now {}", old.result, now.result));
     }
     let contents = differing(&old.contents, &now.contents);
     if !contents.is_empty() {
-        reasons.push(format!("not what they were: {}", contents.join(", ")));
+        reasons.push(format!("contents differ: {}", contents.join(", ")));
     }
     let moved = moved(&old.metrics, &now.metrics);
     for one in &moved {
@@ -110,7 +111,7 @@ fn judge(suite: &Suite, baseline: &Baseline, now: &Measured) -> Verdict {
         }
     }
     if old.kernels.len() != now.kernels.len() {
-        reasons.push(format!("it had {} launches, and has {}", old.kernels.len(), now.kernels.len()));
+        reasons.push(format!("the run had {} launches; now {}", old.kernels.len(), now.kernels.len()));
     }
     Verdict { run, reasons, moved }
 }
@@ -128,7 +129,7 @@ fn judge_host(
     let slower = (1.0 - now / old) * 100.0;
     if slower > suite.host.tolerance {
         verdict.reasons.push(format!(
-            "the host simulates {now:.0} warp instructions a second, {slower:.0} % fewer than the {old:.0} recorded; {} % are allowed",
+            "the host simulates {now:.0} warp instructions per second, {slower:.0} % fewer than the {old:.0} recorded; {} % are allowed",
             suite.host.tolerance
         ));
     }
@@ -159,7 +160,7 @@ fn print(suite: &Suite, baseline: &Baseline, verdicts: &[Verdict]) {
         }
     }
     println!(
-        "{}: {} of {} runs as recorded by {}; {} red",
+        "{}: {} of {} runs as recorded by {}; {} differ",
         suite.name,
         verdicts.len() - red.len(),
         verdicts.len(),

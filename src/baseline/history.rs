@@ -58,7 +58,7 @@ pub fn history(args: &BaselineHistoryArgs) -> u8 {
     };
     if !args.history.exists() {
         eprintln!(
-            "error: there is no {}; `warpsim baseline check --history` makes it",
+            "error: there is no {}; `warpsim baseline check --history` creates it",
             args.history.display()
         );
         return status::BAD_INPUT;

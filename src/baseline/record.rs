@@ -40,13 +40,13 @@ impl Baseline {
     pub fn load(path: &Path) -> Result<Self, String> {
         let made = |reason: String| match path.exists() {
             true => reason,
-            false => format!("{reason}; `warpsim baseline record` makes it"),
+            false => format!("{reason}; `warpsim baseline record` creates it"),
         };
         let baseline: Self = files::read_json(path).map_err(made)?;
         match baseline.schema {
             2 => Ok(baseline),
             other => Err(format!(
-                "{}: schema {other}; this version reads 2: `warpsim baseline record` makes it anew",
+                "{}: schema {other}; this version reads schema 2; `warpsim baseline record` creates it again",
                 path.display()
             )),
         }
@@ -92,6 +92,6 @@ pub fn record(args: &SuiteArgs) -> u8 {
     if bad.is_empty() {
         return status::DONE;
     }
-    println!("not right: {}", bad.join("; "));
+    println!("result not as expected: {}", bad.join("; "));
     status::DIFFERS
 }

@@ -79,7 +79,7 @@ impl Suite {
         }
         for (i, run) in suite.runs.iter().enumerate() {
             if suite.runs[..i].contains(run) {
-                wrong(&["runs"], format!("`{run}` stands twice"), None);
+                wrong(&["runs"], format!("`{run}` is given twice"), None);
             }
             let writes = run.split_whitespace().find_map(|word| {
                 ["--out", "--dump"].into_iter().find(|option| word.split('=').next() == Some(option))

@@ -66,6 +66,6 @@ pub struct CompareArgs {
     /// A report.json or its folder; or a folder of several results (of a sweep, or of runs), compared by name, with
     /// exit status 1 if any differs.
     pub a: PathBuf,
-    /// What to compare it with: the same kind.
+    /// Second report or folder, of the same kind as A.
     pub b: PathBuf,
 }

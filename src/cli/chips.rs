@@ -122,7 +122,12 @@ pub fn diff(args: &ChipsDiffArgs) -> u8 {
         return status::DONE;
     }
     if differences.is_empty() {
-        println!("no value and no cost of {} differs from {}", a.0.name, b.0.name);
+        println!(
+            "{} and {} have the same parameters, and the same costs of the {} compared instructions",
+            a.0.name,
+            b.0.name,
+            OPERATIONS.len()
+        );
         return status::DONE;
     }
     let mut out = table(&["key", &a.0.name, &b.0.name]);

@@ -45,7 +45,8 @@ pub struct InspectArgs {
     /// Prints the control-flow graphs in Graphviz format.
     #[arg(long, requires = "file")]
     pub graphviz: bool,
-    /// Lists the memory operations of a chip (a name or a file) and the memory program of each.
+    /// Lists the memory operations of a chip (a name or a file), each with the name of its memory program: the
+    /// sequence of micro-operations that carries it out.
     #[arg(long, value_name = "CHIP", conflicts_with = "liveness")]
     pub memory: Option<String>,
     /// Prints the memory program of an operation, such as ld.global.ca.
@@ -101,11 +102,13 @@ fn liveness(file: &Path) -> u8 {
             let what = if one.recursion { "recursion " } else { "" };
             let lines = format!("{what}{}–{}", one.lines.0, one.lines.1);
             let (verdict, why) = match one.verdict {
-                Verdict::Independent => ("ends whenever each thread alone does", String::new()),
+                Verdict::Independent => {
+                    ("terminates if each thread terminates when run alone", String::new())
+                }
                 Verdict::Affected { line, reason } => {
                     ("may be affected by unfair scheduling", format!("{line}: {reason}"))
                 }
-                Verdict::Endless => ("nothing leaves it", String::new()),
+                Verdict::Endless => ("has no exit", String::new()),
             };
             out.add_row([entry, &one.function, &lines, verdict, &why]);
         }
@@ -171,6 +174,6 @@ fn memory(chip: &str, operation: Option<&str>) -> u8 {
         out.add_row([kind, space, semantics, scope, name, if chosen { "named by the chip" } else { "" }]);
     }
     println!("{out}");
-    println!("scope gpu stands for cluster and sys too");
+    println!("rows with scope gpu also apply to scopes cluster and sys");
     status::DONE
 }

@@ -57,7 +57,8 @@ enum Command {
     },
     /// Lists the reconvergence policies and the warp schedulers.
     Policies,
-    /// Static analysis of a PTX program; memory programs of a chip.
+    /// Static analysis of a PTX program; the micro-operation sequence (memory program) of each memory operation of a
+    /// chip.
     Inspect(InspectArgs),
     /// Lists the instructions, or the forms of one: support, functional unit, minimum target.
     Isa(IsaArgs),
@@ -207,8 +208,11 @@ fn metrics(json: bool, markdown: bool) -> u8 {
 fn policies() -> u8 {
     let mut out = table(&["policy", "what it does", "reference", "fairness", "parameters"]);
     for policy in POLICIES {
-        let parameters: Vec<String> =
-            policy.parameters.iter().map(|p| format!("{}={} ({})", p.name, p.default, p.doc)).collect();
+        let parameters: Vec<String> = policy
+            .parameters
+            .iter()
+            .map(|p| format!("{}={} ({})", p.name, p.spell(p.default), p.doc))
+            .collect();
         out.add_row([policy.name, policy.doc, policy.reference, policy.fairness, &parameters.join("; ")]);
     }
     println!("{out}\n");

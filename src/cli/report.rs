@@ -7,8 +7,8 @@ use clap::Args;
 /// Options of `report`.
 #[derive(Args, Clone, Debug)]
 pub struct ReportArgs {
-    /// A report.json of `run` or its folder, a table of `sweep collect` or its folder, a list
-    /// of `study policies --json`.
+    /// A report.json of `run` or its folder, a table of `sweep collect` or its folder, or
+    /// the output of `study policies --json`.
     #[arg(required = true, value_name = "RESULT")]
     pub results: Vec<PathBuf>,
     /// Output file.

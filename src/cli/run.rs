@@ -53,14 +53,16 @@ pub struct RunArgs {
     /// avx2+fma if the host has it. Results do not depend on it.
     #[arg(long, value_name = "SET")]
     pub instruction_set: Option<String>,
-    /// Epoch length in core cycles: SMs and memory partitions synchronize once an epoch. Default and maximum:
-    /// the smallest channel latency of the chip. Results do not depend on it.
+    /// Epoch length in core cycles: SMs and memory partitions synchronize once per epoch. Default and maximum:
+    /// the smallest of the chip's interconnect and block-dispatch latencies. Results do not depend on it.
     #[arg(long, value_name = "CYCLES")]
     pub epoch: Option<u64>,
     /// Worker threads of the engine.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Run-time checks of the formal semantics.
+    /// Run-time checks of the formal semantics: `safety` compares the control flow of every thread with the policy's
+    /// and checks that every thread is in exactly one path; `full` also checks waiting threads, the invariants of the
+    /// policy, and that every message sent is received.
     #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
     pub check: String,
     /// Collects counters for each PTX line: issues, lanes, stall cycles by reason.
@@ -176,7 +178,7 @@ impl RunArgs {
             None => Ok(Program::Workload(self.workload.clone())),
             Some((option, _)) => {
                 let message = format!(
-                    "{option} is for .ptx files; `{}` is a workload, which says it itself",
+                    "{option} applies only to .ptx files; the workload file of `{}` defines its launches",
                     self.workload
                 );
                 let help = "--set KEY=VALUE changes the parameters of a workload";

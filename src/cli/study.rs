@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 /// Commands of `study`.
 #[derive(Subcommand)]
 pub enum StudyCommand {
-    /// Runs the microbenchmarks and compares them with published measurements. Exit status 1 if a gated row
-    /// deviates.
+    /// Runs the microbenchmarks and compares them with published measurements. Exit status 1 if a row is
+    /// outside its tolerance (gate) or cannot be measured.
     Microbenchmarks(MicrobenchmarkArgs),
     /// Runs divergent workloads under the reconvergence policies: cycles, SIMD efficiency, instructions, memory
     /// transactions, fairness. Exit status 1 if a result is wrong.
@@ -37,7 +37,7 @@ pub struct PoliciesArgs {
     /// Override, as for `run --set`.
     #[arg(long)]
     pub set: Vec<String>,
-    /// Run-time checks of the formal semantics.
+    /// Run-time checks of the formal semantics, as for `run --check`.
     #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
     pub check: String,
     /// Writes the rows to a CSV file.
@@ -88,7 +88,7 @@ pub struct MicrobenchmarkArgs {
     /// Chips, separated by commas. Default: all with measurements.
     #[arg(long, value_delimiter = ',')]
     pub chip: Vec<String>,
-    /// Only gated rows.
+    /// Only rows with a tolerance (gate).
     #[arg(long)]
     pub gated: bool,
     /// Number of concurrent simulations. Default: the number of host cores.

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// Commands of `sweep`.
 #[derive(Subcommand)]
 pub enum SweepCommand {
-    /// Shows the points, which have results, and an estimate of the remaining time.
+    /// Shows the points, whether each has a result, and the estimated remaining time.
     Plan(SweepPlanArgs),
     /// Simulates all points without a result. An interrupted sweep resumes.
     Run(SweepRunArgs),
@@ -20,7 +20,7 @@ pub enum SweepCommand {
 /// Options of `sweep merge`.
 #[derive(Args, Clone, Debug)]
 pub struct SweepMergeArgs {
-    /// Sweep file of all the folders.
+    /// The sweep file that all folders were simulated from.
     pub file: PathBuf,
     /// Result folders to merge. Conflicting results of a point are an error.
     #[arg(required = true, value_name = "FROM")]

@@ -61,7 +61,7 @@ impl Results {
             return match inside.iter().find(|file| file.exists()) {
                 Some(file) => self.add(file),
                 None if path.join("points").is_dir() => Err(format!(
-                    "{}: the sweep has no table yet; `warpsim sweep collect` makes it",
+                    "{}: the sweep has no table yet; `warpsim sweep collect` creates it",
                     path.display()
                 )),
                 None => Err(format!("{}: there is neither report.json nor table.csv", path.display())),
@@ -90,7 +90,7 @@ impl Results {
                 let missing = missing.filter(|_| value.is_object());
                 let missing = missing.map_or(String::new(), |key| format!(", as it has no key `{key}`"));
                 return Err(format!(
-                    "{}: this is neither a report.json of `run`{missing}, nor a list of `study policies --json`, \
+                    "{}: this is neither a report.json of `run`{missing}, nor the output of `study policies --json`, \
                      nor a table of `sweep collect`",
                     path.display()
                 ));

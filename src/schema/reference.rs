@@ -13,11 +13,11 @@ pub fn page(kind: Kind) -> String {
     let (title, about) = match kind {
         Kind::Chip => (
             "Chip files",
-            "A file in `configs/chips` or anywhere else, by `--chip FILE`. One that says `extends:` needs the keys \
-             that it changes, and no other.",
+            "A file in `configs/chips`, or any file given by `--chip FILE`. A file with `extends:` needs only the \
+             keys that it changes.",
         ),
         Kind::Workload => ("Workload files", "`workload.yaml` in a folder with its PTX and data."),
-        Kind::Sweep => ("Sweep files", "What `warpsim sweep` reads; [Sweeps](../sweeps.md) says how."),
+        Kind::Sweep => ("Sweep files", "The input of `warpsim sweep`; see [Sweeps](../sweeps.md)."),
     };
     let page = Page { schema: &schema, open: Vec::new(), seen: BTreeSet::new(), out: String::new() };
     page.whole(title, about, kind)
@@ -78,7 +78,7 @@ impl Page<'_> {
             let default = match property.get("default") {
                 Some(Value::Null) => "–".to_string(),
                 Some(value) => format!("`{value}`"),
-                None if required.contains(&key.as_str()) => "must be there".to_string(),
+                None if required.contains(&key.as_str()) => "required".to_string(),
                 None => "–".to_string(),
             };
             let meaning = words(property).replace('|', "\\|");

@@ -42,7 +42,10 @@ impl Arguments<'_> {
                 // Pointers of programs with .address_size 32.
                 bytes.truncate(param.size.clamp(4, 8) as usize);
                 if param.ty.is_some_and(|ty| ty.is_float() || ty.bytes() < 4) {
-                    let found = error(format!("`{buffer}` is a buffer, parameter {}", described(param)));
+                    let found = error(format!(
+                        "the argument is buffer `{buffer}`, but parameter {}",
+                        described(param)
+                    ));
                     return Err(found.help(format!("give a value: {}", self.written(named(param), "1"))));
                 }
                 (bytes, format!("the address of `{buffer}`"))
@@ -53,7 +56,7 @@ impl Arguments<'_> {
                 if let Some(wanted) = param.ty
                     && !fits(scalar, wanted)
                 {
-                    let found = error(format!("it is .{ty}, parameter {}", described(param)));
+                    let found = error(format!("the argument is .{ty}, but parameter {}", described(param)));
                     return Err(found.help(match wanted {
                         _ if wanted.bytes() == 8 && !wanted.is_float() => {
                             format!(
@@ -71,9 +74,13 @@ impl Arguments<'_> {
                 }
                 let mut bytes = Vec::new();
                 self.values(scalar, values, params, &mut bytes).map_err(error)?;
-                (bytes, format!("{} of .{ty}", values.len()))
+                let given = match values.len() {
+                    1 => format!("the .{ty} value"),
+                    n => format!("the list of {n} .{ty} values"),
+                };
+                (bytes, given)
             }
-            ArgumentKind::Bytes(digits) => (hex(digits).map_err(error)?, "it".to_string()),
+            ArgumentKind::Bytes(digits) => (hex(digits).map_err(error)?, "the argument".to_string()),
             ArgumentKind::Struct(fields) => {
                 let mut layout = Fields::default();
                 self.fields(fields, params, &mut layout).map_err(error)?;
@@ -84,9 +91,9 @@ impl Arguments<'_> {
         if bytes.len() == param.size as usize {
             return Ok(bytes);
         }
-        let found = error(format!("{given} has {} bytes, parameter {}", bytes.len(), described(param)));
+        let found = error(format!("{given} has {} bytes, but parameter {}", bytes.len(), described(param)));
         Err(match argument {
-            ArgumentKind::Struct(_) => found.help("fields stand at multiples of their sizes, as in C"),
+            ArgumentKind::Struct(_) => found.help("fields are aligned as in C: a scalar to its size"),
             _ => found,
         })
     }
@@ -103,9 +110,10 @@ impl Arguments<'_> {
         let inside = elements.integer().and_then(|value| usize::try_from(value).ok());
         match inside.filter(|elements| *elements <= layout.len) {
             Some(elements) => Ok((address + elements as u64 * u64::from(layout.ty.bytes())).to_le_bytes()),
-            None => {
-                Err(format!("`{buffer} + {elements}` does not lie within the {} elements of it", layout.len))
-            }
+            None => Err(format!(
+                "`{buffer} + {elements}` is out of range: the buffer has {} elements",
+                layout.len
+            )),
         }
     }
 

@@ -55,7 +55,7 @@ fn expected(job: &Job, e: &Expectation, got: &HostBuffer) -> Result<HostBuffer, 
 fn difference(name: &str, got: &HostBuffer, expected: &HostBuffer, tolerance: Tolerance) -> Option<String> {
     if expected.is_empty() || expected.len() > got.len() || expected.ty.bytes() != got.ty.bytes() {
         return Some(format!(
-            "{name} has {} elements of {} bytes, {} of {} are expected",
+            "{name} has {} elements of {} bytes; expected {} of {} bytes",
             got.len(),
             got.ty.bytes(),
             expected.len(),
@@ -90,7 +90,7 @@ fn difference(name: &str, got: &HostBuffer, expected: &HostBuffer, tolerance: To
             }
         };
         if !near {
-            return Some(format!("{name}[{i}] is {x}, {y} is expected"));
+            return Some(format!("{name}[{i}] is {x}; expected {y}"));
         }
     }
     None

@@ -41,7 +41,7 @@ const POLICIES: &[&str] = &[
 struct Row {
     policy: String,
     workload: String,
-    /// `ends`, `livelock` or `deadlock` (proved), `runs on`, or what else happened.
+    /// `terminates`, `livelock` or `deadlock` (proved), `runs on`, or what else happened.
     verdict: String,
     /// Cycles until it ended, or until it was stopped.
     cycles: u64,
@@ -77,11 +77,11 @@ pub fn run(args: &LivenessArgs) -> u8 {
         }
         println!("{out}");
         println!(
-            "variant {}, chip {}; `runs on`: not over after {} cycles",
+            "variant {}, chip {}; `runs on`: not terminated after {} cycles",
             args.variant, args.chip, args.max_cycles
         );
     }
-    let known = ["ends", "runs on", "livelock", "deadlock"];
+    let known = ["terminates", "runs on", "livelock", "deadlock"];
     let odd: Vec<_> = rows.iter().filter(|row| !known.contains(&row.verdict.as_str())).collect();
     for row in &odd {
         eprintln!("error: {} under {}: {}", row.workload, row.policy, row.verdict);
@@ -120,7 +120,7 @@ fn row(args: &LivenessArgs, policy: &str, workload: &str) -> Row {
                     row(verdict.into(), cycles, Some(fault.place.to_string()))
                 }
                 (Some(other), _) => row(other.to_string(), cycles, None),
-                (None, Some(Verdict::Pass)) => row("ends".into(), cycles, None),
+                (None, Some(Verdict::Pass)) => row("terminates".into(), cycles, None),
                 (None, other) => row(format!("{other:?}"), cycles, None),
             }
         }

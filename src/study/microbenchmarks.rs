@@ -153,7 +153,7 @@ fn row(measurement: &Measurement, published: &Published) -> Row {
     );
     let how = published.how.as_ref().or(measurement.value.as_ref());
     let found = how.map_or_else(
-        || Err(format!("data/microbenchmarks.yaml does not say how `{}` is made", measurement.name)),
+        || Err(format!("data/microbenchmarks.yaml does not say how `{}` is measured", measurement.name)),
         |how| figure(how, words.trim()),
     );
     let (ours, failure) = match found {
@@ -218,7 +218,7 @@ fn show(rows: &[Row], sources: &BTreeMap<String, String>) {
     }
     let gated = rows.iter().filter(|row| row.holds.is_some()).count();
     let held = rows.iter().filter(|row| row.holds == Some(true)).count();
-    println!("{held} of {gated} gated rows agree");
+    println!("{held} of {gated} rows with a tolerance are within it");
 }
 
 /// The run of a line of the data, with values changed and a buffer's contents kept.

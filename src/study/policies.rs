@@ -230,8 +230,12 @@ fn show(rows: &[Row], policies: &[String]) {
         ]);
     }
     println!("{out}\n");
-    let mut out =
-        table(&["policy", "speed-up over pdom_stack, geometric mean", "issued by pdom_stack's", "fairness"]);
+    let mut out = table(&[
+        "policy",
+        "speed-up over pdom_stack, geometric mean",
+        "warp instructions relative to pdom_stack",
+        "fairness",
+    ]);
     for policy in policies {
         let own: Vec<&Row> = rows.iter().filter(|row| row.policy == *policy).collect();
         let speedups: Vec<f64> = own.iter().filter_map(|row| row.speedup).collect();

@@ -79,7 +79,7 @@ fn summary(compared: &[Compared]) -> String {
     sizes.sort_by(f64::total_cmp);
     let at = |list: &[f64], part: f64| list.get((list.len() as f64 * part) as usize).copied().unwrap_or(0.0);
     format!(
-        "{} kernels: median error {:.0} % without its sign, {:+.0} % with it; a quarter is below {:+.0} %, a quarter above {:+.0} %",
+        "{} kernels: median absolute error {:.0} %, median error {:+.0} %, quartiles {:+.0} % and {:+.0} %",
         compared.len(),
         at(&sizes, 0.5),
         at(&signed, 0.5),

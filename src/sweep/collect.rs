@@ -57,7 +57,7 @@ pub fn collect(args: &SweepCollectArgs) -> u8 {
         }
     };
     if !args.results.is_dir() {
-        eprintln!("error: there is no folder {}; `warpsim sweep run` makes it", args.results.display());
+        eprintln!("error: there is no folder {}; `warpsim sweep run` creates it", args.results.display());
         return status::BAD_INPUT;
     }
     let store = match Store::open(&args.results) {

@@ -26,7 +26,7 @@ pub fn merge(args: &SweepMergeArgs) -> u8 {
     match merged(args, &ids) {
         Ok(added) => {
             println!(
-                "{}: {added} results added to {}, which has {} of {} different points",
+                "{}: {added} results added to {}, which has {} of {} distinct points",
                 spec.name,
                 args.results.display(),
                 Store::open(&args.results)
@@ -72,7 +72,7 @@ fn merged(args: &SweepMergeArgs, ids: &BTreeMap<String, Vec<String>>) -> Result<
             }
             match found.get(&point.id) {
                 Some((other, from)) if !same(other, &point) => errors.push(format!(
-                    "`{name}` is {} in {} and {} in {}, with different figures: one simulation has one result; \
+                    "`{name}` is {} in {} and {} in {}, with different metrics: the results of one point must agree; \
                      remove points/{}.json from one of them",
                     other.result,
                     from.display(),

@@ -77,7 +77,7 @@ pub fn plan(args: &SweepPlanArgs) -> u8 {
     }
     let open = ids.len() - done;
     println!(
-        "{}: {} points, {} different; {done} have results, {refused} are refused, {same} are others again, {open} are to be simulated",
+        "{}: {} points, {} distinct; {done} with results, {refused} refused, {same} duplicates, {open} remaining",
         spec.name,
         list.len(),
         ids.len(),
@@ -115,8 +115,8 @@ fn estimate(list: &[Candidate], seconds: &[f64], open: usize, jobs: usize, folde
     }
     let each = tried.iter().sum::<u64>() as f64 / tried.len() as f64 / ASSUMED_SPEED;
     format!(
-        "estimate: {} with {jobs} at a time, by the warp instructions of {} points and an assumed {} a second; \
-         results in the folder give a better one",
+        "estimate: {} with {jobs} concurrent simulations, from the warp instructions of {} points and an assumed {} per second; \
+         with results in the folder it is more accurate",
         span(each * open as f64 / jobs as f64),
         tried.len(),
         ASSUMED_SPEED

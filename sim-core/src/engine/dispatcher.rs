@@ -309,14 +309,14 @@ impl Dispatcher {
             let left = running.kernel.blocks() - running.next;
             if left != 0 && !running.aborted {
                 words.push_str(&format!(
-                    "; {left} blocks of {} cannot become resident before one of these ends",
+                    "; {left} blocks of {} cannot become resident until a resident block completes",
                     running.kernel.name
                 ));
             }
         }
         let queued: usize = self.streams.iter().map(|(_, queue)| queue.len()).sum();
         if queued != 0 {
-            words.push_str(&format!("; {queued} launches are queued behind them"));
+            words.push_str(&format!("; {queued} more launches are queued"));
         }
         words
     }

@@ -72,7 +72,11 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Result<(), Violation> {
         self.requests.clear();
         let Extra::Memory(facts) = &op.extra else {
-            return Err(Violation::new("thr-ld", exec, "a memory access without its facts"));
+            return Err(Violation::new(
+                "thr-ld",
+                exec,
+                "internal error: a decoded memory access has no operands",
+            ));
         };
         if exec == 0 {
             self.outcome = Step::Done;
@@ -255,7 +259,9 @@ impl<P: Reconvergence> Resident<P> {
                 return Err(Violation::new(
                     "env-spaces",
                     1 << lane,
-                    format!("local address {address:#x} lies outside the thread's {size} bytes"),
+                    format!(
+                        "local address {address:#x} is outside the thread's {size} bytes of local memory"
+                    ),
                 ));
             }
         }

@@ -54,7 +54,7 @@ impl<P: Reconvergence> Resident<P> {
                 }
                 self.arrivals_due(w).map_err(|(_, violation)| violation)
             }
-            _ => Err(Violation::new("cp-async", exec, "a copy without its facts")),
+            _ => Err(Violation::new("cp-async", exec, "internal error: a decoded copy has no operands")),
         }
     }
 
@@ -80,7 +80,7 @@ impl<P: Reconvergence> Resident<P> {
             let given = op.src[2].is_some().then(|| read_row(&warp.rows, &code.consts, op.src[2])[l]);
             let bytes = if ignored >> lane & 1 == 1 { 0 } else { given.map_or(size, u64::from) };
             if bytes > size {
-                let reason = format!("{bytes} bytes to read are more than the {size} that are copied");
+                let reason = format!("src-size {bytes} exceeds cp-size {size}");
                 return Err(Violation::new("cp-async", 1 << lane, reason));
             }
             plan[l] = [to[l], bytes];
@@ -209,7 +209,7 @@ impl<P: Reconvergence> Resident<P> {
             if space == StateSpace::Generic {
                 let inside = at.wrapping_sub(SHARED_WINDOW);
                 if inside >= WINDOW_BYTES {
-                    let reason = format!("generic address {at:#x} is not one of shared memory");
+                    let reason = format!("generic address {at:#x} is not in the shared memory window");
                     return Err(Violation::new("env-readShared", 1 << lane, reason));
                 }
                 *at = inside;
@@ -227,7 +227,7 @@ impl<P: Reconvergence> Resident<P> {
 
 /// A reason that belongs to a later time than its instruction.
 fn after_copies<T>(done: Result<T, String>) -> Result<T, String> {
-    done.map_err(|reason| format!("once copies have arrived: {reason}"))
+    done.map_err(|reason| format!("on completion of the asynchronous copies: {reason}"))
 }
 
 /// The address of each lane that a base and an offset give.

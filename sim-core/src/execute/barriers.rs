@@ -29,7 +29,11 @@ impl<P: Reconvergence> Resident<P> {
             return self.cluster_barrier(split, w, wait, exec);
         }
         let Extra::Barrier { kind, reduction } = op.extra else {
-            return Err(Violation::new("thr-barsync", exec, "a barrier without its facts"));
+            return Err(Violation::new(
+                "thr-barsync",
+                exec,
+                "internal error: a decoded barrier instruction has no operands",
+            ));
         };
         if exec == 0 {
             self.advance(split, w)?;

@@ -23,8 +23,8 @@ impl<P: Reconvergence> Resident<P> {
         let wrong = if wait { exec & !warp.cluster_arrived } else { exec & warp.cluster_arrived };
         if wrong != 0 {
             let reason = match wait {
-                true => "barrier.cluster.wait without an arrive before it",
-                false => "barrier.cluster.arrive again without a wait after the last one",
+                true => "barrier.cluster.wait without a preceding barrier.cluster.arrive",
+                false => "barrier.cluster.arrive executed twice without barrier.cluster.wait in between",
             };
             return Err(Violation::new("barrier-cluster", wrong, reason));
         }

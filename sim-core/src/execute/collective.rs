@@ -305,7 +305,13 @@ impl<P: Reconvergence> Resident<P> {
                 ops().for_each(|(op, own)| write_words(warp, op, own, &[lanes; WARP_LANES]));
             }
             (OpClass::WarpSync, _) => {}
-            _ => return Err(Violation::new("warp-comm", lanes, "a collective without its facts")),
+            _ => {
+                return Err(Violation::new(
+                    "warp-comm",
+                    lanes,
+                    "internal error: a decoded warp-collective instruction has no operands",
+                ));
+            }
         }
         Ok(())
     }

@@ -26,7 +26,11 @@ impl<P: Reconvergence> Resident<P> {
         exec: LaneMask,
     ) -> Result<(), Violation> {
         let Extra::Mbarrier(facts) = &op.extra else {
-            return Err(Violation::new("mbarrier", exec, "an mbarrier operation without its facts"));
+            return Err(Violation::new(
+                "mbarrier",
+                exec,
+                "internal error: a decoded mbarrier operation has no operands",
+            ));
         };
         self.outcome = Step::Done;
         let operand = |rows: &[_], lane| match op.src[1].is_some() {

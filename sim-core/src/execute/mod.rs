@@ -105,7 +105,7 @@ impl<P: Reconvergence> Resident<P> {
         let kernel = &*self.kernels[warp.kernel];
         let code = &*kernel.code;
         let Some(decoded) = code.decoded.get(pc as usize) else {
-            return Err(Violation::new("cfc-addr", mask, format!("there is no instruction {pc}")));
+            return Err(Violation::new("cfc-addr", mask, format!("pc {pc} is outside the program")));
         };
         let exec = mask & guard(decoded.guard, &warp.preds);
         let check = self.world.check;

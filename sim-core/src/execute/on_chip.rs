@@ -153,7 +153,11 @@ impl<P: Reconvergence> Resident<P> {
             }
             _ => {
                 let Some((operation, ty)) = facts.atomic else {
-                    return Err(Violation::new("thr-atom", lanes, "an atomic without its operation"));
+                    return Err(Violation::new(
+                        "thr-atom",
+                        lanes,
+                        "internal error: a decoded atomic has no operation",
+                    ));
                 };
                 for lane in Lanes(lanes) {
                     let at = addresses[lane as usize] as usize;
@@ -211,7 +215,7 @@ impl<P: Reconvergence> Resident<P> {
         addresses: &[u64; WARP_LANES],
     ) -> Result<(), Violation> {
         if op.class != OpClass::Load {
-            return Err(read_only(lanes, "constant memory"));
+            return Err(read_only(lanes, "constant memory is"));
         }
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
         let world = &*self.world;
@@ -257,7 +261,11 @@ impl<P: Reconvergence> Resident<P> {
         exec: LaneMask,
     ) -> Result<(), Violation> {
         let Extra::Memory(facts) = &op.extra else {
-            return Err(Violation::new("thr-ld", exec, "a memory access without its facts"));
+            return Err(Violation::new(
+                "thr-ld",
+                exec,
+                "internal error: a decoded memory access has no operands",
+            ));
         };
         let addresses = addresses(&self.warps[w], &kernel.code, op, facts.address_64, exec);
         self.params_at(kernel, w, op, facts, exec, &addresses)
@@ -274,7 +282,7 @@ impl<P: Reconvergence> Resident<P> {
         addresses: &[u64; WARP_LANES],
     ) -> Result<(), Violation> {
         if !matches!(op.class, OpClass::Load | OpClass::LoadParam) {
-            return Err(read_only(lanes, "parameters of a kernel"));
+            return Err(read_only(lanes, "kernel parameters are"));
         }
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
         let warp = &mut self.warps[w];
@@ -287,7 +295,7 @@ impl<P: Reconvergence> Resident<P> {
                     "env-readDevice",
                     1 << lane,
                     format!(
-                        "parameter offset {at} ({bytes} bytes) lies outside the kernel's {} bytes",
+                        "parameter offset {at} ({bytes} bytes) is outside the {} bytes of kernel parameters",
                         kernel.params.len()
                     ),
                 ));
@@ -306,7 +314,7 @@ impl<P: Reconvergence> Resident<P> {
 
 #[cold]
 fn read_only(lanes: LaneMask, what: &str) -> Violation {
-    Violation::new("env-writeDevice", lanes, format!("threads do not write {what}"))
+    Violation::new("env-writeDevice", lanes, format!("{what} read-only"))
 }
 
 #[cold]

@@ -223,8 +223,8 @@ fn strayed(mask: LaneMask, expected: Pc, base: Pc, pc: Pc) -> Violation {
         "safe-act",
         mask,
         format!(
-            "active mask {mask:#010x} is made to run instruction {base} (at {pc}; before transformation 6) \
-             but its threads ran straight on to {expected}"
+            "the policy executes instruction {base} (at {pc}; before transformation 6) for active mask \
+             {mask:#010x}, but the control flow of its threads continues at {expected}"
         ),
     )
 }
@@ -235,8 +235,8 @@ fn violation(mask: LaneMask, lane: u32, own: Pc, base: Pc) -> Violation {
         "safe-act",
         1 << lane,
         format!(
-            "lane {lane} of active mask {mask:#010x} is made to run instruction {base} (before \
-             transformation 6) but its own control flow is at {own}"
+            "the policy executes instruction {base} (before transformation 6) for lane {lane} of active mask \
+             {mask:#010x}, but the lane's own control flow is at {own}"
         ),
     )
 }

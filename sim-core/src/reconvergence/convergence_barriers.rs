@@ -17,8 +17,8 @@ parameters! {
     /// Parameters of `convergence_barriers`.
     pub struct Parameters {
         yield_after: Option<NonZeroU32> = 1024, 0..=1_000_000_000,
-            "issues of the warp without an arrival after which threads leave a barrier";
-        registers: u32 = 16, 1..=4096, "barriers and paths of a warp on chip";
+            "number of issues of the warp without an arrival after which waiting threads leave a barrier; never: they do not";
+        registers: u32 = 16, 1..=4096, "barriers and paths of a warp held on chip; further ones are spilled";
         spill_cycles: u32 = 0, 0..=10_000, "core cycles to move one entry to or from spill memory";
     }
 }

@@ -44,7 +44,7 @@ parameters! {
     /// Parameters of `dynamic_warp_formation`.
     pub struct Parameters {
         scheduler: Scheduler = 0, 0..=4,
-            "the address that issues: most threads, fewest, oldest, most branches open, least";
+            "which PC issues: DMaj most threads, DMin fewest, DTime oldest, DPdPri most open branches, DPC lowest";
     }
 }
 

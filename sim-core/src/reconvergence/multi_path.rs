@@ -17,8 +17,8 @@ parameters! {
     /// Parameters of `multi_path`.
     pub struct Parameters {
         paths: u32 = 32, 1..=32, "maximum number of paths of a warp that can issue concurrently";
-        early: bool = 1, 0..=1, "1: paths that stand at one address before their join run on as one; 0: not";
-        entries: u32 = 64, 1..=4096, "entries of both tables on chip";
+        early: bool = 1, 0..=1, "1: merge paths that reach the same PC before their reconvergence point; 0: do not";
+        entries: u32 = 64, 1..=4096, "entries of both tables held on chip; further ones are spilled";
         spill_cycles: u32 = 0, 0..=10_000, "core cycles to move one entry to or from spill memory";
     }
 }

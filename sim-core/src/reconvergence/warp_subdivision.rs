@@ -41,11 +41,11 @@ impl Value for AtLoads {
 parameters! {
     /// Parameters of `warp_subdivision`.
     pub struct Parameters {
-        splits: u32 = 8, 1..=32, "splits a warp can have";
+        splits: u32 = 8, 1..=32, "maximum number of splits per warp";
         branch_distance: u32 = 50, 0..=1_000_000,
-            "instructions from a branch to its post-dominator up to which it is subdivided";
+            "maximum number of instructions between a branch and its post-dominator for the branch to be subdivided";
         memory: AtLoads = 1, 0..=2,
-            "subdivide at loads: never, lazy (where the SM has nothing else to issue), always";
+            "subdivide at loads: never; lazy: only when the SM has nothing else to issue; always";
     }
 }
 

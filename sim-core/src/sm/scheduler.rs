@@ -22,7 +22,10 @@ pub enum WarpScheduler {
 pub const SCHEDULERS: &[(&str, &str)] = &[
     ("lrr", "loose round-robin"),
     ("gto", "greedy then oldest"),
-    ("two_level", "round-robin over an active set of 8; long waits leave it (two_level:N)"),
+    (
+        "two_level",
+        "round-robin over an active set of 8 warps (two_level:N: of N); warps stalled on memory, a barrier or a collective leave it",
+    ),
 ];
 
 /// Active set of `two_level` where no size is given (Narasiman, MICRO 2011, uses 8 warps).

@@ -85,7 +85,7 @@ impl<P: Reconvergence> Sm<P> {
         let why = match self.status[split] {
             Status::Barrier | Status::Collective => waits_in_words(&self.resident, split),
             Status::Memory => "waits for memory".into(),
-            Status::Drain => "waits for its accesses".into(),
+            Status::Drain => "waits until its earlier memory accesses are performed".into(),
             _ => "runs".into(),
         };
         Some((warp, self.resident.where_is(warp, pc, mask, self.now), why))

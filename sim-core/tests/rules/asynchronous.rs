@@ -129,7 +129,7 @@ fn copies_from_or_to_nowhere_are_faults() {
     refused(&copy("[%w+4096], [%x+512], 8"), 32, "shared address");
     refused(&copy("[%w+4], [%x+512], 8"), 32, "misaligned");
     refused(&copy("[%w], [%x+516], 8"), 32, "misaligned");
-    refused(&copy("[%w], [%x+512], 4, %n"), 32, "32 bytes to read are more than the 4");
+    refused(&copy("[%w], [%x+512], 4, %n"), 32, "src-size 32 exceeds cp-size 4");
 }
 
 #[test]
@@ -161,21 +161,22 @@ fn what_mbarrier_leaves_undefined_is_a_fault() {
     refused(&one("mbarrier.arrive.shared.b64 _, [%w];"), 32, "no initialized mbarrier object");
     refused(&one("mbarrier.init.shared.b64 [%w+4], 1;"), 32, "misaligned");
     refused(&one("mbarrier.init.shared.b64 [%w+4096], 1;"), 32, "shared address 0x1000");
-    refused(&one("mbarrier.init.b64 [%out], 1;"), 32, "is not one of shared memory");
+    refused(&one("mbarrier.init.b64 [%out], 1;"), 32, "is not in the shared memory window");
     refused(
         &one("mbarrier.init.shared.b64 [%w], 0;"),
         32,
         "arrival count of an mbarrier object is 1 to 1048575",
     );
     let twice = "mbarrier.init.shared.b64 [%w], 1;\nmbarrier.arrive.shared.b64 _, [%w], 2;";
-    refused(&one(twice), 32, "2 arrivals where 1 are pending");
+    refused(&one(twice), 32, "arrive count 2 is not between 1 and the pending count 1");
     // The object goes while a copy is under way that arrives there.
     let gone = "mbarrier.init.shared.b64 [%w], 1;\nst.global.u32 [%out+512], %t;\nmembar.gl;\n\
                 cp.async.ca.shared.global [%w+64], [%out+512], 4;\ncp.async.mbarrier.arrive.shared.b64 [%w];\n\
                 mbarrier.inval.shared.b64 [%w];\ncp.async.wait_all;";
     let error = run(&one(gone), "crs_stack", 1, 32, false).expect_err("nobody awaits it").to_string();
     assert!(
-        error.contains("once copies have arrived") && error.contains("cp.async.mbarrier.arrive"),
+        error.contains("on completion of the asynchronous copies")
+            && error.contains("cp.async.mbarrier.arrive"),
         "{error}"
     );
 }

@@ -262,7 +262,7 @@ impl<'p> Reached<'p> {
                         }
                         None => {
                             let message =
-                                format!("`{name}`, which `{}` names, has no address", part.func.name);
+                                format!("`{name}`, which `{}` refers to, has no address", part.func.name);
                             Diagnostic::error("name", message)
                         }
                     };
@@ -307,10 +307,10 @@ pub(super) fn program(
         return Err(vec![Diagnostic::error("entry", message).in_source(source)]);
     };
     let unnamed = |func: &Func| {
-        let message = format!("`{}` needs more registers than operands can name", func.name);
+        let message = format!("`{}` needs too many registers", func.name);
         let mut error = Diagnostic::error("registers", message).in_source(source);
         error.help = Some(format!(
-            "an operand can name {MAX_ROWS} rows and as many predicates; make several kernels or functions of it"
+            "the limit is {MAX_ROWS} 32-bit registers (a 64-bit register takes two) and as many predicates; split it into several kernels or functions"
         ));
         vec![error]
     };
@@ -360,7 +360,7 @@ pub(super) fn program(
     let mut notes = Vec::new();
     if let Some(rows) = rows {
         notes.push(format!(
-            "values that find no room in {rows} registers are kept in local memory, {saved} bytes a frame"
+            "limited to {rows} registers: {saved} bytes per frame are spilled to local memory"
         ));
     }
     let graph = Calls::new(&functions);

@@ -95,8 +95,10 @@ pub(super) fn check(source: &Source, module: &Module<'_>) -> Vec<Diagnostic> {
         if variable.storage == Storage::Space(StateSpace::Shared)
             && let Some(_) = &variable.init
         {
-            let message =
-                format!("`{}`: shared memory has no initial value; a thread must store it", variable.name);
+            let message = format!(
+                "`{}`: a .shared variable cannot have an initializer; store the value in the kernel",
+                variable.name
+            );
             errors.push(Diagnostic::error("init", message).at(variable.span, "").in_source(source));
         }
     }
@@ -121,8 +123,8 @@ fn version_and_target(source: &Source, module: &Module<'_>, errors: &mut Vec<Dia
         wrong(start, "version", message, None);
     }
     if module.target.is_empty() {
-        let help = "write `.target sm_52` or another architecture behind `.version`".to_string();
-        wrong(start, "target", "the module names no `.target`".to_string(), Some(help));
+        let help = "write `.target sm_52` or another architecture after `.version`".to_string();
+        wrong(start, "target", "the module has no `.target` directive".to_string(), Some(help));
     }
     for word in &module.target {
         let known = || TARGETS.iter().chain(&OTHER_TARGETS);
@@ -162,7 +164,7 @@ fn sizes(source: &Source, module: &Module<'_>, errors: &mut Vec<Diagnostic>) {
         };
         if variable.count.is_some() && !matches!(space, StateSpace::Local | StateSpace::Param) {
             wrong(format!(
-                "`{0}<…>`: variables of this space are declared one by one here, `{0}0`, `{0}1` …",
+                "`{0}<…>`: parameterized names are not supported in this state space; declare `{0}0`, `{0}1`, ... separately",
                 variable.name
             ));
         }

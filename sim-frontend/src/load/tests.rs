@@ -311,7 +311,7 @@ fn an_unknown_form_refuses_the_kernels_that_reach_it_only() {
     let said =
         |entry: &str| make(entry).expect_err("refused").iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(said("calls"), ["t.ptx:5:1: error: unknown instruction `summon`"]);
-    assert_eq!(said("k"), ["t.ptx:9:5: error: unexpected modifier `.sideways` of `add`"]);
+    assert_eq!(said("k"), ["t.ptx:9:5: error: `.sideways` is not allowed after `add`"]);
 }
 
 #[test]

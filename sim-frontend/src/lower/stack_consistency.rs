@@ -135,7 +135,10 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
             // Diverge tokens of paths that end early may or may not be there.
             if stacks.node(known).closed != stacks.node(stack).closed {
                 let (known, stack) = (stacks.list(known), stacks.list(stack));
-                return fail("cfc-stack4", &format!("two stacks meet here: {known:?} and {stack:?}"));
+                return fail(
+                    "cfc-stack4",
+                    &format!("two different stacks reach this point: {known:?} and {stack:?}"),
+                );
             }
             if stacks.node(stack).tokens <= stacks.node(known).tokens {
                 *state = known;
@@ -145,7 +148,7 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
         let Node { tokens, syncs, .. } = stacks.node(stack);
         if tokens as usize > items.len() {
             // Every token was pushed by another operation, or one was passed twice.
-            return fail("cfc-stack4", "the stack grows with every trip of a loop");
+            return fail("cfc-stack4", "the stack grows with every iteration of a loop");
         }
         // Each sync token may have one diverge token above it.
         deepest = deepest.max(tokens + syncs);
@@ -156,7 +159,7 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
             || (matches!(item.class, OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn | OpClass::Branch)
                 && item.target == NONE)
         {
-            return fail("cfc-addr", "its target is no instruction of the function");
+            return fail("cfc-addr", "the target is not an instruction of the function");
         }
         match item.class {
             OpClass::Ssy => open.push((at + 1, stacks.push(stack, Token::Sync(item.target)))),
@@ -164,9 +167,14 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
             OpClass::PreReturn => open.push((at + 1, stacks.push(stack, Token::Call(item.target)))),
             OpClass::Sync => match stacks.top(stack) {
                 Some((Token::Sync(target), below)) if target == at + 1 => open.push((at + 1, below)),
-                Some((Token::Sync(_), _)) => return fail("cfc-stack5", "the sync token is another's"),
+                Some((Token::Sync(_), _)) => {
+                    return fail("cfc-stack5", "the sync token on top belongs to another sync instruction");
+                }
                 Some((Token::Open, _)) => {
-                    return fail("cfc-stack4", "a diverge token lies above no sync token of this sync");
+                    return fail(
+                        "cfc-stack4",
+                        "the diverge token on top has no sync token of this sync instruction below it",
+                    );
                 }
                 _ => return fail("cfc-stack3", "no sync or diverge token is on top"),
             },
@@ -198,7 +206,7 @@ pub fn check(items: &[Item], entry: bool) -> Result<u32, Inconsistent> {
             }
             OpClass::Call | OpClass::CallIndirect => match stacks.top(stack) {
                 Some((Token::Call(target), below)) if target == at + 1 => open.push((at + 1, below)),
-                _ => return fail("cfc-stack6", "no call token resumes behind this call"),
+                _ => return fail("cfc-stack6", "no call token resumes after this call"),
             },
             OpClass::Branch | OpClass::BranchIndirect => {
                 let diverges = (guarded || !item.targets.is_empty()) && !item.reconverges;

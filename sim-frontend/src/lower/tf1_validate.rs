@@ -52,12 +52,13 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
             Err("a vector must not exceed 128 bits".to_string())
         }
         Root::Setp | Root::Set if form.ty.is_signed() || form.ty.is_bits() => match m.cmp {
-            Some(CmpOp::Lo | CmpOp::Ls | CmpOp::Hi | CmpOp::Hs) => {
-                Err(format!("a comparison for unsigned values does not go with .{}", form.ty.name()))
-            }
+            Some(CmpOp::Lo | CmpOp::Ls | CmpOp::Hi | CmpOp::Hs) => Err(format!(
+                "comparison operators .lo, .ls, .hi and .hs require an unsigned type, not .{}",
+                form.ty.name()
+            )),
             Some(CmpOp::Eq | CmpOp::Ne) => Ok(()),
             _ if form.ty.is_bits() => {
-                Err(format!(".{} values are equal or not (.eq, .ne); they have no order", form.ty.name()))
+                Err(format!("bit-size type .{} supports only .eq and .ne", form.ty.name()))
             }
             _ => Ok(()),
         },
@@ -74,7 +75,8 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
                 Some(space) if hint => {
                     let space = format!("{space:?}").to_lowercase();
                     Err(format!(
-                        "cache hints are allowed only on .global or generic addresses, not on .{space}"
+                        "cache-hint, prefetch-size and eviction-priority modifiers are allowed only with .global or \
+                         generic addressing, not with .{space}"
                     ))
                 }
                 _ => Ok(()),
@@ -108,26 +110,32 @@ fn conversion(form: &Form) -> Result<(), String> {
         return Ok(());
     }
     if form.mods.ftz && dst != ScalarType::F32 && src != ScalarType::F32 {
-        return Err(format!("{names}: .ftz flushes subnormal .f32 values, and there is none"));
+        return Err(format!("{names}: .ftz requires .f32 as source or destination type"));
     }
     if form.mods.sat && dst == src && !dst.is_float() {
         return Err(format!("{names} cannot saturate: the types are equal"));
     }
     match (dst.is_float(), src.is_float(), form.mods.rounding) {
         (false, false, Some(_)) => Err(format!("{names} is exact: it takes no rounding modifier")),
-        (false, true, None) => Err(format!("{names} requires a rounding modifier: .rni, .rzi, .rmi or .rpi")),
-        (false, true, Some(_)) if !whole => {
-            Err(format!("{names} rounds to an integer: .rni, .rzi, .rmi or .rpi"))
+        (false, true, None) => {
+            Err(format!("{names} requires an integer rounding modifier (.rni, .rzi, .rmi or .rpi)"))
         }
-        (true, false, None) => Err(format!("{names} requires a rounding modifier: .rn, .rz, .rm or .rp")),
+        (false, true, Some(_)) if !whole => {
+            Err(format!("{names} requires an integer rounding modifier (.rni, .rzi, .rmi or .rpi)"))
+        }
+        (true, false, None) => {
+            Err(format!("{names} requires a floating-point rounding modifier (.rn, .rz, .rm or .rp)"))
+        }
         (true, false, Some(_)) if whole => {
-            Err(format!("{names} rounds to floating point: .rn, .rz, .rm or .rp"))
+            Err(format!("{names} requires a floating-point rounding modifier (.rn, .rz, .rm or .rp)"))
         }
         (true, true, rounding) if dst != src => {
             let narrows =
                 precision(dst) < precision(src) || (dst, src) == (ScalarType::F16, ScalarType::Bf16);
             match rounding {
-                None if narrows => Err(format!("{names} requires a rounding modifier: .rn, .rz, .rm or .rp")),
+                None if narrows => {
+                    Err(format!("{names} requires a floating-point rounding modifier (.rn, .rz, .rm or .rp)"))
+                }
                 Some(_) if whole => Err(format!("{names} cannot round to an integer: its types differ")),
                 Some(_) if !narrows => Err(format!("{names} is exact: it takes no rounding modifier")),
                 _ => Ok(()),

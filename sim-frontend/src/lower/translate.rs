@@ -231,14 +231,14 @@ impl<'m, 'a> Translator<'m, 'a> {
         if let Some(axes) = required.filter(|axes| axes.iter().any(|blocks| *blocks > 1)) {
             let axes: Vec<String> = axes.iter().map(u64::to_string).collect();
             let message = format!(
-                "`{}` runs in clusters of {} blocks (.reqnctapercluster); clusters of one block are simulated",
+                "`{}` runs in clusters of {} blocks (.reqnctapercluster); only clusters of one block are supported",
                 ast.name,
                 axes.join(" x ")
             );
             self.error(ast.span, "unsupported", message);
         } else if required.is_none() && values("explicitcluster").is_some() {
             let message = format!(
-                "launches of `{}` say how large its clusters are (.explicitcluster), which launches here do not",
+                "`{}` is .explicitcluster, which requires a cluster size at launch; launches cannot specify one here",
                 ast.name
             );
             self.error(ast.span, "unsupported", message);
@@ -342,7 +342,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         let local = match variable.storage {
             Storage::Register if variable.vector > 1 => {
                 let wrong = match variable.ty {
-                    ScalarType::Pred => Some("predicates form no vectors"),
+                    ScalarType::Pred => Some("vectors of .pred are not allowed"),
                     ty if ty.bits() * variable.vector > 128 => Some("a vector must not exceed 128 bits"),
                     _ => None,
                 };
@@ -468,7 +468,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         {
             let last = family.count.saturating_sub(1);
             self.help(format!("`{prefix}<{}>` declares `{prefix}0` to `{prefix}{last}`", family.count));
-            return self.also(self.declared.find(prefix).copied(), "the family");
+            return self.also(self.declared.find(prefix).copied(), "declared here");
         }
         let near = nearest(name, self.names.names().chain(self.cx.symbols.keys().copied()));
         if let Some(near) = near {

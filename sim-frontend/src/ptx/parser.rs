@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         }
         let found = match self.kind() {
             None => "the end of the file".to_string(),
-            Some(Kind::Unended) => "a comment or string without an end".to_string(),
+            Some(Kind::Unended) => "an unterminated comment or string".to_string(),
             Some(Kind::TooLarge) => "an integer of more than 64 bits".to_string(),
             _ => format!("`{}`", self.word()),
         };
@@ -500,7 +500,7 @@ impl<'a> Parser<'a> {
                     Ok(size) if size <= 1 << 40 => variable.dims.push(Some(size)),
                     _ => {
                         let span = self.last_span();
-                        return self.error(span, "the length of an array lies between 0 and 2^40", "");
+                        return self.error(span, "the length of an array must be between 0 and 2^40", "");
                     }
                 }
                 self.expect(b']')?;

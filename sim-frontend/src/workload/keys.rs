@@ -312,7 +312,7 @@ impl Reader<'_> {
                 }))
             }
             _ => {
-                self.wrong(at, "a step is a launch, a `fill` or a `loop`, one of them");
+                self.wrong(at, "a step must be exactly one of: a launch, `fill`, `loop`");
                 None
             }
         }

@@ -42,7 +42,7 @@ pub fn check_depth(source: &Source) -> Result<(), Diagnostic> {
             before = byte;
             if blocks.len() + flows > DEEPEST {
                 let at = (offset + i) as u32;
-                let message = format!("more than {DEEPEST} values lie within each other here");
+                let message = format!("nesting is deeper than {DEEPEST} levels");
                 let error = Diagnostic::error("yaml", message).at(Span { start: at, end: at + 1 }, "");
                 return Err(error.help("the limit bounds memory").in_source(source));
             }

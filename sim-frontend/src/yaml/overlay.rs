@@ -50,7 +50,7 @@ impl Overlaid {
                 Some(place) => error.at(place, "").in_source(own),
                 None => error.in_source(own),
             };
-            return Err(error.help("a colon and a blank stand between a key and its value"));
+            return Err(error.help("write `key: value`, with a space after the colon"));
         }
         let is_group = |path: &[&str]| all.iter().any(|(p, ..)| p.len() > path.len() && p.starts_with(path));
         let mut text = base.text.to_string();

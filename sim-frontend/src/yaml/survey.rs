@@ -66,7 +66,7 @@ impl<'s> Survey<'s> {
                 format!("schema: must be {SCHEMA}, not {number}: this version reads schema {SCHEMA}");
             Diagnostic::error("yaml", message)
                 .at(value.at, "")
-                .help("a newer version of warpsim wrote for it")
+                .help("the file is for a newer version of warpsim")
         })
     }
 
@@ -154,8 +154,8 @@ impl<'s> Survey<'s> {
         let Kind::Map(entries) = &value.kind else {
             if self.kinds && !value.is_null() {
                 let message = match self.path.as_str() {
-                    "" => "the file must be a group of keys, `key: value` line by line".to_string(),
-                    path => format!("`{path}` is a group of keys, not a value"),
+                    "" => "the file must be a mapping, `key: value` line by line".to_string(),
+                    path => format!("`{path}` must be a mapping, not a value"),
                 };
                 let error = self.error(message);
                 self.wrong(error, self.extent);
@@ -215,7 +215,7 @@ impl<'s> Survey<'s> {
             Kind::Scalar(Value::Null) => String::new(),
             Kind::Scalar(value) => format!(", not {value}"),
             Kind::List(_) => ", not a list".to_string(),
-            Kind::Map(_) => ", not a group of keys".to_string(),
+            Kind::Map(_) => ", not a mapping".to_string(),
         };
         let range =
             if least == most { format!("be {least}") } else { format!("be between {least} and {most}") };

@@ -241,7 +241,7 @@ impl DramTimings {
             let banks = if level == Level::Bank { u64::from(spec.banks) } else { 1 };
             if level == Level::BankGroup || interval / banks == 0 {
                 return Err(format!(
-                    "DRAM standard `{name}`: a refresh reaches a bank or the channel, and its interval is positive"
+                    "DRAM standard `{name}`: `refresh` must have the level bank or channel, and an interval of at least one cycle per bank"
                 ));
             }
         }

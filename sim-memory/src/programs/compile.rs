@@ -137,10 +137,10 @@ impl MemoryProgram {
             let error = |reason: &str| Err(CompileError { line, column, reason: reason.to_string() });
             match &program.code[at] {
                 Instruction::Op(op) if !allowed(op) => {
-                    return error("no cache lies before shared and constant memory");
+                    return error("shared and constant memory have no cache");
                 }
                 Instruction::Unless(condition, _) if room_of_condition(condition).is_some() => {
-                    return error("no cache lies before shared and constant memory");
+                    return error("shared and constant memory have no cache");
                 }
                 _ if program.successors(at).into_iter().flatten().any(|next| next >= n) => {
                     return error("a path ends without `end`");
@@ -217,7 +217,7 @@ impl MemoryProgram {
                 _ => continue,
             };
             if let Instruction::Op(OpExp::Lock | OpExp::Unlock) = self.code[at] {
-                return Err(error(at, "bank locks belong to shared memory"));
+                return Err(error(at, "bank locks are allowed only in programs of shared memory"));
             }
             for next in self.within_micro_step(at) {
                 match &self.code[next] {
@@ -230,7 +230,10 @@ impl MemoryProgram {
                             ));
                         }
                         if here == Room::Partition && there == Room::Sm && !is_register(*op) {
-                            return Err(error(next, "this runs in the SM: a `yield` must come before it"));
+                            return Err(error(
+                                next,
+                                "this step executes in the SM: it must be preceded by a `yield`",
+                            ));
                         }
                     }
                     Instruction::Unless(condition, _)
@@ -238,7 +241,7 @@ impl MemoryProgram {
                     {
                         return Err(error(
                             next,
-                            "this condition belongs to another room: a `yield` must come first",
+                            "this condition is evaluated in the other of SM and memory partition: it must be preceded by a `yield`",
                         ));
                     }
                     _ => {}

@@ -167,7 +167,7 @@ fn summary(out: &mut String, program: &Program, chip: &ChipSpec, block: Option<u
     let injected = program.info.iter().filter(|info| info.injected).count();
     let _ = writeln!(
         out,
-        "kernel {}: {} instructions, {injected} more injected; {} registers and {} predicates a thread; {} bytes \
+        "kernel {}: {} instructions, {injected} more injected; {} registers and {} predicates per thread; {} bytes \
          shared, {} local, {} of parameters{}",
         program.entry,
         program.ops.len() - injected,
@@ -187,7 +187,7 @@ fn summary(out: &mut String, program: &Program, chip: &ChipSpec, block: Option<u
     let warps = blocks.saturating_mul(needs.warps).min(most);
     let _ = writeln!(
         out,
-        "{} with blocks of {threads} threads: {blocks} blocks an SM, {warps} of {most} warps, limited by {limit}\n",
+        "{} with blocks of {threads} threads: {blocks} blocks per SM, {warps} of {most} warps, limited by {limit}\n",
         chip.name
     );
 }
@@ -203,7 +203,7 @@ fn memory(out: &mut String, program: &Program) {
         *bytes += u32::from(facts.element_bytes) * u32::from(facts.vector.max(1));
     }
     let params = program.ops.iter().filter(|op| op.class == OpClass::LoadParam).count();
-    let mut list = table(&["space", "access", "instructions", "bytes a thread"]);
+    let mut list = table(&["space", "access", "instructions", "bytes per thread"]);
     for ((space, what), (count, bytes)) in counts.iter().filter(|((_, what), _)| what != "loadparam") {
         list.add_row([space.clone(), what.clone(), count.to_string(), bytes.to_string()]);
     }
@@ -229,8 +229,8 @@ fn loops(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
     for one in graphs {
         let Some(depth) = &one.depth else {
             let why = match one.loops {
-                Err(NoLoops::TooDeep) => "has loops too deep within one another to list their blocks",
-                _ => "is irreducible: a loop of it is entered at more than one place",
+                Err(NoLoops::TooDeep) => "has loops nested too deeply to list their blocks",
+                _ => "is irreducible: one of its loops has more than one entry",
             };
             let _ = writeln!(out, "`{}` {why}", one.name);
             continue;
@@ -256,7 +256,7 @@ fn loops(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
 
 fn branches(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
     let diverges = divergence(program);
-    let mut list = table(&["line", "branch", "", "paths meet again"]);
+    let mut list = table(&["line", "branch", "", "reconverges"]);
     let mut any = false;
     for (pc, diverges) in diverges.iter().enumerate() {
         let Some(diverges) = diverges else { continue };
@@ -264,7 +264,7 @@ fn branches(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
         let info = &program.info[pc];
         let Some(graph) = graphs.get(info.function as usize) else { continue };
         let join = graph.post_dominator(graph.block_of(pc as Pc));
-        let meets = join.map_or("where the function is left".to_string(), |b| {
+        let meets = join.map_or("at the function exit".to_string(), |b| {
             format!("at line {} (B{b})", program.info[graph.blocks[b].first as usize].line)
         });
         list.add_row([

@@ -34,7 +34,7 @@
 
   function slotBar(runs) {
     const list = runs.filter((run) => sum(slots(run.report)) > 0).map((run) => [run.name, slots(run.report)]);
-    if (list.length === 0) return el('p', {}, 'No run had simulated time.');
+    if (list.length === 0) return el('p', {}, 'No cycles were simulated.');
     const used = usedSlots(list.map(([, parts]) => parts));
     const shares = (slot) => (list.length === 1 ? ` ${percent(list[0][1][slot], sum(list[0][1]))}` : '');
     return [
@@ -70,7 +70,7 @@
   }
 
   /** What is told of each run at first: name, words, value. */
-  const FIRST = [['cycles', 'core cycles'], ['ipc', 'warp instructions a core cycle'], ['issued', '% of issue slots used'], ['lane_utilisation', '% of lanes active'],
+  const FIRST = [['cycles', 'core cycles'], ['ipc', 'warp instructions per core cycle'], ['issued', '% of issue slots used'], ['lane_utilisation', '% of lanes active'],
     ['occupancy', '% of the warps an SM can hold'], ['memory.l1.hit_rate', '% hits in L1'], ['memory.l2.hit_rate', '% hits in L2'],
     ['peak.issue', '% of peak issue'], ['peak.l1', '% of peak L1 bandwidth'], ['peak.l2', '% of peak L2 bandwidth'], ['peak.dram', '% of peak DRAM bandwidth']];
   const firstFigures = (runs) => [['time', 'µs', (run) => (run.report.cycles > 0 ? micros(run.report, run.report.cycles) : undefined)],

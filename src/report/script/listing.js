@@ -129,7 +129,7 @@
       groups.set(key, [...(groups.get(key) || []), one]);
     }
     return [
-      el('p', {}, 'Blue: issue slots. Orange: lanes that were not active, and core cycles for which a warp had issued nothing before the line. Control flow that the policy adds counts as injected, at the line that follows. A bar shows what warps waited for before a line: the result of an earlier operation, memory …; ready, where another warp issued or the unit was taken.'),
+      el('p', {}, 'Blue: issue slots. Orange: inactive lanes, and core cycles for which a warp had issued nothing before the line. Control flow that the policy adds counts as injected, at the line that follows. A bar shows what warps waited for before a line: the result of an earlier operation, memory …; ready, where another warp issued or the unit was taken.'),
       reasons.length > 0 && legend(reasons, reasons.map(waitColour)),
       [...groups.values()].map((list) => [list.length > 1 && el('h3', {}, list.map(({ run }) => run.name).join(', ')), programs(list)]),
     ];

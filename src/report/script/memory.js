@@ -20,19 +20,19 @@
     return [
       el('div', { class: 'sides' }, el('div', {},
         counters('Caches, all SMs and slices', [...cache('L1', 'l1'), ...cache('L2', 'l2')])), el('div', {},
-        counters('Traffic', [['accesses of warps', (m) => m.accesses], ['lines of these', (m) => m.transactions],
-          ['bytes asked for', (m) => m.bytes_useful], ['bytes between SMs and L2', (m) => m.bytes_moved], ['atomics at L2, by lane', (m) => m.atomics],
-          ['accesses to shared and constant memory', (m) => m.on_chip_accesses], ['cycles lost to bank conflicts and waits of shared atomics', (m) => m.conflict_cycles]]),
+        counters('Traffic', [['accesses of warps', (m) => m.accesses], ['line transactions', (m) => m.transactions],
+          ['bytes requested by lanes', (m) => m.bytes_useful], ['bytes between SMs and L2', (m) => m.bytes_moved], ['atomics at L2, by lane', (m) => m.atomics],
+          ['accesses to shared and constant memory', (m) => m.on_chip_accesses], ['cycles lost to bank conflicts and serialized shared atomics', (m) => m.conflict_cycles]]),
         counters('DRAM, all channels', [['reads', (m) => m.dram.reads], ['writes', (m) => m.dram.writes], ['bytes', (m) => m.dram.bytes],
           ['of peak bandwidth', (m, report) => rate(report.cycles > 0 && report.machine ? m.dram.bytes / (report.cycles / (report.machine.core_khz * 1000)) : 0, report.cycles > 0 && report.machine ? report.machine.dram_bytes_per_second : 0)],
-          ['bursts that found their row open', (m) => m.dram.row_hits], ['these, of all bursts', (m) => rate(m.dram.row_hits, bursts(m.dram))],
+          ['bursts that found their row open', (m) => m.dram.row_hits], ['row hits, of all bursts', (m) => rate(m.dram.row_hits, bursts(m.dram))],
           ['bursts that found no row open', (m) => m.dram.row_misses], ['bursts that found another row open', (m) => m.dram.row_conflicts],
-          ['turns of the bus between reads and writes', (m) => m.dram.turnarounds], ['refreshes', (m) => m.dram.refreshes],
+          ['bus turnarounds between reads and writes', (m) => m.dram.turnarounds], ['refreshes', (m) => m.dram.refreshes],
           ['command-clock cycles the data buses moved bytes', (m) => m.dram.busy_cycles]]))),
       el('details', {}, el('summary', {}, 'Queues and bank conflicts'),
-        counters('Queues: entries on the mean over the run, all together', queues.map(([name, of]) => [name, (m, report) =>
+        counters('Queues: mean number of entries over the run, all queues together', queues.map(([name, of]) => [name, (m, report) =>
           el('td', { 'data-value': of(m).entry_cycles }, report.cycles ? show(of(m).entry_cycles / report.cycles) : '–')])),
-        counters('Queues: most entries in one', queues.map(([name, of]) => [name, (m) => of(m).most])),
+        counters('Queues: maximum number of entries in one', queues.map(([name, of]) => [name, (m) => of(m).most])),
         turns.length > 0 && counters('Accesses to shared and constant memory by turns they took', turns.map((n) => [`${n} ${n === '1' ? 'turn' : 'turns'}`, (m) => m.on_chip_turns[n] || 0]))),
     ];
   }
@@ -69,7 +69,7 @@
         return canvas(width, height, 'Latencies of transactions', grid, bars,
           svg('text', { class: 'dim', x: width - 4, y: height - 6, 'text-anchor': 'end' }, 'core cycles'));
       };
-      place.replaceChildren(figure('Latencies', 'Line: from the least to the largest. Stroke: median. Box: median to 90 %. Dot: 99 %.', picture, () => [HEADS, ...rows]));
+      place.replaceChildren(figure('Latencies', 'Line: from the smallest to the largest. Stroke: median. Box: median to 90 %. Dot: 99 %.', picture, () => [HEADS, ...rows]));
     };
     draw('logarithmic');
     return [el('div', { class: 'controls' }, choice('axis', ['logarithmic', 'linear'], 'logarithmic', draw)), place,
@@ -78,7 +78,7 @@
 
   const launches = (runs) => {
     const several = runs.length > 1;
-    return table('Launches', [...(several ? ['run'] : []), 'kernel', 'grid', 'block', 'µs', 'core cycles', 'from', 'to', 'warp instructions', 'registers', 'shared bytes', 'blocks an SM', 'limit'],
+    return table('Launches', [...(several ? ['run'] : []), 'kernel', 'grid', 'block', 'µs', 'core cycles', 'from', 'to', 'warp instructions', 'registers', 'shared bytes', 'blocks per SM', 'limit'],
       runs.flatMap((run) => run.report.kernels.map((k) => [...(several ? [run.name] : []), k.name, k.grid.join(' × '), k.block.join(' × '), cell(micros(run.report, k.cycles)), k.cycles, k.start_cycle, k.end_cycle,
         k.warp_instructions, k.registers_per_thread, k.shared_bytes, k.resident_blocks, k.occupancy_limit])));
   };

@@ -20,7 +20,7 @@
     const levels = ['L1', 'L2', 'DRAM'];
     const chips = new Map();
     for (const { run } of points) chips.set(run.report.chip, run.report.machine);
-    const HEADS = ['run', 'level', 'bytes', 'warp instructions a byte', '10⁹ warp instructions a second', 'of at most'];
+    const HEADS = ['run', 'level', 'bytes', 'warp instructions per byte', '10⁹ warp instructions per second', 'of peak'];
     const rows = points.map((p) => [p.run.name, p.level, p.bytes, p.intensity, p.rate,
       Math.min(p.run.report.machine.warp_instructions_per_second / 1e9, p.intensity * p.peak / 1e9)]);
     const draw = (width) => {
@@ -29,8 +29,8 @@
       const top = Math.max(...ceilings.map((m) => m.warp_instructions_per_second / 1e9));
       const xs = points.map((p) => p.intensity).concat(ceilings.flatMap((m) =>
         [m.warp_instructions_per_second / m.dram_bytes_per_second]));
-      const area = frame(width, height, { title: 'warp instructions a byte', log: true, range: [Math.min(...xs) / 2, Math.max(...xs) * 2] },
-        { title: '10⁹ warp instructions a second', log: true, range: [Math.min(...points.map((p) => p.rate)) / 2, top * 1.2] });
+      const area = frame(width, height, { title: 'warp instructions per byte', log: true, range: [Math.min(...xs) / 2, Math.max(...xs) * 2] },
+        { title: '10⁹ warp instructions per second', log: true, range: [Math.min(...points.map((p) => p.rate)) / 2, top * 1.2] });
       const { x, y } = area;
       const clip = `clip${(clips += 1)}`;
       const lines = ceilings.flatMap((m, c) => {
@@ -50,7 +50,7 @@
       const marks = groups.flatMap((g) => {
         const kinds = levels.filter((level) => g.points.some((p) => p.level === level));
         return kinds.map((level, i) => svg('circle', { cx: g.at[0], cy: g.at[1], r: 4.5 + 3.5 * (kinds.length - 1 - i), fill: colour(levels.indexOf(level)), stroke: 'var(--paper)' },
-          svg('title', {}, g.points.filter((p) => p.level === level).map((p) => `${p.run.name}, ${p.level}: ${show(p.rate)}·10⁹ warp instructions a second at ${show(p.intensity)} a byte`).join('\n'))));
+          svg('title', {}, g.points.filter((p) => p.level === level).map((p) => `${p.run.name}, ${p.level}: ${show(p.rate)}·10⁹ warp instructions per second at ${show(p.intensity)} per byte`).join('\n'))));
       });
       const texts = groups.map((g) => ({ at: g.at, r: 4.5 + 3.5 * (new Set(g.points.map((p) => p.level)).size - 1), text: [...new Set(g.points.map((p) => p.number))].join(', ') }));
       const taken = groups.map((g) => ({ x: g.at[0] - 5, y: g.at[1] - 5, w: 10, h: 10 }));
@@ -59,10 +59,10 @@
         area.nodes, lines, marks, runs.length > 1 ? label(texts, area, taken) : []);
     };
     return [
-      el('p', {}, 'Warp instructions a second over warp instructions a byte of each level of memory (an instruction roofline, after Ding and Williams, 2019). Flat: what all schedulers can issue. Slopes: what a level can move. A point far below both waits for latency.'),
+      el('p', {}, 'Warp instructions per second over warp instructions per byte of each level of memory (an instruction roofline, after Ding and Williams, 2019). Flat: the peak issue rate of all schedulers. Slopes: the peak bandwidth of a level. A point far below both is limited by latency.'),
       legend(levels, levels.map((_, i) => colour(i))),
       runs.length > 1 && el('ol', { class: 'keys' }, runs.map((run) => el('li', {}, run.name))),
-      figure('Roofline', `Ceilings of ${[...chips.keys()].map((chip, c) => (chips.size > 1 ? `${chip} (${DASH_WORDS[c % DASHES.length]})` : chip)).join(', ')}. Points that lie on each other are drawn as rings${runs.length > 1 ? '; numbers are runs' : ''}.`, draw, () => [HEADS, ...rows]),
+      figure('Roofline', `Ceilings of ${[...chips.keys()].map((chip, c) => (chips.size > 1 ? `${chip} (${DASH_WORDS[c % DASHES.length]})` : chip)).join(', ')}. Overlapping points are drawn as rings${runs.length > 1 ? '; numbers are runs' : ''}.`, draw, () => [HEADS, ...rows]),
       el('details', {}, el('summary', {}, 'Roofline in numbers'),
         table('Roofline', HEADS, rows.map((row) => row.map((v, i) => (i === 1 ? el('td', { class: 'text' }, v) : v))))),
     ];

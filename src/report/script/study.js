@@ -1,9 +1,9 @@
 
   // Policy studies.
 
-  const STUDY = [['speedup', 'speed-up over the post-dominator stack'], ['cycles', 'core cycles'], ['time_us', 'µs'], ['simd_efficiency', 'active lanes of those of a warp'],
-    ['warp_instructions', 'warp instructions issued'], ['control_instructions', 'injected control instructions'], ['transactions', 'lines asked of L1 or L2'],
-    ['entries', 'most entries of the policy for one warp']];
+  const STUDY = [['speedup', 'speed-up over the post-dominator stack'], ['cycles', 'core cycles'], ['time_us', 'µs'], ['simd_efficiency', 'active lanes as a share of the warp size'],
+    ['warp_instructions', 'warp instructions issued'], ['control_instructions', 'injected control instructions'], ['transactions', 'line transactions'],
+    ['entries', 'maximum number of entries of the policy for any one warp']];
   /** Swatches of the grades of a scale around one. */
   function grades(most) {
     const steps = [];
@@ -55,9 +55,9 @@
     draw('speedup');
     const failed = data.rows.filter((row) => row.result !== 'pass');
     return [
-      el('p', {}, `${workloads.length} workloads under ${policies.length} reconvergence policies${chips.length > 0 ? ` on ${chips.join(', ')}` : ''}. ${failed.length === 0 ? 'Every result was right.' : ''} Speed-ups: blue is faster than the post-dominator stack, orange slower.`),
+      el('p', {}, `${workloads.length} workloads under ${policies.length} reconvergence policies${chips.length > 0 ? ` on ${chips.join(', ')}` : ''}. ${failed.length === 0 ? 'All results are correct.' : ''} Speed-ups: blue is faster than the post-dominator stack, orange slower.`),
       el('div', { class: 'controls' }, choice('figure', STUDY.map(([name]) => name), 'speedup', draw)), place,
-      failed.length > 0 && table('Runs without a good result', ['workload', 'policy', 'result'], failed.map((row) => [row.workload, row.policy, el('td', { class: 'text wrap' }, row.result)])),
+      failed.length > 0 && table('Runs that did not pass', ['workload', 'policy', 'result'], failed.map((row) => [row.workload, row.policy, el('td', { class: 'text wrap' }, row.result)])),
     ];
   }
   for (const [i, data] of DATA.studies.entries()) section(`study${i}`, `Reconvergence policies, ${data.name}`, 2, study(data));

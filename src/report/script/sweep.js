@@ -161,7 +161,7 @@
         if (list.length === 0) { place.replaceChildren(el('p', {}, 'No point has both.')); return; }
         const names = [state.metric, state.other];
         const { best, picture } = pareto(width, list, names, state.log);
-        fill(`Pareto front of ${data.name}`, `Orange: the front, by the numbers of its rows below. Grey: points that others beat in both. In brackets: how many points a mark stands for.`, picture, () => [['point', ...names], ...list.map((p) => [p.name, ...p.at])], '',
+        fill(`Pareto front of ${data.name}`, `Orange: the front, by the numbers of its rows below. Grey: points that another point beats in both metrics. In brackets: the number of points at a mark.`, picture, () => [['point', ...names], ...list.map((p) => [p.name, ...p.at])], '',
           table('The Pareto front', ['', ...names.map(named), 'point'], best.map((p, i) => [i + 1, ...p.at, el('td', { class: 'text wrap' }, p.name)])));
         return;
       }
@@ -177,7 +177,7 @@
       const partly = parts.length === 0 ? '' : parts.some(({ kept }) => kept) ? `, of the points that are there at every ${title[0]}` : ', which are not of the same points everywhere';
       const picture = state.kind === 'line' ? lines(width, xs, series, title, state.log) : state.kind === 'bar' ? bars(width, xs, series, title, state.log) : grid(xs, series, title);
       const all = valuesOf(series);
-      const flat = all.every((v) => v === all[0]) ? ` All values are ${show(all[0])}.` : state.log && all.some((v) => v <= 0) ? ' Values of 0 and less have no place on a logarithmic axis.' : '';
+      const flat = all.every((v) => v === all[0]) ? ` All values are ${show(all[0])}.` : state.log && all.some((v) => v <= 0) ? ' Values of 0 and less are not shown on a logarithmic axis.' : '';
       fill(`${state.metric} of ${data.name}`, `${title[1]} over ${title[0]}${names.length > 1 ? ` by ${title[2]}` : ''}${over.length ? `; geometric means over ${over.join(', ')} (arithmetic where a value is not positive)${partly}` : ''}.${flat}`, picture,
         () => [[title[2] === title[0] ? '' : title[2], ...xs], ...series.map((s) => [s.name, ...s.values])],
         state.kind !== 'heat map' && names.length > 1 ? legend(series.map((s) => s.name), series.map((_, i) => colour(i))) : '',
@@ -215,8 +215,8 @@
     return [
       el('p', {}, `${data.points.length} points; axes: ${data.axes.map((axis, i) => `${axis} (${values[i].length})`).join(', ')}. ${bad.length > 0 ? `${bad.length} faulted, differ or were refused.` : unchecked === 0 ? 'All ran, and no result differs.' : `All ran; the results of ${unchecked} are unchecked.`}`),
       controls, place,
-      bad.length > 0 && el('details', { open: bad.length < 20 }, el('summary', {}, 'Points without a good result'),
-        table('Points without a good result', [...data.axes, 'result', 'message'], bad.map((p) => [...p.axes.map((v, i) => (i === 0 ? v : el('td', { class: 'text' }, v))), p.result, el('td', { class: 'text wrap' }, p.message)]))),
+      bad.length > 0 && el('details', { open: bad.length < 20 }, el('summary', {}, 'Points that did not pass'),
+        table('Points that did not pass', [...data.axes, 'result', 'message'], bad.map((p) => [...p.axes.map((v, i) => (i === 0 ? v : el('td', { class: 'text' }, v))), p.result, el('td', { class: 'text wrap' }, p.message)]))),
     ];
   }
   for (const [i, data] of DATA.sweeps.entries()) section(`sweep${i}`, `Sweep ${data.name}`, 2, sweep(data));

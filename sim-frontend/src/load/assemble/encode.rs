@@ -181,20 +181,21 @@ pub(super) fn encode(
     };
     let entry = functions.first().map_or_else(|| "".into(), |ready| Arc::clone(&ready.func.name));
     if ops.len() >= NO_PC as usize / 2 {
-        return too_large(format!("`{entry}` has too many instructions"), "make several kernels of it");
+        return too_large(format!("`{entry}` has too many instructions"), "split the kernel");
     }
     // A row names a constant in 15 bits, and an operation its form in 16.
     let rows = encoder.consts.len();
     if rows > usize::from(u16::MAX - Row::CONST) + 1 {
         let what = format!(
-            "the constants of `{entry}` take {rows} words; operands can name {}, each different one of 64 bits as two",
+            "`{entry}` uses {rows} constant words; the limit is {} (a 64-bit constant takes two)",
             usize::from(u16::MAX - Row::CONST) + 1
         );
-        return too_large(what, "keep them in a `.const` array and load them, or make several kernels of it");
+        return too_large(what, "keep them in a `.const` array and load them, or split the kernel");
     }
     if encoder.forms.len() > usize::from(u16::MAX) {
-        let what = format!("`{entry}` has {} forms of instructions", encoder.forms.len());
-        return too_large(what, "make several kernels of it");
+        let what =
+            format!("`{entry}` has {} instruction forms; the limit is {}", encoder.forms.len(), u16::MAX);
+        return too_large(what, "split the kernel");
     }
     let functions = functions
         .iter()

@@ -39,7 +39,8 @@ impl<'a> Translator<'_, 'a> {
                     self.push(inst);
                 }
             }
-            (CopyStep::Copy, _) => self.count(ast, 3),
+            (CopyStep::Copy, _) if inst.form.mods.cache_hint => self.count(ast, "4 or 5"),
+            (CopyStep::Copy, _) => self.count(ast, "3 or 4"),
             (CopyStep::Bulk, _) => self.count(ast, 4),
             (CopyStep::WaitGroup | CopyStep::Arrive, _) => self.count(ast, 1),
             (CopyStep::CommitGroup | CopyStep::WaitAll, _) => self.count(ast, 0),
@@ -56,7 +57,7 @@ impl<'a> Translator<'_, 'a> {
     ) {
         let mods = inst.form.mods;
         if mods.cache_hint {
-            let [others @ .., policy] = rest else { return self.count(ast, 4) };
+            let [others @ .., policy] = rest else { return self.count(ast, "4 or 5") };
             self.source(policy, ScalarType::B64, OperandSize::Exact);
             rest = others;
         }
@@ -64,23 +65,22 @@ impl<'a> Translator<'_, 'a> {
             [] => {}
             [read] if self.is_predicate(read) => inst.psrc[0] = self.predicate(read),
             [read] => inst.src[2] = self.source(read, ScalarType::U32, OperandSize::Exact),
-            _ => return self.count(ast, 3 + usize::from(mods.cache_hint)),
+            _ if mods.cache_hint => return self.count(ast, "4 or 5"),
+            _ => return self.count(ast, "3 or 4"),
         }
         let Some(bytes) = self.constant(size) else { return };
         let sizes: &[u64] = if mods.cache == Some(CacheOp::Cg) { &[16] } else { &[4, 8, 16] };
         if !sizes.contains(&bytes) {
-            let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
-            let message = format!("`cp.async` copies {} bytes here, not {bytes}", sizes.join(", "));
+            let message = match sizes {
+                [16] => format!("cp-size of `cp.async.cg` must be 16, not {bytes}"),
+                _ => format!("cp-size of `cp.async` must be 4, 8 or 16, not {bytes}"),
+            };
             return self.error(size.span, "operands", message);
         }
         if let Operand::Const { bits, .. } = inst.src[2]
             && bits > bytes
         {
-            return self.error(
-                ast.span,
-                "operands",
-                format!("{bits} bytes to read are more than the {bytes} copied"),
-            );
+            return self.error(ast.span, "operands", format!("src-size {bits} exceeds cp-size {bytes}"));
         }
         let (Some(mut memory), Some(to)) =
             (self.copied_from(&mut inst, from), self.beside(&mut inst.src[1], to))
@@ -132,7 +132,7 @@ impl<'a> Translator<'_, 'a> {
         self.lies_in(&address, operand, StateSpace::Shared);
         *base = address.base;
         let Ok(offset) = i32::try_from(address.offset) else {
-            self.error(operand.span, "address", "this offset is beyond any shared memory");
+            self.error(operand.span, "address", "the offset does not fit in 32 bits");
             return None;
         };
         Some(SharedAddress { offset, wide: address.wide })
@@ -141,7 +141,7 @@ impl<'a> Translator<'_, 'a> {
     /// A variable that an address names lies in the space the instruction works on.
     fn lies_in(&mut self, address: &Address, operand: &AstOperand<'a>, space: StateSpace) {
         if let Some(found) = address.space.filter(|found| *found != space) {
-            let message = format!("the variable lies in .{found:?}, not in .{space:?}").to_lowercase();
+            let message = format!("the variable is in .{found:?}, not in .{space:?}").to_lowercase();
             self.error(operand.span, "space", message);
         }
     }
@@ -175,7 +175,7 @@ impl<'a> Translator<'_, 'a> {
         // Arrivals that are no bytes and may complete the phase: one, where no number is given.
         let one = !options.expect_tx && !options.no_complete;
         let Some(step) = mods.mbarrier else { return };
-        let (given, all) = (ast.operands.as_slice(), ast.operands.len());
+        let given = ast.operands.as_slice();
         // The result, the object, the operand with its type.
         let (result, object, operand) = match (step, given) {
             (M::Inval, [object]) => (None, Some(object), None),
@@ -192,9 +192,8 @@ impl<'a> Translator<'_, 'a> {
             }
             (M::Inval, _) => return self.count(ast, 1),
             (M::Init | M::ExpectTx | M::CompleteTx | M::PendingCount, _) => return self.count(ast, 2),
-            (M::Arrive | M::ArriveDrop, _) if all < 3 && one => {
-                return self.count(ast, 2);
-            }
+            (M::Arrive | M::ArriveDrop, _) if one => return self.count(ast, "2 or 3"),
+            (M::TryWait, _) => return self.count(ast, "3 or 4"),
             _ => return self.count(ast, 3),
         };
         let state = step == M::PendingCount || matches!(step, M::TestWait | M::TryWait) && !options.parity;
@@ -206,7 +205,7 @@ impl<'a> Translator<'_, 'a> {
             (_, Some(result)) => {
                 inst.dst[0] = self.destination(result, ScalarType::B64, OperandSize::Exact);
                 if mods.shared_cluster && inst.dst[0] != Operand::None {
-                    let message = "the state of an object of the cluster is not returned: write `_`";
+                    let message = "an mbarrier operation on .shared::cluster returns no state; the destination must be the sink symbol `_`";
                     return self.error(result.span, "operands", message);
                 }
             }

@@ -18,7 +18,7 @@ impl<'a> Translator<'_, 'a> {
         let mut operands = ast.operands.iter().peekable();
         let list = |o: &&AstOperand<'a>| matches!(o.kind, OperandKind::List(_));
         let returns = operands.next_if(|o| list(o));
-        let Some(target) = operands.next() else { return self.count(ast, 1) };
+        let Some(target) = operands.next() else { return self.count(ast, "at least 1") };
         let arguments = operands.next_if(|o| list(o));
         inst.class = OpClass::Call;
         let name = match &target.kind {
@@ -45,8 +45,10 @@ impl<'a> Translator<'_, 'a> {
             },
         }
         if inst.class == OpClass::CallIndirect && operands.next().is_none() && !self.cx.module.papers {
-            self.error(ast.span, "call", "an indirect call says what it calls");
-            return self.help("name a .callprototype or .calltargets label last".into());
+            self.error(ast.span, "call", "an indirect call requires a prototype or a list of targets");
+            return self.help(
+                "give the label of a .callprototype or .calltargets directive as the last operand".into(),
+            );
         }
         let base = self.func.stack_base;
         let frame = self.frame;
@@ -127,7 +129,11 @@ impl<'a> Translator<'_, 'a> {
                     (Operand::Const { bits, wide: ty.bits() > 32 }, ty, ty.bytes())
                 }
                 _ => {
-                    self.error(operand.span, "call", "a register or .param variable takes a result");
+                    self.error(
+                        operand.span,
+                        "call",
+                        "the return operand must be a register or a .param variable",
+                    );
                     continue;
                 }
             };
@@ -212,8 +218,10 @@ impl<'a> Translator<'_, 'a> {
             };
             let wanted = param.bytes().unwrap_or(0);
             if let Some(bytes) = bytes.filter(|bytes| *bytes != wanted) {
-                let message =
-                    format!("`{name}` has {bytes} bytes; `{}` of `{}` has {wanted}", param.name, callee.name);
+                let message = format!(
+                    "argument `{name}` has {bytes} bytes; parameter `{}` of `{}` has {wanted}",
+                    param.name, callee.name
+                );
                 self.error(operand.span, "call", message);
                 self.also(Some(param.span), "the parameter");
             }

@@ -112,7 +112,7 @@ impl<'a> Translator<'_, 'a> {
             return None;
         };
         if ast.spaced && !papers {
-            self.error(ast.opcode, "syntax", "a blank stands before a modifier");
+            self.error(ast.opcode, "syntax", "whitespace before a modifier is not allowed");
             return None;
         }
         let words: Vec<&str> = ast.modifiers().collect();
@@ -140,9 +140,11 @@ impl<'a> Translator<'_, 'a> {
 
     fn wrong_modifier(&mut self, ast: &Instruction<'a>, entry: &Entry, at: Option<usize>, wanted: &str) {
         let word = at.and_then(|i| ast.modifiers().nth(i));
+        let before = ast.modifiers().take(at.unwrap_or(usize::MAX));
+        let opcode = before.fold(entry.name.to_string(), |opcode, word| opcode + "." + word);
         let message = match word {
-            Some(word) => format!("unexpected modifier `.{word}` of `{}`", entry.name),
-            None => format!("`{}` lacks a modifier", entry.name),
+            Some(word) => format!("`.{word}` is not allowed after `{opcode}`"),
+            None => format!("`{opcode}` lacks a modifier"),
         };
         let place = word.map_or(ast.opcode, |word| self.cx.source.span_of(word));
         self.error(place, "modifier", message);
@@ -161,7 +163,7 @@ impl<'a> Translator<'_, 'a> {
         let module = self.cx.module;
         if let Some(target) = module.target_sm().filter(|target| *target < resolved.min_sm) {
             let message = format!(
-                "`{}` needs .target sm_{} or higher; the module's is sm_{target}",
+                "`{}` requires .target sm_{} or higher; the module has .target sm_{target}",
                 print::opcode(ast),
                 resolved.min_sm
             );
@@ -171,7 +173,7 @@ impl<'a> Translator<'_, 'a> {
         let form = &resolved.form;
         let local = matches!(form.root, Root::Ld | Root::St) && form.mods.space == Some(StateSpace::Local);
         if local && form.mods.semantics == Semantics::Volatile && module.version.is_some_and(|v| v < (9, 1)) {
-            let message = format!("`{}` needs PTX ISA 9.1 or later", print::opcode(ast));
+            let message = format!("`{}` requires PTX ISA 9.1 or later", print::opcode(ast));
             self.error(ast.opcode, "version", message);
             return false;
         }
@@ -183,7 +185,7 @@ impl<'a> Translator<'_, 'a> {
         let Some(since) = late.filter(|_| !module.papers) else { return true };
         let message = format!("`{}` requires a rounding modifier {since}", print::opcode(ast));
         self.error(ast.opcode, "modifier", message);
-        self.help("`.approx`, or `.rn`, `.rz`, `.rm`, `.rp` where the target has it".into());
+        self.help("use `.approx`, or `.rn`, `.rz`, `.rm`, `.rp` where the target supports it".into());
         false
     }
 
@@ -218,8 +220,11 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    pub(super) fn count(&mut self, ast: &Instruction<'a>, wanted: usize) {
-        let message = format!("`{}` takes {wanted} operands here, not {}", ast.root, ast.operands.len());
+    pub(super) fn count(&mut self, ast: &Instruction<'a>, wanted: impl std::fmt::Display) {
+        let wanted = wanted.to_string();
+        let operands = if wanted == "1" { "operand" } else { "operands" };
+        let message =
+            format!("`{}` takes {wanted} {operands}, not {}", print::opcode(ast), ast.operands.len());
         self.error(ast.span, "operands", message);
     }
 
@@ -363,8 +368,15 @@ impl<'a> Translator<'_, 'a> {
             (64, 2) => ScalarType::B32,
             (64, 4) | (32, 2) => ScalarType::B16,
             _ => {
-                let message =
-                    format!("a .{} value does not have {parts} parts of a register's size", whole.name());
+                let allowed = match whole.bits() {
+                    64 => "2 (.b32) or 4 (.b16) are allowed",
+                    32 => "2 (.b16) are allowed",
+                    _ => "only 32-bit and 64-bit types can be packed and unpacked",
+                };
+                let message = format!(
+                    "a .{} value cannot be packed from or unpacked into {parts} elements; {allowed}",
+                    whole.name()
+                );
                 self.error(span, "vector", message);
                 return None;
             }
@@ -376,7 +388,10 @@ impl<'a> Translator<'_, 'a> {
         let required = shapes.iter().filter(|s| !s.optional).count();
         let given = ast.operands.len();
         if given < required || given > shapes.len() {
-            return self.count(ast, required);
+            return match shapes.len() {
+                most if most == required => self.count(ast, required),
+                most => self.count(ast, format!("{required} to {most}")),
+            };
         }
         // Optional operands are filled from the left as far as there are operands to spare.
         let mut spare = given - required;
@@ -445,7 +460,7 @@ impl<'a> Translator<'_, 'a> {
                     // With a part of the destination the rest comes from c.
                     let merges = shapes.last().is_some_and(|s| s.optional);
                     if merges && part.is_some() != (given == shapes.len()) {
-                        let message = "a part of the destination and a source for the rest of it go together";
+                        let message = "a destination with a byte or halfword selector requires the merge operand c, and operand c requires such a destination";
                         self.error(operand.span, "operands", message);
                     }
                 }
@@ -502,11 +517,15 @@ impl<'a> Translator<'_, 'a> {
             self.error(
                 ast.operands[0].span,
                 "barrier",
-                format!("barriers have the numbers 0 to 15, not {bits}"),
+                format!("barrier index {bits} is out of range 0 to 15"),
             );
         }
         if form.root == Root::Elect && inst.pdst[0] == PredOperand::None {
-            self.error(ast.span, "operands", "`elect` writes a predicate too: `_|%p1` or `%r1|%p1`");
+            self.error(
+                ast.span,
+                "operands",
+                "`elect` requires a predicate destination: `_|%p1` or `%r1|%p1`",
+            );
         }
         self.push(inst);
     }

@@ -9,6 +9,7 @@ use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf4_access_sizes;
 use crate::program::{Extra, OpClass};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
+use crate::ptx::print;
 
 /// An address: base register, offset, and whether the base has 64 bits.
 pub(super) struct Address {
@@ -56,13 +57,14 @@ impl<'a> Translator<'_, 'a> {
                 if self.source(size, ScalarType::U32, OperandSize::Exact)
                     != (Operand::Const { bits: 128, wide: false })
                 {
-                    let message = format!("`{}` is about 128 bytes; write 128", ast.root);
+                    let message = format!("the size operand of `{}` must be 128", ast.root);
                     return self.error(size.span, "operands", message);
                 }
                 (at, &[])
             }
             _ => {
-                let message = format!("`{}` does not take {} operands", ast.root, ast.operands.len());
+                let message =
+                    format!("`{}` does not take {} operands", print::opcode(ast), ast.operands.len());
                 return self.error(ast.span, "operands", message);
             }
         };
@@ -87,11 +89,14 @@ impl<'a> Translator<'_, 'a> {
                     _ => std::slice::from_ref(operand),
                 };
                 if parts.len() != usize::from(inst.form.mods.vector.max(1)) {
-                    let message = format!(
-                        "{} elements stand here, but the instruction moves {}",
-                        parts.len(),
-                        inst.form.mods.vector.max(1)
-                    );
+                    let wanted = inst.form.mods.vector.max(1);
+                    let message = match operand.kind {
+                        OperandKind::Vector(_) => format!(
+                            "the vector operand has {} elements; the instruction requires {wanted}",
+                            parts.len()
+                        ),
+                        _ => format!("expected a vector of {wanted} elements"),
+                    };
                     return self.error(operand.span, "vector", message);
                 }
                 for (i, part) in parts.iter().enumerate() {
@@ -128,7 +133,7 @@ impl<'a> Translator<'_, 'a> {
         if space == StateSpace::Param {
             if self.func.entry && (address.param || address.space.is_none()) {
                 if !matches!(root, Root::Ld | Root::Ldu) {
-                    return self.error(ast.opcode, "space", "parameters of a kernel are read-only");
+                    return self.error(ast.opcode, "space", "kernel parameters are read-only");
                 }
                 inst.class = OpClass::LoadParam;
             } else {
@@ -140,7 +145,7 @@ impl<'a> Translator<'_, 'a> {
             && !matches!((found, space), (StateSpace::Param, StateSpace::Local))
             && space != StateSpace::Generic
         {
-            let message = format!("the variable lies in .{found:?}, not in .{space:?}").to_lowercase();
+            let message = format!("the variable is in .{found:?}, not in .{space:?}").to_lowercase();
             return self.error(ast.span, "space", message);
         }
         if space == StateSpace::Generic
@@ -193,7 +198,11 @@ impl<'a> Translator<'_, 'a> {
                     Width::Pair => true,
                     Width::Word => false,
                     Width::Half | Width::Pred => {
-                        self.error(operand.span, "type", format!("`{name}` is too small for an address"));
+                        self.error(
+                            operand.span,
+                            "type",
+                            format!("`{name}` cannot hold an address; use a 32-bit or 64-bit register"),
+                        );
                         return None;
                     }
                 };

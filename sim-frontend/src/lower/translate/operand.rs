@@ -137,7 +137,7 @@ impl<'a> Translator<'_, 'a> {
         match element(part).filter(|element| *element < elements) {
             Some(element) => Some(Local::Reg(first + element, ty)),
             None => {
-                self.error(span, "name", format!("`{name}` has {elements} elements, and no `.{part}`"));
+                self.error(span, "name", format!("`{name}` has {elements} elements; there is no `.{part}`"));
                 Some(Local::Reg(first, ty))
             }
         }
@@ -183,15 +183,15 @@ impl<'a> Translator<'_, 'a> {
         let found = video_select(lanes, position, part);
         found.unwrap_or_else(|| {
             let part = part.unwrap_or_default();
-            self.error(span, "operand", format!("`.{part}` is no part of this operand"));
+            self.error(span, "operand", format!("`.{part}` is not a valid selector for this operand"));
             let words = match (lanes, position) {
-                (1, _) => "`.b0` to `.b3`, `.h0` and `.h1` are",
-                (2, 0) => "`.h0`, `.h1` and `.h10` are",
-                (2, _) => "`.h` and two of the halves 0 to 3 is",
-                (_, 0) => "`.b` and falling numbers of bytes 0 to 3 is",
-                _ => "`.b` and four of the bytes 0 to 7 is",
+                (1, _) => "`.b0` to `.b3`, `.h0` and `.h1`",
+                (2, 0) => "`.h0`, `.h1` and `.h10`",
+                (2, _) => "`.h` and two of the halfword numbers 0 to 3",
+                (_, 0) => "`.b` and decreasing byte numbers 0 to 3",
+                _ => "`.b` and four of the byte numbers 0 to 7",
             };
-            self.help(words.into());
+            self.help(format!("valid selectors: {words}"));
             0
         })
     }
@@ -402,8 +402,7 @@ impl<'a> Translator<'_, 'a> {
                 Operand::None
             }
             OperandKind::Sink => {
-                let message =
-                    "`_` stands for a destination that is not wanted; a source is a register or constant";
+                let message = "the sink symbol `_` is allowed only as a destination; a source operand must be a register or a constant";
                 self.error(operand.span, "operand", message);
                 Operand::None
             }

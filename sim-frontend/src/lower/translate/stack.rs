@@ -33,7 +33,8 @@ impl<'a> Translator<'_, 'a> {
                 };
                 let Some(bytes) = bytes.filter(|bytes| bytes.is_power_of_two() && *bytes <= MOST_ALIGN)
                 else {
-                    let message = format!("the alignment is a constant, a power of two up to {MOST_ALIGN}");
+                    let message =
+                        format!("the alignment must be a constant power of two, at most {MOST_ALIGN}");
                     return self.error(ast.span, "operands", message);
                 };
                 let size = self.source(size, ty, OperandSize::Exact);
@@ -54,7 +55,7 @@ impl<'a> Translator<'_, 'a> {
                 (back.dst[0], back.src[0]) = (Operand::Reg(taken), from);
                 self.push(back);
             }
-            (Root::Alloca, _) => self.count(ast, 2),
+            (Root::Alloca, _) => self.count(ast, "2 or 3"),
             _ => self.count(ast, 1),
         }
     }
@@ -140,7 +141,8 @@ impl<'a> Translator<'_, 'a> {
         self.push(test);
         let mut full = made(like, OpClass::Trap, Root::Trap, ScalarType::B32);
         full.guard = PredOperand::Reg(over, false);
-        full.unsupported = Some("`alloca` of more than is left of the stack of {} bytes".into());
+        full.unsupported =
+            Some("stack overflow: `alloca` exceeds the space left in the {}-byte stack of the thread".into());
         // For the message.
         full.src[0] = room;
         self.push(full);
