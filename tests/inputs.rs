@@ -134,10 +134,13 @@ fn arguments_must_be_what_the_parameters_are() {
     for (arguments, words) in [
         (&[buffer, "u64:1"][..], &["takes 3 arguments", "there is none for `w`"][..]),
         (&[buffer, "u64:1", "s64:1", "s64:1"], &["4 are given: 1 too many"]),
-        (&[buffer, "f32:1", "s64:1"], &["it is .f32, parameter `v` is .u64", "write --arg u64:…"]),
+        (
+            &[buffer, "f32:1", "s64:1"],
+            &["the argument is .f32, but parameter `v` is .u64", "write --arg u64:…"],
+        ),
         (
             &[buffer, "f64:1", "s64:1"],
-            &["it is .f64, parameter `v` is .u64", "--arg buffer:TYPE:LENGTH for a pointer"],
+            &["the argument is .f64, but parameter `v` is .u64", "--arg buffer:TYPE:LENGTH for a pointer"],
         ),
         (&[buffer, "u32:1", "s64:1"], &["the argument is .u32, but parameter `v` is .u64"]),
         (&[buffer, "bytes:00", "s64:1"], &["the argument has 1 bytes, but parameter `v` is .u64"]),

@@ -20,10 +20,10 @@ fn a_kernel_is_shown_with_graph_injected_instructions_branches_memory_and_occupa
         "6 blocks per SM, 48 of 48 warps, limited by warps",
         "+ ssy → 23",
         "+ sync",
-        "| 32   | @%p1 bra LBB0_2 | may diverge | at line 48 (B2)  |",
+        "| 32   | @%p1 bra LBB0_2 | may diverge | at line 48 (B2) |",
         "B1: from B0; to B2; dominated by B0; post-dominated by B2:",
         "r0 ← [24]",
-        "| global | load   | 2            | 8              |",
+        "| global | load   | 2            | 8                |",
     ] {
         assert!(shown.contains(words), "no `{words}` in\n{shown}");
     }

@@ -612,7 +612,7 @@ fn what_is_no_result_is_told() {
     for (path, words) in [
         (list.as_str(), "neither a report.json"),
         (&folder.join("nothing.json"), "cannot be read"),
-        (&folder.join("swept"), "`warpsim sweep collect` makes it"),
+        (&folder.join("swept"), "`warpsim sweep collect` creates it"),
         (&table, "not a table of `sweep collect`"),
         (&folder.write("half.json", "{\"cycles\":"), "half.json:1:10: EOF"),
         (&folder.write("other.json", "{\"stalls\": {}}"), "neither a report.json"),

@@ -327,7 +327,7 @@ fn folders_of_results_are_merged() {
     std::fs::write(&path, other).expect("written");
     let output = merge(&[&a, &b]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("with different figures"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("with different metrics"), "{}", text(&output.stderr));
     assert_eq!(warpsim(&["compare", &results, &a]).status.code(), Some(1));
     // Results of another sweep are none of this one.
     let single = folder.write("t.yaml", "schema: 1\nname: t\naxes: {workload: vecadd, set: {n: 1000}}\n");

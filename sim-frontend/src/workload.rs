@@ -371,7 +371,7 @@ mod tests {
             ("index: i,", "index: i, swap: [[a, b]],", "two buffers of one type"),
             ("index: i,", "index: i, swap: [[a, c]],", "`swap` names `c`"),
             ("name: t", "name: \"t\\e[2J\"", "without control characters"),
-            ("entry: k, grid: [1]", "fill: {buffer: b, value: 1}, grid: [1]", "one of them"),
+            ("entry: k, grid: [1]", "fill: {buffer: b, value: 1}, grid: [1]", "exactly one of"),
         ] {
             let errors =
                 WorkloadSpec::load(&Source::new("w.yaml", &TEXT.replacen(from, to, 1))).expect_err(from);

@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(with("b.d.f.g", "77").expect("found"), TEXT.replace("g: 4", "g: 77"));
         assert_eq!(with("a", "9").expect("found"), TEXT.replace("a: 1", "a: 9"));
         assert_eq!(with("b.v", "3.0").expect("found"), TEXT.replace("2.0", "3.0"));
-        assert!(with("b.d", "1").expect_err("a group").message.contains("group"));
+        assert!(with("b.d", "1").expect_err("a mapping").message.contains("a mapping: name one of its keys"));
         assert!(with("b", "1").is_err());
         let error = with("b.cc", "1").expect_err("no such key");
         assert_eq!(error.help.as_deref(), Some("did you mean `b.c`?"));

@@ -228,7 +228,7 @@ fn bar_arrcnt_one_thread_of_each_warp_arrives_once_the_others_have_exited() {
             let result = run(crossed, "7.0", policy, 64, functional);
             let Err(SimError::Stopped(fault)) = result else { panic!("{policy}: {result:?}") };
             assert_eq!(fault.kind, FaultKind::Deadlock, "{policy}");
-            assert!(fault.message.contains("threads of their warps that have not exited"), "{fault}");
+            assert!(fault.message.contains("no remaining thread can arrive"), "{fault}");
         }
     }
 }

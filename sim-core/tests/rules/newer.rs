@@ -170,7 +170,7 @@ fn threads_allocate_stack_of_their_own() {
     run.launch(1, 32, false).expect("it fits");
     let error = run.wait().expect_err("too much").to_string();
     assert!(
-        error.contains("more than is left of the stack of 8192 bytes") && error.contains("lane 5"),
+        error.contains("exceeds the space left in the 8192-byte stack") && error.contains("lane 5"),
         "{error}"
     );
 }

@@ -72,8 +72,8 @@ fn each_check_refuses_what_it_is_for() {
         ("compute_capability", "0.9", "major.minor"),
         ("limits.NumProcessors", "0", "must be between 1 and 1023, not 0"),
         ("limits.NumProcessors", "1024", "must be between 1 and 1023, not 1024"),
-        ("limits.MaxResidentThreads", "512", "a block of MaxThreadsPerBlock must fit"),
-        ("limits.MaxResidentThreads", "1544", "a multiple of WarpSize"),
+        ("limits.MaxResidentThreads", "512", "must be at least MaxThreadsPerBlock"),
+        ("limits.MaxResidentThreads", "1544", "must be a multiple of WarpSize"),
         ("limits.MaxResidentThreads", "4096", "must be between 1 and 2048"),
         ("limits.MaxResidentBlocks", "0", "must be between 1 and 2048"),
         (
@@ -83,7 +83,7 @@ fn each_check_refuses_what_it_is_for() {
         ),
         ("limits.NumBarrierIndices", "33", "must be between 1 and 32"),
         ("limits.NumConKernels", "0", "must be between 1 and 4096"),
-        ("limits.NumCores", "33", "share the cores evenly"),
+        ("limits.NumCores", "33", "must be a positive multiple of sm.schedulers"),
         ("limits.MaxMemOpSize", "64", "must be 128, not 64"),
         ("limits.MaxProgSize", "0", "must be between 1 and 4294967294"),
         ("limits.MaxRegSize", "0", "must be between 1 and 1024"),
@@ -97,7 +97,7 @@ fn each_check_refuses_what_it_is_for() {
         ("clocks.core_mhz", "0", "must be between 0.001 and 100000.0, not 0"),
         ("clocks.dram_mhz", "200000", "must be between 0.001 and 100000.0"),
         ("dispatch.latency", "0", "must be between 1 and 100000"),
-        ("memory.l1.size_bytes", "0", "works without this cache"),
+        ("memory.l1.size_bytes", "0", "size_bytes may be 0 only with protocol tesla"),
     ] {
         let changed = crate::yaml::with_value(&source, path, value).unwrap_or_else(|e| panic!("{path}: {e}"));
         let found = ChipSpec::load(&changed).expect_err("refused");
@@ -115,7 +115,7 @@ fn each_check_refuses_what_it_is_for() {
     }
     // Lanes that serve two classes are as many for both.
     let text = errors("fma: {count: 1, per: scheduler}", "fma: {count: 2, per: scheduler, with: alu}");
-    assert!(text.contains("`with` must name a class of as many units"), "{text}");
+    assert!(text.contains("`with` must name a unit class with the same `count`"), "{text}");
 }
 
 /// Every number of a chip file: its path as JSON has it, and its bounds.

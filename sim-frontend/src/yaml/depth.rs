@@ -1,4 +1,4 @@
-//! How deep values lie within each other, found out in one pass before anything is parsed: parsers take
+//! The nesting depth of a YAML text, measured in one pass before anything is parsed: parsers take
 //! time by the square of it.
 
 use crate::diagnostic::{Diagnostic, Source, Span};
@@ -77,7 +77,7 @@ mod tests {
                 let text = text(deep.min(if style == "blocks" { 2_000 } else { deep }));
                 let error = check(&text).expect_err(style);
                 assert!(
-                    error.starts_with("d.yaml:") && error.contains("more than 64 values"),
+                    error.starts_with("d.yaml:") && error.contains("nesting is deeper than 64 levels"),
                     "{style}: {error}"
                 );
             }

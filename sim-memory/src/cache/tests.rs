@@ -347,9 +347,9 @@ fn a_cache_at_rest_has_nothing_under_way() {
     let (mut pinned, mut data) = (false, [0; 128]);
     assert_eq!(cache.reserve(0, 256, 0xff, &mut pinned), Outcome::Done);
     let told = |cache: &Cache| cache.check_idle().expect_err("something is under way");
-    assert!(told(&cache).contains("bytes nobody brings"), "{}", told(&cache));
+    assert!(told(&cache).contains("waits for bytes that no request fetches"), "{}", told(&cache));
     assert_eq!(cache.update(0, 256, 0xff, &[1; 128]), Outcome::Done);
-    assert!(told(&cache).contains("pinned by nobody"), "{}", told(&cache));
+    assert!(told(&cache).contains("is pinned by no operation"), "{}", told(&cache));
     assert_eq!(cache.read(0, 256, 0xff, &mut data, &mut pinned), Outcome::Done);
     assert_eq!(cache.check_idle(), Ok(()));
     // What only a mistake could bring about.
@@ -362,5 +362,5 @@ fn a_cache_at_rest_has_nothing_under_way() {
     cache.firsts[0] = 0;
     cache.tags[i + 1] = cache.tags[i];
     cache.lines[i + 1] = cache.lines[i];
-    assert!(told(&cache).contains("found for its address"));
+    assert!(told(&cache).contains("a lookup of its address finds"));
 }

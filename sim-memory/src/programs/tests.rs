@@ -117,7 +117,7 @@ fn prog_stm_what_gets_stuck_is_refused_with_its_line() {
     assert_eq!(place("evictL1;\n  readL2;\nend;"), (2, 3));
     assert_eq!(place("evictL1; if (isCachedL2) { } end;"), (1, 10));
     assert!(refused("lock;\nend;").1.contains("shared"));
-    assert!(refused("evictL1; if (isCachedL2) { } end;").1.contains("another room"));
+    assert!(refused("evictL1; if (isCachedL2) { } end;").1.contains("the other of SM and memory partition"));
     // A tail of register operations after the partition's is what listing 4.1 has.
     assert!(MemoryProgram::compile(&parse("writeL2; releaseRegs; end;").expect("parses")).is_ok());
 }
