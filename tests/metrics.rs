@@ -66,6 +66,21 @@ fn hit_rate(report: &Value, level: &str) -> f64 {
     100.0 * (hits + merges) / (hits + merges + misses)
 }
 
+/// Cycles of kernels and blocks of SMs against each other.
+fn parts_add_up(report: &Value) {
+    let kernels = report["kernels"].as_array().expect("kernels");
+    for kernel in kernels {
+        assert_eq!(at(kernel, "end_cycle") - at(kernel, "start_cycle"), at(kernel, "cycles"), "{kernel}");
+    }
+    let cycles: f64 = kernels.iter().map(|kernel| at(kernel, "cycles")).sum();
+    assert_eq!(cycles, at(report, "cycles"));
+    let blocks = |kernel: &Value| -> f64 {
+        kernel["grid"].as_array().expect("a grid").iter().filter_map(Value::as_f64).product()
+    };
+    let of_sms: f64 = report["by_sm"].as_array().expect("SMs").iter().map(|sm| at(sm, "blocks")).sum();
+    assert_eq!(of_sms, kernels.iter().map(blocks).sum::<f64>());
+}
+
 #[test]
 fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
     // Divergence, atomics, shared memory, caches and DRAM between them.
@@ -80,6 +95,7 @@ fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for run in runs {
         let report = json(&warpsim(run));
+        parts_add_up(&report);
         for (metric, value) in of(&report) {
             let derived = DERIVED.iter().find(|(name, _)| *name == metric.name);
             let expected = derived.map_or_else(|| at(&report, metric.name), |(_, define)| define(&report));

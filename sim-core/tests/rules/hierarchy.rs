@@ -76,6 +76,16 @@ fn cio_compl_ctx_out_grids_are_reported_as_complete_in_their_order() {
 }
 
 #[test]
+fn cio_compl_ctx_out_functional_grids_are_reported_as_complete_too() {
+    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &module("", "mov.u32 %r, 7;"), false, 64);
+    assert_eq!(run.launch(2, 32, true).expect("allowed"), 0);
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    let context = run.context;
+    let all = messages(&mut run);
+    assert_eq!(all, [ContextOutput::Started(0), ContextOutput::Completed(0)].map(|m| (context, m)));
+}
+
+#[test]
 fn cio_start_ctx_start_a_launch_makes_a_grid_and_says_so() {
     let mut run = two_grids(|_| {});
     let context = run.context;

@@ -78,8 +78,6 @@ pub struct Effects {
     pub control: bool,
     /// It reads memory that other threads may write.
     pub loads: bool,
-    /// It writes memory, or orders such writes.
-    pub stores: bool,
     /// It may wait for other threads.
     pub waits: bool,
     /// Its result depends on other lanes of the warp.
@@ -89,20 +87,20 @@ pub struct Effects {
 impl OpClass {
     /// What its instructions may do.
     pub const fn effects(self) -> Effects {
-        const NONE: Effects =
-            Effects { control: false, loads: false, stores: false, waits: false, lanes: false };
+        const NONE: Effects = Effects { control: false, loads: false, waits: false, lanes: false };
         match self {
             Self::Data
             | Self::Clock
             | Self::LoadParam
+            | Self::Store
+            | Self::Membar
             | Self::Hint
             | Self::Sleep
             | Self::Trap
             | Self::Unsupported => NONE,
             Self::Load => Effects { loads: true, ..NONE },
-            Self::Store | Self::Membar => Effects { stores: true, ..NONE },
             // Waits at mbarrier objects are loops of tests.
-            Self::Atomic | Self::Copy | Self::Mbarrier => Effects { loads: true, stores: true, ..NONE },
+            Self::Atomic | Self::Copy | Self::Mbarrier => Effects { loads: true, ..NONE },
             Self::Branch
             | Self::BranchIndirect
             | Self::Call
