@@ -438,11 +438,8 @@ impl<'p> Analysis<'p> {
         };
         let foreign = match op.class {
             _ if self.origin == Origin::Lanes => self.differs_by_lane(pc, local),
-            OpClass::Load => match memory {
-                Some(StateSpace::Local) => local,
-                Some(StateSpace::Const | StateSpace::Param) => false,
-                _ => true,
-            },
+            OpClass::Load if memory == Some(StateSpace::Local) => local,
+            OpClass::Load if matches!(memory, Some(StateSpace::Const | StateSpace::Param)) => false,
             OpClass::Clock => true,
             class => class.effects().loads || class.effects().lanes,
         };

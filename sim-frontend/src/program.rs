@@ -218,8 +218,9 @@ pub enum Extra {
         /// 64-bit value.
         wide: bool,
     },
-    /// Membar level.
-    Membar(Scope),
+    /// Scope of a fence or `membar`, and its semantics: weak for a fence between proxies, which orders no other
+    /// thread's accesses.
+    Membar(Scope, Semantics),
     /// Clock: width and which one.
     Clock(ClockRegister),
 }

@@ -152,6 +152,7 @@ fn every_number_has_bounds_and_is_held_to_them() {
     // Keys that this chip leaves out.
     chip.sm.shared_of_block = Some(0);
     chip.memory.shared.atomic_interval = Some(1);
+    chip.memory.interconnect.spread = 1;
     let sizes = UnifiedSpec { size_bytes: 0, shared_bytes: vec![0], carveout_bytes: Some(0) };
     chip.memory.unified = Some(sizes);
     let good = serde_json::to_value(&chip).expect("plain data");

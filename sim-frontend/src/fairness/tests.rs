@@ -111,6 +111,62 @@ fn sc_lemma6_what_others_may_write_is_found_wherever_it_decides() {
     assert_eq!((line, reason), (5, "exits here depending on a value that other threads may write"));
 }
 
+/// The first loop of a kernel for compute capability 9.0: `before` it, and `inside` of it.
+fn loop_of_sm_90(before: &str, inside: &str) -> bool {
+    let found = verdicts_of(&format!(
+        ".version 8.0 .target sm_90 .address_size 64 .visible .entry k(.param .u64 p) {{ .reg .u32 %t, %n, %v, %i; \
+         .reg .u64 %g, %l; .reg .pred %p, %q; .shared .align 8 .b8 room[64]; ld.param.u64 %g, [p]; mov.u32 %t, %tid.x; \
+         mov.u32 %n, 9; mov.u32 %i, 0; mov.u32 %v, 9; setp.eq.u32 %q, %t, 3;\n{before}\nLOOP:\n{inside}\n\
+         add.u32 %i, %i, 1;\nsetp.lt.u32 %p, %i, %v;\n@%p bra LOOP;\nexit;\n}}\n"
+    ));
+    assert_eq!(found.len(), 1, "{before} {inside}");
+    safe(&found)[0]
+}
+
+#[test]
+fn sc_lemma6_every_instruction_that_waits_for_threads_is_found() {
+    assert!(loop_of_sm_90("", ""));
+    for waits in [
+        "bar.sync 0;",
+        "barrier.sync.aligned 1, 64;",
+        "bar.warp.sync -1;",
+        "vote.sync.any.pred %q, %q, -1;",
+        "shfl.sync.idx.b32 %n, %t, 0, 31, -1;",
+        "match.any.sync.b32 %n, %t, -1;",
+        "redux.sync.add.u32 %n, %t, -1;",
+        "elect.sync _|%q, -1;",
+    ] {
+        assert!(!loop_of_sm_90("", waits), "{waits}");
+        assert!(loop_of_sm_90(waits, ""), "{waits} before the loop");
+    }
+    for alone in
+        ["activemask.b32 %n;", "membar.gl;", "ld.global.u32 %n, [%g];", "atom.global.add.u32 %n, [%g], 1;"]
+    {
+        assert!(loop_of_sm_90("", alone), "{alone}");
+    }
+}
+
+#[test]
+fn sc_lemma6_every_result_that_other_threads_take_part_in_is_found() {
+    for other in [
+        "bar.red.popc.u32 %v, 0, %q;",
+        "vote.sync.ballot.b32 %v, %q, -1;",
+        "shfl.sync.idx.b32 %v, %t, 0, 31, -1;",
+        "match.any.sync.b32 %v, %t, -1;",
+        "redux.sync.add.u32 %v, %t, -1;",
+        "elect.sync %v|%q, -1;",
+        "activemask.b32 %v;",
+        "ld.global.u32 %v, [%g];",
+        "atom.global.add.u32 %v, [%g], 1;",
+        "mbarrier.arrive.shared.b64 %l, [room];\ncvt.u32.u64 %v, %l;",
+    ] {
+        assert!(!loop_of_sm_90(other, ""), "{other}");
+    }
+    for own in ["mov.u32 %v, %t;", "ld.param.u32 %v, [p];", "add.u32 %v, %v, %t;"] {
+        assert!(loop_of_sm_90(own, ""), "{own}");
+    }
+}
+
 #[test]
 fn sc_lemma6_through_functions_and_recursion() {
     let spins = ".func f(.reg .u64 %a) { .reg .u32 %v; .reg .pred %p; AGAIN: ld.volatile.global.u32 %v, [%a];\n\

@@ -79,8 +79,14 @@ pub(crate) fn parse_instruction(source: &Source, papers: bool) -> Option<Instruc
 impl<'a> Parser<'a> {
     #[inline]
     pub(crate) fn span(&self) -> Span {
-        let end = self.text.len() as u32;
-        self.tokens.get(self.at).map_or(Span { start: end, end }, |t| t.span)
+        self.tokens.get(self.at).map_or_else(|| self.end(), |t| t.span)
+    }
+
+    /// Where the text ends, without the blanks behind it: a line that a reader sees.
+    #[cold]
+    fn end(&self) -> Span {
+        let end = self.text.trim_end().len() as u32;
+        Span { start: end, end }
     }
 
     #[inline]
@@ -132,11 +138,22 @@ impl<'a> Parser<'a> {
         }
         let found = match self.kind() {
             None => "the end of the file".to_string(),
-            Some(Kind::Unended) => "an unterminated comment or string".to_string(),
+            Some(Kind::Unended) if self.word().starts_with('"') => "an unterminated string".to_string(),
+            Some(Kind::Unended) => "an unterminated comment".to_string(),
             Some(Kind::TooLarge) => "an integer of more than 64 bits".to_string(),
             _ => format!("`{}`", self.word()),
         };
-        self.error(span, format!("expected {what}, found {found}"), "")
+        let word = self.word();
+        let digits = match word.get(..2) {
+            Some("0f" | "0F") => Some("8"),
+            Some("0d" | "0D") => Some("16"),
+            _ => None,
+        };
+        let result = self.error(span, format!("expected {what}, found {found}"), "");
+        if let (Some(digits), Some(last)) = (digits, self.errors.last_mut()) {
+            last.help = Some(format!("`{}` is followed by {digits} hexadecimal digits", &word[..2]));
+        }
+        result
     }
 
     #[inline]
@@ -450,8 +467,11 @@ impl<'a> Parser<'a> {
                             "u8", "b8",
                         ];
                         let near = nearest(other, known.into_iter().chain(types));
-                        let result =
-                            self.error(span, format!("`.{other}` does not belong in a declaration"), "");
+                        let result = self.error(
+                            span,
+                            format!("`.{other}` is neither a type nor a directive of a declaration"),
+                            "",
+                        );
                         if let (Some(near), Some(last)) = (near, self.errors.last_mut()) {
                             last.help = Some(format!("did you mean `.{near}`?"));
                         }

@@ -144,7 +144,7 @@ impl<'a> Translator<'_, 'a> {
         let opcode = before.fold(entry.name.to_string(), |opcode, word| opcode + "." + word);
         let message = match word {
             Some(word) => format!("`.{word}` is not allowed after `{opcode}`"),
-            None => format!("`{opcode}` lacks a modifier"),
+            None => format!("`{opcode}` requires another modifier"),
         };
         let place = word.map_or(ast.opcode, |word| self.cx.source.span_of(word));
         self.error(place, "modifier", message);
@@ -597,7 +597,15 @@ impl<'a> Translator<'_, 'a> {
                 }
                 None => (OpClass::Unsupported, Extra::None),
             },
-            OpClass::Membar => (inst.class, Extra::Membar(m.scope.unwrap_or(Scope::Sys))),
+            OpClass::Membar => {
+                let semantics = match (form.root, m.semantics) {
+                    _ if m.scope.is_none() => Semantics::Weak,
+                    (Root::Membar, _) => Semantics::Sc,
+                    (_, Semantics::Weak) => Semantics::AcqRel,
+                    (_, semantics) => semantics,
+                };
+                (inst.class, Extra::Membar(m.scope.unwrap_or(Scope::Sys), semantics))
+            }
             class => (class, Extra::None),
         };
     }
