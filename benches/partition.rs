@@ -56,6 +56,8 @@ fn partition(c: &mut Criterion) {
                         is_load: true,
                         data: [0; 128],
                         atomic: None,
+                        transaction: 0,
+                        stores: None,
                     };
                     partition.deliver(now, 0, request);
                 }

@@ -30,6 +30,7 @@ mod findings;
 mod host;
 mod interrupt;
 mod listing;
+mod litmus;
 mod machine;
 pub mod memory;
 pub mod metrics;

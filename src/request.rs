@@ -110,6 +110,8 @@ pub struct Request {
     pub skip_launches: u64,
     /// What is checked.
     pub check: Check,
+    /// Executions are checked against the memory consistency model of PTX.
+    pub memory_model: bool,
     /// Core cycles of all launches, launch latencies among them, after which to stop.
     pub max_cycles: Option<u64>,
     /// Warp instructions of all launches after which to stop.
@@ -144,6 +146,7 @@ impl Request {
             functional: false,
             skip_launches: 0,
             check: Check::Safety,
+            memory_model: false,
             max_cycles: None,
             max_instructions: None,
             allow_newer_isa: false,

@@ -144,6 +144,13 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let value = serde_json::to_value(report).unwrap_or_default();
         let _ = writeln!(out, "bound: {}", findings::answer(&value).words);
     }
+    if let Some(checked) = &d.memory_model {
+        let _ = writeln!(
+            out,
+            "memory model: {} reads and {} writes of global memory checked; {} reads of stores that others had followed, {} of unknown ones",
+            checked.reads, checked.writes, checked.stale, checked.unknown
+        );
+    }
     for kernel in d.kernels.iter().take(6) {
         // A run that stopped came to the end of none of its blocks.
         if !kernel.functional && kernel.cycles == 0 {

@@ -77,7 +77,7 @@ fn every_rule_has_one_room_and_a_test() {
         ids.keys().filter_map(|id| id.split_once('-').map(|(family, _)| family.to_string())).collect();
     let mut rooms: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut tests = BTreeSet::new();
-    for (path, text) in texts(&["rs"]) {
+    for (path, text) in texts(&["rs", "cat", "map", "litmus"]) {
         for id in bracketed(&text, &families) {
             rooms.entry(id.to_string()).or_default().push(path.display().to_string());
         }

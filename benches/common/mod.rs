@@ -52,6 +52,7 @@ pub fn time(
         scheduler: WarpScheduler::Gto,
         threads: 1,
         check: Check::Safety,
+        memory_model: false,
         max_cycles: None,
         max_instructions: None,
         allow_newer_isa: false,

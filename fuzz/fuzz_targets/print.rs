@@ -28,7 +28,8 @@ fn operand(shape: Shape, mut choose: impl FnMut(&[&str]) -> String) -> String {
 
 fuzz_target!(|bytes: &[u8]| {
     let mut numbers = bytes.iter().map(|byte| usize::from(*byte)).chain(std::iter::repeat(0));
-    let mut next = move |n: usize| (numbers.next().unwrap_or(0) * 256 + numbers.next().unwrap_or(0)) % n.max(1);
+    let mut next =
+        move |n: usize| (numbers.next().unwrap_or(0) * 256 + numbers.next().unwrap_or(0)) % n.max(1);
     let rows: Vec<&isa::Entry> = isa::TABLE.iter().filter(|row| !row.papers && row.executed()).collect();
     let row = rows[next(rows.len())];
     let forms = isa::combinations(row);
@@ -42,7 +43,8 @@ fuzz_target!(|bytes: &[u8]| {
         let text = operand(shape.shape, |list| list[next(list.len())].to_string());
         operands.push(if shape.pair && next(2) == 0 { format!("{text}|%p4") } else { text });
     }
-    let opcode: String = std::iter::once(row.name).chain(modifiers.iter().copied()).collect::<Vec<_>>().join(".");
+    let opcode: String =
+        std::iter::once(row.name).chain(modifiers.iter().copied()).collect::<Vec<_>>().join(".");
     let guard = ["", "@%p0 ", "@!%p0 "][next(3)];
     let blank = if operands.is_empty() { "" } else { " " };
     let line = format!("{guard}{opcode}{blank}{}", operands.join(", "));

@@ -276,7 +276,7 @@ fn drain_of(class: OpClass, extra: &Extra, acquires: bool) -> Drain {
     let ordinary = if acquires { Drain::Acquires } else { Drain::None };
     match (class, extra) {
         (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => Drain::Block,
-        (OpClass::WarpSync, _) | (OpClass::Membar, Extra::Membar(Scope::Cta)) => Drain::Block,
+        (OpClass::WarpSync, _) | (OpClass::Membar, Extra::Membar(Scope::Cta, _)) => Drain::Block,
         (OpClass::Membar, _) => Drain::Device,
         (_, Extra::Mbarrier(MbarrierOp { releases: true, .. }))
         | (_, Extra::ClusterBarrier { releases: true, .. }) => Drain::Block,

@@ -20,11 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sim_frontend::chip::ChipSpec;
+use sim_memory::observation::Event;
 use sim_memory::partition::Partition;
 use sim_memory::vocabulary::Cycle;
 
 use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::grid::Kernel;
+use crate::memory_model::{self, Checked, Checker};
 use crate::reconvergence::Reconvergence;
 use crate::sm::Sm;
 
@@ -65,6 +67,8 @@ pub struct Engine<P> {
     /// The cycle of the next instruction count, if instructions are limited.
     next_count: Cycle,
     sampler: Option<Sampler>,
+    /// The check against the memory model, if it is asked for.
+    checker: Option<Box<Checker>>,
 }
 
 /// Minimum number of cycles between two instruction counts.
@@ -87,7 +91,38 @@ impl<P: Reconvergence> Engine<P> {
             lookout: Lookout::new(),
             next_count: Cycle::MAX,
             sampler: None,
+            checker: None,
         }
+    }
+
+    /// Checks the run of these kernels against the memory model.
+    pub fn observe(&mut self, kernels: Vec<Arc<Kernel>>) {
+        self.sms().for_each(Sm::observe);
+        self.partitions().for_each(Partition::observe);
+        self.checker = Some(Box::new(Checker::new(kernels)));
+    }
+
+    /// What was checked against the memory model.
+    pub fn checked(&self) -> Option<Checked> {
+        self.checker.as_ref().map(|checker| checker.checked)
+    }
+
+    /// Hands what the components have logged to the check.
+    fn check_memory(&mut self) -> Result<(), SimError> {
+        let Some(mut checker) = self.checker.take() else { return Ok(()) };
+        let mut logs: Vec<(Option<u32>, Vec<(Cycle, Event)>)> = Vec::new();
+        for sm in self.sms() {
+            let log = sm.memory.observation.as_mut().map(|o| std::mem::take(&mut o.log.events));
+            logs.push((Some(sm.index), log.unwrap_or_default()));
+        }
+        for partition in self.partitions() {
+            let log = partition.observation.as_mut().map(|o| std::mem::take(&mut o.log.events));
+            logs.push((None, log.unwrap_or_default()));
+        }
+        let result = checker.process(logs);
+        checker.next += memory_model::EVERY;
+        self.checker = Some(checker);
+        result.map_err(SimError::Stopped)
     }
 
     /// Queues a kernel after the others of its stream.
@@ -120,6 +155,11 @@ impl<P: Reconvergence> Engine<P> {
         let mut epochs = 0;
         let result = loop {
             match self.run_on(control, lookahead, &mut epochs) {
+                Ok(Turn::Look) if self.checks_memory_before_look() => {
+                    if let Err(fault) = self.check_memory() {
+                        break Err(fault);
+                    }
+                }
                 Ok(Turn::Look) if self.counts_before_look() => {
                     let (most, at) = (control.max_instructions.unwrap_or(u64::MAX), self.next_count);
                     let Some(left) = most.checked_sub(self.instructions()) else {
@@ -137,6 +177,11 @@ impl<P: Reconvergence> Engine<P> {
                 }
                 other => break other,
             }
+        };
+        let result = match result {
+            Ok(turn) => self.check_memory().map(|()| turn),
+            // What is checked comes before what stopped the run.
+            Err(error) => Err(self.check_memory().err().unwrap_or(error)),
         };
         match result {
             Ok(_) if self.dispatcher.idle() => Ok(()),
@@ -156,6 +201,13 @@ impl<P: Reconvergence> Engine<P> {
     /// Number of warp instructions issued so far.
     fn instructions(&mut self) -> u64 {
         self.sms().flat_map(|sm| &sm.stats.kernels).map(|counts| counts.warp_instructions).sum()
+    }
+
+    /// True if a check against the memory model is due before anything else.
+    fn checks_memory_before_look(&self) -> bool {
+        let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
+        let others = self.lookout.next.min(sample).min(self.next_count);
+        self.checker.as_ref().is_some_and(|checker| checker.next <= others)
     }
 
     /// True if an instruction count is due before a liveness check or sample.
@@ -178,9 +230,10 @@ impl<P: Reconvergence> Engine<P> {
         lookahead: Cycle,
         epochs: &mut u64,
     ) -> Result<Turn, SimError> {
-        let Self { workers, dispatcher, now, lookout, next_count, sampler, .. } = self;
+        let Self { workers, dispatcher, now, lookout, next_count, sampler, checker, .. } = self;
         let sample = sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
-        let look = lookout.next.min(*next_count).min(sample);
+        let check = checker.as_ref().map_or(Cycle::MAX, |checker| checker.next);
+        let look = lookout.next.min(*next_count).min(sample).min(check);
         let mut turn = |next: Option<Cycle>, dispatcher: &mut Dispatcher, now: &mut Cycle| {
             let next = [next, dispatcher.next_action()].into_iter().flatten().min();
             let Some(begin) = next else { return Ok(Turn::Over) };

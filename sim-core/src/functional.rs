@@ -1,6 +1,8 @@
 //! The functional mode: the same instructions on the same resident blocks, without timing. Accesses
 //! happen at once on device memory; splits take turns.
 
+mod observe;
+
 use std::sync::Arc;
 
 use sim_frontend::program::OpClass;
@@ -88,6 +90,8 @@ pub struct Functional<P> {
     splits: Vec<SplitId>,
     queued: Vec<bool>,
     watch: Option<Watch>,
+    /// The check against the memory model, if it is asked for.
+    observed: Option<Box<observe::Observed>>,
 }
 
 impl<P: Reconvergence> Functional<P> {
@@ -101,6 +105,7 @@ impl<P: Reconvergence> Functional<P> {
             splits: Vec::new(),
             queued: vec![false; splits],
             watch: None,
+            observed: None,
         }
     }
 
@@ -137,8 +142,9 @@ impl<P: Reconvergence> Functional<P> {
         let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
         while done < blocks {
             while next < blocks && live < room {
-                if self.resident.admit(kernel, next).is_none() {
-                    break;
+                let Some(slot) = self.resident.admit(kernel, next) else { break };
+                if self.observed.is_some() {
+                    self.observe_block(slot, kernel, next);
                 }
                 next += 1;
                 live += 1;
@@ -195,7 +201,7 @@ impl<P: Reconvergence> Functional<P> {
                 (self.watch, self.resident.watching) = (None, false);
             }
         }
-        Ok(())
+        self.finish_check()
     }
 
     /// Splits that changed may go on, and new ones get their turns.
@@ -274,10 +280,16 @@ impl<P: Reconvergence> Functional<P> {
                         &self.resident.kernels[self.resident.warps[w].kernel].code.decoded[pc as usize];
                     let lanes = [exec.count_ones(), mask.count_ones()];
                     self.counts[grid].count_other(decoded, self.resident.outcome == Step::Again, lanes);
+                    if self.observed.is_some() {
+                        self.observe_step(w, pc, exec)?;
+                    }
                 }
             }
             match self.resident.outcome {
                 Step::Access => {
+                    if self.observed.is_some() {
+                        self.observe_accesses(w);
+                    }
                     self.perform(w);
                     if let Err((pc, violation)) = self.count_bulk(w) {
                         return Err(Halt::Fault(self.fault(w, pc, &violation)));

@@ -21,6 +21,7 @@ pub mod lanes;
 mod literal;
 mod liveness;
 pub mod mbarrier;
+pub mod memory_model;
 pub mod monitor;
 pub mod options;
 pub mod printf;

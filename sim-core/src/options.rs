@@ -10,6 +10,9 @@ use crate::reconvergence::registry::PolicyChoice;
 use crate::sm::scheduler::WarpScheduler;
 use crate::sm::timeline::TimelineOptions;
 
+/// The name of the check against the memory model in options and reports.
+pub const MEMORY_MODEL: &str = "memory-model";
+
 /// How a device runs.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -21,6 +24,8 @@ pub struct Options {
     pub threads: usize,
     /// What is checked.
     pub check: Check,
+    /// Executions are checked against the memory consistency model of PTX.
+    pub memory_model: bool,
     /// Core cycles after which to stop.
     pub max_cycles: Option<Cycle>,
     /// Warp instructions of all launches after which to stop.
@@ -41,6 +46,13 @@ pub struct Options {
     pub sample: Option<Cycle>,
     /// Where workers are held up.
     pub delay: Option<Delay>,
+}
+
+impl Options {
+    /// The name of what is checked.
+    pub fn check_name(&self) -> &'static str {
+        if self.memory_model { MEMORY_MODEL } else { self.check.name() }
+    }
 }
 
 /// Holds workers up, to test that nothing depends on who is first: called with the worker's

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::samples::Samples;
+use crate::memory_model::Checked;
 use serde::Serialize;
 use sim_frontend::program::CleanUp;
 use sim_memory::cache::CacheStats;
@@ -267,6 +268,9 @@ pub struct DeviceReport {
     /// Lines of the PTX, where they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineReport>,
+    /// What was checked against the memory model, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_model: Option<Checked>,
 }
 
 /// What reports leave out.

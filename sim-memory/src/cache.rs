@@ -5,6 +5,7 @@ mod lru;
 
 use crate::divide::Divisor;
 use crate::line::{ByteMask, LINE_BYTES, LineData, bits_at};
+use crate::observation::{self, LineStores, NO_STORES};
 use crate::spec::{CacheSpec, IndexFunction};
 use lru::LruOrder;
 
@@ -130,6 +131,8 @@ pub struct Cache {
     pub stats: CacheStats,
     /// Number of writes that changed a byte, or may have.
     changes: u64,
+    /// While memory is observed, for each way the stores of its bytes; `None` where no store wrote any.
+    stores: Vec<Option<Box<LineStores>>>,
 }
 
 impl Cache {
@@ -152,6 +155,7 @@ impl Cache {
             fold: spec.sets().max(1).next_power_of_two().trailing_zeros(),
             stats: CacheStats::default(),
             changes: 0,
+            stores: Vec::new(),
         }
     }
 
@@ -170,6 +174,7 @@ impl Cache {
             fold: 0,
             stats: CacheStats::default(),
             changes: 0,
+            stores: Vec::new(),
         }
     }
 
@@ -343,7 +348,7 @@ impl Cache {
     pub fn update(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) -> Outcome {
         let Some(i) = self.find(set, line) else { return Outcome::Stuck };
         let state = &mut self.lines[i];
-        let fresh = mask & !state.valid;
+        let fresh = missing(state, mask);
         copy(&mut self.data[i], data, fresh);
         state.valid |= fresh;
         state.filling &= !mask;
@@ -415,6 +420,40 @@ impl Cache {
                 line.flushed = true;
             }
         }
+    }
+
+    /// Begins or ends the observation of the stores of its bytes; no byte has one then.
+    pub fn observe(&mut self, on: bool) {
+        self.stores.clear();
+        if on {
+            self.stores.resize(self.lines.len(), None);
+        }
+    }
+
+    /// The stores of a line's bytes; `None` if the line is absent or not observed.
+    pub fn stores_of(&self, set: u64, line: u64) -> Option<&LineStores> {
+        let known = self.find(set, line).and_then(|i| self.stores.get(i))?;
+        Some(known.as_deref().unwrap_or(&NO_STORES))
+    }
+
+    /// Notes the stores of the bytes of `mask` of an observed line that is present.
+    pub fn note_stores(&mut self, set: u64, line: u64, mask: ByteMask, stores: &LineStores) {
+        if let Some(i) = self.find(set, line)
+            && let Some(known) = self.stores.get_mut(i)
+            && (known.is_some() || *stores != NO_STORES)
+        {
+            observation::copy(known.get_or_insert_with(|| Box::new(NO_STORES)), stores, mask);
+        }
+    }
+
+    /// The dirty bytes of a line.
+    pub fn dirty(&self, set: u64, line: u64) -> ByteMask {
+        self.find(set, line).map_or(0, |i| self.lines[i].dirty)
+    }
+
+    /// The bytes of `mask` that the line lacks.
+    pub fn missing(&self, set: u64, line: u64, mask: ByteMask) -> ByteMask {
+        self.find(set, line).map_or(mask, |i| missing(&self.lines[i], mask))
     }
 
     /// Number of writes so far that changed a byte, or may have.
@@ -493,6 +532,12 @@ impl Cache {
     pub fn pinned(&self) -> usize {
         self.lines.iter().filter(|line| line.pins != 0).count()
     }
+}
+
+/// The bytes of `mask` that a line lacks: those that a fill brings.
+#[inline]
+fn missing(line: &Line, mask: ByteMask) -> ByteMask {
+    mask & !line.valid
 }
 
 #[inline]

@@ -17,6 +17,7 @@ mod held_lines;
 pub mod line;
 pub mod mapping;
 pub mod messages;
+pub mod observation;
 pub mod occupancy;
 pub mod partition;
 pub mod port;

@@ -1,6 +1,7 @@
 //! The messages between an SM and a partition.
 
 use crate::line::{ByteMask, LineData};
+use crate::observation::{LineStores, Transaction};
 use crate::programs::ProgramId;
 use crate::vocabulary::{AtomicOp, LaneMask, ScalarType, WARP_LANES};
 
@@ -44,6 +45,10 @@ pub struct Request {
     pub data: LineData,
     /// Lanes and operands, for atomics.
     pub atomic: Option<Box<AtomicLanes>>,
+    /// The number of the transaction, while memory is observed.
+    pub transaction: Transaction,
+    /// The stores of the bytes of a write-back, while memory is observed.
+    pub stores: Option<Box<LineStores>>,
 }
 
 /// A reply from a partition: at its arrival the SM continues the program at `pc`.
@@ -59,4 +64,6 @@ pub struct Reply {
     pub atomic: Option<Box<AtomicLanes>>,
     /// True if bytes were fetched from DRAM for this request.
     pub fetched: bool,
+    /// The stores of the bytes of `data`, while memory is observed.
+    pub stores: Option<Box<LineStores>>,
 }

@@ -2,6 +2,7 @@
 //! partition's part of the memory programs.
 
 mod micro_steps;
+mod observe;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::held_lines::HeldLines;
 use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
 use crate::mapping::Mapping;
 use crate::messages::{AtomicLanes, Reply, Request};
+use crate::observation::{NO_STORES, PartitionObservation};
 use crate::occupancy::{Occupancy, QueueStats};
 use crate::programs::ProgramSet;
 use crate::spec::{Clocks, MemorySpec};
@@ -98,6 +100,8 @@ pub struct Partition {
     /// Number of writes that bypassed L2 and changed a byte of device memory.
     memory_changes: u64,
     stats: PartitionStats,
+    /// Observation of memory, if it is asked for.
+    pub observation: Option<Box<PartitionObservation>>,
 }
 
 /// The tag of a DRAM request that no instance waits for.
@@ -138,6 +142,7 @@ impl Partition {
             runnable: Vec::new(),
             memory_changes: 0,
             stats: PartitionStats::default(),
+            observation: None,
             spec,
         }
     }
@@ -164,6 +169,9 @@ impl Partition {
                 (self.instances.len() - 1) as u32
             }
         };
+        if self.observation.is_some() {
+            self.observe_request(slot as usize);
+        }
         self.arrivals.push(at, sm, slot);
     }
 
@@ -241,6 +249,7 @@ impl Partition {
     /// [`flush_to_memory`](Self::flush_to_memory) must have been called. The counters restart at zero.
     pub fn take_l2(&mut self) -> Cache {
         let mut l2 = std::mem::replace(&mut self.l2, Cache::hollow());
+        l2.observe(false);
         l2.stats = CacheStats::default();
         l2
     }
@@ -368,6 +377,9 @@ impl Partition {
 
     /// `wbL2`: the bytes are in memory at once; the channel is charged for the write later.
     fn write_back(&mut self, line: u64, mask: ByteMask, data: &LineData, now: Cycle) {
+        if self.observation.is_some() {
+            self.observe_write_back(line, mask);
+        }
         self.memory.write_line(line, mask, data);
         let sectors = round_to_sectors(mask, self.spec.dram.burst_bytes);
         let bursts = sectors.count_ones().div_ceil(self.spec.dram.burst_bytes);
@@ -425,6 +437,12 @@ impl Partition {
             data: request.data,
             atomic: request.atomic.take(),
             fetched: instance.fetched,
+            stores: match &self.observation {
+                Some(observed) if request.is_load => {
+                    Some(&observed.stores[slot as usize]).filter(|s| **s != NO_STORES).map(|s| Box::new(*s))
+                }
+                _ => None,
+            },
         };
         self.outbox.push((self.egress_free + Cycle::from(net.latency), sm, reply));
     }

@@ -3,6 +3,7 @@
 
 pub mod latency;
 mod micro_steps;
+mod observe;
 mod stats;
 
 use std::collections::VecDeque;
@@ -18,6 +19,7 @@ use crate::held_lines::HeldLines;
 use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
 use crate::mapping::Mapping;
 use crate::messages::{AtomicLanes, Reply, Request};
+use crate::observation::{INITIAL, NO_STORES, SmObservation, Transaction};
 use crate::occupancy::Occupancy;
 use crate::port::{AccessId, RegisterPort};
 use crate::programs::{Operation, ProgramId, ProgramSet};
@@ -46,6 +48,8 @@ struct Instance {
     level: Level,
     /// True if this instance is the holder of its line.
     holds: bool,
+    /// Its number, while memory is observed.
+    transaction: Transaction,
 }
 
 /// The memory side of one SM.
@@ -79,6 +83,8 @@ pub struct SmMemory {
     spare_atomics: Vec<Box<AtomicLanes>>,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
+    /// The SM's number.
+    sm: u32,
     /// MSHRs in use: loads in flight.
     mshrs: Occupancy,
     /// Store tokens in use: stores and atomics in flight.
@@ -91,12 +97,15 @@ pub struct SmMemory {
     stats: SmMemoryStats,
     /// Counters of the accesses since they were last taken; `None` if they are not wanted.
     pub asked: Option<Asked>,
+    /// Observation of memory, if it is asked for.
+    pub observation: Option<Box<SmObservation>>,
 }
 
 impl SmMemory {
     /// An idle memory side with an empty L1.
-    pub fn new(spec: Arc<MemorySpec>, programs: Arc<ProgramSet>) -> Self {
+    pub fn new(spec: Arc<MemorySpec>, programs: Arc<ProgramSet>, sm: u32) -> Self {
         Self {
+            sm,
             mapping: Mapping::new(&spec),
             held: HeldLines::new(u64::from(spec.l1.sets().max(1))),
             l1: Cache::new(&spec.l1),
@@ -119,6 +128,7 @@ impl SmMemory {
             runnable: Vec::new(),
             stats: SmMemoryStats::default(),
             asked: None,
+            observation: None,
             spec,
             fence_flushes: [Scope::Cta, Scope::Gpu].map(|scope| programs.fence_flushes(scope)),
             programs: ProgramSet::clone(&programs),
@@ -235,11 +245,15 @@ impl SmMemory {
                 issued: now,
                 level: Level::L1,
                 holds: false,
+                transaction: INITIAL,
             };
             if let Some(place) = self.instances.get_mut(slot as usize) {
                 *place = instance;
             } else {
                 self.instances.push(instance);
+            }
+            if self.observation.is_some() {
+                self.observe_issue(slot, access, now);
             }
             self.lsu.push_back(slot);
         }
@@ -291,13 +305,19 @@ impl SmMemory {
             kind if kind.fetches() => self.data[reply.slot as usize] = reply.data,
             _ => instance.atomic = reply.atomic,
         }
+        if let Some(observation) = &mut self.observation
+            && instance.kind.fetches()
+        {
+            observation.stores[reply.slot as usize] = reply.stores.map_or(NO_STORES, |stores| *stores);
+        }
+        let at = at + self.spec.interconnect.distance(self.sm, from);
         self.replies.push(at, from, reply.slot);
     }
 
     /// Passes the requests that have left to `sink`: arrival cycle, partition, request.
     pub fn take_requests(&mut self, mut sink: impl FnMut(Cycle, u32, Request)) {
         for (at, partition, request) in self.outbox.drain(..) {
-            sink(at, partition, request);
+            sink(at + self.spec.interconnect.distance(self.sm, partition), partition, request);
         }
     }
 
@@ -467,12 +487,15 @@ impl SmMemory {
             is_load,
             data: self.data[index],
             atomic: instance.atomic.take(),
+            transaction: instance.transaction,
+            stores: None,
         };
         let payload = if is_load { 0 } else { instance.asked.count_ones() };
         self.depart(request, payload, now);
     }
 
-    fn send_write_back(&mut self, line: u64, mask: ByteMask, data: LineData, now: Cycle) {
+    fn send_write_back(&mut self, set: u64, line: u64, mask: ByteMask, data: LineData, now: Cycle) {
+        let stores = self.l1.stores_of(set, line).map(|stores| Box::new(*stores));
         let request = Request {
             slot: None,
             local: 0,
@@ -484,6 +507,8 @@ impl SmMemory {
             is_load: false,
             data,
             atomic: None,
+            transaction: INITIAL,
+            stores,
         };
         self.depart(request, mask.count_ones(), now);
     }

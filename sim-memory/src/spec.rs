@@ -70,6 +70,33 @@ pub struct InterconnectSpec {
     /// Bytes a message has besides its data.
     #[schemars(range(min = 0, max = 65_536))]
     pub header_bytes: u32,
+    /// Largest additional latency between an SM and a partition, in cycles of the core clock, each way. Each pair has a
+    /// latency of its own, from `latency` to `latency + spread`, most of them nearer to `latency`, so messages of an SM to
+    /// different partitions may overtake each other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 100_000))]
+    pub spread: u32,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+impl InterconnectSpec {
+    /// Additional latency between an SM and a partition: a fixed function of both, so that a run is the same on every
+    /// machine. It is `spread` times the cube of a uniform number (the finalizer of splitmix64 over the pair): with most
+    /// pairs near and some far, a message often overtakes another by more than a round trip, which a third party can
+    /// observe.
+    pub fn distance(&self, sm: u32, partition: u32) -> u64 {
+        if self.spread == 0 {
+            return 0;
+        }
+        let mut z = (u64::from(sm) << 32 | u64::from(partition)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let uniform = u128::from((z ^ (z >> 31)) >> 32);
+        ((uniform.pow(3) * (u128::from(self.spread) + 1)) >> 96) as u64
+    }
 }
 
 /// Shared memory's part.
@@ -439,5 +466,25 @@ mod tests {
             assert!(there * 700_000 >= cycle * 924_000);
             assert!(there == 0 || (there - 1) * 700_000 < cycle * 924_000);
         }
+    }
+
+    #[test]
+    fn every_pair_has_a_distance_of_its_own_within_the_spread() {
+        let net = |spread| InterconnectSpec {
+            latency: 7,
+            spread,
+            request_bytes_per_cycle: 16,
+            reply_bytes_per_cycle: 32,
+            header_bytes: 8,
+        };
+        let pairs = || (0..80).flat_map(|sm| (0..32).map(move |partition| (sm, partition)));
+        assert!(pairs().all(|(sm, partition)| net(0).distance(sm, partition) == 0));
+        let distances: Vec<u64> = pairs().map(|(sm, partition)| net(99).distance(sm, partition)).collect();
+        // The cube root of a share of the spread is the share of the pairs up to there: 2560 of them, within 4 %.
+        for (up_to, share) in [(0, 0.215), (12, 0.507), (49, 0.794), (98, 0.997)] {
+            let count = distances.iter().filter(|distance| **distance <= up_to).count();
+            assert!((count as f64 / 2560.0 - share).abs() < 0.04, "{count} pairs up to {up_to}");
+        }
+        assert!(distances.iter().all(|distance| *distance <= 99));
     }
 }

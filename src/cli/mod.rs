@@ -4,6 +4,7 @@ pub mod baseline;
 mod chips;
 mod inspect;
 mod isa;
+pub mod litmus;
 pub mod report;
 pub mod run;
 pub mod study;
@@ -24,6 +25,7 @@ use crate::metrics::METRICS;
 use chips::ChipsCommand;
 use inspect::InspectArgs;
 use isa::IsaArgs;
+use litmus::LitmusCommand;
 
 use baseline::{BaselineCommand, CompareArgs};
 use report::ReportArgs;
@@ -62,6 +64,9 @@ enum Command {
     Inspect(InspectArgs),
     /// Lists the instructions, or the forms of one: support, functional unit, minimum target.
     Isa(IsaArgs),
+    /// Memory models and litmus tests.
+    #[command(subcommand)]
+    Litmus(LitmusCommand),
     /// Predefined studies: many simulations, one table.
     #[command(subcommand)]
     Study(StudyCommand),
@@ -118,6 +123,9 @@ pub fn main() -> ExitCode {
         Command::Policies => policies(),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Isa(args) => isa::isa(&args),
+        Command::Litmus(LitmusCommand::Run(args)) => crate::litmus::run::run(&args),
+        Command::Litmus(LitmusCommand::Mapping(args)) => crate::litmus::mapping::run(&args),
+        Command::Litmus(LitmusCommand::Hardware(args)) => crate::litmus::hardware::run(&args),
         Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),

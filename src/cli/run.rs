@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use sim_core::error::SimError;
 use sim_core::instruction_set::InstructionSet;
 use sim_core::monitor::Check;
+use sim_core::options::MEMORY_MODEL;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::report::DeviceReport;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
@@ -62,8 +63,9 @@ pub struct RunArgs {
     pub threads: usize,
     /// Run-time checks of the formal semantics: `safety` compares the control flow of every thread with the policy's
     /// and checks that every thread is in exactly one path; `full` also checks waiting threads, the invariants of the
-    /// policy, and that every message sent is received.
-    #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full"])]
+    /// policy, and that every message sent is received; `memory-model` checks `safety`, and every load, store and atomic
+    /// of global memory against the axioms of the PTX memory consistency model.
+    #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full", MEMORY_MODEL])]
     pub check: String,
     /// Collects counters for each PTX line: issues, lanes, stall cycles by reason.
     #[arg(long)]
@@ -142,6 +144,7 @@ impl RunArgs {
             functional: self.functional,
             skip_launches: self.skip_launches,
             check: Check::named(&self.check).unwrap_or_default(),
+            memory_model: self.check == MEMORY_MODEL,
             max_cycles: self.max_cycles,
             max_instructions: self.max_instructions,
             allow_newer_isa: self.allow_newer_isa,

@@ -229,6 +229,7 @@ fn run(
         scheduler: WarpScheduler::Gto,
         threads: 1,
         check,
+        memory_model: false,
         max_cycles: Some(100_000),
         max_instructions: None,
         allow_newer_isa: false,

@@ -126,6 +126,9 @@ impl Context {
         let warps = warps.max().unwrap_or(1);
         let policy = P::new(parameters, self.slots(warps));
         let mut machine = Functional::new(self.world(), policy, warps, blocks);
+        if self.options.memory_model {
+            machine.observe(kernels.iter().map(|(kernel, _)| Arc::clone(kernel)).collect());
+        }
         let mut result = Ok(());
         let mut left = self.instructions_left();
         for (i, (kernel, _)) in kernels.iter().enumerate() {
@@ -146,6 +149,9 @@ impl Context {
                 break;
             }
             self.outputs.push(ContextOutput::Completed(kernel.grid_id));
+        }
+        if let Some(checked) = machine.checked() {
+            self.report.memory_model.get_or_insert_default().add(checked);
         }
         for (grid, counts) in machine.counts().iter().enumerate() {
             if let Some(report) = self.kernels.get_mut(grid) {
@@ -195,7 +201,7 @@ impl Context {
         let warps = self.warps();
         let sms = (0..chip.limits.num_processors)
             .map(|i| {
-                let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs));
+                let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs), i);
                 let policy = P::new(parameters, self.slots(warps));
                 let mut sm = Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler);
                 sm.recorder = self.recorder(i, P::SPLITS as u32);
@@ -220,6 +226,9 @@ impl Context {
         let mut engine = Engine::new(Arc::clone(&chip), sms, partitions);
         for (kernel, _) in kernels {
             engine.launch(Arc::clone(kernel));
+        }
+        if self.options.memory_model {
+            engine.observe(kernels.iter().map(|(kernel, _)| Arc::clone(kernel)).collect());
         }
         for (grid, at) in self.aborts.drain(..) {
             engine.abort(grid, at);
@@ -252,6 +261,9 @@ impl Context {
         for &grid in engine.completed() {
             self.kernels[grid as usize].aborted = false;
             self.outputs.push(ContextOutput::Completed(grid));
+        }
+        if let Some(checked) = engine.checked() {
+            self.report.memory_model.get_or_insert_default().add(checked);
         }
         self.gather(&mut engine, result.is_ok());
         if result.is_ok() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sim_frontend::form::BarrierKind;
 use sim_frontend::program::{Extra, Op, Pc, Row};
+use sim_memory::observation::Event;
 use sim_memory::vocabulary::LaneMask;
 
 use super::resident::{Resident, Step};
@@ -85,6 +86,9 @@ impl<P: Reconvergence> Resident<P> {
                 pc,
                 counted: whole.unwrap_or(lanes.count_ones()),
             };
+            if let (false, Some(observed)) = (waits, &mut self.observed) {
+                observed.push(Event::Arrived { warp: w as u32, lanes, barrier: index });
+            }
             let default = block.barrier_default(whole);
             let live: LiveOf<'_> = &live;
             completed.extend(block.barriers.arrive(arrival, default, whole.is_none().then_some(live))?);
@@ -107,6 +111,14 @@ impl<P: Reconvergence> Resident<P> {
     /// remBar: the splits that waited go on, with the result of the reduction in their
     /// registers [bar-rem] [block-endbar].
     fn complete_barrier(&mut self, kernels: &[Arc<Kernel>], block_slot: usize, barrier: Completed) {
+        if let Some(observed) = &mut self.observed {
+            let members = |arrives: bool| {
+                let of_kind = move |a: &&Arrival| (a.kind == BarrierKind::Arrive) == arrives;
+                barrier.actions.iter().filter(of_kind).map(|a| (a.warp as u32, a.lanes)).collect()
+            };
+            let (waited, arrived) = (members(false), members(true));
+            observed.push(Event::Barrier { barrier: barrier.index, waited, arrived });
+        }
         for action in &barrier.actions {
             if action.kind == BarrierKind::Arrive {
                 continue;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sim_frontend::program::{NO_PC, Pc};
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
+use sim_memory::observation::Event;
 use sim_memory::shared::{BankLocks, BankRule};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
@@ -103,6 +104,8 @@ pub struct Resident<P> {
     pub world: Arc<World>,
     /// Warp slots.
     pub warps: Vec<Warp>,
+    /// Barriers since they were last taken, while memory is observed.
+    pub observed: Option<Vec<Event>>,
     /// Block slots.
     pub blocks: Vec<Option<Block>>,
     /// Kernels with blocks here, by index.
@@ -153,6 +156,7 @@ impl<P: Reconvergence> Resident<P> {
             sm,
             world,
             warps: (0..warp_slots).map(|_| Warp::default()).collect(),
+            observed: None,
             blocks: (0..block_slots).map(|_| None).collect(),
             kernels: Vec::new(),
             policy,

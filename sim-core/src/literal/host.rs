@@ -33,6 +33,7 @@ pub(super) fn device() -> Device {
         scheduler: WarpScheduler::Gto,
         threads: 1,
         check: Check::Safety,
+        memory_model: false,
         max_cycles: Some(100_000_000),
         max_instructions: None,
         allow_newer_isa: true,

@@ -165,7 +165,7 @@ impl Thread {
             C::Vote => Act::Vote(registers.truth(op.psrc[0], lane)),
             C::Shuffle => Act::Shuffle([0, 1, 2].map(|i| word(registers, op.src[i]))),
             C::Membar => {
-                let cta = op.extra == Extra::Membar(Scope::Cta);
+                let cta = matches!(op.extra, Extra::Membar(Scope::Cta, _));
                 self.membar = Some(if cta { MemBarLevel::Cta } else { MemBarLevel::Gl });
                 return Ok(None);
             }

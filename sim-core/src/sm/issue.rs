@@ -3,6 +3,7 @@
 
 use sim_frontend::program::{Extra, OpClass};
 use sim_memory::access::{AccessKind, WarpAccess};
+use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
 use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
@@ -385,10 +386,13 @@ impl<P: Reconvergence> Sm<P> {
             Step::Done => {
                 let ready = now + Cycle::from(decoded.latency);
                 warp.board.write(decoded.written(), exec, now, ready);
-                if let Extra::Membar(scope) = &kernel.code.program.ops[pc as usize].extra
+                if let Extra::Membar(scope, semantics) = kernel.code.program.ops[pc as usize].extra
                     && exec != 0
                 {
-                    self.memory.fence(*scope);
+                    self.memory.fence(scope);
+                    if self.memory.observation.is_some() {
+                        self.memory.log(now, Event::Fence { warp: w as u32, lanes: exec, scope, semantics });
+                    }
                 }
             }
             Step::DoneAfter { latency, occupancy: held } => {
@@ -443,6 +447,9 @@ impl<P: Reconvergence> Sm<P> {
             None => self.after_issue((scheduler, place), split, earliest, now),
         }
         debug_assert_eq!(self.place(split), (scheduler, place));
+        if self.resident.observed.is_some() {
+            self.log_barriers(now);
+        }
         let others = if control { self.branch_latency } else { self.barrier_latency };
         self.reschedule_touched(split, now, others);
         Ok(())
@@ -543,6 +550,15 @@ impl<P: Reconvergence> Sm<P> {
         self.resident.blocks[slot] = None;
     }
 
+    /// Logs the barriers that the last step completed.
+    #[cold]
+    fn log_barriers(&mut self, now: Cycle) {
+        let Some(observed) = &mut self.resident.observed else { return };
+        for event in observed.drain(..) {
+            self.memory.log(now, event);
+        }
+    }
+
     /// Hands the accesses of the last step to the memory environment [link-memOp].
     #[inline(never)]
     fn send_accesses(&mut self, w: usize, pc: u32, now: Cycle) -> Result<(), Box<Fault>> {
@@ -632,6 +648,9 @@ impl<P: Reconvergence> Sm<P> {
                 data: &request.data,
                 operands: Some(&request.operands),
             };
+            if let Some(observation) = &mut self.memory.observation {
+                observation.origin = (w as u32, pc);
+            }
             let mut port = Port {
                 warps: &mut self.resident.warps,
                 blocks: &mut self.resident.blocks,

@@ -443,6 +443,11 @@ impl<P: Reconvergence> Sm<P> {
                 }
                 let slot = self.resident.admit(&kernel, number);
                 debug_assert!(slot.is_some(), "the device counts slots");
+                if self.memory.observation.is_some()
+                    && let Some(slot) = slot
+                {
+                    self.log_block(slot, &kernel, number, now);
+                }
                 if let (Some(slot), Some(timeline)) = (slot, self.timeline()) {
                     timeline.block_begins(slot as u32, kernel.grid_id, number, now);
                 }

@@ -1,10 +1,12 @@
 //! What an SM says of itself: faults with their places, what waits and why.
 
+use sim_memory::observation::Event;
 use sim_memory::vocabulary::Cycle;
 
 use super::states::STATES;
 use super::{Sm, Status};
 use crate::error::{Fault, FaultKind, Location, Violation};
+use crate::grid::Kernel;
 use crate::liveness::waits_in_words;
 use crate::reconvergence::Reconvergence;
 
@@ -17,6 +19,20 @@ impl<P: Reconvergence> Sm<P> {
         let violation = Violation::new(fault.rule, lanes, fault.reason.clone());
         let (warp, pc) = entry.map_or((0, 0), |e| (e.warp, e.pc));
         self.fault(warp, pc, &violation)
+    }
+
+    /// Begins the observation of memory.
+    pub fn observe(&mut self) {
+        self.memory.observe(self.index, self.resident.world.sms);
+        self.resident.observed = Some(Vec::new());
+    }
+
+    /// Logs that a block starts.
+    #[cold]
+    pub(super) fn log_block(&mut self, slot: usize, kernel: &Kernel, number: u64, now: Cycle) {
+        let Some(block) = &self.resident.blocks[slot] else { return };
+        let warps = block.warps.iter().map(|&w| (w as u32, self.resident.warps[w].threads)).collect();
+        self.memory.log(now, Event::Block { grid: kernel.grid_id, number, warps });
     }
 
     /// `⊥` with its place.

@@ -48,6 +48,7 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
         scheduler: WarpScheduler::Gto,
         threads: 1,
         check: Check::Full,
+        memory_model: false,
         max_cycles: Some(10_000_000),
         max_instructions: None,
         allow_newer_isa: false,

@@ -60,10 +60,17 @@ impl Partition {
                         self.memory.read_line(line, asked, &mut old);
                         self.memory_changes += u64::from(old != data);
                         self.write_back(line, asked, &data, now);
+                        if self.observation.is_some() {
+                            self.observe_write_to_memory(index, now);
+                        }
                         pc += 1;
                         continue;
                     }
-                    match self.operate(*op, index) {
+                    let outcome = match self.observation {
+                        None => self.operate(*op, index),
+                        Some(_) => self.observed(*op, index, now),
+                    };
+                    match outcome {
                         Outcome::Done => pc += 1,
                         Outcome::Defer => {
                             self.instances[index].request.pc = pc as u16;
@@ -120,6 +127,9 @@ impl Partition {
                 return;
             }
         }
+        if self.observation.is_some() {
+            self.observe_write_to_l2(index, now);
+        }
         self.release_line(index);
         self.free.push(slot);
     }
@@ -158,7 +168,7 @@ impl Partition {
         }
     }
 
-    fn operate(&mut self, op: OpExp, index: usize) -> Outcome {
+    pub(super) fn operate(&mut self, op: OpExp, index: usize) -> Outcome {
         let Instance { request: r, set, pinned, .. } = &mut self.instances[index];
         let set = *set;
         match op {

@@ -39,13 +39,17 @@ impl SmMemory {
                     return Ok(());
                 }
                 Instruction::Op(op) => {
-                    match self.operate(*op, index, now, port) {
+                    let outcome = match self.observation {
+                        None => self.operate(*op, index, now, port),
+                        Some(_) => self.observed(*op, index, now, port),
+                    };
+                    match outcome {
                         Outcome::Done => {}
                         Outcome::Defer => {
                             if *op == OpExp::ReserveL1 || *op == OpExp::WriteL1 {
                                 let set = self.instances[index].set;
                                 if let Some((line, mask, data)) = self.l1.write_back_one(set) {
-                                    self.send_write_back(line, mask, data, now);
+                                    self.send_write_back(set, line, mask, data, now);
                                     continue;
                                 }
                                 self.held.wait_for_set(set, slot);
@@ -128,7 +132,13 @@ impl SmMemory {
         }
     }
 
-    fn operate(&mut self, op: OpExp, index: usize, now: Cycle, port: &mut impl RegisterPort) -> Outcome {
+    pub(super) fn operate(
+        &mut self,
+        op: OpExp,
+        index: usize,
+        now: Cycle,
+        port: &mut impl RegisterPort,
+    ) -> Outcome {
         let l1 = &mut self.l1;
         let i = &mut self.instances[index];
         let data = &mut self.data[index];

@@ -50,6 +50,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         miss_queue: 2,
         interconnect: InterconnectSpec {
             latency: 7,
+            spread: 0,
             request_bytes_per_cycle: 16,
             reply_bytes_per_cycle: 32,
             header_bytes: 8,
@@ -177,7 +178,9 @@ impl Machine {
         let memory = Arc::new(DeviceMemory::new());
         let clocks = Clocks::new(700, 924);
         Self {
-            sms: (0..sms).map(|_| SmMemory::new(Arc::clone(&spec), Arc::clone(&programs))).collect(),
+            sms: (0..sms)
+                .map(|sm| SmMemory::new(Arc::clone(&spec), Arc::clone(&programs), sm as u32))
+                .collect(),
             regs: (0..sms).map(|_| Registers::default()).collect(),
             partitions: (0..spec.partitions)
                 .map(|_| {

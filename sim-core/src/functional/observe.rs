@@ -1,0 +1,162 @@
+//! Observation of memory in the functional mode, where each access is performed at once.
+
+use std::sync::Arc;
+
+use sim_frontend::program::{Extra, MemoryOp, Op, OpClass};
+use sim_memory::access::AccessKind;
+use sim_memory::coalescing::{LineAccess, lines};
+use sim_memory::observation::{self, Event, INITIAL, NO_STORES, PartitionObservation, SmObservation, Stores};
+use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace, WARP_LANES};
+
+use super::{Functional, Halt};
+use crate::execute::Request;
+use crate::grid::Kernel;
+use crate::memory_model::{Checked, Checker};
+use crate::reconvergence::{Lanes, Reconvergence};
+
+/// Events between two checks.
+const EVERY: usize = 1 << 14;
+
+/// The observation and its check. The number of an event stands for its cycle.
+#[derive(Debug)]
+pub(super) struct Observed {
+    numbers: SmObservation,
+    memory: PartitionObservation,
+    parts: Vec<LineAccess>,
+    log: Vec<(Cycle, Event)>,
+    now: Cycle,
+    checker: Checker,
+}
+
+impl Observed {
+    fn push(&mut self, event: Event) {
+        self.now += 1;
+        self.log.push((self.now, event));
+    }
+
+    fn check(&mut self) -> Result<(), Halt> {
+        let log = std::mem::take(&mut self.log);
+        self.checker.process(vec![(Some(0), log)]).map_err(Halt::Fault)
+    }
+
+    /// An access of a warp to global memory.
+    fn access(&mut self, request: &Request, op: &Op, facts: &MemoryOp) {
+        let kind = match (op.class, facts.atomic) {
+            (OpClass::Hint, _) => return,
+            (OpClass::Store, _) => AccessKind::Store,
+            (OpClass::Atomic, Some((op_, ty))) => {
+                AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() }
+            }
+            _ => AccessKind::Load,
+        };
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        lines(&request.addresses, request.lanes, request.bytes, &mut parts);
+        let offsets = observation::offsets(&request.addresses);
+        for part in &parts {
+            let transaction = self.numbers.number();
+            self.push(Event::Issued {
+                transaction,
+                origin: (request.warp as u32, request.pc),
+                kind,
+                semantics: facts.semantics,
+                scope: facts.scope,
+                line: part.line,
+                bytes: part.bytes,
+                lanes: part.lanes,
+                offsets,
+                size: request.bytes as u8,
+            });
+            let mut stores = NO_STORES;
+            self.memory.read_memory(part.line, part.bytes, &mut stores);
+            if kind == AccessKind::Load {
+                self.push(Event::Loaded { transaction, stores: Stores::of(&stores, part.bytes) });
+                continue;
+            }
+            let mut reads = None;
+            if let AccessKind::Atomic { .. } = kind {
+                let mut found = [INITIAL; WARP_LANES];
+                for lane in Lanes(part.lanes) {
+                    let at = usize::from(offsets[lane as usize]);
+                    if let Some(bytes) = stores.get_mut(at..at + request.bytes as usize) {
+                        found[lane as usize] = bytes[0];
+                        bytes.fill(transaction);
+                    }
+                }
+                reads = Some(Box::new(found));
+            }
+            observation::fill(&mut stores, part.bytes, transaction);
+            self.memory.write_memory(part.line, part.bytes, &stores);
+            let (line, bytes) = (part.line, part.bytes);
+            self.push(Event::Performed { line, bytes, stores: Stores::One(transaction), reads });
+            if let AccessKind::Atomic { returns: true, .. } = kind {
+                self.push(Event::Returned { transaction });
+            }
+        }
+        self.parts = parts;
+    }
+}
+
+impl<P: Reconvergence> Functional<P> {
+    /// Checks the runs of these kernels against the memory model.
+    pub fn observe(&mut self, kernels: Vec<Arc<Kernel>>) {
+        self.resident.observed = Some(Vec::new());
+        self.observed = Some(Box::new(Observed {
+            numbers: SmObservation::new(0, 1),
+            memory: PartitionObservation::default(),
+            parts: Vec::new(),
+            log: Vec::new(),
+            now: 0,
+            checker: Checker::new(kernels),
+        }));
+    }
+
+    /// What was checked against the memory model.
+    pub fn checked(&self) -> Option<Checked> {
+        self.observed.as_ref().map(|observed| observed.checker.checked)
+    }
+
+    /// A block starts.
+    #[cold]
+    pub(super) fn observe_block(&mut self, slot: usize, kernel: &Kernel, number: u64) {
+        let (Some(observed), Some(block)) = (&mut self.observed, &self.resident.blocks[slot]) else { return };
+        let warps = block.warps.iter().map(|&w| (w as u32, self.resident.warps[w].threads)).collect();
+        observed.push(Event::Block { grid: kernel.grid_id, number, warps });
+    }
+
+    /// A step that is no data operation: its barriers, its fence, its accesses.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn observe_step(&mut self, w: usize, pc: u32, exec: LaneMask) -> Result<(), Halt> {
+        let Some(observed) = &mut self.observed else { return Ok(()) };
+        for event in self.resident.observed.iter_mut().flat_map(|events| events.drain(..)) {
+            observed.push(event);
+        }
+        let code = &self.resident.kernels[self.resident.warps[w].kernel].code;
+        if let Extra::Membar(scope, semantics) = code.program.ops[pc as usize].extra
+            && exec != 0
+        {
+            observed.push(Event::Fence { warp: w as u32, lanes: exec, scope, semantics });
+        }
+        if observed.log.len() >= EVERY { observed.check() } else { Ok(()) }
+    }
+
+    /// The accesses of the last step.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn observe_accesses(&mut self, w: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        let code = &self.resident.kernels[self.resident.warps[w].kernel].code;
+        for request in self.resident.requests.iter().filter(|r| r.space == StateSpace::Global) {
+            let op = &code.program.ops[request.pc as usize];
+            if let Some(facts) = op.extra.access() {
+                observed.access(request, op, facts);
+            }
+        }
+    }
+
+    /// Checks what is left to check of a run.
+    pub(super) fn finish_check(&mut self) -> Result<(), Halt> {
+        self.observed.as_mut().map_or(Ok(()), |observed| observed.check())
+    }
+}

@@ -1,0 +1,526 @@
+//! The check of executions against the memory consistency model of PTX while they run: each load, each store and each
+//! atomic of global memory against the axioms of Lustig et al. (ASPLOS 2019, "MM") [mm-hw].
+//!
+//! SMs and partitions log what they do (`sim_memory::observation`): reads-from is known from the store that each byte
+//! carries, coherence order is the order in which stores are performed. Causality order is kept as vector clocks
+//! ([`clock`]). From time to time the engine hands the logs over, and they are processed in the order of cycles.
+
+pub mod clock;
+pub mod lines;
+pub mod threads;
+mod told;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use sim_memory::access::AccessKind;
+use sim_memory::observation::{Event, FORGOTTEN, INITIAL, Members, Stores, Transaction};
+use sim_memory::vocabulary::{Cycle, WARP_LANES};
+
+use self::clock::Clock;
+use self::lines::{Line, Store, Transfer};
+use self::threads::{Release, Warp};
+use crate::error::Fault;
+use crate::grid::Kernel;
+use crate::reconvergence::Lanes;
+
+/// Lines whose stores are known at most.
+const MOST_LINES: usize = 1 << 18;
+
+/// A block of the run.
+#[derive(Clone, Debug)]
+struct Block {
+    grid: u32,
+    number: u64,
+    /// Threads of the block.
+    threads: u32,
+    /// How often all of them have met at a barrier.
+    phase: u32,
+    /// Its fences of sequential consistency.
+    sc: Clock,
+    /// By barrier: what the threads that did not wait have released there.
+    arrived: Vec<(u32, Release)>,
+}
+
+/// Where a component's events come from: SMs first, then partitions.
+pub type Source = u32;
+
+/// What was checked against the memory model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Loads and atomics of global memory, counted by lane.
+    pub reads: u64,
+    /// Of these, those that did not read the last store performed: the model allows it while nothing orders that
+    /// store before them.
+    pub stale: u64,
+    /// Of these, those of a store that was not known any more.
+    pub unknown: u64,
+    /// Stores and atomics that were performed, counted by line of a warp's access.
+    pub writes: u64,
+}
+
+impl Checked {
+    /// Adds the counts of another run.
+    pub fn add(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.stale += other.stale;
+        self.unknown += other.unknown;
+        self.writes += other.writes;
+    }
+}
+
+/// The axiom that an execution violates, and why.
+struct Broken {
+    axiom: &'static str,
+    /// The access at which it shows, with its lane.
+    at: (Arc<Transfer>, usize),
+    why: String,
+}
+
+/// The state of the check.
+#[derive(Debug, Default)]
+pub struct Checker {
+    kernels: Vec<Arc<Kernel>>,
+    blocks: Vec<Block>,
+    /// By SM and warp slot.
+    warps: HashMap<(u32, u32), Warp>,
+    /// Transactions in flight: loads, atomics whose results are not back.
+    transfers: HashMap<Transaction, (Arc<Transfer>, Option<Reads>)>,
+    lines: HashMap<u64, Line>,
+    sc: Clock,
+    forgot_lines: bool,
+    /// What was checked so far.
+    pub checked: Checked,
+    /// The cycle at which logs are handed over next.
+    pub next: Cycle,
+}
+
+/// For each lane of an atomic, what it observed.
+type Reads = Vec<(usize, Arc<Vec<(u8, Release)>>, u8)>;
+
+/// Cycles between two hand-overs.
+pub const EVERY: Cycle = 2048;
+
+impl Checker {
+    /// A check of a run of these kernels.
+    pub fn new(kernels: Vec<Arc<Kernel>>) -> Self {
+        Self { kernels, next: EVERY, ..Self::default() }
+    }
+
+    /// Processes the logs of all components up to now: each with its SM, or none for a partition.
+    ///
+    /// # Errors
+    /// The first violation of an axiom.
+    pub fn process(&mut self, logs: Vec<(Option<u32>, Vec<(Cycle, Event)>)>) -> Result<(), Box<Fault>> {
+        let mut order: Vec<(Cycle, u32, u32)> = Vec::with_capacity(logs.iter().map(|log| log.1.len()).sum());
+        for (source, (_, events)) in logs.iter().enumerate() {
+            order.extend(events.iter().enumerate().map(|(i, (at, _))| (*at, source as u32, i as u32)));
+        }
+        // Partitions come last: what is performed in a cycle is seen later.
+        order.sort_unstable();
+        for (at, source, i) in order {
+            let (sm, events) = &logs[source as usize];
+            self.event(*sm, at, &events[i as usize].1).map_err(|broken| self.fault(&broken, at))?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, sm: Option<u32>, at: Cycle, event: &Event) -> Result<(), Broken> {
+        let sm = sm.unwrap_or(u32::MAX);
+        match event {
+            Event::Block { grid, number, warps } => self.begin(sm, *grid, *number, warps),
+            Event::Issued { .. } => self.issue(sm, at, event),
+            Event::Loaded { transaction, stores } => return self.load(*transaction, stores),
+            Event::Returned { transaction } => self.returned(*transaction),
+            Event::Performed { line, bytes, stores, reads } => {
+                return self.perform(*line, *bytes, stores, reads.as_deref());
+            }
+            Event::Fence { warp, lanes, scope, semantics } => {
+                if let Some(warp) = self.warps.get_mut(&(sm, *warp)) {
+                    let block = &mut self.blocks[warp.block as usize];
+                    warp.fence(*lanes, *scope, *semantics, block.phase, [&mut block.sc, &mut self.sc]);
+                }
+            }
+            Event::Arrived { warp, lanes, barrier } => {
+                if let Some(warp) = self.warps.get_mut(&(sm, *warp)) {
+                    let block = &mut self.blocks[warp.block as usize];
+                    for lane in Lanes(*lanes) {
+                        block.arrived.push((*barrier, warp.arrive(lane as usize, block.phase)));
+                    }
+                }
+            }
+            Event::Barrier { barrier, waited, arrived } => self.barrier(sm, *barrier, waited, arrived),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, sm: u32, grid: u32, number: u64, warps: &Members) {
+        let block = self.blocks.len() as u32;
+        let threads = warps.iter().map(|(_, lanes)| lanes.count_ones()).sum();
+        self.blocks.push(Block {
+            grid,
+            number,
+            threads,
+            phase: 0,
+            sc: Clock::default(),
+            arrived: Vec::new(),
+        });
+        let mut first = 0;
+        for (slot, threads) in warps {
+            self.warps.insert((sm, *slot), Warp::new(block, first, *threads));
+            first += WARP_LANES as u32;
+        }
+    }
+
+    fn issue(&mut self, sm: u32, at: Cycle, event: &Event) {
+        let Event::Issued {
+            transaction,
+            origin: (slot, pc),
+            kind,
+            semantics,
+            scope,
+            line,
+            bytes,
+            lanes,
+            offsets,
+            size,
+        } = event
+        else {
+            return;
+        };
+        let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { return };
+        let block = &self.blocks[warp.block as usize];
+        let transfer = Arc::new(Transfer {
+            number: *transaction,
+            sm,
+            slot: *slot,
+            pc: *pc,
+            grid: block.grid,
+            issued: at,
+            kind: *kind,
+            semantics: *semantics,
+            scope: *scope,
+            line: *line,
+            bytes: *bytes,
+            lanes: *lanes,
+            offsets: *offsets,
+            size: *size,
+            warp: warp.snapshot(block.phase),
+        });
+        if *kind == AccessKind::Load {
+            self.transfers.insert(*transaction, (transfer, None));
+            return;
+        }
+        let mut releases = Vec::new();
+        if transfer.strong() {
+            for lane in Lanes(*lanes) {
+                warp.releases(lane as usize, *semantics, *scope, block.phase, &mut releases);
+            }
+        }
+        if let AccessKind::Atomic { .. } = kind {
+            self.transfers.insert(*transaction, (Arc::clone(&transfer), None));
+        }
+        if self.lines.len() >= MOST_LINES && !self.lines.contains_key(line) {
+            self.lines.retain(|_, line| !line.pending.is_empty());
+            self.forgot_lines = true;
+        }
+        let store = Store { transfer, releases: Arc::new(releases), bytes: 0, readers: Vec::new() };
+        self.lines.entry(*line).or_default().pending.push(store);
+    }
+
+    /// True if the transaction of `store` precedes that of `later` where their grids are of one stream, or by
+    /// program order and causality order.
+    fn precedes(&self, store: &Transfer, lane: usize, later: &Transfer, later_lane: usize) -> bool {
+        if store.grid == later.grid {
+            return store.precedes(lane, later, later_lane);
+        }
+        let stream = |grid: u32| self.kernels.iter().find(|k| k.grid_id == grid).map(|k| k.stream);
+        store.grid < later.grid && stream(store.grid) == stream(later.grid)
+    }
+
+    /// Checks that a lane reads no store that another one, which precedes the read, has replaced (axioms Causality and
+    /// SC-per-Location).
+    fn check_read(
+        &mut self,
+        read: &Arc<Transfer>,
+        lane: usize,
+        found: &dyn Fn(usize) -> Transaction,
+    ) -> Result<(), Broken> {
+        self.checked.reads += 1;
+        let Some(line) = self.lines.get(&read.line) else { return Ok(()) };
+        let mut counted = false;
+        for byte in read.bytes_of(lane) {
+            let store = found(byte);
+            if store == line.current[byte] && line.pending.is_empty() {
+                continue;
+            }
+            if store == FORGOTTEN {
+                self.checked.unknown += u64::from(!counted);
+                counted = true;
+                continue;
+            }
+            self.checked.stale += u64::from(!counted && store != line.current[byte]);
+            counted = true;
+            let covers = |mask: u128| mask >> byte & 1 == 1;
+            // A store of this SM that is not performed yet is later than all that are.
+            if line.pending.iter().any(|pending| pending.transfer.number == store) {
+                continue;
+            }
+            let after = line.store(store).map_or(0, |(place, _)| place + 1);
+            for newer in line.stores.iter().skip(after).filter(|newer| covers(newer.bytes)) {
+                if newer.transfer.number == read.number {
+                    continue;
+                }
+                let writer = newer.transfer.writer(byte);
+                if self.precedes(&newer.transfer, writer, read, lane) {
+                    return Err(self.stale(read, lane, byte, store, newer, "Causality"));
+                }
+                let thread = read.warp.thread(lane);
+                if read.strong()
+                    && read.morally_strong(lane, &newer.transfer, writer)
+                    && newer.readers.contains(&(thread, byte as u8))
+                {
+                    return Err(self.stale(read, lane, byte, store, newer, "SC-per-Location"));
+                }
+            }
+            for newer in line.pending.iter().filter(|newer| covers(newer.transfer.bytes)) {
+                if newer.transfer.number == read.number {
+                    continue;
+                }
+                let writer = newer.transfer.writer(byte);
+                if self.precedes(&newer.transfer, writer, read, lane) {
+                    return Err(self.stale(read, lane, byte, store, newer, "Causality"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, transaction: Transaction, stores: &Stores) -> Result<(), Broken> {
+        let Some((read, _)) = self.transfers.remove(&transaction) else { return Ok(()) };
+        // Most loads read what nobody writes, or the last store.
+        let plain = match (self.lines.get(&read.line), stores) {
+            (None, Stores::One(INITIAL)) => true,
+            (None, _) if self.forgot_lines => true,
+            (Some(line), stores) => line.agrees(read.bytes, stores),
+            _ => false,
+        };
+        if plain && !read.strong() {
+            self.checked.reads += u64::from(read.lanes.count_ones());
+            return Ok(());
+        }
+        for lane in Lanes(read.lanes) {
+            self.check_read(&read, lane as usize, &|byte| stores.at(byte))?;
+        }
+        if read.strong() {
+            for lane in Lanes(read.lanes) {
+                let lane = lane as usize;
+                let store = stores.at(usize::from(read.offsets[lane]));
+                let observed = self.observe(&read, lane, store);
+                self.learn(&read, observed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Observation (MM §3.4.1): a strong read of a strong store, morally strong with it. Gives what it releases.
+    fn observe(&mut self, read: &Arc<Transfer>, lane: usize, store: Transaction) -> Option<Reads> {
+        let line = self.lines.get_mut(&read.line)?;
+        let byte = usize::from(read.offsets[lane]);
+        let place = line.store(store).map(|(place, _)| place);
+        let found = match place {
+            Some(place) => &line.stores[place],
+            None => line.pending.iter().find(|pending| pending.transfer.number == store)?,
+        };
+        let writer = found.transfer.writer(byte);
+        let strong = found.transfer.strong() && read.morally_strong(lane, &found.transfer, writer);
+        let out = (strong && !found.releases.is_empty())
+            .then(|| vec![(lane, Arc::clone(&found.releases), writer as u8)]);
+        if let Some(place) = place {
+            line.read_by(place, read.warp.thread(lane), byte);
+        }
+        out
+    }
+
+    /// The threads of a read learn of releases that they have observed.
+    fn learn(&mut self, read: &Transfer, observed: Option<Reads>) {
+        let Some(observed) = observed else { return };
+        let block = read.warp.thread(0).block;
+        let warp = self.warps.get_mut(&(read.sm, read.slot));
+        let Some(warp) = warp.filter(|warp| warp.block == block) else { return };
+        for (lane, releases, writer) in observed {
+            for (_, release) in releases.iter().filter(|(by, _)| *by == writer) {
+                warp.observe(lane, read.semantics, read.scope, release);
+            }
+        }
+    }
+
+    fn returned(&mut self, transaction: Transaction) {
+        if let Some((read, observed)) = self.transfers.remove(&transaction) {
+            self.learn(&read, observed);
+        }
+    }
+
+    /// A barrier is complete: who waited knows what all who came had done.
+    fn barrier(&mut self, sm: u32, barrier: u32, waited: &Members, arrived: &Members) {
+        let Some(block) = waited.iter().chain(arrived).find_map(|(slot, _)| self.warps.get(&(sm, *slot)))
+        else {
+            return;
+        };
+        let number = block.block;
+        let block = &mut self.blocks[number as usize];
+        let met: u32 = waited.iter().map(|(_, lanes)| lanes.count_ones()).sum();
+        let mut clock = Clock::default();
+        let all = met == block.threads;
+        for (slot, lanes) in waited {
+            let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { continue };
+            for lane in Lanes(*lanes) {
+                let lane = lane as usize;
+                clock.join(warp.clock(lane));
+                if !all {
+                    let release = warp.arrive(lane, block.phase);
+                    clock.add(release.point);
+                }
+            }
+        }
+        block.arrived.retain(|(of, release)| {
+            if *of == barrier {
+                clock.join(&release.clock);
+                clock.add(release.point);
+            }
+            *of != barrier
+        });
+        if all {
+            block.phase += 1;
+            clock.meet(number, block.phase);
+        }
+        for (slot, lanes) in waited {
+            let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { continue };
+            for lane in Lanes(*lanes) {
+                warp.set_clock(lane as usize, clock.clone());
+            }
+        }
+    }
+
+    /// Stores become visible: the next in coherence order (axioms Coherence and Atomicity).
+    fn perform(
+        &mut self,
+        at: u64,
+        bytes: u128,
+        stores: &Stores,
+        reads: Option<&[Transaction; WARP_LANES]>,
+    ) -> Result<(), Broken> {
+        match stores {
+            Stores::One(store) => self.perform_one(at, bytes, *store, reads),
+            Stores::Each(each) => {
+                let mut rest = bytes;
+                while rest != 0 {
+                    let store = each[rest.trailing_zeros() as usize];
+                    let own = (0..each.len()).filter(|i| bytes >> i & 1 == 1 && each[*i] == store);
+                    let mask = own.fold(0u128, |mask, i| mask | 1 << i);
+                    rest &= !mask;
+                    self.perform_one(at, mask, store, reads)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn perform_one(
+        &mut self,
+        at: u64,
+        bytes: u128,
+        number: Transaction,
+        reads: Option<&[Transaction; WARP_LANES]>,
+    ) -> Result<(), Broken> {
+        let Some(line) = self.lines.get_mut(&at) else { return Ok(()) };
+        let Some(place) = line.pending.iter().position(|pending| pending.transfer.number == number) else {
+            return Ok(());
+        };
+        self.checked.writes += 1;
+        // Of a line that L1 writes back, other bytes may follow.
+        let mut store = line.pending[place].clone();
+        store.bytes = bytes;
+        let rest = store.transfer.bytes & !bytes;
+        if rest == 0 || matches!(store.transfer.kind, AccessKind::Atomic { .. }) {
+            line.pending.remove(place);
+        }
+        let transfer = Arc::clone(&store.transfer);
+        let mut observed: Reads = Vec::new();
+        if let Some(reads) = reads {
+            for lane in Lanes(transfer.lanes) {
+                let lane = lane as usize;
+                let found = reads[lane];
+                self.atomic(&transfer, lane, found)?;
+                if found != number {
+                    self.check_read(&transfer, lane, &|_| found)?;
+                }
+                observed.extend(self.observe(&transfer, lane, found).into_iter().flatten());
+            }
+        }
+        // Coherence: nothing that is performed already follows it in causality order.
+        if let Some(line) = self.lines.get(&at) {
+            for older in line.stores.iter().rev().take(8).filter(|older| older.bytes & bytes != 0) {
+                let byte = (older.bytes & bytes).trailing_zeros() as usize;
+                let (own, other) = (transfer.writer(byte), older.transfer.writer(byte));
+                if self.precedes(&transfer, own, &older.transfer, other) {
+                    return Err(self.reordered(&transfer, own, byte, older));
+                }
+            }
+        }
+        // An atomic goes on with the releases of what it reads (observation through rmw).
+        if !observed.is_empty() {
+            let mut releases = Vec::clone(&store.releases);
+            for (lane, inherited, writer) in &observed {
+                let of = inherited.iter().filter(|(by, _)| by == writer);
+                releases.extend(of.map(|(_, release)| (*lane as u8, release.clone())));
+            }
+            store.releases = Arc::new(bounded(releases));
+        }
+        if let Some(entry) = self.transfers.get_mut(&number) {
+            match transfer.kind {
+                AccessKind::Atomic { returns: true, .. } => entry.1 = Some(observed),
+                _ => {
+                    self.transfers.remove(&number);
+                }
+            }
+        }
+        if let Some(line) = self.lines.get_mut(&at) {
+            line.perform(store);
+        }
+        Ok(())
+    }
+
+    /// Atomicity: no store that is morally strong with an atomic comes between its read and its write.
+    fn atomic(&self, atomic: &Arc<Transfer>, lane: usize, found: Transaction) -> Result<(), Broken> {
+        let Some(line) = self.lines.get(&atomic.line) else { return Ok(()) };
+        let byte = usize::from(atomic.offsets[lane]);
+        if found == atomic.number || found == FORGOTTEN || line.current[byte] == found {
+            return Ok(());
+        }
+        let after = line.store(found).map_or(0, |(place, _)| place + 1);
+        if after == 0 && found != INITIAL {
+            return Ok(());
+        }
+        let between = line.stores.iter().skip(after).filter(|store| store.bytes >> byte & 1 == 1);
+        for store in between {
+            let writer = store.transfer.writer(byte);
+            if store.transfer.strong() && atomic.morally_strong(lane, &store.transfer, writer) {
+                return Err(self.stale(atomic, lane, byte, found, store, "Atomicity"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Releases that a chain of atomics carries, at most: of each scope and writing lane they become one clock.
+fn bounded(mut releases: Vec<(u8, Release)>) -> Vec<(u8, Release)> {
+    const MOST: usize = 64;
+    if releases.len() > MOST {
+        // The newest know the most.
+        let over = releases.len() - MOST;
+        releases.drain(..over);
+    }
+    releases
+}

@@ -1,0 +1,162 @@
+//! The stores of a line in coherence order, those in flight, and who has read them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sim_memory::access::AccessKind;
+use sim_memory::line::{ByteMask, LINE_BYTES};
+use sim_memory::observation::{LineStores, NO_STORES, Stores, Transaction};
+use sim_memory::vocabulary::{Cycle, LaneMask, Scope, Semantics, WARP_LANES};
+
+use super::clock::Thread;
+use super::threads::{Release, Snapshot, inclusive};
+use crate::reconvergence::Lanes;
+
+/// Stores of a line that are known at most; of what older ones wrote nothing is checked.
+const MOST_STORES: usize = 48;
+/// Threads known to have read a store by strong loads, at most.
+const MOST_READERS: usize = 32;
+
+/// A transaction of a warp.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Its number.
+    pub number: Transaction,
+    /// SM and address of the instruction.
+    pub sm: u32,
+    /// Address of the instruction.
+    pub pc: u32,
+    /// Warp slot of the SM.
+    pub slot: u32,
+    /// The grid of its warp.
+    pub grid: u32,
+    /// The cycle of its issue.
+    pub issued: Cycle,
+    /// Load, store or atomic.
+    pub kind: AccessKind,
+    /// Its memory ordering semantics.
+    pub semantics: Semantics,
+    /// Its memory ordering scope.
+    pub scope: Scope,
+    /// First address of its line.
+    pub line: u64,
+    /// Its bytes.
+    pub bytes: ByteMask,
+    /// Its lanes.
+    pub lanes: LaneMask,
+    /// Position in the line of each lane's bytes.
+    pub offsets: [u8; WARP_LANES],
+    /// Bytes of each lane.
+    pub size: u8,
+    /// Its threads, and what they knew.
+    pub warp: Arc<Snapshot>,
+}
+
+impl Transfer {
+    /// The bytes of a lane.
+    pub fn bytes_of(&self, lane: usize) -> std::ops::Range<usize> {
+        let at = usize::from(self.offsets[lane]);
+        at..(at + usize::from(self.size)).min(LINE_BYTES as usize)
+    }
+
+    /// The lane that wrote a byte: where several did, the highest.
+    pub fn writer(&self, byte: usize) -> usize {
+        let writes = |lane: &u32| self.bytes_of(*lane as usize).contains(&byte);
+        Lanes(self.lanes).filter(writes).last().map_or(0, |lane| lane as usize)
+    }
+
+    /// True for anything but a weak access (MM §3.3).
+    pub fn strong(&self) -> bool {
+        self.semantics != Semantics::Weak || matches!(self.kind, AccessKind::Atomic { .. })
+    }
+
+    /// True if a lane of this transaction and one of `other` are morally strong (MM §3.3), or of one thread.
+    pub fn morally_strong(&self, lane: usize, other: &Self, other_lane: usize) -> bool {
+        let (a, b) = (self.warp.thread(lane), other.warp.thread(other_lane));
+        a == b || (self.strong() && other.strong() && inclusive((self.scope, a), (other.scope, b)))
+    }
+
+    /// True if a lane's access precedes that of a lane of `later` in program order or causality order.
+    pub fn precedes(&self, lane: usize, later: &Self, later_lane: usize) -> bool {
+        let (a, b) = (self.warp.point(lane), later.warp.thread(later_lane));
+        if a.thread == b {
+            return self.number < later.number;
+        }
+        later.warp.clock(later_lane).knows(a)
+    }
+}
+
+/// A store, or the write of an atomic.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// The transaction.
+    pub transfer: Arc<Transfer>,
+    /// Release patterns that end with it, by lane.
+    pub releases: Arc<Vec<(u8, Release)>>,
+    /// The bytes of it that are performed.
+    pub bytes: ByteMask,
+    /// Threads that have read it by strong loads.
+    pub readers: Vec<(Thread, u8)>,
+}
+
+/// A line that was stored to.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// For each byte, the last store in coherence order.
+    pub current: LineStores,
+    /// Stores in coherence order.
+    pub stores: VecDeque<Store>,
+    /// Stores that are not performed yet.
+    pub pending: Vec<Store>,
+    /// Older stores were dropped.
+    pub forgot: bool,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { current: NO_STORES, stores: VecDeque::new(), pending: Vec::new(), forgot: false }
+    }
+}
+
+impl Line {
+    /// True if these bytes were last written by these stores, and none is in flight.
+    pub fn agrees(&self, bytes: ByteMask, stores: &Stores) -> bool {
+        let mut differ = 0;
+        match stores {
+            Stores::One(store) => {
+                for (i, current) in self.current.iter().enumerate() {
+                    differ |= if bytes >> i & 1 == 1 { current ^ store } else { 0 };
+                }
+            }
+            Stores::Each(stores) => {
+                for (i, (current, store)) in self.current.iter().zip(stores.iter()).enumerate() {
+                    differ |= if bytes >> i & 1 == 1 { current ^ store } else { 0 };
+                }
+            }
+        }
+        differ == 0 && self.pending.is_empty()
+    }
+
+    /// The store of a number, with its place in coherence order.
+    pub fn store(&self, number: Transaction) -> Option<(usize, &Store)> {
+        self.stores.iter().enumerate().rev().find(|(_, store)| store.transfer.number == number)
+    }
+
+    /// A thread has read a byte of a store by a strong load.
+    pub fn read_by(&mut self, place: usize, thread: Thread, byte: usize) {
+        let readers = &mut self.stores[place].readers;
+        if readers.len() < MOST_READERS && !readers.contains(&(thread, byte as u8)) {
+            readers.push((thread, byte as u8));
+        }
+    }
+
+    /// Appends a store in coherence order.
+    pub fn perform(&mut self, store: Store) {
+        if self.stores.len() >= MOST_STORES {
+            self.stores.pop_front();
+            self.forgot = true;
+        }
+        sim_memory::observation::fill(&mut self.current, store.bytes, store.transfer.number);
+        self.stores.push_back(store);
+    }
+}

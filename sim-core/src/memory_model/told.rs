@@ -1,0 +1,96 @@
+//! Violations of the memory model as faults: the axiom, the instructions with their lines, threads and addresses.
+
+use std::sync::Arc;
+
+use sim_memory::access::AccessKind;
+use sim_memory::observation::{INITIAL, Transaction};
+use sim_memory::vocabulary::{Cycle, WARP_LANES};
+
+use super::lines::{Store, Transfer};
+use super::{Broken, Checker};
+use crate::error::{Fault, FaultKind, Location};
+
+impl Checker {
+    fn location(&self, transfer: &Transfer, lane: usize, cycle: Cycle) -> Location {
+        let thread = transfer.warp.thread(lane);
+        let kernel = self.kernels.iter().find(|kernel| kernel.grid_id == transfer.grid);
+        let block = &self.blocks[thread.block as usize];
+        let (x, y) = kernel.map_or((1, 1), |kernel| (kernel.block[0].max(1), kernel.block[1].max(1)));
+        let info = kernel.and_then(|kernel| kernel.code.program.info.get(transfer.pc as usize));
+        Location {
+            kernel: kernel.map_or_else(|| "".into(), |kernel| Arc::clone(&kernel.name)),
+            block: kernel.map_or([0; 3], |kernel| kernel.block_index(block.number)),
+            thread: [thread.index % x, thread.index / x % y, thread.index / x / y],
+            warp: thread.index / WARP_LANES as u32,
+            lane: lane as u32,
+            pc: transfer.pc,
+            file: kernel.map_or_else(|| "".into(), |kernel| Arc::clone(&kernel.code.program.source.name)),
+            line: info.map_or(0, |info| info.line),
+            instruction: kernel
+                .map_or_else(|| "".into(), |kernel| kernel.code.program.text(transfer.pc).into()),
+            sm: transfer.sm,
+            cycle,
+        }
+    }
+
+    fn of_store(&self, number: Transaction, line: u64, byte: usize) -> String {
+        if number == INITIAL {
+            return "the initial value".into();
+        }
+        let known = self.lines.get(&line).and_then(|line| line.store(number));
+        match known {
+            Some((_, store)) => self.of_transfer(&store.transfer, store.transfer.writer(byte)),
+            None => "an older store".into(),
+        }
+    }
+
+    fn of_transfer(&self, transfer: &Transfer, lane: usize) -> String {
+        format!("the store of {}", self.location(transfer, lane, transfer.issued))
+    }
+
+    /// A read of something that a store, which precedes it, had replaced.
+    pub(super) fn stale(
+        &self,
+        read: &Arc<Transfer>,
+        lane: usize,
+        byte: usize,
+        found: Transaction,
+        newer: &Store,
+        axiom: &'static str,
+    ) -> Broken {
+        let what = if matches!(read.kind, AccessKind::Atomic { .. }) { "atomic" } else { "load" };
+        let relation = match axiom {
+            "Causality" => "precedes it in causality order",
+            "Atomicity" => "comes between its read and its write",
+            _ => "was read by an earlier strong load of this thread",
+        };
+        let state = if newer.bytes == 0 { ", which is not performed yet and" } else { ", which" };
+        let why = format!(
+            "at address {:#x} the {what} reads {}, but {}{state} is later in coherence order, {relation}",
+            read.line + byte as u64,
+            self.of_store(found, read.line, byte),
+            self.of_transfer(&newer.transfer, newer.transfer.writer(byte)),
+        );
+        Broken { axiom, at: (Arc::clone(read), lane), why }
+    }
+
+    /// A store that is performed after one that it precedes in causality order.
+    pub(super) fn reordered(&self, store: &Arc<Transfer>, lane: usize, byte: usize, older: &Store) -> Broken {
+        let why = format!(
+            "at address {:#x} the store is performed after {}, which it precedes in causality order",
+            store.line + byte as u64,
+            self.of_transfer(&older.transfer, older.transfer.writer(byte)),
+        );
+        Broken { axiom: "Coherence", at: (Arc::clone(store), lane), why }
+    }
+
+    pub(super) fn fault(&self, broken: &Broken, cycle: Cycle) -> Box<Fault> {
+        let (transfer, lane) = &broken.at;
+        Box::new(Fault {
+            kind: FaultKind::CheckViolation,
+            rule: "mm-hw".into(),
+            message: format!("axiom {} of the memory model is violated: {}", broken.axiom, broken.why),
+            place: self.location(transfer, *lane, cycle),
+        })
+    }
+}

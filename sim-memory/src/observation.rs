@@ -1,0 +1,252 @@
+//! Observation of memory: for each byte that is loaded, which store it reads, and in which order stores are performed.
+//! A checker of a memory model builds executions from it.
+//!
+//! Every transaction of global memory has a number. The number of a store stays with each byte that it wrote, in the
+//! caches, in messages and in memory, as the byte itself does; the components log what they perform.
+
+use std::collections::HashMap;
+
+use crate::access::AccessKind;
+use crate::line::{ByteMask, LINE_BYTES, offset_in_line};
+use crate::vocabulary::{Cycle, LaneMask, Scope, Semantics, WARP_LANES};
+
+/// The number of a transaction.
+pub type Transaction = u32;
+/// The store of a byte that no store of this run wrote.
+pub const INITIAL: Transaction = 0;
+/// The store of a byte is not known any more.
+pub const FORGOTTEN: Transaction = Transaction::MAX;
+/// For each byte of a line: the transaction that stored it.
+pub type LineStores = [Transaction; LINE_BYTES as usize];
+/// No store of this run.
+pub static NO_STORES: LineStores = [INITIAL; LINE_BYTES as usize];
+
+/// The transactions that stored the bytes of a line, in short where they are one.
+#[derive(Clone, Debug)]
+pub enum Stores {
+    /// One for all bytes concerned.
+    One(Transaction),
+    /// One for each byte of the line.
+    Each(Box<LineStores>),
+}
+
+impl Stores {
+    /// Those of the bytes of `mask`.
+    pub fn of(stores: &LineStores, mask: ByteMask) -> Self {
+        if mask == 0 {
+            return Self::One(INITIAL);
+        }
+        let first = stores[mask.trailing_zeros() as usize];
+        let mut differ = 0;
+        for (i, store) in stores.iter().enumerate() {
+            differ |= if mask >> i & 1 == 1 { store ^ first } else { 0 };
+        }
+        if differ == 0 { Self::One(first) } else { Self::Each(Box::new(*stores)) }
+    }
+
+    /// That of one byte.
+    pub fn at(&self, byte: usize) -> Transaction {
+        match self {
+            Self::One(store) => *store,
+            Self::Each(stores) => stores[byte],
+        }
+    }
+}
+
+/// A thread's part in a barrier: its warp slot, with lanes.
+pub type Members = Vec<(u32, LaneMask)>;
+
+/// An event of an SM or a partition.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A block starts in the warp slots of the SM.
+    Block {
+        /// Its grid.
+        grid: u32,
+        /// Its number in the grid.
+        number: u64,
+        /// Warp slots of its warps, in order, with their threads.
+        warps: Members,
+    },
+    /// A transaction begins.
+    Issued {
+        /// Its number.
+        transaction: Transaction,
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// Load, store or atomic.
+        kind: AccessKind,
+        /// Its memory ordering semantics.
+        semantics: Semantics,
+        /// Its memory ordering scope.
+        scope: Scope,
+        /// Its line.
+        line: u64,
+        /// The bytes it loads or stores.
+        bytes: ByteMask,
+        /// Its lanes.
+        lanes: LaneMask,
+        /// Position in the line of each lane's bytes.
+        offsets: [u8; WARP_LANES],
+        /// Bytes of each lane.
+        size: u8,
+    },
+    /// A load has its bytes.
+    Loaded {
+        /// The transaction.
+        transaction: Transaction,
+        /// The stores it reads.
+        stores: Stores,
+    },
+    /// The result of an atomic is with its threads.
+    Returned {
+        /// The transaction.
+        transaction: Transaction,
+    },
+    /// Stores or an atomic become visible where all SMs see them: in L2 or in memory.
+    Performed {
+        /// The line.
+        line: u64,
+        /// The bytes written.
+        bytes: ByteMask,
+        /// The transactions that wrote them.
+        stores: Stores,
+        /// For an atomic: the store that each lane reads.
+        reads: Option<Box<[Transaction; WARP_LANES]>>,
+    },
+    /// A fence of these threads is complete.
+    Fence {
+        /// Warp slot.
+        warp: u32,
+        /// Its lanes.
+        lanes: LaneMask,
+        /// Its scope.
+        scope: Scope,
+        /// Its semantics: acquire, release, both, or sequentially consistent.
+        semantics: Semantics,
+    },
+    /// Threads that do not wait arrive at a barrier of their block (`bar.arrive`).
+    Arrived {
+        /// Warp slot.
+        warp: u32,
+        /// Its lanes.
+        lanes: LaneMask,
+        /// The barrier.
+        barrier: u32,
+    },
+    /// A barrier of a block is complete.
+    Barrier {
+        /// The barrier.
+        barrier: u32,
+        /// Threads that waited for it.
+        waited: Members,
+        /// Threads that arrived without waiting.
+        arrived: Members,
+    },
+}
+
+/// What one component has performed, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// Events with their cycles.
+    pub events: Vec<(Cycle, Event)>,
+}
+
+/// Observation at an SM.
+#[derive(Clone, Debug)]
+pub struct SmObservation {
+    /// What was performed.
+    pub log: Log,
+    /// For each instance: the stores of the bytes of its line.
+    pub stores: Vec<LineStores>,
+    /// Warp slot and address of the instruction whose access begins.
+    pub origin: (u32, u32),
+    /// The number of the next transaction, and the distance to the one after it.
+    next: Transaction,
+    step: Transaction,
+}
+
+impl SmObservation {
+    /// Observation at SM `sm` of `sms`; the numbers of transactions are those of this SM only.
+    pub fn new(sm: u32, sms: u32) -> Self {
+        Self { log: Log::default(), stores: Vec::new(), origin: (0, 0), next: sm + 1, step: sms.max(1) }
+    }
+
+    /// The number of a new transaction. After the last one, [`FORGOTTEN`].
+    pub fn number(&mut self) -> Transaction {
+        let number = self.next;
+        self.next = number.checked_add(self.step).unwrap_or(FORGOTTEN);
+        number
+    }
+}
+
+/// Observation at a partition.
+#[derive(Clone, Debug, Default)]
+pub struct PartitionObservation {
+    /// What was performed.
+    pub log: Log,
+    /// For each instance: the stores of the bytes of its line.
+    pub stores: Vec<LineStores>,
+    /// For each instance of an atomic: the stores that its lanes read.
+    pub reads: Vec<Option<Box<[Transaction; WARP_LANES]>>>,
+    memory: HashMap<u64, Box<LineStores>>,
+    forgot: bool,
+}
+
+/// Lines of device memory whose stores a partition knows at most.
+const MOST_LINES: usize = 1 << 16;
+
+impl PartitionObservation {
+    /// Provides room for instances `0..=slot`.
+    pub fn reserve(&mut self, slot: usize) {
+        if self.stores.len() <= slot {
+            self.stores.resize(slot + 1, NO_STORES);
+            self.reads.resize(slot + 1, None);
+        }
+    }
+
+    /// Copies the stores of a line of device memory.
+    pub fn read_memory(&self, line: u64, mask: ByteMask, out: &mut LineStores) {
+        match self.memory.get(&line) {
+            Some(stores) => copy(out, stores, mask),
+            None => fill(out, mask, if self.forgot { FORGOTTEN } else { INITIAL }),
+        }
+    }
+
+    /// Records the stores of bytes that are written to device memory.
+    pub fn write_memory(&mut self, line: u64, mask: ByteMask, stores: &LineStores) {
+        if mask == 0 {
+            return;
+        }
+        if self.memory.len() >= MOST_LINES && !self.memory.contains_key(&line) {
+            self.memory.clear();
+            self.forgot = true;
+        }
+        let unknown = if self.forgot { FORGOTTEN } else { INITIAL };
+        let known = self.memory.entry(line).or_insert_with(|| Box::new([unknown; LINE_BYTES as usize]));
+        copy(known, stores, mask);
+    }
+}
+
+/// Copies the stores of the bytes of `mask`.
+pub fn copy(to: &mut LineStores, from: &LineStores, mask: ByteMask) {
+    if mask == ByteMask::MAX {
+        *to = *from;
+        return;
+    }
+    for (i, (to, from)) in to.iter_mut().zip(from).enumerate() {
+        *to = if mask >> i & 1 == 1 { *from } else { *to };
+    }
+}
+
+/// Sets the store of the bytes of `mask`.
+pub fn fill(to: &mut LineStores, mask: ByteMask, store: Transaction) {
+    for (i, to) in to.iter_mut().enumerate() {
+        *to = if mask >> i & 1 == 1 { store } else { *to };
+    }
+}
+
+/// The positions of lanes' addresses in their lines.
+pub fn offsets(addresses: &[u64; WARP_LANES]) -> [u8; WARP_LANES] {
+    std::array::from_fn(|lane| offset_in_line(addresses[lane]) as u8)
+}
