@@ -7,7 +7,7 @@ use sim_frontend::diagnostic::Source;
 use sim_frontend::load::{Assembler, Module};
 use sim_frontend::program::ControlFlow;
 
-#[path = "common/texts.rs"]
+#[path = "common/texts/mod.rs"]
 mod texts;
 
 // The allocator of the command.

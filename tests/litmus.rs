@@ -151,7 +151,7 @@ fn wrong_tables_have_the_counterexamples_that_are_kept() {
 #[test]
 fn mm_hw_a_violation_names_the_command_that_shows_it_again() {
     let file = "workloads/litmus/atomics/cas-spinlock.litmus";
-    let args = ["litmus", "hardware", file, "--chip", "gtx480", "--schedules", "2"];
+    let args = ["litmus", "hardware", file, "--chip", "gtx480", "--schedules", "8"];
     let told = text(&ends(&args, 3).stdout);
     assert!(told.contains("NOT ALLOWED"), "{told}");
     let again =

@@ -8,6 +8,7 @@
 pub mod counterexample;
 pub mod execution;
 pub mod program;
+pub mod reduce;
 pub mod search;
 pub mod shapes;
 pub mod table;

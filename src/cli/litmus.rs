@@ -66,6 +66,9 @@ pub struct MappingArgs {
     /// release access (MM §5, theorem 3).
     #[arg(long)]
     pub direct_sc: bool,
+    /// Looks at every program. Default: at those that stand for others, where the models and the table are those of MM.
+    #[arg(long)]
+    pub all_programs: bool,
     /// Writes the pair of litmus tests of a counterexample into this directory.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

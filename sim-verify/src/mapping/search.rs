@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use super::execution::{Events, ScAccess, Writer, choices, of_compiled, of_source};
 use super::program::{Mode, Op, OpKind, Shape};
+use super::reduce::{Reduction, needed};
 use super::shapes::{Class, classes};
 use super::table::{Instruction, Table};
 use crate::cat::{Leaf, Model};
@@ -40,6 +41,8 @@ pub struct Counterexample {
 pub struct Searched {
     /// Classes of shapes.
     pub shapes: u64,
+    /// Those that stand for all.
+    pub searched: u64,
     /// Programs of these, up to the order of threads and names.
     pub programs: u64,
     /// Programs whose bounds did not decide them: all their executions were looked at.
@@ -58,6 +61,9 @@ pub struct Check<'m> {
     pub table: &'m Table,
     /// What sequentially consistent accesses are in the model of C++.
     pub sc: ScAccess,
+    /// Programs that stand for others are looked at alone ([`reduce`](super::reduce)). Right for the shipped models, the
+    /// table of figure 11 and converted accesses, if programs of fewer events are searched, too.
+    pub reduce: bool,
 }
 
 /// An execution that is still possible: its sources.
@@ -66,9 +72,16 @@ type Choice = Vec<(Writer, usize)>;
 impl Check<'_> {
     /// Searches all programs of exactly `events` events.
     pub fn all_of(&self, events: usize) -> Searched {
-        let mut list = Vec::new();
-        classes(events, &mut |class| list.push(class));
-        self.search(&list)
+        let (mut list, mut shapes, mut programs) = (Vec::new(), 0, 0);
+        let reduction = self.reduce.then(|| Reduction::new(events));
+        classes(events, &mut |class| {
+            shapes += 1;
+            programs += class.programs();
+            if reduction.as_ref().is_none_or(|reduction| reduction.keeps(&class.shape)) {
+                list.push(class);
+            }
+        });
+        Searched { shapes, programs, ..self.search(&list) }
     }
 
     /// Searches programs of at most three threads of at most two operations each, every thread in a CTA of its own and
@@ -117,6 +130,7 @@ impl Check<'_> {
             .min();
         Searched {
             shapes: list.len() as u64,
+            searched: list.len() as u64,
             programs: list.iter().map(Class::programs).sum(),
             decided_one_by_one: one_by_one.into_inner(),
             counterexample: found.map(|(_, found)| found),
@@ -236,6 +250,9 @@ impl Node<'_> {
 
     /// Gives the next operation each of its modes, while an execution among `alive` may be a counterexample.
     fn extend(&mut self, options: &[Vec<Mode>], alive: &[Choice]) -> Option<Counterexample> {
+        if self.check.reduce && !needed(self.shape, &self.modes) {
+            return None;
+        }
         let source = of_source(self.shape, &self.modes, self.check.sc);
         let target = of_compiled(self.shape, &self.modes, self.check.table, &self.floors);
         let alive = self.alive(&source, &target, alive);

@@ -130,7 +130,7 @@ fn growth(count: usize, numbers: &mut Vec<usize>, each: &mut dyn FnMut(&[usize])
 }
 
 /// Places of threads: GPUs, and CTAs within each.
-fn places(threads: usize, each: &mut dyn FnMut(&[Place])) {
+pub fn places(threads: usize, each: &mut dyn FnMut(&[Place])) {
     growth(threads, &mut Vec::new(), &mut |gpus| {
         growth(threads, &mut Vec::new(), &mut |ctas| {
             // CTAs divide GPUs: threads of one CTA are on one GPU.

@@ -3,7 +3,7 @@ use crate::diagnostic::Source;
 use crate::load::{Assembler, Module};
 use crate::program::{ControlFlow, Program};
 
-#[path = "../../../../benches/common/texts.rs"]
+#[path = "../../../../benches/common/texts/mod.rs"]
 mod texts;
 
 /// The programs of all kernels of a text.
