@@ -41,6 +41,7 @@ mod report;
 pub mod report_file;
 pub mod request;
 pub mod run;
+pub mod sanitize;
 mod schema;
 pub mod simulate;
 mod study;

@@ -23,6 +23,7 @@ use crate::listing::Listing;
 use crate::machine::Machine;
 use crate::memory;
 use crate::report_file::{Report, SCHEMA, Stopped};
+use crate::sanitize::{self, Suppression};
 use crate::request::{Program, Request, SchedulerChoice, Setting};
 use crate::simulate::{Job, Outcome, Verdict, simulate};
 
@@ -85,7 +86,7 @@ struct Simulated<'a> {
     functional: bool,
     policy: String,
     scheduler: &'a str,
-    check: &'static str,
+    check: String,
     max_cycles: Option<u64>,
     max_instructions: Option<u64>,
     allow_newer_isa: bool,
@@ -105,6 +106,7 @@ pub struct Simulation {
     chosen: Option<String>,
     /// Arguments of the kernel as they were typed.
     args: Vec<String>,
+    suppress: Vec<Suppression>,
 }
 
 impl Simulation {
@@ -143,6 +145,7 @@ impl Simulation {
             threads: request.threads,
             check: request.check,
             memory_model: request.memory_model,
+            sanitize: request.sanitize,
             max_cycles: request.max_cycles,
             max_instructions: request.max_instructions,
             allow_newer_isa: request.allow_newer_isa,
@@ -190,6 +193,7 @@ impl Simulation {
             set,
             chosen,
             args,
+            suppress: request.suppress,
         })
     }
 
@@ -236,7 +240,13 @@ impl Simulation {
     pub fn simulate(&self, progress: &Progress<'_>) -> Result<Outcome, Vec<Diagnostic>> {
         let (chip, costs) = (Arc::clone(&self.chip), Arc::clone(&self.costs));
         let outcome = simulate(&self.job, chip, costs, self.options.clone(), &STOP, progress);
-        outcome.map_err(|error| match error {
+        let judged = outcome.map(|mut outcome| {
+            if let Some(found) = &mut outcome.report.sanitizers {
+                sanitize::judge(found, &self.suppress, self.job.spec.intended_races.as_deref());
+            }
+            outcome
+        });
+        judged.map_err(|error| match error {
             SimError::Input(errors) => naming_chips(errors),
             other => vec![Diagnostic::error("run", other.to_string())],
         })
@@ -282,7 +292,7 @@ impl Simulation {
             chosen: self.chosen.clone(),
             policy: self.options.policy.canonical(),
             scheduler: self.scheduler.clone(),
-            check: self.options.check_name().to_string(),
+            check: self.options.check_name(),
             params: self.job.params.clone(),
             args: self.args.clone(),
             seed: self.job.seed,

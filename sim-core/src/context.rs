@@ -31,6 +31,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::options::Options;
 use crate::report::{DeviceReport, KernelReport};
+use crate::sanitizer::written::Written;
 use crate::sm::timeline::Timeline;
 
 /// A loaded module with its variables and decoded entries.
@@ -96,6 +97,8 @@ pub struct Context {
     timelines: Vec<Timeline>,
     used_newer_isa: bool,
     outputs: Vec<ContextOutput>,
+    /// For sanitizers: the bytes that earlier runs have written.
+    written: Option<Written>,
 }
 
 impl Drop for Context {
@@ -139,6 +142,7 @@ impl Context {
             },
             used_newer_isa: false,
             outputs: Vec::new(),
+            written: None,
             chip,
             costs,
             options,
@@ -296,6 +300,7 @@ impl Context {
         let mut report = self.report.clone();
         report.kernels = self.kernels.clone();
         report.lines = self.lines();
+        self.leaks(&mut report);
         let (lanes, issues) =
             self.kernels.iter().fold((0u64, 0u64), |(l, i), k| (l + k.active_lanes, i + k.warp_instructions));
         let possible = issues * u64::from(self.chip.limits.warp_size);

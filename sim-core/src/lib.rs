@@ -28,6 +28,7 @@ pub mod printf;
 pub mod reconvergence;
 pub mod registers;
 pub mod report;
+pub mod sanitizer;
 pub mod scoreboard;
 pub mod sm;
 pub mod warp;

@@ -73,6 +73,16 @@ impl Phase {
     }
 }
 
+/// True if a word is an initialised object.
+pub fn is_object(word: u64) -> bool {
+    word & INITIALISED != 0
+}
+
+/// The parity of its phase.
+pub fn is_odd(word: u64) -> bool {
+    word & PARITY != 0
+}
+
 /// Performs `step` with its operand on the object whose bytes are `word`: the new bytes, and the
 /// result (a state, whether a phase is complete, a count).
 ///

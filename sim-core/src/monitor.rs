@@ -15,6 +15,8 @@ pub enum Check {
     /// Control flow, changes of mask, merges.
     #[default]
     Safety,
+    /// The same, and for sanitizers the registers that each thread has written.
+    Registers,
     /// Every issue, and every other invariant there is.
     Full,
 }
@@ -27,7 +29,7 @@ impl Check {
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
-            Self::Safety => "safety",
+            Self::Safety | Self::Registers => "safety",
             Self::Full => "full",
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::samples::Samples;
 use crate::memory_model::Checked;
+use crate::sanitizer::SanitizerReport;
 use serde::Serialize;
 use sim_frontend::program::CleanUp;
 use sim_memory::cache::CacheStats;
@@ -271,6 +272,9 @@ pub struct DeviceReport {
     /// What was checked against the memory model, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_model: Option<Checked>,
+    /// What sanitizers have found, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sanitizers: Option<SanitizerReport>,
 }
 
 /// What reports leave out.

@@ -5,6 +5,7 @@
 use sim_frontend::program::SpecialRegister;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
+use crate::code::DecodedOp;
 use crate::copies::Copies;
 use crate::grid::Kernel;
 use crate::monitor::Shadow;
@@ -167,6 +168,41 @@ pub struct Warp {
     pub cluster_parity: LaneMask,
     /// The number of its block's writes that a fence or release of device scope waits for.
     pub awaited_writes: Option<u64>,
+    /// The registers that its threads have written, for sanitizers.
+    pub tracked: Option<Box<Tracked>>,
+}
+
+/// The registers that the threads of a warp have written.
+#[derive(Debug, Default)]
+pub struct Tracked {
+    /// By scoreboard slot.
+    written: Vec<LaneMask>,
+    /// Instructions that read others, with their lanes.
+    pub found: Vec<(u32, LaneMask)>,
+}
+
+impl Tracked {
+    /// Lanes execute an instruction.
+    #[cold]
+    #[inline(never)]
+    pub fn execute(&mut self, decoded: &DecodedOp, pc: u32, exec: LaneMask) {
+        let mut wrong = 0;
+        let (written, read) = decoded.slots().split_at(decoded.written().len());
+        for &slot in read {
+            let known = self.written.get(usize::from(slot)).copied().unwrap_or(0);
+            wrong |= exec & !known;
+        }
+        for &slot in written {
+            let slot = usize::from(slot);
+            if self.written.len() <= slot {
+                self.written.resize(slot + 1, 0);
+            }
+            self.written[slot] |= exec;
+        }
+        if wrong != 0 {
+            self.found.push((pc, wrong));
+        }
+    }
 }
 
 /// Where a warp is made: what the special registers say.

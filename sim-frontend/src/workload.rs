@@ -58,6 +58,9 @@ pub struct WorkloadSpec {
     pub schedule: Schedule,
     /// Why, where they do.
     pub reason: Option<String>,
+    /// Why its accesses race on purpose, where they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intended_races: Option<String>,
     /// Under which schedules it ends.
     pub termination: Termination,
     /// Numbers that `--set` can change, by name.

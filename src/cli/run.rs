@@ -7,10 +7,9 @@ use clap::{Args, Parser};
 use sha2::{Digest, Sha256};
 use sim_core::error::SimError;
 use sim_core::instruction_set::InstructionSet;
-use sim_core::monitor::Check;
-use sim_core::options::MEMORY_MODEL;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::report::DeviceReport;
+use sim_core::sanitizer::SanitizerReport;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::diagnostic::Diagnostic;
 
@@ -23,6 +22,7 @@ use crate::memory;
 use crate::ptx_file::PtxLaunch;
 use crate::request::{Program, Request, SchedulerChoice, Setting, is_ptx};
 use crate::run::Simulation;
+use crate::sanitize::{Checks, Suppression};
 use crate::simulate::{Outcome, Verdict};
 use crate::summary;
 
@@ -64,9 +64,16 @@ pub struct RunArgs {
     /// Run-time checks of the formal semantics: `safety` compares the control flow of every thread with the policy's
     /// and checks that every thread is in exactly one path; `full` also checks waiting threads, the invariants of the
     /// policy, and that every message sent is received; `memory-model` checks `safety`, and every load, store and atomic
-    /// of global memory against the axioms of the PTX memory consistency model.
-    #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full", MEMORY_MODEL])]
-    pub check: String,
+    /// of global memory against the axioms of the PTX memory consistency model. Sanitizers look for faults of the
+    /// program: `races` for accesses of shared and global memory that nothing orders, `sync` for misuse of barriers,
+    /// mbarrier objects and asynchronous copies, `init` for reads of what was never written and for memory that is not
+    /// freed, `all` for all three. Several kinds are separated by commas. Exit status 3 with findings.
+    #[arg(long, value_name = "KINDS", default_value = "safety", value_parser = Checks::parse)]
+    pub check: Checks,
+    /// Findings of sanitizers that do not count: those with an instruction at a line of a PTX or CUDA file. Or a file
+    /// with one FILE:LINE on each line, `#` before comments.
+    #[arg(long, value_name = "FILE:LINE")]
+    pub suppress: Vec<String>,
     /// Collects counters for each PTX line: issues, lanes, stall cycles by reason.
     #[arg(long)]
     pub profile: bool,
@@ -143,8 +150,10 @@ impl RunArgs {
             seed: self.seed,
             functional: self.functional,
             skip_launches: self.skip_launches,
-            check: Check::named(&self.check).unwrap_or_default(),
-            memory_model: self.check == MEMORY_MODEL,
+            check: self.check.check,
+            memory_model: self.check.memory_model,
+            sanitize: self.check.sanitize,
+            suppress: self.suppressions()?,
             max_cycles: self.max_cycles,
             max_instructions: self.max_instructions,
             allow_newer_isa: self.allow_newer_isa,
@@ -156,6 +165,18 @@ impl RunArgs {
             instruction_set: self.instruction_set.as_deref().map(instruction_set).transpose().map_err(one)?,
             ..Request::new(self.program()?)
         })
+    }
+
+    fn suppressions(&self) -> Result<Vec<Suppression>, Vec<Diagnostic>> {
+        if !self.suppress.is_empty() && !self.check.sanitize.any() {
+            let error = Diagnostic::error("usage", "--suppress applies only to sanitizers");
+            return Err(vec![error.help("--check races, sync, init or all")]);
+        }
+        let mut all = Vec::new();
+        for text in &self.suppress {
+            all.extend(Suppression::parse(text).map_err(|error| vec![error])?);
+        }
+        Ok(all)
     }
 
     fn program(&self) -> Result<Program, Vec<Diagnostic>> {
@@ -355,6 +376,7 @@ fn exit_status(outcome: &Outcome) -> u8 {
     match (&outcome.stopped, &outcome.verdict) {
         (Some(SimError::Interrupted), _) => status::INTERRUPTED,
         (Some(_), _) => status::FAULT,
+        _ if outcome.report.sanitizers.as_ref().is_some_and(SanitizerReport::is_wrong) => status::FAULT,
         (None, Some(Verdict::Fail(_))) => status::DIFFERS,
         _ => status::DONE,
     }

@@ -26,8 +26,8 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         exec: LaneMask,
     ) -> Result<Step, Violation> {
-        if let Extra::ClusterBarrier { wait, .. } = op.extra {
-            return self.cluster_barrier(split, w, wait, exec);
+        if let Extra::ClusterBarrier { wait, releases, .. } = op.extra {
+            return self.cluster_barrier(split, w, (wait, releases), exec);
         }
         let Extra::Barrier { kind, reduction } = op.extra else {
             return Err(Violation::new(

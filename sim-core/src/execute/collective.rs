@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sim_frontend::form::{Reduction, ShflMode, VoteMode};
 use sim_frontend::program::{Extra, Op, OpClass, Pc, Row};
 use sim_memory::atomics::NAN_F32;
+use sim_memory::observation::Event;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::meet::Meeting;
@@ -227,6 +228,12 @@ impl<P: Reconvergence> Resident<P> {
         let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
         let lanes = parts.iter().fold(0, |lanes, (_, own)| lanes | own);
         let Some((first, _)) = ops().next() else { return Ok(()) };
+        if first.class == OpClass::WarpSync
+            && self.on_chip
+            && let Some(observed) = &mut self.observed
+        {
+            observed.push(Event::WarpSync { warp: w as u32, lanes });
+        }
         match (first.class, first.extra) {
             (OpClass::Vote, Extra::Vote { mode, .. }) => {
                 let votes = ops().fold(0, |votes, (op, own)| votes | guard(op.psrc[0], &warp.preds) & own);

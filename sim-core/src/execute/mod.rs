@@ -10,6 +10,7 @@ mod collective;
 mod control;
 mod mbarrier;
 mod meet;
+mod observe;
 mod on_chip;
 mod regroup;
 mod request;
@@ -148,6 +149,9 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Result<(), Violation> {
         // The kernels step aside meanwhile: their code is read while all else changes.
         let kernels = std::mem::take(&mut self.kernels);
+        if self.on_chip {
+            self.observe_step(&kernels, w, pc, exec);
+        }
         let step = match self.world.instruction_set {
             InstructionSet::Baseline => self.step_by_class(&kernels, split, w, pc, mask, exec, now),
             // SAFETY: the set is one that `InstructionSet::available` found on this host, and

@@ -61,6 +61,7 @@ pub fn run(
         threads: schedule.workers,
         check: Check::Off,
         memory_model: check,
+        sanitize: sim_core::sanitizer::Kinds::default(),
         max_cycles: Some(MAX_CYCLES),
         max_instructions: None,
         allow_newer_isa: true,
