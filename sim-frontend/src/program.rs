@@ -531,6 +531,21 @@ pub struct Program {
     pub source: Source,
     /// In the papers' dialect.
     pub papers: bool,
+    /// Operations of the entry on registers that it may read before it writes them, in the order of their addresses.
+    pub exposed: Vec<Exposed>,
+}
+
+/// What an operation does with registers that may be read before they are written, each by a number of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exposed {
+    /// Address of the operation.
+    pub pc: Pc,
+    /// The registers that it reads.
+    pub reads: Vec<u32>,
+    /// Its guard predicate.
+    pub guard: Option<u32>,
+    /// Those that it writes.
+    pub writes: Vec<u32>,
 }
 
 impl Program {

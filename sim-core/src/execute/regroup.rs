@@ -217,8 +217,7 @@ pub(crate) fn check_split(
             warp.shadow.set(mask, base + 1);
         }
         if let Some(tracked) = &mut warp.tracked {
-            let exec = mask & guard(decoded.guard, &warp.preds);
-            tracked.execute(decoded, pc, exec);
+            tracked.execute(pc, mask, guard(decoded.guard, &warp.preds));
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ use crate::instruction_set::InstructionSet;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
-use crate::warp::{Warp, WarpPlace};
+use crate::warp::{Tracked, Warp, WarpPlace};
 use crate::writes::Writes;
 
 /// What one step did, as far as its caller must act.
@@ -238,7 +238,10 @@ impl<P: Reconvergence> Resident<P> {
             };
             let warp = &mut self.warps[w];
             warp.admit(kernel, self.world.warp_size, place);
-            warp.tracked = self.world.track_registers.then(Box::default);
+            warp.tracked = match self.world.track_registers {
+                true => Tracked::new(&kernel.code.program),
+                false => None,
+            };
             warp.block = slot;
             warp.kernel = kernel_index;
             warp.age = self.admissions;

@@ -131,7 +131,7 @@ impl Checker {
         }
     }
 
-    /// An instruction of some lanes that is wrong by itself.
+    /// An instruction of some lanes that is wrong by itself [san-sync].
     fn misuse(&mut self, sm: u32, at: Cycle, kind: Kind, origin: (u32, u32), lanes: LaneMask) {
         let Some(warp) = self.warps.get_mut(&(sm, origin.0)) else { return };
         let phase = self.blocks[warp.block as usize].phase;

@@ -323,6 +323,47 @@ fn san_races_names_both_accesses_and_their_last_synchronizations() {
     assert_eq!(report.forgotten, 0);
 }
 
+#[test]
+fn san_sync_names_the_thread_that_arrived_and_the_object() {
+    let pairs = all();
+    let program = |name: &str| {
+        let found = pairs.iter().flatten().find(|program| program.name == format!("misuse/{name}"));
+        found.expect("a program").run(true, 1, Kinds::ALL).1
+    };
+    let of = |name: &str, kind: Kind| {
+        let report = program(name);
+        report.findings.into_iter().find(|finding| finding.kind == kind).expect("it is found")
+    };
+    let left = of("arrival_without_a_barrier", Kind::BarrierIncomplete);
+    assert_eq!(&*left.accesses[0].place.instruction, "bar.arrive 2, 64");
+    let stored = of("store_to_an_object", Kind::MbarrierOverwritten);
+    assert_eq!((stored.space, stored.address), (Some("shared"), Some(0)));
+    let twice = of("object_made_twice", Kind::MbarrierReinitialized);
+    assert_eq!(&*twice.accesses[0].place.instruction, "mbarrier.init.shared.b64 [%a], 2");
+}
+
+#[test]
+fn san_leaks_counts_allocations_and_bytes() {
+    let mut init = Kinds::default();
+    init.add("init");
+    let program = Program {
+        name: "leaks".into(),
+        grid: 2,
+        block: 32,
+        heap: true,
+        body: "$malloc %x1 40\n$malloc %x2 4\n$free %x2\n".into(),
+        ..Program::default()
+    };
+    for functional in [false, true] {
+        let (result, report) = program.run(functional, 1, init);
+        result.expect("it comes to its end");
+        let [leak] = &report.findings[..] else { panic!("{:?}", report.findings) };
+        // 40 bytes and a header of 16 take 64.
+        assert_eq!((leak.kind, leak.count), (Kind::Leak, 64));
+        assert!(leak.message.contains("64 allocations, 3072 bytes"), "{}", leak.message);
+    }
+}
+
 /// What is forgotten is said.
 #[test]
 fn san_races_says_what_it_forgets() {
