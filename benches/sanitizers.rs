@@ -28,11 +28,12 @@ fn time(workload: &Path, functional: bool, sanitize: Kinds) -> Option<Duration> 
 }
 
 fn main() {
-    let mut workloads: Vec<PathBuf> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads"))
-        .expect("a folder")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.join("workload.yaml").exists())
-        .collect();
+    let mut workloads: Vec<PathBuf> =
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads"))
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.join("workload.yaml").exists())
+            .collect();
     workloads.sort();
     for functional in [true, false] {
         let (mut plain, mut checked, mut worst) = (Duration::ZERO, Duration::ZERO, (0.0, String::new()));

@@ -11,8 +11,8 @@ use sim_core::sm::scheduler::WarpScheduler;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::WorkloadSpec;
 
-use crate::sanitize::Suppression;
 use crate::ptx_file::PtxLaunch;
+use crate::sanitize::Suppression;
 
 /// What is simulated.
 #[derive(Clone, Debug)]

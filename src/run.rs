@@ -23,8 +23,8 @@ use crate::listing::Listing;
 use crate::machine::Machine;
 use crate::memory;
 use crate::report_file::{Report, SCHEMA, Stopped};
-use crate::sanitize::{self, Suppression};
 use crate::request::{Program, Request, SchedulerChoice, Setting};
+use crate::sanitize::{self, Suppression};
 use crate::simulate::{Job, Outcome, Verdict, simulate};
 
 /// Runs to the end and gives what it came to, with the chip it ran on.

@@ -71,7 +71,8 @@ impl Suppression {
             return Ok(vec![own]);
         }
         let listed = files::read_text(Path::new(text)).map_err(|error| {
-            let message = format!("--suppress takes FILE:LINE or a file of such lines, not `{text}`: {error}");
+            let message =
+                format!("--suppress takes FILE:LINE or a file of such lines, not `{text}`: {error}");
             Diagnostic::error("suppress", message)
         })?;
         let mut all = Vec::new();

@@ -17,7 +17,8 @@ fn run(args: &[&str]) -> (Option<i32>, serde_json::Value) {
 
 fn racy(folder: &Folder, more: &[&str]) -> (Option<i32>, serde_json::Value) {
     let file = folder.write("racy.ptx", RACY);
-    let launch = [file.as_str(), "--entry", "k", "--grid", "1", "--block", "64", "--arg", "buffer:u32:4:zeros"];
+    let launch =
+        [file.as_str(), "--entry", "k", "--grid", "1", "--block", "64", "--arg", "buffer:u32:4:zeros"];
     run(&[&launch, more].concat())
 }
 
@@ -96,7 +97,10 @@ fn suppressions_are_by_file_and_line_and_unused_ones_are_said() {
     assert_eq!(status, Some(3), "of another line");
     for (more, words) in [
         (&["--suppress", "racy.ptx:12"][..], "--suppress applies only to sanitizers"),
-        (&["--check", "all", "--suppress", "no/such/list"][..], "--suppress takes FILE:LINE or a file of such lines"),
+        (
+            &["--check", "all", "--suppress", "no/such/list"][..],
+            "--suppress takes FILE:LINE or a file of such lines",
+        ),
         (&["--check", "race"][..], "`race` is no kind of check"),
         (&["--check", "off,races"][..], "`off` stands alone"),
     ] {

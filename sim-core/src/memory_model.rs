@@ -18,7 +18,7 @@ use serde::Serialize;
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::LineAccess;
 use sim_memory::observation::{Event, FORGOTTEN, INITIAL, Members, Stores, Transaction};
-use sim_memory::vocabulary::{Cycle, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, Semantics, WARP_LANES};
 
 use self::clock::Clock;
 use self::lines::{Line, Store, Transfer};
@@ -232,6 +232,15 @@ impl Checker {
         };
         let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { return };
         let block = &self.blocks[warp.block as usize];
+        let (mut semantics, scope) = (*semantics, on_chip::scope_of(*kind, *semantics, *scope));
+        let runtime = self.sanitizer.is_some() && on_chip::is_runtime(&self.kernels, block.grid, *pc);
+        if runtime
+            && !self.axioms
+            && (semantics != Semantics::Weak || matches!(kind, AccessKind::Atomic { .. }))
+        {
+            // `malloc` and `free` synchronize, which their fences alone do not say.
+            semantics = Semantics::AcqRel;
+        }
         let transfer = Arc::new(Transfer {
             number: *transaction,
             sm,
@@ -240,8 +249,8 @@ impl Checker {
             grid: block.grid,
             issued: at,
             kind: *kind,
-            semantics: *semantics,
-            scope: *scope,
+            semantics,
+            scope,
             line: *line,
             bytes: *bytes,
             lanes: *lanes,
@@ -251,7 +260,7 @@ impl Checker {
             copies: None,
             warp: warp.snapshot(block.phase),
         });
-        if self.sanitizer.is_some() {
+        if self.sanitizer.is_some() && !runtime {
             self.sanitize_global(&transfer);
         }
         if !self.axioms && !transfer.strong() {
@@ -266,7 +275,7 @@ impl Checker {
         let mut releases = Vec::new();
         if transfer.strong() {
             for lane in Lanes(*lanes) {
-                warp.releases(lane as usize, *semantics, *scope, block.phase, &mut releases);
+                warp.releases(lane as usize, semantics, scope, block.phase, &mut releases);
             }
         }
         if let AccessKind::Atomic { .. } = kind {

@@ -186,7 +186,8 @@ pub struct Tracked {
 impl Tracked {
     /// Those of a warp that starts; none where its program cannot read what it has not written.
     pub fn new(program: &Arc<Program>) -> Option<Box<Self>> {
-        let numbers = program.exposed.iter().flat_map(|op| op.reads.iter().chain(&op.writes).chain(&op.guard));
+        let numbers =
+            program.exposed.iter().flat_map(|op| op.reads.iter().chain(&op.writes).chain(&op.guard));
         let written = vec![0; 1 + *numbers.max()? as usize];
         Some(Box::new(Self { program: Arc::clone(program), written, found: Vec::new() }))
     }

@@ -74,7 +74,8 @@ impl Context {
             }
             if count > 0 {
                 let mut finding = Finding::new(Kind::Leak, None, count, Vec::new());
-                finding.message = format!("{}: {count} allocations, {bytes} bytes with padding", finding.message);
+                finding.message =
+                    format!("{}: {count} allocations, {bytes} bytes with padding", finding.message);
                 sanitizers.findings.push(finding);
             }
         }

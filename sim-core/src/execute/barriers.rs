@@ -119,6 +119,9 @@ impl<P: Reconvergence> Resident<P> {
             let (waited, arrived) = (members(false), members(true));
             observed.push(Event::Barrier { barrier: barrier.index, waited, arrived });
         }
+        if self.on_chip {
+            self.observe_barrier(kernels, &barrier.actions);
+        }
         for action in &barrier.actions {
             if action.kind == BarrierKind::Arrive {
                 continue;

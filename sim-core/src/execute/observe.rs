@@ -12,6 +12,7 @@ use sim_memory::vocabulary::{LaneMask, Semantics, StateSpace, WARP_LANES};
 
 use super::access::addresses;
 use super::resident::Resident;
+use crate::barrier::Arrival;
 use crate::grid::Kernel;
 use crate::mbarrier;
 use crate::reconvergence::{Lanes, Reconvergence};
@@ -47,20 +48,34 @@ impl<P: Reconvergence> Resident<P> {
             }
             (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => {
                 self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
-                let live = self.warps[w].live();
-                if live & !exec != 0 {
-                    // `bar` and `barrier … .aligned` are for all threads of the warp together.
-                    let text = kernel.code.program.text(pc);
-                    if text.contains("bar.") || text.contains(".aligned") {
-                        self.observe_event(|| Event::Divergent { origin, lanes: exec, live });
-                    }
-                }
             }
             (OpClass::Barrier | OpClass::WarpSync | OpClass::Membar | OpClass::Mbarrier, _)
             | (_, Extra::CopyWait(_)) => {
                 self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
             }
             _ => {}
+        }
+    }
+
+    /// A barrier is complete: `bar` and `barrier … .aligned` are for all threads of a warp, at one instruction.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn observe_barrier(&mut self, kernels: &[Arc<Kernel>], actions: &[Arrival]) {
+        for (i, action) in actions.iter().enumerate() {
+            let same = |other: &&Arrival| (other.warp, other.pc) == (action.warp, action.pc);
+            if actions[..i].iter().any(|other| same(&other)) {
+                continue;
+            }
+            let lanes = actions.iter().filter(same).fold(0, |lanes, other| lanes | other.lanes);
+            let live = self.warps[action.warp].live();
+            if live & !lanes == 0 {
+                continue;
+            }
+            let text = kernels[self.warps[action.warp].kernel].code.program.text(action.pc);
+            if text.contains("bar.") || text.contains(".aligned") {
+                let origin = (action.warp as u32, action.pc);
+                self.observe_event(|| Event::Divergent { origin, lanes, live });
+            }
         }
     }
 
@@ -76,8 +91,10 @@ impl<P: Reconvergence> Resident<P> {
         if matches!(facts.space, StateSpace::Const | StateSpace::Param) {
             return;
         }
-        if matches!(facts.semantics, Semantics::Acquire | Semantics::Release | Semantics::AcqRel | Semantics::Sc)
-        {
+        if matches!(
+            facts.semantics,
+            Semantics::Acquire | Semantics::Release | Semantics::AcqRel | Semantics::Sc
+        ) {
             self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
         }
         if facts.space == StateSpace::Global {
@@ -140,8 +157,16 @@ impl<P: Reconvergence> Resident<P> {
         }
         let [before, after] = words;
         let existed = mbarrier::is_object(before);
-        let completes = existed && mbarrier::is_object(after) && mbarrier::is_odd(before) != mbarrier::is_odd(after);
+        let completes =
+            existed && mbarrier::is_object(after) && mbarrier::is_odd(before) != mbarrier::is_odd(after);
         let object = at as u32;
-        self.observe_event(|| Event::Object { origin: (w as u32, pc), lane, object, action, existed, completes });
+        self.observe_event(|| Event::Object {
+            origin: (w as u32, pc),
+            lane,
+            object,
+            action,
+            existed,
+            completes,
+        });
     }
 }

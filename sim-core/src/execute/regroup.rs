@@ -85,7 +85,8 @@ impl<P: Reconvergence> Resident<P> {
     /// straight on in, counted here instruction by instruction. `done`: a split whose threads'
     /// addresses its control instruction sets itself.
     pub(crate) fn hold_shadows(&mut self, w: usize, done: Option<SplitId>) {
-        if !matches!(self.world.check, Check::Safety | Check::Registers) || (P::SPLITS == 1 && done.is_some()) {
+        if !matches!(self.world.check, Check::Safety | Check::Registers) || (P::SPLITS == 1 && done.is_some())
+        {
             return;
         }
         if P::FORMS_WARPS && self.policy.spans_blocks() {

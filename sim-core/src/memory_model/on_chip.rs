@@ -11,12 +11,15 @@ use sim_memory::access::AccessKind;
 use sim_memory::coalescing::lines;
 use sim_memory::line::{ByteMask, LINE_BYTES};
 use sim_memory::observation::{Event, ObjectAction, fill};
-use sim_memory::vocabulary::{AtomicOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES};
+use sim_memory::vocabulary::{
+    AtomicOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES,
+};
 
 use super::Checker;
 use super::clock::Clock;
 use super::lines::{SHARED, Store, Transfer};
 use super::threads::{Snapshot, agent_of, agent_of_object, block_of};
+use crate::grid::Kernel;
 use crate::reconvergence::Lanes;
 use crate::sanitizer::findings::Kind;
 
@@ -46,6 +49,21 @@ pub struct Copies {
     last: [Option<(u32, Arc<Transfer>)>; WARP_LANES],
     /// The last epoch that is waited for or arrives at an object.
     awaited: [u32; WARP_LANES],
+}
+
+/// The scope of an access: atomics without semantics are those of the device (PTX ISA "atom").
+pub(super) fn scope_of(kind: AccessKind, semantics: Semantics, scope: Scope) -> Scope {
+    match kind {
+        AccessKind::Atomic { .. } if semantics == Semantics::Weak => scope.max(Scope::Gpu),
+        _ => scope,
+    }
+}
+
+/// True if an instruction is one of the device runtime, which has no lines: `malloc`, `free`, `vprintf`.
+pub(super) fn is_runtime(kernels: &[Arc<Kernel>], grid: u32, pc: u32) -> bool {
+    let found = kernels.binary_search_by_key(&grid, |kernel| kernel.grid_id);
+    let info = found.ok().and_then(|i| kernels[i].code.program.info.get(pc as usize));
+    info.is_some_and(|info| info.line == 0 && !info.injected)
 }
 
 /// An access that has no line yet.
@@ -82,7 +100,7 @@ impl Checker {
                     origin: *origin,
                     kind: *kind,
                     semantics: *semantics,
-                    scope: *scope,
+                    scope: scope_of(*kind, *semantics, *scope),
                     warp: warp.snapshot(phase),
                     size: *size,
                     copies: None,
@@ -195,7 +213,9 @@ impl Checker {
             let size = u32::from(access.size);
             match access.kind {
                 AccessKind::Store => sanitizer.written.write_local(thread, to, size),
-                _ => unwritten.extend(sanitizer.written.unwritten_local(thread, to, size).map(|at| (lane, at))),
+                _ => {
+                    unwritten.extend(sanitizer.written.unwritten_local(thread, to, size).map(|at| (lane, at)))
+                }
             }
         }
         if let Some((lane, address)) = unwritten.first() {
@@ -232,7 +252,8 @@ impl Checker {
                 let at = transfer.address(usize::from(transfer.offsets[lane])) as u32;
                 let size = u32::from(transfer.size);
                 if transfer.kind != AccessKind::Store {
-                    unwritten.extend(sanitizer.written.unwritten_shared(block, at, size).map(|at| (lane, at)));
+                    unwritten
+                        .extend(sanitizer.written.unwritten_shared(block, at, size).map(|at| (lane, at)));
                 }
                 if transfer.kind != AccessKind::Load {
                     sanitizer.written.write_shared(block, at, size);
@@ -392,7 +413,9 @@ impl Checker {
 
     /// An operation on an mbarrier object: an arrival releases, a wait that succeeds acquires.
     fn object(&mut self, sm: u32, at: Cycle, event: &Event) {
-        let Event::Object { origin, lane, object: address, action, existed, completes } = event else { return };
+        let Event::Object { origin, lane, object: address, action, existed, completes } = event else {
+            return;
+        };
         let Some(warp) = self.warps.get_mut(&(sm, origin.0)) else { return };
         let (number, l) = (warp.block, *lane as usize);
         let block = &mut self.blocks[number as usize];

@@ -98,7 +98,8 @@ impl Findings {
         let line = |(transfer, _): &Side| {
             let found = kernels.binary_search_by_key(&transfer.grid, |kernel| kernel.grid_id);
             let program = found.ok().map(|i| &kernels[i].code.program);
-            let line = program.and_then(|program| program.info.get(transfer.pc as usize)).map_or(0, |i| i.line);
+            let line =
+                program.and_then(|program| program.info.get(transfer.pc as usize)).map_or(0, |i| i.line);
             (program.map_or_else(|| "".into(), |program| Arc::clone(&program.source.name)), line)
         };
         let mut lines: Vec<(Arc<str>, u32)> = sides.iter().map(line).collect();

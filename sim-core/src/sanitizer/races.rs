@@ -220,11 +220,30 @@ impl Races {
             entry.bytes != 0
         });
         if entries.len() >= MOST_ENTRIES {
+            self.drop_ordered(&mut entries, new, kernels);
+        }
+        if entries.len() >= MOST_ENTRIES {
             entries.remove(0);
             self.forgotten += 1;
         }
         entries.push(Entry { transfer: Arc::clone(new), bytes: new.bytes });
         self.lines.insert(new.line, entries);
+    }
+
+    /// Drops the accesses that precede all that can still follow: those of earlier launches of the only stream, and in
+    /// shared memory those before the last barrier of the whole block.
+    fn drop_ordered(&self, entries: &mut Vec<Entry>, new: &Transfer, kernels: &[Arc<Kernel>]) {
+        let one_stream = kernels.iter().all(|kernel| kernel.stream == kernels[0].stream);
+        let now = new.warp.point(0);
+        entries.retain(|entry| {
+            let then = entry.transfer.warp.point(0);
+            let launched = one_stream && entry.transfer.grid < new.grid;
+            let met = new.line & SHARED != 0
+                && then.thread.block == now.thread.block
+                && then.phase < now.phase
+                && now.phase != u32::MAX;
+            !launched && !met
+        });
     }
 
     /// Forgets lines where there are too many: first those that later launches of the only stream follow anyway.

@@ -76,7 +76,8 @@ impl Written {
         if !self.heap.contains(&at) {
             return None;
         }
-        first_missing(&self.of_heap, (at - self.heap.start) as u32, bytes).map(|i| self.heap.start + u64::from(i))
+        first_missing(&self.of_heap, (at - self.heap.start) as u32, bytes)
+            .map(|i| self.heap.start + u64::from(i))
     }
 
     /// A block has ended.
@@ -106,9 +107,15 @@ mod tests {
         assert_eq!(written.unwritten_local((0, 3), 4, 8), Some(8));
         assert_eq!(written.unwritten_local((0, 2), 4, 4), Some(4));
         written.write_global(1200, 1);
-        assert_eq!((written.unwritten_global(1200, 1), written.unwritten_global(1200, 2)), (None, Some(1201)));
+        assert_eq!(
+            (written.unwritten_global(1200, 1), written.unwritten_global(1200, 2)),
+            (None, Some(1201))
+        );
         assert_eq!(written.unwritten_global(2000, 4), None, "all other memory was initialised");
         written.end_block(0, 4);
-        assert_eq!((written.unwritten_shared(0, 62, 1), written.unwritten_local((0, 3), 0, 1)), (Some(62), Some(0)));
+        assert_eq!(
+            (written.unwritten_shared(0, 62, 1), written.unwritten_local((0, 3), 0, 1)),
+            (Some(62), Some(0))
+        );
     }
 }

@@ -247,9 +247,8 @@ fn san_findings_each_pair_is_told_apart() {
     let mut wrong = Vec::new();
     for program in pairs.iter().flatten() {
         let kinds = kinds(&program.name);
-        let runs = [(false, 1), (false, 2), (true, 1)].map(|(functional, threads)| {
-            program.run(functional, threads, kinds)
-        });
+        let runs = [(false, 1), (false, 2), (true, 1)]
+            .map(|(functional, threads)| program.run(functional, threads, kinds));
         for (mode, (result, report)) in ["timed", "two threads", "functional"].iter().zip(&runs) {
             let fault = match result {
                 Ok(()) => String::new(),
@@ -299,7 +298,9 @@ fn san_races_names_both_accesses_and_their_last_synchronizations() {
         name: "told".into(),
         grid: 2,
         block: 64,
-        body: "st.shared.u32 [%own], %t;\nbar.sync 0;\nld.shared.u32 %r1, [%next];\nst.shared.u32 [%own], %t;\n".into(),
+        body:
+            "st.shared.u32 [%own], %t;\nbar.sync 0;\nld.shared.u32 %r1, [%next];\nst.shared.u32 [%own], %t;\n"
+                .into(),
         ..Program::default()
     };
     let text = program.text();
