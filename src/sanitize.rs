@@ -145,7 +145,7 @@ mod tests {
     fn suppressions_name_files_by_their_ends() {
         let one = Suppression::parse("a/b.ptx:12").expect("a place");
         assert_eq!(one, [Suppression { file: "a/b.ptx".into(), line: 12 }]);
-        assert!(one[0].is("/work/a/b.ptx", 12) && one[0].is("a/b.ptx", 12));
+        assert!(one[0].is("dir/a/b.ptx", 12) && one[0].is("a/b.ptx", 12));
         assert!(!one[0].is("ba/b.ptx", 12) && !one[0].is("a/b.ptx", 13));
         assert!(Suppression::parse("there/is/no/file").is_err());
     }

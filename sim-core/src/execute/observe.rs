@@ -118,7 +118,9 @@ impl<P: Reconvergence> Resident<P> {
             for lane in Lanes(lanes) {
                 let address = at(lane as usize);
                 // What lies outside is a fault of the step.
-                if address + u64::from(size) > u64::from(bound) || address % u64::from(size.max(1)) != 0 {
+                if address + u64::from(size) > u64::from(bound)
+                    || !address.is_multiple_of(u64::from(size.max(1)))
+                {
                     return;
                 }
                 addresses[lane as usize] = address as u32;
