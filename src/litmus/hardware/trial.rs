@@ -16,7 +16,7 @@ use sim_verify::litmus::Test;
 use sim_verify::litmus::program::{address_of, location_at};
 
 use super::kernel::Kernel;
-use super::schedule::{INSTANCES, Schedule};
+use super::schedule::{INSTANCES, Schedule, Threads};
 
 /// Cycles after which a schedule counts as one that does not end.
 const MAX_CYCLES: u64 = 400_000;
@@ -40,6 +40,9 @@ pub struct Trial {
     pub states: States,
     /// Why it was stopped: it does not end, or a fault.
     pub stopped: Option<String>,
+    /// It was stopped by a proof that its threads, each in a warp of its own, never end [live]. Whether lanes of one warp
+    /// end is the reconvergence policy's matter.
+    pub endless: bool,
     /// The axiom of the memory model that its execution violates, and why.
     pub broken: Option<String>,
 }
@@ -124,11 +127,16 @@ pub fn run(
         functional: false,
     };
     device.launch(context, &launch)?;
+    let mut endless = false;
     let (stopped, broken) = match device.synchronize(context, &AtomicBool::new(false), &|_, _, _| {}) {
         Ok(()) => (None, None),
         Err(SimError::Input(list)) => return Err(SimError::Input(list)),
         Err(SimError::Stopped(fault)) if fault.rule == "mm-hw" => (None, Some(fault.to_string())),
-        Err(error) => (Some(error.to_string()), None),
+        Err(error) => {
+            let proved = matches!(&error, SimError::Stopped(fault) if fault.rule == "live");
+            endless = proved && schedule.threads == Threads::Warps;
+            (Some(error.to_string()), None)
+        }
     };
     let memory = device.context(context)?;
     let value = |address: u64, instance: u32| {
@@ -157,5 +165,5 @@ pub fn run(
         state.extend((0..locations).map(|location| value(place(instance, location), instance)));
         *states.entry(state).or_default() += 1;
     }
-    Ok(Trial { states, stopped, broken })
+    Ok(Trial { states, stopped, endless, broken })
 }
