@@ -344,8 +344,8 @@ fn settings<'a>(
         } else {
             let known: Vec<&str> = params.keys().map(String::as_str).collect();
             let message = format!(
-                "`{}` has no parameter `{key}`; it has: {}; keys of the chip have a path, as sm.branch_latency \
-                 (`warpsim chips show NAME` lists them)",
+                "`{}` has no parameter `{key}`; it has: {}; keys of the chip are paths, such as sm.branch_latency \
+                 (docs/reference/chip.md lists them)",
                 spec.name,
                 known.join(", ")
             );

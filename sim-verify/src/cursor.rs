@@ -74,7 +74,7 @@ impl<'s> Cursor<'s> {
                     } else {
                         let span = Span { start, end: start + 2 };
                         return Err(self
-                            .error("comment", "this comment does not end", span)
+                            .error("comment", "unterminated comment", span)
                             .help("end it with `*)`"));
                     }
                 }

@@ -226,7 +226,7 @@ pub fn example(params: &[ParamInfo]) -> String {
 pub fn arguments_differ(entry: &str, params: &[ParamInfo], given: usize) -> String {
     let takes = match params {
         [] => format!("{entry} takes no arguments"),
-        _ => format!("{entry} takes {} arguments ({}), {given} are given", params.len(), declared(params)),
+        _ => format!("{entry} takes {} arguments ({}), not {given}", params.len(), declared(params)),
     };
     let names = |params: &[ParamInfo]| -> String {
         params.iter().map(|param| format!("`{}`", param.name)).collect::<Vec<_>>().join(", ")

@@ -308,7 +308,7 @@ impl Checker<'_> {
     }
 
     fn mismatch(&self, expr: &Expr, found: Type, wanted: Type) -> Diagnostic {
-        let error = Diagnostic::error("type", format!("this is {found}, where {wanted} is needed"))
+        let error = Diagnostic::error("type", format!("this is {found}; expected {wanted}"))
             .at(expr.span, "")
             .in_source(self.source);
         match wanted {
