@@ -10,12 +10,12 @@ pub struct Cursor<'s> {
 }
 
 impl<'s> Cursor<'s> {
-    /// At the start.
+    /// A cursor at the start of the text.
     pub fn new(source: &'s Source) -> Self {
         Self { source, at: 0 }
     }
 
-    /// What is left.
+    /// The text that has not been read.
     pub fn rest(&self) -> &'s str {
         &self.source.text[self.at..]
     }

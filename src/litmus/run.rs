@@ -241,7 +241,7 @@ fn text(decided: &Decided, row: &Row, model: &str, quiet: bool) -> String {
 
 fn explained(test: &Test, rejected: &Shown) -> String {
     let Some((axiom, edges)) = &rejected.violates else { return String::new() };
-    let mut out = format!("an execution that would make it `allowed` violates {axiom}:\n");
+    let mut out = format!("an execution that would make the verdict `allowed` violates {axiom}:\n");
     out.push_str(&show::text(test, rejected));
     let _ = writeln!(out, "    {axiom}:");
     out.push_str(&show::edges(edges, 6));

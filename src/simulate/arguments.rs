@@ -13,7 +13,7 @@ use super::buffers::Layout;
 pub struct Arguments<'r> {
     /// The buffers.
     pub layouts: &'r BTreeMap<String, Layout>,
-    /// Where they are.
+    /// Device addresses of the buffers.
     pub addresses: &'r BTreeMap<String, u64>,
     /// They are those of a workload's file, not of the command line.
     pub from_file: bool,

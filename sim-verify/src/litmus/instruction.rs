@@ -13,14 +13,14 @@ type Pending = Option<(String, Span)>;
 
 type Cell = (Instruction, Pending);
 
-/// The cells of one thread, and the labels of its rows: name, place and index of the instruction behind it.
+/// The cells of one thread, and the labels of its rows: name, place, index of the following instruction.
 #[derive(Default)]
 pub(super) struct Column {
     pub(super) cells: Vec<Cell>,
     pub(super) labels: Vec<(String, Span, usize)>,
 }
 
-/// An opcode: its root and the words behind it.
+/// An opcode: its root and modifiers.
 struct Opcode<'t> {
     root: &'t str,
     words: Vec<&'t str>,
@@ -215,7 +215,7 @@ impl Parser<'_> {
         Ok(Kind::Compute { register, op, a, b })
     }
 
-    /// A register and the comma behind it.
+    /// A register and the comma after it.
     fn destination(&mut self, thread: usize) -> Result<usize, Diagnostic> {
         let (word, _) = self.register_word()?;
         self.symbol(",", "after the register")?;

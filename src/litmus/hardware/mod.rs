@@ -42,7 +42,7 @@ struct Row {
     protocol: String,
     policy: String,
     schedules: u32,
-    /// Instances that came to their end.
+    /// Instances that completed.
     ended: u64,
     /// Launches that were stopped: a thread never ends, or a fault.
     stopped: u64,
@@ -56,7 +56,7 @@ struct Row {
     condition_seen: bool,
     /// Commands that reproduce a state that is not allowed.
     violations: Vec<String>,
-    /// Why it was not run, or its states are not known.
+    /// Why it was not run, or why the states that the model allows are not known.
     /// The first violation of an axiom by an execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<String>,

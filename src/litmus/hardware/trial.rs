@@ -18,14 +18,14 @@ use sim_verify::litmus::program::{address_of, location_at};
 use super::kernel::Kernel;
 use super::schedule::{INSTANCES, Schedule};
 
-/// Cycles after which a schedule counts as one that does not end.
+/// Core cycles after which a schedule counts as not terminating.
 const MAX_CYCLES: u64 = 400_000;
 
 /// A chip under test.
 pub struct Machine {
-    /// Its parameters.
+    /// Parameters of the chip.
     pub chip: Arc<ChipSpec>,
-    /// Its costs.
+    /// Instruction costs of the chip.
     pub costs: Arc<IsaCosts>,
     /// The reconvergence policy.
     pub policy: PolicyChoice,
@@ -34,7 +34,7 @@ pub struct Machine {
 /// Final states of one launch, and how many instances ended in each.
 pub type States = BTreeMap<Vec<i64>, u64>;
 
-/// What came of one launch.
+/// The results of one launch.
 pub struct Trial {
     /// Values of [`atoms`](sim_verify::verdict::atoms).
     pub states: States,
