@@ -56,10 +56,10 @@ struct Row {
     condition_seen: bool,
     /// Commands that reproduce a state that is not allowed.
     violations: Vec<String>,
-    /// Why it was not run, or why the states that the model allows are not known.
     /// The first violation of an axiom by an execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<String>,
+    /// Why it was not run, or why the states that the model allows are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_run: Option<String>,
 }
