@@ -97,9 +97,9 @@ pub fn text(test: &Test, shown: &Shown) -> String {
                 let first = candidate.starts[*thread] + from;
                 let line =
                     instruction(test, candidate, first.min(candidate.events.len() - 1)).map_or(0, |(_, l)| l);
-                writeln!(out, "    {name} repeats its loop from line {line} for ever")
+                writeln!(out, "    {name} repeats its loop from line {line} forever")
             }
-            _ => writeln!(out, "    {name} waits at its barrier for ever"),
+            _ => writeln!(out, "    {name} waits at its barrier forever"),
         };
     }
     out

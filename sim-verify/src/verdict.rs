@@ -18,9 +18,9 @@ use crate::relation::{MAX_EVENTS, Relation, members};
 /// Bounds of an enumeration.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// How often a loop goes round.
+    /// Maximum number of times that a thread repeats a loop.
     pub unroll: u32,
-    /// Candidate executions.
+    /// Maximum number of candidate executions.
     pub candidates: u64,
 }
 
@@ -36,7 +36,7 @@ impl Default for Bounds {
 pub enum Answer {
     /// Some consistent execution satisfies the condition.
     Allowed,
-    /// None does.
+    /// No consistent execution satisfies it.
     Forbidden,
     /// A bound was reached before it was known.
     Unknown(String),
@@ -47,7 +47,7 @@ pub enum Answer {
 pub struct Shown {
     /// Its events and their relations.
     pub candidate: Candidate,
-    /// What reads read from.
+    /// The reads-from relation.
     pub reads_from: Relation,
     /// Orders and other relations of the model by their names.
     pub orders: Vec<(String, Relation)>,
@@ -83,9 +83,9 @@ pub struct Verdict {
     pub race: Option<Shown>,
     /// An execution that never ends under weak fairness.
     pub endless: Option<Shown>,
-    /// Loops went round more often than they were unrolled.
+    /// Some loop would repeat more often than it was unrolled.
     pub bounded: bool,
-    /// Lines of accesses to no location, or of divisions by zero; executions with these are left out.
+    /// Lines of accesses to undeclared locations or of divisions by zero; such executions are not considered.
     pub wild: BTreeSet<u32>,
 }
 
@@ -107,7 +107,7 @@ pub struct Outcomes {
     pub atoms: Vec<Atom>,
     /// The states, and the number of executions that end there.
     pub states: BTreeMap<Vec<i64>, u64>,
-    /// Loops went round more often than they were unrolled: there may be other states.
+    /// Some loop would repeat more often than it was unrolled: there may be other states.
     pub bounded: bool,
 }
 
@@ -558,7 +558,7 @@ impl<'t> Run<'t> {
         }
     }
 
-    /// Final values of the atoms: each location has that of a write with none behind it in coherence order.
+    /// Final values of the atoms: each location has that of a write that is last in coherence order.
     fn states(&self, chosen: &Chosen<'_>, candidate: &Candidate, frame: &Frame) -> Vec<Vec<i64>> {
         let mut states = vec![Vec::new()];
         for atom in &self.verdict.atoms {

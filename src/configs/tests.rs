@@ -161,7 +161,7 @@ fn chips_extend_chips() {
     let error = words("unknown.yaml", &[]);
     assert!(error.contains("unknown.yaml:3:3") && error.contains("WrapSize"), "{error}");
     write("round.yaml", "extends: round.yaml\n");
-    assert!(words("round.yaml", &[]).contains("extend each other"), "{}", words("round.yaml", &[]));
+    assert!(words("round.yaml", &[]).contains("circular `extends`"), "{}", words("round.yaml", &[]));
     write("nothing.yaml", "extends: v10\n");
     let error = words("nothing.yaml", &[]);
     assert!(error.contains("nothing.yaml:1:10") && error.contains("there is no chip"), "{error}");

@@ -173,7 +173,7 @@ impl<P: Reconvergence> Resident<P> {
     /// Arrivals at mbarrier objects whose copies have arrived.
     ///
     /// # Errors
-    /// An object that is none any more, or that awaits nobody.
+    /// The object was invalidated, or awaits no arrival.
     pub fn arrivals_due(&mut self, w: usize) -> Result<(), (Pc, Violation)> {
         while let Some(bulk) = self.warps[w].copies.as_mut().and_then(|copies| copies.arrived_bulk()) {
             self.count_bulk(w, bulk).map_err(|violation| (bulk.pc, violation))?;

@@ -67,7 +67,7 @@ pub struct Entry {
 /// What is special about a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing.
+    /// An ordinary row.
     Ordinary,
     /// It exists in the papers' dialect only.
     Papers,

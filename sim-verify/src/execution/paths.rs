@@ -59,7 +59,7 @@ pub enum Outcome {
     Done,
     /// In a loop that repeats itself: an iteration from this event on leaves registers and memory as they were.
     Spins(usize),
-    /// At a barrier, which is its last event. True if no instruction is left behind it.
+    /// At a barrier, which is its last event. True if no instruction follows it.
     Waits(bool),
 }
 
@@ -88,7 +88,7 @@ pub enum Limit {
 pub struct Paths {
     /// All of them.
     pub paths: Vec<Path>,
-    /// Loops went round more often than they are unrolled.
+    /// Some loop would repeat more often than it is unrolled.
     pub bounded: bool,
     /// Lines of accesses whose address is not that of a location; these paths are left out.
     pub wild: BTreeSet<u32>,

@@ -23,9 +23,9 @@ pub struct Test {
     pub threads: Vec<Thread>,
     /// Only executions that satisfy it are looked at.
     pub filter: Option<Condition>,
-    /// What is asked.
+    /// The quantifier of the question.
     pub quantifier: Quantifier,
-    /// About which final states.
+    /// The condition on final states that is asked about.
     pub condition: Condition,
 }
 
@@ -250,7 +250,7 @@ impl Comparison {
 pub struct Instruction {
     /// What it does.
     pub kind: Kind,
-    /// Where it stands.
+    /// Position in the source.
     pub span: Span,
     /// Its line, from 1.
     pub line: u32,
@@ -259,7 +259,7 @@ pub struct Instruction {
 /// Facts of a memory operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Where it goes.
+    /// The address it accesses.
     pub address: Address,
     /// Its semantics.
     pub order: Order,

@@ -43,7 +43,7 @@ struct Row {
     protocol: String,
     policy: String,
     schedules: u32,
-    /// Instances that came to their end.
+    /// Instances that completed.
     ended: u64,
     /// Launches that were stopped: a thread never ends, or a fault.
     stopped: u64,
@@ -60,10 +60,10 @@ struct Row {
     /// The first violation of an axiom by an execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<String>,
-    /// Threads never ended, although every execution ends under weak fairness.
+    /// Threads did not end, although every execution ends under weak fairness.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     endless: bool,
-    /// Why it was not run, or its states are not known.
+    /// Why it was not run, or why the states that the model allows are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_run: Option<String>,
 }
@@ -350,7 +350,7 @@ fn text(row: &Row, quiet: bool) -> String {
         }
     }
     if row.endless && !quiet {
-        out.push_str("  a thread never ends, although every execution of the test ends under weak fairness\n");
+        out.push_str("  threads do not end, although every execution of the test ends under weak fairness\n");
     }
     if let Some(why) = row.broken.as_ref().filter(|_| !quiet) {
         let _ = writeln!(out, "  {why}");

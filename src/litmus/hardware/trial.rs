@@ -18,14 +18,14 @@ use sim_verify::litmus::program::{address_of, location_at};
 use super::kernel::Kernel;
 use super::schedule::{INSTANCES, Schedule, Threads};
 
-/// Cycles after which a schedule counts as one that does not end.
+/// Core cycles after which a schedule counts as not terminating.
 const MAX_CYCLES: u64 = 400_000;
 
 /// A chip under test.
 pub struct Machine {
-    /// Its parameters.
+    /// Parameters of the chip.
     pub chip: Arc<ChipSpec>,
-    /// Its costs.
+    /// Instruction costs of the chip.
     pub costs: Arc<IsaCosts>,
     /// The reconvergence policy.
     pub policy: PolicyChoice,
@@ -34,14 +34,14 @@ pub struct Machine {
 /// Final states of one launch, and how many instances ended in each.
 pub type States = BTreeMap<Vec<i64>, u64>;
 
-/// What came of one launch.
+/// The results of one launch.
 pub struct Trial {
     /// Values of [`atoms`](sim_verify::verdict::atoms).
     pub states: States,
     /// Why it was stopped: it does not end, or a fault.
     pub stopped: Option<String>,
-    /// It was stopped by a proof that its threads, each in a warp of its own, never end [live]. Whether lanes of one warp
-    /// end is the reconvergence policy's matter.
+    /// Its threads, each in a warp of its own, do not end: a proof [live], or [`MAX_CYCLES`] was reached. Whether lanes of
+    /// one warp end is the reconvergence policy's matter.
     pub endless: bool,
     /// The axiom of the memory model that its execution violates, and why.
     pub broken: Option<String>,
@@ -133,8 +133,11 @@ pub fn run(
         Err(SimError::Input(list)) => return Err(SimError::Input(list)),
         Err(SimError::Stopped(fault)) if fault.rule == "mm-hw" => (None, Some(fault.to_string())),
         Err(error) => {
-            let proved = matches!(&error, SimError::Stopped(fault) if fault.rule == "live");
-            endless = proved && schedule.threads == Threads::Warps;
+            let ends = match &error {
+                SimError::Stopped(fault) => fault.rule != "live",
+                error => !matches!(error, SimError::MaxCycles { .. }),
+            };
+            endless = !ends && schedule.threads == Threads::Warps;
             (Some(error.to_string()), None)
         }
     };
