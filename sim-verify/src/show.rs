@@ -93,6 +93,14 @@ pub fn text(test: &Test, shown: &Shown) -> String {
     for (thread, outcome) in &shown.endless {
         let name = &test.threads[*thread].name;
         let _ = match outcome {
+            Outcome::Spins(from)
+                if candidate
+                    .events
+                    .get(candidate.starts[*thread] + from)
+                    .is_none_or(|e| e.thread != Some(*thread)) =>
+            {
+                writeln!(out, "    {name} repeats a loop without memory operations forever")
+            }
             Outcome::Spins(from) => {
                 let first = candidate.starts[*thread] + from;
                 let line =

@@ -107,7 +107,8 @@ pub struct Outcomes {
     pub atoms: Vec<Atom>,
     /// The states, and the number of executions that end there.
     pub states: BTreeMap<Vec<i64>, u64>,
-    /// Some loop would repeat more often than it was unrolled: there may be other states.
+    /// There may be other states: some loop would repeat more often than it was unrolled, or executions were left out
+    /// that divide by zero or access an undeclared location.
     pub bounded: bool,
 }
 
@@ -121,8 +122,8 @@ pub fn outcomes(test: &Test, model: &Model, bounds: Bounds) -> Result<Outcomes, 
     let mut run = Run::new(&test, model, bounds);
     run.verdict.atoms = atoms(&test);
     run.all()?;
-    let Verdict { atoms, states, bounded, .. } = run.verdict;
-    Ok(Outcomes { atoms, states, bounded })
+    let Verdict { atoms, states, bounded, wild, .. } = run.verdict;
+    Ok(Outcomes { atoms, states, bounded: bounded || !wild.is_empty() })
 }
 
 /// All registers of a test by thread, then its locations.
@@ -142,6 +143,10 @@ pub fn decide(test: &Test, model: &Model, bounds: Bounds) -> Verdict {
         if run.verdict.witness.is_none() {
             run.verdict.answer = Answer::Unknown(reason);
         }
+    } else if run.verdict.answer == Answer::Forbidden
+        && let Some(reason) = run.left_out()
+    {
+        run.verdict.answer = Answer::Unknown(reason);
     }
     run.verdict
 }
@@ -231,6 +236,16 @@ impl<'t> Run<'t> {
         let used: Vec<Vec<Used<'_>>> =
             threads.iter().map(|t| t.paths.iter().map(|p| self.used(p)).collect()).collect();
         self.choose(&used, &mut Vec::new())
+    }
+
+    /// Why an execution that was not enumerated may satisfy the condition.
+    fn left_out(&self) -> Option<String> {
+        let Verdict { bounded, wild, consistent, .. } = &self.verdict;
+        if *bounded {
+            return Some(format!("a loop repeats more than {} times (`--unroll`)", self.bounds.unroll));
+        }
+        let line = wild.first().filter(|_| *consistent == 0)?;
+        Some(format!("line {line} divides by zero or accesses an undeclared location in every execution"))
     }
 
     /// The paths of all threads, over the values that writes can bring to each location.

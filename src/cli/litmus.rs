@@ -95,7 +95,7 @@ pub struct HardwareArgs {
     pub policy: Vec<String>,
     /// Number of schedules. A schedule varies the placement of threads and locations, delays, cache contents, other
     /// traffic, warp scheduler, epoch length and worker threads.
-    #[arg(long, default_value_t = 32, value_name = "N")]
+    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub schedules: u32,
     /// Runs only schedule number K, counted from 0.
     #[arg(long, value_name = "K", conflicts_with = "schedules")]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::models;
-use crate::verdict::{Answer, Bounds, decide};
+use crate::verdict::{Answer, Bounds, Verdict, decide};
 
 fn answer(model: &str, text: &str) -> Answer {
     let test = Test::parse("test.litmus", text).unwrap_or_else(|error| panic!("{}", error.render()));
@@ -191,4 +191,59 @@ fn what_a_bound_leaves_open_is_unknown() {
     let stores: String = (0..70).map(|i| format!(" st.weak x, {i} ;\n")).collect();
     let test = format!("PTX a\n{{ x=0; }}\n P0@cta 0,gpu 0 ;\n{stores}exists (x == 70)");
     assert!(matches!(answer("ptx-7.5", &test), Answer::Unknown(why) if why.contains("64 events")));
+}
+
+fn verdict_of(text: &str) -> Verdict {
+    let test = Test::parse("t.litmus", text).unwrap_or_else(|error| panic!("{}", error.render()));
+    let model = models::named("ptx-7.5").expect("a model").expect("it parses");
+    decide(&test, &model, Bounds::default())
+}
+
+/// A loop that counts reaches states beyond the bound: nothing is forbidden by not having looked. One that waits for a
+/// value has no others.
+#[test]
+fn loops_beyond_the_bound_leave_the_answer_unknown() {
+    let counts = "PTX t\n{ x=0; P0:r0=0; }\n P0@cta 0,gpu 0 ;\n L: add r0, r0, 1 ;\n bne r0, 5, L ;\n st.weak x, 1 ;\nexists (x == 1)\n";
+    assert!(matches!(verdict_of(counts).answer, Answer::Unknown(reason) if reason.contains("--unroll")));
+    let few = counts.replace("bne r0, 5", "bne r0, 3");
+    assert_eq!(verdict_of(&few).answer, Answer::Allowed);
+    let waits = "PTX t\n{ x=0; y=0; P1:r0=7; }\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.relaxed.gpu x, 2 | L: ld.relaxed.gpu r0, x ;\n | bne r0, 2, L ;\n | st.weak y, 1 ;\nexists (y == 2)\n";
+    let verdict = verdict_of(waits);
+    assert_eq!((verdict.answer, verdict.bounded), (Answer::Forbidden, false));
+}
+
+/// Values are 32-bit words, as those of the kernels that run the test.
+#[test]
+fn values_are_32_bit_words() {
+    let test = "PTX t\n{ x=4294967295; y=0; z=4294967295; u=0; }\n P0@cta 0,gpu 0 ;\n atom.relaxed.gpu.add r0, x, 1 ;\n sub r1, 0, 1 ;\n st.weak y, r1 ;\n mul r2, r1, 0x7fffffff ;\n atom.relaxed.gpu.inc r3, z, 5 ;\n atom.relaxed.gpu.dec r4, u, 4294967295 ;\nforall (x == 0 /\\ y == 0xffffffff /\\ P0:r2 == 0x80000001 /\\ z == 0 /\\ u == -1)\n";
+    let verdict = verdict_of(test);
+    assert_eq!(verdict.answer, Answer::Forbidden, "{:?}", verdict.states);
+    assert_eq!(verdict.consistent, 1);
+}
+
+#[test]
+fn executions_that_all_divide_by_zero_leave_the_answer_unknown() {
+    let verdict = verdict_of(
+        "PTX t\n{ x=0; }\n P0@cta 0,gpu 0 ;\n div r1, 1, 0 ;\n st.weak x, r1 ;\nexists (x == 1)\n",
+    );
+    assert!(matches!(verdict.answer, Answer::Unknown(reason) if reason.contains("divides by zero")));
+}
+
+#[test]
+fn misspelt_expectations_are_refused() {
+    let test = |line: &str| {
+        Test::parse(
+            "t.litmus",
+            &format!("PTX t\n{line}\n{{ x=0; }}\n P0@cta 0,gpu 0 ;\n st.weak x, 1 ;\nexists (x == 1)\n"),
+        )
+    };
+    for line in ["Verdit=allowed", "Verdict.ptx-7.0=allowed", "verdict=allowed"] {
+        let error = test(line).expect_err(line).render();
+        assert!(error.contains("Verdict") || error.contains("ptx-7.5"), "{error}");
+    }
+    for line in ["Verdict.ptx-6.0=allowed", "Generator=diyone7", "Verdict.mine=allowed"] {
+        assert!(test(line).is_ok(), "{line}");
+    }
+    let red = "PTX t\n{ x=0; }\n P0@cta 0,gpu 0 ;\n red.acquire.gpu.add x, 1 ;\nexists (x == 1)\n";
+    assert!(Test::parse("t.litmus", red).is_err());
 }

@@ -2,7 +2,7 @@
 
 use sim_frontend::diagnostic::{Diagnostic, Span};
 
-use super::program::{Location, Thread};
+use super::program::{Location, Thread, word};
 use crate::cursor::Cursor;
 
 /// Conditions nested deeper are refused.
@@ -117,7 +117,7 @@ impl Parser<'_> {
         match value.ok().filter(|v| *v < 1 << 32) {
             Some(value) => {
                 self.cursor = ahead;
-                Ok(Some(if negative { -value } else { value }))
+                Ok(Some(word(if negative { -value } else { value })))
             }
             None => Err(self.error("number", format!("`{text}` is not a 32-bit number"), self.last)),
         }

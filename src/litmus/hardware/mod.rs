@@ -57,6 +57,9 @@ struct Row {
     condition_seen: bool,
     /// Commands that reproduce a state that is not allowed.
     violations: Vec<String>,
+    /// The model's states are not all known: a loop was unrolled to its bound, or executions were left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    bounded: bool,
     /// The first violation of an axiom by an execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<String>,
@@ -168,6 +171,7 @@ fn row(
         condition_seen: false,
         violations: Vec::new(),
         broken: None,
+        bounded: false,
         endless: false,
         not_run: None,
     };
@@ -193,7 +197,7 @@ fn row(
             }
         },
     };
-    row.allowed = allowed.states.len();
+    (row.allowed, row.bounded) = (allowed.states.len(), allowed.bounded);
     Ok(row)
 }
 
@@ -326,7 +330,14 @@ fn text(row: &Row, quiet: bool) -> String {
         let _ = writeln!(out, "not run: {why}");
         return out;
     }
-    let verdict = if row.violations.is_empty() { "as the model allows" } else { "VIOLATION" };
+    let verdict = match row {
+        _ if !row.violations.is_empty() => "VIOLATION",
+        _ if row.ended == 0 => "no instance ended: nothing to compare",
+        _ if row.states.iter().any(|state| !state.allowed) => {
+            "not known: states beyond the loop bound of the model"
+        }
+        _ => "as the model allows",
+    };
     let _ = write!(
         out,
         "{verdict}; {} instances, {} of {} allowed states seen, condition {}",
@@ -342,7 +353,11 @@ fn text(row: &Row, quiet: bool) -> String {
     if !quiet {
         for state in &row.states {
             let values: Vec<String> = state.values.iter().map(|(name, v)| format!("{name}={v}")).collect();
-            let mark = if state.allowed { "" } else { "  NOT ALLOWED" };
+            let mark = match () {
+                () if state.allowed => "",
+                () if row.bounded => "  not known",
+                () => "  NOT ALLOWED",
+            };
             let _ = writeln!(out, "  {:>6}  {}{mark}", state.seen, values.join(" "));
         }
         if let Some(why) = &row.why_stopped {
