@@ -43,7 +43,7 @@ pub enum OpClass {
     Sync,
     /// Injected: push a break token for `target`.
     PreBreak,
-    /// Injected: break.
+    /// Break: of the papers' dialect, injected, or a branch of the text that leaves a loop.
     Break,
     /// Injected: push a call token for `target`.
     PreReturn,
@@ -102,8 +102,8 @@ impl OpClass {
             | Self::Trap
             | Self::Unsupported => NONE,
             Self::Load => Effects { loads: true, ..NONE },
-            // Waits at mbarrier objects are loops of tests.
             Self::Copy => Effects { loads: true, ..NONE },
+            // Waits at mbarrier objects are loops of tests.
             Self::Atomic | Self::Mbarrier => Effects { loads: true, differs: true, ..NONE },
             Self::Branch
             | Self::BranchIndirect
