@@ -158,9 +158,8 @@ pub enum Extra {
     None,
     /// Load, store, atomic.
     Memory(MemoryOp),
-    /// Barrier: kind, reduction, and whether the thread counts all threads (no count given).
-    /// `src[0]` is the barrier index, `src[1]` the thread count (or `NONE`), `psrc[0]` the
-    /// predicate of `.red`; the result goes to `pdst[0]` (and, or) or `dst[0]` (popc).
+    /// Barrier: kind and reduction. `src[0]` is the barrier index, `src[1]` the thread count (or `NONE`),
+    /// `psrc[0]` the predicate of `.red`; the result goes to `pdst[0]` (and, or) or `dst[0]` (popc).
     Barrier {
         /// Whether it is sync, arrive or red.
         kind: BarrierKind,

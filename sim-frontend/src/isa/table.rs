@@ -58,7 +58,7 @@ pub struct Entry {
     pub class: OpClass,
     /// Least target (major * 10 + minor).
     pub min_sm: u32,
-    /// Its forms, in the grammar of `isa.rs`.
+    /// Its forms, in the grammar that `isa.rs` describes; `~` before those that are parsed only.
     pub forms: &'static [&'static str],
     /// What is special about it.
     pub kind: Kind,
