@@ -1,4 +1,4 @@
-//! `litmus hardware`: litmus tests on the simulated chip, their final states against those that the model allows [mm-hw].
+//! `litmus hardware`: litmus tests on the simulated chip, their final states against those that the model allows.
 
 mod kernel;
 mod schedule;

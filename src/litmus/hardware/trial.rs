@@ -40,7 +40,7 @@ pub struct Trial {
     pub states: States,
     /// Why it was stopped: it does not end, or a fault.
     pub stopped: Option<String>,
-    /// Its threads, each in a warp of its own, do not end: a proof [live], or [`MAX_CYCLES`] was reached. Whether lanes of
+    /// Its threads, each in a warp of its own, do not end: a proof of it, or [`MAX_CYCLES`] was reached. Whether lanes of
     /// one warp end is the reconvergence policy's matter.
     pub endless: bool,
     /// The axiom of the memory model that its execution violates, and why.
