@@ -32,7 +32,7 @@ impl Meter {
         Self(Instant::now())
     }
 
-    /// Stops.
+    /// Stops the clock and returns the measurements.
     pub fn stop(
         &self,
         simulated: Duration,

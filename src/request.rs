@@ -110,7 +110,7 @@ pub struct Request {
     pub functional: bool,
     /// Launches that run in the functional mode first.
     pub skip_launches: u64,
-    /// What is checked.
+    /// Run-time checks.
     pub check: Check,
     /// Executions are checked against the memory consistency model of PTX.
     pub memory_model: bool,

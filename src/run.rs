@@ -27,7 +27,7 @@ use crate::request::{Program, Request, SchedulerChoice, Setting};
 use crate::sanitize::{self, Suppression};
 use crate::simulate::{Job, Outcome, Verdict, simulate};
 
-/// Runs to the end and gives what it came to, with the chip it ran on.
+/// Runs to completion and returns the results, with the chip it ran on.
 ///
 /// # Errors
 /// Bad input, a run that stopped early, a result that differs.
@@ -42,7 +42,7 @@ pub fn measure(request: Request) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnos
     }
 }
 
-/// Runs and gives what it came to, stopped early or not, with the chip it ran on.
+/// Runs and returns the results, complete or stopped early, with the chip it ran on.
 ///
 /// # Errors
 /// Bad input.
@@ -66,7 +66,7 @@ pub fn simulator() -> &'static str {
     })
 }
 
-/// What a run is told from others by.
+/// What identifies a run.
 pub struct Identity {
     /// Hash of everything that is simulated, and of the simulator.
     pub id: String,
@@ -202,7 +202,7 @@ impl Simulation {
         self.options.timeline = Some(timeline);
     }
 
-    /// What it is told from others by.
+    /// What identifies the run.
     pub fn identity(&self) -> Identity {
         let bytes = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
         let chip = bytes(serde_json::to_vec(&(&*self.chip, &*self.costs)));
@@ -354,8 +354,8 @@ fn settings<'a>(
         } else {
             let known: Vec<&str> = params.keys().map(String::as_str).collect();
             let message = format!(
-                "`{}` has no parameter `{key}`; it has: {}; keys of the chip have a path, as sm.branch_latency \
-                 (`warpsim chips show NAME` lists them)",
+                "`{}` has no parameter `{key}`; it has: {}; keys of the chip are paths, such as sm.branch_latency \
+                 (docs/reference/chip.md lists them)",
                 spec.name,
                 known.join(", ")
             );

@@ -190,7 +190,7 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     if let Some(checked) = &d.memory_model {
         let _ = writeln!(
             out,
-            "memory model: {} reads and {} writes of global memory checked; {} reads of stores that others had followed, {} of unknown ones",
+            "memory model: {} reads and {} writes of global memory checked; {} reads returned an overwritten store, {} a store no longer recorded",
             checked.reads, checked.writes, checked.stale, checked.unknown
         );
     }

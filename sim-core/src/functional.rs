@@ -48,13 +48,13 @@ pub struct Room {
     pub most: u32,
 }
 
-/// What a look at the threads came to.
+/// The result of one observation of the threads.
 enum Verdict {
     /// A watch has begun or goes on.
     Undecided,
-    /// A watch is over: the threads get on, or it cannot be told.
+    /// A watch is over: the threads make progress, or it cannot be decided.
     Over,
-    /// Nothing will change.
+    /// No thread can ever make progress: a proof.
     Stuck(Box<Fault>),
 }
 
@@ -70,7 +70,7 @@ fn not_begun(mut fault: Box<Fault>) -> Box<Fault> {
     fault
 }
 
-/// Why a kernel did not come to its end.
+/// Why a kernel did not complete.
 #[derive(Debug)]
 pub enum Halt {
     /// A fault.

@@ -41,7 +41,7 @@ impl Phase {
         u64::from(self.pending) | u64::from(self.expected) << 20 | tx << 40 | INITIALISED | parity
     }
 
-    /// The next phase begins once nobody and nothing is awaited.
+    /// The next phase begins once no arrival and no transaction is pending.
     fn complete(&mut self) {
         if self.pending == 0 && self.tx == 0 {
             self.odd = !self.odd;

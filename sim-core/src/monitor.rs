@@ -22,7 +22,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All, least first.
+    /// All levels, the weakest first.
     const ALL: [Self; 3] = [Self::Off, Self::Safety, Self::Full];
 
     /// Its name in reports and options.

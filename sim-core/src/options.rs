@@ -23,7 +23,7 @@ pub struct Options {
     pub scheduler: WarpScheduler,
     /// Number of worker threads of the engine.
     pub threads: usize,
-    /// What is checked.
+    /// Run-time checks.
     pub check: Check,
     /// Executions are checked against the memory consistency model of PTX.
     pub memory_model: bool,

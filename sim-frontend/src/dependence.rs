@@ -401,7 +401,7 @@ impl<'p> Analysis<'p> {
             _ => None,
         };
         match op.class {
-            OpClass::Atomic | OpClass::Mbarrier | OpClass::Elect | OpClass::Shuffle | OpClass::Match => true,
+            class if class.effects().differs => true,
             // Every thread has its own local memory: what is stored there decides.
             OpClass::Load if space == Some(StateSpace::Local) => local,
             OpClass::Load if space == Some(StateSpace::Generic) => true,

@@ -68,7 +68,7 @@ pub enum Event {
         /// Warp slots of its warps, in order, with their threads.
         warps: Members,
     },
-    /// A transaction begins.
+    /// A transaction is issued.
     Issued {
         /// Its number.
         transaction: Transaction,
@@ -91,19 +91,19 @@ pub enum Event {
         /// Bytes of each lane.
         size: u8,
     },
-    /// A load has its bytes.
+    /// The bytes of a load have arrived.
     Loaded {
         /// The transaction.
         transaction: Transaction,
         /// The stores it reads.
         stores: Stores,
     },
-    /// The result of an atomic is with its threads.
+    /// The result of an atomic has reached its threads.
     Returned {
         /// The transaction.
         transaction: Transaction,
     },
-    /// Stores or an atomic become visible where all SMs see them: in L2 or in memory.
+    /// Stores or an atomic are performed at L2 or memory, where all SMs see them.
     Performed {
         /// The line.
         line: u64,

@@ -59,12 +59,11 @@ enum Command {
     },
     /// Lists the reconvergence policies and the warp schedulers.
     Policies,
-    /// Static analysis of a PTX program; the micro-operation sequence (memory program) of each memory operation of a
-    /// chip.
+    /// Analyses a PTX program statically, or shows the memory programs (micro-operation sequences) of a chip.
     Inspect(InspectArgs),
     /// Lists the instructions, or the forms of one: support, functional unit, minimum target.
     Isa(IsaArgs),
-    /// Memory models and litmus tests.
+    /// Decides litmus tests by a memory model, checks the C++ mapping, runs litmus tests on a chip.
     #[command(subcommand)]
     Litmus(LitmusCommand),
     /// Predefined studies: many simulations, one table.
@@ -73,7 +72,7 @@ enum Command {
     /// Regression tests: compares a suite of runs with recorded cycles and metrics, and host speed.
     #[command(subcommand)]
     Baseline(BaselineCommand),
-    /// Compares two reports: metrics, contents, stall cycles.
+    /// Compares two reports: metrics, buffer contents, stall cycles.
     Compare(CompareArgs),
     /// Writes an HTML page of results: findings, issue slots, roofline, memory, source lines, plots of sweeps,
     /// policies.

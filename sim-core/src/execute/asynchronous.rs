@@ -194,7 +194,7 @@ impl<P: Reconvergence> Resident<P> {
     /// Arrivals at mbarrier objects whose copies have arrived.
     ///
     /// # Errors
-    /// An object that is none any more, or that awaits nobody.
+    /// The object was invalidated, or awaits no arrival.
     pub fn arrivals_due(&mut self, w: usize) -> Result<(), (Pc, Violation)> {
         self.object_action = (NO_PC, ObjectAction::Count);
         while let Some(bulk) = self.warps[w].copies.as_mut().and_then(|copies| copies.arrived_bulk()) {

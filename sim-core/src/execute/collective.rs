@@ -1,5 +1,5 @@
-//! The collectives of a warp: `vote` (CS §5.4.2), `shfl`, `match`, `redux`, `activemask`,
-//! `bar.warp.sync`. Lane masks and indices always mean the home warp.
+//! The collectives of a warp: `vote` (CS §5.4.2), `shfl`, `match`, `redux`, `elect`,
+//! `activemask`, `bar.warp.sync`. Lane masks and indices always mean the home warp.
 
 use std::sync::Arc;
 

@@ -44,7 +44,7 @@ pub enum Step {
     /// As `Control`, where the threads had issued their indirect branch before: the policy let others
     /// go first.
     Again,
-    /// The split waits at a barrier or for other lanes of a collective; it is in nobody's hands
+    /// The split waits at a barrier or for other lanes of a collective; no scheduler considers it
     /// until it appears in [`Resident::touched`].
     Parked,
     /// The split sleeps for this many cycles.
@@ -64,7 +64,7 @@ pub struct LocalLatency {
     pub constant: u32,
     /// Banks of shared memory.
     pub banks: u32,
-    /// What makes lanes meet in one.
+    /// Which lanes conflict in a bank.
     pub bank_rule: BankRule,
 }
 
@@ -89,7 +89,7 @@ pub struct World {
     pub core_khz: u64,
     /// Compute capability, major * 10 + minor.
     pub compute_capability: u32,
-    /// What is checked.
+    /// Run-time checks.
     pub check: Check,
     /// The registers that each thread has written are known.
     pub track_registers: bool,

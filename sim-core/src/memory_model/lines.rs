@@ -44,9 +44,9 @@ pub struct Transfer {
     pub scope: Scope,
     /// First address of its line.
     pub line: u64,
-    /// Its bytes.
+    /// Bytes of the line that it loads or stores.
     pub bytes: ByteMask,
-    /// Its lanes.
+    /// Lanes that take part.
     pub lanes: LaneMask,
     /// Position in the line of each lane's bytes.
     pub offsets: [u8; WARP_LANES],

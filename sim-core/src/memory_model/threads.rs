@@ -1,4 +1,4 @@
-//! What threads know of each other: their clocks, the fences behind them, the releases that they have observed.
+//! What threads know of each other: clocks, the fences they have executed, the releases they have observed.
 
 use std::sync::Arc;
 
@@ -87,12 +87,12 @@ impl Snapshot {
         Thread { block: self.block, index: self.first + lane as u32 }
     }
 
-    /// Its point.
+    /// The point of a lane's thread at the access.
     pub fn point(&self, lane: usize) -> Point {
         Point { thread: self.thread(lane), epoch: self.epochs[lane], phase: self.phase }
     }
 
-    /// What it knew.
+    /// The vector clock of a lane's thread at the access.
     pub fn clock(&self, lane: usize) -> &Clock {
         &self.clocks[lane]
     }
@@ -313,7 +313,7 @@ impl Warp {
         &self.clocks[lane]
     }
 
-    /// The clock of a lane behind a barrier.
+    /// The clock of a lane after a barrier.
     pub fn set_clock(&mut self, lane: usize, clock: Clock) {
         self.clocks[lane] = clock;
         self.snapshot = None;

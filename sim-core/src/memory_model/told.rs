@@ -138,9 +138,9 @@ impl Checker {
             "Atomicity" => "comes between its read and its write",
             _ => "was read by an earlier strong load of this thread",
         };
-        let state = if newer.bytes == 0 { ", which is not performed yet and" } else { ", which" };
+        let state = if newer.bytes == 0 { " (not performed yet)" } else { "" };
         let why = format!(
-            "at address {:#x} the {what} reads {}, but {}{state} is later in coherence order, {relation}",
+            "at address {:#x} the {what} reads {}, although a store later in coherence order {relation}: {}{state}",
             read.line + byte as u64,
             self.of_store(found, read.line, byte),
             self.of_transfer(&newer.transfer, newer.transfer.writer(byte)),
