@@ -519,17 +519,17 @@ fn nb_wellsync_nb_racefree_a_hundred_thousand_programs_against_every_interleavin
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[25; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let blocks = block();
-    let mut kinds = std::collections::BTreeMap::new();
-    for _ in 0..100_000 {
+    let mut kinds = std::collections::BTreeMap::<&str, u32>::new();
+    while kinds.values().sum::<u32>() < 100_000 {
         let block = blocks.new_tree(&mut runner).expect("a block").current();
-        if block.threads.iter().map(Vec::len).sum::<usize>() > 20 {
+        if block.threads.iter().map(Vec::len).sum::<usize>() > 14 {
             continue;
         }
-        *kinds.entry(agree(&block)).or_insert(0u32) += 1;
+        *kinds.entry(agree(&block)).or_insert(0) += 1;
     }
     for kind in ["verified", "deadlock", "mismatch", "too many", "recycling", "races"] {
         let count = kinds.get(kind).copied().unwrap_or(0);
-        assert!(count > 1000, "{kind}: {count} of {kinds:?}");
+        assert!(count > 200, "{kind}: {count} of {kinds:?}");
     }
 }
 
