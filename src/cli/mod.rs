@@ -10,6 +10,7 @@ pub mod run;
 pub mod study;
 pub mod sweep;
 pub mod trace;
+pub mod verify;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ use run::RunArgs;
 use study::StudyCommand;
 use sweep::SweepCommand;
 use trace::TraceArgs;
+use verify::VerifyCommand;
 
 /// A cycle-level GPU architecture simulator for PTX programs.
 #[derive(Parser)]
@@ -67,6 +69,9 @@ enum Command {
     /// Memory models and litmus tests.
     #[command(subcommand)]
     Litmus(LitmusCommand),
+    /// Proofs about all schedules of a kernel.
+    #[command(subcommand)]
+    Verify(VerifyCommand),
     /// Predefined studies: many simulations, one table.
     #[command(subcommand)]
     Study(StudyCommand),
@@ -126,6 +131,7 @@ pub fn main() -> ExitCode {
         Command::Litmus(LitmusCommand::Run(args)) => crate::litmus::run::run(&args),
         Command::Litmus(LitmusCommand::Mapping(args)) => crate::litmus::mapping::run(&args),
         Command::Litmus(LitmusCommand::Hardware(args)) => crate::litmus::hardware::run(&args),
+        Command::Verify(VerifyCommand::Sync(args)) => crate::verify::sync(&args),
         Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),

@@ -129,6 +129,7 @@ impl Context {
         if self.options.memory_model {
             machine.observe(kernels.iter().map(|(kernel, _)| Arc::clone(kernel)).collect());
         }
+        machine.record(self.options.record.clone());
         let mut result = Ok(());
         let mut left = self.instructions_left();
         for (i, (kernel, _)) in kernels.iter().enumerate() {

@@ -128,8 +128,11 @@ pub fn decide(programs: &Programs, view: View) -> Decision {
     if let Some(verdict) = failed(&agents, &trace) {
         return Decision { verdict, measures, agents: Some(agents), trace: Some(trace), order: None };
     }
-    let order = Order::new(&agents, &trace);
+    let mut order = Order::new(&agents, &trace, false);
     let recycled = recycling(&agents, &trace, &order);
+    if recycled.is_empty() && agents.list.iter().flat_map(|agent| &agent.ops).any(|op| op.silent) {
+        order = Order::new(&agents, &trace, true);
+    }
     let verdict = if recycled.is_empty() {
         match sweep(programs, &agents, &trace, &order) {
             Ok(swept) => {

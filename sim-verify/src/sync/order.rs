@@ -4,7 +4,7 @@
 //! Nodes of the graph are complete uses of barriers. An operation leads into its node; a node leads to what comes behind
 //! the `sync` operations in it. Nodes complete in an order that the graph agrees with.
 
-use super::trace::{Agents, NONE, Trace};
+use super::trace::{Agents, NONE, Op, Trace};
 
 /// A place in the program of a thread of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Position {
 #[derive(Clone, Debug)]
 pub struct Order {
     agents: usize,
+    /// Only what orders accesses to memory.
+    memory: bool,
     /// By node and agent: how many of the agent's operations happen before the node is complete, or then.
     before: Vec<u32>,
     /// By agent and number of operations: the node of the last of them that waits.
@@ -33,7 +35,11 @@ pub struct Order {
 impl Order {
     /// Goes through the nodes as they complete. Edges lead from node to node through threads [nb-bdg]; each node takes the
     /// maximum of those before it, and so has the latest operation of each agent that happens before it [nb-lhb].
-    pub fn new(agents: &Agents, trace: &Trace) -> Self {
+    ///
+    /// Of `memory`, only operations that order accesses to memory lead on: collectives other than `bar.warp.sync` wait
+    /// and order nothing.
+    pub fn new(agents: &Agents, trace: &Trace, memory: bool) -> Self {
+        let leads = |op: &Op| op.waits && !(memory && op.silent);
         let count = agents.list.len();
         let mut waited: Vec<Vec<u32>> = Vec::with_capacity(count);
         for (agent, nodes) in agents.list.iter().zip(&trace.node_of) {
@@ -41,7 +47,7 @@ impl Order {
             let mut own = Vec::with_capacity(nodes.len() + 1);
             own.push(NONE);
             for (op, &node) in agent.ops.iter().zip(nodes) {
-                last = if op.waits { node } else { last };
+                last = if leads(op) { node } else { last };
                 own.push(last);
             }
             waited.push(own);
@@ -67,12 +73,14 @@ impl Order {
             }
             before[node as usize * count..][..count].copy_from_slice(&row);
         }
-        Self { agents: count, before, waited, after: Vec::new(), returned: Vec::new() }
+        Self { agents: count, memory, before, waited, after: Vec::new(), returned: Vec::new() }
     }
 
     /// Goes through the nodes backwards: each has the earliest operation of each agent that happens after it [nb-eha].
     pub fn find_after(&mut self, agents: &Agents, trace: &Trace) {
         let count = self.agents;
+        let memory = self.memory;
+        let leads = |op: &Op| op.waits && !(memory && op.silent);
         self.after = vec![u32::MAX; trace.nodes.len() * count];
         self.returned = vec![NONE; count];
         for &node in trace.completed.iter().rev() {
@@ -88,7 +96,7 @@ impl Order {
             let mut last = NONE;
             for &(agent, op) in &trace.nodes[node as usize].parts {
                 let of = &agents.list[agent as usize];
-                if !of.ops.get(op as usize).is_some_and(|op| op.waits) {
+                if !of.ops.get(op as usize).is_some_and(leads) {
                     continue;
                 }
                 row[agent as usize] = row[agent as usize].min(op + 1);
@@ -101,13 +109,13 @@ impl Order {
                         }
                         last = to;
                     }
-                    if of.ops[later].waits {
+                    if leads(&of.ops[later]) {
                         break;
                     }
                 }
                 // Behind its last operation it returns, which others may wait for.
                 let to = self.returned[agent as usize];
-                if to != NONE && !of.ops[op as usize + 1..].iter().any(|op| op.waits) {
+                if to != NONE && !of.ops[op as usize + 1..].iter().any(leads) {
                     let after = &self.after[to as usize * count..][..count];
                     for (own, after) in row.iter_mut().zip(after) {
                         *own = (*own).min(*after);
@@ -177,7 +185,7 @@ impl Order {
             if trace.nodes[node as usize].complete {
                 to = to.min(after(node));
             }
-            if ops[op].waits {
+            if ops[op].waits && !(self.memory && ops[op].silent) {
                 return (from, to);
             }
         }

@@ -307,24 +307,26 @@ fn access(access: Access, base: u32, stride: u32) -> Operation {
 #[test]
 fn nb_warpsync_warps_in_lockstep_need_no_barrier_between_their_lanes() {
     // The last rounds of a reduction without synchronization.
-    let steps = |meet: bool| {
+    let steps = |meet: Option<bool>| {
         let mut steps = Vec::new();
         for stride in [2u32, 1] {
             steps.push((u32::MAX, access(Access::Write, 0, 4)));
-            if meet {
-                steps.push((u32::MAX, Operation::Meet { mask: u32::MAX, orders_memory: true }));
+            if let Some(orders_memory) = meet {
+                steps.push((u32::MAX, Operation::Meet { mask: u32::MAX, orders_memory }));
             }
             steps.push((u32::MAX, access(Access::Read, 4 * stride, 4)));
-            if meet {
-                steps.push((u32::MAX, Operation::Meet { mask: u32::MAX, orders_memory: true }));
+            if let Some(orders_memory) = meet {
+                steps.push((u32::MAX, Operation::Meet { mask: u32::MAX, orders_memory }));
             }
         }
         warp(steps)
     };
-    assert_eq!(decide(&steps(false), View::Lockstep).verdict, Verdict::Verified);
-    assert!(matches!(decide(&steps(false), View::Threads).verdict, Verdict::Races(_)));
+    assert_eq!(decide(&steps(None), View::Lockstep).verdict, Verdict::Verified);
+    for unordered in [None, Some(false)] {
+        assert!(matches!(decide(&steps(unordered), View::Threads).verdict, Verdict::Races(_)));
+    }
     for view in [View::Lockstep, View::Threads] {
-        assert_eq!(decide(&steps(true), view).verdict, Verdict::Verified);
+        assert_eq!(decide(&steps(Some(true)), view).verdict, Verdict::Verified);
     }
     // Two lanes of one instruction.
     let same = warp(vec![(3, access(Access::Write, 0, 0))]);

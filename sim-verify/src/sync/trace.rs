@@ -42,6 +42,8 @@ pub struct Op {
     pub count: Option<u32>,
     /// It waits.
     pub waits: bool,
+    /// It waits, but orders no accesses to memory.
+    pub silent: bool,
     /// Its thread has accessed memory since the operation before.
     pub gap: bool,
     /// Where in the program.
@@ -134,6 +136,7 @@ impl Agents {
         let mut gaps = vec![false; classes.len()];
         let mut counted_site = vec![None; classes.len()];
         for step in &stream.steps {
+            let silent = matches!(step.operation, Operation::Meet { orders_memory: false, .. });
             let (barrier, count, waits) = match step.operation {
                 Operation::Access { .. } => {
                     for (gap, class) in gaps.iter_mut().zip(&classes) {
@@ -150,10 +153,9 @@ impl Agents {
                 self.barriers.push(barrier);
                 self.barriers.len() as u32 - 1
             });
-            for (class, lanes) in classes.iter().enumerate().filter(|(_, lanes)| **lanes & step.lanes != 0) {
-                let _ = lanes;
+            for class in (0..classes.len()).filter(|&class| classes[class] & step.lanes != 0) {
                 let gap = std::mem::take(&mut gaps[class]);
-                ops[class].push(Op { barrier, count, waits, gap, site: step.site });
+                ops[class].push(Op { barrier, count, waits, silent, gap, site: step.site });
                 counted_site[class] = counted_site[class].or(count.map(|_| step.site));
             }
         }

@@ -70,6 +70,7 @@ pub fn run(
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     let mut chip = Arc::clone(&machine.chip);
