@@ -185,6 +185,7 @@ fn workloads(json: bool) -> u8 {
                     termination: match spec.termination {
                         Termination::Always => "always",
                         Termination::FairSchedules => "fair_schedules",
+                        Termination::Broken => "broken",
                     }
                     .to_string(),
                 });
