@@ -35,7 +35,11 @@ fn pipeline(rounds: u32, each: u32) -> Programs {
                 let own = if writes { warp * each + word } else { (warp + word) % (WRITERS * each) };
                 let base = slot * WRITERS * each * 128 + own * 128;
                 let access = if writes { Access::Write } else { Access::Read };
-                step(Operation::Access { access, bytes: 4, addresses: Addresses::Affine { base, stride: 4 } });
+                step(Operation::Access {
+                    access,
+                    bytes: 4,
+                    addresses: Addresses::Affine { base, stride: 4 },
+                });
             }
             match writes {
                 true => step(Operation::Arrive { barrier: full, count }),
@@ -56,7 +60,11 @@ fn apart(rounds: u32, each: u32) -> Programs {
             let mut step = |operation| steps.push(Step { lanes: 1, site: 0, operation });
             for word in 0..each {
                 let base = (thread * each + word) * 4;
-                step(Operation::Access { access: Access::Write, bytes: 4, addresses: Addresses::Affine { base, stride: 0 } });
+                step(Operation::Access {
+                    access: Access::Write,
+                    bytes: 4,
+                    addresses: Addresses::Affine { base, stride: 0 },
+                });
             }
             if thread >> (round % 10) & 1 == 0 {
                 step(Operation::Arrive { barrier: 1 + round % 8, count: 512 });

@@ -189,8 +189,9 @@ pub fn program_of(workload: &str, launch: PtxLaunch) -> Result<Program, Vec<Diag
     match of_ptx.iter().find(|(_, given)| *given) {
         None => Ok(Program::Workload(workload.to_string())),
         Some((option, _)) => {
-            let message =
-                format!("{option} applies only to .ptx files; the workload file of `{workload}` defines its launches");
+            let message = format!(
+                "{option} applies only to .ptx files; the workload file of `{workload}` defines its launches"
+            );
             let help = "--set KEY=VALUE changes the parameters of a workload";
             Err(vec![Diagnostic::error("usage", message).help(help)])
         }

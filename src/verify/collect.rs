@@ -113,8 +113,10 @@ impl Collector {
     /// Decides for a block that has ended, or that `stopped` has kept from it.
     fn decide(&mut self, block: Running, stopped: Option<&Stopped>) {
         let capability = self.capability;
-        let launched =
-            self.kernels.entry(block.kernel.grid_id).or_insert_with(|| Launched::new(&block.kernel, capability));
+        let launched = self
+            .kernels
+            .entry(block.kernel.grid_id)
+            .or_insert_with(|| Launched::new(&block.kernel, capability));
         launched.verdict.blocks += 1;
         let digest = [0u8, 1].map(|salt| {
             let mut hasher = DefaultHasher::new();
@@ -122,7 +124,13 @@ impl Collector {
             hasher.finish()
         });
         if let Some(known) = launched.digests.iter().position(|d| *d == digest) {
-            launched.verdict.programs[known].blocks += 1;
+            let known = &mut launched.verdict.programs[known];
+            known.blocks += 1;
+            // The first block stands for them, in whichever order they end.
+            let index = block.kernel.block_index(block.number);
+            if index.iter().rev().lt(known.block.iter().rev()) {
+                known.block = index;
+            }
             return;
         }
         launched.digests.push(digest);
@@ -135,7 +143,10 @@ impl Collector {
                 let mut decision = decide(&block.programs, view);
                 let judgement = judge(&mut decision, &block.programs, &launched.lines, view);
                 match stopped {
-                    Some(stopped) => stopped.judge(judgement, view),
+                    Some(stopped) => {
+                        let own = stopped.block == Some(block.kernel.block_index(block.number));
+                        stopped.judge(judgement, view, own)
+                    }
                     None => judgement,
                 }
             }
@@ -182,6 +193,8 @@ pub struct Stopped {
     pub message: String,
     /// Where.
     pub place: Option<Place>,
+    /// In which block.
+    pub block: Option<[u32; 3]>,
     /// All threads wait.
     pub deadlock: bool,
     /// A barrier was used as none can be.
@@ -189,16 +202,16 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// The verdict on the programs of a block as far as they were executed: what is found of barriers stands, anything else
-    /// says nothing about what would have come.
-    fn judge(&self, found: Judgement, view: View) -> Judgement {
-        let of_barriers = |j: &Judgement| {
-            j.findings.first().is_some_and(|f| ["deadlock", "count_mismatch", "too_many"].contains(&f.kind))
-        };
+    /// The verdict on the programs of a block as far as they were executed; `own`: it is the one in which the run stopped.
+    /// What is found of barriers stands, anything else says nothing about what would have come.
+    fn judge(&self, found: Judgement, view: View, own: bool) -> Judgement {
+        let kind = found.findings.first().map_or("", |finding| finding.kind);
+        let of_counts = ["count_mismatch", "too_many"].contains(&kind);
         match () {
-            () if (self.deadlock || self.misuse) && of_barriers(&found) => found,
-            () if self.deadlock => found.replaced("deadlock", &self.message, self.place.clone()),
-            () if self.misuse => found.replaced("barrier_misuse", &self.message, self.place.clone()),
+            () if self.deadlock && (of_counts || kind == "deadlock") => found,
+            () if self.misuse && of_counts => found,
+            () if self.deadlock && own => found.replaced("deadlock", &self.message, self.place.clone()),
+            () if self.misuse && own => found.replaced("barrier_misuse", &self.message, self.place.clone()),
             () => unknown(view, &format!("the run stopped: {}", self.message), self.place.clone()),
         }
     }

@@ -155,7 +155,11 @@ pub fn judge(decision: &mut Decision, programs: &Programs, lines: &Lines, view: 
         }
         Verdict::Deadlock { waiting } => vec![teller.deadlock(waiting)],
         Verdict::CountMismatch { earlier, later } => {
-            vec![teller.simple("count_mismatch", "thread counts of one use of a barrier differ", &[*earlier, *later])]
+            vec![teller.simple(
+                "count_mismatch",
+                "thread counts of one use of a barrier differ",
+                &[*earlier, *later],
+            )]
         }
         Verdict::TooMany { earlier, later } => {
             let mut uses: Vec<Use> = earlier.iter().copied().take(MOST).collect();
@@ -240,7 +244,8 @@ impl Teller<'_> {
     }
 
     fn deadlock(&self, waiting: &[Use]) -> Finding {
-        let mut finding = self.simple("deadlock", "threads wait for ever", &waiting[..waiting.len().min(MOST)]);
+        let mut finding =
+            self.simple("deadlock", "threads wait for ever", &waiting[..waiting.len().min(MOST)]);
         let Some(trace) = &self.decision.trace else { return finding };
         let Some(agents) = &self.decision.agents else { return finding };
         let mut nodes: Vec<u32> = waiting.iter().map(|u| u.node).collect();
@@ -298,7 +303,9 @@ impl Teller<'_> {
         }
         Finding {
             kind: "race",
-            message: "two threads access the same shared bytes, one of them writes, and no barrier orders them".into(),
+            message:
+                "two threads access the same shared bytes, one of them writes, and no barrier orders them"
+                    .into(),
             count: race.count,
             acts: vec![self.access(race.first), self.access(race.second)],
             schedule: Vec::new(),
@@ -308,14 +315,7 @@ impl Teller<'_> {
     }
 
     /// Which operations of `other` are ordered with an access: why this is not enough.
-    fn around(
-        &self,
-        point: Point,
-        other: Point,
-        (from, to): (u32, u32),
-        whose: &str,
-        which: &str,
-    ) -> String {
+    fn around(&self, point: Point, other: Point, (from, to): (u32, u32), whose: &str, which: &str) -> String {
         let (Some(agents), Some(trace)) = (&self.decision.agents, &self.decision.trace) else {
             return String::new();
         };

@@ -93,6 +93,7 @@ fn stopped(error: &SimError) -> Stopped {
     Stopped {
         message: fault.message.clone(),
         place: Some(place),
+        block: Some(fault.place.block),
         deadlock: fault.kind == FaultKind::Deadlock,
         misuse: fault.rule.starts_with("bar-"),
     }

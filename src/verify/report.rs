@@ -206,6 +206,9 @@ pub struct Host {
     pub peak_memory_bytes: u64,
 }
 
+/// Findings of a block that the text tells of.
+const MOST_TOLD: usize = 4;
+
 fn view_words(view: View) -> &'static str {
     match view {
         View::Threads => "independent threads",
@@ -235,7 +238,8 @@ impl SyncReport {
 
 impl KernelVerdict {
     fn text(&self, out: &mut String) {
-        let inputs = if self.depends.is_some() { "for these inputs" } else { "for all inputs of these sizes" };
+        let inputs =
+            if self.depends.is_some() { "for these inputs" } else { "for all inputs of these sizes" };
         let _ = writeln!(
             out,
             "kernel {} (launch {}): {}, {inputs}; blocks: {}, different thread programs: {}",
@@ -246,14 +250,19 @@ impl KernelVerdict {
             self.programs.len()
         );
         if let Some(place) = &self.depends {
-            let _ = writeln!(out, "  what other threads or the inputs store decides at {}", place.text());
+            let _ = writeln!(
+                out,
+                "  values in memory may decide how threads synchronize, first at {}",
+                place.text()
+            );
         }
         let other = if self.view == View::Threads { View::Lockstep } else { View::Threads };
         let (own, others) = (self.by(self.view), self.by(other));
         let _ = writeln!(out, "  {}: {} (the chip's)", view_words(self.view), own.word());
         let _ = writeln!(out, "  {}: {}", view_words(other), others.word());
         if own == Kind::Verified && others == Kind::Finding && other == View::Threads {
-            let _ = writeln!(out, "  relies on warps that run in lockstep: wrong from compute capability 7.0 on");
+            let _ =
+                writeln!(out, "  relies on warps that run in lockstep: wrong from compute capability 7.0 on");
         }
         if own == Kind::Finding && others == Kind::Verified && other == View::Lockstep {
             let _ = writeln!(out, "  right only where warps run in lockstep, before compute capability 7.0");
@@ -272,14 +281,19 @@ impl KernelVerdict {
 impl ProgramVerdict {
     fn text(&self, view: &ViewVerdict, own: View, out: &mut String) {
         let [x, y, z] = self.block;
-        let more = if self.blocks > 1 { format!(" and {} more like it", self.blocks - 1) } else { String::new() };
+        let more =
+            if self.blocks > 1 { format!(" and {} more like it", self.blocks - 1) } else { String::new() };
         let by = if view.view == own { String::new() } else { format!(", {}", view_words(view.view)) };
         let _ = writeln!(out, "  block ({x}, {y}, {z}){more}{by}:");
         if let Some(reason) = &view.reason {
             let _ = writeln!(out, "    unknown: {reason}");
         }
-        for finding in &view.findings {
+        for finding in view.findings.iter().take(MOST_TOLD) {
             finding.text(out);
+        }
+        if view.findings.len() > MOST_TOLD {
+            let left = view.findings.len() - MOST_TOLD;
+            let _ = writeln!(out, "    findings at other places: {left} (--json lists them)");
         }
         for act in &view.left_open {
             let _ = writeln!(out, "    note: {}", act.text());

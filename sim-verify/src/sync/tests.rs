@@ -148,7 +148,7 @@ fn nb_errmany_nobody_registers_at_a_full_barrier() {
     assert!(matches!(verdict(&three), Verdict::TooMany { .. }));
 }
 
-/// NB listing 1.
+/// NB listing 1 [nb-lst1].
 #[test]
 fn nb_lst1_each_waits_for_the_other() {
     let block = Block::new(vec![vec![sync(0, 2), arrive(1, 2)], vec![sync(1, 2), arrive(0, 2)]]);
@@ -158,7 +158,7 @@ fn nb_lst1_each_waits_for_the_other() {
     assert_eq!(waiting.iter().map(|u| (u.agent, u.op)).collect::<Vec<_>>(), [(0, 0), (1, 0)]);
 }
 
-/// NB listing 2 and figure 3.
+/// NB listing 2 [nb-lst2] and the thread programs made of it, figure 3 [nb-fig3].
 fn working_example() -> Block {
     Block::new(vec![
         vec![sync(0, 2), write(0, 8), arrive(1, 2), sync(0, 2), sync(1, 2), read(0, 8)],
@@ -186,6 +186,7 @@ fn nb_lst2_nb_fig3_nb_gen_generations_are_those_of_the_figure() {
     assert_eq!(numbers.iter().collect::<Vec<_>>(), figure);
 }
 
+/// NB figure 5 [nb-fig5].
 #[test]
 fn nb_fig5_paths_of_the_figure_are_happens_before() {
     let block = working_example();
@@ -269,7 +270,7 @@ fn nb_wellsync_as_printed_compares_nothing_where_nobody_waits() {
     }
 }
 
-/// NB listing 3: the transfer of the next tile is started before the last read of this one.
+/// NB listing 3 [nb-lst3]: the transfer of the next tile is started before the last read of this one.
 #[test]
 fn nb_lst3_nb_racefree_a_buffer_is_given_away_before_its_last_read() {
     let pipeline = |early: bool| {
