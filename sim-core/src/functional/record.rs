@@ -7,7 +7,7 @@ use sim_frontend::program::{Extra, Op, OpClass, Row};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
-use super::{Functional, Halt, TURN};
+use super::{Functional, Halt, TURN, WATCHED_TURN};
 use crate::execute::{addresses, sync_mask};
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
@@ -37,7 +37,8 @@ impl<P: Reconvergence> Functional<P> {
 
     /// [`turn`](Self::turn), instruction by instruction.
     pub(super) fn turn_recorded(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
-        for _ in 0..left.min(TURN) {
+        let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
+        for _ in 0..left.min(whole) {
             self.record_step(split);
             if !self.turn_on_host(split, grid, 1)? {
                 return Ok(false);
