@@ -544,3 +544,39 @@ fn a_deadlock_has_a_schedule_that_leads_to_it() {
     assert_eq!(run.end, End::Deadlock);
     assert_eq!(run.schedule, [0, 1, 0]);
 }
+
+/// 1,024 threads in 32 warps, two uses of barriers a round, 2,048 accesses a round.
+#[test]
+fn a_block_of_ten_thousand_dynamic_barriers_and_ten_million_accesses_is_decided() {
+    const ROUNDS: u32 = 5000;
+    let stream = |warp: u32| {
+        let mut steps = Vec::new();
+        let mut step = |operation| steps.push(Step { lanes: u32::MAX, site: 0, operation });
+        for round in 0..ROUNDS {
+            let (slot, writes) = (round % 7, warp < 8);
+            let (full, empty, count) = (1 + slot, 8 + slot, 1024);
+            match writes {
+                true if round >= 7 => step(Operation::Sync { barrier: empty, count: Some(count) }),
+                true => {}
+                false => step(Operation::Sync { barrier: full, count: Some(count) }),
+            }
+            for word in 0..2 {
+                let row = if writes { 2 * warp + word } else { (warp + word) % 16 };
+                let kind = if writes { Access::Write } else { Access::Read };
+                step(access(kind, (slot * 16 + row) * 128, 4));
+            }
+            match writes {
+                true => step(Operation::Arrive { barrier: full, count }),
+                false if round + 7 < ROUNDS => step(Operation::Arrive { barrier: empty, count }),
+                false => {}
+            }
+        }
+        Stream { first_thread: 32 * warp, lanes: u32::MAX, steps }
+    };
+    let programs = Programs { warp_size: 32, streams: (0..32).map(stream).collect() };
+    let Decision { verdict, measures, .. } = decide(&programs, View::Threads);
+    assert_eq!(verdict, Verdict::Verified);
+    assert_eq!((measures.threads, measures.accesses), (1024, 2048 * u64::from(ROUNDS)));
+    assert!(measures.dynamic_barriers > 9_990, "{measures:?}");
+    assert!(measures.pairs < 2 * measures.accesses, "near-linear: {measures:?}");
+}
