@@ -48,6 +48,7 @@ mod study;
 mod summary;
 mod sweep;
 mod trace;
+mod verify;
 
 /// The version, with the commit where it is known.
 const VERSION: &str = env!("WARPSIM_VERSION");

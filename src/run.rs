@@ -7,6 +7,7 @@ use serde::Serialize;
 use sim_core::device::{Options, Progress};
 use sim_core::error::SimError;
 use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::recording::Record;
 use sim_core::sm::timeline::TimelineOptions;
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::Diagnostic;
@@ -155,6 +156,7 @@ impl Simulation {
             profile: request.profile,
             timeline: None,
             sample: request.sample,
+            record: None,
             delay: None,
         };
         // The only program of a launch that is given is told to fit by its target.
@@ -200,6 +202,16 @@ impl Simulation {
     /// Records events, which [`Outcome::timelines`] has then.
     pub fn record(&mut self, timeline: TimelineOptions) {
         self.options.timeline = Some(timeline);
+    }
+
+    /// Tells what threads do at barriers and in shared memory, in functional runs.
+    pub fn tell(&mut self, record: Record) {
+        self.options.record = Some(record);
+    }
+
+    /// The names of the workload and its variant.
+    pub fn names(&self) -> (&str, &str) {
+        (&self.job.spec.name, &self.variant)
     }
 
     /// What identifies the run.
@@ -252,7 +264,11 @@ impl Simulation {
         })
     }
 
-    fn unwatched(&self) -> Result<Outcome, Vec<Diagnostic>> {
+    /// [`simulate`](Self::simulate), and nobody is told how far it is.
+    ///
+    /// # Errors
+    /// Bad input that only the run finds.
+    pub fn unwatched(&self) -> Result<Outcome, Vec<Diagnostic>> {
         self.simulate(&|_, _, _| {})
     }
 

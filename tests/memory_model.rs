@@ -17,7 +17,8 @@ fn reports(args: &[&str]) -> (i32, serde_json::Value, String) {
 
 fn workloads() -> Vec<String> {
     let listed = parse(&warpsim(&["workloads", "--json"]).stdout);
-    let names = listed.as_array().expect("a list").iter();
+    let names =
+        listed.as_array().expect("a list").iter().filter(|workload| workload["termination"] != "broken");
     names.map(|workload| workload["name"].as_str().expect("a name").to_string()).collect()
 }
 

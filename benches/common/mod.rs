@@ -63,6 +63,7 @@ pub fn time(
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

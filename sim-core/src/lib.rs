@@ -26,6 +26,7 @@ pub mod monitor;
 pub mod options;
 pub mod printf;
 pub mod reconvergence;
+pub mod recording;
 pub mod registers;
 pub mod report;
 pub mod sanitizer;

@@ -7,6 +7,7 @@ use sim_memory::vocabulary::Cycle;
 use crate::instruction_set::InstructionSet;
 use crate::monitor::Check;
 use crate::reconvergence::registry::PolicyChoice;
+use crate::recording::Record;
 use crate::sanitizer::Kinds;
 use crate::sm::scheduler::WarpScheduler;
 use crate::sm::timeline::TimelineOptions;
@@ -47,6 +48,8 @@ pub struct Options {
     pub timeline: Option<TimelineOptions>,
     /// Core cycles between two samples of the counters, where they are asked for.
     pub sample: Option<Cycle>,
+    /// Who is told what threads do at barriers and in shared memory, in functional runs.
+    pub record: Option<Record>,
     /// Where workers are held up.
     pub delay: Option<Delay>,
 }

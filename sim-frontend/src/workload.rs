@@ -43,6 +43,8 @@ pub enum Termination {
     Always,
     /// Under weakly fair ones; others may leave a thread behind that the rest waits for.
     FairSchedules,
+    /// Wrong on purpose: it does not end, stops with a fault, or its results depend on the schedule.
+    Broken,
 }
 
 /// A workload: programs, buffers, launches, expected results.

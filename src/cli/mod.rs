@@ -10,6 +10,7 @@ pub mod run;
 pub mod study;
 pub mod sweep;
 pub mod trace;
+pub mod verify;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ use run::RunArgs;
 use study::StudyCommand;
 use sweep::SweepCommand;
 use trace::TraceArgs;
+use verify::VerifyCommand;
 
 /// A cycle-level GPU architecture simulator for PTX programs.
 #[derive(Parser)]
@@ -66,6 +68,9 @@ enum Command {
     /// Decides litmus tests by a memory model, checks the C++ mapping, runs litmus tests on a chip.
     #[command(subcommand)]
     Litmus(LitmusCommand),
+    /// Proofs about all schedules of a kernel.
+    #[command(subcommand)]
+    Verify(VerifyCommand),
     /// Predefined studies: many simulations, one table.
     #[command(subcommand)]
     Study(StudyCommand),
@@ -125,6 +130,7 @@ pub fn main() -> ExitCode {
         Command::Litmus(LitmusCommand::Run(args)) => crate::litmus::run::run(&args),
         Command::Litmus(LitmusCommand::Mapping(args)) => crate::litmus::mapping::run(&args),
         Command::Litmus(LitmusCommand::Hardware(args)) => crate::litmus::hardware::run(&args),
+        Command::Verify(VerifyCommand::Sync(args)) => crate::verify::sync(&args),
         Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),
@@ -178,6 +184,7 @@ fn workloads(json: bool) -> u8 {
                     termination: match spec.termination {
                         Termination::Always => "always",
                         Termination::FairSchedules => "fair_schedules",
+                        Termination::Broken => "broken",
                     }
                     .to_string(),
                 });

@@ -180,34 +180,41 @@ impl RunArgs {
     }
 
     fn program(&self) -> Result<Program, Vec<Diagnostic>> {
-        if is_ptx(&self.workload) {
-            let launch = PtxLaunch {
-                file: PathBuf::from(&self.workload),
-                entry: self.entry.clone(),
-                grid: self.grid.clone(),
-                block: self.block.clone(),
-                args: self.args.clone(),
-                dynamic_shared: self.dynamic_shared,
-            };
-            return launch.program();
-        }
-        let of_ptx = [
-            ("--entry", self.entry.is_some()),
-            ("--grid", self.grid.is_some()),
-            ("--block", self.block.is_some()),
-            ("--arg", !self.args.is_empty()),
-            ("--dynamic-shared", self.dynamic_shared != 0),
-        ];
-        match of_ptx.iter().find(|(_, given)| *given) {
-            None => Ok(Program::Workload(self.workload.clone())),
-            Some((option, _)) => {
-                let message = format!(
-                    "{option} applies only to .ptx files; the workload file of `{}` defines its launches",
-                    self.workload
-                );
-                let help = "--set KEY=VALUE changes the parameters of a workload";
-                Err(vec![Diagnostic::error("usage", message).help(help)])
-            }
+        let launch = PtxLaunch {
+            file: PathBuf::from(&self.workload),
+            entry: self.entry.clone(),
+            grid: self.grid.clone(),
+            block: self.block.clone(),
+            args: self.args.clone(),
+            dynamic_shared: self.dynamic_shared,
+        };
+        program_of(&self.workload, launch)
+    }
+}
+
+/// A workload by its name, or a .ptx file with the launch of its kernel, as a command line has them.
+///
+/// # Errors
+/// Options of a .ptx file with a workload, or what a launch lacks.
+pub fn program_of(workload: &str, launch: PtxLaunch) -> Result<Program, Vec<Diagnostic>> {
+    if is_ptx(workload) {
+        return launch.program();
+    }
+    let of_ptx = [
+        ("--entry", launch.entry.is_some()),
+        ("--grid", launch.grid.is_some()),
+        ("--block", launch.block.is_some()),
+        ("--arg", !launch.args.is_empty()),
+        ("--dynamic-shared", launch.dynamic_shared != 0),
+    ];
+    match of_ptx.iter().find(|(_, given)| *given) {
+        None => Ok(Program::Workload(workload.to_string())),
+        Some((option, _)) => {
+            let message = format!(
+                "{option} applies only to .ptx files; the workload file of `{workload}` defines its launches"
+            );
+            let help = "--set KEY=VALUE changes the parameters of a workload";
+            Err(vec![Diagnostic::error("usage", message).help(help)])
         }
     }
 }

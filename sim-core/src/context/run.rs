@@ -170,6 +170,7 @@ impl Context {
         if let Some(checker) = self.check_of(kernels) {
             machine.observe(checker);
         }
+        machine.record(self.options.record.clone());
         let mut result = Ok(());
         let mut left = self.instructions_left();
         for (i, (kernel, _)) in kernels.iter().enumerate() {

@@ -20,7 +20,7 @@ const NULL_BYTES: u64 = 4096;
 /// The addresses of an access: each lane's own, inactive lanes at the first active one's, so that
 /// whatever holds for all 32 holds for those that take part.
 #[inline(always)]
-pub(super) fn addresses(
+pub(crate) fn addresses(
     warp: &Warp,
     code: &Code,
     op: &Op,

@@ -347,7 +347,7 @@ fn write_words(warp: &mut Warp, op: &Op, lanes: LaneMask, words: &[u32; WARP_LAN
 }
 
 /// The row of the member mask of a `.sync` collective.
-fn sync_mask(op: &Op) -> Option<Row> {
+pub(crate) fn sync_mask(op: &Op) -> Option<Row> {
     match (op.class, op.extra) {
         (OpClass::Vote, Extra::Vote { sync: true, .. }) => Some(op.src[0]),
         (OpClass::Shuffle, Extra::Shuffle { sync: true, .. }) => Some(op.src[3]),

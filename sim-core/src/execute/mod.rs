@@ -22,7 +22,9 @@ use std::sync::Arc;
 use sim_frontend::program::{ClockRegister, Extra, Op, OpClass, Pc, Row};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
+pub(crate) use access::addresses;
 pub use asynchronous::deliver;
+pub(crate) use collective::sync_mask;
 pub use meet::Meeting;
 pub(crate) use regroup::check_split;
 pub use request::{Request, Requests};

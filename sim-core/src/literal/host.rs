@@ -44,6 +44,7 @@ pub(super) fn device() -> Device {
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     Device::new(Arc::new(chip), Arc::new(costs), options)

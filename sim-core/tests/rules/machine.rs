@@ -59,6 +59,7 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     Device::new(chip, Arc::new(costs), change(options))

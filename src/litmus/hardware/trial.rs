@@ -74,6 +74,7 @@ pub fn run(
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     let mut chip = Arc::clone(&machine.chip);
