@@ -151,7 +151,9 @@ impl<P: Reconvergence> Functional<P> {
                 if self.observed.is_some() {
                     self.observe_block(slot, kernel, next);
                 }
-                self.record_block(slot, kernel, next);
+                if let Some(record) = &self.record {
+                    record::block(record, &self.resident, slot, kernel, next);
+                }
                 next += 1;
                 live += 1;
                 self.queue_touched();
@@ -253,6 +255,25 @@ impl<P: Reconvergence> Functional<P> {
             return self.turn_recorded(split, grid, left);
         }
         self.turn_on_host(split, grid, left)
+    }
+
+    /// Tells `record` what threads do.
+    pub fn record(&mut self, record: Option<Record>) {
+        self.record = record;
+    }
+
+    /// [`turn`](Self::turn), instruction by instruction.
+    fn turn_recorded(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
+        let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
+        for _ in 0..left.min(whole) {
+            if let Some(record) = &self.record {
+                record::step(record, &self.resident, split);
+            }
+            if !self.turn_on_host(split, grid, 1)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The same, by the loop compiled for the host's instruction set.

@@ -7,8 +7,7 @@ use sim_frontend::program::{Extra, Op, OpClass, Row};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{LaneMask, StateSpace};
 
-use super::{Functional, Halt, TURN, WATCHED_TURN};
-use crate::execute::{addresses, sync_mask};
+use crate::execute::{Resident, addresses, sync_mask};
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::{AccessKind, Record, Recorded, Who};
@@ -21,35 +20,33 @@ pub(super) fn ended(record: Option<&Record>, first: Option<&usize>) {
     }
 }
 
-impl<P: Reconvergence> Functional<P> {
-    /// Tells `record` what threads do.
-    pub fn record(&mut self, record: Option<Record>) {
-        self.record = record;
-    }
+/// A block begins in the place `slot`.
+pub(super) fn block<P: Reconvergence>(
+    record: &Record,
+    resident: &Resident<P>,
+    slot: usize,
+    kernel: &Arc<Kernel>,
+    number: u64,
+) {
+    let Some(block) = &resident.blocks[slot] else { return };
+    let warps: Vec<(u32, LaneMask)> =
+        block.warps.iter().map(|&w| (w as u32, resident.warps[w].threads)).collect();
+    record.0(Recorded::Block { kernel, number, warps: &warps });
+}
 
-    /// A block begins.
-    pub(super) fn record_block(&self, slot: usize, kernel: &Arc<Kernel>, number: u64) {
-        let (Some(record), Some(block)) = (&self.record, &self.resident.blocks[slot]) else { return };
-        let warps: Vec<(u32, LaneMask)> =
-            block.warps.iter().map(|&w| (w as u32, self.resident.warps[w].threads)).collect();
-        record.0(Recorded::Block { kernel, number, warps: &warps });
-    }
+/// The next instruction of a split.
+pub(super) fn step<P: Reconvergence>(record: &Record, resident: &Resident<P>, split: SplitId) {
+    Recorder { record, resident }.step(split);
+}
 
-    /// [`turn`](Self::turn), instruction by instruction.
-    pub(super) fn turn_recorded(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
-        let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
-        for _ in 0..left.min(whole) {
-            self.record_step(split);
-            if !self.turn_on_host(split, grid, 1)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
+struct Recorder<'r, P> {
+    record: &'r Record,
+    resident: &'r Resident<P>,
+}
 
-    /// The next instruction of a split.
-    fn record_step(&self, split: SplitId) {
-        let Some(record) = &self.record else { return };
+impl<P: Reconvergence> Recorder<'_, P> {
+    fn step(&self, split: SplitId) {
+        let record = self.record;
         let (w, pc, mask) = {
             let resident = &self.resident;
             (resident.warp_of(split), resident.policy.pc(split), resident.policy.mask(split))
