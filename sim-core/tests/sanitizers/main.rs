@@ -130,6 +130,7 @@ impl Program {
             scheduler: WarpScheduler::Gto,
             threads,
             check: Check::Safety,
+            record: None,
             memory_model: false,
             sanitize: kinds,
             max_cycles: Some(3_000_000),
