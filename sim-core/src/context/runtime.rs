@@ -11,7 +11,29 @@ use crate::printf;
 /// The longest string that is read from device memory, in bytes.
 const LONGEST: u64 = 64 << 10;
 
+/// An assertion of a kernel that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assertion {
+    /// The expression.
+    pub expression: String,
+    /// File of the source.
+    pub file: String,
+    /// Its line.
+    pub line: u32,
+    /// The function it stands in.
+    pub function: String,
+    /// Block of the thread.
+    pub block: [u64; 3],
+    /// The thread in its block.
+    pub thread: [u64; 3],
+}
+
 impl Context {
+    /// The assertion that stopped the last run, where one did.
+    pub fn failed(&self) -> Option<&Assertion> {
+        self.assertion.as_ref()
+    }
+
     /// The address of a variable of a module.
     fn variable(&self, module: usize, name: &str) -> Option<u64> {
         self.modules.get(module)?.addresses.iter().find(|(own, _)| *own == name).map(|(_, at)| *at)
@@ -100,15 +122,19 @@ impl Context {
         let value = |i: usize| self.word(failure + (i * bytes) as u64, bytes);
         let text = |i| self.text(value(i)).unwrap_or_else(|| "?".to_string());
         let place = |first: usize| [value(first), value(first + 1), value(first + 2)];
+        let assertion = Assertion {
+            expression: text(0),
+            file: text(1),
+            line: value(3) as u32,
+            function: text(2),
+            block: place(7),
+            thread: place(4),
+        };
+        let Assertion { expression, file, line, function, block, thread } = &assertion;
         fault.message = format!(
-            "assertion `{}` failed: {}:{}: {}, block {:?}, thread {:?}",
-            text(0),
-            text(1),
-            value(3) as u32,
-            text(2),
-            place(7),
-            place(4)
+            "assertion `{expression}` failed: {file}:{line}: {function}, block {block:?}, thread {thread:?}"
         );
+        self.assertion = Some(assertion);
         self.write(failed, &[0; 4]);
     }
 }
