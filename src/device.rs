@@ -20,6 +20,7 @@
 //! ```
 
 mod configured;
+pub mod program;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -221,15 +221,7 @@ impl Simulation {
             Some(Verdict::Unchecked) => ("unchecked", None),
             None => ("stopped", None),
         };
-        let stopped = outcome.stopped.map(|error| match error {
-            SimError::Stopped(fault) => Stopped::Fault(fault),
-            SimError::MaxCycles { limit, place, suspicion } => Stopped::MaxCycles { limit, place, suspicion },
-            SimError::MaxInstructions { limit, place, suspicion } => {
-                Stopped::MaxInstructions { limit, place, suspicion }
-            }
-            SimError::MaxMemory { limit } => Stopped::MaxMemory { limit },
-            _ => Stopped::Interrupted,
-        });
+        let stopped = outcome.stopped.map(Stopped::of);
         Report {
             schema: SCHEMA,
             workload: self.job.spec.name.clone(),

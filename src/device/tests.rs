@@ -64,8 +64,6 @@ fn launches_are_reported_one_by_one_and_the_clock_goes_on() {
         assert_eq!(report.warp_instructions, pair[1].report.warp_instructions);
     }
     assert_eq!(device.now(), runs[2].start + runs[2].report.time_us + runs[2].report.launch_us);
-    // The second launch finds in L2 what the first left there.
-    assert!(runs[1].report.cycles < runs[0].report.cycles);
 }
 
 #[test]
