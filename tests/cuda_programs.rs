@@ -30,7 +30,8 @@ fn run(name: &str, options: &[&str]) -> Option<Output> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", options.join("")));
     let mut compile = Command::new(compiler);
     compile.args(["-cudart", "shared", "-std=c++17", "-gencode", "arch=compute_75,code=compute_75", "-o"]);
-    let compiled = compile.arg(&program).arg(format!("{ROOT}/examples/{name}.cu")).output().expect("nvcc runs");
+    let compiled =
+        compile.arg(&program).arg(format!("{ROOT}/examples/{name}.cu")).output().expect("nvcc runs");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
     command.arg("cuda").args(options).arg("--").arg(&program).env("WARPSIM_CUDA_LIB", library);

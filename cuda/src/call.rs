@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use crate::error::{Error, INITIALIZATION, UNKNOWN};
 use crate::runtime::State;
@@ -19,8 +19,21 @@ pub fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Runs what is queued when the process ends.
+extern "C" fn at_exit() {
+    keep("exit", || {
+        lock().finish();
+        Ok(())
+    });
+}
+
 /// Runs a call; gives its status. What went wrong is kept for [`last`].
 pub fn enter(name: &str, body: impl FnOnce(&mut State) -> Result<(), Error>) -> i32 {
+    static AT_EXIT: Once = Once::new();
+    // SAFETY: the function may be called at any time.
+    AT_EXIT.call_once(|| {
+        let _ = unsafe { libc::atexit(at_exit) };
+    });
     keep(name, || {
         let mut state = lock();
         if state.is_forked() {

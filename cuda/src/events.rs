@@ -2,28 +2,9 @@
 
 use std::ffi::c_void;
 
-use sim_core::report::Time;
-
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE};
+use crate::event::{Event, When};
 use crate::runtime::State;
-
-/// When an event was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// At a time.
-    At(Time),
-    /// At the end of a launch that is queued.
-    After(u64),
-}
-
-/// An event.
-#[derive(Clone, Copy, Debug)]
-pub struct Event {
-    /// When it was last recorded.
-    pub when: Option<When>,
-    /// It keeps its time.
-    timing: bool,
-}
 
 /// `cudaEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;

@@ -9,12 +9,12 @@ use sim_frontend::diagnostic::{Diagnostic, Source};
 use warpsim::device::{Device, Kernel, Module, Run};
 
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
-use crate::events::{Event, When};
+use crate::event::{Event, When};
 use crate::fatbin::{self, File};
 use crate::record::Recorder;
 use crate::registry::Registry;
 use crate::shared::{Kind, Shared};
-use crate::streams::Streams;
+use crate::stream_list::Streams;
 
 /// A device in use.
 pub struct Runtime {
@@ -46,14 +46,6 @@ pub struct State {
     process: Option<u32>,
     /// Handles given out so far.
     handles: usize,
-}
-
-/// Runs what is queued when the process ends.
-extern "C" fn at_exit() {
-    crate::call::keep("exit", || {
-        crate::call::lock().finish();
-        Ok(())
-    });
 }
 
 /// Prints diagnostics.
@@ -120,8 +112,6 @@ impl State {
                 INITIALIZATION
             })?;
             self.recorder = Some(recorder);
-            // SAFETY: the function may be called at any time.
-            unsafe { libc::atexit(at_exit) };
         }
         let request = &self.recorder.as_ref().ok_or(INITIALIZATION)?.request.device;
         let device = Device::new(request).map_err(|errors| {

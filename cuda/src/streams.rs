@@ -1,83 +1,19 @@
 //! Streams. Copies and waits run at the call, after all that is queued: one of the orders that CUDA allows. Kernels of
 //! several streams run together.
 
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 
 use crate::call;
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE};
 use crate::runtime::State;
-
-/// Handle of the legacy default stream, beside null.
-const LEGACY: usize = 1;
-/// Handle of a thread's default stream.
-const PER_THREAD: usize = 2;
-/// `cudaStreamNonBlocking`.
-const NON_BLOCKING: u32 = 1;
-
-/// A stream of the program.
-#[derive(Clone, Copy, Debug)]
-pub struct Stream {
-    /// Its number on the device.
-    pub number: u32,
-    /// As it was created.
-    pub flags: u32,
-    /// As it was created.
-    pub priority: i32,
-}
-
-/// All streams.
-#[derive(Debug, Default)]
-pub struct Streams {
-    list: BTreeMap<usize, Stream>,
-    created: u32,
-}
-
-impl Streams {
-    /// The stream of a handle.
-    ///
-    /// # Errors
-    /// It is none.
-    pub fn find(&self, handle: *mut c_void) -> Result<Stream, Error> {
-        match handle as usize {
-            0 | LEGACY => Ok(Stream { number: 0, flags: 0, priority: 0 }),
-            PER_THREAD => Ok(Stream { number: 1, flags: 0, priority: 0 }),
-            other => self.list.get(&other).copied().ok_or(INVALID_HANDLE),
-        }
-    }
-
-    fn is_non_blocking(&self, number: u32) -> bool {
-        self.list.values().any(|stream| stream.number == number && stream.flags & NON_BLOCKING != 0)
-    }
-
-    /// Whether a launch on a stream can be queued behind others without waiting for them: launches of one stream run
-    /// one at a time where no other stream is in use, and the default stream waits for the others as they do for it.
-    pub fn run_beside(&self, stream: u32, queued: impl Iterator<Item = u32>) -> bool {
-        let mut others = false;
-        let mut same = false;
-        for other in queued {
-            same |= other == stream;
-            let waits = |a: u32, b: u32| a == 0 && b != 0 && !self.is_non_blocking(b);
-            if waits(stream, other) || waits(other, stream) {
-                return false;
-            }
-            others |= other != stream;
-        }
-        !same || others || self.list.len() > 1
-    }
-}
+use crate::stream_list::NON_BLOCKING;
 
 fn create(state: &mut State, at: *mut *mut c_void, flags: u32, priority: i32) -> Result<(), Error> {
     if flags & !NON_BLOCKING != 0 || at.is_null() {
         return Err(INVALID_VALUE);
     }
     let handle = state.handle();
-    let streams = &mut state.runtime()?.streams;
-    streams.created += 1;
-    // 0 and 1 are the default streams.
-    streams
-        .list
-        .insert(handle, Stream { number: streams.created + 1, flags, priority: priority.clamp(-5, 0) });
+    state.runtime()?.streams.add(handle, flags, priority.clamp(-5, 0));
     out!(at, handle as *mut c_void);
     Ok(())
 }
@@ -93,7 +29,7 @@ cuda! {
 
     fn cudaStreamDestroy = (stream: *mut c_void) |state| {
         state.synchronize()?;
-        let found = state.runtime()?.streams.list.remove(&(stream as usize));
+        let found = state.runtime()?.streams.remove(stream);
         found.map(drop).ok_or(INVALID_HANDLE)
     }
 
@@ -189,24 +125,4 @@ pub unsafe extern "C" fn cudaStreamAddCallback(
     let Some(function) = function else { return call::keep("cudaStreamAddCallback", || Err(INVALID_VALUE)) };
     // SAFETY: the program's function gets the program's data.
     unsafe { host_function("cudaStreamAddCallback", stream, || function(stream, 0, data)) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn launches_run_together_only_on_streams_that_do_not_wait_for_each_other() {
-        let mut streams = Streams::default();
-        let beside =
-            |streams: &Streams, stream, queued: &[u32]| streams.run_beside(stream, queued.iter().copied());
-        assert!(beside(&streams, 0, &[]));
-        assert!(!beside(&streams, 0, &[0]), "one at a time");
-        for (handle, number, flags) in [(16, 2, 0), (32, 3, NON_BLOCKING)] {
-            streams.list.insert(handle, Stream { number, flags, priority: 0 });
-        }
-        assert!(beside(&streams, 2, &[3, 2]) && beside(&streams, 2, &[2]));
-        assert!(!beside(&streams, 0, &[2]) && !beside(&streams, 2, &[0]), "the default stream waits");
-        assert!(beside(&streams, 0, &[3]) && beside(&streams, 3, &[0]), "but not for this one");
-    }
 }

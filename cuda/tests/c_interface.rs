@@ -21,11 +21,13 @@ use warpsim_cuda::launch::{
     cudaLaunchKernel,
 };
 use warpsim_cuda::memory::{
-    cudaFree, cudaFreeHost, cudaMalloc, cudaMallocHost, cudaMallocManaged, cudaMemGetInfo, cudaMemcpy, cudaMemcpy2D,
-    cudaMemset,
+    cudaFree, cudaFreeHost, cudaMalloc, cudaMallocHost, cudaMallocManaged, cudaMemGetInfo, cudaMemcpy,
+    cudaMemcpy2D, cudaMemset,
 };
 use warpsim_cuda::occupancy::{cudaFuncSetAttribute, cudaOccupancyMaxActiveBlocksPerMultiprocessor};
-use warpsim_cuda::registry::{__cudaRegisterFatBinary, __cudaRegisterFatBinaryEnd, __cudaRegisterFunction, __cudaRegisterVar};
+use warpsim_cuda::register::{
+    __cudaRegisterFatBinary, __cudaRegisterFatBinaryEnd, __cudaRegisterFunction, __cudaRegisterVar,
+};
 use warpsim_cuda::streams::{cudaStreamCreate, cudaStreamDestroy, cudaStreamSynchronize};
 use warpsim_cuda::symbols::{cudaGetSymbolSize, cudaMemcpyFromSymbol, cudaMemcpyToSymbol};
 use warpsim_cuda::unsupported;
@@ -96,9 +98,29 @@ fn begin() -> MutexGuard<'static, ()> {
             for (stand_in, name) in [(at(&SCALE), c"scale"), (at(&STOP), c"stop")] {
                 let (none, name) = (null_mut(), name.as_ptr());
                 let at = stand_in.cast();
-                __cudaRegisterFunction(handle, at, none, name, -1, null_mut(), null_mut(), null_mut(), null_mut(), null_mut());
+                __cudaRegisterFunction(
+                    handle,
+                    at,
+                    none,
+                    name,
+                    -1,
+                    null_mut(),
+                    null_mut(),
+                    null_mut(),
+                    null_mut(),
+                    null_mut(),
+                );
             }
-            __cudaRegisterVar(handle, at(&FACTOR).cast_mut().cast(), null_mut(), c"factor".as_ptr(), 0, 4, 1, 0);
+            __cudaRegisterVar(
+                handle,
+                at(&FACTOR).cast_mut().cast(),
+                null_mut(),
+                c"factor".as_ptr(),
+                0,
+                4,
+                1,
+                0,
+            );
             __cudaRegisterFatBinaryEnd(handle);
         }
     });
@@ -109,14 +131,18 @@ fn begin() -> MutexGuard<'static, ()> {
 
 /// What nvcc makes of `scale<<<grid, block, 0, stream>>>(at, n)`.
 unsafe fn scale(grid: u32, block: u32, stream: *mut c_void, at_device: *mut c_void, n: u32) -> i32 {
-    let mut args = [(&raw const at_device).cast::<c_void>().cast_mut(), (&raw const n).cast::<c_void>().cast_mut()];
+    let mut args =
+        [(&raw const at_device).cast::<c_void>().cast_mut(), (&raw const n).cast::<c_void>().cast_mut()];
     let (mut own_grid, mut own_block, mut shared, mut own_stream) = (one(0), one(0), 1, null_mut::<c_void>());
     let mut kernel = null();
     // SAFETY: all pointers lead to variables of this function.
     unsafe {
         assert_eq!(__cudaPushCallConfiguration(one(grid), one(block), 0, stream), 0);
         let stream = (&raw mut own_stream).cast();
-        assert_eq!(__cudaPopCallConfiguration(&raw mut own_grid, &raw mut own_block, &raw mut shared, stream), 0);
+        assert_eq!(
+            __cudaPopCallConfiguration(&raw mut own_grid, &raw mut own_block, &raw mut shared, stream),
+            0
+        );
         assert_eq!(__cudaGetKernel(&raw mut kernel, at(&SCALE)), 0);
         __cudaLaunchKernel(kernel, own_grid, own_block, args.as_mut_ptr(), shared, own_stream)
     }
@@ -155,7 +181,17 @@ fn a_program_runs_from_registration_to_its_results() {
         let mut size = 0;
         assert_eq!((cudaGetSymbolSize(&raw mut size, at(&FACTOR)), size, three), (0, 4, 3));
     }
-    let expected: Vec<u32> = (0..100).map(|i| if i < 50 { 6 * i } else if i < 90 { 2 * i } else { i }).collect();
+    let expected: Vec<u32> = (0..100)
+        .map(|i| {
+            if i < 50 {
+                6 * i
+            } else if i < 90 {
+                2 * i
+            } else {
+                i
+            }
+        })
+        .collect();
     assert_eq!(download(device, 100), expected);
     // SAFETY: it was allocated by `cudaMalloc`.
     unsafe {
@@ -166,7 +202,8 @@ fn a_program_runs_from_registration_to_its_results() {
     // Launches are written down at once.
     let file = format!("{}/launches-{}.jsonl", env!("CARGO_TARGET_TMPDIR"), std::process::id());
     let text = std::fs::read_to_string(file).expect("lines");
-    let lines: Vec<LaunchLine> = text.lines().map(|line| serde_json::from_str(line).expect("a line")).collect();
+    let lines: Vec<LaunchLine> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a line")).collect();
     let own: Vec<_> = lines.iter().filter(|line| line.kernel == "scale" && line.grid == [4, 1, 1]).collect();
     assert!(own.len() >= 2 && own.iter().all(|line| line.cycles > 0 && !line.bound.is_empty()), "{own:?}");
 }
@@ -237,7 +274,8 @@ fn what_is_wrong_is_refused_at_the_call() {
         let launched = cudaLaunchKernel(at(&FACTOR), one(1), one(1), null_mut(), 0, null_mut());
         assert_eq!(launched, 98, "no kernel");
         let mut arguments = [null_mut(); 2];
-        let mut with = |shared| cudaLaunchKernel(at(&STOP), one(1), one(1), arguments.as_mut_ptr(), shared, null_mut());
+        let mut with =
+            |shared| cudaLaunchKernel(at(&STOP), one(1), one(1), arguments.as_mut_ptr(), shared, null_mut());
         assert_eq!(with(50 << 10), 1, "more shared memory than without an attribute");
         assert_eq!(cudaFuncSetAttribute(at(&STOP), 8, 60 << 10), 0);
         assert_eq!((with(50 << 10), cudaDeviceSynchronize()), (0, 719));
@@ -269,7 +307,10 @@ fn events_have_simulated_time_and_streams_run() {
         assert!(milliseconds > 0.0005 && milliseconds < 1.0, "{milliseconds}");
         // Both halves at the same time.
         let half = device.wrapping_byte_add(4 * 2048);
-        assert_eq!((scale(16, 128, streams[0], device, 2048), scale(16, 128, streams[1], half, 2048)), (0, 0));
+        assert_eq!(
+            (scale(16, 128, streams[0], device, 2048), scale(16, 128, streams[1], half, 2048)),
+            (0, 0)
+        );
         assert_eq!(cudaStreamSynchronize(streams[0]), 0);
         assert_eq!((cudaStreamDestroy(streams[0]), cudaStreamDestroy(streams[0])), (0, 400));
     }
