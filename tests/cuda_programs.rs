@@ -15,12 +15,15 @@ fn tools() -> Option<(PathBuf, PathBuf)> {
         eprintln!("skipped: there is no nvcc; WARPSIM_NVCC names one");
         return None;
     }
-    let folder = Path::new(env!("CARGO_BIN_EXE_warpsim")).parent().expect("a folder");
-    let library = folder.join("libwarpsim_cuda.so");
-    if !library.is_file() {
-        eprintln!("skipped: {} is not built: cargo build --workspace", library.display());
+    // Tests of the workspace build it beside themselves, `cargo build` beside the command.
+    let own = std::env::current_exe().expect("this test");
+    let folders = [own.as_path(), Path::new(env!("CARGO_BIN_EXE_warpsim"))]
+        .map(|path| path.parent().expect("a folder"));
+    let libraries = folders.map(|folder| folder.join("libwarpsim_cuda.so"));
+    let Some(library) = libraries.into_iter().find(|library| library.is_file()) else {
+        eprintln!("skipped: libwarpsim_cuda.so is not built: cargo test --workspace");
         return None;
-    }
+    };
     Some((compiler, library))
 }
 

@@ -25,6 +25,14 @@ fn find(state: &mut State, event: *mut c_void) -> Result<Event, Error> {
 }
 
 fn record(state: &mut State, event: *mut c_void, stream: *mut c_void) -> Result<(), Error> {
+    let is_captured = state.is_captured(stream);
+    if let Some(capture) = &mut state.capture {
+        capture.events.remove(&(event as usize));
+        if is_captured {
+            capture.events.insert(event as usize);
+            return Ok(());
+        }
+    }
     let runtime = state.runtime()?;
     let when = runtime.when(runtime.streams.find(stream)?.number);
     let event = runtime.events.get_mut(&(event as usize)).ok_or(INVALID_HANDLE)?;

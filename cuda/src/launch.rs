@@ -10,9 +10,10 @@ use crate::error::{
     COOPERATIVE_TOO_LARGE, Error, INVALID_CONFIGURATION, INVALID_FUNCTION, INVALID_VALUE,
     MISSING_CONFIGURATION, NOT_SUPPORTED, OUT_OF_RESOURCES,
 };
+use crate::graph::Work;
 use crate::occupancy::{DEFAULT_SHARED, resident_blocks};
 use crate::pointers;
-use crate::runtime::State;
+use crate::runtime::{State, explain};
 
 /// CUDA's `dim3`.
 #[repr(C)]
@@ -71,7 +72,7 @@ pub unsafe extern "C" fn __cudaPopCallConfiguration(
 }
 
 /// How a kernel is launched.
-struct How {
+pub struct How {
     grid: [u32; 3],
     block: [u32; 3],
     shared: usize,
@@ -80,18 +81,25 @@ struct How {
 }
 
 impl How {
-    fn of(grid: Dim3, block: Dim3, shared: usize, stream: *mut c_void) -> Self {
+    /// A launch that is not cooperative.
+    pub fn of(grid: Dim3, block: Dim3, shared: usize, stream: *mut c_void) -> Self {
         Self { grid: grid.sizes(), block: block.sizes(), shared, stream, cooperative: false }
     }
 }
 
-/// Launches the kernel of a stand-in; `args` leads to a pointer for each parameter.
-unsafe fn launch(
+/// The launch of the kernel of a stand-in; `args` leads to a pointer for each parameter.
+///
+/// # Errors
+/// It exceeds a limit, or there is no such kernel.
+///
+/// # Safety
+/// `args` must lead to a pointer for each parameter of the kernel, and each of these to a value of its type.
+pub unsafe fn prepare(
     state: &mut State,
     function: *const c_void,
     how: &How,
     args: *const *const c_void,
-) -> Result<(), Error> {
+) -> Result<Kernel, Error> {
     let found = state.registry.function(function)?.clone();
     let module = state.module(found.binary)?;
     let runtime = state.runtime()?;
@@ -109,7 +117,7 @@ unsafe fn launch(
     }
     let Some(entry) = runtime.device.entry(module, &found.name) else { return Err(INVALID_FUNCTION) };
     let attributes = runtime.device.attributes(module, &found.name).map_err(|error| {
-        eprintln!("warpsim: {}: {error}", found.name);
+        explain(&error);
         crate::error::INVALID_PTX
     })?;
     if threads > u64::from(attributes.max_threads) {
@@ -143,7 +151,7 @@ unsafe fn launch(
         // SAFETY: each pointer leads to a value of the parameter's type, which has the size that PTX gives it.
         place.copy_from_slice(unsafe { pointers::bytes(from.cast(), size) });
     }
-    state.launch(&Kernel {
+    Ok(Kernel {
         module,
         entry: found.name,
         grid: how.grid,
@@ -153,6 +161,21 @@ unsafe fn launch(
         params,
         functional: false,
     })
+}
+
+/// Launches the kernel of a stand-in, or captures the launch.
+unsafe fn launch(
+    state: &mut State,
+    function: *const c_void,
+    how: &How,
+    args: *const *const c_void,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let kernel = unsafe { prepare(state, function, how, args) }?;
+    if state.captured(how.stream, || Work::Kernel(Box::new(kernel.clone()))) {
+        return Ok(());
+    }
+    state.launch(&kernel)
 }
 
 /// CUDA's `cudaLaunchConfig_t`.

@@ -16,6 +16,8 @@ pub mod error;
 pub mod event;
 pub mod events;
 pub mod fatbin;
+pub mod graph;
+pub mod graphs;
 pub mod launch;
 pub mod memory;
 pub mod occupancy;

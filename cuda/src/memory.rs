@@ -8,6 +8,7 @@ use crate::error::{
     ALREADY_REGISTERED, Error, INVALID_DIRECTION, INVALID_HANDLE, INVALID_PITCH, INVALID_VALUE,
     MEMORY_ALLOCATION, NOT_REGISTERED,
 };
+use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
 use crate::pointers;
 use crate::runtime::{Runtime, State};
 use crate::shared::{Kind, PAGE};
@@ -191,6 +192,37 @@ fn free(state: &mut State, at: *mut c_void, of_host: bool) -> Result<(), Error> 
     }
 }
 
+/// Fills rows with elements.
+///
+/// # Errors
+/// They are not allocated, or an element has another size than 1, 2 or 4 bytes.
+pub fn fill_rows(state: &mut State, all: &Fill) -> Result<(), Error> {
+    let pattern = all.value.to_le_bytes();
+    let pattern = pattern
+        .get(..all.element as usize)
+        .filter(|own| [1, 2, 4].contains(&own.len()))
+        .ok_or(INVALID_VALUE)?;
+    for row in 0..all.height {
+        let at = (all.at + row * all.pitch) as u64;
+        if let [byte] = pattern {
+            fill(state, at, i32::from(*byte), all.width)?;
+            continue;
+        }
+        state.synchronize()?;
+        let bytes = pattern.repeat(all.width);
+        let runtime = state.runtime()?;
+        match runtime.place(at, bytes.len() as u64)? {
+            Place::Host => return Err(INVALID_VALUE),
+            // SAFETY: shared memory is accessible.
+            Place::Shared => {
+                unsafe { pointers::bytes_mut(at as *mut u8, bytes.len()) }.copy_from_slice(&bytes)
+            }
+            Place::Device => runtime.device.write(at, &bytes).map_err(|_| INVALID_VALUE)?,
+        }
+    }
+    Ok(())
+}
+
 /// CUDA's `cudaPointerAttributes`, as far as every version has it.
 #[repr(C)]
 pub struct PointerAttributes {
@@ -200,43 +232,15 @@ pub struct PointerAttributes {
     host_pointer: *mut c_void,
 }
 
-/// CUDA's `cudaPitchedPtr`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Pitched {
-    at: *mut c_void,
-    pitch: usize,
-    width: usize,
-    height: usize,
-}
-
-/// CUDA's `cudaExtent` and `cudaPos`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Extent {
-    width: usize,
-    height: usize,
-    depth: usize,
-}
-
-/// CUDA's `cudaMemcpy3DParms`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Copy3D {
-    from_array: *mut c_void,
-    from_position: Extent,
-    from: Pitched,
-    to_array: *mut c_void,
-    to_position: Extent,
-    to: Pitched,
-    extent: Extent,
-    kind: i32,
-}
-
-unsafe fn copy_boxes(state: &mut State, parameters: *const Copy3D) -> Result<(), Error> {
-    // SAFETY: CUDA's manual asks for the structure.
-    let all = unsafe { pointers::get(parameters) }?;
-    if !all.from_array.is_null() || !all.to_array.is_null() {
+/// Copies a box.
+///
+/// # Errors
+/// As [`copy`]; arrays are not supported.
+///
+/// # Safety
+/// Addresses of the host must be valid for the copy.
+pub unsafe fn copy_boxes(state: &mut State, all: &Copy3D) -> Result<(), Error> {
+    if all.from_array != 0 || all.to_array != 0 {
         eprintln!("warpsim: cudaMemcpy3D: arrays are not supported");
         return Err(crate::error::NOT_SUPPORTED);
     }
@@ -335,7 +339,7 @@ cuda! {
         let bytes = pitch.checked_mul(extent.height).and_then(|rows| rows.checked_mul(extent.depth));
         let mut memory = std::ptr::null_mut();
         allocate(state, &raw mut memory, bytes.ok_or(INVALID_VALUE)?)?;
-        out!(at, Pitched { at: memory, pitch, width: extent.width, height: extent.height });
+        out!(at, Pitched { at: memory as usize, pitch, width: extent.width, height: extent.height });
         Ok(())
     }
 
@@ -346,6 +350,9 @@ cuda! {
 
     fn cudaMemcpyAsync cudaMemcpyAsync_ptsz = (to: *mut c_void, from: *const c_void, bytes: usize, kind: i32, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
+        if state.captured(stream, || Work::Copy(to as usize, from as usize, bytes, kind)) {
+            return Ok(());
+        }
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { copy(state, to as u64, from as u64, bytes, kind) }
     }
@@ -376,13 +383,18 @@ cuda! {
 
     fn cudaMemcpy3D cudaMemcpy3D_ptds = (parameters: *const Copy3D) |state| {
         // SAFETY: CUDA's manual asks for the structure and valid memory.
-        unsafe { copy_boxes(state, parameters) }
+        unsafe { copy_boxes(state, &pointers::get(parameters)?) }
     }
 
     fn cudaMemcpy3DAsync cudaMemcpy3DAsync_ptsz = (parameters: *const Copy3D, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
-        // SAFETY: CUDA's manual asks for the structure and valid memory.
-        unsafe { copy_boxes(state, parameters) }
+        // SAFETY: CUDA's manual asks for the structure.
+        let own = unsafe { pointers::get(parameters) }?;
+        if state.captured(stream, || Work::Copy3D(own)) {
+            return Ok(());
+        }
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy_boxes(state, &own) }
     }
 
     fn cudaMemset cudaMemset_ptds = (at: *mut c_void, value: i32, bytes: usize) |state| {
@@ -391,7 +403,12 @@ cuda! {
 
     fn cudaMemsetAsync cudaMemsetAsync_ptsz = (at: *mut c_void, value: i32, bytes: usize, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
-        fill(state, at as u64, value, bytes)
+        let (element, value) = (1, value as u32);
+        let own = Fill { at: at as usize, pitch: bytes, value, element, width: bytes, height: 1 };
+        if state.captured(stream, || Work::Fill(own)) {
+            return Ok(());
+        }
+        fill_rows(state, &own)
     }
 
     fn cudaMemset2D cudaMemset2D_ptds = (at: *mut c_void, pitch: usize, value: i32, width: usize, height: usize) |state| {

@@ -6,7 +6,7 @@ use sim_core::context::Attributes;
 use sim_frontend::chip::ChipSpec;
 
 use crate::error::{Error, INVALID_PTX, INVALID_VALUE};
-use crate::runtime::State;
+use crate::runtime::{State, explain};
 
 /// Bytes of shared memory that a block has without `cudaFuncSetAttribute` (CUDA C++ Programming Guide, "Shared Memory").
 pub const DEFAULT_SHARED: u32 = 48 << 10;
@@ -24,7 +24,7 @@ fn attributes(state: &mut State, function: *const c_void) -> Result<Attributes, 
     let found = state.registry.function(function)?.clone();
     let module = state.module(found.binary)?;
     state.runtime()?.device.attributes(module, &found.name).map_err(|error| {
-        eprintln!("warpsim: {}: {error}", found.name);
+        explain(&error);
         INVALID_PTX
     })
 }

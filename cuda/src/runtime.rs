@@ -1,16 +1,19 @@
 //! The state of the runtime: what is registered, the device once it is used, queued launches, streams and events.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::c_void;
 
 use sim_core::context::Assertion;
 use sim_core::error::SimError;
 use sim_core::report::Time;
-use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::diagnostic::Source;
+use warpsim::console::complain;
 use warpsim::device::{Device, Kernel, Module, Run};
 
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
+use crate::graph::{Capture, Graph, Node, Work};
 use crate::record::Recorder;
 use crate::registry::Registry;
 use crate::shared::{Kind, Shared};
@@ -26,6 +29,8 @@ pub struct Runtime {
     pub streams: Streams,
     /// Events by handle.
     pub events: BTreeMap<usize, Event>,
+    /// Graphs by handle; those that were instantiated are among them.
+    pub graphs: BTreeMap<usize, Graph>,
     /// Addresses that `cudaHostRegister` was given.
     pub registered: BTreeSet<usize>,
     /// Launches that wait to run: number and stream.
@@ -42,16 +47,19 @@ pub struct State {
     recorder: Option<Recorder>,
     /// What stopped the device: every call gives it from then on.
     pub sticky: Option<Error>,
+    /// The capture that goes on.
+    pub capture: Option<Capture>,
     /// The process that made the device.
     process: Option<u32>,
     /// Handles given out so far.
     handles: usize,
 }
 
-/// Prints diagnostics.
-fn complain(errors: &[Diagnostic]) {
-    for error in errors {
-        eprintln!("{}", error.render());
+/// Prints what is wrong.
+pub fn explain(error: &SimError) {
+    match error {
+        SimError::Input(errors) => complain(errors),
+        other => eprintln!("warpsim: {other}"),
     }
 }
 
@@ -83,6 +91,7 @@ impl State {
             runtime: None,
             recorder: None,
             sticky: None,
+            capture: None,
             process: None,
             handles: 0,
         }
@@ -125,6 +134,7 @@ impl State {
             shared,
             streams: Streams::default(),
             events: BTreeMap::new(),
+            graphs: BTreeMap::new(),
             registered: BTreeSet::new(),
             queued: Vec::new(),
             modules: BTreeMap::new(),
@@ -135,6 +145,24 @@ impl State {
     pub fn handle(&mut self) -> usize {
         self.handles += 1;
         0x5700_0000_0000_0000 + self.handles * 16
+    }
+
+    /// A stream is captured.
+    pub fn is_captured(&self, stream: *mut c_void) -> bool {
+        self.capture.as_ref().is_some_and(|capture| capture.streams.contains(&(stream as usize)))
+    }
+
+    /// Captures what is given to a stream, behind all that was captured before; false where it is not captured.
+    pub fn captured(&mut self, stream: *mut c_void, work: impl FnOnce() -> Work) -> bool {
+        let handle = self.handle();
+        let Some(capture) =
+            self.capture.as_mut().filter(|capture| capture.streams.contains(&(stream as usize)))
+        else {
+            return false;
+        };
+        let after = capture.graph.nodes.last().map(|node| node.handle).into_iter().collect();
+        capture.graph.nodes.push(Node { handle, work: work(), after });
+        true
     }
 
     /// The module of a fat binary; it is loaded at the first use.
@@ -179,10 +207,7 @@ impl State {
         }
         let runtime = self.runtime()?;
         let number = runtime.device.launch(kernel).map_err(|error| {
-            match &error {
-                SimError::Input(errors) => complain(errors),
-                other => eprintln!("warpsim: {other}"),
-            }
+            explain(&error);
             INVALID_PTX
         })?;
         runtime.queued.push((number, kernel.stream));
@@ -234,6 +259,7 @@ impl State {
         self.finish();
         self.runtime = None;
         self.sticky = None;
+        self.capture = None;
     }
 }
 
@@ -275,10 +301,7 @@ fn load(device: &mut Device, name: &str, files: Option<&Result<Vec<File>, String
     let text = file.text().map_err(|why| said(&format!("{name}: {why}"), NO_IMAGE))?;
     let loaded = device.load(&Source::new(&format!("{name}.sm_{}.ptx", file.sm), &text));
     loaded.map_err(|error| {
-        match &error {
-            SimError::Input(errors) => complain(errors),
-            other => eprintln!("warpsim: {other}"),
-        }
+        explain(&error);
         INVALID_PTX
     })
 }

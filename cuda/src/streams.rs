@@ -4,7 +4,8 @@
 use std::ffi::c_void;
 
 use crate::call;
-use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE};
+use crate::error::{CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE};
+use crate::graph::{HostFunction, Work};
 use crate::runtime::State;
 use crate::stream_list::NON_BLOCKING;
 
@@ -44,7 +45,13 @@ cuda! {
         if !runtime.events.contains_key(&(event as usize)) {
             return Err(INVALID_HANDLE);
         }
-        state.synchronize()
+        match &mut state.capture {
+            Some(capture) if capture.events.contains(&(event as usize)) => {
+                capture.streams.insert(stream as usize);
+                Ok(())
+            }
+            _ => state.synchronize(),
+        }
     }
 
     fn cudaStreamGetFlags cudaStreamGetFlags_ptsz = (stream: *mut c_void, flags: *mut u32) |state| {
@@ -68,12 +75,6 @@ cuda! {
         Ok(())
     }
 
-    fn cudaStreamIsCapturing cudaStreamIsCapturing_ptsz = (stream: *mut c_void, status: *mut i32) |state| {
-        state.runtime()?.streams.find(stream)?;
-        out!(status, 0);
-        Ok(())
-    }
-
     fn cudaStreamAttachMemAsync cudaStreamAttachMemAsync_ptsz = (stream: *mut c_void, _at: *mut c_void, _bytes: usize, _flags: u32) |state| {
         // Managed memory is the host's between runs, whichever stream it belongs to.
         state.runtime()?.streams.find(stream).map(drop)
@@ -90,28 +91,28 @@ cuda! {
     }
 }
 
-/// Runs a function of the host behind what is queued; the function may call CUDA from another thread.
-unsafe fn host_function(name: &str, stream: *mut c_void, function: impl FnOnce()) -> i32 {
-    let status = call::enter(name, |state| {
-        state.runtime()?.streams.find(stream)?;
-        state.synchronize()
-    });
-    if status == 0 {
-        function();
-    }
-    status
-}
-
-/// As in CUDA's runtime API.
+/// As in CUDA's runtime API; the function runs behind what is queued, without the lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cudaLaunchHostFunc(
     stream: *mut c_void,
-    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    function: Option<HostFunction>,
     data: *mut c_void,
 ) -> i32 {
-    let Some(function) = function else { return call::keep("cudaLaunchHostFunc", || Err(INVALID_VALUE)) };
-    // SAFETY: the program's function gets the program's data.
-    unsafe { host_function("cudaLaunchHostFunc", stream, || function(data)) }
+    let mut run = None;
+    let status = call::enter("cudaLaunchHostFunc", |state| {
+        let function = function.ok_or(INVALID_VALUE)?;
+        state.runtime()?.streams.find(stream)?;
+        if !state.captured(stream, || Work::Host(function, data as usize)) {
+            run = Some(function);
+            state.synchronize()?;
+        }
+        Ok(())
+    });
+    if let (0, Some(function)) = (status, run) {
+        // SAFETY: the program's function gets the program's data.
+        unsafe { function(data) };
+    }
+    status
 }
 
 /// As in CUDA's runtime API.
@@ -122,7 +123,17 @@ pub unsafe extern "C" fn cudaStreamAddCallback(
     data: *mut c_void,
     _flags: u32,
 ) -> i32 {
-    let Some(function) = function else { return call::keep("cudaStreamAddCallback", || Err(INVALID_VALUE)) };
-    // SAFETY: the program's function gets the program's data.
-    unsafe { host_function("cudaStreamAddCallback", stream, || function(stream, 0, data)) }
+    let status = call::enter("cudaStreamAddCallback", |state| {
+        function.ok_or(INVALID_VALUE)?;
+        state.runtime()?.streams.find(stream)?;
+        if state.is_captured(stream) {
+            return Err(CAPTURE_UNSUPPORTED);
+        }
+        state.synchronize()
+    });
+    if let (0, Some(function)) = (status, function) {
+        // SAFETY: the program's function gets the program's data.
+        unsafe { function(stream, 0, data) };
+    }
+    status
 }

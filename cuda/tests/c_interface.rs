@@ -16,19 +16,27 @@ use warpsim_cuda::device::{
 use warpsim_cuda::error::{cudaGetErrorName, cudaGetErrorString, cudaGetLastError, cudaPeekAtLastError};
 use warpsim_cuda::events::{cudaEventCreate, cudaEventElapsedTime, cudaEventRecord, cudaEventSynchronize};
 use warpsim_cuda::fatbin::make::{Packing, container, wrapper};
+use warpsim_cuda::graph::Fill;
+use warpsim_cuda::graphs::{
+    cudaGraphAddHostNode, cudaGraphAddKernelNode, cudaGraphAddMemcpyNode1D, cudaGraphAddMemsetNode,
+    cudaGraphCreate, cudaGraphDestroy, cudaGraphGetNodes, cudaGraphInstantiate, cudaGraphLaunch,
+    cudaStreamBeginCapture, cudaStreamEndCapture, cudaStreamIsCapturing,
+};
 use warpsim_cuda::launch::{
     __cudaGetKernel, __cudaLaunchKernel, __cudaPopCallConfiguration, __cudaPushCallConfiguration, Dim3,
     cudaLaunchKernel,
 };
 use warpsim_cuda::memory::{
     cudaFree, cudaFreeHost, cudaMalloc, cudaMallocHost, cudaMallocManaged, cudaMemGetInfo, cudaMemcpy,
-    cudaMemcpy2D, cudaMemset,
+    cudaMemcpy2D, cudaMemcpyAsync, cudaMemset,
 };
 use warpsim_cuda::occupancy::{cudaFuncSetAttribute, cudaOccupancyMaxActiveBlocksPerMultiprocessor};
 use warpsim_cuda::register::{
     __cudaRegisterFatBinary, __cudaRegisterFatBinaryEnd, __cudaRegisterFunction, __cudaRegisterVar,
 };
-use warpsim_cuda::streams::{cudaStreamCreate, cudaStreamDestroy, cudaStreamSynchronize};
+use warpsim_cuda::streams::{
+    cudaStreamCreate, cudaStreamDestroy, cudaStreamSynchronize, cudaStreamWaitEvent,
+};
 use warpsim_cuda::symbols::{cudaGetSymbolSize, cudaMemcpyFromSymbol, cudaMemcpyToSymbol};
 use warpsim_cuda::unsupported;
 
@@ -341,4 +349,82 @@ fn the_device_is_the_simulated_chip() {
         let asked = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, 256, 0);
         assert_eq!((asked, blocks), (0, 4), "1024 threads of an SM");
     }
+}
+
+#[test]
+fn captured_graphs_run_when_they_are_launched() {
+    let _one = begin();
+    let device = upload(&[5; 64]);
+    let mut host = [3u32; 64];
+    let (mut streams, mut event) = ([null_mut(); 2], null_mut());
+    let (mut graph, mut ready, mut capturing, mut count) = (0, 0, 0, 0);
+    // SAFETY: all pointers lead to variables of this function, which live while the graph runs.
+    unsafe {
+        assert_eq!(cudaStreamBeginCapture(null_mut(), 0), 900, "not the default stream");
+        for stream in &mut streams {
+            assert_eq!(cudaStreamCreate(stream), 0);
+        }
+        assert_eq!(cudaEventCreate(&raw mut event), 0);
+        let [first, second] = streams;
+        assert_eq!(cudaStreamBeginCapture(first, 0), 0);
+        let bytes = size_of_val(&host);
+        assert_eq!(cudaMemcpyAsync(device, host.as_ptr().cast(), bytes, TO_DEVICE, first), 0);
+        assert_eq!(scale(2, 32, first, device, 64), 0);
+        // The event brings the second stream in.
+        assert_eq!((cudaEventRecord(event, first), cudaStreamWaitEvent(second, event, 0)), (0, 0));
+        assert_eq!(scale(1, 32, second, device, 32), 0);
+        assert_eq!((cudaStreamIsCapturing(second, &raw mut capturing), capturing), (0, 1));
+        assert_eq!(cudaMemcpyAsync(host.as_mut_ptr().cast(), device, bytes, TO_HOST, second), 0);
+        assert_eq!(cudaStreamEndCapture(second, &raw mut graph), 401, "it began on another stream");
+        assert_eq!(cudaStreamEndCapture(first, &raw mut graph), 0);
+        assert_eq!((cudaGraphGetNodes(graph, null_mut(), &raw mut count), count), (0, 4));
+        assert_eq!((host[0], download(device, 1)[0]), (3, 5), "nothing has run");
+        assert_eq!((cudaGraphInstantiate(&raw mut ready, graph), cudaGraphDestroy(graph)), (0, 0));
+        for round in 1..=2 {
+            assert_eq!((cudaGraphLaunch(ready, first), cudaStreamSynchronize(first)), (0, 0));
+            assert_eq!((host[31], host[32]), (3 * 4u32.pow(round), 3 * 2u32.pow(round)));
+        }
+        assert_eq!(cudaGraphLaunch(graph, first), 400, "it was destroyed");
+    }
+}
+
+#[repr(C)]
+struct KernelNode(*const c_void, Dim3, Dim3, u32, *const *const c_void, *const c_void);
+
+#[repr(C)]
+struct HostNode(Option<unsafe extern "C" fn(*mut c_void)>, *mut c_void);
+
+unsafe extern "C" fn count_up(number: *mut c_void) {
+    // SAFETY: the test passes a number.
+    unsafe { *number.cast::<u32>() += 1 };
+}
+
+#[test]
+fn graphs_made_of_nodes_keep_their_dependencies() {
+    let _one = begin();
+    let device = upload(&[0; 64]);
+    let (mut graph, mut ready, mut nodes, mut host, mut counted) = (0, 0, [0; 4], [0u32; 64], 0u32);
+    let n = 64u32;
+    let arguments = [(&raw const device).cast::<c_void>(), (&raw const n).cast()];
+    let kernel = KernelNode(at(&SCALE), one(2), one(32), 0, arguments.as_ptr(), null());
+    let fill = Fill { at: device as usize, pitch: 256, value: 21, element: 4, width: 64, height: 1 };
+    let function = HostNode(Some(count_up), (&raw mut counted).cast());
+    // SAFETY: all pointers lead to variables of this function, which live while the graph runs.
+    unsafe {
+        assert_eq!(cudaGraphCreate(&raw mut graph, 0), 0);
+        let [filled, scaled, copied, called] = &mut nodes;
+        assert_eq!(cudaGraphAddMemsetNode(filled, graph, null(), 0, &raw const fill), 0);
+        assert_eq!(cudaGraphAddKernelNode(scaled, graph, filled, 1, (&raw const kernel).cast()), 0);
+        let to = host.as_mut_ptr() as usize;
+        assert_eq!(cudaGraphAddMemcpyNode1D(copied, graph, scaled, 1, to, device as usize, 256, TO_HOST), 0);
+        assert_eq!(cudaGraphAddHostNode(called, graph, copied, 1, (&raw const function).cast()), 0);
+        let unknown = 77;
+        assert_eq!(
+            cudaGraphAddHostNode(called, graph, &raw const unknown, 1, (&raw const function).cast()),
+            1
+        );
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph), 0);
+        assert_eq!((cudaGraphLaunch(ready, null_mut()), cudaGraphLaunch(ready, null_mut())), (0, 0));
+    }
+    assert_eq!((host, counted), ([42; 64], 2));
 }

@@ -144,7 +144,7 @@ impl Configured {
         schedule_dependent: bool,
     ) -> Result<Self, Vec<Diagnostic>> {
         let how = How {
-            policy: request.policy.clone(),
+            policy: request.policy,
             scheduler: request.scheduler.clone(),
             functional: request.functional,
         };
