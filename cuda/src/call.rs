@@ -88,8 +88,9 @@ macro_rules! cuda {
 /// Writes a result through a pointer of the caller; returns from the call if it is null.
 #[macro_export]
 macro_rules! out {
-    ($at:expr, $value:expr) => {
+    ($at:expr, $value:expr) => {{
+        let (at, value) = ($at, $value);
         // SAFETY: CUDA's manual asks of the caller that the pointer is valid for the result.
-        unsafe { $crate::pointers::put($at, $value) }?
-    };
+        unsafe { $crate::pointers::put(at, value) }?
+    }};
 }

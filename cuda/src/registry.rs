@@ -35,7 +35,6 @@ pub struct Variable {
 }
 
 /// Everything that is registered.
-#[derive(Default)]
 pub struct Registry {
     /// Fat binaries in the order of registration; `None` once unregistered.
     pub binaries: Vec<Option<FatBinary>>,
@@ -43,6 +42,12 @@ pub struct Registry {
     pub functions: BTreeMap<usize, Function>,
     /// Variables in the order of registration, by the address of their stand-in.
     pub variables: Vec<(usize, Variable)>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Registry {

@@ -83,6 +83,12 @@ fn say(assertion: &Assertion) {
     );
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl State {
     /// Nothing is registered and no device is in use.
     pub const fn new() -> Self {
