@@ -26,7 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use sim_core::context::{Assertion, Attributes, Context, EntryInfo, Launch, Symbol};
+use sim_core::answers::{Assertion, Attributes, Symbol};
+use sim_core::context::{Context, EntryInfo, Launch};
 use sim_core::device::{ContextId, Progress};
 use sim_core::error::SimError;
 use sim_core::report::{DeviceReport, Time};

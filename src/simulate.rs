@@ -1,6 +1,6 @@
 //! Runs a workload on a device: buffers, launches, comparison of results.
 
-mod arguments;
+pub mod arguments;
 mod buffers;
 mod job;
 mod verdict;
@@ -19,12 +19,11 @@ use sim_frontend::workload::{Expr, HostBuffer, LaunchSpec, LoopSpec, Params, Ste
 use crate::contents::{Content, Contents};
 use crate::device::{Configured, Device, Kernel, Module};
 use crate::memory;
-use arguments::{Arguments, arguments_differ};
+use arguments::{Arguments, arguments_differ, example};
 use buffers::{Layout, initial};
 use job::{number, placed, whole, wrong};
 use verdict::judge;
 
-pub use arguments::{declared, example};
 pub use job::Job;
 pub use verdict::Verdict;
 

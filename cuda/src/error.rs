@@ -1,6 +1,6 @@
 //! Status codes of the runtime API with their names and texts, and what faults of the device become.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 
 use sim_core::error::{Fault, FaultKind, SimError};
 
@@ -242,30 +242,6 @@ fn of_fault(fault: &Fault) -> Error {
         (FaultKind::Fault, rule) if rule.starts_with("env-") => ILLEGAL_ADDRESS,
         _ => LAUNCH_FAILURE,
     }
-}
-
-/// As in CUDA's runtime API.
-#[unsafe(no_mangle)]
-pub extern "C" fn cudaGetErrorName(code: i32) -> *const c_char {
-    words(code).0.as_ptr()
-}
-
-/// As in CUDA's runtime API.
-#[unsafe(no_mangle)]
-pub extern "C" fn cudaGetErrorString(code: i32) -> *const c_char {
-    words(code).1.as_ptr()
-}
-
-/// As in CUDA's runtime API.
-#[unsafe(no_mangle)]
-pub extern "C" fn cudaGetLastError() -> i32 {
-    crate::call::last(true)
-}
-
-/// As in CUDA's runtime API.
-#[unsafe(no_mangle)]
-pub extern "C" fn cudaPeekAtLastError() -> i32 {
-    crate::call::last(false)
 }
 
 #[cfg(test)]

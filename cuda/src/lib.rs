@@ -13,6 +13,7 @@ pub mod call;
 
 pub mod device;
 pub mod error;
+pub mod errors;
 pub mod event;
 pub mod events;
 pub mod fatbin;

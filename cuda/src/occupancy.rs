@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use sim_core::context::Attributes;
+use sim_core::answers::Attributes;
 use sim_frontend::chip::ChipSpec;
 
 use crate::error::{Error, INVALID_PTX, INVALID_VALUE};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 
-use sim_core::context::Assertion;
+use sim_core::answers::Assertion;
 use sim_core::error::SimError;
 use sim_core::report::Time;
 use sim_frontend::diagnostic::Source;

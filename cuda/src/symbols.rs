@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use sim_core::context::Symbol;
+use sim_core::answers::Symbol;
 
 use crate::error::{Error, INVALID_SYMBOL, INVALID_VALUE};
 use crate::memory::copy;

@@ -13,7 +13,7 @@ use warpsim_cuda::device::{
     cudaDeviceGetAttribute, cudaDeviceReset, cudaDeviceSetLimit, cudaDeviceSynchronize, cudaGetDeviceCount,
     cudaGetDeviceProperties_v2, cudaSetDevice,
 };
-use warpsim_cuda::error::{cudaGetErrorName, cudaGetErrorString, cudaGetLastError, cudaPeekAtLastError};
+use warpsim_cuda::errors::{cudaGetErrorName, cudaGetErrorString, cudaGetLastError, cudaPeekAtLastError};
 use warpsim_cuda::events::{cudaEventCreate, cudaEventElapsedTime, cudaEventRecord, cudaEventSynchronize};
 use warpsim_cuda::fatbin::make::{Packing, container, wrapper};
 use warpsim_cuda::graph::Fill;

@@ -24,10 +24,9 @@ use sim_memory::programs::ProgramSet;
 use sim_memory::sm_memory::latency::Latencies;
 use sim_memory::vocabulary::{Cycle, StateSpace};
 
-pub use host::{Attributes, Symbol};
 pub use launch::Launch;
-pub use runtime::Assertion;
 
+use crate::answers::Assertion;
 use crate::code::Code;
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;

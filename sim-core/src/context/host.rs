@@ -8,34 +8,9 @@ use sim_memory::sm_memory::latency::Latencies;
 use sim_memory::vocabulary::StateSpace;
 
 use super::Context;
+use crate::answers::{Attributes, Symbol};
 use crate::error::SimError;
 use crate::report::{DeviceReport, KernelReport};
-
-/// What an entry needs of a chip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
-    /// Registers of a thread, as occupancy counts them.
-    pub registers: u32,
-    /// Bytes of shared memory of a block that the module declares.
-    pub shared: u32,
-    /// Bytes of local memory of a thread.
-    pub local: u32,
-    /// Threads of a block at most: the chip's limit, the entry's bounds, and what its registers leave.
-    pub max_threads: u32,
-    /// Bytes of the parameter block.
-    pub parameters: u32,
-}
-
-/// A variable of a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Symbol {
-    /// Global or const.
-    pub space: StateSpace,
-    /// Its generic address.
-    pub address: u64,
-    /// Its size.
-    pub bytes: u64,
-}
 
 impl Context {
     pub(super) fn allocate(&mut self, name: &str, bytes: u64, align: u64) -> Option<u64> {

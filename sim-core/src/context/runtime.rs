@@ -5,28 +5,12 @@ use sim_memory::address_space::{self, CONST_BASE};
 use sim_memory::vocabulary::StateSpace;
 
 use super::Context;
+use crate::answers::Assertion;
 use crate::error::{Fault, FaultKind, SimError};
 use crate::printf;
 
 /// The longest string that is read from device memory, in bytes.
 const LONGEST: u64 = 64 << 10;
-
-/// An assertion of a kernel that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assertion {
-    /// The expression.
-    pub expression: String,
-    /// File of the source.
-    pub file: String,
-    /// Its line.
-    pub line: u32,
-    /// The function it stands in.
-    pub function: String,
-    /// Block of the thread.
-    pub block: [u64; 3],
-    /// The thread in its block.
-    pub thread: [u64; 3],
-}
 
 impl Context {
     /// The assertion that stopped the last run, where one did.
