@@ -103,15 +103,15 @@ pub fn fits_target(ptx: &Source, chip: &ChipSpec) -> Result<(), Diagnostic> {
     let digits = word.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
     let (Ok(target), own) = (digits.parse::<u32>(), chip.capability()) else { return Ok(()) };
     let (runs, where_else) = match word.chars().last() {
-        Some('a') => (own == target, " alone"),
-        Some('f') => (own >= target && own / 10 == target / 10, " and its family"),
-        _ => (own >= target, " or above"),
+        Some('a') => (own == target, " exactly"),
+        Some('f') => (own >= target && own / 10 == target / 10, " or later of the same family"),
+        _ => (own >= target, " or higher"),
     };
     if runs {
         return Ok(());
     }
     let message = format!(
-        "the module is for {word}, which runs on compute capability {}.{}{where_else}; {} has {}",
+        "the module targets {word}, which requires compute capability {}.{}{where_else}; {} has {}",
         target / 10,
         target % 10,
         chip.name,

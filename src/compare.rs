@@ -21,7 +21,7 @@ pub struct Moved {
     pub metric: String,
     /// Before, and now; none where there was or is none.
     pub was: Option<f64>,
-    /// Value now.
+    /// Value in the second report.
     pub is: Option<f64>,
 }
 

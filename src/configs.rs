@@ -99,7 +99,7 @@ fn chip_text(name: &str, open: &mut Vec<String>) -> Result<ChipText, Diagnostic>
     let shipped = CHIPS.iter().any(|(shipped, _)| *shipped == base);
     let base = if shipped { base.to_string() } else { beside.display().to_string() };
     if open.contains(&base) {
-        return Err(wrong(format!("{} extend each other", open.join(", "))));
+        return Err(wrong(format!("circular `extends`: {}", open.join(", "))));
     }
     let inner = chip_text(&base, open).map_err(|error| match error.source {
         Some(_) => error,

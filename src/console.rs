@@ -15,6 +15,8 @@ pub mod status {
     pub const BAD_INPUT: u8 = 2;
     /// A simulated fault, check violation, deadlock, or the limit of cycles.
     pub const FAULT: u8 = 3;
+    /// A verdict is `unknown`.
+    pub const UNKNOWN: u8 = 4;
     /// Stopped by Ctrl-C.
     pub const INTERRUPTED: u8 = 130;
 }

@@ -1,4 +1,4 @@
-//! Digests by which files, reports and runs are told apart.
+//! Digests that identify files, reports and runs.
 
 use sha2::{Digest, Sha256};
 

@@ -24,7 +24,7 @@ pub struct Line {
     pub kernel: String,
     /// Line of the PTX.
     pub line: u64,
-    /// Its first instruction.
+    /// The first instruction of the line.
     pub text: String,
     /// File and line of the source by `.loc`, where that file is known.
     pub source: Option<(String, u64)>,
@@ -43,7 +43,7 @@ pub struct Line {
 pub struct Load {
     /// Line of the PTX.
     pub line: u64,
-    /// Its first instruction.
+    /// The first instruction of the line.
     pub text: String,
     /// File and line of the source by `.loc`, where that file is known.
     pub source: Option<(String, u64)>,
@@ -54,7 +54,7 @@ pub struct Load {
 pub struct Finding {
     /// What it is, in a word: a stall reason, or what a figure shows.
     pub kind: &'static str,
-    /// What it is.
+    /// Name of the finding.
     pub title: String,
     /// Percent of the issue slots.
     pub share: f64,

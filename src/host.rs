@@ -32,7 +32,7 @@ impl Meter {
         Self(Instant::now())
     }
 
-    /// Stops.
+    /// Stops the clock and returns the measurements.
     pub fn stop(
         &self,
         simulated: Duration,
@@ -54,7 +54,7 @@ impl Meter {
 }
 
 /// The kernel's high-water mark of resident memory; 0 where it does not say.
-fn peak_memory() -> u64 {
+pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());

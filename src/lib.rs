@@ -42,12 +42,14 @@ mod report;
 pub mod report_file;
 pub mod request;
 pub mod run;
+pub mod sanitize;
 mod schema;
 pub mod simulate;
 mod study;
 mod summary;
 mod sweep;
 mod trace;
+mod verify;
 
 /// The version, with the commit where it is known.
 const VERSION: &str = env!("WARPSIM_VERSION");

@@ -16,7 +16,7 @@ static BOUND: AtomicU64 = AtomicU64::new(u64::MAX);
 static HOST: AtomicU64 = AtomicU64::new(0);
 /// Bytes beyond which runs stop.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
-/// They did.
+/// The limit was exceeded.
 static EXCEEDED: AtomicBool = AtomicBool::new(false);
 /// Simulations that go on.
 static SIMULATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -122,7 +122,7 @@ pub fn limit(bytes: u64) {
 pub struct Simulating(());
 
 impl Simulating {
-    /// One begins.
+    /// Begins the scope of a run.
     pub fn begin() -> Self {
         if SIMULATIONS.fetch_add(1, Ordering::Relaxed) == 0 && exceeded().is_none() {
             BOUND.store(LIMIT.load(Ordering::Relaxed), Ordering::Relaxed);

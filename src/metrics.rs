@@ -20,7 +20,7 @@ pub struct Metric {
     /// empty.
     #[serde(skip)]
     from: &'static str,
-    /// Its value.
+    /// Computes the metric from a report.
     #[serde(skip)]
     of: fn(&Figures) -> Option<f64>,
 }

@@ -82,6 +82,7 @@ fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnosti
         description: String::new(),
         schedule: Schedule::Dependent,
         reason: Some("nothing is known of it".into()),
+        intended_races: None,
         termination: Termination::default(),
         params: BTreeMap::new(),
         variants: vec![Variant {

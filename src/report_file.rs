@@ -1,4 +1,4 @@
-//! `report.json`: what a run came to, as it is written, and what files that are read must have.
+//! `report.json`: the results of a run as they are written, and the checks on files that are read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,14 +28,14 @@ pub struct Report {
     pub variant: String,
     /// Name of the chip.
     pub chip: String,
-    /// Why this one, where none was named.
+    /// Why this chip was chosen, where none was named.
     #[serde(skip)]
     pub chosen: Option<String>,
     /// Policy with every parameter.
     pub policy: String,
     /// Warp scheduler of the SMs.
     pub scheduler: String,
-    /// What was checked.
+    /// Run-time checks of the run, as `--check` names them.
     pub check: String,
     /// Parameters of the workload.
     pub params: Params,
@@ -51,13 +51,13 @@ pub struct Report {
     pub allow_newer_isa: bool,
     /// pass, fail, unchecked, or stopped.
     pub result: &'static str,
-    /// The first difference.
+    /// The first difference from the expected results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,
     /// What stopped the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
-    /// What the device's memory holds in the end, where the run came to its end.
+    /// The final contents of the device's memory, where the run completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contents: Option<Contents>,
     /// What the chip can do at most.
@@ -78,9 +78,9 @@ pub enum Stopped {
     Fault(Box<Fault>),
     /// The limit of cycles.
     MaxCycles {
-        /// The limit.
+        /// The limit that was reached.
         limit: u64,
-        /// Someone who still ran.
+        /// A warp that was still running.
         place: Option<Box<sim_core::error::Location>>,
         /// Why it may never end.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,9 +88,9 @@ pub enum Stopped {
     },
     /// The limit of warp instructions.
     MaxInstructions {
-        /// The limit.
+        /// The limit that was reached.
         limit: u64,
-        /// Someone who still ran.
+        /// A warp that was still running.
         place: Option<Box<sim_core::error::Location>>,
         /// Why it may never end.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub enum Stopped {
         /// The limit in bytes.
         limit: u64,
     },
-    /// Ctrl-C.
+    /// Stopped by Ctrl-C.
     Interrupted,
 }
 

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use sim_core::instruction_set::InstructionSet;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::sanitizer::Kinds;
 use sim_core::sm::scheduler::WarpScheduler;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::WorkloadSpec;
 
 use crate::ptx_file::PtxLaunch;
+use crate::sanitize::Suppression;
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -108,10 +110,14 @@ pub struct Request {
     pub functional: bool,
     /// Launches that run in the functional mode first.
     pub skip_launches: u64,
-    /// What is checked.
+    /// Run-time checks.
     pub check: Check,
     /// Executions are checked against the memory consistency model of PTX.
     pub memory_model: bool,
+    /// What sanitizers look for.
+    pub sanitize: Kinds,
+    /// Findings of sanitizers that do not count.
+    pub suppress: Vec<Suppression>,
     /// Core cycles of all launches, launch latencies among them, after which to stop.
     pub max_cycles: Option<u64>,
     /// Warp instructions of all launches after which to stop.
@@ -147,6 +153,8 @@ impl Request {
             skip_launches: 0,
             check: Check::Safety,
             memory_model: false,
+            sanitize: Kinds::default(),
+            suppress: Vec::new(),
             max_cycles: None,
             max_instructions: None,
             allow_newer_isa: false,

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 use sim_core::device::Progress;
 use sim_core::error::SimError;
+use sim_core::recording::Record;
 use sim_core::sm::timeline::TimelineOptions;
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::Diagnostic;
@@ -21,9 +22,10 @@ use crate::listing::Listing;
 use crate::machine::Machine;
 use crate::report_file::{Report, SCHEMA, Stopped};
 use crate::request::{Program, Request, Setting};
+use crate::sanitize::{self, Suppression};
 use crate::simulate::{Job, Outcome, Verdict, simulate};
 
-/// Runs to the end and gives what it came to, with the chip it ran on.
+/// Runs to completion and returns the results, with the chip it ran on.
 ///
 /// # Errors
 /// Bad input, a run that stopped early, a result that differs.
@@ -38,7 +40,7 @@ pub fn measure(request: Request) -> Result<(Outcome, Arc<ChipSpec>), Vec<Diagnos
     }
 }
 
-/// Runs and gives what it came to, stopped early or not, with the chip it ran on.
+/// Runs and returns the results, complete or stopped early, with the chip it ran on.
 ///
 /// # Errors
 /// Bad input.
@@ -62,7 +64,7 @@ pub fn simulator() -> &'static str {
     })
 }
 
-/// What a run is told from others by.
+/// What identifies a run.
 pub struct Identity {
     /// Hash of everything that is simulated, and of the simulator.
     pub id: String,
@@ -82,7 +84,7 @@ struct Simulated<'a> {
     functional: bool,
     policy: String,
     scheduler: &'a str,
-    check: &'static str,
+    check: String,
     max_cycles: Option<u64>,
     max_instructions: Option<u64>,
     allow_newer_isa: bool,
@@ -99,6 +101,7 @@ pub struct Simulation {
     chosen: Option<String>,
     /// Arguments of the kernel as they were typed.
     args: Vec<String>,
+    suppress: Vec<Suppression>,
 }
 
 impl Simulation {
@@ -147,7 +150,8 @@ impl Simulation {
             skip: request.skip_launches,
             dump: request.keep,
         };
-        Ok(Self { chip: Arc::clone(&configured.chip), configured, job, variant, chosen, args })
+        let suppress = request.suppress;
+        Ok(Self { chip: Arc::clone(&configured.chip), configured, job, variant, chosen, args, suppress })
     }
 
     /// Records events, which [`Outcome::timelines`] has then.
@@ -155,7 +159,17 @@ impl Simulation {
         self.configured.options.timeline = Some(timeline);
     }
 
-    /// What it is told from others by.
+    /// Tells what threads do at barriers and in shared memory, in functional runs.
+    pub fn tell(&mut self, record: Record) {
+        self.configured.options.record = Some(record);
+    }
+
+    /// The names of the workload and its variant.
+    pub fn names(&self) -> (&str, &str) {
+        (&self.job.spec.name, &self.variant)
+    }
+
+    /// What identifies the run.
     pub fn identity(&self) -> Identity {
         let bytes = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
         let chip = bytes(serde_json::to_vec(&(&*self.chip, &*self.configured.costs)));
@@ -192,13 +206,23 @@ impl Simulation {
     /// Bad input that only the run finds.
     pub fn simulate(&self, progress: &Progress<'_>) -> Result<Outcome, Vec<Diagnostic>> {
         let outcome = simulate(&self.job, self.configured.clone(), &STOP, progress);
-        outcome.map_err(|error| match error {
+        let judged = outcome.map(|mut outcome| {
+            if let Some(found) = &mut outcome.report.sanitizers {
+                sanitize::judge(found, &self.suppress, self.job.spec.intended_races.as_deref());
+            }
+            outcome
+        });
+        judged.map_err(|error| match error {
             SimError::Input(errors) => errors,
             other => vec![Diagnostic::error("run", other.to_string())],
         })
     }
 
-    fn unwatched(&self) -> Result<Outcome, Vec<Diagnostic>> {
+    /// [`simulate`](Self::simulate), and nobody is told how far it is.
+    ///
+    /// # Errors
+    /// Bad input that only the run finds.
+    pub fn unwatched(&self) -> Result<Outcome, Vec<Diagnostic>> {
         self.simulate(&|_, _, _| {})
     }
 
@@ -230,7 +254,7 @@ impl Simulation {
             chosen: self.chosen.clone(),
             policy: self.configured.options.policy.canonical(),
             scheduler: self.configured.scheduler.clone(),
-            check: self.configured.options.check_name().to_string(),
+            check: self.configured.options.check_name(),
             params: self.job.params.clone(),
             args: self.args.clone(),
             seed: self.job.seed,
@@ -292,8 +316,8 @@ fn settings<'a>(
         } else {
             let known: Vec<&str> = params.keys().map(String::as_str).collect();
             let message = format!(
-                "`{}` has no parameter `{key}`; it has: {}; keys of the chip have a path, as sm.branch_latency \
-                 (`warpsim chips show NAME` lists them)",
+                "`{}` has no parameter `{key}`; it has: {}; keys of the chip are paths, such as sm.branch_latency \
+                 (docs/reference/chip.md lists them)",
                 spec.name,
                 known.join(", ")
             );

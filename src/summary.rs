@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use sim_core::report::DeviceReport;
+use sim_core::sanitizer::SanitizerReport;
 use sim_frontend::chip::ChipSpec;
 use sim_memory::sm_memory::latency::Level;
 
@@ -53,6 +54,48 @@ fn cache(name: &str, bytes: u32, [found, missed]: [u64; 2]) -> String {
 
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+/// Findings that are shown at most.
+const FINDINGS: usize = 20;
+
+/// What sanitizers have found.
+fn sanitizers(report: &SanitizerReport) -> String {
+    let plural = |n: usize| if n == 1 { "1 finding".to_string() } else { format!("{n} findings") };
+    let mut out = format!("sanitizers: {}", plural(report.findings.len()));
+    if report.suppressed > 0 {
+        let _ = write!(out, ", {} suppressed", report.suppressed);
+    }
+    let _ = writeln!(
+        out,
+        "; {} accesses of threads, those of one warp {}",
+        report.accesses,
+        match report.threads_of_a_warp {
+            "lockstep" => "in lockstep",
+            _ => "independent of each other",
+        }
+    );
+    if report.forgotten > 0 {
+        let _ = writeln!(
+            out,
+            "  {} accesses had to be forgotten: races with them may have been missed",
+            report.forgotten
+        );
+    }
+    if let Some(reason) = &report.intended_races {
+        let _ = writeln!(out, "  races are intended: {reason}");
+    }
+    for place in &report.unused_suppressions {
+        let _ = writeln!(out, "  the suppression {place} suppresses nothing");
+    }
+    for finding in report.findings.iter().take(FINDINGS) {
+        let _ = writeln!(out, "{finding}");
+    }
+    let more = report.findings.len().saturating_sub(FINDINGS) as u64 + report.more;
+    if more > 0 {
+        let _ = writeln!(out, "{more} more findings; report.json lists the first 1000");
+    }
+    out
 }
 
 /// The summary.
@@ -147,9 +190,12 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     if let Some(checked) = &d.memory_model {
         let _ = writeln!(
             out,
-            "memory model: {} reads and {} writes of global memory checked; {} reads of stores that others had followed, {} of unknown ones",
+            "memory model: {} reads and {} writes of global memory checked; {} reads returned an overwritten store, {} a store no longer recorded",
             checked.reads, checked.writes, checked.stale, checked.unknown
         );
+    }
+    if let Some(found) = &d.sanitizers {
+        out.push_str(&sanitizers(found));
     }
     for kernel in d.kernels.iter().take(6) {
         // A run that stopped came to the end of none of its blocks.

@@ -16,7 +16,7 @@ use crate::cli::trace::TraceArgs;
 use crate::console::status;
 use crate::files::{self, Output};
 
-/// Tracks of warps come behind those of block slots.
+/// Tracks of warps follow those of block slots.
 const WARPS: u64 = 1000;
 
 /// Runs and writes the trace; gives the exit status.

@@ -357,7 +357,7 @@ fn the_chip_follows_from_the_program_unless_it_is_named() {
     let (code, text) = of(&[&[folder.write("one.ptx", one_line).as_str()][..], &kernel].concat());
     assert!(code == Some(0) && text.contains("on a100 (the smallest"), "{text}");
     let (code, text) = of(&[&[folder.join("one.ptx").as_str()][..], &kernel, &["--chip", "v100"]].concat());
-    assert!(code == Some(2) && text.contains("one.ptx:1:22: the module is for sm_80"), "{text}");
+    assert!(code == Some(2) && text.contains("one.ptx:1:22: the module targets sm_80"), "{text}");
     // Nothing says which.
     let papers = folder.write("p.ptx", "// dialect: papers\n.entry k() { exit; }\n");
     let (code, text) = of(&[&[papers.as_str()][..], &kernel].concat());

@@ -133,7 +133,7 @@ fn arguments_must_be_what_the_parameters_are() {
     let buffer = "buffer:u64:2";
     for (arguments, words) in [
         (&[buffer, "u64:1"][..], &["takes 3 arguments", "there is none for `w`"][..]),
-        (&[buffer, "u64:1", "s64:1", "s64:1"], &["4 are given: 1 too many"]),
+        (&[buffer, "u64:1", "s64:1", "s64:1"], &["not 4: 1 too many"]),
         (
             &[buffer, "f32:1", "s64:1"],
             &["the argument is .f32, but parameter `v` is .u64", "write --arg u64:…"],

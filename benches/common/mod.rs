@@ -53,6 +53,7 @@ pub fn time(
         threads: 1,
         check: Check::Safety,
         memory_model: false,
+        sanitize: sim_core::sanitizer::Kinds::default(),
         max_cycles: None,
         max_instructions: None,
         allow_newer_isa: false,
@@ -62,6 +63,7 @@ pub fn time(
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

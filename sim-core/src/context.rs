@@ -32,6 +32,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::options::Options;
 use crate::report::{DeviceReport, KernelReport};
+use crate::sanitizer::written::Written;
 use crate::sm::timeline::Timeline;
 
 /// A loaded module with its variables and decoded entries.
@@ -101,6 +102,8 @@ pub struct Context {
     taken: (Cycle, u64),
     /// The assertion that stopped the last run.
     assertion: Option<Assertion>,
+    /// For sanitizers: the bytes that earlier runs have written.
+    written: Option<Written>,
 }
 
 impl Drop for Context {
@@ -146,6 +149,7 @@ impl Context {
             outputs: Vec::new(),
             taken: (0, 0),
             assertion: None,
+            written: None,
             chip,
             costs,
             options,
@@ -272,6 +276,7 @@ impl Context {
         let mut report = self.report.clone();
         report.kernels = self.kernels.clone();
         report.lines = self.lines();
+        self.leaks(&mut report);
         let (lanes, issues) =
             self.kernels.iter().fold((0u64, 0u64), |(l, i), k| (l + k.active_lanes, i + k.warp_instructions));
         let possible = issues * u64::from(self.chip.limits.warp_size);

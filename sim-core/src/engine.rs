@@ -26,7 +26,7 @@ use sim_memory::vocabulary::Cycle;
 
 use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::grid::Kernel;
-use crate::memory_model::{self, Checked, Checker};
+use crate::memory_model::{self, Checker};
 use crate::reconvergence::Reconvergence;
 use crate::sm::Sm;
 
@@ -95,16 +95,17 @@ impl<P: Reconvergence> Engine<P> {
         }
     }
 
-    /// Checks the run of these kernels against the memory model.
-    pub fn observe(&mut self, kernels: Vec<Arc<Kernel>>) {
-        self.sms().for_each(Sm::observe);
+    /// Checks the run of kernels against the memory model, or by sanitizers.
+    pub fn observe(&mut self, checker: Checker) {
+        let on_chip = checker.sanitizer.is_some();
+        self.sms().for_each(|sm| sm.observe(on_chip));
         self.partitions().for_each(Partition::observe);
-        self.checker = Some(Box::new(Checker::new(kernels)));
+        self.checker = Some(Box::new(checker));
     }
 
-    /// What was checked against the memory model.
-    pub fn checked(&self) -> Option<Checked> {
-        self.checker.as_ref().map(|checker| checker.checked)
+    /// The check, at the end.
+    pub fn checker(&mut self) -> Option<&mut Checker> {
+        self.checker.as_deref_mut()
     }
 
     /// Hands what the components have logged to the check.

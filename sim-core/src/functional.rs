@@ -2,6 +2,7 @@
 //! happen at once on device memory; splits take turns.
 
 mod observe;
+mod record;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::recording::Record;
 use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
 
 /// Without time a data operation is counted, and that is all.
@@ -48,13 +50,13 @@ pub struct Room {
     pub most: u32,
 }
 
-/// What a look at the threads came to.
+/// The result of one observation of the threads.
 enum Verdict {
     /// A watch has begun or goes on.
     Undecided,
-    /// A watch is over: the threads get on, or it cannot be told.
+    /// A watch is over: the threads make progress, or it cannot be decided.
     Over,
-    /// Nothing will change.
+    /// No thread can ever make progress: a proof.
     Stuck(Box<Fault>),
 }
 
@@ -70,7 +72,7 @@ fn not_begun(mut fault: Box<Fault>) -> Box<Fault> {
     fault
 }
 
-/// Why a kernel did not come to its end.
+/// Why a kernel did not complete.
 #[derive(Debug)]
 pub enum Halt {
     /// A fault.
@@ -92,6 +94,8 @@ pub struct Functional<P> {
     watch: Option<Watch>,
     /// The check against the memory model, if it is asked for.
     observed: Option<Box<observe::Observed>>,
+    /// Who is told what threads do, if it is asked for.
+    record: Option<Record>,
 }
 
 impl<P: Reconvergence> Functional<P> {
@@ -106,6 +110,7 @@ impl<P: Reconvergence> Functional<P> {
             queued: vec![false; splits],
             watch: None,
             observed: None,
+            record: None,
         }
     }
 
@@ -146,6 +151,7 @@ impl<P: Reconvergence> Functional<P> {
                 if self.observed.is_some() {
                     self.observe_block(slot, kernel, next);
                 }
+                self.record_block(slot, kernel, next);
                 next += 1;
                 live += 1;
                 self.queue_touched();
@@ -243,6 +249,14 @@ impl<P: Reconvergence> Functional<P> {
 
     /// True if the split used up its turn, which is of no more than `left` instructions.
     fn turn(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
+        if self.record.is_some() {
+            return self.turn_recorded(split, grid, left);
+        }
+        self.turn_on_host(split, grid, left)
+    }
+
+    /// The same, by the loop compiled for the host's instruction set.
+    fn turn_on_host(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
         match self.resident.world.instruction_set {
             InstructionSet::Baseline => self.turn_here(split, grid, left),
             // SAFETY: the set is one that `InstructionSet::available` found on this host, and
@@ -409,6 +423,7 @@ impl<P: Reconvergence> Functional<P> {
             let Some(block) = self.resident.blocks[slot].as_mut() else { continue };
             block.finished_warps += 1;
             if block.finished_warps as usize == block.warps.len() {
+                record::ended(self.record.as_ref(), block.warps.first());
                 self.resident.blocks[slot] = None;
                 out.push(slot);
             }

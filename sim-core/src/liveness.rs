@@ -57,16 +57,16 @@ pub struct Watch {
     warps: Vec<Watched>,
 }
 
-/// What a look came to.
+/// The result of one observation of the threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Nothing can be said yet.
     Open,
-    /// Something happens.
+    /// Some thread makes progress.
     Progress,
-    /// Every thread waits or goes round.
+    /// Every thread waits or has returned to an earlier state: a proof.
     Stuck,
-    /// Nothing happens, but not every thread was seen to go round: the suspicion in words.
+    /// No progress, but not every thread was observed to return to an earlier state: the suspicion in words.
     Suspicious(String),
 }
 

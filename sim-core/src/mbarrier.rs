@@ -41,7 +41,7 @@ impl Phase {
         u64::from(self.pending) | u64::from(self.expected) << 20 | tx << 40 | INITIALISED | parity
     }
 
-    /// The next phase begins once nobody and nothing is awaited.
+    /// The next phase begins once no arrival and no transaction is pending.
     fn complete(&mut self) {
         if self.pending == 0 && self.tx == 0 {
             self.odd = !self.odd;
@@ -71,6 +71,16 @@ impl Phase {
         }
         Ok(())
     }
+}
+
+/// True if a word is an initialised object.
+pub fn is_object(word: u64) -> bool {
+    word & INITIALISED != 0
+}
+
+/// The parity of its phase.
+pub fn is_odd(word: u64) -> bool {
+    word & PARITY != 0
 }
 
 /// Performs `step` with its operand on the object whose bytes are `word`: the new bytes, and the

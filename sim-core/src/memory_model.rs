@@ -7,16 +7,18 @@
 
 pub mod clock;
 pub mod lines;
+mod on_chip;
 pub mod threads;
 mod told;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::Serialize;
 use sim_memory::access::AccessKind;
+use sim_memory::coalescing::LineAccess;
 use sim_memory::observation::{Event, FORGOTTEN, INITIAL, Members, Stores, Transaction};
-use sim_memory::vocabulary::{Cycle, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, Semantics, WARP_LANES};
 
 use self::clock::Clock;
 use self::lines::{Line, Store, Transfer};
@@ -24,6 +26,8 @@ use self::threads::{Release, Warp};
 use crate::error::Fault;
 use crate::grid::Kernel;
 use crate::reconvergence::Lanes;
+use crate::sanitizer::Sanitizer;
+use crate::sanitizer::findings::Side;
 
 /// Lines whose stores are known at most.
 const MOST_LINES: usize = 1 << 18;
@@ -41,6 +45,12 @@ struct Block {
     sc: Clock,
     /// By barrier: what the threads that did not wait have released there.
     arrived: Vec<(u32, Release)>,
+    /// The same, for each warp: an example of the threads that arrived.
+    arrivals: Vec<(u32, Side)>,
+    /// Warps that have not ended.
+    warps: u32,
+    /// Its mbarrier objects by address.
+    objects: BTreeMap<u32, on_chip::Object>,
 }
 
 /// Where a component's events come from: SMs first, then partitions.
@@ -87,9 +97,19 @@ pub struct Checker {
     warps: HashMap<(u32, u32), Warp>,
     /// Transactions in flight: loads, atomics whose results are not back.
     transfers: HashMap<Transaction, (Arc<Transfer>, Option<Reads>)>,
+    /// Asynchronous copies by SM and warp slot.
+    copies: HashMap<(u32, u32), on_chip::Copies>,
+    /// The number of the last transaction of shared memory.
+    number: Transaction,
+    /// Room for the lines of an access.
+    parts: Vec<LineAccess>,
     lines: HashMap<u64, Line>,
     sc: Clock,
     forgot_lines: bool,
+    /// Executions are checked against the axioms.
+    axioms: bool,
+    /// What else is looked for.
+    pub sanitizer: Option<Box<Sanitizer>>,
     /// What was checked so far.
     pub checked: Checked,
     /// The cycle at which logs are handed over next.
@@ -103,9 +123,14 @@ type Reads = Vec<(usize, Arc<Vec<(u8, Release)>>, u8)>;
 pub const EVERY: Cycle = 2048;
 
 impl Checker {
-    /// A check of a run of these kernels.
-    pub fn new(kernels: Vec<Arc<Kernel>>) -> Self {
-        Self { kernels, next: EVERY, ..Self::default() }
+    /// A check of a run of these kernels, in the order of their launch: against the axioms, and by sanitizers.
+    pub fn new(kernels: Vec<Arc<Kernel>>, axioms: bool, sanitizer: Option<Box<Sanitizer>>) -> Self {
+        Self { kernels, axioms, sanitizer, next: EVERY, ..Self::default() }
+    }
+
+    /// True if executions are checked against the axioms.
+    pub fn checks_axioms(&self) -> bool {
+        self.axioms
     }
 
     /// Processes the logs of all components up to now: each with its SM, or none for a partition.
@@ -121,9 +146,17 @@ impl Checker {
         order.sort_unstable();
         for (at, source, i) in order {
             let (sm, events) = &logs[source as usize];
-            self.event(*sm, at, &events[i as usize].1).map_err(|broken| self.fault(&broken, at))?;
+            self.one(*sm, at, &events[i as usize].1)?;
         }
         Ok(())
+    }
+
+    /// Processes an event of an SM, or of a partition.
+    ///
+    /// # Errors
+    /// The violation of an axiom.
+    pub fn one(&mut self, sm: Option<u32>, at: Cycle, event: &Event) -> Result<(), Box<Fault>> {
+        self.event(sm, at, event).map_err(|broken| self.fault(&broken, at))
     }
 
     fn event(&mut self, sm: Option<u32>, at: Cycle, event: &Event) -> Result<(), Broken> {
@@ -149,14 +182,19 @@ impl Checker {
                         block.arrived.push((*barrier, warp.arrive(lane as usize, block.phase)));
                     }
                 }
+                self.arrives(sm, at, *warp, *lanes, *barrier);
             }
             Event::Barrier { barrier, waited, arrived } => self.barrier(sm, *barrier, waited, arrived),
+            _ => self.on_chip(sm, at, event),
         }
         Ok(())
     }
 
     fn begin(&mut self, sm: u32, grid: u32, number: u64, warps: &Members) {
         let block = self.blocks.len() as u32;
+        for (slot, _) in warps {
+            self.end_warp((sm, *slot));
+        }
         let threads = warps.iter().map(|(_, lanes)| lanes.count_ones()).sum();
         self.blocks.push(Block {
             grid,
@@ -165,6 +203,9 @@ impl Checker {
             phase: 0,
             sc: Clock::default(),
             arrived: Vec::new(),
+            arrivals: Vec::new(),
+            warps: warps.len() as u32,
+            objects: BTreeMap::new(),
         });
         let mut first = 0;
         for (slot, threads) in warps {
@@ -191,6 +232,15 @@ impl Checker {
         };
         let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { return };
         let block = &self.blocks[warp.block as usize];
+        let (mut semantics, scope) = (*semantics, on_chip::scope_of(*kind, *semantics, *scope));
+        let runtime = self.sanitizer.is_some() && on_chip::is_runtime(&self.kernels, block.grid, *pc);
+        if runtime
+            && !self.axioms
+            && (semantics != Semantics::Weak || matches!(kind, AccessKind::Atomic { .. }))
+        {
+            // `malloc` and `free` synchronize, which their fences alone do not say.
+            semantics = Semantics::AcqRel;
+        }
         let transfer = Arc::new(Transfer {
             number: *transaction,
             sm,
@@ -199,15 +249,25 @@ impl Checker {
             grid: block.grid,
             issued: at,
             kind: *kind,
-            semantics: *semantics,
-            scope: *scope,
+            semantics,
+            scope,
             line: *line,
             bytes: *bytes,
             lanes: *lanes,
             offsets: *offsets,
             size: *size,
+            exclusive: bytes.count_ones() == lanes.count_ones() * u32::from(*size),
+            copies: None,
             warp: warp.snapshot(block.phase),
         });
+        if self.sanitizer.is_some() && !runtime {
+            self.sanitize_global(&transfer);
+        }
+        if !self.axioms && !transfer.strong() {
+            return;
+        }
+        let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { return };
+        let block = &self.blocks[warp.block as usize];
         if *kind == AccessKind::Load {
             self.transfers.insert(*transaction, (transfer, None));
             return;
@@ -215,7 +275,7 @@ impl Checker {
         let mut releases = Vec::new();
         if transfer.strong() {
             for lane in Lanes(*lanes) {
-                warp.releases(lane as usize, *semantics, *scope, block.phase, &mut releases);
+                warp.releases(lane as usize, semantics, scope, block.phase, &mut releases);
             }
         }
         if let AccessKind::Atomic { .. } = kind {
@@ -299,6 +359,10 @@ impl Checker {
 
     fn load(&mut self, transaction: Transaction, stores: &Stores) -> Result<(), Broken> {
         let Some((read, _)) = self.transfers.remove(&transaction) else { return Ok(()) };
+        if !self.axioms {
+            self.observe_all(&read, stores);
+            return Ok(());
+        }
         // Most loads read what nobody writes, or the last store.
         let plain = match (self.lines.get(&read.line), stores) {
             (None, Stores::One(INITIAL)) => true,
@@ -314,14 +378,19 @@ impl Checker {
             self.check_read(&read, lane as usize, &|byte| stores.at(byte))?;
         }
         if read.strong() {
-            for lane in Lanes(read.lanes) {
-                let lane = lane as usize;
-                let store = stores.at(usize::from(read.offsets[lane]));
-                let observed = self.observe(&read, lane, store);
-                self.learn(&read, observed);
-            }
+            self.observe_all(&read, stores);
         }
         Ok(())
+    }
+
+    /// The lanes of a strong read observe what these stores release.
+    fn observe_all(&mut self, read: &Arc<Transfer>, stores: &Stores) {
+        for lane in Lanes(read.lanes) {
+            let lane = lane as usize;
+            let store = stores.at(usize::from(read.offsets[lane]));
+            let observed = self.observe(read, lane, store);
+            self.learn(read, observed);
+        }
     }
 
     /// Observation (MM §3.4.1): a strong read of a strong store, morally strong with it. Gives what it releases.
@@ -391,6 +460,7 @@ impl Checker {
             }
             *of != barrier
         });
+        block.arrivals.retain(|(of, _)| *of != barrier);
         if all {
             block.phase += 1;
             clock.meet(number, block.phase);
@@ -452,15 +522,17 @@ impl Checker {
             for lane in Lanes(transfer.lanes) {
                 let lane = lane as usize;
                 let found = reads[lane];
-                self.atomic(&transfer, lane, found)?;
-                if found != number {
+                if self.axioms {
+                    self.atomic(&transfer, lane, found)?;
+                }
+                if self.axioms && found != number {
                     self.check_read(&transfer, lane, &|_| found)?;
                 }
                 observed.extend(self.observe(&transfer, lane, found).into_iter().flatten());
             }
         }
         // Coherence: nothing that is performed already follows it in causality order.
-        if let Some(line) = self.lines.get(&at) {
+        if let (true, Some(line)) = (self.axioms, self.lines.get(&at)) {
             for older in line.stores.iter().rev().take(8).filter(|older| older.bytes & bytes != 0) {
                 let byte = (older.bytes & bytes).trailing_zeros() as usize;
                 let (own, other) = (transfer.writer(byte), older.transfer.writer(byte));
@@ -470,14 +542,7 @@ impl Checker {
             }
         }
         // An atomic goes on with the releases of what it reads (observation through rmw).
-        if !observed.is_empty() {
-            let mut releases = Vec::clone(&store.releases);
-            for (lane, inherited, writer) in &observed {
-                let of = inherited.iter().filter(|(by, _)| by == writer);
-                releases.extend(of.map(|(_, release)| (*lane as u8, release.clone())));
-            }
-            store.releases = Arc::new(bounded(releases));
-        }
+        inherit(&mut store, &observed);
         if let Some(entry) = self.transfers.get_mut(&number) {
             match transfer.kind {
                 AccessKind::Atomic { returns: true, .. } => entry.1 = Some(observed),
@@ -512,6 +577,19 @@ impl Checker {
         }
         Ok(())
     }
+}
+
+/// An atomic goes on with the releases of what it reads.
+fn inherit(store: &mut Store, observed: &Reads) {
+    if observed.is_empty() {
+        return;
+    }
+    let mut releases = Vec::clone(&store.releases);
+    for (lane, inherited, writer) in observed {
+        let of = inherited.iter().filter(|(by, _)| by == writer);
+        releases.extend(of.map(|(_, release)| (*lane as u8, release.clone())));
+    }
+    store.releases = Arc::new(bounded(releases));
 }
 
 /// Releases that a chain of atomics carries, at most: of each scope and writing lane they become one clock.

@@ -15,19 +15,21 @@ pub enum Check {
     /// Control flow, changes of mask, merges.
     #[default]
     Safety,
+    /// The same, and for sanitizers the registers that each thread has written.
+    Registers,
     /// Every issue, and every other invariant there is.
     Full,
 }
 
 impl Check {
-    /// All, least first.
+    /// All levels, the weakest first.
     const ALL: [Self; 3] = [Self::Off, Self::Safety, Self::Full];
 
     /// Its name in reports and options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
-            Self::Safety => "safety",
+            Self::Safety | Self::Registers => "safety",
             Self::Full => "full",
         }
     }

@@ -7,6 +7,8 @@ use sim_memory::vocabulary::Cycle;
 use crate::instruction_set::InstructionSet;
 use crate::monitor::Check;
 use crate::reconvergence::registry::PolicyChoice;
+use crate::recording::Record;
+use crate::sanitizer::Kinds;
 use crate::sm::scheduler::WarpScheduler;
 use crate::sm::timeline::TimelineOptions;
 
@@ -22,10 +24,12 @@ pub struct Options {
     pub scheduler: WarpScheduler,
     /// Number of worker threads of the engine.
     pub threads: usize,
-    /// What is checked.
+    /// Run-time checks.
     pub check: Check,
     /// Executions are checked against the memory consistency model of PTX.
     pub memory_model: bool,
+    /// What sanitizers look for.
+    pub sanitize: Kinds,
     /// Core cycles after which to stop.
     pub max_cycles: Option<Cycle>,
     /// Warp instructions of all launches after which to stop.
@@ -44,14 +48,23 @@ pub struct Options {
     pub timeline: Option<TimelineOptions>,
     /// Core cycles between two samples of the counters, where they are asked for.
     pub sample: Option<Cycle>,
+    /// Who is told what threads do at barriers and in shared memory, in functional runs.
+    pub record: Option<Record>,
     /// Where workers are held up.
     pub delay: Option<Delay>,
 }
 
 impl Options {
-    /// The name of what is checked.
-    pub fn check_name(&self) -> &'static str {
-        if self.memory_model { MEMORY_MODEL } else { self.check.name() }
+    /// The name of what is checked: the kinds of `--check`, separated by commas.
+    pub fn check_name(&self) -> String {
+        let mut names: Vec<&str> = self.sanitize.names();
+        if self.memory_model {
+            names.insert(0, MEMORY_MODEL);
+        }
+        if names.is_empty() || self.check == Check::Full {
+            names.insert(0, self.check.name());
+        }
+        names.join(",")
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::samples::Samples;
 use crate::memory_model::Checked;
+use crate::sanitizer::SanitizerReport;
 use serde::Serialize;
 use sim_frontend::program::CleanUp;
 use sim_memory::cache::CacheStats;
@@ -95,7 +96,7 @@ pub struct KernelReport {
     pub shared_bytes: u32,
     /// Blocks an SM can hold.
     pub resident_blocks: u32,
-    /// What limits them.
+    /// The resource that limits the resident blocks.
     pub occupancy_limit: String,
     /// What the lowering noted.
     pub notes: Vec<String>,
@@ -148,7 +149,7 @@ pub struct LineReport {
 /// What an SM did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SmReport {
-    /// Blocks that ended.
+    /// Number of blocks that completed.
     pub blocks: u64,
     /// Issues of source instructions by a split.
     pub warp_instructions: u64,
@@ -173,7 +174,7 @@ pub struct MemoryReport {
     pub local_accesses: u64,
     /// Of the lines, those of local memory.
     pub local_transactions: u64,
-    /// Bytes asked for.
+    /// Bytes requested by lanes.
     pub bytes_useful: u64,
     /// Bytes between SMs and partitions, headers not counted.
     pub bytes_moved: u64,
@@ -257,7 +258,7 @@ pub struct DeviceReport {
     pub sms: u32,
     /// Schedulers of an SM.
     pub schedulers: u32,
-    /// Blocks that ended.
+    /// Number of blocks that completed.
     pub blocks: u64,
     /// Memory environment: caches, DRAM, latencies, queues.
     pub memory: MemoryReport,
@@ -284,6 +285,9 @@ pub struct DeviceReport {
     /// What was checked against the memory model, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_model: Option<Checked>,
+    /// What sanitizers have found, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sanitizers: Option<SanitizerReport>,
 }
 
 /// What reports leave out.

@@ -2,7 +2,9 @@
 //! threads still have outstanding (CS §5.4). A thread keeps its registers with its home warp
 //! and lane, whatever split it runs in.
 
-use sim_frontend::program::SpecialRegister;
+use std::sync::Arc;
+
+use sim_frontend::program::{Program, SpecialRegister};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::copies::Copies;
@@ -167,6 +169,47 @@ pub struct Warp {
     pub cluster_parity: LaneMask,
     /// The number of its block's writes that a fence or release of device scope waits for.
     pub awaited_writes: Option<u64>,
+    /// The registers that its threads have written, for sanitizers.
+    pub tracked: Option<Box<Tracked>>,
+}
+
+/// The registers that the threads of a warp have written, of those that may be read before.
+#[derive(Debug)]
+pub struct Tracked {
+    program: Arc<Program>,
+    /// By number of the register.
+    written: Vec<LaneMask>,
+    /// Instructions that read others, with their lanes.
+    pub found: Vec<(u32, LaneMask)>,
+}
+
+impl Tracked {
+    /// Those of a warp that starts; none where its program cannot read what it has not written.
+    pub fn new(program: &Arc<Program>) -> Option<Box<Self>> {
+        let numbers =
+            program.exposed.iter().flat_map(|op| op.reads.iter().chain(&op.writes).chain(&op.guard));
+        let written = vec![0; 1 + *numbers.max()? as usize];
+        Some(Box::new(Self { program: Arc::clone(program), written, found: Vec::new() }))
+    }
+
+    /// Lanes execute an instruction, those for which its guard is false only the guard.
+    #[cold]
+    #[inline(never)]
+    pub fn execute(&mut self, pc: u32, lanes: LaneMask, guard: LaneMask) {
+        let exposed = &self.program.exposed;
+        let Ok(place) = exposed.binary_search_by_key(&pc, |op| op.pc) else { return };
+        let op = &exposed[place];
+        let exec = lanes & guard;
+        let unwritten = |wrong, reg: &u32| wrong | !self.written[*reg as usize];
+        let mut wrong = exec & op.reads.iter().fold(0, unwritten);
+        wrong |= lanes & op.guard.iter().fold(0, unwritten);
+        for &reg in &op.writes {
+            self.written[reg as usize] |= exec;
+        }
+        if wrong != 0 {
+            self.found.push((pc, wrong));
+        }
+    }
 }
 
 /// Where a warp is made: what the special registers say.

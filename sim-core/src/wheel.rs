@@ -27,7 +27,7 @@ pub struct Wheel {
     far_next: Cycle,
 }
 
-/// No cycle.
+/// The cycle of an event that never occurs.
 const NEVER: Cycle = Cycle::MAX;
 
 impl Wheel {

@@ -365,24 +365,24 @@ impl ChipSpec {
         check(
             l.shared_mem_banks == banks,
             "limits.SharedMemBanks",
-            "differs from memory.shared.banks: half_warps has 16, others 32",
+            "must match memory.shared.banks: 16 for half_warps, else 32",
         );
         check(
             u64::from(self.memory.l1.size_bytes) == l.level1_cache_size,
             "limits.Level1CacheSize",
-            "differs from memory.l1.size_bytes",
+            "must equal memory.l1.size_bytes",
         );
         if let Some(unified) = &self.memory.unified {
             check(
                 unified.shared_bytes.last() == Some(&l.shared_mem_size),
                 "limits.SharedMemSize",
-                "differs from the largest of memory.unified.shared_bytes",
+                "must equal the largest of memory.unified.shared_bytes",
             );
         }
         check(
             u64::from(self.memory.l2.size_bytes) * u64::from(self.memory.partitions) == l.level2_cache_size,
             "limits.Level2CacheSize",
-            "differs from memory.l2.size_bytes × memory.partitions",
+            "must equal memory.l2.size_bytes × memory.partitions",
         );
         for unit in self.sm.units.0.values() {
             if let Some(with) = unit.with {
@@ -409,7 +409,7 @@ impl ChipSpec {
             "memory.copies_fill_l2",
             "requires an L2 (memory.l2.size_bytes above 0)",
         );
-        check(l.num_con_warps == self.sm.schedulers, "limits.NumConWarps", "differs from sm.schedulers");
+        check(l.num_con_warps == self.sm.schedulers, "limits.NumConWarps", "must equal sm.schedulers");
         out
     }
 }

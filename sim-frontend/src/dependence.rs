@@ -26,6 +26,30 @@ pub fn divergence(program: &Program) -> Vec<Option<bool>> {
     (0..program.ops.len()).map(|pc| analysis.decides(pc).then(|| analysis.condition_is_marked(pc))).collect()
 }
 
+/// The first instruction whose part in the synchronization of a block depends on what other threads write or decide: a barrier, a
+/// collective or an access to shared memory that runs, names its barrier or finds its address by such a value.
+pub fn decided_by_others(program: &Program) -> Option<Pc> {
+    let analysis = Analysis::new(program, Origin::OtherThreads);
+    let synchronizes = |op: &Op| match op.class {
+        OpClass::Load | OpClass::Store | OpClass::Atomic => {
+            op.extra.access().is_some_and(|m| matches!(m.space, StateSpace::Shared | StateSpace::Generic))
+        }
+        class => class.effects().waits || matches!(class, OpClass::Copy | OpClass::Mbarrier),
+    };
+    let ops = program.ops.iter().enumerate().filter(|(_, op)| synchronizes(op));
+    let decided = |(pc, op): &(usize, &Op)| {
+        let rows = match op.class {
+            OpClass::Barrier => &op.src[..2],
+            OpClass::WarpSync => &op.src[..1],
+            OpClass::Load | OpClass::Store | OpClass::Atomic => &op.src[..1],
+            _ => &[],
+        };
+        let named = rows.iter().any(|row| analysis.row_is_marked(*pc, *row));
+        analysis.controlled[*pc] || named || analysis.guard_is_marked(*pc)
+    };
+    ops.filter(decided).map(|(pc, _)| pc as Pc).next()
+}
+
 /// Where paths meet, and what has been gone through of that.
 struct Meets {
     /// By instruction: its immediate post-dominator, if that is not the end of the function.
@@ -391,6 +415,17 @@ impl<'p> Analysis<'p> {
         guard || index
     }
 
+    fn guard_is_marked(&self, pc: usize) -> bool {
+        let marked = |slot: usize| self.before[pc * self.words + slot / 64] >> (slot % 64) & 1 == 1;
+        self.slot(self.program.ops[pc].guard).is_some_and(marked)
+    }
+
+    fn row_is_marked(&self, pc: usize, row: Row) -> bool {
+        let at = usize::from(row.0);
+        let own = row.is_some() && row.0 < Row::CONST && at < usize::from(self.program.registers);
+        own && self.before[pc * self.words + at / 64] >> (at % 64) & 1 == 1
+    }
+
     /// True if what the instruction brings differs between the lanes of a warp, whatever it reads.
     fn differs_by_lane(&self, pc: usize, local: bool) -> bool {
         let op = &self.program.ops[pc];
@@ -401,7 +436,7 @@ impl<'p> Analysis<'p> {
             _ => None,
         };
         match op.class {
-            OpClass::Atomic | OpClass::Mbarrier | OpClass::Elect | OpClass::Shuffle | OpClass::Match => true,
+            class if class.effects().differs => true,
             // Every thread has its own local memory: what is stored there decides.
             OpClass::Load if space == Some(StateSpace::Local) => local,
             OpClass::Load if space == Some(StateSpace::Generic) => true,
@@ -499,6 +534,38 @@ mod tests {
             "ld.param.u64 %rd1, [p]; atom.global.add.u32 %r1, [%rd1], 1;",
         ] {
             assert_eq!(branches(&body(divergent)), [true], "{divergent}");
+        }
+    }
+
+    #[test]
+    fn synchronization_is_decided_by_others_where_loads_say_which_barrier_or_whether() {
+        let load = "ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1];";
+        let line = |body: &str| {
+            let text = format!(
+                ".version 6.0\n.target sm_30\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n)\n{{\n\
+                 .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n.shared .u32 x[64];\n{body}\nret;\n}}\n"
+            );
+            let module = Module::build(&Source::new("u.ptx", &text), false);
+            let module = module.unwrap_or_else(|e| panic!("{}", e[0].render()));
+            let program = module.program("k", &|_| Some(0), ControlFlow::Plain, 1024);
+            let program = program.unwrap_or_else(|e| panic!("{}", e[0].render()));
+            decided_by_others(&program).map(|pc| program.info[pc as usize].line)
+        };
+        for free in [
+            "mov.u32 %r1, %tid.x; bar.sync %r1, 64;",
+            "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 1, 32;",
+            "ld.param.u32 %r1, [n]; st.shared.u32 [%r1], %r1; bar.sync 0;",
+            "ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; st.shared.u32 [x], %r1;",
+        ] {
+            assert_eq!(line(free), None, "{free}");
+        }
+        for (decided, at) in [
+            ("\nbar.sync %r1, 64;", 10),
+            ("\nst.shared.u32 [%r1], %r2;", 10),
+            ("\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bra L;\nbar.sync 0;\nL:", 12),
+            ("\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 0;", 11),
+        ] {
+            assert_eq!(line(&format!("{load}{decided}")), Some(at), "{decided}");
         }
     }
 

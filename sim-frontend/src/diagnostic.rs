@@ -15,7 +15,7 @@ pub struct Source {
     /// Contents of the file.
     pub text: Arc<str>,
     lines: Arc<[u32]>,
-    /// Bytes that the user wrote; behind them stands the device runtime, where it is linked.
+    /// Bytes that the user wrote; the device runtime follows them, where it is linked.
     own: u32,
 }
 
@@ -27,7 +27,7 @@ impl Source {
         Self { name: name.into(), text: text.into(), lines: lines.into(), own: text.len() as u32 }
     }
 
-    /// The same with the text of the device runtime behind it.
+    /// The same with the text of the device runtime appended.
     pub fn with_library(&self, library: &str) -> Self {
         Self { own: self.own, ..Self::new(&self.name, &format!("{}\n{library}", self.text)) }
     }
@@ -110,7 +110,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Where, with words beside it.
     pub labels: Vec<(Span, String)>,
-    /// The way out.
+    /// How to correct it.
     pub help: Option<String>,
     /// The text it is about.
     pub source: Option<Source>,

@@ -34,10 +34,10 @@ pub enum Verdict {
     Affected {
         /// The line that makes it so.
         line: u32,
-        /// In words.
+        /// The reason, in words.
         reason: &'static str,
     },
-    /// Nothing leaves it.
+    /// No thread can leave the loop.
     Endless,
 }
 
@@ -121,7 +121,7 @@ impl Summary {
 struct Callees {
     /// By function: its component of the graph of calls.
     part: Vec<usize>,
-    /// By component.
+    /// What calls to each component lead to, by component.
     of: Vec<Summary>,
     /// All functions, which indirect calls lead to.
     all: Summary,

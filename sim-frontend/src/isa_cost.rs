@@ -7,7 +7,7 @@ use sim_memory::vocabulary::ScalarType;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::form::{Accuracy, Form, Half};
-use crate::isa::{Root, UnitClass, entry, entry_of};
+use crate::isa::{Root, TABLE, UnitClass, entry, entry_of};
 use crate::yaml::read_checked;
 
 /// The cost of an operation, in cycles of the core clock.
@@ -98,8 +98,8 @@ fn class_of(ty: ScalarType) -> TypeClass {
 }
 
 impl IsaCosts {
-    /// Reads and checks a cost table: every root named exists, and the last row matches
-    /// everything.
+    /// Reads and checks a cost table: every root named exists, the last row matches everything, and what
+    /// accesses memory goes to the load-store unit.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -123,7 +123,27 @@ impl IsaCosts {
         if !last.is_some_and(|r| r.roots.is_empty() && r.types.is_empty() && r.variant.is_none()) {
             wrong("the last rule must match everything".into());
         }
-        if errors.is_empty() { Ok(Self { rules: file.rules }) } else { Err(errors) }
+        let costs = Self { rules: file.rules };
+        if errors.is_empty() {
+            let elsewhere = costs.memory_elsewhere();
+            if !elsewhere.is_empty() {
+                let message = format!(
+                    "instructions that access memory need a rule with `unit: load_store`, where accesses wait for room in its queue; without one: {}",
+                    elsewhere.join(", ")
+                );
+                errors.push(Diagnostic::error("isa", message).in_source(source));
+            }
+        }
+        if errors.is_empty() { Ok(costs) } else { Err(errors) }
+    }
+
+    /// Executed instructions of the load-store unit that some rule sends to another.
+    fn memory_elsewhere(&self) -> Vec<&'static str> {
+        let types = [ScalarType::U32, ScalarType::U64, ScalarType::F32, ScalarType::F64];
+        let elsewhere =
+            |root| types.iter().any(|ty| self.cost(&Form::plain(root, *ty)).unit != UnitClass::LoadStore);
+        let memory = TABLE.iter().filter(|entry| entry.unit == UnitClass::LoadStore && entry.executed());
+        memory.filter(|entry| elsewhere(entry.root)).map(|entry| entry.name).collect()
     }
 
     /// The cost of a form.
@@ -190,6 +210,14 @@ mod tests {
             "schema: 1\ndescription: x\nrules:\n- {roots: [ad], unit: alu, latency: 1, initiation: 1}\n";
         let errors = IsaCosts::load(&Source::new("x", text)).expect_err("refused");
         assert_eq!(errors.len(), 2);
+    }
+
+    #[test]
+    fn what_accesses_memory_goes_to_the_load_store_unit() {
+        let text = include_str!("../../configs/isa/2.0.yaml").replace("[ld, ldu, st,", "[ld, st,");
+        let errors = IsaCosts::load(&Source::new("x", &text)).expect_err("loads of `ldu` go to the alu");
+        let said = errors.iter().map(ToString::to_string).collect::<String>();
+        assert!(errors.len() == 1 && said.contains("without one: ldu"), "{said}");
     }
 
     #[test]

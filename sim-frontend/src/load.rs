@@ -24,7 +24,7 @@ use crate::ptx::parser::parse;
 pub struct GlobalVariable {
     /// Name of the variable.
     pub name: String,
-    /// Global or const.
+    /// State space: global or const.
     pub space: StateSpace,
     /// Size in bytes.
     pub size: u64,

@@ -100,7 +100,7 @@ pub struct MemoryOp {
 /// An address of shared memory beside that in `src[0]` and `imm`: what is added to its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedAddress {
-    /// In bytes.
+    /// Offset in bytes.
     pub offset: i32,
     /// The base has 64 bits.
     pub wide: bool,
@@ -141,9 +141,9 @@ pub struct MbarrierPlace {
 pub struct MbarrierOp {
     /// What it does.
     pub step: MbarrierStep,
-    /// On which object; none where the operand is a state alone.
+    /// The object; none where the operand is only a state.
     pub place: Option<MbarrierPlace>,
-    /// And what besides.
+    /// Options of the operation.
     pub options: MbarrierOptions,
     /// Bits of the operand's register.
     pub operand_bits: u8,
@@ -158,13 +158,12 @@ pub enum Extra {
     None,
     /// Load, store, atomic.
     Memory(MemoryOp),
-    /// Barrier: kind, reduction, and whether the thread counts all threads (no count given).
-    /// `src[0]` is the barrier index, `src[1]` the thread count (or `NONE`), `psrc[0]` the
-    /// predicate of `.red`; the result goes to `pdst[0]` (and, or) or `dst[0]` (popc).
+    /// Barrier: kind and reduction. `src[0]` is the barrier index, `src[1]` the thread count (or `NONE`),
+    /// `psrc[0]` the predicate of `.red`; the result goes to `pdst[0]` (and, or) or `dst[0]` (popc).
     Barrier {
-        /// sync, arrive, red.
+        /// Whether it is sync, arrive or red.
         kind: BarrierKind,
-        /// Of `.red`.
+        /// The reduction of `.red`.
         reduction: Option<Reduction>,
     },
     /// The barrier of a cluster: whether the thread waits, and whether an arrival comes after its
@@ -451,9 +450,9 @@ pub enum ControlFlow {
 /// What the clean-up pass of the assembler did to the functions of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CleanUp {
-    /// Instructions before.
+    /// Instructions before the pass.
     pub before: u32,
-    /// Instructions after.
+    /// Instructions after the pass.
     pub after: u32,
     /// Operands that now name what was copied.
     pub copies: u32,
@@ -462,7 +461,7 @@ pub struct CleanUp {
 }
 
 impl CleanUp {
-    /// Adds another function's.
+    /// Adds the counts of another function.
     pub fn add(&mut self, other: &Self) {
         self.before += other.before;
         self.after += other.after;
@@ -531,6 +530,21 @@ pub struct Program {
     pub source: Source,
     /// In the papers' dialect.
     pub papers: bool,
+    /// Operations of the entry on registers that it may read before it writes them, in the order of their addresses.
+    pub exposed: Vec<Exposed>,
+}
+
+/// What an operation does with registers that may be read before they are written, each by a number of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exposed {
+    /// Address of the operation.
+    pub pc: Pc,
+    /// The registers that it reads.
+    pub reads: Vec<u32>,
+    /// Its guard predicate.
+    pub guard: Option<u32>,
+    /// Those that it writes.
+    pub writes: Vec<u32>,
 }
 
 impl Program {

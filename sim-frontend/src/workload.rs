@@ -43,6 +43,8 @@ pub enum Termination {
     Always,
     /// Under weakly fair ones; others may leave a thread behind that the rest waits for.
     FairSchedules,
+    /// Wrong on purpose: it does not end, stops with a fault, or its results depend on the schedule.
+    Broken,
 }
 
 /// A workload: programs, buffers, launches, expected results.
@@ -58,6 +60,9 @@ pub struct WorkloadSpec {
     pub schedule: Schedule,
     /// Why, where they do.
     pub reason: Option<String>,
+    /// Why its accesses race on purpose, where they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intended_races: Option<String>,
     /// Under which schedules it ends.
     pub termination: Termination,
     /// Numbers that `--set` can change, by name.

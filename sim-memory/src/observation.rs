@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::access::AccessKind;
 use crate::line::{ByteMask, LINE_BYTES, offset_in_line};
-use crate::vocabulary::{Cycle, LaneMask, Scope, Semantics, WARP_LANES};
+use crate::vocabulary::{Cycle, LaneMask, Scope, Semantics, StateSpace, WARP_LANES};
 
 /// The number of a transaction.
 pub type Transaction = u32;
@@ -68,7 +68,7 @@ pub enum Event {
         /// Warp slots of its warps, in order, with their threads.
         warps: Members,
     },
-    /// A transaction begins.
+    /// A transaction is issued.
     Issued {
         /// Its number.
         transaction: Transaction,
@@ -91,19 +91,19 @@ pub enum Event {
         /// Bytes of each lane.
         size: u8,
     },
-    /// A load has its bytes.
+    /// The bytes of a load have arrived.
     Loaded {
         /// The transaction.
         transaction: Transaction,
         /// The stores it reads.
         stores: Stores,
     },
-    /// The result of an atomic is with its threads.
+    /// The result of an atomic has reached its threads.
     Returned {
         /// The transaction.
         transaction: Transaction,
     },
-    /// Stores or an atomic become visible where all SMs see them: in L2 or in memory.
+    /// Stores or an atomic are performed at L2 or memory, where all SMs see them.
     Performed {
         /// The line.
         line: u64,
@@ -143,6 +143,134 @@ pub enum Event {
         /// Threads that arrived without waiting.
         arrived: Members,
     },
+    /// An instruction that synchronizes begins: what reports name as the last synchronization of its threads.
+    Synchronizes {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// Its lanes.
+        lanes: LaneMask,
+    },
+    /// Threads have met at `bar.warp.sync`.
+    WarpSync {
+        /// Warp slot.
+        warp: u32,
+        /// Its lanes.
+        lanes: LaneMask,
+    },
+    /// An access to shared or local memory, which never leaves the SM.
+    OnChip {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// Shared or local.
+        space: StateSpace,
+        /// Load, store or atomic.
+        kind: AccessKind,
+        /// Its memory ordering semantics.
+        semantics: Semantics,
+        /// Its memory ordering scope.
+        scope: Scope,
+        /// Its lanes.
+        lanes: LaneMask,
+        /// The address of each lane.
+        addresses: [u32; WARP_LANES],
+        /// Bytes of each lane.
+        size: u8,
+    },
+    /// An asynchronous copy to shared memory of each lane begins (`cp.async`).
+    Copy {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// Its lanes.
+        lanes: LaneMask,
+        /// The shared address of each lane.
+        to: [u32; WARP_LANES],
+        /// Bytes of each lane.
+        size: u8,
+    },
+    /// Lanes commit their copies to a group.
+    Commit {
+        /// Warp slot.
+        warp: u32,
+        /// Its lanes.
+        lanes: LaneMask,
+    },
+    /// Lanes have waited for their copies, but for those of the newest groups; `None`: for all.
+    Awaited {
+        /// Warp slot.
+        warp: u32,
+        /// Its lanes.
+        lanes: LaneMask,
+        /// The number of groups.
+        newest: Option<u8>,
+    },
+    /// The copies of a lane so far will arrive at an mbarrier object (`cp.async.mbarrier.arrive`).
+    CopiesArrive {
+        /// Warp slot.
+        warp: u32,
+        /// The lane.
+        lane: u32,
+        /// The shared address of the object.
+        object: u32,
+    },
+    /// A bulk copy to shared memory begins.
+    Bulk {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// The lane.
+        lane: u32,
+        /// The shared address.
+        to: u32,
+        /// Number of bytes.
+        bytes: u32,
+        /// The shared address of the object that counts them.
+        object: u32,
+    },
+    /// An operation on an mbarrier object.
+    Object {
+        /// Warp slot and address of the instruction; none where a copy arrives.
+        origin: (u32, u32),
+        /// The lane.
+        lane: u32,
+        /// The shared address of the object.
+        object: u32,
+        /// What is done.
+        action: ObjectAction,
+        /// There was an object at the address before.
+        existed: bool,
+        /// A phase of it is complete.
+        completes: bool,
+    },
+    /// `bar.sync` and its like, which all threads of a warp must execute together, by some of them only.
+    Divergent {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// Its lanes.
+        lanes: LaneMask,
+        /// Threads of the warp that have not ended.
+        live: LaneMask,
+    },
+    /// Registers are read that these lanes have not written.
+    Unwritten {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// Its lanes.
+        lanes: LaneMask,
+    },
+}
+
+/// An operation on an mbarrier object, as far as it orders memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectAction {
+    /// The object is made.
+    Init,
+    /// It ends.
+    Inval,
+    /// An arrival, which releases.
+    Arrive,
+    /// A test for the end of a phase; true: it has ended, and the test acquires.
+    Wait(bool),
+    /// Bytes are expected or counted.
+    Count,
 }
 
 /// What one component has performed, in order.
@@ -203,6 +331,11 @@ impl PartitionObservation {
             self.stores.resize(slot + 1, NO_STORES);
             self.reads.resize(slot + 1, None);
         }
+    }
+
+    /// True if stores of a line are recorded.
+    pub fn has(&self, line: u64) -> bool {
+        self.memory.contains_key(&line)
     }
 
     /// Copies the stores of a line of device memory.

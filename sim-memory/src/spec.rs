@@ -323,12 +323,12 @@ impl MemorySpec {
             check(
                 unified.size_bytes.checked_sub(most) == Some(self.l1.size_bytes),
                 "unified",
-                "l1.size_bytes must be what the largest of shared_bytes leaves".into(),
+                "l1.size_bytes must equal size_bytes minus the largest of shared_bytes".into(),
             );
             check(
                 sizes.iter().all(|shared| unified.size_bytes.saturating_sub(*shared).is_multiple_of(ways)),
                 "unified",
-                format!("what each of shared_bytes leaves must be a multiple of ways × {LINE_BYTES}"),
+                format!("size_bytes minus each of shared_bytes must be a multiple of ways × {LINE_BYTES}"),
             );
         }
         check((1..=1024).contains(&self.partitions), "partitions", "must be between 1 and 1024".into());

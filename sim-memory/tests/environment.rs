@@ -10,7 +10,7 @@ use sim_memory::partition::Partition;
 use sim_memory::programs::Protocol;
 use sim_memory::sm_memory::Asked;
 use sim_memory::spec::UnifiedSpec;
-use sim_memory::vocabulary::{CacheOp, Scope, Semantics, StateSpace};
+use sim_memory::vocabulary::{CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
 mod common;
 
@@ -302,6 +302,38 @@ fn all_ways_dirty_make_room_by_write_backs() {
         for (i, at) in lines.iter().enumerate() {
             assert_eq!(load(&mut machine, CacheOp::Ca, *at), i as u32, "{protocol:?} {space:?}");
         }
+    }
+}
+
+/// What a load of a word finds after a hint: hits of L1 and L2, and the word, which is 9 where a store of it is
+/// not lost.
+#[test]
+fn hints_do_what_their_programs_say() {
+    for protocol in PROTOCOLS {
+        let cached = u64::from(protocol != Protocol::Tesla);
+        let found = |stores: bool, hint: CacheHint| {
+            let mut machine = Machine::one_partition(protocol, 1);
+            let at = [BASE; 32];
+            if stores {
+                machine.start(0, What::Store, CacheOp::Wb, 1, at, 9);
+                machine.drain();
+            }
+            machine.start(0, What::Hint(hint), CacheOp::Cg, 1, at, 0);
+            machine.drain();
+            let hits =
+                |machine: &Machine| [machine.sms[0].stats().l1.hits, machine.partitions[0].stats().l2.hits];
+            let before = hits(&machine);
+            let word = load(&mut machine, CacheOp::Ca, at);
+            let after = hits(&machine);
+            (word, [0, 1].map(|level| after[level] - before[level]))
+        };
+        assert_eq!(found(false, CacheHint::PrefetchL1), (0, [cached, 0]), "{protocol:?}");
+        assert_eq!(found(false, CacheHint::PrefetchL2), (0, [0, cached]), "{protocol:?}");
+        // L2 has the word of its line.
+        assert_eq!(found(true, CacheHint::EvictNormal), (9, [0, 0]), "{protocol:?}");
+        // The caches' bytes are dropped: device memory has the older ones.
+        let discarded = if protocol == Protocol::Tesla { 9 } else { 0 };
+        assert_eq!(found(true, CacheHint::Discard), (discarded, [0, 0]), "{protocol:?}");
     }
 }
 

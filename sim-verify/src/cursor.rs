@@ -10,12 +10,12 @@ pub struct Cursor<'s> {
 }
 
 impl<'s> Cursor<'s> {
-    /// At the start.
+    /// A cursor at the start of the text.
     pub fn new(source: &'s Source) -> Self {
         Self { source, at: 0 }
     }
 
-    /// What is left.
+    /// The text that has not been read.
     pub fn rest(&self) -> &'s str {
         &self.source.text[self.at..]
     }
@@ -74,7 +74,7 @@ impl<'s> Cursor<'s> {
                     } else {
                         let span = Span { start, end: start + 2 };
                         return Err(self
-                            .error("comment", "this comment does not end", span)
+                            .error("comment", "unterminated comment", span)
                             .help("end it with `*)`"));
                     }
                 }

@@ -2,6 +2,7 @@
 
 pub mod barriers;
 pub mod candidate;
+mod liveness;
 pub mod paths;
 
 pub use candidate::{Candidate, Event, EventKind};

@@ -17,5 +17,6 @@ pub mod mapping;
 pub mod models;
 pub mod relation;
 pub mod show;
+pub mod sync;
 pub mod verdict;
 pub mod vocabulary;

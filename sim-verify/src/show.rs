@@ -93,13 +93,21 @@ pub fn text(test: &Test, shown: &Shown) -> String {
     for (thread, outcome) in &shown.endless {
         let name = &test.threads[*thread].name;
         let _ = match outcome {
+            Outcome::Spins(from)
+                if candidate
+                    .events
+                    .get(candidate.starts[*thread] + from)
+                    .is_none_or(|e| e.thread != Some(*thread)) =>
+            {
+                writeln!(out, "    {name} repeats a loop without memory operations forever")
+            }
             Outcome::Spins(from) => {
                 let first = candidate.starts[*thread] + from;
                 let line =
                     instruction(test, candidate, first.min(candidate.events.len() - 1)).map_or(0, |(_, l)| l);
-                writeln!(out, "    {name} repeats its loop from line {line} for ever")
+                writeln!(out, "    {name} repeats its loop from line {line} forever")
             }
-            _ => writeln!(out, "    {name} waits at its barrier for ever"),
+            _ => writeln!(out, "    {name} waits at its barrier forever"),
         };
     }
     out

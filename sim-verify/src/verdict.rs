@@ -18,9 +18,9 @@ use crate::relation::{MAX_EVENTS, Relation, members};
 /// Bounds of an enumeration.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// How often a loop goes round.
+    /// Maximum number of times that a thread repeats a loop.
     pub unroll: u32,
-    /// Candidate executions.
+    /// Maximum number of candidate executions.
     pub candidates: u64,
 }
 
@@ -36,7 +36,7 @@ impl Default for Bounds {
 pub enum Answer {
     /// Some consistent execution satisfies the condition.
     Allowed,
-    /// None does.
+    /// No consistent execution satisfies it.
     Forbidden,
     /// A bound was reached before it was known.
     Unknown(String),
@@ -47,7 +47,7 @@ pub enum Answer {
 pub struct Shown {
     /// Its events and their relations.
     pub candidate: Candidate,
-    /// What reads read from.
+    /// The reads-from relation.
     pub reads_from: Relation,
     /// Orders and other relations of the model by their names.
     pub orders: Vec<(String, Relation)>,
@@ -83,9 +83,9 @@ pub struct Verdict {
     pub race: Option<Shown>,
     /// An execution that never ends under weak fairness.
     pub endless: Option<Shown>,
-    /// Loops went round more often than they were unrolled.
+    /// Some loop would repeat more often than it was unrolled.
     pub bounded: bool,
-    /// Lines of accesses to no location, or of divisions by zero; executions with these are left out.
+    /// Lines of accesses to undeclared locations or of divisions by zero; such executions are not considered.
     pub wild: BTreeSet<u32>,
 }
 
@@ -107,7 +107,8 @@ pub struct Outcomes {
     pub atoms: Vec<Atom>,
     /// The states, and the number of executions that end there.
     pub states: BTreeMap<Vec<i64>, u64>,
-    /// Loops went round more often than they were unrolled: there may be other states.
+    /// There may be other states: some loop would repeat more often than it was unrolled, or executions were left out
+    /// that divide by zero or access an undeclared location.
     pub bounded: bool,
 }
 
@@ -121,8 +122,8 @@ pub fn outcomes(test: &Test, model: &Model, bounds: Bounds) -> Result<Outcomes, 
     let mut run = Run::new(&test, model, bounds);
     run.verdict.atoms = atoms(&test);
     run.all()?;
-    let Verdict { atoms, states, bounded, .. } = run.verdict;
-    Ok(Outcomes { atoms, states, bounded })
+    let Verdict { atoms, states, bounded, wild, .. } = run.verdict;
+    Ok(Outcomes { atoms, states, bounded: bounded || !wild.is_empty() })
 }
 
 /// All registers of a test by thread, then its locations.
@@ -142,6 +143,10 @@ pub fn decide(test: &Test, model: &Model, bounds: Bounds) -> Verdict {
         if run.verdict.witness.is_none() {
             run.verdict.answer = Answer::Unknown(reason);
         }
+    } else if run.verdict.answer == Answer::Forbidden
+        && let Some(reason) = run.left_out()
+    {
+        run.verdict.answer = Answer::Unknown(reason);
     }
     run.verdict
 }
@@ -231,6 +236,16 @@ impl<'t> Run<'t> {
         let used: Vec<Vec<Used<'_>>> =
             threads.iter().map(|t| t.paths.iter().map(|p| self.used(p)).collect()).collect();
         self.choose(&used, &mut Vec::new())
+    }
+
+    /// Why an execution that was not enumerated may satisfy the condition.
+    fn left_out(&self) -> Option<String> {
+        let Verdict { bounded, wild, consistent, .. } = &self.verdict;
+        if *bounded {
+            return Some(format!("a loop repeats more than {} times (`--unroll`)", self.bounds.unroll));
+        }
+        let line = wild.first().filter(|_| *consistent == 0)?;
+        Some(format!("line {line} divides by zero or accesses an undeclared location in every execution"))
     }
 
     /// The paths of all threads, over the values that writes can bring to each location.
@@ -558,7 +573,7 @@ impl<'t> Run<'t> {
         }
     }
 
-    /// Final values of the atoms: each location has that of a write with none behind it in coherence order.
+    /// Final values of the atoms: each location has that of a write that is last in coherence order.
     fn states(&self, chosen: &Chosen<'_>, candidate: &Candidate, frame: &Frame) -> Vec<Vec<i64>> {
         let mut states = vec![Vec::new()];
         for atom in &self.verdict.atoms {

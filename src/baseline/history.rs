@@ -30,7 +30,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Adds what a suite came to.
+/// Adds the results of a suite.
 ///
 /// # Errors
 /// The database cannot be written.

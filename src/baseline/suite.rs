@@ -139,7 +139,7 @@ impl Suite {
     }
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Arguments of `warpsim run`.

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use clap::Args;
-use sim_core::options::MEMORY_MODEL;
 use sim_frontend::diagnostic::Diagnostic;
 
 use crate::console::{complain, status};
@@ -36,8 +35,8 @@ pub struct CudaArgs {
     /// Worker threads of the engine.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads: u16,
-    /// Run-time checks of the formal semantics, as for `run`.
-    #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full", MEMORY_MODEL])]
+    /// Run-time checks, as for `run`.
+    #[arg(long, value_name = "KINDS", default_value = "safety")]
     check: String,
     /// Functional mode: no timing.
     #[arg(long)]

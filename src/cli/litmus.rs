@@ -27,10 +27,10 @@ pub struct LitmusRunArgs {
     /// Memory model: ptx-6.0, ptx-7.5, or a file in the cat language.
     #[arg(long, default_value = "ptx-7.5")]
     pub model: String,
-    /// Iterations of a loop that are enumerated.
+    /// Maximum number of times that a thread repeats a loop; executions with more are not considered.
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub unroll: u32,
-    /// Candidate executions of a test after which its verdict is `unknown`.
+    /// Maximum number of candidate executions of a test; beyond it the verdict is `unknown`.
     #[arg(long, default_value_t = 5_000_000, value_name = "N")]
     pub max_candidates: u64,
     /// Prints only one line per test.
@@ -50,10 +50,10 @@ pub struct LitmusRunArgs {
 /// Options of `litmus mapping`.
 #[derive(Args, Clone, Debug)]
 pub struct MappingArgs {
-    /// Events of a program at most; a read-modify-write counts as two.
+    /// Maximum number of events of a program; a read-modify-write counts as two.
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
     pub events: u8,
-    /// Mapping table. Default: that of MM figure 11.
+    /// Mapping table. Default: figure 11 of MM (Lustig et al., ASPLOS 2019).
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
     /// Model of PTX: ptx-6.0, ptx-7.5, or a file in the cat language.
@@ -66,10 +66,11 @@ pub struct MappingArgs {
     /// release access (MM §5, theorem 3).
     #[arg(long)]
     pub direct_sc: bool,
-    /// Looks at every program. Default: at those that stand for others, where the models and the table are those of MM.
+    /// Searches every program. Default: one representative of programs known to be equivalent, if the models and the table
+    /// are those of MM.
     #[arg(long)]
     pub all_programs: bool,
-    /// Writes the pair of litmus tests of a counterexample into this directory.
+    /// Writes a counterexample, as a C++ and a PTX litmus test, into this directory.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Number of host threads. Default: the number of host cores.
@@ -83,20 +84,20 @@ pub struct HardwareArgs {
     /// Litmus tests, or directories of them.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Chip; may be given several times.
+    /// Chip; repeatable.
     #[arg(long, default_value = "v100", value_name = "C")]
     pub chip: Vec<String>,
-    /// Memory protocol: tesla, thesis, fermi or volta; may be given several times. Default: that of the chip.
+    /// Memory protocol: tesla, thesis, fermi or volta; repeatable. Default: that of the chip.
     #[arg(long, value_name = "P")]
     pub protocol: Vec<String>,
-    /// Reconvergence policy; may be given several times. Default: that of the chip.
+    /// Reconvergence policy; repeatable. Default: that of the chip.
     #[arg(long, value_name = "POLICY")]
     pub policy: Vec<String>,
-    /// Number of schedules: places of threads and locations, delays, contents of caches, other traffic, warp schedulers,
-    /// epochs and worker threads.
-    #[arg(long, default_value_t = 32, value_name = "N")]
+    /// Number of schedules. A schedule varies the placement of threads and locations, delays, cache contents, other
+    /// traffic, warp scheduler, epoch length and worker threads.
+    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub schedules: u32,
-    /// Runs only the schedule of this number.
+    /// Runs only schedule number K, counted from 0.
     #[arg(long, value_name = "K", conflicts_with = "schedules")]
     pub schedule: Option<u32>,
     /// Seed of the schedules.

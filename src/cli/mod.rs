@@ -11,6 +11,7 @@ pub mod run;
 pub mod study;
 pub mod sweep;
 pub mod trace;
+pub mod verify;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,7 @@ use run::RunArgs;
 use study::StudyCommand;
 use sweep::SweepCommand;
 use trace::TraceArgs;
+use verify::VerifyCommand;
 
 /// A cycle-level GPU architecture simulator for PTX programs.
 #[derive(Parser)]
@@ -63,21 +65,23 @@ enum Command {
     },
     /// Lists the reconvergence policies and the warp schedulers.
     Policies,
-    /// Static analysis of a PTX program; the micro-operation sequence (memory program) of each memory operation of a
-    /// chip.
+    /// Analyses a PTX program statically, or shows the memory programs (micro-operation sequences) of a chip.
     Inspect(InspectArgs),
     /// Lists the instructions, or the forms of one: support, functional unit, minimum target.
     Isa(IsaArgs),
-    /// Memory models and litmus tests.
+    /// Decides litmus tests by a memory model, checks the C++ mapping, runs litmus tests on a chip.
     #[command(subcommand)]
     Litmus(LitmusCommand),
+    /// Proofs about all schedules of a kernel.
+    #[command(subcommand)]
+    Verify(VerifyCommand),
     /// Predefined studies: many simulations, one table.
     #[command(subcommand)]
     Study(StudyCommand),
     /// Regression tests: compares a suite of runs with recorded cycles and metrics, and host speed.
     #[command(subcommand)]
     Baseline(BaselineCommand),
-    /// Compares two reports: metrics, contents, stall cycles.
+    /// Compares two reports: metrics, buffer contents, stall cycles.
     Compare(CompareArgs),
     /// Writes an HTML page of results: findings, issue slots, roofline, memory, source lines, plots of sweeps,
     /// policies.
@@ -131,6 +135,7 @@ pub fn main() -> ExitCode {
         Command::Litmus(LitmusCommand::Run(args)) => crate::litmus::run::run(&args),
         Command::Litmus(LitmusCommand::Mapping(args)) => crate::litmus::mapping::run(&args),
         Command::Litmus(LitmusCommand::Hardware(args)) => crate::litmus::hardware::run(&args),
+        Command::Verify(VerifyCommand::Sync(args)) => crate::verify::sync(&args),
         Command::Study(StudyCommand::Microbenchmarks(args)) => crate::study::microbenchmarks::run(&args),
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),
@@ -184,6 +189,7 @@ fn workloads(json: bool) -> u8 {
                     termination: match spec.termination {
                         Termination::Always => "always",
                         Termination::FairSchedules => "fair_schedules",
+                        Termination::Broken => "broken",
                     }
                     .to_string(),
                 });

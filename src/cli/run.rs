@@ -7,10 +7,9 @@ use clap::{Args, Parser};
 use sha2::{Digest, Sha256};
 use sim_core::error::SimError;
 use sim_core::instruction_set::InstructionSet;
-use sim_core::monitor::Check;
-use sim_core::options::MEMORY_MODEL;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::report::DeviceReport;
+use sim_core::sanitizer::SanitizerReport;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::diagnostic::Diagnostic;
 
@@ -23,6 +22,7 @@ use crate::memory;
 use crate::ptx_file::PtxLaunch;
 use crate::request::{Program, Request, SchedulerChoice, Setting, is_ptx};
 use crate::run::Simulation;
+use crate::sanitize::{Checks, Suppression};
 use crate::simulate::{Outcome, Verdict};
 use crate::summary;
 
@@ -64,9 +64,16 @@ pub struct RunArgs {
     /// Run-time checks of the formal semantics: `safety` compares the control flow of every thread with the policy's
     /// and checks that every thread is in exactly one path; `full` also checks waiting threads, the invariants of the
     /// policy, and that every message sent is received; `memory-model` checks `safety`, and every load, store and atomic
-    /// of global memory against the axioms of the PTX memory consistency model.
-    #[arg(long, default_value = "safety", value_parser = ["off", "safety", "full", MEMORY_MODEL])]
-    pub check: String,
+    /// of global memory against the axioms of the PTX memory consistency model. Sanitizers look for faults of the
+    /// program: `races` for accesses of shared and global memory that nothing orders, `sync` for misuse of barriers,
+    /// mbarrier objects and asynchronous copies, `init` for reads of what was never written and for memory that is not
+    /// freed, `all` for all three. Several kinds are separated by commas. Exit status 3 with findings.
+    #[arg(long, value_name = "KINDS", default_value = "safety", value_parser = Checks::parse)]
+    pub check: Checks,
+    /// Findings of sanitizers that do not count: those with an instruction at a line of a PTX or CUDA file. Or a file
+    /// with one FILE:LINE on each line, `#` before comments.
+    #[arg(long, value_name = "FILE:LINE")]
+    pub suppress: Vec<String>,
     /// Collects counters for each PTX line: issues, lanes, stall cycles by reason.
     #[arg(long)]
     pub profile: bool,
@@ -143,8 +150,10 @@ impl RunArgs {
             seed: self.seed,
             functional: self.functional,
             skip_launches: self.skip_launches,
-            check: Check::named(&self.check).unwrap_or_default(),
-            memory_model: self.check == MEMORY_MODEL,
+            check: self.check.check,
+            memory_model: self.check.memory_model,
+            sanitize: self.check.sanitize,
+            suppress: self.suppressions()?,
             max_cycles: self.max_cycles,
             max_instructions: self.max_instructions,
             allow_newer_isa: self.allow_newer_isa,
@@ -158,35 +167,54 @@ impl RunArgs {
         })
     }
 
-    fn program(&self) -> Result<Program, Vec<Diagnostic>> {
-        if is_ptx(&self.workload) {
-            let launch = PtxLaunch {
-                file: PathBuf::from(&self.workload),
-                entry: self.entry.clone(),
-                grid: self.grid.clone(),
-                block: self.block.clone(),
-                args: self.args.clone(),
-                dynamic_shared: self.dynamic_shared,
-            };
-            return launch.program();
+    fn suppressions(&self) -> Result<Vec<Suppression>, Vec<Diagnostic>> {
+        if !self.suppress.is_empty() && !self.check.sanitize.any() {
+            let error = Diagnostic::error("usage", "--suppress applies only to sanitizers");
+            return Err(vec![error.help("--check races, sync, init or all")]);
         }
-        let of_ptx = [
-            ("--entry", self.entry.is_some()),
-            ("--grid", self.grid.is_some()),
-            ("--block", self.block.is_some()),
-            ("--arg", !self.args.is_empty()),
-            ("--dynamic-shared", self.dynamic_shared != 0),
-        ];
-        match of_ptx.iter().find(|(_, given)| *given) {
-            None => Ok(Program::Workload(self.workload.clone())),
-            Some((option, _)) => {
-                let message = format!(
-                    "{option} applies only to .ptx files; the workload file of `{}` defines its launches",
-                    self.workload
-                );
-                let help = "--set KEY=VALUE changes the parameters of a workload";
-                Err(vec![Diagnostic::error("usage", message).help(help)])
-            }
+        let mut all = Vec::new();
+        for text in &self.suppress {
+            all.extend(Suppression::parse(text).map_err(|error| vec![error])?);
+        }
+        Ok(all)
+    }
+
+    fn program(&self) -> Result<Program, Vec<Diagnostic>> {
+        let launch = PtxLaunch {
+            file: PathBuf::from(&self.workload),
+            entry: self.entry.clone(),
+            grid: self.grid.clone(),
+            block: self.block.clone(),
+            args: self.args.clone(),
+            dynamic_shared: self.dynamic_shared,
+        };
+        program_of(&self.workload, launch)
+    }
+}
+
+/// A workload by its name, or a .ptx file with the launch of its kernel, as a command line has them.
+///
+/// # Errors
+/// Options of a .ptx file with a workload, or what a launch lacks.
+pub fn program_of(workload: &str, launch: PtxLaunch) -> Result<Program, Vec<Diagnostic>> {
+    if is_ptx(workload) {
+        return launch.program();
+    }
+    let of_ptx = [
+        ("--entry", launch.entry.is_some()),
+        ("--grid", launch.grid.is_some()),
+        ("--block", launch.block.is_some()),
+        ("--arg", !launch.args.is_empty()),
+        ("--dynamic-shared", launch.dynamic_shared != 0),
+    ];
+    match of_ptx.iter().find(|(_, given)| *given) {
+        None => Ok(Program::Workload(workload.to_string())),
+        Some((option, _)) => {
+            let message = format!(
+                "{option} applies only to .ptx files; the workload file of `{workload}` defines its launches"
+            );
+            let help = "--set KEY=VALUE changes the parameters of a workload";
+            Err(vec![Diagnostic::error("usage", message).help(help)])
         }
     }
 }
@@ -355,6 +383,7 @@ fn exit_status(outcome: &Outcome) -> u8 {
     match (&outcome.stopped, &outcome.verdict) {
         (Some(SimError::Interrupted), _) => status::INTERRUPTED,
         (Some(_), _) => status::FAULT,
+        _ if outcome.report.sanitizers.as_ref().is_some_and(SanitizerReport::is_wrong) => status::FAULT,
         (None, Some(Verdict::Fail(_))) => status::DIFFERS,
         _ => status::DONE,
     }

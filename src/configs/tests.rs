@@ -1,5 +1,9 @@
 //! Shipped chips against what NVIDIA's programming guide says of their compute capabilities.
 
+use sim_frontend::form::Form;
+use sim_frontend::isa::{TABLE, UnitClass};
+use sim_memory::vocabulary::ScalarType;
+
 use super::*;
 
 fn load(name: &str) -> ChipSpec {
@@ -161,7 +165,7 @@ fn chips_extend_chips() {
     let error = words("unknown.yaml", &[]);
     assert!(error.contains("unknown.yaml:3:3") && error.contains("WrapSize"), "{error}");
     write("round.yaml", "extends: round.yaml\n");
-    assert!(words("round.yaml", &[]).contains("extend each other"), "{}", words("round.yaml", &[]));
+    assert!(words("round.yaml", &[]).contains("circular `extends`"), "{}", words("round.yaml", &[]));
     write("nothing.yaml", "extends: v10\n");
     let error = words("nothing.yaml", &[]);
     assert!(error.contains("nothing.yaml:1:10") && error.contains("there is no chip"), "{error}");
@@ -194,4 +198,22 @@ fn the_smallest_chip_of_a_capability_comes_first() {
     assert!(chips_that_fit(&Needs::capability(100)).is_empty());
     let large = Needs { shared: 120_000, ..Needs::default() };
     assert_eq!(chips_that_fit(&large), ["a100", "h100", "gh200", "h200"]);
+}
+
+/// Every executed instruction of control flow, barriers and collectives has a rule of its own: it does not cost
+/// what the last rule, that of integer arithmetic, says.
+#[test]
+fn control_and_collectives_have_costs_of_their_own() {
+    for (name, text) in ISAS {
+        let costs = IsaCosts::load(&Source::new(name, text)).expect("a shipped table");
+        for entry in TABLE.iter().filter(|entry| entry.unit == UnitClass::Control && entry.executed()) {
+            let unit = costs.cost(&Form::plain(entry.root, ScalarType::B32)).unit;
+            assert_eq!(
+                unit,
+                UnitClass::Control,
+                "configs/isa/{name}.yaml: name `{}` in a rule of `unit: control`",
+                entry.name
+            );
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sim_core::monitor::Check;
-use sim_core::options::{MEMORY_MODEL, Options};
+use sim_core::options::Options;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Diagnostic;
@@ -15,6 +15,7 @@ use crate::chip_for::fits_host;
 use crate::configs;
 use crate::memory;
 use crate::request::{Request, SchedulerChoice, Setting};
+use crate::sanitize::Checks;
 
 /// A device that is asked for, in the words of the command line; it travels to other processes as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,14 +73,7 @@ impl DeviceRequest {
     /// Names that are none, values that are wrong, a chip that does not fit the host.
     pub fn configured(&self) -> Result<Configured, Vec<Diagnostic>> {
         let one = |e: Diagnostic| vec![e];
-        let memory_model = self.check == MEMORY_MODEL;
-        let check = match memory_model {
-            true => Check::default(),
-            false => Check::named(&self.check).ok_or_else(|| {
-                let message = format!("`{}` is not a check: off, safety, full, {MEMORY_MODEL}", self.check);
-                one(Diagnostic::error("check", message))
-            })?,
-        };
+        let checks = Checks::parse(&self.check).map_err(|why| one(Diagnostic::error("check", why)))?;
         let set: Vec<Setting> =
             self.set.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>().map_err(one)?;
         let set: Vec<(&str, &str)> = set.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect();
@@ -92,8 +86,9 @@ impl DeviceRequest {
             policy,
             scheduler: scheduler.scheduler,
             threads: self.threads.max(1),
-            check,
-            memory_model,
+            check: checks.check,
+            memory_model: checks.memory_model,
+            sanitize: checks.sanitize,
             max_cycles: self.max_cycles,
             max_instructions: self.max_instructions,
             allow_newer_isa: self.allow_newer_isa,
@@ -103,6 +98,7 @@ impl DeviceRequest {
             profile: self.profile,
             timeline: None,
             sample: self.sample,
+            record: None,
             delay: None,
         })
     }
@@ -154,6 +150,7 @@ impl Configured {
             threads: request.threads,
             check: request.check,
             memory_model: request.memory_model,
+            sanitize: request.sanitize,
             max_cycles: request.max_cycles,
             max_instructions: request.max_instructions,
             allow_newer_isa: request.allow_newer_isa,
@@ -163,6 +160,7 @@ impl Configured {
             profile: request.profile,
             timeline: None,
             sample: request.sample,
+            record: None,
             delay: None,
         })
     }

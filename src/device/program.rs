@@ -76,7 +76,7 @@ impl Device {
             chosen: None,
             policy: configured.options.policy.canonical(),
             scheduler: configured.scheduler.clone(),
-            check: configured.options.check_name().to_string(),
+            check: configured.options.check_name(),
             params: sim_frontend::workload::Params::default(),
             args: Vec::new(),
             seed: 0,

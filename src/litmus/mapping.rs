@@ -30,8 +30,9 @@ fn checked(args: &MappingArgs) -> Result<u8, Diagnostic> {
     let (source, target) = (model(&args.source_model)?, model(&args.model)?);
     for (model, name, order) in [(&source, &args.source_model, "mo"), (&target, &args.model, "co")] {
         if !model.defines(order) {
-            let message =
-                format!("{name}: the model has no relation `{order}`, which the mapping is checked by");
+            let message = format!(
+                "{name}: the model defines no relation `{order}`, which the check of the mapping requires"
+            );
             return Err(Diagnostic::error("model", message));
         }
     }
@@ -53,7 +54,7 @@ fn checked(args: &MappingArgs) -> Result<u8, Diagnostic> {
     let check = Check { source: &source, target: &target, table: &table, sc, reduce };
     if !differing.is_empty() {
         println!(
-            "{} rows differ from MM figure 11: the classical shapes with one of them first",
+            "{} rows differ from MM figure 11; the classical shapes with such a row are searched first",
             differing.len()
         );
         let searched = timed("classical", || check.classical(&differing));
@@ -78,7 +79,7 @@ fn timed(what: &str, search: impl FnOnce() -> Searched) -> Searched {
     let start = Instant::now();
     let searched = search();
     println!(
-        "{what}: {} shapes, {} programs; {} shapes stand for all, {} programs were decided one by one, {:.1} s",
+        "{what}: {} shapes, {} programs; {} representative shapes searched, {} programs decided individually, {:.1} s",
         searched.shapes,
         searched.programs,
         searched.searched,

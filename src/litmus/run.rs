@@ -208,10 +208,13 @@ fn text(decided: &Decided, row: &Row, model: &str, quiet: bool) -> String {
         let _ = writeln!(out, "  {:>6}  {}", state.executions, values.join(" "));
     }
     if let Some(unrolled) = row.unrolled {
-        let _ = writeln!(out, "  loops are enumerated up to {unrolled} iterations");
+        let _ = writeln!(out, "  loops are unrolled {unrolled} times; longer executions are not considered");
     }
     for line in &row.left_out {
-        let _ = writeln!(out, "  executions are left out in which line {line} has no location or no result");
+        let _ = writeln!(
+            out,
+            "  executions in which line {line} accesses no declared location or divides by zero are not considered"
+        );
     }
     if let Some(witness) = &verdict.witness {
         let what = if test.quantifier == Quantifier::Forall { "violates" } else { "satisfies" };
@@ -227,15 +230,18 @@ fn text(decided: &Decided, row: &Row, model: &str, quiet: bool) -> String {
         }
     }
     if let Some(endless) = &verdict.endless {
-        let _ =
-            write!(out, "  this execution does not end under weak fairness:\n{}", show::text(test, endless));
+        let _ = write!(
+            out,
+            "  this execution does not terminate under weak fairness:\n{}",
+            show::text(test, endless)
+        );
     }
     out
 }
 
 fn explained(test: &Test, rejected: &Shown) -> String {
     let Some((axiom, edges)) = &rejected.violates else { return String::new() };
-    let mut out = format!("this execution would satisfy it, but violates {axiom}:\n");
+    let mut out = format!("an execution that would make the verdict `allowed` violates {axiom}:\n");
     out.push_str(&show::text(test, rejected));
     let _ = writeln!(out, "    {axiom}:");
     out.push_str(&show::edges(edges, 6));

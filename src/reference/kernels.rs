@@ -32,6 +32,11 @@ pub const ALL: &[(&str, Reference)] = &[
     ("black_scholes_call", black_scholes_call),
     ("black_scholes_put", black_scholes_put),
     ("producer_consumer", producer_consumer),
+    ("dma_sums", dma_sums),
+    ("chain", chain),
+    ("dataflow", dataflow),
+    ("ring", ring),
+    ("exchange", exchange),
     ("warp_sums", warp_sums),
     ("warp_odd", warp_odd),
 ];
@@ -334,6 +339,63 @@ fn producer_consumer(i: &Inputs<'_>) -> Result {
         }
     }
     Ok(HostBuffer::from_i32(&out))
+}
+
+fn dma_sums(i: &Inputs<'_>) -> Result {
+    let (input, rounds) = (i.i32s("in")?, i.count("rounds")?);
+    let sum = |tiles: &[i32], t: usize| (0..rounds).map(|r| tiles[r * 64 + 63 - t]).sum();
+    let blocks = input.chunks(rounds * 64);
+    let sums: Vec<i32> = blocks.flat_map(|tiles| (0..64).map(move |t| sum(tiles, t))).collect();
+    Ok(HostBuffer::from_i32(&sums))
+}
+
+fn chain(i: &Inputs<'_>) -> Result {
+    let stages: [fn(u32) -> u32; 7] = [
+        |v| v.wrapping_mul(3),
+        |v| v.wrapping_add(7),
+        |v| v ^ 0x55,
+        |v| v.wrapping_sub(11),
+        |v| v << 1,
+        |v| v | 1,
+        |v| !v,
+    ];
+    // Each of the seven links turns the lanes round.
+    let of = |warp: &[u32]| -> Vec<u32> {
+        warp.iter().rev().map(|v| stages.iter().fold(*v, |v, stage| stage(v))).collect()
+    };
+    Ok(HostBuffer::from_u32(&i.u32s("in")?.chunks(32).flat_map(of).collect::<Vec<_>>()))
+}
+
+fn dataflow(i: &Inputs<'_>) -> Result {
+    let of = |v: &[i32]| -> Vec<i32> {
+        let at = |lane: usize| {
+            // b and a are read in turned order; what depends on a is turned three times in all.
+            let (turned, back) = (v[31 - lane], v[lane]);
+            turned + 1 + back * 2 * 5 + (turned * 2 - 9) * 7
+        };
+        (0..32).map(at).collect()
+    };
+    Ok(HostBuffer::from_i32(&i.i32s("in")?.chunks(32).flat_map(of).collect::<Vec<_>>()))
+}
+
+fn ring(i: &Inputs<'_>) -> Result {
+    let rounds = i.count("rounds")?;
+    let of = |token: &[i32]| -> Vec<i32> {
+        let mut token = token.to_vec();
+        for step in 0..4 * rounds {
+            if step > 0 {
+                token.reverse();
+            }
+            token.iter_mut().for_each(|v| *v = v.wrapping_mul(3).wrapping_add((step % 4) as i32));
+        }
+        token
+    };
+    Ok(HostBuffer::from_i32(&i.i32s("in")?.chunks(32).flat_map(of).collect::<Vec<_>>()))
+}
+
+fn exchange(i: &Inputs<'_>) -> Result {
+    let turned = |v: &[i32]| -> Vec<i32> { v.iter().rev().copied().collect() };
+    Ok(HostBuffer::from_i32(&i.i32s("in")?.chunks(64).flat_map(turned).collect::<Vec<_>>()))
 }
 
 fn warp_sums(i: &Inputs<'_>) -> Result {

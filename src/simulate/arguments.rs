@@ -13,7 +13,7 @@ use super::buffers::Layout;
 pub struct Arguments<'r> {
     /// The buffers.
     pub layouts: &'r BTreeMap<String, Layout>,
-    /// Where they are.
+    /// Device addresses of the buffers.
     pub addresses: &'r BTreeMap<String, u64>,
     /// They are those of a workload's file, not of the command line.
     pub from_file: bool,
@@ -226,7 +226,7 @@ pub fn example(params: &[ParamInfo]) -> String {
 pub fn arguments_differ(entry: &str, params: &[ParamInfo], given: usize) -> String {
     let takes = match params {
         [] => format!("{entry} takes no arguments"),
-        _ => format!("{entry} takes {} arguments ({}), {given} are given", params.len(), declared(params)),
+        _ => format!("{entry} takes {} arguments ({}), not {given}", params.len(), declared(params)),
     };
     let names = |params: &[ParamInfo]| -> String {
         params.iter().map(|param| format!("`{}`", param.name)).collect::<Vec<_>>().join(", ")

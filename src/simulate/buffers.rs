@@ -17,12 +17,12 @@ use crate::reference::{self, Inputs, ReferenceError};
 pub struct Layout {
     /// Type of an element.
     pub ty: ScalarType,
-    /// Elements.
+    /// Number of elements.
     pub len: usize,
 }
 
 impl Layout {
-    /// Its size.
+    /// Size in bytes.
     pub fn bytes(self) -> usize {
         self.len * self.ty.bytes() as usize
     }

@@ -11,11 +11,11 @@ use super::job::{Job, placed, wrong};
 /// How the results compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All as expected.
+    /// All results are as expected.
     Pass,
     /// The first difference, in words.
     Fail(String),
-    /// Nothing is expected.
+    /// The workload has no expected results.
     Unchecked,
 }
 

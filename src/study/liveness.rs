@@ -4,7 +4,7 @@
 use serde::Serialize;
 use sim_core::error::{FaultKind, SimError};
 use sim_core::monitor::Check;
-use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::reconvergence::registry::{POLICIES, PolicyChoice};
 use sim_frontend::workload::Termination;
 
 use super::{in_parallel, jobs};
@@ -15,26 +15,23 @@ use crate::request::{Program, Request};
 use crate::run::outcome;
 use crate::simulate::Verdict;
 
-/// The policies and parameters of the table.
-const POLICIES: &[&str] = &[
-    "crs_stack",
-    "pdom_stack",
-    "min_pc",
-    "min_sp_pc",
-    "thread_frontiers",
-    "dual_path",
-    "multi_path",
-    "warp_subdivision",
-    "thread_block_compaction",
-    "dynamic_warp_formation:scheduler=DMaj",
+/// Parameters with which a policy ends other programs than with their defaults; each stands after its policy.
+const VARIANTS: &[&str] = &[
     "dynamic_warp_formation:scheduler=DMin",
     "dynamic_warp_formation:scheduler=DTime",
     "dynamic_warp_formation:scheduler=DPdPri",
     "dynamic_warp_formation:scheduler=DPC",
     "convergence_barriers:yield_after=never",
-    "convergence_barriers",
-    "mimd",
 ];
+
+/// The policies and parameters of the table: every policy there is.
+fn policies() -> Vec<&'static str> {
+    let of = |name: &'static str| {
+        let variants = VARIANTS.iter().copied();
+        std::iter::once(name).chain(variants.filter(move |text| text.split(':').next() == Some(name)))
+    };
+    POLICIES.iter().flat_map(|policy| of(policy.name)).collect()
+}
 
 /// How a program ended.
 #[derive(Clone, Debug, Serialize)]
@@ -59,7 +56,8 @@ pub fn run(args: &LivenessArgs) -> u8 {
             (spec.termination == Termination::FairSchedules).then_some(spec.name)
         })
         .collect();
-    let pairs: Vec<(&str, &String)> = POLICIES
+    let policies = policies();
+    let pairs: Vec<(&str, &String)> = policies
         .iter()
         .flat_map(|policy| workloads.iter().map(move |workload| (*policy, workload)))
         .collect();
@@ -70,7 +68,7 @@ pub fn run(args: &LivenessArgs) -> u8 {
         let mut header = vec!["policy"];
         header.extend(workloads.iter().map(String::as_str));
         let mut out = table(&header);
-        for policy in POLICIES {
+        for policy in &policies {
             let mut cells = vec![(*policy).to_string()];
             cells.extend(rows.iter().filter(|row| row.policy == *policy).map(|row| row.verdict.clone()));
             out.add_row(cells);

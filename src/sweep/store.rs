@@ -14,7 +14,7 @@ use crate::report_file::is_report;
 /// Version of the format of a point's result.
 pub const SCHEMA: u32 = 1;
 
-/// What a point came to.
+/// The stored result of a point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stored {
     /// Version of this format, [`SCHEMA`].
@@ -23,7 +23,7 @@ pub struct Stored {
     pub id: String,
     /// The hash of the chip with all its values and costs.
     pub config: String,
-    /// The simulator.
+    /// Version of the simulator.
     pub version: String,
     /// Arguments of `warpsim run` that give the same.
     pub run: Vec<String>,

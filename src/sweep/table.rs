@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::files;
 
-/// Columns besides the axes, in front of and behind them.
+/// Columns before and after those of the axes.
 pub(super) const BEFORE: [&str; 1] = ["point"];
 pub(super) const AFTER: [&str; 7] = ["result", "message", "metric", "value", "unit", "config", "version"];
 /// A point of a sweep.
@@ -18,7 +18,7 @@ pub struct SweepPoint {
     pub axes: Vec<String>,
     /// pass, fail, unchecked, fault, stopped or refused.
     pub result: String,
-    /// What was wrong.
+    /// Why the point failed; empty where it did not.
     pub message: String,
     /// Its metrics.
     pub values: BTreeMap<String, f64>,

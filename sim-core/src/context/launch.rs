@@ -191,7 +191,7 @@ impl Context {
             return refuse(
                 "parameters",
                 format!(
-                    "{} bytes of parameters are given, the kernel has {}",
+                    "{} bytes of parameters are given, but the kernel takes {}",
                     launch.params.len(),
                     program.param_bytes
                 ),

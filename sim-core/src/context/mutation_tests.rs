@@ -230,6 +230,7 @@ fn run(
         threads: 1,
         check,
         memory_model: false,
+        sanitize: crate::sanitizer::Kinds::default(),
         max_cycles: Some(100_000),
         max_instructions: None,
         allow_newer_isa: false,
@@ -239,6 +240,7 @@ fn run(
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

@@ -21,13 +21,16 @@ use crate::error::SimError;
 use crate::execute::{LocalLatency, World};
 use crate::functional::{Functional, Halt, Room};
 use crate::grid::Kernel;
+use crate::memory_model::Checker;
 use crate::monitor::Check;
+use crate::options::Options;
 use crate::reconvergence::crs_stack::CrsStack;
 use crate::reconvergence::mimd::Mimd;
 use crate::reconvergence::pdom_stack::PdomStack;
 use crate::reconvergence::registry::Policy;
 use crate::reconvergence::table::Table;
 use crate::reconvergence::{Reconvergence, WarpSlots};
+use crate::sanitizer::Sanitizer;
 use crate::sm::Sm;
 use crate::sm::profile::Profile;
 use crate::sm::recorder::Recorder;
@@ -53,7 +56,11 @@ impl Context {
             instruction_set: self.set,
             core_khz: self.chip.clocks().core_khz,
             compute_capability: self.chip.capability(),
-            check: self.options.check,
+            check: match self.options.check {
+                Check::Safety if self.options.sanitize.init => Check::Registers,
+                check => check,
+            },
+            track_registers: self.options.sanitize.init,
             schedule_dependent: self.options.schedule_dependent,
         })
     }
@@ -95,6 +102,40 @@ impl Context {
         Ok(())
     }
 
+    /// The check of a run against the memory model, and by sanitizers.
+    fn check_of(&mut self, kernels: &[(Arc<Kernel>, bool)]) -> Option<Checker> {
+        let Options { memory_model, sanitize, .. } = self.options;
+        if !memory_model && !sanitize.any() {
+            return None;
+        }
+        let sanitizer = sanitize.any().then(|| {
+            let mut sanitizer = Sanitizer::new(sanitize, self.chip.capability() < 70);
+            if let Some(written) = self.written.take() {
+                sanitizer.written = written;
+            }
+            if let Some(heap) = self.heap() {
+                sanitizer.written.heap = heap;
+            }
+            Box::new(sanitizer)
+        });
+        let kernels = kernels.iter().map(|(kernel, _)| Arc::clone(kernel)).collect();
+        Some(Checker::new(kernels, memory_model, sanitizer))
+    }
+
+    /// A run is over: what was checked.
+    fn checked(&mut self, checker: &mut Checker) {
+        if checker.checks_axioms() {
+            self.report.memory_model.get_or_insert_default().add(checker.checked);
+        }
+        if let Some(found) = checker.sanitized() {
+            match &mut self.report.sanitizers {
+                Some(report) => report.add(found),
+                report @ None => *report = Some(found),
+            }
+        }
+        self.written = checker.sanitizer.take().map(|sanitizer| sanitizer.written);
+    }
+
     fn warps(&self) -> usize {
         (self.chip.limits.max_resident_threads / self.chip.limits.warp_size) as usize
     }
@@ -127,9 +168,10 @@ impl Context {
         let warps = warps.max().unwrap_or(1);
         let policy = P::new(parameters, self.slots(warps));
         let mut machine = Functional::new(self.world(), policy, warps, blocks);
-        if self.options.memory_model {
-            machine.observe(kernels.iter().map(|(kernel, _)| Arc::clone(kernel)).collect());
+        if let Some(checker) = self.check_of(kernels) {
+            machine.observe(checker);
         }
+        machine.record(self.options.record.clone());
         let mut result = Ok(());
         let mut left = self.instructions_left();
         for (i, (kernel, _)) in kernels.iter().enumerate() {
@@ -151,8 +193,8 @@ impl Context {
             }
             self.outputs.push(ContextOutput::Completed(kernel.grid_id));
         }
-        if let Some(checked) = machine.checked() {
-            self.report.memory_model.get_or_insert_default().add(checked);
+        if let Some(checker) = machine.checker() {
+            self.checked(checker);
         }
         for (grid, counts) in machine.counts().iter().enumerate() {
             if let Some(report) = self.kernels.get_mut(grid) {
@@ -229,8 +271,8 @@ impl Context {
         for (kernel, _) in kernels {
             engine.launch(Arc::clone(kernel));
         }
-        if self.options.memory_model {
-            engine.observe(kernels.iter().map(|(kernel, _)| Arc::clone(kernel)).collect());
+        if let Some(checker) = self.check_of(kernels) {
+            engine.observe(checker);
         }
         for (grid, at) in self.aborts.drain(..) {
             engine.abort(grid, at);
@@ -265,8 +307,8 @@ impl Context {
             self.kernels[grid as usize].aborted = false;
             self.outputs.push(ContextOutput::Completed(grid));
         }
-        if let Some(checked) = engine.checked() {
-            self.report.memory_model.get_or_insert_default().add(checked);
+        if let Some(checker) = engine.checker() {
+            self.checked(checker);
         }
         self.gather(&mut engine, result.is_ok());
         if result.is_ok() {

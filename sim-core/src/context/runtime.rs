@@ -1,5 +1,8 @@
 //! The host's part of the device runtime: printed output and failed assertions.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use sim_frontend::load::library::variables;
 use sim_memory::address_space::{self, CONST_BASE};
 use sim_memory::vocabulary::StateSpace;
@@ -8,6 +11,9 @@ use super::Context;
 use crate::answers::Assertion;
 use crate::error::{Fault, FaultKind, SimError};
 use crate::printf;
+use crate::report::DeviceReport;
+use crate::sanitizer::Finding;
+use crate::sanitizer::findings::Kind;
 
 /// The longest string that is read from device memory, in bytes.
 const LONGEST: u64 = 64 << 10;
@@ -27,6 +33,58 @@ impl Context {
         let mut value = [0; 8];
         self.read(address, &mut value[..bytes]);
         u64::from_le_bytes(value)
+    }
+
+    /// The heap of `malloc`, of the first module that has one.
+    pub(super) fn heap(&self) -> Option<Range<u64>> {
+        let start = (0..self.modules.len()).find_map(|module| self.variable(module, variables::HEAP))?;
+        self.allocations.find(start, 1).map(|allocation| start..allocation.range.end)
+    }
+
+    /// Adds what `malloc` gave and nobody freed to the findings of sanitizers [san-leaks].
+    pub(super) fn leaks(&self, report: &mut DeviceReport) {
+        if !self.options.sanitize.init {
+            return;
+        }
+        let Some(sanitizers) = &mut report.sanitizers else { return };
+        for module in 0..self.modules.len() {
+            let place = |name| self.variable(module, name);
+            let (Some(heap), Some(used), Some(free)) =
+                (place(variables::HEAP), place(variables::HEAP_USED), place(variables::HEAP_FREE))
+            else {
+                continue;
+            };
+            let header = |unit: u64| heap + unit * variables::HEAP_UNIT;
+            let used = self.word(used, 4);
+            // Free pieces by their unit: the size class is that of their list.
+            let mut pieces = BTreeMap::new();
+            for list in 0..u64::from(variables::HEAP_CLASSES) * 32 {
+                let mut first = self.word(free + 8 * list, 4);
+                while first != 0 && first <= used && pieces.insert(first - 1, list / 32).is_none() {
+                    first = self.word(header(first - 1) + 4, 4);
+                }
+            }
+            let (mut unit, mut count, mut bytes) = (0, 0, 0);
+            while unit < used {
+                let mark = self.word(header(unit), 4) as u32 ^ variables::HEAP_MARK;
+                let class = match pieces.get(&unit) {
+                    Some(class) => *class,
+                    None if mark < variables::HEAP_CLASSES => {
+                        count += 1;
+                        bytes += ((1u64 << mark) - 1) * variables::HEAP_UNIT;
+                        u64::from(mark)
+                    }
+                    None => break,
+                };
+                unit += 1 << class;
+            }
+            if count > 0 {
+                let mut finding = Finding::new(Kind::Leak, None, count, Vec::new());
+                finding.message =
+                    format!("{}: {count} allocations, {bytes} bytes with padding", finding.message);
+                sanitizers.findings.push(finding);
+            }
+        }
     }
 
     /// The zero-terminated string at a generic address of global or constant memory.

@@ -20,7 +20,7 @@ const NULL_BYTES: u64 = 4096;
 /// The addresses of an access: each lane's own, inactive lanes at the first active one's, so that
 /// whatever holds for all 32 holds for those that take part.
 #[inline(always)]
-pub(super) fn addresses(
+pub(crate) fn addresses(
     warp: &Warp,
     code: &Code,
     op: &Op,
@@ -355,14 +355,14 @@ fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, b
     let rule = if class == OpClass::Store { "env-writeDevice" } else { "env-readDevice" };
     let space = address_space::resolve(address).0;
     let what = if address < NULL_BYTES {
-        format!("null pointer: address {address:#x} ({bytes} bytes) lies in no buffer")
+        format!("null pointer: address {address:#x} ({bytes} bytes) is not in any buffer")
     } else if space != StateSpace::Global {
         let space = format!("{space:?}").to_lowercase();
         format!(
             "access to generic address {address:#x} ({bytes} bytes), which is in the {space} window but not in any buffer"
         )
     } else {
-        format!("address {address:#x} ({bytes} bytes) lies in no buffer")
+        format!("address {address:#x} ({bytes} bytes) is not in any buffer")
     };
     let near = allocations.nearest(address).filter(|_| address >= NULL_BYTES).map_or(String::new(), |a| {
         let (start, end) = (a.range.start, a.range.end);

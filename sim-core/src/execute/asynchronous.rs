@@ -2,8 +2,9 @@
 //! copies, and the mbarrier objects that count them.
 
 use sim_frontend::form::{MbarrierOptions, MbarrierStep};
-use sim_frontend::program::{BulkOp, CopyOp, Extra, Op, OpClass, Pc, Row, SharedAddress};
+use sim_frontend::program::{BulkOp, CopyOp, Extra, NO_PC, Op, OpClass, Pc, Row, SharedAddress};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
+use sim_memory::observation::{Event, ObjectAction};
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use super::access::{addresses, misaligned, only};
@@ -38,15 +39,21 @@ impl<P: Reconvergence> Resident<P> {
             Extra::Copy(facts) => self.begin_copy(code, w, pc, op, facts, exec),
             Extra::Bulk(facts) => self.begin_bulk(code, w, pc, op, facts, exec),
             Extra::CopyCommit => {
+                self.observe_event(|| Event::Commit { warp: w as u32, lanes: exec });
                 self.warps[w].copies_mut().commit(exec);
                 Ok(())
             }
             // Its drain waited.
-            Extra::CopyWait(_) => Ok(()),
+            Extra::CopyWait(newest) => {
+                self.observe_event(|| Event::Awaited { warp: w as u32, lanes: exec, newest: *newest });
+                Ok(())
+            }
             Extra::CopyArrive(place, no_inc) => {
                 let places = self.objects(code, w, op, *place, exec)?;
                 for lane in Lanes(exec) {
                     let at = places[lane as usize];
+                    let object = at as u32;
+                    self.observe_event(|| Event::CopiesArrive { warp: w as u32, lane, object });
                     if !no_inc {
                         self.act_on_object(w, lane, at, |word| Ok((await_one_more(word)?, 0)))?;
                     }
@@ -86,6 +93,12 @@ impl<P: Reconvergence> Resident<P> {
             plan[l] = [to[l], bytes];
             reads |= u32::from(bytes != 0) << lane;
         }
+        self.observe_event(|| Event::Copy {
+            origin: (w as u32, pc),
+            lanes: exec,
+            to: to.map(|at| at as u32),
+            size: size as u8,
+        });
         for lane in Lanes(exec & !reads) {
             // Nothing is read: only zeros are written.
             self.copy_arrived(w, plan[lane as usize], &[0; 16][..size as usize]);
@@ -141,6 +154,14 @@ impl<P: Reconvergence> Resident<P> {
                 return Err(outside(1 << lane, &to, size.into(), room));
             }
             self.in_buffers(OpClass::Load, 1 << lane, &from, size.into())?;
+            let (to_first, object) = (to[l] as u32, objects[l] as u32);
+            self.observe_event(|| Event::Bulk {
+                origin: (w as u32, pc),
+                lane,
+                to: to_first,
+                bytes: size,
+                object,
+            });
             for first in (0..size).step_by(WARP_LANES * PIECE as usize) {
                 let bytes = (size - first).min(WARP_LANES as u32 * PIECE);
                 let pieces = bytes / PIECE;
@@ -173,8 +194,9 @@ impl<P: Reconvergence> Resident<P> {
     /// Arrivals at mbarrier objects whose copies have arrived.
     ///
     /// # Errors
-    /// An object that is none any more, or that awaits nobody.
+    /// The object was invalidated, or awaits no arrival.
     pub fn arrivals_due(&mut self, w: usize) -> Result<(), (Pc, Violation)> {
+        self.object_action = (NO_PC, ObjectAction::Count);
         while let Some(bulk) = self.warps[w].copies.as_mut().and_then(|copies| copies.arrived_bulk()) {
             self.count_bulk(w, bulk).map_err(|violation| (bulk.pc, violation))?;
         }
@@ -188,6 +210,7 @@ impl<P: Reconvergence> Resident<P> {
 
     /// The bytes of a part of a bulk copy have arrived: `complete_tx` at its object.
     pub fn count_bulk(&mut self, w: usize, bulk: Bulk) -> Result<(), Violation> {
+        self.object_action = (NO_PC, ObjectAction::Count);
         let bytes = bulk.bytes.into();
         let counted = |word| perform(MbarrierStep::CompleteTx, MbarrierOptions::default(), word, bytes);
         self.act_on_object(w, bulk.lane, bulk.object, |word| after_copies(counted(word)))?;

@@ -26,8 +26,8 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         exec: LaneMask,
     ) -> Result<Step, Violation> {
-        if let Extra::ClusterBarrier { wait, .. } = op.extra {
-            return self.cluster_barrier(split, w, wait, exec);
+        if let Extra::ClusterBarrier { wait, releases, .. } = op.extra {
+            return self.cluster_barrier(split, w, (wait, releases), exec);
         }
         let Extra::Barrier { kind, reduction } = op.extra else {
             return Err(Violation::new(
@@ -118,6 +118,9 @@ impl<P: Reconvergence> Resident<P> {
             };
             let (waited, arrived) = (members(false), members(true));
             observed.push(Event::Barrier { barrier: barrier.index, waited, arrived });
+        }
+        if self.on_chip {
+            self.observe_barrier(kernels, &barrier.actions);
         }
         for action in &barrier.actions {
             if action.kind == BarrierKind::Arrive {

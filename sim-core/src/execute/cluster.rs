@@ -1,11 +1,13 @@
 //! `barrier.cluster` (PTX ISA): threads arrive and wait in two steps. A cluster is one block here.
 
+use sim_frontend::program::NO_PC;
+use sim_memory::observation::{Event, ObjectAction};
 use sim_memory::vocabulary::LaneMask;
 
 use super::resident::{Resident, Step};
 use crate::cluster_barrier::CLUSTER;
 use crate::error::Violation;
-use crate::reconvergence::{Reconvergence, SplitId};
+use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 
 impl<P: Reconvergence> Resident<P> {
     /// `barrier.cluster.arrive` and `.wait`.
@@ -13,7 +15,7 @@ impl<P: Reconvergence> Resident<P> {
         &mut self,
         split: SplitId,
         w: usize,
-        wait: bool,
+        (wait, releases): (bool, bool),
         exec: LaneMask,
     ) -> Result<Step, Violation> {
         let slot = self.warps[w].block;
@@ -34,12 +36,16 @@ impl<P: Reconvergence> Resident<P> {
             if let Some(block) = self.blocks[slot].as_mut() {
                 block.cluster.arrived += exec.count_ones();
             }
+            if releases {
+                self.observe_cluster(w, exec, ObjectAction::Arrive, false);
+            }
             self.advance(split, w)?;
             self.end_cluster_phase(slot);
             return Ok(Step::Done);
         }
         warp.cluster_arrived &= !exec;
         if !(warp.cluster_parity ^ odd) & exec == 0 {
+            self.observe_cluster(w, exec, ObjectAction::Wait(true), false);
             self.advance(split, w)?;
             return Ok(Step::Done);
         }
@@ -67,6 +73,18 @@ impl<P: Reconvergence> Resident<P> {
         self.end_cluster_phase(slot);
     }
 
+    /// For sanitizers the barrier is an object beside those of shared memory.
+    fn observe_cluster(&mut self, w: usize, lanes: LaneMask, action: ObjectAction, completes: bool) {
+        if !self.on_chip {
+            return;
+        }
+        for lane in Lanes(lanes) {
+            let (origin, object) = ((w as u32, NO_PC), u32::MAX);
+            let event = Event::Object { origin, lane, object, action, existed: true, completes };
+            self.observe_event(|| event);
+        }
+    }
+
     /// All threads that live have arrived: the next phase begins.
     fn end_cluster_phase(&mut self, slot: usize) {
         let Some(block) = self.blocks[slot].as_mut() else { return };
@@ -75,7 +93,15 @@ impl<P: Reconvergence> Resident<P> {
         }
         block.cluster.arrived = 0;
         block.cluster.odd = !block.cluster.odd;
-        for split in std::mem::take(&mut block.cluster.waiting) {
+        let waiting = std::mem::take(&mut block.cluster.waiting);
+        if let (true, Some(&w)) = (self.on_chip, block.warps.first()) {
+            self.observe_cluster(w, 1, ObjectAction::Count, true);
+            for &split in &waiting {
+                let (w, lanes) = (self.warp_of(split), self.policy.mask(split));
+                self.observe_cluster(w, lanes, ObjectAction::Wait(true), false);
+            }
+        }
+        for split in waiting {
             self.waits[split] = 0;
             self.resume(split);
         }

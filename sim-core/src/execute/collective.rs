@@ -1,11 +1,12 @@
-//! The collectives of a warp: `vote` (CS §5.4.2), `shfl`, `match`, `redux`, `activemask`,
-//! `bar.warp.sync`. Lane masks and indices always mean the home warp.
+//! The collectives of a warp: `vote` (CS §5.4.2), `shfl`, `match`, `redux`, `elect`,
+//! `activemask`, `bar.warp.sync`. Lane masks and indices always mean the home warp.
 
 use std::sync::Arc;
 
 use sim_frontend::form::{Reduction, ShflMode, VoteMode};
 use sim_frontend::program::{Extra, Op, OpClass, Pc, Row};
 use sim_memory::atomics::NAN_F32;
+use sim_memory::observation::Event;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::meet::Meeting;
@@ -227,6 +228,12 @@ impl<P: Reconvergence> Resident<P> {
         let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
         let lanes = parts.iter().fold(0, |lanes, (_, own)| lanes | own);
         let Some((first, _)) = ops().next() else { return Ok(()) };
+        if first.class == OpClass::WarpSync
+            && self.on_chip
+            && let Some(observed) = &mut self.observed
+        {
+            observed.push(Event::WarpSync { warp: w as u32, lanes });
+        }
         match (first.class, first.extra) {
             (OpClass::Vote, Extra::Vote { mode, .. }) => {
                 let votes = ops().fold(0, |votes, (op, own)| votes | guard(op.psrc[0], &warp.preds) & own);
@@ -340,7 +347,7 @@ fn write_words(warp: &mut Warp, op: &Op, lanes: LaneMask, words: &[u32; WARP_LAN
 }
 
 /// The row of the member mask of a `.sync` collective.
-fn sync_mask(op: &Op) -> Option<Row> {
+pub(crate) fn sync_mask(op: &Op) -> Option<Row> {
     match (op.class, op.extra) {
         (OpClass::Vote, Extra::Vote { sync: true, .. }) => Some(op.src[0]),
         (OpClass::Shuffle, Extra::Shuffle { sync: true, .. }) => Some(op.src[3]),

@@ -3,6 +3,7 @@
 
 use sim_frontend::form::MbarrierStep;
 use sim_frontend::program::{Extra, MbarrierPlace, Op};
+use sim_memory::observation::ObjectAction;
 use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use super::access::addresses;
@@ -12,6 +13,18 @@ use crate::error::Violation;
 use crate::mbarrier::perform;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{read_element, write_element, write_pred};
+
+/// What an operation does, as far as it orders memory.
+fn action(step: MbarrierStep) -> ObjectAction {
+    use MbarrierStep as M;
+    match step {
+        M::Init => ObjectAction::Init,
+        M::Inval => ObjectAction::Inval,
+        M::Arrive | M::ArriveDrop => ObjectAction::Arrive,
+        M::TestWait | M::TryWait => ObjectAction::Wait(false),
+        M::ExpectTx | M::CompleteTx | M::PendingCount => ObjectAction::Count,
+    }
+}
 
 /// Bytes of an object.
 const BYTES: u64 = 8;
@@ -48,6 +61,7 @@ impl<P: Reconvergence> Resident<P> {
             return Ok(());
         };
         let places = self.objects(code, w, op, place, exec)?;
+        self.object_action.1 = action(facts.step);
         let latencies = self.world.latency;
         let waits = matches!(facts.step, MbarrierStep::TestWait | MbarrierStep::TryWait);
         let (mut first, mut start) = (Cycle::MAX, self.now);
@@ -100,10 +114,14 @@ impl<P: Reconvergence> Resident<P> {
         at: u64,
         act: impl FnOnce(u64) -> Result<(u64, u64), String>,
     ) -> Result<u64, Violation> {
-        let (word, result) = act(self.object(w, at)).map_err(|reason| {
+        let before = self.object(w, at);
+        let (word, result) = act(before).map_err(|reason| {
             Violation::new("mbarrier", 1 << lane, format!("mbarrier at shared address {at:#x}: {reason}"))
         })?;
         self.set_object(w, at, word);
+        if self.on_chip {
+            self.observe_object(w, lane, at, [before, word], result);
+        }
         Ok(result)
     }
 

@@ -10,6 +10,7 @@ mod collective;
 mod control;
 mod mbarrier;
 mod meet;
+mod observe;
 mod on_chip;
 mod regroup;
 mod request;
@@ -21,7 +22,9 @@ use std::sync::Arc;
 use sim_frontend::program::{ClockRegister, Extra, Op, OpClass, Pc, Row};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
+pub(crate) use access::addresses;
 pub use asynchronous::deliver;
+pub(crate) use collective::sync_mask;
 pub use meet::Meeting;
 pub(crate) use regroup::check_split;
 pub use request::{Request, Requests};
@@ -148,6 +151,9 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Result<(), Violation> {
         // The kernels step aside meanwhile: their code is read while all else changes.
         let kernels = std::mem::take(&mut self.kernels);
+        if self.on_chip {
+            self.observe_step(&kernels, w, pc, exec);
+        }
         let step = match self.world.instruction_set {
             InstructionSet::Baseline => self.step_by_class(&kernels, split, w, pc, mask, exec, now),
             // SAFETY: the set is one that `InstructionSet::available` found on this host, and

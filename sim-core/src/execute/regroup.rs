@@ -9,6 +9,7 @@ use crate::code::DecodedOp;
 use crate::error::Violation;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Lanes, Reconvergence, SplitId};
+use crate::registers::guard;
 use crate::warp::Warp;
 
 impl<P: Reconvergence> Resident<P> {
@@ -84,7 +85,8 @@ impl<P: Reconvergence> Resident<P> {
     /// straight on in, counted here instruction by instruction. `done`: a split whose threads'
     /// addresses its control instruction sets itself.
     pub(crate) fn hold_shadows(&mut self, w: usize, done: Option<SplitId>) {
-        if self.world.check != Check::Safety || (P::SPLITS == 1 && done.is_some()) {
+        if !matches!(self.world.check, Check::Safety | Check::Registers) || (P::SPLITS == 1 && done.is_some())
+        {
             return;
         }
         if P::FORMS_WARPS && self.policy.spans_blocks() {
@@ -211,8 +213,13 @@ pub(crate) fn check_split(
         }
     }
     *expected = base + 1;
-    if check == Check::Full && !decoded.control {
-        warp.shadow.set(mask, base + 1);
+    if check > Check::Safety {
+        if check == Check::Full && !decoded.control {
+            warp.shadow.set(mask, base + 1);
+        }
+        if let Some(tracked) = &mut warp.tracked {
+            tracked.execute(pc, mask, guard(decoded.guard, &warp.preds));
+        }
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sim_frontend::program::{NO_PC, Pc};
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
-use sim_memory::observation::Event;
+use sim_memory::observation::{Event, ObjectAction};
 use sim_memory::shared::{BankLocks, BankRule};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
@@ -21,7 +21,7 @@ use crate::instruction_set::InstructionSet;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
-use crate::warp::{Warp, WarpPlace};
+use crate::warp::{Tracked, Warp, WarpPlace};
 use crate::writes::Writes;
 
 /// What one step did, as far as its caller must act.
@@ -44,7 +44,7 @@ pub enum Step {
     /// As `Control`, where the threads had issued their indirect branch before: the policy let others
     /// go first.
     Again,
-    /// The split waits at a barrier or for other lanes of a collective; it is in nobody's hands
+    /// The split waits at a barrier or for other lanes of a collective; no scheduler considers it
     /// until it appears in [`Resident::touched`].
     Parked,
     /// The split sleeps for this many cycles.
@@ -64,7 +64,7 @@ pub struct LocalLatency {
     pub constant: u32,
     /// Banks of shared memory.
     pub banks: u32,
-    /// What makes lanes meet in one.
+    /// Which lanes conflict in a bank.
     pub bank_rule: BankRule,
 }
 
@@ -89,8 +89,10 @@ pub struct World {
     pub core_khz: u64,
     /// Compute capability, major * 10 + minor.
     pub compute_capability: u32,
-    /// What is checked.
+    /// Run-time checks.
     pub check: Check,
+    /// The registers that each thread has written are known.
+    pub track_registers: bool,
     /// The workload says its results depend on the schedule.
     pub schedule_dependent: bool,
 }
@@ -106,6 +108,10 @@ pub struct Resident<P> {
     pub warps: Vec<Warp>,
     /// Barriers since they were last taken, while memory is observed.
     pub observed: Option<Vec<Event>>,
+    /// What stays on the SM is observed too.
+    pub on_chip: bool,
+    /// While an operation on mbarrier objects is observed: its address, and what it does.
+    pub(super) object_action: (Pc, ObjectAction),
     /// Block slots.
     pub blocks: Vec<Option<Block>>,
     /// Kernels with blocks here, by index.
@@ -157,6 +163,8 @@ impl<P: Reconvergence> Resident<P> {
             world,
             warps: (0..warp_slots).map(|_| Warp::default()).collect(),
             observed: None,
+            on_chip: false,
+            object_action: (NO_PC, ObjectAction::Count),
             blocks: (0..block_slots).map(|_| None).collect(),
             kernels: Vec::new(),
             policy,
@@ -230,6 +238,10 @@ impl<P: Reconvergence> Resident<P> {
             };
             let warp = &mut self.warps[w];
             warp.admit(kernel, self.world.warp_size, place);
+            warp.tracked = match self.world.track_registers {
+                true => Tracked::new(&kernel.code.program),
+                false => None,
+            };
             warp.block = slot;
             warp.kernel = kernel_index;
             warp.age = self.admissions;

@@ -1,21 +1,17 @@
 //! Observation of memory in the functional mode, where each access is performed at once.
 
-use std::sync::Arc;
-
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass};
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::{LineAccess, lines};
 use sim_memory::observation::{self, Event, INITIAL, NO_STORES, PartitionObservation, SmObservation, Stores};
-use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, LaneMask, Semantics, StateSpace, WARP_LANES};
 
 use super::{Functional, Halt};
+use crate::error::Fault;
 use crate::execute::Request;
 use crate::grid::Kernel;
-use crate::memory_model::{Checked, Checker};
+use crate::memory_model::Checker;
 use crate::reconvergence::{Lanes, Reconvergence};
-
-/// Events between two checks.
-const EVERY: usize = 1 << 14;
 
 /// The observation and its check. The number of an event stands for its cycle.
 #[derive(Debug)]
@@ -23,20 +19,22 @@ pub(super) struct Observed {
     numbers: SmObservation,
     memory: PartitionObservation,
     parts: Vec<LineAccess>,
-    log: Vec<(Cycle, Event)>,
     now: Cycle,
     checker: Checker,
+    /// What the check has found.
+    failed: Option<Box<Fault>>,
 }
 
 impl Observed {
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: &Event) {
         self.now += 1;
-        self.log.push((self.now, event));
+        if self.failed.is_none() {
+            self.failed = self.checker.one(Some(0), self.now, event).err();
+        }
     }
 
     fn check(&mut self) -> Result<(), Halt> {
-        let log = std::mem::take(&mut self.log);
-        self.checker.process(vec![(Some(0), log)]).map_err(Halt::Fault)
+        self.failed.take().map_or(Ok(()), |fault| Err(Halt::Fault(fault)))
     }
 
     /// An access of a warp to global memory.
@@ -55,7 +53,7 @@ impl Observed {
         let offsets = observation::offsets(&request.addresses);
         for part in &parts {
             let transaction = self.numbers.number();
-            self.push(Event::Issued {
+            self.push(&Event::Issued {
                 transaction,
                 origin: (request.warp as u32, request.pc),
                 kind,
@@ -67,10 +65,18 @@ impl Observed {
                 offsets,
                 size: request.bytes as u8,
             });
+            // Of weak accesses only the axioms, and strong ones of the same line, want to know more.
+            let weak = facts.semantics == Semantics::Weak && op.class != OpClass::Atomic;
+            if weak
+                && !self.checker.checks_axioms()
+                && (kind == AccessKind::Load || !self.memory.has(part.line))
+            {
+                continue;
+            }
             let mut stores = NO_STORES;
             self.memory.read_memory(part.line, part.bytes, &mut stores);
             if kind == AccessKind::Load {
-                self.push(Event::Loaded { transaction, stores: Stores::of(&stores, part.bytes) });
+                self.push(&Event::Loaded { transaction, stores: Stores::of(&stores, part.bytes) });
                 continue;
             }
             let mut reads = None;
@@ -88,9 +94,9 @@ impl Observed {
             observation::fill(&mut stores, part.bytes, transaction);
             self.memory.write_memory(part.line, part.bytes, &stores);
             let (line, bytes) = (part.line, part.bytes);
-            self.push(Event::Performed { line, bytes, stores: Stores::One(transaction), reads });
+            self.push(&Event::Performed { line, bytes, stores: Stores::One(transaction), reads });
             if let AccessKind::Atomic { returns: true, .. } = kind {
-                self.push(Event::Returned { transaction });
+                self.push(&Event::Returned { transaction });
             }
         }
         self.parts = parts;
@@ -98,22 +104,23 @@ impl Observed {
 }
 
 impl<P: Reconvergence> Functional<P> {
-    /// Checks the runs of these kernels against the memory model.
-    pub fn observe(&mut self, kernels: Vec<Arc<Kernel>>) {
+    /// Checks the runs of kernels against the memory model, or by sanitizers.
+    pub fn observe(&mut self, checker: Checker) {
         self.resident.observed = Some(Vec::new());
+        self.resident.on_chip = checker.sanitizer.is_some();
         self.observed = Some(Box::new(Observed {
             numbers: SmObservation::new(0, 1),
             memory: PartitionObservation::default(),
             parts: Vec::new(),
-            log: Vec::new(),
             now: 0,
-            checker: Checker::new(kernels),
+            checker,
+            failed: None,
         }));
     }
 
-    /// What was checked against the memory model.
-    pub fn checked(&self) -> Option<Checked> {
-        self.observed.as_ref().map(|observed| observed.checker.checked)
+    /// The check, at the end.
+    pub fn checker(&mut self) -> Option<&mut Checker> {
+        self.observed.as_mut().map(|observed| &mut observed.checker)
     }
 
     /// A block starts.
@@ -121,7 +128,7 @@ impl<P: Reconvergence> Functional<P> {
     pub(super) fn observe_block(&mut self, slot: usize, kernel: &Kernel, number: u64) {
         let (Some(observed), Some(block)) = (&mut self.observed, &self.resident.blocks[slot]) else { return };
         let warps = block.warps.iter().map(|&w| (w as u32, self.resident.warps[w].threads)).collect();
-        observed.push(Event::Block { grid: kernel.grid_id, number, warps });
+        observed.push(&Event::Block { grid: kernel.grid_id, number, warps });
     }
 
     /// A step that is no data operation: its barriers, its fence, its accesses.
@@ -130,15 +137,15 @@ impl<P: Reconvergence> Functional<P> {
     pub(super) fn observe_step(&mut self, w: usize, pc: u32, exec: LaneMask) -> Result<(), Halt> {
         let Some(observed) = &mut self.observed else { return Ok(()) };
         for event in self.resident.observed.iter_mut().flat_map(|events| events.drain(..)) {
-            observed.push(event);
+            observed.push(&event);
         }
         let code = &self.resident.kernels[self.resident.warps[w].kernel].code;
         if let Extra::Membar(scope, semantics) = code.program.ops[pc as usize].extra
             && exec != 0
         {
-            observed.push(Event::Fence { warp: w as u32, lanes: exec, scope, semantics });
+            observed.push(&Event::Fence { warp: w as u32, lanes: exec, scope, semantics });
         }
-        if observed.log.len() >= EVERY { observed.check() } else { Ok(()) }
+        observed.check()
     }
 
     /// The accesses of the last step.

@@ -34,6 +34,7 @@ pub(super) fn device() -> Device {
         threads: 1,
         check: Check::Safety,
         memory_model: false,
+        sanitize: crate::sanitizer::Kinds::default(),
         max_cycles: Some(100_000_000),
         max_instructions: None,
         allow_newer_isa: true,
@@ -43,6 +44,7 @@ pub(super) fn device() -> Device {
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     Device::new(Arc::new(chip), Arc::new(costs), options)

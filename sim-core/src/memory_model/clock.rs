@@ -53,6 +53,16 @@ impl Clock {
             || self.get(point.thread.key()).is_some_and(|epoch| epoch >= point.epoch)
     }
 
+    /// True if all threads of a block are known up to this phase.
+    pub fn knows_phase(&self, block: u32, phase: u32) -> bool {
+        self.get(u64::from(block) << 16).is_some_and(|known| known > phase)
+    }
+
+    /// True if one look shows that both are the same.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.is_empty() && other.0.is_empty())
+    }
+
     /// Adds what a thread has done up to a release.
     pub fn add(&mut self, point: Point) {
         if !self.knows(point) {

@@ -17,6 +17,10 @@ const MOST_STORES: usize = 48;
 /// Threads known to have read a store by strong loads, at most.
 const MOST_READERS: usize = 32;
 
+/// Set in the addresses of lines of shared memory, beside the number of their block and, in the lowest 24 bits, the
+/// address.
+pub const SHARED: u64 = 1 << 63;
+
 /// A transaction of a warp.
 #[derive(Clone, Debug)]
 pub struct Transfer {
@@ -40,14 +44,18 @@ pub struct Transfer {
     pub scope: Scope,
     /// First address of its line.
     pub line: u64,
-    /// Its bytes.
+    /// Bytes of the line that it loads or stores.
     pub bytes: ByteMask,
-    /// Its lanes.
+    /// Lanes that take part.
     pub lanes: LaneMask,
     /// Position in the line of each lane's bytes.
     pub offsets: [u8; WARP_LANES],
     /// Bytes of each lane.
     pub size: u8,
+    /// No two lanes have a byte in common.
+    pub exclusive: bool,
+    /// The index in its block of the thread that copies, where lane 0 stands for the agent of a bulk copy.
+    pub copies: Option<u32>,
     /// Its threads, and what they knew.
     pub warp: Arc<Snapshot>,
 }
@@ -57,6 +65,19 @@ impl Transfer {
     pub fn bytes_of(&self, lane: usize) -> std::ops::Range<usize> {
         let at = usize::from(self.offsets[lane]);
         at..(at + usize::from(self.size)).min(LINE_BYTES as usize)
+    }
+
+    /// The same as a mask.
+    pub fn mask_of(&self, lane: usize) -> ByteMask {
+        let bytes = u32::from(self.size).min(LINE_BYTES);
+        let low = if bytes == LINE_BYTES { ByteMask::MAX } else { (1 << bytes) - 1 };
+        low << self.offsets[lane]
+    }
+
+    /// The address of a byte in its state space.
+    pub fn address(&self, byte: usize) -> u64 {
+        let line = if self.line & SHARED != 0 { self.line & 0xff_ffff } else { self.line };
+        line + byte as u64
     }
 
     /// The lane that wrote a byte: where several did, the highest.

@@ -1,5 +1,8 @@
-//! What threads know of each other: their clocks, the fences behind them, the releases that they have observed.
+//! What threads know of each other: clocks, the fences they have executed, the releases they have observed.
 
+use std::sync::Arc;
+
+use sim_frontend::program::NO_PC;
 use sim_memory::vocabulary::{LaneMask, Scope, Semantics, WARP_LANES};
 
 use super::clock::{Clock, Point, Thread};
@@ -39,7 +42,8 @@ pub struct Warp {
     /// For each lane: its last fence of each scope.
     fences: [Vec<Release>; WARP_LANES],
     observed: [Vec<Release>; WARP_LANES],
-    snapshot: Option<std::sync::Arc<Snapshot>>,
+    synchronized: [u32; WARP_LANES],
+    snapshot: Option<Arc<Snapshot>>,
 }
 
 /// The points of a warp's threads at an access, and what they knew.
@@ -47,9 +51,34 @@ pub struct Warp {
 pub struct Snapshot {
     clocks: [Clock; WARP_LANES],
     epochs: [u32; WARP_LANES],
+    synchronized: [u32; WARP_LANES],
     block: u32,
     first: u32,
     phase: u32,
+    /// The lane whose clock is that of all, if there is one.
+    common: Option<usize>,
+}
+
+/// Set in the numbers of blocks of what copies for threads: for each thread, the agent that performs its `cp.async`.
+const COPIES: u32 = 1 << 31;
+/// The same for each mbarrier object: the agent that performs the bulk copies which it counts.
+const BULK: u32 = 1 << 30;
+
+/// The number of the block of a thread, or of an agent.
+pub fn block_of(thread: Thread) -> u32 {
+    thread.block & !(COPIES | BULK)
+}
+
+/// Where the agent of a thread stands after it has copied in an `epoch`: nobody knows by barriers what it has done.
+pub fn agent_of(thread: Thread, epoch: u32) -> Point {
+    let thread = Thread { block: thread.block | COPIES, index: thread.index };
+    Point { thread, epoch, phase: u32::MAX }
+}
+
+/// Where the agent of an object of a block stands after it has copied in a phase of the object.
+pub fn agent_of_object(block: u32, object: u32, phase: u32) -> Point {
+    let thread = Thread { block: block | BULK, index: (object / 8) & 0x7fff };
+    Point { thread, epoch: phase, phase: u32::MAX }
 }
 
 impl Snapshot {
@@ -58,14 +87,24 @@ impl Snapshot {
         Thread { block: self.block, index: self.first + lane as u32 }
     }
 
-    /// Its point.
+    /// The point of a lane's thread at the access.
     pub fn point(&self, lane: usize) -> Point {
         Point { thread: self.thread(lane), epoch: self.epochs[lane], phase: self.phase }
     }
 
-    /// What it knew.
+    /// The vector clock of a lane's thread at the access.
     pub fn clock(&self, lane: usize) -> &Clock {
         &self.clocks[lane]
+    }
+
+    /// The address of the instruction by which it synchronized last.
+    pub fn synchronized(&self, lane: usize) -> u32 {
+        self.synchronized[lane]
+    }
+
+    /// True if one look shows that a point is known to all threads.
+    pub fn knows_block(&self, point: Point) -> bool {
+        self.common.is_some_and(|lane| self.clocks[lane].knows_phase(point.thread.block, point.phase))
     }
 }
 
@@ -83,6 +122,7 @@ impl Warp {
             epochs: [0; WARP_LANES],
             fences: Default::default(),
             observed: Default::default(),
+            synchronized: [NO_PC; WARP_LANES],
             snapshot: None,
         }
     }
@@ -93,19 +133,79 @@ impl Warp {
     }
 
     /// Where its threads stand, in the `phase` of their block.
-    pub fn snapshot(&mut self, phase: u32) -> std::sync::Arc<Snapshot> {
+    pub fn snapshot(&mut self, phase: u32) -> Arc<Snapshot> {
         if let Some(known) = self.snapshot.as_ref().filter(|known| known.phase == phase) {
-            return std::sync::Arc::clone(known);
+            return Arc::clone(known);
         }
-        let new = std::sync::Arc::new(Snapshot {
+        let new = Arc::new(Snapshot {
             clocks: self.clocks.clone(),
             epochs: self.epochs,
+            synchronized: self.synchronized,
             block: self.block,
             first: self.first,
             phase,
+            common: self.common(),
         });
-        self.snapshot = Some(std::sync::Arc::clone(&new));
+        self.snapshot = Some(Arc::clone(&new));
         new
+    }
+
+    fn common(&self) -> Option<usize> {
+        let mut lanes = Lanes(self.threads).map(|lane| lane as usize);
+        let first = lanes.next()?;
+        lanes.all(|lane| self.clocks[lane].is(&self.clocks[first])).then_some(first)
+    }
+
+    /// Lanes begin to synchronize by an instruction.
+    pub fn synchronizes(&mut self, lanes: LaneMask, pc: u32) {
+        for lane in Lanes(lanes) {
+            self.synchronized[lane as usize] = pc;
+        }
+        self.snapshot = None;
+    }
+
+    /// The agents of lanes that copy in their epochs, after all that these have done.
+    pub fn copying(&mut self, lanes: LaneMask, epochs: &[u32; WARP_LANES], phase: u32) -> Arc<Snapshot> {
+        let mut agents = Snapshot::clone(&self.snapshot(phase));
+        for lane in Lanes(lanes) {
+            let release = self.release(lane as usize, Scope::Cta, phase);
+            agents.clocks[lane as usize].add(release.point);
+        }
+        (agents.epochs, agents.block, agents.phase, agents.common) =
+            (*epochs, self.block | COPIES, u32::MAX, None);
+        Arc::new(agents)
+    }
+
+    /// The agent of an object that copies for a lane in a phase of the object, as lane 0.
+    pub fn copying_bulk(&mut self, lane: usize, agent: Point, phase: u32) -> Arc<Snapshot> {
+        let mut agents = Snapshot::clone(&self.snapshot(phase));
+        let release = self.release(lane, Scope::Cta, phase);
+        agents.clocks[0] = agents.clocks[lane].clone();
+        agents.clocks[0].add(release.point);
+        agents.epochs[0] = agent.epoch;
+        agents.synchronized[0] = agents.synchronized[lane];
+        (agents.block, agents.first, agents.phase, agents.common) =
+            (agent.thread.block, agent.thread.index, u32::MAX, None);
+        Arc::new(agents)
+    }
+
+    /// A lane knows what an agent has done.
+    pub fn knows(&mut self, lane: usize, point: Point) {
+        self.clocks[lane].add(point);
+        self.snapshot = None;
+    }
+
+    /// Lanes meet: each knows what all have done.
+    pub fn meet(&mut self, lanes: LaneMask, phase: u32) {
+        let mut all = Clock::default();
+        for lane in Lanes(lanes) {
+            let release = self.release(lane as usize, Scope::Cta, phase);
+            all.join(&release.clock);
+            all.add(release.point);
+        }
+        for lane in Lanes(lanes) {
+            self.set_clock(lane as usize, all.clone());
+        }
     }
 
     fn release(&mut self, lane: usize, scope: Scope, phase: u32) -> Release {
@@ -213,7 +313,7 @@ impl Warp {
         &self.clocks[lane]
     }
 
-    /// The clock of a lane behind a barrier.
+    /// The clock of a lane after a barrier.
     pub fn set_clock(&mut self, lane: usize, clock: Clock) {
         self.clocks[lane] = clock;
         self.snapshot = None;

@@ -2,17 +2,24 @@
 
 use std::sync::Arc;
 
+use sim_frontend::program::OpClass;
 use sim_memory::access::AccessKind;
 use sim_memory::observation::{INITIAL, Transaction};
 use sim_memory::vocabulary::{Cycle, WARP_LANES};
 
-use super::lines::{Store, Transfer};
+use super::lines::{SHARED, Store, Transfer};
+use super::threads::block_of;
 use super::{Broken, Checker};
 use crate::error::{Fault, FaultKind, Location};
+use crate::sanitizer::findings::{Access, Finding, SanitizerReport, Side, Synchronization};
 
 impl Checker {
     fn location(&self, transfer: &Transfer, lane: usize, cycle: Cycle) -> Location {
-        let thread = transfer.warp.thread(lane);
+        let mut thread = transfer.warp.thread(lane);
+        thread.block = block_of(thread);
+        // An agent copies for a thread.
+        thread.index = transfer.copies.unwrap_or(thread.index);
+        let lane = thread.index as usize % WARP_LANES;
         let kernel = self.kernels.iter().find(|kernel| kernel.grid_id == transfer.grid);
         let block = &self.blocks[thread.block as usize];
         let (x, y) = kernel.map_or((1, 1), |kernel| (kernel.block[0].max(1), kernel.block[1].max(1)));
@@ -31,6 +38,73 @@ impl Checker {
             sm: transfer.sm,
             cycle,
         }
+    }
+
+    /// File and line of the CUDA source, where the program says it.
+    fn source(&self, grid: u32, pc: u32) -> Option<String> {
+        let program = &self.kernels.iter().find(|kernel| kernel.grid_id == grid)?.code.program;
+        let (file, line) = program.info.get(pc as usize)?.loc?;
+        // `.file 1 "name.cu"`
+        let named = program.source.text.lines().find_map(|text| {
+            let mut words = text.trim().strip_prefix(".file")?.splitn(2, '"');
+            let number: u32 = words.next()?.trim().parse().ok()?;
+            (number == file).then(|| words.next()?.split('"').next()).flatten()
+        });
+        Some(format!("{}:{line}", named.unwrap_or("?")))
+    }
+
+    fn access(&self, (transfer, lane): &Side) -> Access {
+        let program = self.kernels.iter().find(|kernel| kernel.grid_id == transfer.grid);
+        let program = program.map(|kernel| &kernel.code.program);
+        let class = program.and_then(|program| program.ops.get(transfer.pc as usize)).map(|op| op.class);
+        let last = if transfer.copies.is_some() { 0 } else { *lane };
+        let last = transfer.warp.synchronized(last);
+        let known = program.and_then(|program| Some((program, program.info.get(last as usize)?)));
+        Access {
+            kind: match class {
+                Some(OpClass::Load) => "load",
+                Some(OpClass::Store) => "store",
+                Some(OpClass::Atomic) => "atomic",
+                Some(OpClass::Copy) => "asynchronous copy",
+                Some(OpClass::Mbarrier) => "mbarrier operation",
+                _ => "instruction",
+            },
+            place: self.location(transfer, *lane, transfer.issued),
+            source: self.source(transfer.grid, transfer.pc),
+            last_synchronization: known.map(|(program, info)| Synchronization {
+                line: info.line,
+                instruction: program.text(last).into(),
+                source: self.source(transfer.grid, last),
+            }),
+        }
+    }
+
+    /// What sanitizers have found; the run is over.
+    pub fn sanitized(&mut self) -> Option<SanitizerReport> {
+        self.finish();
+        let sanitizer = self.sanitizer.as_ref()?;
+        let findings = sanitizer.findings.found.iter().map(|((kind, _), found)| {
+            let address = found.address.zip(found.sides.first()).map(|(at, (transfer, _))| {
+                let space = match transfer.line {
+                    0 => "local",
+                    line if line & SHARED != 0 => "shared",
+                    _ => "global",
+                };
+                (space, at)
+            });
+            let accesses = found.sides.iter().map(|side| self.access(side)).collect();
+            Finding::new(*kind, address, found.count, accesses)
+        });
+        Some(SanitizerReport {
+            threads_of_a_warp: if sanitizer.races.lockstep { "lockstep" } else { "independent" },
+            accesses: sanitizer.accesses,
+            forgotten: sanitizer.races.forgotten,
+            more: sanitizer.findings.more,
+            findings: findings.collect(),
+            suppressed: 0,
+            unused_suppressions: Vec::new(),
+            intended_races: None,
+        })
     }
 
     fn of_store(&self, number: Transaction, line: u64, byte: usize) -> String {
@@ -64,9 +138,9 @@ impl Checker {
             "Atomicity" => "comes between its read and its write",
             _ => "was read by an earlier strong load of this thread",
         };
-        let state = if newer.bytes == 0 { ", which is not performed yet and" } else { ", which" };
+        let state = if newer.bytes == 0 { " (not performed yet)" } else { "" };
         let why = format!(
-            "at address {:#x} the {what} reads {}, but {}{state} is later in coherence order, {relation}",
+            "at address {:#x} the {what} reads {}, although a store later in coherence order {relation}: {}{state}",
             read.line + byte as u64,
             self.of_store(found, read.line, byte),
             self.of_transfer(&newer.transfer, newer.transfer.writer(byte)),

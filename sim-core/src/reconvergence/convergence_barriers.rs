@@ -30,7 +30,7 @@ pub struct ConvergenceBarriers {
 }
 
 impl ConvergenceBarriers {
-    /// For one SM.
+    /// The policy of one SM.
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters }
     }

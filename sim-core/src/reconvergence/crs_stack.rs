@@ -45,7 +45,7 @@ pub struct DisableMask {
     pub break_: LaneMask,
     /// Waiting for the other threads to return.
     pub return_: LaneMask,
-    /// Ended.
+    /// Lanes that have exited.
     pub exit: LaneMask,
 }
 

@@ -24,7 +24,7 @@ pub struct DualPath {
 }
 
 impl DualPath {
-    /// For one SM.
+    /// The policy of one SM.
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters }
     }

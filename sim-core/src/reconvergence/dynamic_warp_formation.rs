@@ -12,7 +12,7 @@ use super::rules::{Event, Rules};
 /// The paper's schedulers, in the order of the parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
-    /// The address of most threads, until none is there.
+    /// The address of most threads, until no thread is at it.
     DMaj,
     /// The address of fewest threads.
     DMin,
@@ -57,7 +57,7 @@ pub struct DynamicWarpFormation {
 }
 
 impl DynamicWarpFormation {
-    /// For one SM.
+    /// The policy of one SM.
     pub fn new(parameters: Parameters) -> Self {
         Self { scheduler: parameters.scheduler, current: None }
     }

@@ -8,7 +8,7 @@ use sim_frontend::program::{NO_PC, Pc};
 use super::paths::{Group, NONE, Path, Paths};
 use super::rules::{Event, Rules};
 
-/// The order.
+/// The order in which paths are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The least address, whatever call it is in (Collange 2011).

@@ -15,7 +15,7 @@ use crate::error::Violation;
 
 const LANES: usize = WARP_LANES;
 
-/// One thread.
+/// The state of one thread.
 #[derive(Clone, Debug, Default)]
 struct Thread {
     pc: Pc,
@@ -23,7 +23,7 @@ struct Thread {
     returns: Vec<Pc>,
 }
 
-/// Every thread alone.
+/// The policy `mimd`: every thread executes independently.
 #[derive(Debug)]
 pub struct Mimd {
     threads: Vec<Thread>,

@@ -71,7 +71,7 @@ impl Targets<'_> {
 pub struct LaneTargets<'a> {
     /// The lanes whose guard is true.
     pub lanes: LaneMask,
-    /// Where they go.
+    /// Targets of these lanes.
     pub targets: Targets<'a>,
     /// The instruction is a call.
     pub call: bool,
@@ -135,22 +135,22 @@ struct Issuing {
 /// Threads a policy holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// Where they go on.
+    /// Program counter at which they continue.
     pub pc: Pc,
-    /// Which they are.
+    /// The threads, as a mask of lanes.
     pub mask: LaneMask,
     /// They are in no split that can be scheduled.
     pub waits: bool,
 }
 
-/// An address at which ready splits of an SM stand.
+/// A program address of ready splits of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyAddress {
     /// The kernel, by its place in the SM's table.
     pub kernel: usize,
     /// Program address.
     pub pc: Pc,
-    /// Threads that stand there.
+    /// Number of threads at this address.
     pub threads: u32,
     /// When the first of their splits came there; lower is earlier.
     pub since: u64,
@@ -256,7 +256,7 @@ pub trait Reconvergence: Send + Sized + 'static {
         false
     }
 
-    /// When the split came to be; lower is earlier.
+    /// When the split was created; lower is earlier.
     fn since(&self, _split: SplitId) -> u64 {
         0
     }

@@ -23,14 +23,14 @@ parameters! {
     }
 }
 
-/// All paths interleave.
+/// The policy `multi_path`: every path of a warp may issue.
 #[derive(Debug)]
 pub struct MultiPath {
     parameters: Parameters,
 }
 
 impl MultiPath {
-    /// For one SM.
+    /// The policy of one SM.
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters }
     }

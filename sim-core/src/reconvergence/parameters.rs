@@ -51,7 +51,7 @@ pub trait Value: Copy {
     const WORDS: &'static [&'static str] = &[];
     /// From a number within the parameter's range.
     fn of(number: u32) -> Self;
-    /// Its number.
+    /// The number that stands for the value.
     fn number(self) -> u32;
 }
 
@@ -90,7 +90,7 @@ impl Value for Option<NonZeroU32> {
 
 /// A policy's parameters, by their places in its table.
 pub trait Parameters {
-    /// Their descriptions.
+    /// The descriptions of the parameters.
     fn table(&self) -> &'static [Parameter];
     /// Sets the one at a place of the table to a value within its range.
     fn set(&mut self, index: usize, number: u32);

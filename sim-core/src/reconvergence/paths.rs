@@ -22,9 +22,9 @@ pub const NONE: usize = usize::MAX;
 pub struct Path {
     /// Their next instruction.
     pub pc: Pc,
-    /// Function calls they are in.
+    /// Call depth of the threads.
     pub depth: u32,
-    /// Which they are; empty: there is no such path.
+    /// The threads, as a mask of lanes; empty where the slot holds no path.
     pub mask: LaneMask,
     /// They wait at a barrier or collective.
     pub parked: bool,
@@ -50,9 +50,9 @@ impl Path {
 /// A point where paths wait for each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The address.
+    /// Address of the reconvergence point.
     pub join: Pc,
-    /// Calls the threads are in there.
+    /// Call depth of the reconvergence point.
     pub depth: u32,
     /// Threads that still have to arrive.
     pub pending: LaneMask,
@@ -60,7 +60,7 @@ pub struct Entry {
     pub arrived: LaneMask,
     /// The entry they belong to once they have met.
     pub parent: usize,
-    /// Unused, for the next.
+    /// The entry is free and may be reused.
     pub closed: bool,
     /// Only one path of it at a time may issue.
     pub serial: bool,
@@ -78,7 +78,7 @@ pub struct Paths {
     occupied: u32,
     /// Points where paths meet.
     pub entries: Vec<Entry>,
-    /// The block slot.
+    /// Slot of the block in its SM.
     pub block: usize,
     /// Slots of the paths that the last control instruction made or moved.
     pub moved: u32,
@@ -316,7 +316,7 @@ impl Paths {
             as u32
     }
 
-    /// `lanes` have ended: nobody waits for them.
+    /// `lanes` have exited: no path waits for them.
     pub(super) fn end(&mut self, lanes: LaneMask) {
         for entry in &mut self.entries {
             entry.pending &= !lanes;

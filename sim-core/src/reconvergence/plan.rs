@@ -8,7 +8,7 @@ use sim_frontend::program_flow::{ends_block, successors};
 /// The plan of one program.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The entry's address.
+    /// Program address of the kernel's entry.
     pub entry: Pc,
     /// By instruction: where all paths from it meet first, within its function; [`NO_PC`] where
     /// that is the function's end.

@@ -17,7 +17,7 @@ pub enum Event {
     Branched(Pc),
     /// A path executed a call, return or exit at this address.
     Controlled(Pc),
-    /// A path came to its stop address.
+    /// A path reached its stop address.
     Stopped,
     /// A path waits at a barrier or collective.
     Parked,

@@ -23,12 +23,12 @@ fn split_id(warp: usize, slot: u32) -> SplitId {
     (warp * PATHS) as SplitId + slot
 }
 
-/// By what threads got where they go.
+/// The kind of instruction by which threads moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moved {
     Branched,
     Called,
-    /// Return, exit.
+    /// The threads returned or exited.
     Left,
 }
 

@@ -11,14 +11,14 @@ use super::parameters::{Value, parameters};
 use super::paths::{Group, Path, Paths};
 use super::rules::{Event, Rules};
 
-/// Whether a warp divides at a load some of whose data is there.
+/// Whether a warp divides at a load whose data has arrived for only some of its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtLoads {
-    /// It does not.
+    /// Warps do not divide at loads.
     Never,
     /// Only where the SM has nothing else to issue.
     Lazy,
-    /// It does.
+    /// Warps divide at every such load.
     Always,
 }
 
@@ -56,7 +56,7 @@ pub struct WarpSubdivision {
 }
 
 impl WarpSubdivision {
-    /// For one SM.
+    /// The policy of one SM.
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters }
     }

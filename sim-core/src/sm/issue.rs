@@ -410,6 +410,9 @@ impl<P: Reconvergence> Sm<P> {
                     self.units.occupy(unit, scheduler, now, occupancy);
                 }
                 let earliest = earliest + self.charge();
+                if self.resident.observed.is_some() {
+                    self.log_barriers(now);
+                }
                 // The lists of the step are the next step's too.
                 let touched = std::mem::take(&mut self.resident.touched);
                 self.send_accesses(w, pc, now)?;

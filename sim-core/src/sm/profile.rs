@@ -96,7 +96,7 @@ pub struct Profile {
     pub programs: Programs,
     splits_per_warp: u32,
     waits: Vec<Wait>,
-    /// By split.
+    /// State of each split, by split.
     states: Vec<u8>,
 }
 

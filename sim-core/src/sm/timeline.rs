@@ -15,13 +15,13 @@ pub struct TimelineOptions {
     pub sms: Vec<u32>,
     /// First core cycle of the record, counted over all synchronisations.
     pub from: Cycle,
-    /// The first one behind it.
+    /// The first core cycle after the record.
     pub to: Cycle,
     /// Most events of an SM.
     pub most: usize,
 }
 
-/// Something that happened.
+/// An event of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A block has come to a slot.
@@ -30,7 +30,7 @@ pub enum Event {
         at: Cycle,
         /// Slot of the SM.
         slot: u32,
-        /// Launch.
+        /// Grid number of the launch.
         grid_id: u32,
         /// Number in its grid.
         number: u64,
@@ -42,7 +42,7 @@ pub enum Event {
         /// Slot of the SM.
         slot: u32,
     },
-    /// A split goes over to another state.
+    /// A split changes its state.
     State {
         /// Core cycle.
         at: Cycle,
@@ -61,7 +61,7 @@ pub enum Event {
         code: u32,
         /// Address of the operation.
         pc: u32,
-        /// Active lanes.
+        /// Number of active lanes.
         lanes: u8,
     },
     /// An access of a warp to global or local memory, from its issue until it was performed for all of its
@@ -77,7 +77,7 @@ pub enum Event {
         code: u32,
         /// Address of the operation.
         pc: u32,
-        /// Lanes.
+        /// Number of lanes of the access.
         lanes: u8,
         /// The least address of a lane.
         address: u64,

@@ -20,7 +20,7 @@ pub struct Units {
     /// Cycle from which each server takes an operation.
     server_free: Vec<Cycle>,
     schedulers: usize,
-    /// By scheduler.
+    /// State of the units as each scheduler sees it, by scheduler.
     of: Vec<OfScheduler>,
 }
 

@@ -21,8 +21,9 @@ impl<P: Reconvergence> Sm<P> {
         self.fault(warp, pc, &violation)
     }
 
-    /// Begins the observation of memory.
-    pub fn observe(&mut self) {
+    /// Begins the observation of memory, and of what stays on the SM.
+    pub fn observe(&mut self, on_chip: bool) {
+        self.resident.on_chip = on_chip;
         self.memory.observe(self.index, self.resident.world.sms);
         self.resident.observed = Some(Vec::new());
     }

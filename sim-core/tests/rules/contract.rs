@@ -42,7 +42,8 @@ pub fn policies() -> Vec<&'static str> {
         "crs_stack:depth=1,spill_cycles=3",
         "pdom_stack:depth=2,spill_cycles=3",
         "multi_path:paths=2",
-        "multi_path:early=0",
+        "multi_path:early=0,entries=1,spill_cycles=3",
+        "dual_path:depth=1,spill_cycles=3",
         "warp_subdivision:memory=always",
         "warp_subdivision:memory=always,splits=32,branch_distance=1000",
         "warp_subdivision:memory=never,branch_distance=0",
@@ -50,10 +51,27 @@ pub fn policies() -> Vec<&'static str> {
         "dynamic_warp_formation:scheduler=DTime",
         "dynamic_warp_formation:scheduler=DPdPri",
         "dynamic_warp_formation:scheduler=DPC",
-        "convergence_barriers:yield_after=8",
+        "convergence_barriers:yield_after=8,registers=1,spill_cycles=3",
         "convergence_barriers:yield_after=never",
     ]);
     all
+}
+
+#[test]
+fn every_parameter_is_among_the_policies_that_are_tried() {
+    for info in POLICIES {
+        for parameter in info.parameters.iter().map(|parameter| parameter.name) {
+            let own =
+                policies().into_iter().filter_map(|text| text.strip_prefix(info.name)?.strip_prefix(':'));
+            let tried =
+                own.flat_map(|set| set.split(',')).any(|set| set.split('=').next() == Some(parameter));
+            assert!(
+                tried,
+                "add `{}:{parameter}=VALUE` to `policies` above, with a VALUE that matters",
+                info.name
+            );
+        }
+    }
 }
 
 /// Threads that executed each line of the text, and all of them, as the report counts them.

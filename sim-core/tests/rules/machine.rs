@@ -49,6 +49,7 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
         threads: 1,
         check: Check::Full,
         memory_model: false,
+        sanitize: sim_core::sanitizer::Kinds::default(),
         max_cycles: Some(10_000_000),
         max_instructions: None,
         allow_newer_isa: false,
@@ -58,6 +59,7 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     Device::new(chip, Arc::new(costs), change(options))

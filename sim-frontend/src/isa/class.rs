@@ -43,7 +43,7 @@ pub enum OpClass {
     Sync,
     /// Injected: push a break token for `target`.
     PreBreak,
-    /// Injected: break.
+    /// Break: of the papers' dialect, injected, or a branch of the text that leaves a loop.
     Break,
     /// Injected: push a call token for `target`.
     PreReturn,
@@ -82,12 +82,15 @@ pub struct Effects {
     pub waits: bool,
     /// Its result depends on other lanes of the warp.
     pub lanes: bool,
+    /// Its result may differ between the lanes of a warp where its operands do not.
+    pub differs: bool,
 }
 
 impl OpClass {
     /// What its instructions may do.
     pub const fn effects(self) -> Effects {
-        const NONE: Effects = Effects { control: false, loads: false, waits: false, lanes: false };
+        const NONE: Effects =
+            Effects { control: false, loads: false, waits: false, lanes: false, differs: false };
         match self {
             Self::Data
             | Self::Clock
@@ -99,8 +102,9 @@ impl OpClass {
             | Self::Trap
             | Self::Unsupported => NONE,
             Self::Load => Effects { loads: true, ..NONE },
+            Self::Copy => Effects { loads: true, ..NONE },
             // Waits at mbarrier objects are loops of tests.
-            Self::Atomic | Self::Copy | Self::Mbarrier => Effects { loads: true, ..NONE },
+            Self::Atomic | Self::Mbarrier => Effects { loads: true, differs: true, ..NONE },
             Self::Branch
             | Self::BranchIndirect
             | Self::Call
@@ -114,8 +118,9 @@ impl OpClass {
             | Self::PreReturn => Effects { control: true, ..NONE },
             Self::Barrier => Effects { waits: true, lanes: true, ..NONE },
             Self::WarpSync => Effects { waits: true, ..NONE },
-            Self::Vote | Self::Shuffle | Self::Match | Self::Redux | Self::Elect => {
-                Effects { waits: true, lanes: true, ..NONE }
+            Self::Vote | Self::Redux => Effects { waits: true, lanes: true, ..NONE },
+            Self::Shuffle | Self::Match | Self::Elect => {
+                Effects { waits: true, lanes: true, differs: true, ..NONE }
             }
             Self::ActiveMask => Effects { lanes: true, ..NONE },
         }

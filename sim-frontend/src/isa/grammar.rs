@@ -6,7 +6,7 @@ use sim_memory::vocabulary::ScalarType;
 
 use super::table::{Entry, Root, TABLE, word_target};
 
-/// What may stand in a place of an instruction.
+/// What an operand of an instruction may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A destination register; its type where it is not the form's.
@@ -37,7 +37,7 @@ pub enum Shape {
 /// One operand of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperandShape {
-    /// What stands here.
+    /// The kind of operand.
     pub shape: Shape,
     /// A second, predicate destination may follow after `|`.
     pub pair: bool,

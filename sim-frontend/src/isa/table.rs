@@ -58,7 +58,7 @@ pub struct Entry {
     pub class: OpClass,
     /// Least target (major * 10 + minor).
     pub min_sm: u32,
-    /// Its forms, in the grammar of `isa.rs`.
+    /// Its forms, in the grammar that `isa.rs` describes; `~` before those that are parsed only.
     pub forms: &'static [&'static str],
     /// What is special about it.
     pub kind: Kind,
@@ -67,7 +67,7 @@ pub struct Entry {
 /// What is special about a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing.
+    /// An ordinary row.
     Ordinary,
     /// It exists in the papers' dialect only.
     Papers,

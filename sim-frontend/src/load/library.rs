@@ -36,6 +36,20 @@ pub mod variables {
     pub const FAILED: &str = "__warpsim_failed";
     /// Addresses of message, file, function; line; thread and block; each the size of an address.
     pub const FAILURE: &str = "__warpsim_failure";
+    /// The heap of `malloc`, in units of [`HEAP_UNIT`] bytes. A piece has a unit for its header, whose first word is
+    /// [`HEAP_MARK`] with the size class in its low bits while the piece is allocated, then its bytes.
+    pub const HEAP: &str = "__warpsim_heap";
+    /// Units of the heap that were ever given out: u32.
+    pub const HEAP_USED: &str = "__warpsim_heap_used";
+    /// For each size class and lane: the unit of the first free piece, plus one, in the low half of a u64; the next
+    /// one is the second word of its header.
+    pub const HEAP_FREE: &str = "__warpsim_heap_free";
+    /// Bytes of a unit.
+    pub const HEAP_UNIT: u64 = 16;
+    /// Size classes: pieces are of 2 to the power of their class units.
+    pub const HEAP_CLASSES: u32 = 20;
+    /// Marks the header of an allocated piece.
+    pub const HEAP_MARK: u32 = 0x7761_0000;
 }
 
 /// The module's text with the parts of the runtime that it declares and does not define.

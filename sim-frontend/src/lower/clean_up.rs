@@ -232,7 +232,7 @@ impl Facts {
     }
 }
 
-/// By register: the blocks that write it, ascending, with what is known of it behind each.
+/// By register: the blocks that write it, ascending, with what is known of it after each.
 struct Writes {
     by_register: Vec<Vec<(u32, u32)>>,
 }
@@ -242,7 +242,7 @@ impl Writes {
         &self.by_register[reg]
     }
 
-    /// What is known of a register behind a block that writes it.
+    /// What is known of a register after a block that writes it.
     fn at(&self, reg: usize, block: u32) -> Option<u32> {
         let list = self.of(reg);
         list.binary_search_by_key(&block, |write| write.0).ok().map(|i| list[i].1)
@@ -275,7 +275,7 @@ impl Known {
         self.facts[fact.reg as usize] = (number, self.block, written);
     }
 
-    /// What is known behind an instruction.
+    /// What is known after an instruction.
     fn step(&mut self, facts: &Facts, inst: &Inst, made: u32) {
         inst.for_writes(|reg| {
             self.written[reg as usize] += 1;
@@ -354,7 +354,7 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
     }
 }
 
-/// Removes what computes only what nobody reads; gives how many instructions.
+/// Removes instructions whose results are never read; returns how many.
 fn remove_dead(func: &mut Func) -> usize {
     let mut removed = 0;
     // Calls and frames read these without naming them.

@@ -17,6 +17,8 @@ pub struct Assignment {
     pub rows: u16,
     /// Predicates used.
     pub preds: u16,
+    /// Registers that may be read before they are written, and some that are not.
+    pub exposed: Vec<Reg>,
 }
 
 /// A function needs more rows than operands can name.
@@ -36,6 +38,8 @@ pub struct Interval {
     pub start: u32,
     /// Its last place.
     pub end: u32,
+    /// It is live at the entry, or the text reads it before it writes it.
+    pub exposed: bool,
 }
 
 /// The intervals of all registers that are used, in the order of their beginnings.
@@ -44,23 +48,23 @@ pub fn intervals(func: &Func) -> Vec<Interval> {
     // What is touched later begins later, so that they are found in the order of their beginnings.
     let mut end = vec![u32::MAX; n];
     let mut order: Vec<Interval> = Vec::with_capacity(n);
-    let mut touch = |reg: Reg, at: u32| {
+    let mut touch = |reg: Reg, at: u32, exposed: bool| {
         let end = &mut end[reg as usize];
         if *end == u32::MAX {
-            order.push(Interval { reg, start: at, end: at });
+            order.push(Interval { reg, start: at, end: at, exposed });
         }
         *end = at;
     };
     let live = Live::new(func);
     let mut at = 0u32;
     for (b, block) in func.blocks.iter().enumerate() {
-        live.for_before(b, |reg| touch(reg, at));
+        live.for_before(b, |reg| touch(reg, at, b == 0));
         for inst in block.all() {
-            inst.for_reads(|reg| touch(reg, at));
-            inst.for_writes(|reg| touch(reg, at + 1));
+            inst.for_reads(|reg| touch(reg, at, true));
+            inst.for_writes(|reg| touch(reg, at + 1, false));
             at += 2;
         }
-        live.for_behind(b, |reg| touch(reg, at));
+        live.for_behind(b, |reg| touch(reg, at, false));
         at += 1;
     }
     order.iter_mut().for_each(|interval| interval.end = end[interval.reg as usize]);
@@ -159,9 +163,10 @@ pub fn assign_intervals(
     first_row: u16,
     first_pred: u16,
 ) -> Result<Assignment, TooManyRegisters> {
-    let mut result = Assignment { place: vec![None; func.regs.len()], rows: 0, preds: 0 };
+    let exposed = intervals.iter().filter(|interval| interval.exposed).map(|interval| interval.reg).collect();
+    let mut result = Assignment { place: vec![None; func.regs.len()], rows: 0, preds: 0, exposed };
     let (mut rows, mut preds) = (Rows::new(), Rows::new());
-    for &Interval { reg, start, end } in intervals {
+    for &Interval { reg, start, end, .. } in intervals {
         let width = func.regs[reg as usize];
         let (file, first) = match width {
             Width::Pred => (&mut preds, first_pred),

@@ -57,7 +57,7 @@ pub struct Live {
 
 #[derive(Clone, Debug)]
 enum Sets {
-    /// By block, places in `across`, ascending: before it, and behind it.
+    /// By block, places in `across`, ascending: before it, and after it.
     Lists(Lists, Lists),
     /// By block, a bit for each place in `across`.
     Bits { words: usize, before: Vec<u64>, behind: Vec<u64> },

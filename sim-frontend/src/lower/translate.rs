@@ -512,7 +512,7 @@ impl<'m, 'a> Translator<'m, 'a> {
     }
 }
 
-/// No instruction of the block stands behind it.
+/// No instruction of the block follows it.
 fn ends_block(statement: &Statement<'_>) -> bool {
     match statement {
         Statement::Instruction(instruction) => matches!(instruction.root, "bra" | "brx" | "ret" | "exit"),

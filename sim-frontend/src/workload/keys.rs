@@ -38,6 +38,9 @@ pub(super) struct WorkloadKeys {
     /// Why, where they do.
     #[serde(default)]
     reason: Option<String>,
+    /// Why its accesses race on purpose, where they do: `--check races` lists them, and does not count them.
+    #[serde(default)]
+    intended_races: Option<String>,
     /// Under which schedules it ends.
     #[serde(default)]
     termination: Termination,
@@ -511,6 +514,7 @@ impl WorkloadKeys {
                     description,
                     schedule: schedule.value,
                     reason: self.reason,
+                    intended_races: self.intended_races,
                     termination: self.termination,
                     params,
                     variants,

@@ -13,67 +13,66 @@ pub enum BExp {
     IsCachedL2,
 }
 
-/// Operational expressions: the 23 of the thesis and two extensions, `writeThroughL1` (write if cached; the
-/// line stays clean) and `flushL1` [prog-opexp].
+/// The component that runs an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the thesis's")]
-pub enum OpExp {
-    ReadMem,
-    WriteMem,
-    AtomOp,
-    ReleaseRegs,
-    WriteToRegs,
-    Lock,
-    Unlock,
-    ReadL1,
-    ReadL2,
-    WriteL1,
-    WriteL2,
-    ReserveL1,
-    ReserveL2,
-    UpdateL1,
-    UpdateL2,
-    EvictL1,
-    EvictL2,
-    DiscardL1,
-    DiscardL2,
-    ClassifyFirstL1,
-    ClassifyFirstL2,
-    ClassifyNormalL1,
-    ClassifyNormalL2,
-    WriteThroughL1,
-    FlushL1,
+pub enum Room {
+    /// The SM that issued it.
+    Sm,
+    /// The partition that owns the address.
+    Partition,
 }
 
-impl OpExp {
-    /// All operations with their names.
-    pub const ALL: [(&'static str, OpExp); 25] = [
-        ("readMem", OpExp::ReadMem),
-        ("writeMem", OpExp::WriteMem),
-        ("atomOp", OpExp::AtomOp),
-        ("releaseRegs", OpExp::ReleaseRegs),
-        ("writeToRegs", OpExp::WriteToRegs),
-        ("lock", OpExp::Lock),
-        ("unlock", OpExp::Unlock),
-        ("readL1", OpExp::ReadL1),
-        ("readL2", OpExp::ReadL2),
-        ("writeL1", OpExp::WriteL1),
-        ("writeL2", OpExp::WriteL2),
-        ("reserveL1", OpExp::ReserveL1),
-        ("reserveL2", OpExp::ReserveL2),
-        ("updateL1", OpExp::UpdateL1),
-        ("updateL2", OpExp::UpdateL2),
-        ("evictL1", OpExp::EvictL1),
-        ("evictL2", OpExp::EvictL2),
-        ("discardL1", OpExp::DiscardL1),
-        ("discardL2", OpExp::DiscardL2),
-        ("classifyFirstL1", OpExp::ClassifyFirstL1),
-        ("classifyFirstL2", OpExp::ClassifyFirstL2),
-        ("classifyNormalL1", OpExp::ClassifyNormalL1),
-        ("classifyNormalL2", OpExp::ClassifyNormalL2),
-        ("writeThroughL1", OpExp::WriteThroughL1),
-        ("flushL1", OpExp::FlushL1),
-    ];
+macro_rules! operations {
+    ($($variant:ident $name:literal $room:ident;)+) => {
+        /// Operational expressions: the 23 of the thesis and two extensions, `writeThroughL1` (write if cached;
+        /// the line stays clean) and `flushL1` [prog-opexp].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "the names are the thesis's")]
+        pub enum OpExp {
+            $($variant),+
+        }
+
+        impl OpExp {
+            /// All operations with their names.
+            pub const ALL: &[(&'static str, OpExp)] = &[$(($name, OpExp::$variant)),+];
+
+            /// Where it runs in a program of global or local memory; those of shared and constant memory run
+            /// in the SM.
+            pub const fn room(self) -> Room {
+                match self {
+                    $(Self::$variant => Room::$room),+
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    ReadMem "readMem" Partition;
+    WriteMem "writeMem" Partition;
+    AtomOp "atomOp" Partition;
+    ReleaseRegs "releaseRegs" Sm;
+    WriteToRegs "writeToRegs" Sm;
+    Lock "lock" Sm;
+    Unlock "unlock" Sm;
+    ReadL1 "readL1" Sm;
+    ReadL2 "readL2" Partition;
+    WriteL1 "writeL1" Sm;
+    WriteL2 "writeL2" Partition;
+    ReserveL1 "reserveL1" Sm;
+    ReserveL2 "reserveL2" Partition;
+    UpdateL1 "updateL1" Sm;
+    UpdateL2 "updateL2" Partition;
+    EvictL1 "evictL1" Sm;
+    EvictL2 "evictL2" Partition;
+    DiscardL1 "discardL1" Sm;
+    DiscardL2 "discardL2" Partition;
+    ClassifyFirstL1 "classifyFirstL1" Sm;
+    ClassifyFirstL2 "classifyFirstL2" Partition;
+    ClassifyNormalL1 "classifyNormalL1" Sm;
+    ClassifyNormalL2 "classifyNormalL2" Partition;
+    WriteThroughL1 "writeThroughL1" Sm;
+    FlushL1 "flushL1" Sm;
 }
 
 /// Line and column of a position in a text, both from 1.

@@ -3,16 +3,7 @@
 //! rooms at a `yield`. After the last partition operation of a micro step only register operations and `end`
 //! may follow; they run when the reply arrives.
 
-use super::ast::{BExp, LineColumn, OpExp, Stm};
-
-/// The component that runs an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// The SM that issued it.
-    Sm,
-    /// The partition that owns the address.
-    Partition,
-}
+use super::ast::{BExp, LineColumn, OpExp, Room, Stm};
 
 /// One compiled instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,24 +45,6 @@ pub struct MemoryProgram {
     pub touches_partition: Vec<bool>,
     /// True if the program brings lines into L1, so that whole sectors of L1 are fetched.
     pub fills_l1: bool,
-}
-
-fn room_of(op: OpExp) -> Room {
-    use OpExp as O;
-    match op {
-        O::ReadMem
-        | O::WriteMem
-        | O::AtomOp
-        | O::ReadL2
-        | O::WriteL2
-        | O::ReserveL2
-        | O::UpdateL2
-        | O::EvictL2
-        | O::DiscardL2
-        | O::ClassifyFirstL2
-        | O::ClassifyNormalL2 => Room::Partition,
-        _ => Room::Sm,
-    }
 }
 
 fn is_register(op: OpExp) -> bool {
@@ -175,7 +148,7 @@ impl MemoryProgram {
             let (mut l1, mut partition) = (false, false);
             match &self.code[at] {
                 Instruction::Op(op) => {
-                    partition = room_of(*op) == Room::Partition;
+                    partition = op.room() == Room::Partition;
                     l1 = !partition && !is_register(*op);
                 }
                 Instruction::Unless(condition, _) => match room_of_condition(condition) {
@@ -195,7 +168,7 @@ impl MemoryProgram {
             self.touches_l1[at] = l1;
             self.touches_partition[at] = partition;
             self.room[at] = match &self.code[at] {
-                Instruction::Op(op) => room_of(*op),
+                Instruction::Op(op) => op.room(),
                 Instruction::Unless(condition, _) => room_of_condition(condition)
                     .unwrap_or_else(|| self.room.get(at + 1).copied().unwrap_or(Room::Sm)),
                 Instruction::Jump(to) => self.room[usize::from(*to)],
@@ -209,7 +182,7 @@ impl MemoryProgram {
         // partition operation only a tail of register operations and `end` leads back.
         for at in 0..n {
             let here = match &self.code[at] {
-                Instruction::Op(op) => room_of(*op),
+                Instruction::Op(op) => op.room(),
                 Instruction::Unless(condition, _) => {
                     let Some(room) = room_of_condition(condition) else { continue };
                     room
@@ -222,7 +195,7 @@ impl MemoryProgram {
             for next in self.within_micro_step(at) {
                 match &self.code[next] {
                     Instruction::Op(op) => {
-                        let there = room_of(*op);
+                        let there = op.room();
                         if here == Room::Sm && there == Room::Partition {
                             return Err(error(
                                 next,

@@ -10,8 +10,8 @@ mod table;
 use std::sync::{Arc, OnceLock};
 
 use crate::vocabulary::Scope;
-pub use ast::{BExp, LineColumn, OpExp, Stm};
-pub use compile::{CompileError, Instruction, MemoryProgram, Room};
+pub use ast::{BExp, LineColumn, OpExp, Room, Stm};
+pub use compile::{CompileError, Instruction, MemoryProgram};
 pub use parser::{ParseError, parse};
 pub use table::{Choice, Choices, Operation, Protocol};
 

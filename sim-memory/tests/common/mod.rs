@@ -17,7 +17,9 @@ use sim_memory::spec::{
     CacheSpec, Clocks, ConstantSpec, DramSpec, IndexFunction, InterconnectSpec, MemorySpec, SharedSpec,
     WriteQueueSpec,
 };
-use sim_memory::vocabulary::{AtomicOp, CacheOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace};
+use sim_memory::vocabulary::{
+    AtomicOp, CacheHint, CacheOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace,
+};
 
 /// Where buffers begin.
 pub const BASE: u64 = 0x1000_0000;
@@ -155,6 +157,7 @@ pub enum What {
     Store,
     Add,
     Fence,
+    Hint(CacheHint),
 }
 
 impl Machine {
@@ -225,6 +228,7 @@ impl Machine {
         let kind = match what {
             What::Load => AccessKind::Load,
             What::Store => AccessKind::Store,
+            What::Hint(hint) => AccessKind::Hint(hint),
             What::Add | What::Fence => {
                 AccessKind::Atomic { op: AtomicOp::Add, ty: ScalarType::U32, returns: true }
             }

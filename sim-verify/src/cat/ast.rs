@@ -14,7 +14,7 @@ pub struct Ast {
 /// A statement with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What it says.
+    /// The kind of statement.
     pub kind: ItemKind,
     /// The whole statement.
     pub span: Span,
@@ -41,9 +41,9 @@ pub enum ItemKind {
     },
     /// An axiom, or a flag.
     Check {
-        /// What must hold.
+        /// The property that must hold.
         property: Property,
-        /// Of which expression.
+        /// The expression that must have the property.
         expr: Expr,
         /// Its name.
         name: String,
@@ -68,7 +68,7 @@ pub enum Property {
 pub struct Expr {
     /// What it is made of.
     pub kind: ExprKind,
-    /// Where it stands.
+    /// Position in the source.
     pub span: Span,
 }
 
@@ -106,7 +106,7 @@ pub enum Operator {
     Product,
 }
 
-/// An operator behind an expression.
+/// A postfix operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Postfix {
     /// `+`: the transitive closure.

@@ -67,7 +67,7 @@ pub(super) enum Term {
 pub struct Check {
     /// Its name.
     pub name: String,
-    /// What must hold.
+    /// The property that must hold.
     pub property: Property,
     /// The relation it is about.
     pub term: RelationTerm,
@@ -77,7 +77,7 @@ pub struct Check {
 #[derive(Clone, Debug)]
 pub struct Statement {
     pub(super) kind: StatementKind,
-    /// Where it stands.
+    /// Position in the source.
     pub span: Span,
     /// It needs neither the reads-from relation nor an order: computed once for all candidates of a program's
     /// events.
@@ -270,7 +270,7 @@ impl Checker<'_> {
         slot
     }
 
-    /// A recursive name may not stand below a complement or behind a difference: there is no least solution.
+    /// A recursive name may not occur in a complement or right of a difference: there is no least solution.
     fn monotone(&self, expr: &Expr, names: &[&str]) -> Result<(), Diagnostic> {
         let refuse = |inner: &Expr| match self.mentions(inner, names) {
             Some(span) => Err(Diagnostic::error("recursion", "a recursive name is negated here")
@@ -308,7 +308,7 @@ impl Checker<'_> {
     }
 
     fn mismatch(&self, expr: &Expr, found: Type, wanted: Type) -> Diagnostic {
-        let error = Diagnostic::error("type", format!("this is {found}, where {wanted} is needed"))
+        let error = Diagnostic::error("type", format!("this is {found}; expected {wanted}"))
             .at(expr.span, "")
             .in_source(self.source);
         match wanted {

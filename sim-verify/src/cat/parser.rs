@@ -69,10 +69,7 @@ impl<'s> Parser<'s> {
             let text = self.cursor.take_while(|c| c != '"' && c != '\n').to_string();
             if !self.cursor.take("\"") {
                 let span = self.cursor.span_from(start);
-                return Err(self
-                    .cursor
-                    .error("string", "the title does not end", span)
-                    .help("end it with `\"`"));
+                return Err(self.cursor.error("string", "unterminated title", span).help("end it with `\"`"));
             }
             return Ok(text);
         }
@@ -102,7 +99,7 @@ impl<'s> Parser<'s> {
             return Ok(());
         }
         let found = self.found(span);
-        Err(self.cursor.error("syntax", format!("`{wanted}` is expected {why}, not {found}"), span))
+        Err(self.cursor.error("syntax", format!("expected `{wanted}` {why}, found {found}"), span))
     }
 
     /// What stands at a place, for messages.
@@ -121,14 +118,14 @@ impl<'s> Parser<'s> {
         let start = self.cursor.offset();
         let span = self.cursor.span_from(start);
         let found = self.found(span);
-        Err(self.cursor.error("syntax", format!("`{symbol}` is expected {why}, not {found}"), span))
+        Err(self.cursor.error("syntax", format!("expected `{symbol}` {why}, found {found}"), span))
     }
 
     fn name(&mut self) -> Result<Named, Diagnostic> {
         let (word, span) = self.word()?;
         let word = word.to_string();
         if word.is_empty() || word == "_" || KEYWORDS.contains(&word.as_str()) {
-            return Err(self.cursor.error("syntax", "a name is expected", span));
+            return Err(self.cursor.error("syntax", "expected a name", span));
         }
         Ok((word, span))
     }
@@ -143,15 +140,15 @@ impl<'s> Parser<'s> {
             "irreflexive" => self.check(Property::Irreflexive)?,
             "empty" => self.check(Property::Empty)?,
             "flag" => {
-                self.symbol("~", "behind `flag`")?;
-                self.keyword("empty", "behind `flag ~`")?;
+                self.symbol("~", "after `flag`")?;
+                self.keyword("empty", "after `flag ~`")?;
                 self.check(Property::FlagNotEmpty)?
             }
             "" => {
                 let found = self.found(span);
                 return Err(self.cursor.error(
                     "syntax",
-                    format!("a statement is expected, not {found}"),
+                    format!("expected a statement, found {found}"),
                     span,
                 ));
             }
@@ -174,14 +171,14 @@ impl<'s> Parser<'s> {
         ahead.skip_blanks()?;
         if ahead.take_while(is_name) != "rec" {
             let name = self.name()?;
-            self.symbol("=", "behind the name")?;
+            self.symbol("=", "after the name")?;
             return Ok(ItemKind::Let(name, self.expr()?));
         }
         self.cursor = ahead;
         let mut list = Vec::new();
         loop {
             let name = self.name()?;
-            self.symbol("=", "behind the name")?;
+            self.symbol("=", "after the name")?;
             list.push((name, self.expr()?));
             let mut ahead = self.cursor.clone();
             ahead.skip_blanks()?;
@@ -194,17 +191,17 @@ impl<'s> Parser<'s> {
 
     fn order(&mut self) -> Result<ItemKind, Diagnostic> {
         let name = self.name()?;
-        self.keyword("from", "behind the name")?;
+        self.keyword("from", "after the name")?;
         let (function, span) = self.word()?;
         if function != "partial-orders" {
             let message = "`with` takes `partial-orders(pairs, base)`";
             return Err(self.cursor.error("syntax", message, span));
         }
-        self.symbol("(", "behind `partial-orders`")?;
+        self.symbol("(", "after `partial-orders`")?;
         let pairs = self.expr()?;
         self.symbol(",", "between the pairs and the base")?;
         let base = self.expr()?;
-        self.symbol(")", "behind the base")?;
+        self.symbol(")", "after the base")?;
         Ok(ItemKind::With { name, pairs, base })
     }
 
@@ -295,13 +292,13 @@ impl<'s> Parser<'s> {
             Some('(') => {
                 self.cursor.skip(1);
                 let inner = self.expr()?;
-                self.symbol(")", "behind the expression")?;
+                self.symbol(")", "after the expression")?;
                 return Ok(inner);
             }
             Some('[') => {
                 self.cursor.skip(1);
                 let inner = self.expr()?;
-                self.symbol("]", "behind the set")?;
+                self.symbol("]", "after the set")?;
                 ExprKind::On(Box::new(inner))
             }
             Some('0') => {
@@ -311,7 +308,7 @@ impl<'s> Parser<'s> {
             Some(c) if begins_name(c) => {
                 let (word, span) = self.word()?;
                 if KEYWORDS.contains(&word) {
-                    let message = format!("an expression is expected, not the keyword `{word}`");
+                    let message = format!("expected an expression, found the keyword `{word}`");
                     return Err(self.cursor.error("syntax", message, span));
                 }
                 if word == "_" { ExprKind::Everything } else { ExprKind::Name(word.to_string()) }
@@ -321,7 +318,7 @@ impl<'s> Parser<'s> {
                 let found = self.found(span);
                 return Err(self.cursor.error(
                     "syntax",
-                    format!("an expression is expected, not {found}"),
+                    format!("expected an expression, found {found}"),
                     span,
                 ));
             }

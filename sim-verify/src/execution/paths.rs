@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::liveness;
 use crate::litmus::program::{
     Access, Address, AtomicOp, Kind, Operand, Order, Proxy, Scope, Test, location_at,
 };
@@ -59,7 +60,7 @@ pub enum Outcome {
     Done,
     /// In a loop that repeats itself: an iteration from this event on leaves registers and memory as they were.
     Spins(usize),
-    /// At a barrier, which is its last event. True if no instruction is left behind it.
+    /// At a barrier, which is its last event. True if no instruction follows it.
     Waits(bool),
 }
 
@@ -88,7 +89,7 @@ pub enum Limit {
 pub struct Paths {
     /// All of them.
     pub paths: Vec<Path>,
-    /// Loops went round more often than they are unrolled.
+    /// Some loop would repeat more often than it is unrolled.
     pub bounded: bool,
     /// Lines of accesses whose address is not that of a location; these paths are left out.
     pub wild: BTreeSet<u32>,
@@ -109,8 +110,17 @@ struct State {
     registers: Vec<(i64, Set)>,
     ctrl: Set,
     steps: Vec<Step>,
-    /// By target of a backward branch: how often it was taken, registers and number of events at the last arrival.
-    arrivals: BTreeMap<usize, (u32, Vec<i64>, usize)>,
+    /// By target of a backward branch: how it was reached so far.
+    arrivals: BTreeMap<usize, Arrivals>,
+}
+
+/// Arrivals at the head of a loop.
+#[derive(Clone, Default)]
+struct Arrivals {
+    /// The values of the registers that are live there, and the number of events, each time.
+    states: Vec<(Vec<i64>, usize)>,
+    /// Some passes changed nothing: a path without them reaches the same states.
+    repeats: bool,
 }
 
 struct Walk<'t> {
@@ -120,7 +130,8 @@ struct Walk<'t> {
     unroll: u32,
     /// Paths that end at a barrier are wanted too.
     waits: bool,
-    targets: BTreeSet<usize>,
+    /// Heads of loops, and which registers are live there.
+    targets: BTreeMap<usize, Vec<usize>>,
     out: Paths,
     stack: Vec<State>,
 }
@@ -131,8 +142,11 @@ struct Walk<'t> {
 /// There are too many, or too long ones.
 pub fn paths(test: &Test, thread: usize, values: &Values, unroll: u32, waits: bool) -> Result<Paths, Limit> {
     let code = &test.threads[thread].code;
+    let live = liveness::live(code, test.threads[thread].registers.len());
     let targets = code.iter().enumerate().filter_map(|(pc, instruction)| match instruction.kind {
-        Kind::Branch { target, .. } | Kind::Goto(target) if target <= pc => Some(target),
+        Kind::Branch { target, .. } | Kind::Goto(target) if target <= pc => {
+            Some((target, live[target].iter().copied().collect()))
+        }
         _ => None,
     });
     let registers = test.threads[thread].init.iter().map(|value| (*value, 0)).collect();
@@ -160,7 +174,7 @@ impl Walk<'_> {
             if state.steps.len() > MAX_EVENTS {
                 return Err(Limit::Events);
             }
-            if self.targets.contains(&state.pc) && !self.arrive(&mut state)? {
+            if self.targets.contains_key(&state.pc) && !self.arrive(&mut state)? {
                 return Ok(());
             }
             let Some(instruction) = self.test.threads[self.thread].code.get(state.pc) else {
@@ -219,21 +233,24 @@ impl Walk<'_> {
         if self.out.paths.len() + self.stack.len() > MOST_PATHS { Err(Limit::Paths) } else { Ok(()) }
     }
 
-    /// At the head of a loop: false if the path goes round too often. An iteration that changed nothing is a path
-    /// of its own, which goes on for ever.
+    /// At the head of a loop: false if the path goes round too often. A pass that changed nothing is a path of its own,
+    /// which goes on for ever. Only a path of which every pass changed something is missed at the bound: another has the
+    /// states of one with a pass that changed nothing.
     fn arrive(&mut self, state: &mut State) -> Result<bool, Limit> {
-        let registers: Vec<i64> = state.registers.iter().map(|(value, _)| *value).collect();
+        let live: Vec<i64> = self.targets[&state.pc].iter().map(|r| state.registers[*r].0).collect();
         let events = state.steps.len();
-        let before = state.arrivals.insert(state.pc, (0, registers.clone(), events));
-        let Some((times, old, start)) = before else { return Ok(true) };
-        if let Some(entry) = state.arrivals.get_mut(&state.pc) {
-            entry.0 = times + 1;
-        }
-        if old == registers && idle(&state.steps[start..]) {
+        let arrivals = state.arrivals.entry(state.pc).or_default();
+        let passes = arrivals.states.len() as u32;
+        let same = |(before, start): &&(Vec<i64>, usize)| *before == live && idle(&state.steps[*start..]);
+        let repeated = arrivals.states.iter().rev().find(same).map(|(_, start)| *start);
+        arrivals.repeats |= repeated.is_some();
+        let repeats = arrivals.repeats;
+        arrivals.states.push((live, events));
+        if let Some(start) = repeated {
             self.end(state.clone(), Outcome::Spins(start))?;
         }
-        self.out.bounded |= times >= self.unroll;
-        Ok(times < self.unroll)
+        self.out.bounded |= passes > self.unroll && !repeats;
+        Ok(passes <= self.unroll)
     }
 
     fn written(&mut self, state: &State, location: usize, value: i64, data: Set) {

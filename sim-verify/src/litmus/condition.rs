@@ -7,9 +7,9 @@ use super::program::Comparison;
 pub enum Quantifier {
     /// Some execution satisfies the condition.
     Exists,
-    /// No execution does.
+    /// No execution satisfies it.
     NotExists,
-    /// All do.
+    /// All executions satisfy it.
     Forall,
 }
 

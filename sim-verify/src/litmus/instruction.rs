@@ -13,14 +13,14 @@ type Pending = Option<(String, Span)>;
 
 type Cell = (Instruction, Pending);
 
-/// The cells of one thread, and the labels of its rows: name, place and index of the instruction behind it.
+/// The cells of one thread, and the labels of its rows: name, place, index of the following instruction.
 #[derive(Default)]
 pub(super) struct Column {
     pub(super) cells: Vec<Cell>,
     pub(super) labels: Vec<(String, Span, usize)>,
 }
 
-/// An opcode: its root and the words behind it.
+/// An opcode: its root and modifiers.
 struct Opcode<'t> {
     root: &'t str,
     words: Vec<&'t str>,
@@ -193,9 +193,9 @@ impl Parser<'_> {
                     self.compute(thread, op)?
                 } else if let Some(comparison) = root.strip_prefix('b').and_then(|c| found(&COMPARISONS, c)) {
                     let a = self.operand(thread)?;
-                    self.symbol(",", "behind the first value")?;
+                    self.symbol(",", "after the first value")?;
                     let b = self.operand(thread)?;
-                    self.symbol(",", "behind the second value")?;
+                    self.symbol(",", "after the second value")?;
                     let label = self.word("a label")?;
                     return Ok((Kind::Branch { comparison, a, b, target: 0 }, Some(label)));
                 } else {
@@ -210,15 +210,15 @@ impl Parser<'_> {
     fn compute(&mut self, thread: usize, op: ValueOp) -> Result<Kind, Diagnostic> {
         let register = self.destination(thread)?;
         let a = self.operand(thread)?;
-        self.symbol(",", "behind the first value")?;
+        self.symbol(",", "after the first value")?;
         let b = self.operand(thread)?;
         Ok(Kind::Compute { register, op, a, b })
     }
 
-    /// A register and the comma behind it.
+    /// A register and the comma after it.
     fn destination(&mut self, thread: usize) -> Result<usize, Diagnostic> {
         let (word, _) = self.register_word()?;
-        self.symbol(",", "behind the register")?;
+        self.symbol(",", "after the register")?;
         Ok(self.register(thread, &word))
     }
 
@@ -243,7 +243,7 @@ impl Parser<'_> {
         }
         let (word, span) = self.register_word()?;
         if self.locations.iter().any(|l| l.name == word) {
-            let message = format!("`{word}` is a location, where a register or a number is needed");
+            let message = format!("`{word}` is a location; expected a register or a number");
             return Err(self.error("operand", message, span));
         }
         Ok(Operand::Register(self.register(thread, &word)))
@@ -263,15 +263,16 @@ impl Parser<'_> {
             Address::Location(0)
         };
         if bracket {
-            self.symbol("]", "behind the address")?;
+            self.symbol("]", "after the address")?;
         }
         Ok(address)
     }
 
     fn words(&self, opcode: &Opcode<'_>, ops: bool) -> Result<Words, Diagnostic> {
         let mut out = Words::default();
-        let twice =
-            |word: &str| self.error("opcode", format!("`.{word}` says again what was said"), opcode.span);
+        let twice = |word: &str| {
+            self.error("opcode", format!("`.{word}` repeats or contradicts an earlier modifier"), opcode.span)
+        };
         for word in &opcode.words {
             if let Some(order) = order(word) {
                 if out.order.replace(order).is_some() {
@@ -325,7 +326,7 @@ impl Parser<'_> {
         match (order, words.scope) {
             (Order::Weak, Some(scope)) => {
                 let message = format!("a weak operation has no scope, but this one has `.{}`", scope.name());
-                Err(self.error("scope", message, opcode.span).help("name `.relaxed`, or leave the scope out"))
+                Err(self.error("scope", message, opcode.span).help("write `.relaxed`, or remove the scope"))
             }
             (Order::Weak, None) => Ok((order, None)),
             // PTX gives atomics the scope of the GPU where none is written.
@@ -333,7 +334,7 @@ impl Parser<'_> {
                 Ok((order, Some(Scope::Gpu)))
             }
             (_, None) => {
-                let message = format!("`.{}` needs a scope", order.name());
+                let message = format!("`.{}` requires a scope", order.name());
                 Err(self
                     .error("scope", message, opcode.span)
                     .help("scopes are `.cta`, `.cluster`, `.gpu`, `.sys`"))
@@ -361,7 +362,7 @@ impl Parser<'_> {
         let legal = [Order::Weak, Order::Relaxed, Order::Release];
         let (order, scope) = self.semantics(opcode, &words, &legal, Order::Weak)?;
         let address = self.address(thread)?;
-        self.symbol(",", "behind the address")?;
+        self.symbol(",", "after the address")?;
         let value = self.operand(thread)?;
         Ok(Kind::Store { access: Access { address, order, scope, proxy }, value })
     }
@@ -374,15 +375,17 @@ impl Parser<'_> {
         result: bool,
     ) -> Result<Kind, Diagnostic> {
         let words = self.words(opcode, true)?;
-        let legal = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
-        let (order, scope) = self.semantics(opcode, &words, &legal, Order::Relaxed)?;
+        let legal = [Order::Relaxed, Order::Release, Order::Acquire, Order::AcqRel];
+        // `red` returns nothing to acquire with.
+        let legal = if result { &legal[..] } else { &legal[..2] };
+        let (order, scope) = self.semantics(opcode, &words, legal, Order::Relaxed)?;
         let Some(op) = words.op else {
-            let error = self.error("opcode", "the atomic operation is not named", opcode.span);
+            let error = self.error("opcode", "the atomic operation is missing", opcode.span);
             return Err(error.help("as in `atom.relaxed.gpu.add`"));
         };
         let register = if result { Some(self.destination(thread)?) } else { None };
         let address = self.address(thread)?;
-        self.symbol(",", "behind the address")?;
+        self.symbol(",", "after the address")?;
         let value = self.operand(thread)?;
         let op = match op {
             Op::Value(op) => AtomicOp::Apply(op, value),
@@ -390,7 +393,7 @@ impl Parser<'_> {
                 if !result {
                     return Err(self.error("opcode", "`red` has no `cas`", opcode.span).help("use `atom`"));
                 }
-                self.symbol(",", "behind the value to compare with")?;
+                self.symbol(",", "after the value to compare with")?;
                 AtomicOp::Cas(value, self.operand(thread)?)
             }
         };
@@ -406,8 +409,11 @@ impl Parser<'_> {
                 "texture" => Kind::ProxyFence(Proxy::Texture),
                 "constant" => Kind::ProxyFence(Proxy::Constant),
                 other => {
-                    let error =
-                        self.error("fence", format!("there is no proxy fence of `{other}`"), opcode.span);
+                    let error = self.error(
+                        "fence",
+                        format!("`fence.proxy.{other}` is not part of the memory models"),
+                        opcode.span,
+                    );
                     return Err(error.help("proxy fences are alias, constant, generic, surface, texture"));
                 }
             });
@@ -420,7 +426,7 @@ impl Parser<'_> {
             return Err(error.help("fences are `.acq_rel`, `.sc`, `.acquire`, `.release`"));
         }
         let Some(scope) = words.scope else {
-            let error = self.error("scope", "a fence needs a scope", opcode.span);
+            let error = self.error("scope", "a fence requires a scope", opcode.span);
             return Err(error.help("scopes are `.cta`, `.cluster`, `.gpu`, `.sys`"));
         };
         Ok(Kind::Fence { order, scope })
@@ -432,7 +438,7 @@ impl Parser<'_> {
             ["gl"] => Scope::Gpu,
             ["sys"] => Scope::Sys,
             _ => {
-                let error = self.error("fence", "`membar` takes one level", opcode.span);
+                let error = self.error("fence", "`membar` requires a level", opcode.span);
                 return Err(error.help("`membar.cta`, `membar.gl`, `membar.sys`"));
             }
         };
@@ -463,7 +469,7 @@ impl Parser<'_> {
             ([_, id], true) => (*id, None),
             ([_, id, quorum], true) => (*id, Some(*quorum)),
             ([id, count], false) => (*id, Some(*count)),
-            _ => return Err(self.error("barrier", "this barrier takes two operands at most", opcode.span)),
+            _ => return Err(self.error("barrier", "this barrier takes at most two operands", opcode.span)),
         };
         Ok(Kind::Barrier { arrive, id, quorum })
     }

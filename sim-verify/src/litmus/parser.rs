@@ -57,9 +57,7 @@ impl Parser<'_> {
                 let text = self.cursor.take_while(|c| c != '"').to_string();
                 if !self.cursor.take("\"") {
                     let span = Span { start, end: start + 1 };
-                    return Err(self
-                        .error("string", "this string does not end", span)
-                        .help("end it with `\"`"));
+                    return Err(self.error("string", "unterminated string", span).help("end it with `\"`"));
                 }
                 about.push(text);
                 continue;
@@ -67,7 +65,7 @@ impl Parser<'_> {
             let line = self.cursor.take_while(|c| c != '\n');
             let Some((key, value)) = line.split_once('=').filter(|(key, _)| !key.trim().is_empty()) else {
                 let span = self.cursor.span_from(start);
-                let message = "a string, a line `KEY=VALUE` or the initial state `{ … }` is expected";
+                let message = "expected a string, a line `KEY=VALUE` or the initial state `{ … }`";
                 return Err(self.error("header", message, span));
             };
             let (key, value) = (key.trim(), value.trim());
@@ -79,7 +77,7 @@ impl Parser<'_> {
     }
 
     fn initial_state(&mut self) -> Result<(), Diagnostic> {
-        self.symbol("{", "in front of the initial state")?;
+        self.symbol("{", "before the initial state")?;
         loop {
             while self.take_symbol(";")? {}
             if self.take_symbol("}")? {
@@ -89,7 +87,7 @@ impl Parser<'_> {
             self.declaration()?;
             self.cursor.skip_blanks()?;
             if !self.cursor.rest().starts_with([';', '}']) {
-                return Err(self.expected("`;` behind a declaration"));
+                return Err(self.expected("`;` after a declaration"));
             }
         }
     }
@@ -98,11 +96,11 @@ impl Parser<'_> {
         self.cursor.skip_blanks()?;
         let (thread, span) = match self.take_number()? {
             Some(number) => (format!("P{number}"), self.last),
-            None => self.word("a location, or a register such as `P0:r0`,")?,
+            None => self.word("a location, or a register such as `P0:r0`")?,
         };
         if self.take_symbol(":")? {
             let (register, _) = self.register_word()?;
-            self.symbol("=", "behind the register")?;
+            self.symbol("=", "after the register")?;
             let value = self.initial_value()?;
             self.registers.push((thread, span, register, value));
             return Ok(());
@@ -147,13 +145,13 @@ impl Parser<'_> {
             return Ok(value);
         }
         self.take_symbol("&")?;
-        let (word, span) = self.word("a number, or a location for its address,")?;
+        let (word, span) = self.word("a number, or a location for its address")?;
         Ok(address_of(self.location(&word, span)?))
     }
 
     fn thread_row(&mut self) -> Result<(), Diagnostic> {
         loop {
-            let (name, span) = self.word("a thread, such as `P0@cta 0,gpu 0`,")?;
+            let (name, span) = self.word("a thread, such as `P0@cta 0,gpu 0`")?;
             let number =
                 name.strip_prefix('P').filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
             if number.is_none() {
@@ -178,7 +176,7 @@ impl Parser<'_> {
             if self.take_symbol(";")? {
                 break;
             }
-            self.symbol("|", "between threads, or `;` behind the last,")?;
+            self.symbol("|", "between threads, or `;` after the last")?;
         }
         for (thread, span, register, value) in std::mem::take(&mut self.registers) {
             let Some(index) = self.threads.iter().position(|t| t.name == thread) else {
@@ -209,7 +207,7 @@ impl Parser<'_> {
                 }
             };
             if taken {
-                return Err(self.error("scope", format!("{name} has two places by `{level}`"), at));
+                return Err(self.error("scope", format!("`{level}` of {name} is given twice"), at));
             }
             let number = self.take_number()?.and_then(|v| u32::try_from(v).ok());
             let Some(number) = number else {
@@ -259,9 +257,9 @@ impl Parser<'_> {
                     break;
                 }
                 if thread + 1 == self.threads.len() {
-                    return Err(self.expected("`;` behind the last thread of a row"));
+                    return Err(self.expected("`;` after the last thread of a row"));
                 }
-                self.symbol("|", "between threads, or `;` at the end of a row,")?;
+                self.symbol("|", "between threads, or `;` at the end of a row")?;
                 thread += 1;
             }
         }
@@ -283,7 +281,7 @@ impl Parser<'_> {
                 if column.labels[..i].iter().any(|(other, ..)| other == name) {
                     return Err(self.error(
                         "label",
-                        format!("the label `{name}` stands twice in a thread"),
+                        format!("the label `{name}` is defined twice in this thread"),
                         *span,
                     ));
                 }

@@ -23,9 +23,9 @@ pub struct Test {
     pub threads: Vec<Thread>,
     /// Only executions that satisfy it are looked at.
     pub filter: Option<Condition>,
-    /// What is asked.
+    /// The quantifier of the question.
     pub quantifier: Quantifier,
-    /// About which final states.
+    /// The condition on final states that is asked about.
     pub condition: Condition,
 }
 
@@ -187,9 +187,9 @@ pub enum ValueOp {
 }
 
 impl ValueOp {
-    /// Its result; division by zero gives none.
+    /// Its result on 32-bit words, signed but for `inc` and `dec`, or on an address; division by zero gives none.
     pub fn apply(self, a: i64, b: i64) -> Option<i64> {
-        Some(match self {
+        let result = match self {
             ValueOp::Add => a.wrapping_add(b),
             ValueOp::Sub => a.wrapping_sub(b),
             ValueOp::Mul => a.wrapping_mul(b),
@@ -200,23 +200,24 @@ impl ValueOp {
             ValueOp::Min => a.min(b),
             ValueOp::Max => a.max(b),
             ValueOp::Exch => b,
-            ValueOp::Inc => {
-                if a >= b {
-                    0
-                } else {
-                    a + 1
-                }
-            }
-            ValueOp::Dec => {
-                if a == 0 || a > b {
-                    b
-                } else {
-                    a - 1
-                }
-            }
+            ValueOp::Inc if a as u32 >= b as u32 => 0,
+            ValueOp::Inc => a.wrapping_add(1),
+            ValueOp::Dec if a as u32 == 0 || a as u32 > b as u32 => b,
+            ValueOp::Dec => a.wrapping_sub(1),
             ValueOp::Compare(comparison) => comparison.holds(a, b).into(),
-        })
+        };
+        Some(if is_word(a) && is_word(b) { word(result) } else { result })
     }
+}
+
+/// A number as a signed 32-bit word.
+pub fn word(value: i64) -> i64 {
+    i64::from(value as i32)
+}
+
+/// It is a word, and not an address.
+fn is_word(value: i64) -> bool {
+    word(value) == value
 }
 
 /// How two values are compared.
@@ -250,7 +251,7 @@ impl Comparison {
 pub struct Instruction {
     /// What it does.
     pub kind: Kind,
-    /// Where it stands.
+    /// Position in the source.
     pub span: Span,
     /// Its line, from 1.
     pub line: u32,
@@ -259,7 +260,7 @@ pub struct Instruction {
 /// Facts of a memory operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Where it goes.
+    /// The address it accesses.
     pub address: Address,
     /// Its semantics.
     pub order: Order,

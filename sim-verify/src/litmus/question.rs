@@ -11,9 +11,9 @@ impl Parser<'_> {
         let mut filter = None;
         loop {
             if self.take_word("locations")? {
-                self.symbol("[", "behind `locations`")?;
+                self.symbol("[", "after `locations`")?;
                 self.cursor.take_while(|c| c != ']' && c != '\n');
-                self.symbol("]", "behind the locations")?;
+                self.symbol("]", "after the locations")?;
                 self.take_symbol(";")?;
             } else if self.take_word("filter")? {
                 filter = Some(self.condition()?);
@@ -66,7 +66,7 @@ impl Parser<'_> {
         }
         if self.take_symbol("(")? {
             let inner = self.condition()?;
-            self.symbol(")", "behind the condition")?;
+            self.symbol(")", "after the condition")?;
             return Ok(inner);
         }
         let a = self.atom()?;
@@ -90,7 +90,7 @@ impl Parser<'_> {
                 return Ok(comparison);
             }
         }
-        Err(self.expected("a comparison, such as `==`,"))
+        Err(self.expected("a comparison, such as `==`"))
     }
 
     fn atom(&mut self) -> Result<Atom, Diagnostic> {
@@ -107,7 +107,7 @@ impl Parser<'_> {
             return self.register_of(&word, span);
         }
         if bracket {
-            self.symbol("]", "behind the location")?;
+            self.symbol("]", "after the location")?;
         }
         Ok(Atom::Location(self.location(&word, span)?))
     }

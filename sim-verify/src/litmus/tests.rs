@@ -1,6 +1,6 @@
 use super::*;
 use crate::models;
-use crate::verdict::{Answer, Bounds, decide};
+use crate::verdict::{Answer, Bounds, Verdict, decide};
 
 fn answer(model: &str, text: &str) -> Answer {
     let test = Test::parse("test.litmus", text).unwrap_or_else(|error| panic!("{}", error.render()));
@@ -29,21 +29,21 @@ fn message_passing() {
 const REFUSED: [(&str, (u32, u32), &str); 44] = [
     ("X86 a\n{ x=0; }\n P0@cta 0 ;\nexists (x==0)", (1, 1), "a litmus test for X86"),
     ("PTX a\nnonsense\n{ x=0; }", (2, 1), "`KEY=VALUE`"),
-    ("PTX a\n\"no end\n{ x=0; }", (2, 1), "this string does not end"),
+    ("PTX a\n\"no end\n{ x=0; }", (2, 1), "unterminated string"),
     ("PTX a\nVerdict=perhaps\n{ x=0; }", (2, 1), "one of allowed, forbidden, unknown"),
     ("PTX a\nConsistent=many\n{ x=0; }", (2, 1), "a number of executions"),
     ("PTX a\n{ x=0; x=1; }", (2, 8), "declared twice"),
-    ("PTX a\n{ x=0 y=0; }", (2, 7), "`;` behind a declaration"),
+    ("PTX a\n{ x=0 y=0; }", (2, 7), "`;` after a declaration"),
     ("PTX a\n{ x=; }", (2, 5), "a number, or a location"),
-    ("PTX a\n{ x=99999999999; }", (2, 5), "not a number of 32 bits"),
+    ("PTX a\n{ x=99999999999; }", (2, 5), "not a 32-bit number"),
     ("PTX a\n{ x=0; y @ cache aliases x; }", (2, 12), "`cache` is not a proxy"),
-    ("PTX a\n{ x=0; y @ generic alias x; }", (2, 20), "`aliases` is expected"),
-    ("PTX a\n{ y @ generic aliases x; }", (2, 23), "has no initial value"),
-    ("PTX a\n{ P0:r0 0; }", (2, 9), "`=` behind the register"),
+    ("PTX a\n{ x=0; y @ generic alias x; }", (2, 20), "expected `aliases`"),
+    ("PTX a\n{ y @ generic aliases x; }", (2, 23), "is not declared"),
+    ("PTX a\n{ P0:r0 0; }", (2, 9), "`=` after the register"),
     ("PTX a\n{ x=0; }\n Q0@cta 0 ;\nexists (x==0)", (3, 2), "`Q0` is not a thread"),
     ("PTX a\n{ x=0; }\n P0@cta 0 | P0@cta 1 ;\nexists (x==0)", (3, 13), "declared twice"),
     ("PTX a\n{ x=0; }\n P0@gpu 0 ;\nexists (x==0)", (3, 2), "P0 has no CTA"),
-    ("PTX a\n{ x=0; }\n P0@cta 0,cta 1 ;\nexists (x==0)", (3, 11), "two places by `cta`"),
+    ("PTX a\n{ x=0; }\n P0@cta 0,cta 1 ;\nexists (x==0)", (3, 11), "`cta` of P0 is given twice"),
     ("PTX a\n{ x=0; }\n P0@block 0 ;\nexists (x==0)", (3, 5), "not a level of the scope tree"),
     (
         "PTX a\n{ x=0; }\n P0@cta 0,cluster 0 | P1@cta 0,cluster 1 ;\nexists (x==0)",
@@ -54,11 +54,11 @@ const REFUSED: [(&str, (u32, u32), &str); 44] = [
     (
         "PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak x, 1 | ld.weak r0, x ;\nexists (x==0)",
         (4, 15),
-        "`;` behind the last thread",
+        "`;` after the last thread",
     ),
     ("PTX a\n{ x=0; }\n P0@cta 0 ;\n stt.weak x, 1 ;\nexists (x==0)", (4, 2), "`stt` is not an instruction"),
     ("PTX a\n{ x=0; }\n P0@cta 0 ;\n st.week x, 1 ;\nexists (x==0)", (4, 2), "`.week` is not a modifier"),
-    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n st.relaxed x, 1 ;\nexists (x==0)", (4, 2), "needs a scope"),
+    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n st.relaxed x, 1 ;\nexists (x==0)", (4, 2), "requires a scope"),
     (
         "PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak.gpu x, 1 ;\nexists (x==0)",
         (4, 2),
@@ -74,18 +74,22 @@ const REFUSED: [(&str, (u32, u32), &str); 44] = [
         (4, 2),
         "`ld` cannot be `.release`",
     ),
-    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n ld.acquire.relaxed.gpu r0, x ;\nexists (x==0)", (4, 2), "says again"),
-    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak z, 1 ;\nexists (x==0)", (4, 10), "`z` has no initial value"),
-    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak x 1 ;\nexists (x==0)", (4, 12), "`,` behind the address"),
+    (
+        "PTX a\n{ x=0; }\n P0@cta 0 ;\n ld.acquire.relaxed.gpu r0, x ;\nexists (x==0)",
+        (4, 2),
+        "repeats or contradicts",
+    ),
+    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak z, 1 ;\nexists (x==0)", (4, 10), "`z` is not declared"),
+    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak x 1 ;\nexists (x==0)", (4, 12), "`,` after the address"),
     (
         "PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak x, x ;\nexists (x==0)",
         (4, 13),
-        "is a location, where a register",
+        "is a location; expected a register",
     ),
     (
         "PTX a\n{ x=0; }\n P0@cta 0 ;\n atom.relaxed.gpu r0, x, 1 ;\nexists (x==0)",
         (4, 2),
-        "operation is not named",
+        "operation is missing",
     ),
     (
         "PTX a\n{ x=0; }\n P0@cta 0 ;\n red.relaxed.gpu.cas x, 1, 2 ;\nexists (x==0)",
@@ -93,13 +97,13 @@ const REFUSED: [(&str, (u32, u32), &str); 44] = [
         "`red` has no `cas`",
     ),
     ("PTX a\n{ x=0; }\n P0@cta 0 ;\n fence.weak.gpu ;\nexists (x==0)", (4, 2), "a fence cannot be `.weak`"),
-    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n fence.sc ;\nexists (x==0)", (4, 2), "a fence needs a scope"),
+    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n fence.sc ;\nexists (x==0)", (4, 2), "a fence requires a scope"),
     (
         "PTX a\n{ x=0; }\n P0@cta 0 ;\n fence.proxy.tensor ;\nexists (x==0)",
         (4, 2),
-        "no proxy fence of `tensor`",
+        "`fence.proxy.tensor` is not part",
     ),
-    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n membar.gpu ;\nexists (x==0)", (4, 2), "`membar` takes one level"),
+    ("PTX a\n{ x=0; }\n P0@cta 0 ;\n membar.gpu ;\nexists (x==0)", (4, 2), "`membar` requires a level"),
     (
         "PTX a\n{ x=0; }\n P0@cta 0 ;\n bar.cta.wait 0 ;\nexists (x==0)",
         (4, 2),
@@ -109,7 +113,7 @@ const REFUSED: [(&str, (u32, u32), &str); 44] = [
     (
         "PTX a\n{ x=0; }\n P0@cta 0 ;\n L: st.weak x, 1 ;\n L: st.weak x, 2 ;\nexists (x==0)",
         (5, 2),
-        "stands twice",
+        "is defined twice",
     ),
     ("PTX a\n{ x=0; }\n P0@cta 0 ;\n @%p st.weak x, 1 ;\nexists (x==0)", (4, 6), "only `bra` can be guarded"),
     ("PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak x, 1 ;", (4, 16), "`exists`, `~exists` or `forall`"),
@@ -187,4 +191,59 @@ fn what_a_bound_leaves_open_is_unknown() {
     let stores: String = (0..70).map(|i| format!(" st.weak x, {i} ;\n")).collect();
     let test = format!("PTX a\n{{ x=0; }}\n P0@cta 0,gpu 0 ;\n{stores}exists (x == 70)");
     assert!(matches!(answer("ptx-7.5", &test), Answer::Unknown(why) if why.contains("64 events")));
+}
+
+fn verdict_of(text: &str) -> Verdict {
+    let test = Test::parse("t.litmus", text).unwrap_or_else(|error| panic!("{}", error.render()));
+    let model = models::named("ptx-7.5").expect("a model").expect("it parses");
+    decide(&test, &model, Bounds::default())
+}
+
+/// A loop that counts reaches states beyond the bound: nothing is forbidden by not having looked. One that waits for a
+/// value has no others.
+#[test]
+fn loops_beyond_the_bound_leave_the_answer_unknown() {
+    let counts = "PTX t\n{ x=0; P0:r0=0; }\n P0@cta 0,gpu 0 ;\n L: add r0, r0, 1 ;\n bne r0, 5, L ;\n st.weak x, 1 ;\nexists (x == 1)\n";
+    assert!(matches!(verdict_of(counts).answer, Answer::Unknown(reason) if reason.contains("--unroll")));
+    let few = counts.replace("bne r0, 5", "bne r0, 3");
+    assert_eq!(verdict_of(&few).answer, Answer::Allowed);
+    let waits = "PTX t\n{ x=0; y=0; P1:r0=7; }\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.relaxed.gpu x, 2 | L: ld.relaxed.gpu r0, x ;\n | bne r0, 2, L ;\n | st.weak y, 1 ;\nexists (y == 2)\n";
+    let verdict = verdict_of(waits);
+    assert_eq!((verdict.answer, verdict.bounded), (Answer::Forbidden, false));
+}
+
+/// Values are 32-bit words, as those of the kernels that run the test.
+#[test]
+fn values_are_32_bit_words() {
+    let test = "PTX t\n{ x=4294967295; y=0; z=4294967295; u=0; }\n P0@cta 0,gpu 0 ;\n atom.relaxed.gpu.add r0, x, 1 ;\n sub r1, 0, 1 ;\n st.weak y, r1 ;\n mul r2, r1, 0x7fffffff ;\n atom.relaxed.gpu.inc r3, z, 5 ;\n atom.relaxed.gpu.dec r4, u, 4294967295 ;\nforall (x == 0 /\\ y == 0xffffffff /\\ P0:r2 == 0x80000001 /\\ z == 0 /\\ u == -1)\n";
+    let verdict = verdict_of(test);
+    assert_eq!(verdict.answer, Answer::Forbidden, "{:?}", verdict.states);
+    assert_eq!(verdict.consistent, 1);
+}
+
+#[test]
+fn executions_that_all_divide_by_zero_leave_the_answer_unknown() {
+    let verdict = verdict_of(
+        "PTX t\n{ x=0; }\n P0@cta 0,gpu 0 ;\n div r1, 1, 0 ;\n st.weak x, r1 ;\nexists (x == 1)\n",
+    );
+    assert!(matches!(verdict.answer, Answer::Unknown(reason) if reason.contains("divides by zero")));
+}
+
+#[test]
+fn misspelt_expectations_are_refused() {
+    let test = |line: &str| {
+        Test::parse(
+            "t.litmus",
+            &format!("PTX t\n{line}\n{{ x=0; }}\n P0@cta 0,gpu 0 ;\n st.weak x, 1 ;\nexists (x == 1)\n"),
+        )
+    };
+    for line in ["Verdit=allowed", "Verdict.ptx-7.0=allowed", "verdict=allowed"] {
+        let error = test(line).expect_err(line).render();
+        assert!(error.contains("Verdict") || error.contains("ptx-7.5"), "{error}");
+    }
+    for line in ["Verdict.ptx-6.0=allowed", "Generator=diyone7", "Verdict.mine=allowed"] {
+        assert!(test(line).is_ok(), "{line}");
+    }
+    let red = "PTX t\n{ x=0; }\n P0@cta 0,gpu 0 ;\n red.acquire.gpu.add x, 1 ;\nexists (x == 1)\n";
+    assert!(Test::parse("t.litmus", red).is_err());
 }

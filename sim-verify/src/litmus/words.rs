@@ -2,7 +2,7 @@
 
 use sim_frontend::diagnostic::{Diagnostic, Span};
 
-use super::program::{Location, Thread};
+use super::program::{Location, Thread, word};
 use crate::cursor::Cursor;
 
 /// Conditions nested deeper are refused.
@@ -44,7 +44,7 @@ impl Parser<'_> {
             }
             None => "the end of the file".to_string(),
         };
-        self.error("syntax", format!("{what} is expected, not {found}"), ahead.span_from(start))
+        self.error("syntax", format!("expected {what}, found {found}"), ahead.span_from(start))
     }
 
     pub(super) fn deeper(&mut self) -> Result<(), Diagnostic> {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         self.cursor.skip_blanks()?;
         let start = self.cursor.offset();
         self.cursor.take("%");
-        let (word, _) = self.word("a register, such as `r0`,")?;
+        let (word, _) = self.word("a register, such as `r0`")?;
         Ok((word, self.cursor.span_from(start)))
     }
 
@@ -117,15 +117,15 @@ impl Parser<'_> {
         match value.ok().filter(|v| *v < 1 << 32) {
             Some(value) => {
                 self.cursor = ahead;
-                Ok(Some(if negative { -value } else { value }))
+                Ok(Some(word(if negative { -value } else { value })))
             }
-            None => Err(self.error("number", format!("`{text}` is not a number of 32 bits"), self.last)),
+            None => Err(self.error("number", format!("`{text}` is not a 32-bit number"), self.last)),
         }
     }
 
     pub(super) fn location(&self, word: &str, span: Span) -> Result<usize, Diagnostic> {
         self.locations.iter().position(|l| l.name == word).ok_or_else(|| {
-            let error = self.error("location", format!("the location `{word}` has no initial value"), span);
+            let error = self.error("location", format!("the location `{word}` is not declared"), span);
             let near = error.clone().did_you_mean(word, self.locations.iter().map(|l| l.name.as_str()));
             if near.help.is_some() { near } else { error.help(format!("declare it: `{{ {word}=0; }}`")) }
         })

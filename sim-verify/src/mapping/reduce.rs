@@ -26,7 +26,7 @@ use crate::litmus::program::{Place, Scope};
 
 const SCOPES: [Scope; 3] = [Scope::Cta, Scope::Gpu, Scope::Sys];
 
-/// The placements of threads that stand for all, by number of threads.
+/// The representative placements of threads, by number of threads.
 #[derive(Clone, Debug)]
 pub struct Reduction {
     kept: Vec<Vec<Vec<Place>>>,
@@ -38,7 +38,7 @@ impl Reduction {
         Self { kept: (0..=threads).map(placements).collect() }
     }
 
-    /// Programs of this shape are looked at.
+    /// Programs of this shape are searched.
     pub fn keeps(&self, shape: &Shape) -> bool {
         self.kept[shape.threads.len()].contains(&shape.places) && shared(shape) && {
             let undecided = vec![None; shape.ops().count()];

@@ -36,12 +36,12 @@ pub struct Counterexample {
     pub coherence: Vec<(usize, usize)>,
 }
 
-/// What was searched.
+/// Extent and result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
     /// Classes of shapes.
     pub shapes: u64,
-    /// Those that stand for all.
+    /// Representative classes, which were searched.
     pub searched: u64,
     /// Programs of these, up to the order of threads and names.
     pub programs: u64,

@@ -152,7 +152,7 @@ fn instruction(kind: OpKind, text: &str, scope: Option<Scope>) -> Result<Instruc
     };
     if !fence && root != access {
         return Err(format!(
-            "`{root}` cannot stand for `{}`: its instructions are `{access}` and `fence`",
+            "`{root}` cannot implement `{}`; allowed instructions: `{access}`, `fence`",
             kind.letter()
         ));
     }

@@ -319,13 +319,13 @@ fn tables_that_are_wrong_say_where() {
         ("X.na ld.weak", "`X` is not an operation"),
         ("R.rel ld.weak", "`R` cannot be `rel`"),
         ("R.na", "the PTX instructions of this row are missing"),
-        ("R.na st.weak", "`st` cannot stand for `R`"),
+        ("R.na st.weak", "`st` cannot implement `R`"),
         ("R.acq ld.release.SCOPE", "`ld` cannot be `.release`"),
         ("R.acq ld.acquire", "`ld.acquire` needs a scope"),
         ("R.acq ld.acquire.block", "`block` is not a scope"),
         ("R.na fence.sc.SCOPE; ld.weak", "has no scope"),
         ("R.acq fence.sc.SCOPE", "`R.acq` needs one access"),
-        ("F.sc ld.weak", "`ld` cannot stand for `F`"),
+        ("F.sc ld.weak", "`ld` cannot implement `F`"),
         ("R.acq.cta ld.weak\nR.acq.gpu ld.weak", "there is no row for `R.na`"),
     ] {
         assert!(message(text).contains(words), "{text}: {}", message(text));

@@ -76,7 +76,7 @@ pub fn kernel(
     for location in &test.locations {
         if test.locations[location.physical].name != location.name {
             return Err(format!(
-                "`{}` is an alias: the chip has one address for each location",
+                "`{}` is an alias: the simulated chip has one address for each location",
                 location.name
             ));
         }
@@ -278,7 +278,7 @@ impl Writer<'_> {
 
     fn address(&self, access: &Access) -> Result<String, String> {
         if access.proxy != Proxy::Generic {
-            return Err("it accesses memory through another proxy".to_string());
+            return Err("it accesses memory through a proxy other than the generic one".to_string());
         }
         Ok(match access.address {
             Address::Location(location) => format!("[%x{location}]"),
@@ -299,7 +299,7 @@ impl Writer<'_> {
     fn semantics(&self, access: &Access) -> Result<String, String> {
         match access.scope {
             _ if access.order == Order::Weak => Ok(String::new()),
-            Some(Scope::Cluster) => Err("its scopes are of clusters".to_string()),
+            Some(Scope::Cluster) => Err("it uses cluster scope".to_string()),
             scope => Ok(format!(".{}.{}", access.order.name(), scope.map_or("gpu", Scope::name))),
         }
     }
@@ -340,7 +340,7 @@ impl Writer<'_> {
             Kind::Atomic { register, access, op } => self.atomic(*register, access, *op)?,
             Kind::Fence { order, scope } => {
                 if *scope == Scope::Cluster {
-                    return Err("its scopes are of clusters".to_string());
+                    return Err("it uses cluster scope".to_string());
                 }
                 match (self.scoped, order) {
                     (true, Order::Sc) => self.line(&format!("fence.sc.{};", scope.name())),
@@ -349,13 +349,13 @@ impl Writer<'_> {
                     (false, _) => self.membar(Some(*scope)),
                 }
             }
-            Kind::ProxyFence(_) | Kind::AliasFence => return Err("it has fences of proxies".to_string()),
+            Kind::ProxyFence(_) | Kind::AliasFence => return Err("it uses proxy fences".to_string()),
             Kind::Barrier { arrive, id, quorum } => {
                 let own = places.of[thread].0;
                 let count = match quorum {
                     Some(Operand::Constant(count)) => *count,
                     Some(Operand::Register(_)) => {
-                        return Err("the count of a barrier is in a register".to_string());
+                        return Err("a thread count of a barrier is in a register".to_string());
                     }
                     None => self.arrivals(own, *id, places)?,
                 };
@@ -383,7 +383,7 @@ impl Writer<'_> {
     /// Threads of a CTA that arrive at a barrier: without a count all of them must.
     fn arrivals(&self, cta: u32, id: Operand, places: &Places) -> Result<i64, String> {
         let Operand::Constant(_) = id else {
-            return Err("the number of a barrier is in a register".to_string());
+            return Err("a barrier index is in a register".to_string());
         };
         let arrives = |thread: &usize| {
             let code = &self.test.threads[*thread].code;
@@ -403,7 +403,7 @@ impl Writer<'_> {
         }
         let root = if register.is_some() { "atom" } else { "red" };
         if register.is_none() && acquires && self.scoped {
-            return Err("PTX has no reduction that acquires".to_string());
+            return Err("PTX has no `red` with acquire semantics".to_string());
         }
         let semantics = if self.scoped { semantics } else { String::new() };
         let destination = register.map_or(String::new(), |r| format!("%r{r}, "));
@@ -429,7 +429,7 @@ impl Writer<'_> {
                     ValueOp::Exch if register.is_some() => format!("exch.b{bits}"),
                     ValueOp::Inc if bits == 32 => "inc.u32".to_string(),
                     ValueOp::Dec if bits == 32 => "dec.u32".to_string(),
-                    _ => return Err("PTX has no such atomic".to_string()),
+                    _ => return Err("PTX has no atomic with this operation".to_string()),
                 };
                 format!("{root}{semantics}.{space}.{name} {destination}{address}, %w1;")
             }
@@ -464,7 +464,7 @@ impl Writer<'_> {
                 return Ok(());
             }
             ValueOp::Exch | ValueOp::Inc | ValueOp::Dec => {
-                return Err("it is an operation of atomics".to_string());
+                return Err("it uses an operation that PTX has only as an atomic".to_string());
             }
         };
         self.line(&format!("{name} %r{register}, %w1, %w2;"));

@@ -1,4 +1,4 @@
-//! `litmus hardware`: litmus tests on the simulated chip, their final states against those that the model allows [mm-hw].
+//! `litmus hardware`: litmus tests on the simulated chip, their final states against those that the model allows.
 
 mod kernel;
 mod schedule;
@@ -13,9 +13,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::diagnostic::Diagnostic;
+use sim_verify::litmus::program::{Instruction, Kind, Order};
 use sim_verify::litmus::{Atom, Test};
 use sim_verify::show;
-use sim_verify::verdict::{Bounds, Outcomes, atoms, outcomes};
+use sim_verify::verdict::{Bounds, Outcomes, atoms, decide, outcomes};
 
 use self::kernel::{Kernel, Places, kernel, places};
 use self::schedule::{Schedule, Space, Threads};
@@ -42,7 +43,7 @@ struct Row {
     protocol: String,
     policy: String,
     schedules: u32,
-    /// Instances that came to their end.
+    /// Instances that completed.
     ended: u64,
     /// Launches that were stopped: a thread never ends, or a fault.
     stopped: u64,
@@ -56,10 +57,16 @@ struct Row {
     condition_seen: bool,
     /// Commands that reproduce a state that is not allowed.
     violations: Vec<String>,
-    /// Why it was not run, or its states are not known.
+    /// The model's states are not all known: a loop was unrolled to its bound, or executions were left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    bounded: bool,
     /// The first violation of an axiom by an execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<String>,
+    /// Threads did not end, although every execution ends under weak fairness.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    endless: bool,
+    /// Why it was not run, or why the states that the model allows are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_run: Option<String>,
 }
@@ -164,6 +171,8 @@ fn row(
         condition_seen: false,
         violations: Vec::new(),
         broken: None,
+        bounded: false,
+        endless: false,
         not_run: None,
     };
     let allowed = match (allowed, places(test)) {
@@ -181,13 +190,30 @@ fn row(
                 return Ok(row);
             }
             Ok(trials) => {
+                // Asked only where it matters: most tests have no loop.
+                row.endless = trials.iter().any(|(_, trial)| trial.endless) && must_end(args, test)?;
                 gather(&mut row, args, test, allowed, &trials, setup);
                 allowed
             }
         },
     };
-    row.allowed = allowed.states.len();
+    (row.allowed, row.bounded) = (allowed.states.len(), allowed.bounded);
     Ok(row)
+}
+
+/// The test ends on a chip that makes strong stores visible and lets every warp issue: each of its executions ends under
+/// weak fairness, and no load in a loop is weak (a weak load may return an old value for ever).
+fn must_end(args: &HardwareArgs, test: &Test) -> Result<bool, Diagnostic> {
+    let weak = |i: &Instruction| matches!(i.kind, Kind::Load { access, .. } if access.order == Order::Weak);
+    let spins_weakly = test.threads.iter().any(|thread| {
+        thread.code.iter().enumerate().any(|(at, i)| match i.kind {
+            Kind::Branch { target, .. } | Kind::Goto(target) if target <= at => {
+                thread.code[target..at].iter().any(weak)
+            }
+            _ => false,
+        })
+    });
+    Ok(!spins_weakly && decide(test, &model(&args.model)?, Bounds::default()).endless.is_none())
 }
 
 /// The trials of a test by their numbers; the reason why there are none.
@@ -235,7 +261,7 @@ fn gather(
 ) {
     let mut seen = States::new();
     for (number, trial) in trials {
-        let mut wrong = trial.broken.is_some();
+        let mut wrong = trial.broken.is_some() || row.endless && trial.endless;
         for (state, count) in &trial.states {
             *seen.entry(state.clone()).or_default() += count;
             wrong |= !allowed.states.contains_key(state) && !allowed.bounded;
@@ -304,7 +330,14 @@ fn text(row: &Row, quiet: bool) -> String {
         let _ = writeln!(out, "not run: {why}");
         return out;
     }
-    let verdict = if row.violations.is_empty() { "as the model allows" } else { "VIOLATION" };
+    let verdict = match row {
+        _ if !row.violations.is_empty() => "VIOLATION",
+        _ if row.ended == 0 => "no instance ended: nothing to compare",
+        _ if row.states.iter().any(|state| !state.allowed) => {
+            "not known: states beyond the loop bound of the model"
+        }
+        _ => "as the model allows",
+    };
     let _ = write!(
         out,
         "{verdict}; {} instances, {} of {} allowed states seen, condition {}",
@@ -320,12 +353,19 @@ fn text(row: &Row, quiet: bool) -> String {
     if !quiet {
         for state in &row.states {
             let values: Vec<String> = state.values.iter().map(|(name, v)| format!("{name}={v}")).collect();
-            let mark = if state.allowed { "" } else { "  NOT ALLOWED" };
+            let mark = match () {
+                () if state.allowed => "",
+                () if row.bounded => "  not known",
+                () => "  NOT ALLOWED",
+            };
             let _ = writeln!(out, "  {:>6}  {}{mark}", state.seen, values.join(" "));
         }
         if let Some(why) = &row.why_stopped {
             let _ = writeln!(out, "  stopped: {why}");
         }
+    }
+    if row.endless && !quiet {
+        out.push_str("  threads do not end, although every execution of the test ends under weak fairness\n");
     }
     if let Some(why) = row.broken.as_ref().filter(|_| !quiet) {
         let _ = writeln!(out, "  {why}");

@@ -16,16 +16,16 @@ use sim_verify::litmus::Test;
 use sim_verify::litmus::program::{address_of, location_at};
 
 use super::kernel::Kernel;
-use super::schedule::{INSTANCES, Schedule};
+use super::schedule::{INSTANCES, Schedule, Threads};
 
-/// Cycles after which a schedule counts as one that does not end.
+/// Core cycles after which a schedule counts as not terminating.
 const MAX_CYCLES: u64 = 400_000;
 
 /// A chip under test.
 pub struct Machine {
-    /// Its parameters.
+    /// Parameters of the chip.
     pub chip: Arc<ChipSpec>,
-    /// Its costs.
+    /// Instruction costs of the chip.
     pub costs: Arc<IsaCosts>,
     /// The reconvergence policy.
     pub policy: PolicyChoice,
@@ -34,12 +34,15 @@ pub struct Machine {
 /// Final states of one launch, and how many instances ended in each.
 pub type States = BTreeMap<Vec<i64>, u64>;
 
-/// What came of one launch.
+/// The results of one launch.
 pub struct Trial {
     /// Values of [`atoms`](sim_verify::verdict::atoms).
     pub states: States,
     /// Why it was stopped: it does not end, or a fault.
     pub stopped: Option<String>,
+    /// Its threads, each in a warp of its own, do not end: a proof of it, or [`MAX_CYCLES`] was reached. Whether lanes of
+    /// one warp end is the reconvergence policy's matter.
+    pub endless: bool,
     /// The axiom of the memory model that its execution violates, and why.
     pub broken: Option<String>,
 }
@@ -61,6 +64,7 @@ pub fn run(
         threads: schedule.workers,
         check: Check::Off,
         memory_model: check,
+        sanitize: sim_core::sanitizer::Kinds::default(),
         max_cycles: Some(MAX_CYCLES),
         max_instructions: None,
         allow_newer_isa: true,
@@ -70,6 +74,7 @@ pub fn run(
         profile: false,
         timeline: None,
         sample: None,
+        record: None,
         delay: None,
     };
     let mut chip = Arc::clone(&machine.chip);
@@ -124,11 +129,19 @@ pub fn run(
         functional: false,
     };
     device.launch(context, &launch)?;
+    let mut endless = false;
     let (stopped, broken) = match device.synchronize(context, &AtomicBool::new(false), &|_, _, _| {}) {
         Ok(()) => (None, None),
         Err(SimError::Input(list)) => return Err(SimError::Input(list)),
         Err(SimError::Stopped(fault)) if fault.rule == "mm-hw" => (None, Some(fault.to_string())),
-        Err(error) => (Some(error.to_string()), None),
+        Err(error) => {
+            let ends = match &error {
+                SimError::Stopped(fault) => fault.rule != "live",
+                error => !matches!(error, SimError::MaxCycles { .. }),
+            };
+            endless = !ends && schedule.threads == Threads::Warps;
+            (Some(error.to_string()), None)
+        }
     };
     let memory = device.context(context)?;
     let value = |address: u64, instance: u32| {
@@ -157,5 +170,5 @@ pub fn run(
         state.extend((0..locations).map(|location| value(place(instance, location), instance)));
         *states.entry(state).or_default() += 1;
     }
-    Ok(Trial { states, stopped, broken })
+    Ok(Trial { states, stopped, endless, broken })
 }

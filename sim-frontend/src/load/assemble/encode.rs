@@ -1,6 +1,7 @@
 //! Encodes emitted functions as dense operations.
 
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Source};
@@ -10,8 +11,8 @@ use crate::lower::ir::{Callee, Func, Inst, Operand, PredOperand, Width};
 use crate::lower::linear_scan::Assignment;
 use crate::lower::tf6_control_flow::emitted::{Emitted, Item, NONE};
 use crate::program::{
-    CleanUp, ControlFlow, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo, ParamInfo,
-    Pc, Pred, Program, Row, SpecialRegister, Text, function_address,
+    CleanUp, ControlFlow, Exposed, Extra, Function, LaunchBounds, MAX_SLOTS, NO_PC, Op, OpClass, OpInfo,
+    ParamInfo, Pc, Pred, Program, Row, SpecialRegister, Text, function_address,
 };
 use sim_memory::vocabulary::{ScalarType, WARP_LANES};
 
@@ -197,6 +198,7 @@ pub(super) fn encode(
             format!("`{entry}` has {} instruction forms; the limit is {}", encoder.forms.len(), u16::MAX);
         return too_large(what, "split the kernel");
     }
+    let exposed = functions.first().map_or_else(Vec::new, exposed_of);
     let functions = functions
         .iter()
         .zip(&encoder.starts)
@@ -238,7 +240,47 @@ pub(super) fn encode(
         base,
         source: facts.source.clone(),
         papers: facts.papers,
+        exposed,
     })
+}
+
+/// The operations of the entry on registers that it may read before it writes them.
+fn exposed_of(entry: &Ready) -> Vec<Exposed> {
+    let registers = &entry.assignment.exposed;
+    if registers.is_empty() || entry.func.injected_by_hand {
+        return Vec::new();
+    }
+    // What a call hands over, takes back and saves is moved by operations at its line.
+    let is_call = |class: OpClass| matches!(class, OpClass::Call | OpClass::CallIndirect);
+    let insts = || entry.emitted.items.iter().filter_map(|item| Some((item.class, inst_of(entry, item)?)));
+    let calls: BTreeSet<u32> =
+        insts().filter(|(class, _)| is_call(*class)).map(|(_, inst)| inst.line).collect();
+    let numbers: FxHashMap<_, _> = registers.iter().copied().zip(0u32..).collect();
+    let mut out = Vec::new();
+    for (pc, item) in entry.emitted.items.iter().enumerate() {
+        let Some(inst) = inst_of(entry, item).filter(|_| item.source.is_some()) else { continue };
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        let call = calls.contains(&inst.line);
+        for operand in &inst.src {
+            if let Operand::Reg(reg) = operand {
+                if call { &mut writes } else { &mut reads }.extend(numbers.get(reg));
+            }
+        }
+        for pred in &inst.psrc {
+            if let PredOperand::Reg(reg, _) = pred {
+                reads.extend(numbers.get(reg));
+            }
+        }
+        let guard = match &inst.guard {
+            PredOperand::Reg(reg, _) => numbers.get(reg).copied(),
+            _ => None,
+        };
+        inst.for_writes(|reg| writes.extend(numbers.get(&reg)));
+        if !reads.is_empty() || !writes.is_empty() || guard.is_some() {
+            out.push(Exposed { pc: pc as Pc, reads, guard, writes });
+        }
+    }
+    out
 }
 
 fn injected_name(class: OpClass) -> &'static str {

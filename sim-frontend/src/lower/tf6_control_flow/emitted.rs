@@ -35,7 +35,7 @@ pub struct Item {
 pub struct Emitted {
     /// Operations in their order.
     pub items: Vec<Item>,
-    /// Registers beyond the function's own, by which exits of loops are told apart.
+    /// Registers beyond the function's own, which distinguish the exits of loops.
     pub extra: Vec<Width>,
     /// What a reader should know.
     pub notes: Vec<String>,

@@ -14,7 +14,7 @@ enum Open {
     Fall,
     /// By this unconditional branch, whose target is open.
     Branch(usize),
-    /// Not at all.
+    /// It does not continue.
     Closed,
 }
 

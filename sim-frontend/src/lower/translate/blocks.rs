@@ -89,7 +89,7 @@ impl<'a> Translator<'_, 'a> {
         self.ended = true;
     }
 
-    /// A conditional end: the next block begins behind it.
+    /// A conditional end: the next block begins after it.
     pub(super) fn split(&mut self, end: impl FnOnce(BlockId) -> Terminator) {
         let next = self.func.blocks.len();
         self.func.blocks.push(self.placeholder());

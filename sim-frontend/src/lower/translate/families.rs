@@ -9,7 +9,7 @@ use super::Local;
 use crate::lower::ir::Reg;
 use crate::lower::tf7_unique_names::Scopes;
 
-/// A family: its members lie one behind the other.
+/// A family: its members are consecutive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
     pub(super) count: u32,

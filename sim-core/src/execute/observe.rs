@@ -1,0 +1,174 @@
+//! What sanitizers are told of: accesses to shared and local memory, and instructions that synchronize. They are
+//! logged before the step that executes them; who completes what is logged where it happens.
+
+use std::sync::Arc;
+
+use sim_frontend::form::BarrierKind;
+use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc};
+use sim_memory::access::AccessKind;
+use sim_memory::address_space::resolve;
+use sim_memory::observation::{Event, ObjectAction};
+use sim_memory::vocabulary::{LaneMask, Semantics, StateSpace, WARP_LANES};
+
+use super::access::addresses;
+use super::resident::Resident;
+use crate::barrier::Arrival;
+use crate::grid::Kernel;
+use crate::mbarrier;
+use crate::reconvergence::{Lanes, Reconvergence};
+
+impl<P: Reconvergence> Resident<P> {
+    /// Logs what only sanitizers ask for.
+    #[inline]
+    pub(super) fn observe_event(&mut self, event: impl FnOnce() -> Event) {
+        if let (true, Some(observed)) = (self.on_chip, &mut self.observed) {
+            observed.push(event());
+        }
+    }
+
+    /// The lanes `exec` of a warp are about to execute an instruction.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn observe_step(&mut self, kernels: &[Arc<Kernel>], w: usize, pc: Pc, exec: LaneMask) {
+        let kernel = &*kernels[self.warps[w].kernel];
+        let op = &kernel.code.program.ops[pc as usize];
+        let origin = (w as u32, pc);
+        if let Some(tracked) = &mut self.warps[w].tracked {
+            for (pc, lanes) in std::mem::take(&mut tracked.found) {
+                self.observe_event(|| Event::Unwritten { origin: (w as u32, pc), lanes });
+            }
+        }
+        if exec == 0 {
+            return;
+        }
+        self.object_action = (pc, ObjectAction::Count);
+        match (op.class, &op.extra) {
+            (OpClass::Load | OpClass::Store | OpClass::Atomic, Extra::Memory(facts)) => {
+                self.observe_access(kernel, op, facts, origin, exec);
+            }
+            (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => {
+                self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
+            }
+            (OpClass::Barrier | OpClass::WarpSync | OpClass::Membar | OpClass::Mbarrier, _)
+            | (_, Extra::CopyWait(_)) => {
+                self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
+            }
+            _ => {}
+        }
+    }
+
+    /// A barrier is complete: `bar` and `barrier … .aligned` are for all threads of a warp, at one instruction.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn observe_barrier(&mut self, kernels: &[Arc<Kernel>], actions: &[Arrival]) {
+        for (i, action) in actions.iter().enumerate() {
+            let same = |other: &&Arrival| (other.warp, other.pc) == (action.warp, action.pc);
+            if actions[..i].iter().any(|other| same(&other)) {
+                continue;
+            }
+            let lanes = actions.iter().filter(same).fold(0, |lanes, other| lanes | other.lanes);
+            let live = self.warps[action.warp].live();
+            if live & !lanes == 0 {
+                continue;
+            }
+            let text = kernels[self.warps[action.warp].kernel].code.program.text(action.pc);
+            if text.contains("bar.") || text.contains(".aligned") {
+                let origin = (action.warp as u32, action.pc);
+                self.observe_event(|| Event::Divergent { origin, lanes, live });
+            }
+        }
+    }
+
+    /// An access: what of it lies in shared and local memory. Global memory is observed where it is performed.
+    fn observe_access(
+        &mut self,
+        kernel: &Kernel,
+        op: &Op,
+        facts: &MemoryOp,
+        origin: (u32, u32),
+        exec: LaneMask,
+    ) {
+        if matches!(facts.space, StateSpace::Const | StateSpace::Param) {
+            return;
+        }
+        if matches!(
+            facts.semantics,
+            Semantics::Acquire | Semantics::Release | Semantics::AcqRel | Semantics::Sc
+        ) {
+            self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
+        }
+        if facts.space == StateSpace::Global {
+            return;
+        }
+        let warp = &self.warps[origin.0 as usize];
+        let own = addresses(warp, &kernel.code, op, facts.address_64, exec);
+        let kind = match (op.class, facts.atomic) {
+            (OpClass::Load, _) => AccessKind::Load,
+            (OpClass::Store, _) => AccessKind::Store,
+            (_, Some((op_, ty))) => AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() },
+            _ => return,
+        };
+        let size = facts.element_bytes * facts.vector;
+        let mut told = |space: StateSpace, lanes: LaneMask, at: &dyn Fn(usize) -> u64| {
+            let bound = match space {
+                StateSpace::Shared => kernel.shared_bytes,
+                _ => kernel.local_bytes,
+            };
+            let mut addresses = [0u32; WARP_LANES];
+            for lane in Lanes(lanes) {
+                let address = at(lane as usize);
+                // What lies outside is a fault of the step.
+                if address + u64::from(size) > u64::from(bound)
+                    || !address.is_multiple_of(u64::from(size.max(1)))
+                {
+                    return;
+                }
+                addresses[lane as usize] = address as u32;
+            }
+            if lanes != 0 {
+                self.observe_event(|| Event::OnChip {
+                    origin,
+                    space,
+                    kind,
+                    semantics: facts.semantics,
+                    scope: facts.scope,
+                    lanes,
+                    addresses,
+                    size,
+                });
+            }
+        };
+        if facts.space != StateSpace::Generic {
+            told(facts.space, exec, &|lane| own[lane]);
+            return;
+        }
+        let places = own.map(resolve);
+        for space in [StateSpace::Shared, StateSpace::Local] {
+            let lanes = Lanes(exec).filter(|&l| places[l as usize].0 == space).fold(0, |m, l| m | 1 << l);
+            told(space, lanes, &|lane| places[lane].1);
+        }
+    }
+
+    /// The bytes of an mbarrier object have changed from the first to the second word.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn observe_object(&mut self, w: usize, lane: u32, at: u64, words: [u64; 2], result: u64) {
+        let (pc, mut action) = self.object_action;
+        if let ObjectAction::Wait(done) = &mut action {
+            *done = result != 0;
+        }
+        let [before, after] = words;
+        let existed = mbarrier::is_object(before);
+        let completes =
+            existed && mbarrier::is_object(after) && mbarrier::is_odd(before) != mbarrier::is_odd(after);
+        let object = at as u32;
+        self.observe_event(|| Event::Object {
+            origin: (w as u32, pc),
+            lane,
+            object,
+            action,
+            existed,
+            completes,
+        });
+    }
+}

@@ -1,0 +1,97 @@
+//! What the threads of blocks do at barriers and in shared memory, told step by step while a functional run executes them.
+
+use std::sync::Arc;
+
+use sim_frontend::form::BarrierKind;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
+
+use crate::grid::Kernel;
+
+/// Who is told.
+#[derive(Clone)]
+pub struct Record(pub Arc<dyn Fn(Recorded<'_>) + Send + Sync>);
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Record")
+    }
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// Loads.
+    Read,
+    /// Stores.
+    Write,
+    /// An atomic read-modify-write.
+    Atomic,
+}
+
+/// Lanes of a warp that are about to execute an instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Who {
+    /// Slot of the warp, of its block until that has ended.
+    pub warp: u32,
+    /// Address of the instruction.
+    pub pc: u32,
+    /// The lanes.
+    pub lanes: LaneMask,
+}
+
+/// A thing that happens. Steps come before they are executed, in the order in which they are.
+#[derive(Debug)]
+pub enum Recorded<'r> {
+    /// A block begins in these slots of warps, with their threads.
+    Block {
+        /// Its kernel.
+        kernel: &'r Arc<Kernel>,
+        /// Its number in the grid.
+        number: u64,
+        /// Slots of its warps, in order, with the lanes that have threads.
+        warps: &'r [(u32, LaneMask)],
+    },
+    /// An access to shared memory.
+    Access {
+        /// By whom.
+        who: Who,
+        /// Of which kind.
+        kind: AccessKind,
+        /// Bytes of each lane.
+        bytes: u32,
+        /// Address of each lane in shared memory.
+        addresses: &'r [u64; WARP_LANES],
+    },
+    /// An arrival at a named barrier of the block.
+    Barrier {
+        /// By whom.
+        who: Who,
+        /// Whether they wait.
+        kind: BarrierKind,
+        /// The barrier.
+        index: u32,
+        /// The thread count, if it is written.
+        count: Option<u32>,
+    },
+    /// Lanes wait for the others of a mask.
+    Meet {
+        /// Who.
+        who: Who,
+        /// The mask.
+        mask: LaneMask,
+        /// `bar.warp.sync`, which orders accesses to memory.
+        orders_memory: bool,
+    },
+    /// Something else that synchronizes threads of a block or accesses its shared memory.
+    Other {
+        /// Who.
+        who: Who,
+        /// What, in words.
+        what: &'static str,
+    },
+    /// The block with this warp has ended.
+    Ended {
+        /// Slot of its first warp.
+        warp: u32,
+    },
+}

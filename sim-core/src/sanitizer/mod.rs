@@ -1,0 +1,99 @@
+//! Sanitizers: what a program does wrong although it comes to its end. Races, misuse of barriers, and reads of what
+//! was never written are found while it runs, and reported together in the end [san-findings].
+//!
+//! They work on the events and vector clocks of the check against the memory model
+//! ([`memory_model`](crate::memory_model)), which tells them of each access.
+
+pub mod findings;
+pub mod races;
+pub mod written;
+
+use std::sync::Arc;
+
+pub use self::findings::{Finding, SanitizerReport};
+
+use self::findings::{Findings, Kind, Side};
+use self::races::Races;
+use self::written::Written;
+use crate::grid::Kernel;
+use crate::memory_model::lines::Transfer;
+
+/// What sanitizers look for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds {
+    /// Unordered accesses to shared and global memory.
+    pub races: bool,
+    /// Misuse of barriers, mbarrier objects and asynchronous copies.
+    pub sync: bool,
+    /// Reads of what was never written, and device memory that is not freed.
+    pub init: bool,
+}
+
+impl Kinds {
+    /// All.
+    pub const ALL: Self = Self { races: true, sync: true, init: true };
+
+    /// True if there is anything to look for.
+    pub fn any(self) -> bool {
+        self != Self::default()
+    }
+
+    /// Their names in options and reports.
+    pub fn names(self) -> Vec<&'static str> {
+        let named = [("races", self.races), ("sync", self.sync), ("init", self.init)];
+        named.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect()
+    }
+
+    /// Adds the kind of a name, or `all`. False if there is none.
+    pub fn add(&mut self, name: &str) -> bool {
+        match name {
+            "races" => self.races = true,
+            "sync" => self.sync = true,
+            "init" => self.init = true,
+            "all" => *self = Self::ALL,
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The state of the sanitizers in one run of a device.
+#[derive(Debug)]
+pub struct Sanitizer {
+    /// What is looked for.
+    pub kinds: Kinds,
+    /// Unordered accesses.
+    pub races: Races,
+    /// Bytes that were written.
+    pub written: Written,
+    /// What was found.
+    pub findings: Findings,
+    /// Accesses of lanes that were looked at.
+    pub accesses: u64,
+}
+
+impl Sanitizer {
+    /// Nothing found yet. Threads of a warp run in lockstep, or by themselves.
+    pub fn new(kinds: Kinds, lockstep: bool) -> Self {
+        Self {
+            kinds,
+            races: Races::new(lockstep),
+            written: Written::default(),
+            findings: Findings::default(),
+            accesses: 0,
+        }
+    }
+
+    /// A warp accesses a line of shared or global memory.
+    pub fn access(&mut self, transfer: &Arc<Transfer>, kernels: &[Arc<Kernel>]) {
+        self.accesses += u64::from(transfer.lanes.count_ones());
+        if self.kinds.races {
+            self.races.access(transfer, kernels, &mut self.findings);
+        }
+    }
+
+    /// Something that is no pair of accesses.
+    pub fn found(&mut self, kind: Kind, at: Side, address: Option<u64>, kernels: &[Arc<Kernel>]) {
+        self.findings.add(kind, vec![at], address, 1, kernels);
+    }
+}

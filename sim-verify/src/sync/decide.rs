@@ -1,0 +1,240 @@
+//! The decision: deadlock freedom, safe recycling of barriers, race freedom.
+
+use super::order::{Order, Position};
+use super::program::Programs;
+use super::races::{Race, sweep};
+use super::trace::{Agents, Beyond, End, NONE, Trace, View};
+
+/// A use of a barrier by an agent's operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The agent.
+    pub agent: u32,
+    /// Its operation.
+    pub op: u32,
+    /// The node.
+    pub node: u32,
+}
+
+/// A barrier that is recycled while a thread can still come to its earlier use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recycling {
+    /// An operation of the earlier use.
+    pub earlier: Use,
+    /// An operation of the next use, which nothing keeps until the earlier one is complete.
+    pub later: Use,
+    /// How many operations are like it, at the same two places of the program.
+    pub count: u64,
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// In all interleavings all threads return, each operation takes part in the same use of its barrier, and there are no
+    /// races.
+    Verified,
+    /// In the execution of [`Decision::trace`] threads wait for ever.
+    Deadlock {
+        /// Operations that wait.
+        waiting: Vec<Use>,
+    },
+    /// Two operations of a use expect different numbers of threads.
+    CountMismatch {
+        /// An operation that came earlier.
+        earlier: Use,
+        /// The one that does not agree.
+        later: Use,
+    },
+    /// More threads come to a use than it expects.
+    TooMany {
+        /// The operations that had come.
+        earlier: Vec<Use>,
+        /// The one too many.
+        later: Use,
+    },
+    /// Barriers are recycled too early.
+    Recycling(Vec<Recycling>),
+    /// There are races.
+    Races(Vec<Race>),
+    /// It is not decided.
+    Unknown(Beyond),
+}
+
+/// What the proof needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measures {
+    /// Threads.
+    pub threads: u32,
+    /// Groups of threads with the same barrier operations.
+    pub agents: u32,
+    /// Barriers.
+    pub barriers: u32,
+    /// The most uses of one barrier.
+    pub generations: u32,
+    /// Uses of barriers.
+    pub dynamic_barriers: u64,
+    /// Barrier operations of threads.
+    pub operations: u64,
+    /// Accesses of threads.
+    pub accesses: u64,
+    /// Bytes of shared memory that they access.
+    pub bytes: u64,
+    /// Pairs of accesses that were tested.
+    pub pairs: u64,
+}
+
+/// A verdict, with what it is about.
+#[derive(Debug)]
+pub struct Decision {
+    /// What was decided.
+    pub verdict: Verdict,
+    /// What it needed.
+    pub measures: Measures,
+    /// The agents; `None` where they cannot be told.
+    pub agents: Option<Agents>,
+    /// The execution.
+    pub trace: Option<Trace>,
+    /// Happens-before, of an execution that ended.
+    pub order: Option<Order>,
+}
+
+impl Decision {
+    /// Uses of barriers that are not complete when all threads have returned: arrivals that nobody waits for.
+    pub fn left_open(&self) -> impl Iterator<Item = u32> + '_ {
+        let trace = self.trace.iter().filter(|trace| trace.end == End::Done);
+        trace.flat_map(|trace| {
+            trace.nodes.iter().enumerate().filter(|(_, node)| !node.complete).map(|(n, _)| n as u32)
+        })
+    }
+}
+
+/// Decides for all interleavings of a block's threads. Sound and complete for these thread programs (NB theorem 1 and lemma 1).
+pub fn decide(programs: &Programs, view: View) -> Decision {
+    let mut measures = Measures { threads: programs.threads(), ..Measures::default() };
+    let agents = match Agents::new(programs, view) {
+        Ok(agents) => agents,
+        Err(beyond) => {
+            let verdict = Verdict::Unknown(beyond);
+            return Decision { verdict, measures, agents: None, trace: None, order: None };
+        }
+    };
+    let trace = Trace::new(&agents);
+    measures.agents = agents.list.len() as u32;
+    measures.barriers = agents.barriers.len() as u32;
+    measures.generations = trace.nodes.iter().map(|node| node.generation).max().unwrap_or(0);
+    measures.dynamic_barriers = trace.nodes.len() as u64;
+    measures.operations =
+        agents.list.iter().map(|agent| u64::from(agent.threads) * agent.ops.len() as u64).sum();
+    if let Some(verdict) = failed(&agents, &trace) {
+        return Decision { verdict, measures, agents: Some(agents), trace: Some(trace), order: None };
+    }
+    let mut order = Order::new(&agents, &trace, false);
+    let recycled = recycling(&agents, &trace, &order);
+    if recycled.is_empty() && agents.list.iter().flat_map(|agent| &agent.ops).any(|op| op.silent) {
+        order = Order::new(&agents, &trace, true);
+    }
+    let verdict = if recycled.is_empty() {
+        match sweep(programs, &agents, &trace, &order) {
+            Ok(swept) => {
+                (measures.accesses, measures.bytes, measures.pairs) =
+                    (swept.accesses, swept.bytes, swept.pairs);
+                if swept.races.is_empty() { Verdict::Verified } else { Verdict::Races(swept.races) }
+            }
+            Err(reason) => Verdict::Unknown(Beyond { reason: reason.into(), site: NONE }),
+        }
+    } else {
+        Verdict::Recycling(recycled)
+    };
+    Decision { verdict, measures, agents: Some(agents), trace: Some(trace), order: Some(order) }
+}
+
+/// The verdict on an execution that does not reach its end.
+fn failed(agents: &Agents, trace: &Trace) -> Option<Verdict> {
+    let parts = |node: u32| -> Vec<Use> {
+        let parts = &trace.nodes[node as usize].parts;
+        parts.iter().map(|&(agent, op)| Use { agent, op, node }).collect()
+    };
+    let next = |agent: u32, node: u32| {
+        let op = trace.node_of[agent as usize].len() as u32;
+        Use { agent, op, node }
+    };
+    match trace.end {
+        End::Done => None,
+        End::CountMismatch { agent, node } => {
+            let earlier = *parts(node).first()?;
+            Some(Verdict::CountMismatch { earlier, later: next(agent, node) })
+        }
+        End::TooMany { agent, node } => {
+            Some(Verdict::TooMany { earlier: parts(node), later: next(agent, node) })
+        }
+        End::Deadlock => {
+            let open = (0..trace.nodes.len() as u32).filter(|&node| !trace.nodes[node as usize].complete);
+            let waits = |u: &Use| agents.list[u.agent as usize].ops[u.op as usize].waits;
+            Some(Verdict::Deadlock { waiting: open.flat_map(parts).filter(waits).collect() })
+        }
+    }
+}
+
+/// Pairs of places in the program that are told of.
+const MOST_RECYCLINGS: usize = 64;
+
+/// WELLSYNC by nodes: whoever takes part in a use is at its operation only after the use before is complete.
+fn recycling(agents: &Agents, trace: &Trace, order: &Order) -> Vec<Recycling> {
+    let mut found: Vec<Recycling> = Vec::new();
+    let site = |u: Use| agents.list[u.agent as usize].ops[u.op as usize].site;
+    for (number, node) in trace.nodes.iter().enumerate() {
+        let Some(next) = trace.nodes.get(node.next as usize) else { continue };
+        let waits = |&&(agent, op): &&(u32, u32)| {
+            agents.list[agent as usize].ops.get(op as usize).is_some_and(|op| op.waits)
+        };
+        let sync = node.parts.iter().find(waits);
+        let mut fine = NONE;
+        for &(agent, op) in &next.parts {
+            let Some(own) = agents.list[agent as usize].ops.get(op as usize) else { continue };
+            let last = order.waited(agent, op);
+            if last != NONE && last == fine {
+                continue;
+            }
+            let unordered = match sync {
+                Some(&(g, i)) => Some((g, i)).filter(|_| order.before(last, g) <= i),
+                None => node.parts.iter().copied().find(|&(g, i)| {
+                    let same = g == agent && agents.list[g as usize].ordered;
+                    let in_program = same && (i + 1 < op || i + 1 == op && own.gap);
+                    order.before(last, g) <= i && !in_program
+                }),
+            };
+            let Some((g, i)) = unordered else {
+                // What holds by the order of nodes holds for all that waited for the same one.
+                if sync.is_some() {
+                    fine = last;
+                }
+                continue;
+            };
+            let earlier = Use { agent: g, op: i, node: number as u32 };
+            let later = Use { agent, op, node: node.next };
+            let sites = (site(earlier), site(later));
+            match found.iter().position(|r| (site(r.earlier), site(r.later)) == sites) {
+                Some(known) => found[known].count += 1,
+                None if found.len() < MOST_RECYCLINGS => found.push(Recycling { earlier, later, count: 1 }),
+                None => {}
+            }
+        }
+    }
+    found
+}
+
+impl Decision {
+    /// The last operation of `other` that happens before an access of `agent` behind so many operations, and the first that
+    /// happens after it: accesses of `other` between them can run at the same time.
+    pub fn between(&mut self, (agent, operations): (u32, u32), other: u32) -> Option<(u32, u32)> {
+        let (agents, trace, order) = (self.agents.as_ref()?, self.trace.as_ref()?, self.order.as_mut()?);
+        order.find_after(agents, trace);
+        Some(order.interval(agents, trace, (agent, operations), other))
+    }
+
+    /// One command happens no later than another, of another thread.
+    pub fn happens_before(&self, one: (u32, Position), other: (u32, Position)) -> Option<bool> {
+        let (agents, trace, order) = (self.agents.as_ref()?, self.trace.as_ref()?, self.order.as_ref()?);
+        Some(order.happens_before(agents, trace, one, other))
+    }
+}

@@ -1,0 +1,203 @@
+//! `warpsim verify sync`: the verdict on each kernel of `workloads/barriers`, on others of the suite, and on small
+//! PTX kernels; exit statuses, JSON, determinism.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod common;
+
+use common::{Folder, json, warpsim};
+use serde_json::Value;
+
+fn verify(args: &[&str]) -> (i32, Value, String) {
+    let output = warpsim(&[&["verify", "sync"], args, &["--json"]].concat());
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    let code = output.status.code().unwrap_or(-1);
+    let report = if output.stdout.is_empty() { Value::Null } else { json(&output) };
+    (code, report, words)
+}
+
+/// The kinds of findings by a view, in order.
+fn kinds(report: &Value, view: &str) -> Vec<String> {
+    let launches = report["launches"].as_array().expect("launches").iter();
+    let programs = launches.flat_map(|launch| launch["programs"].as_array().expect("programs"));
+    let views = programs.flat_map(|program| program["views"].as_array().expect("views"));
+    let mut kinds: Vec<String> = views
+        .filter(|v| v["view"] == view)
+        .flat_map(|v| v["findings"].as_array().expect("findings"))
+        .map(|finding| finding["kind"].as_str().expect("a kind").to_string())
+        .collect();
+    kinds.dedup();
+    kinds
+}
+
+/// A kernel, what is wrong with it for independent threads, and for warps in lockstep.
+type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+const KERNELS: &[Case] = &[
+    ("dma_double", &[], &[]),
+    ("dma_double_early", &["race"], &["race"]),
+    ("dma_triple", &[], &[]),
+    ("dma_triple_early", &["race"], &["race"]),
+    ("dma_ring", &[], &[]),
+    ("dma_ring_missing", &["deadlock"], &["deadlock"]),
+    ("chain", &[], &[]),
+    ("chain_swapped", &["deadlock"], &["deadlock"]),
+    ("chain_count", &["count_mismatch"], &["count_mismatch"]),
+    ("dataflow", &[], &[]),
+    ("dataflow_unsafe", &["unsafe_recycling"], &["unsafe_recycling"]),
+    ("ring", &[], &[]),
+    ("ring_order", &["deadlock"], &["deadlock"]),
+    ("exchange", &[], &[]),
+    ("exchange_order", &["deadlock"], &["deadlock"]),
+    ("warp_synchronized", &[], &[]),
+    ("warp_synchronous", &["race"], &[]),
+];
+
+#[test]
+fn every_kernel_of_barriers_has_its_verdict_on_both_kinds_of_warps() {
+    for (name, threads, lockstep) in KERNELS {
+        for (variant, chip, own) in [("sm_52", "gtx980", lockstep), ("sm_90", "gh200", threads)] {
+            let (code, report, words) = verify(&[name, "--variant", variant, "--chip", chip]);
+            let context = format!("{name} {variant}: {report:#} {words}");
+            assert_eq!(kinds(&report, "threads"), *threads, "{context}");
+            assert_eq!(kinds(&report, "lockstep"), *lockstep, "{context}");
+            assert_eq!(report["verdict"], if own.is_empty() { "verified" } else { "finding" }, "{context}");
+            assert_eq!(code, if own.is_empty() { 0 } else { 3 }, "{context}");
+            let launch = &report["launches"][0];
+            if own.is_empty() {
+                assert_eq!(
+                    launch["programs"].as_array().map(Vec::len),
+                    Some(1),
+                    "blocks are alike: {context}"
+                );
+            }
+            assert_eq!(launch["programs"][0]["block"].to_string(), "[0,0,0]", "{context}");
+            if *name == "dataflow" {
+                assert!(launch["depends"].is_null(), "nothing that is stored decides: {context}");
+            }
+        }
+    }
+    let listed = json(&warpsim(&["workloads", "--json"]));
+    let here = listed.as_array().expect("a list").iter();
+    let here = here.filter(|w| w["folder"].as_str().is_some_and(|folder| folder.contains("barriers/")));
+    let names: Vec<&str> = here.filter_map(|w| w["name"].as_str()).collect();
+    assert_eq!(names.len(), KERNELS.len());
+    assert!(KERNELS.iter().all(|(name, ..)| names.contains(name)));
+}
+
+#[test]
+fn findings_name_threads_lines_addresses_and_why() {
+    let (_, report, _) = verify(&["dma_double_early", "--variant", "sm_90"]);
+    let finding = &report["launches"][0]["programs"][0]["views"][0]["findings"][0];
+    let acts = finding["acts"].as_array().expect("two accesses");
+    assert_eq!(acts.len(), 2);
+    for act in acts {
+        assert!(act["address"].is_u64() && act["bytes"] == 4, "{act}");
+        assert!(act["place"]["line"].as_u64().is_some_and(|line| line > 20), "{act}");
+        let source = act["place"]["source"].as_str().expect("a line of CUDA");
+        assert!(source.starts_with("barriers.cu:"), "{source}");
+    }
+    assert_ne!(acts[0]["warp"], acts[1]["warp"]);
+    let why = finding["why"].to_string();
+    assert!(why.contains("barrier 8") && why.contains("is ordered before"), "{why}");
+
+    let (_, report, _) = verify(&["dma_ring_missing"]);
+    let finding = &report["launches"][0]["programs"][0]["views"][0]["findings"][0];
+    assert!(!finding["schedule"].as_array().expect("a schedule").is_empty());
+    assert!(finding["acts"].to_string().contains("waits at barrier"), "{finding}");
+    assert!(
+        finding["why"].to_string().contains("64 of 96 have come")
+            || finding["why"].to_string().contains("32 of 96"),
+        "{finding}"
+    );
+
+    let output = warpsim(&["verify", "sync", "chain_count"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for words in
+        ["count mismatch", "96 threads", "64 threads", "warp 5", "barriers.cu:", "needed: threads: 256"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let output = warpsim(&["verify", "sync", "warp_synchronous", "--chip", "gtx980", "--variant", "sm_52"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("relies on warps that run in lockstep") && text.contains("race"), "{text}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn workloads_of_the_suite_have_verdicts() {
+    for name in ["producer_consumer", "sgemm_tiled", "transpose", "bitonic_sort", "hotspot"] {
+        let (code, report, words) = verify(&[name]);
+        assert_eq!((code, &report["verdict"]), (0, &"verified".into()), "{name}: {report:#} {words}");
+    }
+    // What lies beyond thread programs is said to be unknown, with the line.
+    for name in ["mbarrier_pipeline", "copy_pipeline"] {
+        let (code, report, words) = verify(&[name]);
+        assert_eq!(code, 4, "{name}: {report:#} {words}");
+        let reason = report["launches"][0]["programs"][0]["views"][0]["reason"].to_string();
+        assert!(reason.contains("is not followed") && reason.contains(".ptx:"), "{reason}");
+    }
+}
+
+/// Writes a kernel and verifies it.
+fn ptx(name: &str, body: &str, block: &str, args: &[&str]) -> (i32, Value, String) {
+    let folder = Folder::new(&format!("verify-{name}"));
+    let text = format!(
+        ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<4>;\n\
+         .reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n.shared .align 4 .u32 x[64];\nmov.u32 %r1, %tid.x;\n{body}\nret;\n}}\n"
+    );
+    let file = folder.write(&format!("{name}.ptx"), &text);
+    let words = [&[&file, "--grid", "1", "--block", block, "--arg", "buffer:u32:64:iota"], args].concat();
+    verify(&words)
+}
+
+#[test]
+fn ptx_files_are_verified_and_what_inputs_decide_is_said() {
+    let lane = "shl.b32 %r2, %r1, 2; mov.u32 %r3, x; add.u32 %r2, %r2, %r3;";
+    let (code, report, words) = ptx(
+        "own",
+        &format!("{lane}\nst.shared.u32 [%r2], %r1;\nbar.sync 0;\nld.shared.u32 %r4, [x];"),
+        "64",
+        &[],
+    );
+    assert_eq!((code, &report["verdict"]), (0, &"verified".into()), "{report:#} {words}");
+    let (code, report, _) = ptx("same", "st.shared.u32 [x], %r1;", "64", &[]);
+    assert_eq!((code, kinds(&report, "lockstep")), (3, vec!["race".to_string()]), "{report:#}");
+    // A branch on what is loaded.
+    let body =
+        "ld.param.u64 %rd1, [p]; ld.global.u32 %r4, [%rd1];\nsetp.eq.u32 %p1, %r4, 0;\n@%p1 bar.sync 1, 64;";
+    let (code, report, _) = ptx("depends", body, "64", &[]);
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(report["launches"][0]["depends"]["line"], 13, "{report:#}");
+    // Threads that have returned are not waited for where no count is written.
+    let body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 ret;\nbar.sync 0;";
+    let (code, report, _) = ptx("returned", body, "64", &[]);
+    assert_eq!(code, 0, "{report:#}");
+    let body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 ret;\nbar.sync 0, 64;";
+    let (code, report, _) = ptx("waited", body, "64", &[]);
+    assert_eq!((code, kinds(&report, "threads")), (3, vec!["deadlock".to_string()]), "{report:#}");
+    // No barrier has that number.
+    let (code, report, _) = ptx("sixteen", "bar.sync %r1, 64;", "64", &[]);
+    assert_eq!((code, kinds(&report, "threads")), (3, vec!["barrier_misuse".to_string()]), "{report:#}");
+    // An address outside of shared memory says nothing of barriers.
+    let (code, report, _) = ptx("outside", "st.shared.u32 [x+4096], %r1;", "64", &[]);
+    assert_eq!(code, 4, "{report:#}");
+    let (code, report, _) = ptx("endless", "L: bra L;", "64", &["--max-instructions", "1000"]);
+    assert_eq!((code, &report["verdict"]), (4, &"unknown".into()), "{report:#}");
+}
+
+#[test]
+fn bad_input_has_status_2_and_two_reports_differ_in_what_they_cost_only() {
+    for args in [&["no_such_workload"][..], &["chain", "--entry", "x"], &["chain", "--set", "no=1"]] {
+        let (code, report, words) = verify(args);
+        assert!(code == 2 && report.is_null() && words.contains("error"), "{args:?}: {code} {words}");
+    }
+    let once = |workload| {
+        let (_, mut report, _) = verify(&[workload]);
+        report.as_object_mut().expect("an object").remove("host").expect("host");
+        report
+    };
+    for workload in ["chain_swapped", "dma_ring_missing", "histogram"] {
+        assert_eq!(once(workload), once(workload), "{workload}");
+    }
+}
