@@ -33,7 +33,7 @@ counts=$work/counts.txt
 for run in "${runs[@]}"; do
   # shellcheck disable=SC2086
   valgrind --tool=callgrind --callgrind-out-file="$work/out" --collect-atstart=no \
-    --toggle-collect='*simulate*Runner*synchronize*' \
+    --toggle-collect='*device*Device*synchronize_until*' \
     ./target/release/warpsim run $run --json >"$work/report.json" 2>"$work/log" ||
     { cat "$work/log"; exit 1; }
   instructions=$(awk '/^summary:|^totals:/ {print $2; exit}' "$work/out")

@@ -22,6 +22,7 @@ mod compare;
 mod configs;
 pub mod console;
 mod contents;
+pub mod device;
 mod digest;
 mod figures;
 mod files;

@@ -13,7 +13,7 @@ use sim_memory::vocabulary::ScalarType;
 
 use crate::configs;
 use crate::request::Program;
-use crate::simulate::{declared, example};
+use crate::simulate::arguments::{declared, example};
 
 /// The launch of a kernel of a PTX file, as it is written on the command line.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use sim_core::error::Fault;
+use sim_core::error::{Fault, SimError};
 use sim_core::report::DeviceReport;
 use sim_frontend::workload::Params;
 
@@ -103,6 +103,21 @@ pub enum Stopped {
     },
     /// Stopped by Ctrl-C.
     Interrupted,
+}
+
+impl Stopped {
+    /// Why a run stopped.
+    pub fn of(error: SimError) -> Self {
+        match error {
+            SimError::Stopped(fault) => Self::Fault(fault),
+            SimError::MaxCycles { limit, place, suspicion } => Self::MaxCycles { limit, place, suspicion },
+            SimError::MaxInstructions { limit, place, suspicion } => {
+                Self::MaxInstructions { limit, place, suspicion }
+            }
+            SimError::MaxMemory { limit } => Self::MaxMemory { limit },
+            SimError::Interrupted | SimError::Input(_) => Self::Interrupted,
+        }
+    }
 }
 
 /// Whether a file holds a report of a format that is known.

@@ -1,30 +1,27 @@
 //! Runs: a [`Request`] becomes a [`Simulation`], which gives an [`Outcome`] and its [`Report`].
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use sim_core::device::{Options, Progress};
+use sim_core::device::Progress;
 use sim_core::error::SimError;
-use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::recording::Record;
 use sim_core::sm::timeline::TimelineOptions;
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::Diagnostic;
-use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::workload::{Init, Number, Params, Schedule, Variant, WorkloadSpec};
 
-use crate::chip_for::{chip_for, fits_host, fits_target, fitting, naming_chips};
+use crate::chip_for::{chip_for, fits_target, fitting};
 use crate::configs;
+use crate::device::Configured;
 use crate::digest::hash;
 use crate::files;
 use crate::find::{Found, find_workload};
 use crate::interrupt::STOP;
 use crate::listing::Listing;
 use crate::machine::Machine;
-use crate::memory;
 use crate::report_file::{Report, SCHEMA, Stopped};
-use crate::request::{Program, Request, SchedulerChoice, Setting};
+use crate::request::{Program, Request, Setting};
 use crate::sanitize::{self, Suppression};
 use crate::simulate::{Job, Outcome, Verdict, simulate};
 
@@ -97,12 +94,9 @@ struct Simulated<'a> {
 pub struct Simulation {
     /// The chip, as it was changed.
     pub chip: Arc<ChipSpec>,
-    costs: Arc<IsaCosts>,
+    configured: Configured,
     job: Job,
     variant: String,
-    options: Options,
-    scheduler: String,
-    set: BTreeMap<String, String>,
     /// Why this chip, where none is named.
     chosen: Option<String>,
     /// Arguments of the kernel as they were typed.
@@ -128,37 +122,9 @@ impl Simulation {
         };
         let (params, chip_settings) = settings(&request, &spec)?;
         let (name, chosen) = chip_for(&request, &spec)?;
-        let (chip, costs) = configs::chip(&name, &chip_settings)?;
-        fits_host(&chip, memory::left())?;
-        let set =
-            chip_settings.iter().map(|(path, value)| ((*path).to_string(), (*value).to_string())).collect();
-        let policy = match request.policy {
-            Some(policy) => policy,
-            None => PolicyChoice::parse(&chip.default_policy).map_err(one)?,
-        };
-        let scheduler = match request.scheduler.clone() {
-            Some(scheduler) => scheduler,
-            None => SchedulerChoice::parse(&chip.default_scheduler).map_err(one)?,
-        };
-        let options = Options {
-            policy,
-            scheduler: scheduler.scheduler,
-            threads: request.threads,
-            check: request.check,
-            memory_model: request.memory_model,
-            sanitize: request.sanitize,
-            max_cycles: request.max_cycles,
-            max_instructions: request.max_instructions,
-            allow_newer_isa: request.allow_newer_isa,
-            schedule_dependent: spec.schedule == Schedule::Dependent,
-            instruction_set: request.instruction_set,
-            epoch: request.epoch,
-            profile: request.profile,
-            timeline: None,
-            sample: request.sample,
-            record: None,
-            delay: None,
-        };
+        let dependent = spec.schedule == Schedule::Dependent;
+        let configured = Configured::of_request(&request, &name, &chip_settings, dependent)?;
+        let chip = &configured.chip;
         // The only program of a launch that is given is told to fit by its target.
         let most = if given { u32::MAX } else { chip.capability() };
         let name = request.variant.as_deref();
@@ -172,7 +138,7 @@ impl Simulation {
         })?;
         let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
         if !request.allow_newer_isa {
-            fits_target(&ptx, &chip).map_err(one)?;
+            fits_target(&ptx, chip).map_err(one)?;
         }
         let variant = variant.name.clone();
         let job = Job {
@@ -182,31 +148,20 @@ impl Simulation {
             params,
             seed: request.seed,
             skip: request.skip_launches,
-            functional: request.functional,
             dump: request.keep,
         };
-        Ok(Self {
-            chip: Arc::new(chip),
-            costs: Arc::new(costs),
-            job,
-            variant,
-            options,
-            scheduler: scheduler.written,
-            set,
-            chosen,
-            args,
-            suppress: request.suppress,
-        })
+        let suppress = request.suppress;
+        Ok(Self { chip: Arc::clone(&configured.chip), configured, job, variant, chosen, args, suppress })
     }
 
     /// Records events, which [`Outcome::timelines`] has then.
     pub fn record(&mut self, timeline: TimelineOptions) {
-        self.options.timeline = Some(timeline);
+        self.configured.options.timeline = Some(timeline);
     }
 
     /// Tells what threads do at barriers and in shared memory, in functional runs.
     pub fn tell(&mut self, record: Record) {
-        self.options.record = Some(record);
+        self.configured.options.record = Some(record);
     }
 
     /// The names of the workload and its variant.
@@ -217,20 +172,20 @@ impl Simulation {
     /// What identifies the run.
     pub fn identity(&self) -> Identity {
         let bytes = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
-        let chip = bytes(serde_json::to_vec(&(&*self.chip, &*self.costs)));
+        let chip = bytes(serde_json::to_vec(&(&*self.chip, &*self.configured.costs)));
         let config = hash(&[&chip]);
         let what = Simulated {
             workload: &self.job.spec,
             params: &self.job.params,
             seed: self.job.seed,
             skip_launches: self.job.skip,
-            functional: self.job.functional,
-            policy: self.options.policy.canonical(),
-            scheduler: &self.scheduler,
-            check: self.options.check_name(),
-            max_cycles: self.options.max_cycles,
-            max_instructions: self.options.max_instructions,
-            allow_newer_isa: self.options.allow_newer_isa,
+            functional: self.configured.functional,
+            policy: self.configured.options.policy.canonical(),
+            scheduler: &self.configured.scheduler,
+            check: self.configured.options.check_name(),
+            max_cycles: self.configured.options.max_cycles,
+            max_instructions: self.configured.options.max_instructions,
+            allow_newer_isa: self.configured.options.allow_newer_isa,
         };
         let what = bytes(serde_json::to_vec(&what));
         let mut files: Vec<Vec<u8>> = Vec::new();
@@ -250,8 +205,7 @@ impl Simulation {
     /// # Errors
     /// Bad input that only the run finds.
     pub fn simulate(&self, progress: &Progress<'_>) -> Result<Outcome, Vec<Diagnostic>> {
-        let (chip, costs) = (Arc::clone(&self.chip), Arc::clone(&self.costs));
-        let outcome = simulate(&self.job, chip, costs, self.options.clone(), &STOP, progress);
+        let outcome = simulate(&self.job, self.configured.clone(), &STOP, progress);
         let judged = outcome.map(|mut outcome| {
             if let Some(found) = &mut outcome.report.sanitizers {
                 sanitize::judge(found, &self.suppress, self.job.spec.intended_races.as_deref());
@@ -259,7 +213,7 @@ impl Simulation {
             outcome
         });
         judged.map_err(|error| match error {
-            SimError::Input(errors) => naming_chips(errors),
+            SimError::Input(errors) => errors,
             other => vec![Diagnostic::error("run", other.to_string())],
         })
     }
@@ -291,28 +245,20 @@ impl Simulation {
             Some(Verdict::Unchecked) => ("unchecked", None),
             None => ("stopped", None),
         };
-        let stopped = outcome.stopped.map(|error| match error {
-            SimError::Stopped(fault) => Stopped::Fault(fault),
-            SimError::MaxCycles { limit, place, suspicion } => Stopped::MaxCycles { limit, place, suspicion },
-            SimError::MaxInstructions { limit, place, suspicion } => {
-                Stopped::MaxInstructions { limit, place, suspicion }
-            }
-            SimError::MaxMemory { limit } => Stopped::MaxMemory { limit },
-            _ => Stopped::Interrupted,
-        });
+        let stopped = outcome.stopped.map(Stopped::of);
         Report {
             schema: SCHEMA,
             workload: self.job.spec.name.clone(),
             variant: self.variant.clone(),
             chip: self.chip.name.clone(),
             chosen: self.chosen.clone(),
-            policy: self.options.policy.canonical(),
-            scheduler: self.scheduler.clone(),
-            check: self.options.check_name(),
+            policy: self.configured.options.policy.canonical(),
+            scheduler: self.configured.scheduler.clone(),
+            check: self.configured.options.check_name(),
             params: self.job.params.clone(),
             args: self.args.clone(),
             seed: self.job.seed,
-            set: self.set.clone(),
+            set: self.configured.set.clone(),
             allow_newer_isa: outcome.newer_isa,
             result,
             difference,

@@ -1,33 +1,29 @@
 //! Runs a workload on a device: buffers, launches, comparison of results.
 
-mod arguments;
+pub mod arguments;
 mod buffers;
 mod job;
 mod verdict;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use sim_core::context::{Context, Launch};
-use sim_core::device::{Device, Options, Progress};
+use sim_core::device::Progress;
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
 use sim_core::sm::timeline::Timeline;
-use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Diagnostic;
-use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::workload::{Expr, HostBuffer, LaunchSpec, LoopSpec, Params, Step};
 
 use crate::contents::{Content, Contents};
+use crate::device::{Configured, Device, Kernel, Module};
 use crate::memory;
-use arguments::{Arguments, arguments_differ};
+use arguments::{Arguments, arguments_differ, example};
 use buffers::{Layout, initial};
 use job::{number, placed, whole, wrong};
 use verdict::judge;
 
-pub use arguments::{declared, example};
 pub use job::Job;
 pub use verdict::Verdict;
 
@@ -57,9 +53,7 @@ pub struct Outcome {
 /// Runs a job. Input errors come back as the error; a run that stops is an outcome.
 pub fn simulate(
     job: &Job,
-    chip: Arc<ChipSpec>,
-    costs: Arc<IsaCosts>,
-    options: Options,
+    configured: Configured,
     stop: &AtomicBool,
     progress: &Progress<'_>,
 ) -> Result<Outcome, SimError> {
@@ -67,29 +61,18 @@ pub fn simulate(
         let known: Vec<&str> = job.spec.buffers.keys().map(String::as_str).collect();
         return Err(wrong(format!("--dump: there is no buffer `{name}`; there are: {}", known.join(", "))));
     }
-    let mut device = Device::new(chip, costs, options);
-    let context = device.create_context();
-    let module = device.load(context, &job.ptx, false)?;
-    let context = device.context(context)?;
+    let mut device = Device::of(configured);
+    let module = device.load(&job.ptx)?;
     let (mut buffers, mut addresses) = (BTreeMap::new(), BTreeMap::new());
     for name in job.spec.buffers.keys() {
         let buffer = initial(job, name)?;
-        let address = context.malloc(name, buffer.bytes.len() as u64)?;
-        context.write(address, &buffer.bytes);
+        let address = device.malloc(name, buffer.bytes.len() as u64, 1)?;
+        device.write(address, &buffer.bytes)?;
         addresses.insert(name.clone(), address);
         buffers.insert(name.clone(), Layout { ty: buffer.ty, len: buffer.len() });
     }
-    let mut runner = Runner {
-        job,
-        context,
-        module,
-        addresses,
-        buffers,
-        launched: 0,
-        stop,
-        progress,
-        simulated: Duration::ZERO,
-    };
+    let mut runner =
+        Runner { job, device: &mut device, module, addresses, buffers, launched: 0, stop, progress };
     let mut params = job.params.clone();
     let simulating = memory::Simulating::begin();
     let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| {
@@ -107,6 +90,7 @@ pub fn simulate(
         return Err(SimError::Input(errors));
     }
     let ran = ran.map_err(|error| match (error, memory::exceeded()) {
+        // A loop of launches was told to stop between them.
         (SimError::Interrupted, Some(limit)) => SimError::MaxMemory { limit },
         (error, _) => error,
     });
@@ -118,11 +102,12 @@ pub fn simulate(
         }
         let Ok((buffer, address)) = runner.buffer(name) else { continue };
         let mut bytes = vec![0; buffer.bytes()];
-        runner.context.read(address, &mut bytes);
+        runner.device.read(address, &mut bytes)?;
         results.insert(name.clone(), HostBuffer { ty: buffer.ty, bytes });
     }
-    let contents = ran.is_ok().then(|| runner.contents());
-    let simulated = runner.simulated;
+    let contents = ran.is_ok().then(|| runner.contents()).transpose()?;
+    let simulated = device.simulated();
+    let context = device.context()?;
     let report = context.report();
     let timelines = context.timelines();
     let newer_isa = context.used_newer_isa();
@@ -149,24 +134,18 @@ pub fn simulate(
 
 struct Runner<'r> {
     job: &'r Job,
-    context: &'r mut Context,
-    module: usize,
+    device: &'r mut Device,
+    module: Module,
     addresses: BTreeMap<String, u64>,
     buffers: BTreeMap<String, Layout>,
     launched: u64,
     stop: &'r AtomicBool,
     progress: &'r Progress<'r>,
-    simulated: Duration,
 }
 
 impl Runner<'_> {
-    /// Runs what is queued, on the clock. Not inlined: `benches/instructions.sh` counts inside it.
-    #[inline(never)]
     fn synchronize(&mut self) -> Result<(), SimError> {
-        let start = Instant::now();
-        let result = self.context.synchronize(self.stop, self.progress);
-        self.simulated += start.elapsed();
-        result
+        self.device.synchronize_until(self.stop, self.progress)
     }
 
     fn steps(&mut self, steps: &[Step], params: &mut Params) -> Result<(), SimError> {
@@ -179,7 +158,7 @@ impl Runner<'_> {
                     let element = number(&fill.value, params, "fill")
                         .and_then(|value| HostBuffer::element(buffer.ty, value).map_err(wrong))
                         .map_err(|error| placed(error, fill.place, self.job.spec.source.as_ref()))?;
-                    self.context.write(address, &element.repeat(buffer.len));
+                    self.device.write(address, &element.repeat(buffer.len))?;
                 }
                 Step::Loop { body } => self.repeat(body, params)?,
             }
@@ -203,7 +182,7 @@ impl Runner<'_> {
             self.synchronize()?;
             let (buffer, address) = self.buffer(&until.buffer)?;
             let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes()] };
-            self.context.read(address, &mut now.bytes);
+            self.device.read(address, &mut now.bytes)?;
             let index = whole(&until.index, params, "until").map_err(at)?;
             let Some(value) = now.number(index as usize) else {
                 return Err(at(wrong(format!("until: `{}` has no element {index}", until.buffer))));
@@ -236,17 +215,19 @@ impl Runner<'_> {
         }
     }
 
-    fn contents(&self) -> Contents {
-        let content = |address, bytes| Content::of(self.context, address, bytes);
+    fn contents(&mut self) -> Result<Contents, SimError> {
+        let module = self.module;
+        let variables = self.device.variables(module)?;
+        let context = self.device.context()?;
+        let content = |address, bytes| Content::of(context, address, bytes);
         let buffers = self.buffers.iter().filter_map(|(name, buffer)| {
             let address = *self.addresses.get(name)?;
             Some((name.clone(), content(address, buffer.bytes() as u64)))
         });
-        let variables = self.context.variables(self.module);
-        Contents {
+        Ok(Contents {
             buffers: buffers.collect(),
-            variables: variables.map(|(name, at, size)| (name.to_string(), content(at, size))).collect(),
-        }
+            variables: variables.into_iter().map(|(name, at, size)| (name, content(at, size))).collect(),
+        })
     }
 
     /// What is wrong with a launch is said with its place in the workload's file.
@@ -260,8 +241,8 @@ impl Runner<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(SimError::Interrupted);
         }
-        let Some(info) = self.context.entry_info(self.module, &spec.entry) else {
-            let known = self.context.entries(self.module).join(", ");
+        let Some(info) = self.device.entry(self.module, &spec.entry) else {
+            let known = self.device.entries(self.module)?.join(", ");
             return Err(wrong(format!(
                 "{} has no entry `{}`; it has: {known}",
                 self.job.ptx.name, spec.entry
@@ -302,7 +283,7 @@ impl Runner<'_> {
             }
             Ok(out)
         };
-        let launch = Launch {
+        let kernel = Kernel {
             module: self.module,
             entry: spec.entry.clone(),
             grid: size(&spec.grid, "grid")?,
@@ -313,10 +294,10 @@ impl Runner<'_> {
                 .map_or(Ok(0), |e| whole(e, params, "dynamic_shared"))?,
             stream: spec.stream,
             params: block,
-            functional: self.job.functional || self.launched < self.job.skip,
+            functional: self.launched < self.job.skip,
         };
         self.launched += 1;
-        self.context.launch(&launch)?;
+        self.device.launch(&kernel)?;
         Ok(())
     }
 }

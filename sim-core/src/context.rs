@@ -3,6 +3,7 @@
 
 mod abort;
 mod gather;
+mod host;
 mod launch;
 mod run;
 mod runtime;
@@ -25,8 +26,8 @@ use sim_memory::vocabulary::{Cycle, StateSpace};
 
 pub use launch::Launch;
 
+use crate::answers::Assertion;
 use crate::code::Code;
-use crate::error::SimError;
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::options::Options;
@@ -97,6 +98,10 @@ pub struct Context {
     timelines: Vec<Timeline>,
     used_newer_isa: bool,
     outputs: Vec<ContextOutput>,
+    /// Core cycles and warp instructions of the reports that were taken.
+    taken: (Cycle, u64),
+    /// The assertion that stopped the last run.
+    assertion: Option<Assertion>,
     /// For sanitizers: the bytes that earlier runs have written.
     written: Option<Written>,
 }
@@ -142,6 +147,8 @@ impl Context {
             },
             used_newer_isa: false,
             outputs: Vec::new(),
+            taken: (0, 0),
+            assertion: None,
             written: None,
             chip,
             costs,
@@ -171,7 +178,7 @@ impl Context {
         for variable in module.globals() {
             let place = match variable.space {
                 StateSpace::Const => self.allocations.constant(&variable.name, variable.size, variable.align),
-                _ => self.allocate(&variable.name, variable.size),
+                _ => self.allocate(&variable.name, variable.size, 1),
             };
             let Some(address) = place else {
                 let message =
@@ -231,37 +238,6 @@ impl Context {
         variables
             .filter(|(variable, _)| variable.space == StateSpace::Global)
             .map(|(variable, (name, address))| (name.as_str(), *address, variable.size))
-    }
-
-    fn allocate(&mut self, name: &str, bytes: u64) -> Option<u64> {
-        let limit = self.chip.limits.global_mem_size;
-        let taken = self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let address = taken
-            .checked_add(bytes)
-            .filter(|sum| *sum <= limit)
-            .and_then(|_| self.allocations.global(name, bytes));
-        if address.is_none() {
-            self.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        } else {
-            self.own_bytes += bytes;
-        }
-        address
-    }
-
-    /// Allocates global memory and returns its address.
-    ///
-    /// # Errors
-    /// Too little memory is left.
-    pub fn malloc(&mut self, name: &str, bytes: u64) -> Result<u64, SimError> {
-        self.allocate(name, bytes).ok_or_else(|| {
-            SimError::input(
-                "memory",
-                format!(
-                    "buffer `{name}` ({bytes} bytes) does not fit the chip's global memory of {} bytes",
-                    self.chip.limits.global_mem_size
-                ),
-            )
-        })
     }
 
     /// Copies bytes from the host to device memory.

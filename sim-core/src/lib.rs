@@ -1,6 +1,7 @@
 //! The device: contexts, grids, blocks, warps, threads, reconvergence, pipelines, the event
 //! engine, monitors, statistics. Files are named after the levels of the thesis.
 
+pub mod answers;
 pub mod barrier;
 pub mod block;
 pub mod by_split;

@@ -28,9 +28,22 @@ impl Time {
         Self { picoseconds: u64::try_from(picoseconds).unwrap_or(u64::MAX) }
     }
 
+    /// The time in picoseconds.
+    pub fn picoseconds(self) -> u64 {
+        self.picoseconds
+    }
+
     /// The time in microseconds.
     pub fn micros(self) -> f64 {
         self.picoseconds as f64 / 1e6
+    }
+}
+
+impl std::ops::Add for Time {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { picoseconds: self.picoseconds.saturating_add(other.picoseconds) }
     }
 }
 

@@ -87,25 +87,82 @@ pub struct Allocations {
     next_const: u64,
     global_bytes: u64,
     const_bytes: u64,
+    /// Freed ranges of global memory in the order of their addresses; no two touch.
+    holes: Vec<Range<u64>>,
 }
 
 impl Allocations {
     /// No allocations yet, with a capacity of `global_bytes` of global and `const_bytes` of constant memory.
     pub fn new(global_bytes: u64, const_bytes: u64) -> Self {
-        Self { list: Vec::new(), next_global: GLOBAL_BASE, next_const: CONST_BASE, global_bytes, const_bytes }
+        Self {
+            list: Vec::new(),
+            next_global: GLOBAL_BASE,
+            next_const: CONST_BASE,
+            global_bytes,
+            const_bytes,
+            holes: Vec::new(),
+        }
     }
 
     /// Allocates global memory; `None` where it does not fit.
     pub fn global(&mut self, name: &str, bytes: u64) -> Option<u64> {
+        self.global_aligned(name, bytes, ALIGNMENT)
+    }
+
+    /// The same at a multiple of `align`, a power of two, in whole multiples of it: the first freed range that
+    /// is large enough, or what was never used.
+    pub fn global_aligned(&mut self, name: &str, bytes: u64, align: u64) -> Option<u64> {
+        let align = align.max(ALIGNMENT);
         let end = GLOBAL_BASE.checked_add(self.global_bytes)?;
-        let at = self.next_global;
-        let after = at.checked_add(bytes.max(1))?;
-        if after > end {
-            return None;
-        }
-        self.next_global = after.next_multiple_of(ALIGNMENT);
+        let size = bytes.max(1).checked_next_multiple_of(align)?;
+        let fits = |hole: &Range<u64>| {
+            let at = hole.start.next_multiple_of(align);
+            (hole.end.checked_sub(at)? >= size).then_some(at)
+        };
+        let at = match self.holes.iter().enumerate().find_map(|(i, hole)| Some((i, fits(hole)?))) {
+            Some((i, at)) => {
+                let hole = self.holes[i].clone();
+                let rest = [hole.start..at, at + size..hole.end];
+                self.holes.splice(i..=i, rest.into_iter().filter(|rest| !rest.is_empty()));
+                at
+            }
+            None => {
+                let at = self.next_global.checked_next_multiple_of(align)?;
+                if at.checked_add(bytes.max(1))? > end {
+                    return None;
+                }
+                if at > self.next_global {
+                    self.give_back(self.next_global..at);
+                }
+                self.next_global = at.checked_add(size)?;
+                at
+            }
+        };
         self.insert(name, at..at + bytes);
         Some(at)
+    }
+
+    /// Frees the allocation of global memory that begins at an address, in multiples of its alignment; gives its
+    /// size, `None` where none begins there.
+    pub fn free(&mut self, address: u64, align: u64) -> Option<u64> {
+        let first = self.list.partition_point(|a| a.range.start < address);
+        let found = self.list.get(first).filter(|a| a.range.start == address && address < LOCAL_PHYSICAL)?;
+        let bytes = found.range.end - address;
+        self.list.remove(first);
+        self.give_back(address..address + bytes.max(1).next_multiple_of(align.max(ALIGNMENT)));
+        Some(bytes)
+    }
+
+    /// A range can be allocated again.
+    fn give_back(&mut self, range: Range<u64>) {
+        let at = self.holes.partition_point(|hole| hole.start < range.start);
+        self.holes.insert(at, range);
+        for i in [at + 1, at] {
+            if i > 0 && i < self.holes.len() && self.holes[i - 1].end == self.holes[i].start {
+                self.holes[i - 1].end = self.holes[i].end;
+                self.holes.remove(i);
+            }
+        }
     }
 
     /// Allocates constant memory and returns its offset, which is the constant address.
@@ -164,6 +221,24 @@ mod tests {
         assert_eq!(a.find(x - 1, 1), None);
         assert_eq!(a.nearest(x + 1010).map(|f| f.name.as_str()), Some("x"));
         assert_eq!(a.find(CONST_BASE + 16, 8).map(|f| f.name.as_str()), Some("l"));
+    }
+
+    #[test]
+    fn freed_ranges_are_joined_and_used_again() {
+        let mut a = Allocations::new(1 << 20, 0);
+        let [x, y, z] = ["x", "y", "z"].map(|name| a.global(name, 300).expect("fits"));
+        assert_eq!([y - x, z - y], [512, 512]);
+        assert_eq!((a.free(y + 1, 256), a.free(y, 256), a.free(y, 256)), (None, Some(300), None));
+        assert_eq!(a.find(y, 1), None);
+        assert_eq!(a.global("w", 512), Some(y));
+        assert_eq!((a.free(x, 256), a.free(y, 256)), (Some(300), Some(512)));
+        // Both together hold what neither holds alone.
+        assert_eq!(a.global("v", 1024), Some(x));
+        assert_eq!(a.find(z, 300).map(|f| f.name.as_str()), Some("z"));
+        let page = a.global_aligned("page", 5000, 4096).expect("fits");
+        assert_eq!((page % 4096, a.global("behind", 1)), (0, Some(z + 512)));
+        assert_eq!(a.free(page, 4096), Some(5000));
+        assert_eq!(a.global_aligned("again", 8192, 4096), Some(page));
     }
 
     #[test]

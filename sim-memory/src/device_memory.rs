@@ -123,31 +123,70 @@ impl DeviceMemory {
 
     /// Reads `bytes.len()` bytes from `address` on [env-readDevice].
     pub fn read(&self, address: u64, bytes: &mut [u8]) {
-        let mut at = address;
-        let mut rest = bytes;
+        let (mut at, mut rest) = (address, bytes);
         while !rest.is_empty() {
-            let word = self.word(at & !3).to_le_bytes();
-            let skip = (at & 3) as usize;
-            let n = rest.len().min(4 - skip);
-            rest[..n].copy_from_slice(&word[skip..skip + n]);
-            rest = &mut rest[n..];
+            let n = ((PAGE_BYTES - at % PAGE_BYTES) as usize).min(rest.len());
+            let (now, later) = rest.split_at_mut(n);
+            match self.page(at) {
+                None => now.fill(0),
+                Some(page) => {
+                    let (head, first) = Self::unaligned(at, n);
+                    let (before, whole) = now.split_at_mut(head);
+                    let word = |i: usize| page[i].load(Relaxed).to_le_bytes();
+                    before.copy_from_slice(&word(Self::word_of(at))[(at & 3) as usize..][..head]);
+                    let mut chunks = whole.chunks_exact_mut(4);
+                    let mut i = first;
+                    for (chunk, word) in chunks.by_ref().zip(&page[first.min(PAGE_WORDS)..]) {
+                        chunk.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+                        i += 1;
+                    }
+                    let tail = chunks.into_remainder();
+                    if !tail.is_empty() {
+                        tail.copy_from_slice(&word(i)[..tail.len()]);
+                    }
+                }
+            }
+            rest = later;
             at += n as u64;
         }
     }
 
     /// Writes all of `bytes` from `address` on [env-writeDevice].
     pub fn write(&self, address: u64, bytes: &[u8]) {
-        let mut at = address;
-        let mut rest = bytes;
+        let (mut at, mut rest) = (address, bytes);
         while !rest.is_empty() {
-            let skip = (at & 3) as usize;
-            let n = rest.len().min(4 - skip);
-            let mut word = if n == 4 { [0; 4] } else { self.word(at & !3).to_le_bytes() };
-            word[skip..skip + n].copy_from_slice(&rest[..n]);
-            self.set_word(at & !3, u32::from_le_bytes(word));
-            rest = &rest[n..];
+            let n = ((PAGE_BYTES - at % PAGE_BYTES) as usize).min(rest.len());
+            let (now, later) = rest.split_at(n);
+            let Some(page) = self.page_for_writing(at) else { return };
+            let (head, first) = Self::unaligned(at, n);
+            let (before, whole) = now.split_at(head);
+            let part = |i: usize, skip: usize, bytes: &[u8]| {
+                let mut word = page[i].load(Relaxed).to_le_bytes();
+                word[skip..skip + bytes.len()].copy_from_slice(bytes);
+                page[i].store(u32::from_le_bytes(word), Relaxed);
+            };
+            if head > 0 {
+                part(Self::word_of(at), (at & 3) as usize, before);
+            }
+            let chunks = whole.chunks_exact(4);
+            let tail = chunks.remainder();
+            let mut i = first;
+            for (chunk, word) in chunks.zip(&page[first.min(PAGE_WORDS)..]) {
+                word.store(little_endian(chunk), Relaxed);
+                i += 1;
+            }
+            if !tail.is_empty() {
+                part(i, 0, tail);
+            }
+            rest = later;
             at += n as u64;
         }
+    }
+
+    /// Of `n` bytes from an address on: how many come before the first aligned word, and that word's index.
+    fn unaligned(address: u64, n: usize) -> (usize, usize) {
+        let head = (address.wrapping_neg() & 3) as usize;
+        (head.min(n), Self::word_of(address) + usize::from(head > 0))
     }
 
     /// Reads the bytes of `mask` of a 128-byte line.
@@ -234,6 +273,27 @@ mod tests {
         assert_eq!(memory.touched_bytes(), 2 * PAGE_BYTES);
         memory.write(CONST_BASE + 5, &[7]);
         assert_eq!(memory.word(CONST_BASE + 4), 7 << 8);
+    }
+
+    #[test]
+    fn copies_of_every_alignment_and_length_touch_only_their_bytes() {
+        let base = GLOBAL_BASE + PAGE_BYTES - 16;
+        for offset in 0..24 {
+            for length in 0..24 {
+                let memory = DeviceMemory::new();
+                memory.write(base, &[7; 64]);
+                let bytes: Vec<u8> = (100..100 + length as u8).collect();
+                memory.write(base + offset, &bytes);
+                let mut expected = [7u8; 64];
+                expected[offset as usize..][..length].copy_from_slice(&bytes);
+                let mut whole = [0; 64];
+                memory.read(base, &mut whole);
+                assert_eq!(whole, expected, "{length} bytes at {offset}");
+                let mut part = vec![0; length];
+                memory.read(base + offset, &mut part);
+                assert_eq!(part, bytes);
+            }
+        }
     }
 
     #[test]

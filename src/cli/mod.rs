@@ -2,6 +2,7 @@
 
 pub mod baseline;
 mod chips;
+mod cuda;
 mod inspect;
 mod isa;
 pub mod litmus;
@@ -24,6 +25,7 @@ use crate::find::{Found, find_workload, workload_folders};
 use crate::metrics::METRICS;
 
 use chips::ChipsCommand;
+use cuda::CudaArgs;
 use inspect::InspectArgs;
 use isa::IsaArgs;
 use litmus::LitmusCommand;
@@ -48,6 +50,8 @@ struct Cli {
 enum Command {
     /// Runs a workload or a PTX file on a simulated chip.
     Run(Box<RunArgs>),
+    /// Runs a CUDA program, unmodified, on a simulated chip: its kernels are simulated, its host code runs here.
+    Cuda(Box<CudaArgs>),
     /// Lists the workloads.
     Workloads {
         /// Prints a JSON list: name, folder, variants, checked buffers, all buffers, schedule.
@@ -121,6 +125,7 @@ pub fn main() -> ExitCode {
     };
     let code = match cli.command {
         Command::Run(args) => run::run(&args),
+        Command::Cuda(args) => cuda::run(&args),
         Command::Workloads { json } => workloads(json),
         Command::Chips { command: None } => chips::list(),
         Command::Chips { command: Some(ChipsCommand::Diff(args)) } => chips::diff(&args),

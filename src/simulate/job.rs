@@ -20,8 +20,6 @@ pub struct Job {
     pub seed: u64,
     /// Launches to run functionally first.
     pub skip: u64,
-    /// All launches run functionally.
-    pub functional: bool,
     /// Buffers whose final contents are wanted.
     pub dump: Vec<String>,
 }

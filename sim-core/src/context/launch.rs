@@ -49,7 +49,7 @@ fn needs(program: &Program) -> Needs {
 }
 
 impl Context {
-    fn code(&mut self, module: usize, entry: &str) -> Result<Arc<Code>, SimError> {
+    pub(super) fn code(&mut self, module: usize, entry: &str) -> Result<Arc<Code>, SimError> {
         let Some(loaded) = self.modules.get_mut(module) else {
             return Err(SimError::input("module", "there is no such module"));
         };

@@ -70,6 +70,7 @@ impl Context {
     /// # Errors
     /// The reason why the run stopped; the report holds the counters up to then.
     pub fn synchronize(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
+        self.assertion = None;
         let result = match &self.options.policy.policy.clone() {
             Policy::CrsStack(parameters) => self.run::<CrsStack>(parameters, stop, progress),
             Policy::PdomStack(parameters) => self.run::<PdomStack>(parameters, stop, progress),
@@ -205,7 +206,8 @@ impl Context {
 
     /// The number of warp instructions that may still be executed under `--max-instructions`.
     fn instructions_left(&self) -> u64 {
-        let done: u64 = self.kernels.iter().map(|kernel| kernel.warp_instructions).sum();
+        let now: u64 = self.kernels.iter().map(|kernel| kernel.warp_instructions).sum();
+        let done = self.taken.1 + now;
         self.options.max_instructions.unwrap_or(u64::MAX).saturating_sub(done)
     }
 
@@ -278,9 +280,10 @@ impl Context {
         }
         // The engine's clock begins at 0.
         let before = self.report.cycles + self.report.launch_cycles;
+        let all_before = self.taken.0 + before;
         let control = Control {
             stop,
-            max_cycles: self.options.max_cycles.map(|most| most.saturating_sub(before)),
+            max_cycles: self.options.max_cycles.map(|most| most.saturating_sub(all_before)),
             max_instructions: self.options.max_instructions.map(|_| self.instructions_left()),
             progress,
             threads: self.options.threads,

@@ -8,6 +8,7 @@ use sim_memory::address_space::{self, CONST_BASE};
 use sim_memory::vocabulary::StateSpace;
 
 use super::Context;
+use crate::answers::Assertion;
 use crate::error::{Fault, FaultKind, SimError};
 use crate::printf;
 use crate::report::DeviceReport;
@@ -18,6 +19,11 @@ use crate::sanitizer::findings::Kind;
 const LONGEST: u64 = 64 << 10;
 
 impl Context {
+    /// The assertion that stopped the last run, where one did.
+    pub fn failed(&self) -> Option<&Assertion> {
+        self.assertion.as_ref()
+    }
+
     /// The address of a variable of a module.
     fn variable(&self, module: usize, name: &str) -> Option<u64> {
         self.modules.get(module)?.addresses.iter().find(|(own, _)| *own == name).map(|(_, at)| *at)
@@ -158,15 +164,19 @@ impl Context {
         let value = |i: usize| self.word(failure + (i * bytes) as u64, bytes);
         let text = |i| self.text(value(i)).unwrap_or_else(|| "?".to_string());
         let place = |first: usize| [value(first), value(first + 1), value(first + 2)];
+        let assertion = Assertion {
+            expression: text(0),
+            file: text(1),
+            line: value(3) as u32,
+            function: text(2),
+            block: place(7),
+            thread: place(4),
+        };
+        let Assertion { expression, file, line, function, block, thread } = &assertion;
         fault.message = format!(
-            "assertion `{}` failed: {}:{}: {}, block {:?}, thread {:?}",
-            text(0),
-            text(1),
-            value(3) as u32,
-            text(2),
-            place(7),
-            place(4)
+            "assertion `{expression}` failed: {file}:{line}: {function}, block {block:?}, thread {thread:?}"
         );
+        self.assertion = Some(assertion);
         self.write(failed, &[0; 4]);
     }
 }

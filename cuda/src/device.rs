@@ -1,0 +1,197 @@
+//! The device: how many there are, what it can do, waiting for it, its limits. There is one.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_UNSUPPORTED, UNSUPPORTED_LIMIT};
+use crate::pointers;
+use crate::properties::{Version, attribute, properties};
+use crate::runtime::State;
+use crate::{call, memory};
+
+/// Where the device is said to be.
+const BUS_ID: &CStr = c"0000:01:00.0";
+
+/// The program loaded the runtime of CUDA 13: its structures are meant.
+fn is_thirteen() -> bool {
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> i32 {
+        // SAFETY: the loader passes the facts of an object, with a name or null.
+        let name = unsafe { pointers::text((*info).dlpi_name) }.unwrap_or_default();
+        if name.ends_with("/libcudart.so.13") {
+            // SAFETY: it leads to the variable below.
+            unsafe { *found.cast::<bool>() = true };
+        }
+        0
+    }
+    let mut found = false;
+    // SAFETY: the function takes the variable as what it is.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
+}
+
+fn tell(state: &mut State, at: *mut u8, device: i32, version: Version) -> Result<(), Error> {
+    if at.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    known(device)?;
+    let all = properties(state.runtime()?.device.chip(), version);
+    // SAFETY: CUDA's manual asks for the structure of the version that the program was compiled with.
+    unsafe { pointers::bytes_mut(at, all.len()) }.copy_from_slice(&all);
+    Ok(())
+}
+
+fn known(device: i32) -> Result<(), Error> {
+    if device == 0 { Ok(()) } else { Err(INVALID_DEVICE) }
+}
+
+/// What a `cudaLimit` is: stack of a thread, buffer of printf, heap of `malloc`.
+fn limit(number: i32) -> Result<usize, Error> {
+    match number {
+        0 => Ok(8 << 10),
+        1 => Ok(1 << 20),
+        2 => Ok(8 << 20),
+        _ => Err(UNSUPPORTED_LIMIT),
+    }
+}
+
+cuda! {
+    fn cudaGetDeviceCount = (count: *mut i32) |_state| {
+        out!(count, 1);
+        Ok(())
+    }
+
+    fn cudaGetDevice = (device: *mut i32) |_state| {
+        out!(device, 0);
+        Ok(())
+    }
+
+    fn cudaSetDevice = (device: i32) |state| {
+        known(device)?;
+        state.runtime().map(drop)
+    }
+
+    fn cudaInitDevice = (device: i32, _device_flags: u32, _flags: u32) |state| {
+        known(device)?;
+        state.runtime().map(drop)
+    }
+
+    fn cudaChooseDevice = (device: *mut i32, _properties: *const c_void) |_state| {
+        out!(device, 0);
+        Ok(())
+    }
+
+    fn cudaSetValidDevices = (devices: *mut i32, count: i32) |_state| {
+        // SAFETY: CUDA's manual asks for as many numbers.
+        (0..count.max(0) as usize).try_for_each(|i| known(unsafe { pointers::get(devices.wrapping_add(i)) }?))
+    }
+
+    fn cudaGetDeviceProperties = (at: *mut u8, device: i32) |state| {
+        tell(state, at, device, if is_thirteen() { Version::Thirteen } else { Version::Eleven })
+    }
+
+    fn cudaGetDeviceProperties_v2 = (at: *mut u8, device: i32) |state| { tell(state, at, device, Version::Twelve) }
+
+    fn cudaDeviceGetAttribute = (value: *mut i32, number: i32, device: i32) |state| {
+        known(device)?;
+        out!(value, attribute(state.runtime()?.device.chip(), number).ok_or(INVALID_VALUE)?);
+        Ok(())
+    }
+
+    fn cudaDeviceSynchronize cudaThreadSynchronize = () |state| {
+        state.runtime()?;
+        state.synchronize()
+    }
+
+    fn cudaSetDeviceFlags = (_flags: u32) |_state| { Ok(()) }
+
+    fn cudaGetDeviceFlags = (flags: *mut u32) |_state| {
+        out!(flags, 0);
+        Ok(())
+    }
+
+    fn cudaDeviceGetLimit cudaThreadGetLimit = (value: *mut usize, number: i32) |_state| {
+        out!(value, limit(number)?);
+        Ok(())
+    }
+
+    fn cudaDeviceSetLimit cudaThreadSetLimit = (number: i32, value: usize) |_state| {
+        let most = limit(number)?;
+        if value > most {
+            eprintln!("warpsim: cudaDeviceSetLimit: limit {number} is {most} bytes and cannot be {value}");
+            return Err(UNSUPPORTED_LIMIT);
+        }
+        Ok(())
+    }
+
+    fn cudaDeviceSetCacheConfig cudaDeviceSetSharedMemConfig cudaThreadSetCacheConfig = (_config: i32) |_state| {
+        // What a program prefers changes no result.
+        Ok(())
+    }
+
+    fn cudaDeviceGetCacheConfig cudaDeviceGetSharedMemConfig = (config: *mut i32) |_state| {
+        out!(config, 0);
+        Ok(())
+    }
+
+    fn cudaDeviceCanAccessPeer = (can: *mut i32, device: i32, peer: i32) |_state| {
+        known(device)?;
+        known(peer)?;
+        out!(can, 0);
+        Ok(())
+    }
+
+    fn cudaDeviceEnablePeerAccess = (_peer: i32, _flags: u32) |_state| { Err(PEER_UNSUPPORTED) }
+
+    fn cudaDeviceDisablePeerAccess = (_peer: i32) |_state| { Err(PEER_UNSUPPORTED) }
+
+    fn cudaDeviceGetPCIBusId = (text: *mut c_char, length: i32, device: i32) |_state| {
+        known(device)?;
+        let bytes = BUS_ID.to_bytes_with_nul();
+        if text.is_null() || (length as usize) < bytes.len() || length < 0 {
+            return Err(INVALID_VALUE);
+        }
+        // SAFETY: the caller has room for `length` bytes.
+        unsafe { pointers::bytes_mut(text.cast(), bytes.len()) }.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn cudaDeviceGetByPCIBusId = (device: *mut i32, text: *const c_char) |_state| {
+        // SAFETY: CUDA's manual asks for a text.
+        if unsafe { pointers::text(text) }?.as_bytes() != BUS_ID.to_bytes() {
+            return Err(INVALID_DEVICE);
+        }
+        out!(device, 0);
+        Ok(())
+    }
+
+    fn cudaDriverGetVersion cudaRuntimeGetVersion = (version: *mut i32) |_state| {
+        out!(version, if is_thirteen() { 13_000 } else { 12_090 });
+        Ok(())
+    }
+
+    fn cudaProfilerStart cudaProfilerStop = () |_state| { Ok(()) }
+
+    fn cudaIpcGetMemHandle = (_handle: *mut c_void, at: *mut c_void) |state| {
+        // Other processes have devices of their own.
+        let place = state.runtime()?.place(at as u64, 1)?;
+        if place == memory::Place::Device {
+            eprintln!("warpsim: cudaIpcGetMemHandle: simulated memory belongs to one process");
+        }
+        Err(crate::error::NOT_SUPPORTED)
+    }
+}
+
+/// As in CUDA's runtime API.
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaDeviceReset() -> i32 {
+    call::keep("cudaDeviceReset", || {
+        call::lock().reset();
+        call::last(true);
+        Ok(())
+    })
+}
+
+/// As in CUDA's runtime API.
+#[unsafe(no_mangle)]
+pub extern "C" fn cudaThreadExit() -> i32 {
+    cudaDeviceReset()
+}

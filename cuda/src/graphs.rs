@@ -1,0 +1,236 @@
+//! Graphs: made node by node or by capture, and run in one of the orders that they allow.
+
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+
+use crate::call;
+use crate::error::{CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
+use crate::graph::{Capture, Copy3D, Fill, Graph, HostFunction, Node, Work};
+use crate::launch::{Dim3, How, prepare};
+use crate::memory::{copy, copy_boxes, fill_rows};
+use crate::pointers;
+use crate::runtime::State;
+
+/// CUDA's `cudaKernelNodeParams`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KernelNode {
+    function: *const c_void,
+    grid: Dim3,
+    block: Dim3,
+    shared: u32,
+    arguments: *const *const c_void,
+    extra: *const *const c_void,
+}
+
+/// CUDA's `cudaHostNodeParams`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct HostNode {
+    function: Option<HostFunction>,
+    data: *mut c_void,
+}
+
+/// Adds a node; `after` leads to the handles of `count` others.
+unsafe fn add(
+    state: &mut State,
+    at: *mut usize,
+    graph: usize,
+    (after, count): (*const usize, usize),
+    work: Work,
+) -> Result<(), Error> {
+    // SAFETY: CUDA's manual asks for as many handles.
+    let after = (0..count).map(|i| unsafe { pointers::get(after.wrapping_add(i)) });
+    let after = after.collect::<Result<Vec<_>, _>>()?;
+    let handle = state.handle();
+    let graph = state.runtime()?.graphs.get_mut(&graph).ok_or(INVALID_HANDLE)?;
+    if after.iter().any(|other| graph.nodes.iter().all(|node| node.handle != *other)) {
+        return Err(INVALID_VALUE);
+    }
+    out!(at, handle);
+    graph.nodes.push(Node { handle, work, after });
+    Ok(())
+}
+
+fn keep(state: &mut State, at: *mut usize, graph: Graph) -> Result<(), Error> {
+    let handle = state.handle();
+    out!(at, handle);
+    state.runtime()?.graphs.insert(handle, graph);
+    Ok(())
+}
+
+fn find(state: &mut State, graph: usize) -> Result<Graph, Error> {
+    state.runtime()?.graphs.get(&graph).cloned().ok_or(INVALID_HANDLE)
+}
+
+cuda! {
+    fn cudaGraphCreate = (at: *mut usize, _flags: u32) |state| { keep(state, at, Graph::default()) }
+
+    fn cudaGraphClone = (at: *mut usize, graph: usize) |state| {
+        let graph = find(state, graph)?;
+        keep(state, at, graph)
+    }
+
+    fn cudaGraphInstantiate cudaGraphInstantiateWithFlags = (at: *mut usize, graph: usize) |state| {
+        // What runs is what the graph is now.
+        let graph = find(state, graph)?;
+        graph.ordered()?;
+        keep(state, at, graph)
+    }
+
+    fn cudaGraphDestroy cudaGraphExecDestroy = (graph: usize) |state| {
+        state.runtime()?.graphs.remove(&graph).map(drop).ok_or(INVALID_HANDLE)
+    }
+
+    fn cudaGraphUpload cudaGraphUpload_ptsz = (graph: usize, stream: *mut c_void) |state| {
+        find(state, graph)?;
+        state.runtime()?.streams.find(stream).map(drop)
+    }
+
+    fn cudaGraphGetNodes = (graph: usize, nodes: *mut usize, count: *mut usize) |state| {
+        let graph = find(state, graph)?;
+        if !nodes.is_null() {
+            // SAFETY: CUDA's manual asks for the room of the nodes.
+            let room = unsafe { pointers::get(count) }?;
+            for (i, node) in graph.nodes.iter().take(room).enumerate() {
+                out!(nodes.wrapping_add(i), node.handle);
+            }
+        }
+        out!(count, graph.nodes.len());
+        Ok(())
+    }
+
+    fn cudaGraphAddKernelNode =
+    (at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const KernelNode) |state| {
+        // SAFETY: CUDA's manual asks for the structure.
+        let own = unsafe { pointers::get(parameters) }?;
+        if !own.extra.is_null() {
+            eprintln!("warpsim: cudaGraphAddKernelNode: arguments in `extra` are not supported");
+            return Err(NOT_SUPPORTED);
+        }
+        let how = How::of(own.grid, own.block, own.shared as usize, std::ptr::null_mut());
+        // SAFETY: CUDA's manual asks for a pointer to each argument.
+        let kernel = unsafe { prepare(state, own.function, &how, own.arguments) }?;
+        // SAFETY: as `add`.
+        unsafe { add(state, at, graph, (after, count), Work::Kernel(Box::new(kernel))) }
+    }
+
+    fn cudaGraphAddMemcpyNode =
+    (at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const Copy3D) |state| {
+        // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
+        unsafe {
+            let own = pointers::get(parameters)?;
+            add(state, at, graph, (after, count), Work::Copy3D(own))
+        }
+    }
+
+    fn cudaGraphAddMemcpyNode1D = (
+        at: *mut usize, graph: usize, after: *const usize, count: usize, to: usize, from: usize, bytes: usize, kind: i32
+    ) |state| {
+        // SAFETY: as `add`.
+        unsafe { add(state, at, graph, (after, count), Work::Copy(to, from, bytes, kind)) }
+    }
+
+    fn cudaGraphAddMemsetNode =
+    (at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const Fill) |state| {
+        // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
+        unsafe {
+            let own = pointers::get(parameters)?;
+            add(state, at, graph, (after, count), Work::Fill(own))
+        }
+    }
+
+    fn cudaGraphAddHostNode =
+    (at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const HostNode) |state| {
+        // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
+        unsafe {
+            let own = pointers::get(parameters)?;
+            let work = Work::Host(own.function.ok_or(INVALID_VALUE)?, own.data as usize);
+            add(state, at, graph, (after, count), work)
+        }
+    }
+
+    fn cudaGraphAddEmptyNode = (at: *mut usize, graph: usize, after: *const usize, count: usize) |state| {
+        // SAFETY: as `add`.
+        unsafe { add(state, at, graph, (after, count), Work::Empty) }
+    }
+
+    fn cudaStreamBeginCapture cudaStreamBeginCapture_ptsz = (stream: *mut c_void, _mode: i32) |state| {
+        let found = state.runtime()?.streams.find(stream)?;
+        if found.number == 0 || state.capture.is_some() {
+            return Err(CAPTURE_UNSUPPORTED);
+        }
+        state.synchronize()?;
+        let origin = stream as usize;
+        let (streams, events) = (BTreeSet::from([origin]), BTreeSet::new());
+        state.capture = Some(Capture { origin, streams, graph: Graph::default(), events });
+        Ok(())
+    }
+
+    fn cudaStreamEndCapture cudaStreamEndCapture_ptsz = (stream: *mut c_void, at: *mut usize) |state| {
+        match state.capture.take() {
+            Some(capture) if capture.origin == stream as usize => keep(state, at, capture.graph),
+            other => {
+                state.capture = other;
+                Err(crate::error::ILLEGAL_STATE)
+            }
+        }
+    }
+
+    fn cudaStreamIsCapturing cudaStreamIsCapturing_ptsz = (stream: *mut c_void, status: *mut i32) |state| {
+        state.runtime()?.streams.find(stream)?;
+        out!(status, i32::from(state.is_captured(stream)));
+        Ok(())
+    }
+}
+
+/// Does what a node does, but for functions of the host.
+fn run(state: &mut State, work: &Work, stream: u32) -> Result<(), Error> {
+    match work {
+        Work::Kernel(kernel) => {
+            let mut kernel = (**kernel).clone();
+            kernel.stream = stream;
+            state.launch(&kernel)
+        }
+        // SAFETY: CUDA's manual asks for memory that is valid when the graph runs.
+        Work::Copy(to, from, bytes, kind) => unsafe { copy(state, *to as u64, *from as u64, *bytes, *kind) },
+        // SAFETY: as above.
+        Work::Copy3D(parameters) => unsafe { copy_boxes(state, parameters) },
+        Work::Fill(parameters) => fill_rows(state, parameters),
+        Work::Host(..) => state.synchronize(),
+        Work::Empty => Ok(()),
+    }
+}
+
+/// Runs a graph; functions of the host run without the lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphLaunch(graph: usize, stream: *mut c_void) -> i32 {
+    let mut all = Vec::new();
+    let mut number = 0;
+    let found = call::enter("cudaGraphLaunch", |state| {
+        number = state.runtime()?.streams.find(stream)?.number;
+        all = find(state, graph)?.ordered()?;
+        Ok(())
+    });
+    if found != 0 {
+        return found;
+    }
+    for work in all {
+        let status = call::enter("cudaGraphLaunch", |state| run(state, &work, number));
+        if status != 0 {
+            return status;
+        }
+        if let Work::Host(function, data) = work {
+            // SAFETY: the program's function gets the program's data.
+            unsafe { function(data as *mut c_void) };
+        }
+    }
+    0
+}
+
+/// The same on a thread's default stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphLaunch_ptsz(graph: usize, stream: *mut c_void) -> i32 {
+    // SAFETY: as the call that is forwarded.
+    unsafe { cudaGraphLaunch(graph, stream) }
+}

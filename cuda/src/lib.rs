@@ -1,0 +1,35 @@
+//! CUDA's runtime API on a simulated device. A program that loads CUDA's runtime as a shared library is given this
+//! one instead; `warpsim cuda` sees to that. How it works and what it supports: `docs/cuda.md`.
+//!
+//! Every function of the C interface enters by [`call::enter`]: one lock, no panic that crosses the interface, errors
+//! kept as CUDA keeps them.
+
+#![allow(non_snake_case, reason = "the names are CUDA's")]
+#![allow(unsafe_code, reason = "the interface is C's")]
+#![allow(clippy::missing_safety_doc, reason = "what pointers must be is in CUDA's manual")]
+
+#[macro_use]
+pub mod call;
+
+pub mod device;
+pub mod error;
+pub mod errors;
+pub mod event;
+pub mod events;
+pub mod fatbin;
+pub mod graph;
+pub mod graphs;
+pub mod launch;
+pub mod memory;
+pub mod occupancy;
+pub mod pointers;
+pub mod properties;
+pub mod record;
+pub mod register;
+pub mod registry;
+pub mod runtime;
+pub mod shared;
+pub mod stream_list;
+pub mod streams;
+pub mod symbols;
+pub mod unsupported;

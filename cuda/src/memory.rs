@@ -1,0 +1,473 @@
+//! Device memory, shared memory, copies and fills. Copies happen at the call, behind all that is queued.
+
+use std::ffi::c_void;
+
+use sim_memory::address_space::{GLOBAL_BASE, WINDOWS};
+
+use crate::error::{
+    ALREADY_REGISTERED, Error, INVALID_DIRECTION, INVALID_HANDLE, INVALID_PITCH, INVALID_VALUE,
+    MEMORY_ALLOCATION, NOT_REGISTERED,
+};
+use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
+use crate::pointers;
+use crate::runtime::{Runtime, State};
+use crate::shared::{Kind, PAGE};
+
+/// Where bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The host's own memory.
+    Host,
+    /// Memory of both; the host's bytes count between runs.
+    Shared,
+    /// Device memory.
+    Device,
+}
+
+/// What `cudaMallocPitch` rounds rows up to.
+const PITCH: usize = 512;
+
+impl Runtime {
+    /// Where the `bytes` bytes from an address on are.
+    ///
+    /// # Errors
+    /// They belong to the device and are not all allocated.
+    pub fn place(&mut self, address: u64, bytes: u64) -> Result<Place, Error> {
+        if let Some((at, size, _)) = self.shared.find(address) {
+            return if address - at + bytes <= size { Ok(Place::Shared) } else { Err(INVALID_VALUE) };
+        }
+        let global = GLOBAL_BASE..GLOBAL_BASE + self.device.chip().limits.global_mem_size;
+        if !global.contains(&address) && !WINDOWS.contains(&address) {
+            return Ok(Place::Host);
+        }
+        match self.device.allocation(address, bytes.max(1)) {
+            Some(_) => Ok(Place::Device),
+            // What the program has mapped there itself is its own where the addresses are not reserved.
+            None if !self.shared.is_reserved() => Ok(Place::Host),
+            None => Err(INVALID_VALUE),
+        }
+    }
+}
+
+/// Directions of copies as CUDA numbers them.
+fn direction_fits(kind: i32, to: Place, from: Place) -> Result<bool, Error> {
+    let (host_to, host_from) = (to != Place::Device, from != Place::Device);
+    let (device_to, device_from) = (to != Place::Host, from != Place::Host);
+    Ok(match kind {
+        0 => host_to && host_from,
+        1 => device_to && host_from,
+        2 => host_to && device_from,
+        3 => device_to && device_from,
+        4 => true,
+        _ => return Err(INVALID_DIRECTION),
+    })
+}
+
+/// Copies bytes behind all that is queued.
+///
+/// # Errors
+/// What the addresses are does not fit the direction, or they are not allocated.
+///
+/// # Safety
+/// Addresses of the host must be valid for the copy.
+pub unsafe fn copy(state: &mut State, to: u64, from: u64, bytes: usize, kind: i32) -> Result<(), Error> {
+    state.synchronize()?;
+    let runtime = state.runtime()?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    if to == 0 || from == 0 {
+        return Err(INVALID_VALUE);
+    }
+    let places = (runtime.place(to, bytes as u64)?, runtime.place(from, bytes as u64)?);
+    if !direction_fits(kind, places.0, places.1)? {
+        return Err(INVALID_VALUE);
+    }
+    let wrong = |_| INVALID_VALUE;
+    match places {
+        (Place::Device, Place::Device) => {
+            let mut all = vec![0; bytes];
+            runtime.device.read(from, &mut all).map_err(wrong)?;
+            runtime.device.write(to, &all).map_err(wrong)
+        }
+        (Place::Device, _) => {
+            // SAFETY: the caller's promise for the host's own memory; shared memory is accessible.
+            let from = unsafe { pointers::bytes(from as *const u8, bytes) };
+            runtime.device.write(to, from).map_err(wrong)
+        }
+        (_, Place::Device) => {
+            // SAFETY: as above.
+            let to = unsafe { pointers::bytes_mut(to as *mut u8, bytes) };
+            runtime.device.read(from, to).map_err(wrong)
+        }
+        _ => {
+            // SAFETY: as above; source and destination may overlap.
+            unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
+            Ok(())
+        }
+    }
+}
+
+/// Copies rows.
+unsafe fn copy_rows(
+    state: &mut State,
+    (to, to_pitch): (u64, usize),
+    (from, from_pitch): (u64, usize),
+    (width, height): (usize, usize),
+    kind: i32,
+) -> Result<(), Error> {
+    if width > to_pitch || width > from_pitch {
+        return Err(INVALID_PITCH);
+    }
+    for row in 0..height as u64 {
+        // SAFETY: the caller's promise.
+        unsafe { copy(state, to + row * to_pitch as u64, from + row * from_pitch as u64, width, kind) }?;
+    }
+    Ok(())
+}
+
+fn fill(state: &mut State, at: u64, value: i32, bytes: usize) -> Result<(), Error> {
+    state.synchronize()?;
+    let runtime = state.runtime()?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    match runtime.place(at, bytes as u64)? {
+        Place::Host => Err(INVALID_VALUE),
+        Place::Shared => {
+            // SAFETY: shared memory is accessible.
+            unsafe { pointers::bytes_mut(at as *mut u8, bytes) }.fill(value as u8);
+            Ok(())
+        }
+        Place::Device => runtime.device.write(at, &vec![value as u8; bytes]).map_err(|_| INVALID_VALUE),
+    }
+}
+
+fn allocate(state: &mut State, at: *mut *mut c_void, bytes: usize) -> Result<(), Error> {
+    if at.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let runtime = state.runtime()?;
+    let address = match bytes {
+        0 => 0,
+        _ => runtime.device.malloc("cudaMalloc", bytes as u64, 1).map_err(|_| MEMORY_ALLOCATION)?,
+    };
+    out!(at, address as *mut c_void);
+    Ok(())
+}
+
+fn allocate_shared(state: &mut State, at: *mut *mut c_void, bytes: usize, kind: Kind) -> Result<(), Error> {
+    if at.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    if bytes == 0 {
+        out!(at, std::ptr::null_mut());
+        return if kind == Kind::Managed { Err(INVALID_VALUE) } else { Ok(()) };
+    }
+    let runtime = state.runtime()?;
+    let name = if kind == Kind::Managed { "cudaMallocManaged" } else { "cudaHostAlloc" };
+    let address = runtime.device.malloc(name, bytes as u64, PAGE).map_err(|_| MEMORY_ALLOCATION)?;
+    runtime.shared.share(&mut runtime.device, address, bytes as u64, kind)?;
+    out!(at, address as *mut c_void);
+    Ok(())
+}
+
+fn free(state: &mut State, at: *mut c_void, of_host: bool) -> Result<(), Error> {
+    state.synchronize()?;
+    let runtime = state.runtime()?;
+    let at = at as u64;
+    if at == 0 {
+        return Ok(());
+    }
+    match runtime.shared.find(at) {
+        Some((begin, _, kind)) => {
+            if begin != at || kind == Kind::Variable || of_host != (kind == Kind::Pinned) {
+                return Err(INVALID_VALUE);
+            }
+            runtime.shared.end(at);
+            runtime.device.free(at, PAGE).map_err(|_| INVALID_VALUE)
+        }
+        None if of_host => Err(INVALID_VALUE),
+        None => runtime.device.free(at, 1).map_err(|_| INVALID_VALUE),
+    }
+}
+
+/// Fills rows with elements.
+///
+/// # Errors
+/// They are not allocated, or an element has another size than 1, 2 or 4 bytes.
+pub fn fill_rows(state: &mut State, all: &Fill) -> Result<(), Error> {
+    let pattern = all.value.to_le_bytes();
+    let pattern = pattern
+        .get(..all.element as usize)
+        .filter(|own| [1, 2, 4].contains(&own.len()))
+        .ok_or(INVALID_VALUE)?;
+    for row in 0..all.height {
+        let at = (all.at + row * all.pitch) as u64;
+        if let [byte] = pattern {
+            fill(state, at, i32::from(*byte), all.width)?;
+            continue;
+        }
+        state.synchronize()?;
+        let bytes = pattern.repeat(all.width);
+        let runtime = state.runtime()?;
+        match runtime.place(at, bytes.len() as u64)? {
+            Place::Host => return Err(INVALID_VALUE),
+            // SAFETY: shared memory is accessible.
+            Place::Shared => {
+                unsafe { pointers::bytes_mut(at as *mut u8, bytes.len()) }.copy_from_slice(&bytes)
+            }
+            Place::Device => runtime.device.write(at, &bytes).map_err(|_| INVALID_VALUE)?,
+        }
+    }
+    Ok(())
+}
+
+/// CUDA's `cudaPointerAttributes`, as far as every version has it.
+#[repr(C)]
+pub struct PointerAttributes {
+    kind: i32,
+    device: i32,
+    device_pointer: *mut c_void,
+    host_pointer: *mut c_void,
+}
+
+/// Copies a box.
+///
+/// # Errors
+/// As [`copy`]; arrays are not supported.
+///
+/// # Safety
+/// Addresses of the host must be valid for the copy.
+pub unsafe fn copy_boxes(state: &mut State, all: &Copy3D) -> Result<(), Error> {
+    if all.from_array != 0 || all.to_array != 0 {
+        eprintln!("warpsim: cudaMemcpy3D: arrays are not supported");
+        return Err(crate::error::NOT_SUPPORTED);
+    }
+    let begin = |side: Pitched, position: Extent, z: usize| {
+        let rows = (position.depth + z) * side.height + position.height;
+        side.at as u64 + (rows * side.pitch + position.width) as u64
+    };
+    let size = (all.extent.width, all.extent.height);
+    for z in 0..all.extent.depth {
+        let to = (begin(all.to, all.to_position, z), all.to.pitch);
+        let from = (begin(all.from, all.from_position, z), all.from.pitch);
+        // SAFETY: CUDA's manual asks for valid boxes.
+        unsafe { copy_rows(state, to, from, size, all.kind) }?;
+    }
+    Ok(())
+}
+
+cuda! {
+    fn cudaMalloc = (at: *mut *mut c_void, bytes: usize) |state| { allocate(state, at, bytes) }
+
+    fn cudaMallocAsync cudaMallocAsync_ptsz = (at: *mut *mut c_void, bytes: usize, stream: *mut c_void) |state| {
+        state.runtime()?.streams.find(stream)?;
+        allocate(state, at, bytes)
+    }
+
+    fn cudaFree = (at: *mut c_void) |state| { free(state, at, false) }
+
+    fn cudaFreeAsync cudaFreeAsync_ptsz = (at: *mut c_void, stream: *mut c_void) |state| {
+        state.runtime()?.streams.find(stream)?;
+        free(state, at, false)
+    }
+
+    fn cudaMallocHost = (at: *mut *mut c_void, bytes: usize) |state| { allocate_shared(state, at, bytes, Kind::Pinned) }
+
+    fn cudaHostAlloc = (at: *mut *mut c_void, bytes: usize, flags: u32) |state| {
+        if flags > 7 {
+            return Err(INVALID_VALUE);
+        }
+        allocate_shared(state, at, bytes, Kind::Pinned)
+    }
+
+    fn cudaMallocManaged = (at: *mut *mut c_void, bytes: usize, flags: u32) |state| {
+        if !(1..=2).contains(&flags) {
+            return Err(INVALID_VALUE);
+        }
+        allocate_shared(state, at, bytes, Kind::Managed)
+    }
+
+    fn cudaFreeHost = (at: *mut c_void) |state| { free(state, at, true) }
+
+    fn cudaHostGetDevicePointer = (device: *mut *mut c_void, host: *mut c_void, _flags: u32) |state| {
+        match state.runtime()?.shared.find(host as u64) {
+            Some(_) => out!(device, host),
+            None => {
+                eprintln!(
+                    "warpsim: cudaHostGetDevicePointer: the device has no address for memory that cudaHostRegister \
+                     registered; allocate it by cudaHostAlloc"
+                );
+                return Err(INVALID_VALUE);
+            }
+        }
+        Ok(())
+    }
+
+    fn cudaHostGetFlags = (flags: *mut u32, host: *mut c_void) |state| {
+        if state.runtime()?.shared.find(host as u64).is_none() {
+            return Err(INVALID_VALUE);
+        }
+        out!(flags, 2);
+        Ok(())
+    }
+
+    fn cudaHostRegister = (at: *mut c_void, bytes: usize, _flags: u32) |state| {
+        if at.is_null() || bytes == 0 {
+            return Err(INVALID_VALUE);
+        }
+        if !state.runtime()?.registered.insert(at as usize) {
+            return Err(ALREADY_REGISTERED);
+        }
+        Ok(())
+    }
+
+    fn cudaHostUnregister = (at: *mut c_void) |state| {
+        if state.runtime()?.registered.remove(&(at as usize)) { Ok(()) } else { Err(NOT_REGISTERED) }
+    }
+
+    fn cudaMallocPitch = (at: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) |state| {
+        let row = width.checked_next_multiple_of(PITCH).ok_or(INVALID_VALUE)?;
+        allocate(state, at, row.checked_mul(height).ok_or(INVALID_VALUE)?)?;
+        out!(pitch, row);
+        Ok(())
+    }
+
+    fn cudaMalloc3D = (at: *mut Pitched, extent: Extent) |state| {
+        let pitch = extent.width.checked_next_multiple_of(PITCH).ok_or(INVALID_VALUE)?;
+        let bytes = pitch.checked_mul(extent.height).and_then(|rows| rows.checked_mul(extent.depth));
+        let mut memory = std::ptr::null_mut();
+        allocate(state, &raw mut memory, bytes.ok_or(INVALID_VALUE)?)?;
+        out!(at, Pitched { at: memory as usize, pitch, width: extent.width, height: extent.height });
+        Ok(())
+    }
+
+    fn cudaMemcpy cudaMemcpy_ptds = (to: *mut c_void, from: *const c_void, bytes: usize, kind: i32) |state| {
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy(state, to as u64, from as u64, bytes, kind) }
+    }
+
+    fn cudaMemcpyAsync cudaMemcpyAsync_ptsz = (to: *mut c_void, from: *const c_void, bytes: usize, kind: i32, stream: *mut c_void) |state| {
+        state.runtime()?.streams.find(stream)?;
+        if state.captured(stream, || Work::Copy(to as usize, from as usize, bytes, kind)) {
+            return Ok(());
+        }
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy(state, to as u64, from as u64, bytes, kind) }
+    }
+
+    fn cudaMemcpyPeer = (to: *mut c_void, to_device: i32, from: *const c_void, from_device: i32, bytes: usize) |state| {
+        if to_device != 0 || from_device != 0 {
+            return Err(crate::error::INVALID_DEVICE);
+        }
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy(state, to as u64, from as u64, bytes, 3) }
+    }
+
+    fn cudaMemcpy2D cudaMemcpy2D_ptds = (
+        to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: i32
+    ) |state| {
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy_rows(state, (to as u64, to_pitch), (from as u64, from_pitch), (width, height), kind) }
+    }
+
+    fn cudaMemcpy2DAsync cudaMemcpy2DAsync_ptsz = (
+        to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: i32,
+        stream: *mut c_void
+    ) |state| {
+        state.runtime()?.streams.find(stream)?;
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy_rows(state, (to as u64, to_pitch), (from as u64, from_pitch), (width, height), kind) }
+    }
+
+    fn cudaMemcpy3D cudaMemcpy3D_ptds = (parameters: *const Copy3D) |state| {
+        // SAFETY: CUDA's manual asks for the structure and valid memory.
+        unsafe { copy_boxes(state, &pointers::get(parameters)?) }
+    }
+
+    fn cudaMemcpy3DAsync cudaMemcpy3DAsync_ptsz = (parameters: *const Copy3D, stream: *mut c_void) |state| {
+        state.runtime()?.streams.find(stream)?;
+        // SAFETY: CUDA's manual asks for the structure.
+        let own = unsafe { pointers::get(parameters) }?;
+        if state.captured(stream, || Work::Copy3D(own)) {
+            return Ok(());
+        }
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy_boxes(state, &own) }
+    }
+
+    fn cudaMemset cudaMemset_ptds = (at: *mut c_void, value: i32, bytes: usize) |state| {
+        fill(state, at as u64, value, bytes)
+    }
+
+    fn cudaMemsetAsync cudaMemsetAsync_ptsz = (at: *mut c_void, value: i32, bytes: usize, stream: *mut c_void) |state| {
+        state.runtime()?.streams.find(stream)?;
+        let (element, value) = (1, value as u32);
+        let own = Fill { at: at as usize, pitch: bytes, value, element, width: bytes, height: 1 };
+        if state.captured(stream, || Work::Fill(own)) {
+            return Ok(());
+        }
+        fill_rows(state, &own)
+    }
+
+    fn cudaMemset2D cudaMemset2D_ptds = (at: *mut c_void, pitch: usize, value: i32, width: usize, height: usize) |state| {
+        (0..height).try_for_each(|row| fill(state, at as u64 + (row * pitch) as u64, value, width))
+    }
+
+    fn cudaMemset2DAsync cudaMemset2DAsync_ptsz = (
+        at: *mut c_void, pitch: usize, value: i32, width: usize, height: usize, stream: *mut c_void
+    ) |state| {
+        state.runtime()?.streams.find(stream)?;
+        (0..height).try_for_each(|row| fill(state, at as u64 + (row * pitch) as u64, value, width))
+    }
+
+    fn cudaMemGetInfo = (free: *mut usize, total: *mut usize) |state| {
+        let device = &mut state.runtime()?.device;
+        out!(free, device.free_bytes().map_err(|_| INVALID_HANDLE)? as usize);
+        out!(total, device.chip().limits.global_mem_size as usize);
+        Ok(())
+    }
+
+    fn cudaMemAdvise cudaMemPrefetchAsync cudaMemPrefetchAsync_ptsz cudaMemPrefetchAsync_v2 cudaMemAdvise_v2 = (at: *const c_void, bytes: usize) |state| {
+        // Advice about where pages lie changes no result; the simulated device has them all.
+        match state.runtime()?.shared.find(at as u64) {
+            Some((begin, size, _)) if at as u64 - begin + bytes as u64 <= size => Ok(()),
+            _ => Err(INVALID_VALUE),
+        }
+    }
+
+    fn cudaPointerGetAttributes = (attributes: *mut PointerAttributes, at: *const c_void) |state| {
+        let runtime = state.runtime()?;
+        let at = at.cast_mut();
+        let found = runtime.shared.find(at as u64).map(|(_, _, kind)| kind);
+        let kind = match found {
+            Some(Kind::Pinned) => 1,
+            Some(_) => 3,
+            None if runtime.place(at as u64, 1) == Ok(Place::Device) => 2,
+            None => 0,
+        };
+        let device_pointer = if kind == 0 { std::ptr::null_mut() } else { at };
+        let host_pointer = if kind == 2 { std::ptr::null_mut() } else { at };
+        let device = if kind == 0 { -2 } else { 0 };
+        out!(attributes, PointerAttributes { kind, device, device_pointer, host_pointer });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_follow_where_the_bytes_are() {
+        use Place::{Device, Host, Shared};
+        for (kind, to, from) in [(0, Host, Host), (1, Device, Host), (2, Host, Device), (3, Device, Device)] {
+            assert_eq!(direction_fits(kind, to, from), Ok(true));
+            assert_eq!(direction_fits(4, to, from), Ok(true));
+            assert_eq!(direction_fits(kind, Shared, Shared), Ok(true));
+        }
+        assert_eq!(direction_fits(1, Host, Device), Ok(false));
+        assert_eq!(direction_fits(5, Host, Host), Err(INVALID_DIRECTION));
+    }
+}

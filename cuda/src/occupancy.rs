@@ -1,0 +1,130 @@
+//! Attributes of kernels, and how many of their blocks an SM holds.
+
+use std::ffi::c_void;
+
+use sim_core::answers::Attributes;
+use sim_frontend::chip::ChipSpec;
+
+use crate::error::{Error, INVALID_PTX, INVALID_VALUE};
+use crate::runtime::{State, explain};
+
+/// Bytes of shared memory that a block has without `cudaFuncSetAttribute` (CUDA C++ Programming Guide, "Shared Memory").
+pub const DEFAULT_SHARED: u32 = 48 << 10;
+
+/// Blocks of a kernel that an SM holds.
+pub fn resident_blocks(chip: &ChipSpec, attributes: &Attributes, threads: u32, dynamic_shared: u32) -> u32 {
+    let shared = attributes.shared.saturating_add(dynamic_shared);
+    if threads == 0 || threads > attributes.max_threads || shared > chip.shared_of_block() {
+        return 0;
+    }
+    chip.occupancy(chip.block_needs(threads, attributes.registers, shared)).0
+}
+
+fn attributes(state: &mut State, function: *const c_void) -> Result<Attributes, Error> {
+    let found = state.registry.function(function)?.clone();
+    let module = state.module(found.binary)?;
+    state.runtime()?.device.attributes(module, &found.name).map_err(|error| {
+        explain(&error);
+        INVALID_PTX
+    })
+}
+
+fn active(
+    state: &mut State,
+    blocks: *mut i32,
+    function: *const c_void,
+    threads: i32,
+    shared: usize,
+) -> Result<(), Error> {
+    let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(INVALID_VALUE)?;
+    let attributes = attributes(state, function)?;
+    let shared = u32::try_from(shared).unwrap_or(u32::MAX);
+    let chip = state.runtime()?.device.chip();
+    out!(blocks, resident_blocks(chip, &attributes, threads, shared) as i32);
+    Ok(())
+}
+
+/// CUDA's `cudaFuncAttributes`, as far as every version has it.
+#[repr(C)]
+pub struct FuncAttributes {
+    shared: usize,
+    constant: usize,
+    local: usize,
+    max_threads: i32,
+    registers: i32,
+    ptx_version: i32,
+    binary_version: i32,
+    cache_mode: i32,
+    max_dynamic_shared: i32,
+    carveout: i32,
+}
+
+/// `cudaFuncAttributeMaxDynamicSharedMemorySize`.
+const MAX_DYNAMIC_SHARED: i32 = 8;
+/// `cudaFuncAttributePreferredSharedMemoryCarveout`, a hint.
+const CARVEOUT: i32 = 9;
+
+cuda! {
+    fn cudaOccupancyMaxActiveBlocksPerMultiprocessor = (blocks: *mut i32, function: *const c_void, threads: i32, shared: usize) |state| {
+        active(state, blocks, function, threads, shared)
+    }
+
+    fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = (blocks: *mut i32, function: *const c_void, threads: i32, shared: usize, _flags: u32) |state| {
+        active(state, blocks, function, threads, shared)
+    }
+
+    fn cudaOccupancyAvailableDynamicSMemPerBlock = (bytes: *mut usize, function: *const c_void, blocks: i32, threads: i32) |state| {
+        let attributes = attributes(state, function)?;
+        let chip = state.runtime()?.device.chip();
+        let (Ok(blocks), Ok(threads)) = (u32::try_from(blocks), u32::try_from(threads)) else {
+            return Err(INVALID_VALUE);
+        };
+        let fits = |shared: &u32| resident_blocks(chip, &attributes, threads, *shared) >= blocks;
+        let most = chip.shared_of_block();
+        out!(bytes, (0..=most / 256).rev().map(|units| units * 256).find(fits).unwrap_or(0) as usize);
+        Ok(())
+    }
+
+    fn cudaFuncGetAttributes = (result: *mut FuncAttributes, function: *const c_void) |state| {
+        let own = attributes(state, function)?;
+        let allowed = state.registry.function(function)?.dynamic_shared;
+        let chip = state.runtime()?.device.chip();
+        let version = chip.capability() as i32;
+        out!(result, FuncAttributes {
+            shared: own.shared as usize,
+            constant: 0,
+            local: own.local as usize,
+            max_threads: own.max_threads as i32,
+            registers: own.registers as i32,
+            ptx_version: version,
+            binary_version: version,
+            cache_mode: 0,
+            max_dynamic_shared: allowed.unwrap_or(DEFAULT_SHARED.saturating_sub(own.shared)) as i32,
+            carveout: -1,
+        });
+        Ok(())
+    }
+
+    fn cudaFuncSetAttribute = (function: *const c_void, attribute: i32, value: i32) |state| {
+        let own = attributes(state, function)?;
+        match attribute {
+            MAX_DYNAMIC_SHARED => {
+                let most = state.runtime()?.device.chip().shared_of_block();
+                let value = u32::try_from(value).map_err(|_| INVALID_VALUE)?;
+                if value.saturating_add(own.shared) > most {
+                    return Err(INVALID_VALUE);
+                }
+                let found = state.registry.functions.get_mut(&(function as usize)).ok_or(INVALID_VALUE)?;
+                found.dynamic_shared = Some(value);
+                Ok(())
+            }
+            CARVEOUT if (-1..=100).contains(&value) => Ok(()),
+            _ => Err(INVALID_VALUE),
+        }
+    }
+
+    fn cudaFuncSetCacheConfig cudaFuncSetSharedMemConfig = (function: *const c_void, _config: i32) |state| {
+        // What a kernel prefers changes no result; L1 has what shared memory leaves.
+        state.registry.function(function).map(drop)
+    }
+}

@@ -1,0 +1,313 @@
+//! The state of the runtime: what is registered, the device once it is used, queued launches, streams and events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::c_void;
+
+use sim_core::answers::Assertion;
+use sim_core::error::SimError;
+use sim_core::report::Time;
+use sim_frontend::diagnostic::Source;
+use warpsim::console::complain;
+use warpsim::device::{Device, Kernel, Module, Run};
+
+use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
+use crate::event::{Event, When};
+use crate::fatbin::{self, File};
+use crate::graph::{Capture, Graph, Node, Work};
+use crate::record::Recorder;
+use crate::registry::Registry;
+use crate::shared::{Kind, Shared};
+use crate::stream_list::Streams;
+
+/// A device in use.
+pub struct Runtime {
+    /// It.
+    pub device: Device,
+    /// Memory that the host uses too.
+    pub shared: Shared,
+    /// Streams of the program.
+    pub streams: Streams,
+    /// Events by handle.
+    pub events: BTreeMap<usize, Event>,
+    /// Graphs by handle; those that were instantiated are among them.
+    pub graphs: BTreeMap<usize, Graph>,
+    /// Addresses that `cudaHostRegister` was given.
+    pub registered: BTreeSet<usize>,
+    /// Launches that wait to run: number and stream.
+    queued: Vec<(u64, u32)>,
+    /// Modules by fat binary, as far as they were used; what could not be loaded stays so.
+    modules: BTreeMap<usize, Result<Module, Error>>,
+}
+
+/// Everything there is.
+pub struct State {
+    /// What is registered.
+    pub registry: Registry,
+    runtime: Option<Runtime>,
+    recorder: Option<Recorder>,
+    /// What stopped the device: every call gives it from then on.
+    pub sticky: Option<Error>,
+    /// The capture that goes on.
+    pub capture: Option<Capture>,
+    /// The process that made the device.
+    process: Option<u32>,
+    /// Handles given out so far.
+    handles: usize,
+}
+
+/// Prints what is wrong.
+pub fn explain(error: &SimError) {
+    match error {
+        SimError::Input(errors) => complain(errors),
+        other => eprintln!("warpsim: {other}"),
+    }
+}
+
+/// Prints what a kernel printed where the program prints: through the C library's buffer.
+fn print(text: &str) {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    // SAFETY: the C library's `stdout` is valid while the process runs, and the bytes are `text`'s.
+    unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout) };
+}
+
+/// Says which assertion failed, as CUDA does.
+fn say(assertion: &Assertion) {
+    let Assertion { expression, file, line, function, block, thread } = assertion;
+    let three = |[x, y, z]: [u64; 3]| format!("[{x},{y},{z}]");
+    eprintln!(
+        "{file}:{line}: {function}: block: {}, thread: {} Assertion `{expression}` failed.",
+        three(*block),
+        three(*thread)
+    );
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl State {
+    /// Nothing is registered and no device is in use.
+    pub const fn new() -> Self {
+        Self {
+            registry: Registry::new(),
+            runtime: None,
+            recorder: None,
+            sticky: None,
+            capture: None,
+            process: None,
+            handles: 0,
+        }
+    }
+
+    /// This process was forked from the one that made the device: CUDA does not work in it.
+    pub fn is_forked(&self) -> bool {
+        self.process.is_some_and(|process| process != std::process::id())
+    }
+
+    /// The device; it is made at the first use.
+    ///
+    /// # Errors
+    /// What the environment asks for cannot be had; it has been printed.
+    pub fn runtime(&mut self) -> Result<&mut Runtime, Error> {
+        if self.runtime.is_none() {
+            let runtime = self.create()?;
+            self.runtime = Some(runtime);
+        }
+        self.runtime.as_mut().ok_or(INITIALIZATION)
+    }
+
+    fn create(&mut self) -> Result<Runtime, Error> {
+        if self.recorder.is_none() {
+            let recorder = Recorder::from_environment().map_err(|why| {
+                eprintln!("warpsim: {why}");
+                INITIALIZATION
+            })?;
+            self.recorder = Some(recorder);
+        }
+        let request = &self.recorder.as_ref().ok_or(INITIALIZATION)?.request.device;
+        let device = Device::new(request).map_err(|errors| {
+            complain(&errors);
+            INITIALIZATION
+        })?;
+        self.process = Some(std::process::id());
+        let shared = Shared::reserve(device.chip().limits.global_mem_size);
+        Ok(Runtime {
+            device,
+            shared,
+            streams: Streams::default(),
+            events: BTreeMap::new(),
+            graphs: BTreeMap::new(),
+            registered: BTreeSet::new(),
+            queued: Vec::new(),
+            modules: BTreeMap::new(),
+        })
+    }
+
+    /// A handle that was not given out yet; it leads nowhere.
+    pub fn handle(&mut self) -> usize {
+        self.handles += 1;
+        0x5700_0000_0000_0000 + self.handles * 16
+    }
+
+    /// A stream is captured.
+    pub fn is_captured(&self, stream: *mut c_void) -> bool {
+        self.capture.as_ref().is_some_and(|capture| capture.streams.contains(&(stream as usize)))
+    }
+
+    /// Captures what is given to a stream, behind all that was captured before; false where it is not captured.
+    pub fn captured(&mut self, stream: *mut c_void, work: impl FnOnce() -> Work) -> bool {
+        let handle = self.handle();
+        let Some(capture) =
+            self.capture.as_mut().filter(|capture| capture.streams.contains(&(stream as usize)))
+        else {
+            return false;
+        };
+        let after = capture.graph.nodes.last().map(|node| node.handle).into_iter().collect();
+        capture.graph.nodes.push(Node { handle, work: work(), after });
+        true
+    }
+
+    /// The module of a fat binary; it is loaded at the first use.
+    ///
+    /// # Errors
+    /// It has no PTX for the chip, or its PTX is wrong; the reason has been printed.
+    pub fn module(&mut self, binary: usize) -> Result<Module, Error> {
+        self.runtime()?;
+        let Some(runtime) = self.runtime.as_mut() else { return Err(INITIALIZATION) };
+        if let Some(module) = runtime.modules.get(&binary) {
+            return *module;
+        }
+        let program = self.recorder.as_ref().map_or("", |recorder| recorder.request.program.as_str());
+        let name = format!("{}.{binary}", if program.is_empty() { "module" } else { program });
+        let files = self.registry.binaries.get(binary).and_then(Option::as_ref);
+        let module = load(&mut runtime.device, &name, files);
+        runtime.modules.insert(binary, module);
+        let module = module?;
+        // Managed variables are the host's too.
+        for (_, variable) in self.registry.variables.iter().filter(|(_, variable)| variable.binary == binary)
+        {
+            let (Some(host), Some(symbol)) =
+                (variable.managed, runtime.device.symbol(module, &variable.name))
+            else {
+                continue;
+            };
+            runtime.shared.share(&mut runtime.device, symbol.address, symbol.bytes, Kind::Variable)?;
+            // SAFETY: nvcc registers the address of a pointer that lives as long as the program.
+            unsafe { crate::pointers::put(host as *mut usize, symbol.address as usize) }?;
+        }
+        Ok(module)
+    }
+
+    /// Queues a launch; launches run together only where several streams are in use.
+    ///
+    /// # Errors
+    /// Why it cannot be launched, or what an earlier launch came to.
+    pub fn launch(&mut self, kernel: &Kernel) -> Result<(), Error> {
+        let runtime = self.runtime()?;
+        if !runtime.streams.run_beside(kernel.stream, runtime.queued.iter().map(|(_, stream)| *stream)) {
+            self.synchronize()?;
+        }
+        let runtime = self.runtime()?;
+        let number = runtime.device.launch(kernel).map_err(|error| {
+            explain(&error);
+            INVALID_PTX
+        })?;
+        runtime.queued.push((number, kernel.stream));
+        Ok(())
+    }
+
+    /// Runs what is queued.
+    ///
+    /// # Errors
+    /// What stopped it; it stays so.
+    pub fn synchronize(&mut self) -> Result<(), Error> {
+        let Some(runtime) = self.runtime.as_mut().filter(|runtime| !runtime.queued.is_empty()) else {
+            return Ok(());
+        };
+        runtime.queued.clear();
+        let device = &mut runtime.device;
+        let ran = runtime.shared.to_device(device).and_then(|()| device.synchronize(&|_, _, _| {}));
+        let assertion = device.failed();
+        let run = device.take();
+        let back = runtime.shared.to_host(device);
+        if let Some(run) = &run {
+            print(&run.report.printed);
+            runtime.resolve(run);
+        }
+        let result = ran.and(back);
+        if let (Some(run), Some(recorder)) = (&run, &mut self.recorder) {
+            recorder.write(&runtime.device, run, result.as_ref().err());
+        }
+        result.map_err(|error| {
+            match &assertion {
+                Some(assertion) => say(assertion),
+                None => eprintln!("warpsim: {error}"),
+            }
+            let status = error::of_run(&error);
+            self.sticky = Some(status);
+            status
+        })
+    }
+
+    /// Runs what is queued as the process ends; what goes wrong has been printed.
+    pub fn finish(&mut self) {
+        if !self.is_forked() && self.sticky.is_none() {
+            let _ = self.synchronize();
+        }
+    }
+
+    /// Gives the device up with all it holds.
+    pub fn reset(&mut self) {
+        self.finish();
+        self.runtime = None;
+        self.sticky = None;
+        self.capture = None;
+    }
+}
+
+impl Runtime {
+    /// When work that is given to a stream now would begin.
+    pub fn when(&self, stream: u32) -> When {
+        let last = self.queued.iter().rev().find(|(_, own)| *own == stream || stream == 0);
+        last.map_or(When::At(self.device.now()), |(number, _)| When::After(*number))
+    }
+
+    /// Events behind launches of a run know their time.
+    fn resolve(&mut self, run: &Run) {
+        let khz = self.device.chip().clocks().core_khz;
+        for event in self.events.values_mut() {
+            let Some(When::After(number)) = event.when else { continue };
+            let Some(kernel) = number.checked_sub(run.first).and_then(|i| run.report.kernels.get(i as usize))
+            else {
+                continue;
+            };
+            event.when = Some(When::At(run.start + Time::of(kernel.end_cycle, khz)));
+        }
+    }
+}
+
+/// Loads the newest PTX of a fat binary that the chip runs.
+fn load(device: &mut Device, name: &str, files: Option<&Result<Vec<File>, String>>) -> Result<Module, Error> {
+    let said = |why: &str, error: Error| {
+        eprintln!("warpsim: {why}");
+        error
+    };
+    let files = match files {
+        Some(Ok(files)) => files,
+        Some(Err(why)) => return Err(said(&format!("{name}: {why}"), NO_IMAGE)),
+        None => return Err(said(&format!("{name}: its fat binary was unregistered"), NO_IMAGE)),
+    };
+    let allow_newer = device.configured().options.allow_newer_isa;
+    let file = fatbin::newest(files, name, device.chip().capability(), allow_newer);
+    let file = file.map_err(|why| said(&why, NO_IMAGE))?;
+    let text = file.text().map_err(|why| said(&format!("{name}: {why}"), NO_IMAGE))?;
+    let loaded = device.load(&Source::new(&format!("{name}.sm_{}.ptx", file.sm), &text));
+    loaded.map_err(|error| {
+        explain(&error);
+        INVALID_PTX
+    })
+}

@@ -1,0 +1,165 @@
+//! Memory that the host and the device both use: managed, pinned and mapped. It has the same address on both sides:
+//! the addresses of the device are reserved in the host's address space, without access, so that a host access to
+//! device memory faults as on real systems; pages of shared memory are made accessible. The bytes are the host's
+//! between runs: what the host changed is copied to the device before a run, what the device changed is copied back
+//! after it. A page at a time is compared with what both had last, so that neither overwrites the other.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+
+use sim_core::error::SimError;
+use sim_memory::address_space::GLOBAL_BASE;
+use warpsim::device::Device;
+
+use crate::error::{Error, MEMORY_ALLOCATION};
+use crate::pointers;
+
+/// Bytes of a page of the host.
+pub const PAGE: u64 = 4096;
+
+/// What memory was allocated as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `cudaMallocManaged`.
+    Managed,
+    /// `cudaMallocHost`, `cudaHostAlloc`.
+    Pinned,
+    /// A variable of managed memory.
+    Variable,
+}
+
+struct Region {
+    kind: Kind,
+    /// What both sides had last.
+    last: Vec<u8>,
+}
+
+/// The shared memory of a device.
+#[derive(Default)]
+pub struct Shared {
+    /// By address.
+    regions: BTreeMap<u64, Region>,
+    /// Bytes that are reserved in the host's address space; 0 where the host had no room there.
+    reserved: usize,
+}
+
+impl Shared {
+    /// Reserves the addresses of a device.
+    pub fn reserve(global_bytes: u64) -> Self {
+        let bytes = (global_bytes.next_multiple_of(PAGE)) as usize;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+        let at = GLOBAL_BASE as *mut c_void;
+        // SAFETY: with MAP_FIXED_NOREPLACE nothing that is mapped is replaced.
+        let got = unsafe { libc::mmap(at, bytes, libc::PROT_NONE, flags, -1, 0) };
+        if got == at {
+            return Self { regions: BTreeMap::new(), reserved: bytes };
+        }
+        if got != libc::MAP_FAILED {
+            // SAFETY: it was mapped just now, elsewhere.
+            unsafe { libc::munmap(got, bytes) };
+        }
+        Self::default()
+    }
+
+    /// The device's addresses are the program's no more.
+    pub fn is_reserved(&self) -> bool {
+        self.reserved > 0
+    }
+
+    /// Makes device memory accessible to the host, with the bytes it has.
+    ///
+    /// # Errors
+    /// The host has something else at these addresses.
+    pub fn share(&mut self, device: &mut Device, at: u64, bytes: u64, kind: Kind) -> Result<(), Error> {
+        let first = at / PAGE * PAGE;
+        let length = ((at + bytes.max(1)).next_multiple_of(PAGE) - first) as usize;
+        if self.reserved == 0 {
+            eprintln!(
+                "warpsim: shared memory at {at:#x}: the program has mapped these addresses; link it as a \
+                 position-independent executable"
+            );
+            return Err(MEMORY_ALLOCATION);
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the pages lie in what was reserved, which only this module uses.
+        if unsafe { libc::mprotect(first as *mut c_void, length, access) } != 0 {
+            return Err(MEMORY_ALLOCATION);
+        }
+        let mut last = vec![0; bytes as usize];
+        device.read(at, &mut last).map_err(|_| MEMORY_ALLOCATION)?;
+        // SAFETY: the pages were made accessible just now, and the program does not know the address yet.
+        unsafe { pointers::bytes_mut(at as *mut u8, last.len()) }.copy_from_slice(&last);
+        self.regions.insert(at, Region { kind, last });
+        Ok(())
+    }
+
+    /// Ends the sharing of what begins at an address; gives what it was.
+    pub fn end(&mut self, at: u64) -> Option<Kind> {
+        let region = self.regions.remove(&at)?;
+        if region.kind != Kind::Variable {
+            let length = (region.last.len().max(1) as u64).next_multiple_of(PAGE) as usize;
+            // SAFETY: the pages are this region's alone: it was allocated in whole pages. Their contents go.
+            unsafe {
+                libc::madvise(at as *mut c_void, length, libc::MADV_DONTNEED);
+                libc::mprotect(at as *mut c_void, length, libc::PROT_NONE);
+            }
+        }
+        Some(region.kind)
+    }
+
+    /// The region that holds an address: where it begins, its size and kind.
+    pub fn find(&self, address: u64) -> Option<(u64, u64, Kind)> {
+        let (at, region) = self.regions.range(..=address).next_back()?;
+        let bytes = region.last.len() as u64;
+        (address - at < bytes.max(1)).then_some((*at, bytes, region.kind))
+    }
+
+    /// Copies what the host changed to the device.
+    ///
+    /// # Errors
+    /// A region is no longer allocated.
+    pub fn to_device(&mut self, device: &mut Device) -> Result<(), SimError> {
+        for (at, region) in &mut self.regions {
+            // SAFETY: the pages are accessible while the region is in the list. A thread of the program that writes
+            // them at the same time races with the launch, as on real systems.
+            let now = unsafe { pointers::bytes(*at as *const u8, region.last.len()) };
+            let chunks = now.chunks(PAGE as usize).zip(region.last.chunks_mut(PAGE as usize));
+            for (offset, (now, last)) in (0..).step_by(PAGE as usize).zip(chunks) {
+                if *now != *last {
+                    last.copy_from_slice(now);
+                    device.write(at + offset, last)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what the device changed to the host.
+    ///
+    /// # Errors
+    /// A region is no longer allocated.
+    pub fn to_host(&mut self, device: &mut Device) -> Result<(), SimError> {
+        let mut now = [0; PAGE as usize];
+        for (at, region) in &mut self.regions {
+            for (offset, last) in (0..).step_by(PAGE as usize).zip(region.last.chunks_mut(PAGE as usize)) {
+                let now = &mut now[..last.len()];
+                device.read(at + offset, now)?;
+                if *now != *last {
+                    last.copy_from_slice(now);
+                    // SAFETY: as in `to_device`.
+                    unsafe { pointers::bytes_mut((at + offset) as *mut u8, last.len()) }.copy_from_slice(now);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.reserved > 0 {
+            // SAFETY: it was reserved by `reserve`, and no region is given out any more.
+            unsafe { libc::munmap(GLOBAL_BASE as *mut c_void, self.reserved) };
+        }
+    }
+}

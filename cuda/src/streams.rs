@@ -1,0 +1,139 @@
+//! Streams. Copies and waits run at the call, after all that is queued: one of the orders that CUDA allows. Kernels of
+//! several streams run together.
+
+use std::ffi::c_void;
+
+use crate::call;
+use crate::error::{CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE};
+use crate::graph::{HostFunction, Work};
+use crate::runtime::State;
+use crate::stream_list::NON_BLOCKING;
+
+fn create(state: &mut State, at: *mut *mut c_void, flags: u32, priority: i32) -> Result<(), Error> {
+    if flags & !NON_BLOCKING != 0 || at.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let handle = state.handle();
+    state.runtime()?.streams.add(handle, flags, priority.clamp(-5, 0));
+    out!(at, handle as *mut c_void);
+    Ok(())
+}
+
+cuda! {
+    fn cudaStreamCreate = (at: *mut *mut c_void) |state| { create(state, at, 0, 0) }
+
+    fn cudaStreamCreateWithFlags = (at: *mut *mut c_void, flags: u32) |state| { create(state, at, flags, 0) }
+
+    fn cudaStreamCreateWithPriority = (at: *mut *mut c_void, flags: u32, priority: i32) |state| {
+        create(state, at, flags, priority)
+    }
+
+    fn cudaStreamDestroy = (stream: *mut c_void) |state| {
+        state.synchronize()?;
+        let found = state.runtime()?.streams.remove(stream);
+        found.map(drop).ok_or(INVALID_HANDLE)
+    }
+
+    fn cudaStreamSynchronize cudaStreamSynchronize_ptsz cudaStreamQuery cudaStreamQuery_ptsz = (stream: *mut c_void) |state| {
+        state.runtime()?.streams.find(stream)?;
+        state.synchronize()
+    }
+
+    fn cudaStreamWaitEvent cudaStreamWaitEvent_ptsz = (stream: *mut c_void, event: *mut c_void, _flags: u32) |state| {
+        let runtime = state.runtime()?;
+        runtime.streams.find(stream)?;
+        if !runtime.events.contains_key(&(event as usize)) {
+            return Err(INVALID_HANDLE);
+        }
+        match &mut state.capture {
+            Some(capture) if capture.events.contains(&(event as usize)) => {
+                capture.streams.insert(stream as usize);
+                Ok(())
+            }
+            _ => state.synchronize(),
+        }
+    }
+
+    fn cudaStreamGetFlags cudaStreamGetFlags_ptsz = (stream: *mut c_void, flags: *mut u32) |state| {
+        out!(flags, state.runtime()?.streams.find(stream)?.flags);
+        Ok(())
+    }
+
+    fn cudaStreamGetPriority cudaStreamGetPriority_ptsz = (stream: *mut c_void, priority: *mut i32) |state| {
+        out!(priority, state.runtime()?.streams.find(stream)?.priority);
+        Ok(())
+    }
+
+    fn cudaStreamGetId cudaStreamGetId_ptsz = (stream: *mut c_void, id: *mut u64) |state| {
+        out!(id, u64::from(state.runtime()?.streams.find(stream)?.number));
+        Ok(())
+    }
+
+    fn cudaStreamGetDevice cudaStreamGetDevice_ptsz = (stream: *mut c_void, device: *mut i32) |state| {
+        state.runtime()?.streams.find(stream)?;
+        out!(device, 0);
+        Ok(())
+    }
+
+    fn cudaStreamAttachMemAsync cudaStreamAttachMemAsync_ptsz = (stream: *mut c_void, _at: *mut c_void, _bytes: usize, _flags: u32) |state| {
+        // Managed memory is the host's between runs, whichever stream it belongs to.
+        state.runtime()?.streams.find(stream).map(drop)
+    }
+
+    fn cudaDeviceGetStreamPriorityRange = (least: *mut i32, greatest: *mut i32) |_state| {
+        if !least.is_null() {
+            out!(least, 0);
+        }
+        if !greatest.is_null() {
+            out!(greatest, -5);
+        }
+        Ok(())
+    }
+}
+
+/// As in CUDA's runtime API; the function runs behind what is queued, without the lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaLaunchHostFunc(
+    stream: *mut c_void,
+    function: Option<HostFunction>,
+    data: *mut c_void,
+) -> i32 {
+    let mut run = None;
+    let status = call::enter("cudaLaunchHostFunc", |state| {
+        let function = function.ok_or(INVALID_VALUE)?;
+        state.runtime()?.streams.find(stream)?;
+        if !state.captured(stream, || Work::Host(function, data as usize)) {
+            run = Some(function);
+            state.synchronize()?;
+        }
+        Ok(())
+    });
+    if let (0, Some(function)) = (status, run) {
+        // SAFETY: the program's function gets the program's data.
+        unsafe { function(data) };
+    }
+    status
+}
+
+/// As in CUDA's runtime API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaStreamAddCallback(
+    stream: *mut c_void,
+    function: Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void)>,
+    data: *mut c_void,
+    _flags: u32,
+) -> i32 {
+    let status = call::enter("cudaStreamAddCallback", |state| {
+        function.ok_or(INVALID_VALUE)?;
+        state.runtime()?.streams.find(stream)?;
+        if state.is_captured(stream) {
+            return Err(CAPTURE_UNSUPPORTED);
+        }
+        state.synchronize()
+    });
+    if let (0, Some(function)) = (status, function) {
+        // SAFETY: the program's function gets the program's data.
+        unsafe { function(stream, 0, data) };
+    }
+    status
+}

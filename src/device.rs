@@ -1,0 +1,360 @@
+//! A device that a process drives step by step: modules, memory, launches, results launch by launch. Workloads run
+//! on it ([`crate::simulate`]), and so does what replaces CUDA's runtime.
+//!
+//! ```
+//! use sim_frontend::diagnostic::Source;
+//! use warpsim::device::{Device, DeviceRequest, Kernel};
+//!
+//! let ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry set(.param .u64 at) {\n\
+//!     .reg .b64 %a; ld.param.u64 %a, [at]; st.global.u32 [%a], 7; ret; }";
+//! let mut device = Device::new(&DeviceRequest { chip: "v100".into(), ..DeviceRequest::default() }).expect("a chip");
+//! let module = device.load(&Source::new("set.ptx", ptx)).expect("correct PTX");
+//! let at = device.malloc("x", 4, 1).expect("it fits");
+//! device.launch(&Kernel::new(module, "set", [1; 3], [1; 3], &at.to_le_bytes())).expect("a launch");
+//! device.synchronize(&|_, _, _| {}).expect("no fault");
+//! let mut word = [0; 4];
+//! device.read(at, &mut word).expect("allocated");
+//! assert_eq!(u32::from_le_bytes(word), 7);
+//! let run = device.take().expect("nothing is queued");
+//! assert!(run.report.kernels[0].cycles > 0);
+//! ```
+
+mod configured;
+pub mod program;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use sim_core::answers::{Assertion, Attributes, Symbol};
+use sim_core::context::{Context, EntryInfo, Launch};
+use sim_core::device::{ContextId, Progress};
+use sim_core::error::SimError;
+use sim_core::report::{DeviceReport, Time};
+use sim_core::sm::timeline::Timeline;
+use sim_frontend::chip::ChipSpec;
+use sim_frontend::diagnostic::{Diagnostic, Source};
+
+use crate::chip_for::{fits_target, naming_chips};
+use crate::interrupt::STOP;
+use crate::memory;
+
+pub use configured::{Configured, DeviceRequest};
+
+/// A module of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Module(usize);
+
+/// A launch of a kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its module.
+    pub module: Module,
+    /// Its name.
+    pub entry: String,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory of a block.
+    pub dynamic_shared: u32,
+    /// Kernels of one stream run in order.
+    pub stream: u32,
+    /// The parameter block: the bytes of all parameters at their offsets.
+    pub params: Vec<u8>,
+    /// It runs without timing, whatever the device does.
+    pub functional: bool,
+}
+
+impl Kernel {
+    /// A launch on stream 0 without dynamic shared memory.
+    pub fn new(module: Module, entry: &str, grid: [u32; 3], block: [u32; 3], params: &[u8]) -> Self {
+        Self {
+            module,
+            entry: entry.to_string(),
+            grid,
+            block,
+            dynamic_shared: 0,
+            stream: 0,
+            params: params.to_vec(),
+            functional: false,
+        }
+    }
+}
+
+/// What ran since it was last asked for.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Number of its first launch, from 0.
+    pub first: u64,
+    /// Simulated time at which it began.
+    pub start: Time,
+    /// Its figures; grids are numbered from 0 within it.
+    pub report: DeviceReport,
+}
+
+/// A simulated device with one context.
+#[derive(Debug)]
+pub struct Device {
+    configured: Configured,
+    inner: sim_core::device::Device,
+    context: ContextId,
+    launched: u64,
+    taken: u64,
+    time: Time,
+    simulated: Duration,
+}
+
+impl Device {
+    /// A device as it is asked for.
+    ///
+    /// # Errors
+    /// What the request names and is not there, or does not fit together.
+    pub fn new(request: &DeviceRequest) -> Result<Self, Vec<Diagnostic>> {
+        Ok(Self::of(request.configured()?))
+    }
+
+    /// A device of a configuration.
+    pub fn of(configured: Configured) -> Self {
+        let (chip, costs) = (Arc::clone(&configured.chip), Arc::clone(&configured.costs));
+        let mut inner = sim_core::device::Device::new(chip, costs, configured.options.clone());
+        let context = inner.create_context();
+        Self {
+            configured,
+            inner,
+            context,
+            launched: 0,
+            taken: 0,
+            time: Time::default(),
+            simulated: Duration::ZERO,
+        }
+    }
+
+    /// What it was made from.
+    pub fn configured(&self) -> &Configured {
+        &self.configured
+    }
+
+    /// Its chip.
+    pub fn chip(&self) -> &ChipSpec {
+        &self.configured.chip
+    }
+
+    /// Its context, for what this interface does not offer.
+    ///
+    /// # Errors
+    /// None: it lives as long as the device.
+    pub fn context(&mut self) -> Result<&mut Context, SimError> {
+        self.inner.context(self.context)
+    }
+
+    /// Loads a module; its variables are allocated and initialised.
+    ///
+    /// # Errors
+    /// All that is wrong with the text, or a target above the chip.
+    pub fn load(&mut self, ptx: &Source) -> Result<Module, SimError> {
+        if !self.configured.options.allow_newer_isa {
+            fits_target(ptx, &self.configured.chip).map_err(|error| SimError::Input(vec![error]))?;
+        }
+        let module = self.inner.load(self.context, ptx, false);
+        module.map(Module).map_err(|error| self.naming(error))
+    }
+
+    /// Allocates global memory at a multiple of `align`, a power of two; what is smaller than CUDA's alignment of
+    /// 256 bytes is that.
+    ///
+    /// # Errors
+    /// Too little is left.
+    pub fn malloc(&mut self, name: &str, bytes: u64, align: u64) -> Result<u64, SimError> {
+        self.context()?.malloc_aligned(name, bytes, align)
+    }
+
+    /// Frees what was allocated at an address with an alignment.
+    ///
+    /// # Errors
+    /// Nothing begins there.
+    pub fn free(&mut self, address: u64, align: u64) -> Result<(), SimError> {
+        self.context()?.free(address, align)
+    }
+
+    /// Bytes of global memory that are free.
+    ///
+    /// # Errors
+    /// None.
+    pub fn free_bytes(&mut self) -> Result<u64, SimError> {
+        Ok(self.context()?.free_bytes())
+    }
+
+    /// Where the allocation that holds `bytes` bytes from an address on begins, and its size.
+    pub fn allocation(&mut self, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        let range = &self.context().ok()?.allocation(address, bytes)?.range;
+        Some((range.start, range.end - range.start))
+    }
+
+    fn allocated(&mut self, address: u64, bytes: u64) -> Result<u64, SimError> {
+        match self.context()?.allocation(address, bytes) {
+            Some(_) => Ok(Context::physical(address)),
+            None => {
+                let message = format!("{bytes} bytes at {address:#x} lie in no allocation");
+                Err(SimError::Input(vec![Diagnostic::error("memory", message)]))
+            }
+        }
+    }
+
+    /// Copies from the host.
+    ///
+    /// # Errors
+    /// The bytes do not lie in one allocation.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), SimError> {
+        if !bytes.is_empty() {
+            let physical = self.allocated(address, bytes.len() as u64)?;
+            self.context()?.write(physical, bytes);
+        }
+        Ok(())
+    }
+
+    /// Copies to the host.
+    ///
+    /// # Errors
+    /// The bytes do not lie in one allocation.
+    pub fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), SimError> {
+        if !bytes.is_empty() {
+            let physical = self.allocated(address, bytes.len() as u64)?;
+            self.context()?.read(physical, bytes);
+        }
+        Ok(())
+    }
+
+    /// A variable of a module.
+    pub fn symbol(&mut self, module: Module, name: &str) -> Option<Symbol> {
+        self.context().ok()?.symbol(module.0, name)
+    }
+
+    /// The `.global` variables of a module: name, address, bytes.
+    ///
+    /// # Errors
+    /// None.
+    pub fn variables(&mut self, module: Module) -> Result<Vec<(String, u64, u64)>, SimError> {
+        let variables = self.context()?.variables(module.0);
+        Ok(variables.map(|(name, at, bytes)| (name.to_string(), at, bytes)).collect())
+    }
+
+    /// Names of the kernels of a module.
+    ///
+    /// # Errors
+    /// None.
+    pub fn entries(&mut self, module: Module) -> Result<Vec<String>, SimError> {
+        Ok(self.context()?.entries(module.0))
+    }
+
+    /// Parameters and launch bounds of a kernel.
+    pub fn entry(&mut self, module: Module, entry: &str) -> Option<EntryInfo> {
+        self.context().ok()?.entry_info(module.0, entry)
+    }
+
+    /// What a kernel needs.
+    ///
+    /// # Errors
+    /// There is none of that name, or its program cannot be made.
+    pub fn attributes(&mut self, module: Module, entry: &str) -> Result<Attributes, SimError> {
+        self.context()?.attributes(module.0, entry).map_err(|error| self.naming(error))
+    }
+
+    /// Queues a launch; gives its number, from 0.
+    ///
+    /// # Errors
+    /// It exceeds a limit, or does not match the kernel.
+    pub fn launch(&mut self, kernel: &Kernel) -> Result<u64, SimError> {
+        let functional = kernel.functional || self.configured.functional;
+        let launch = Launch {
+            module: kernel.module.0,
+            entry: kernel.entry.clone(),
+            grid: kernel.grid,
+            block: kernel.block,
+            dynamic_shared: kernel.dynamic_shared,
+            stream: kernel.stream,
+            params: kernel.params.clone(),
+            functional,
+        };
+        let launched = self.inner.launch(self.context, &launch);
+        launched.map_err(|error| self.naming(error))?;
+        self.launched += 1;
+        Ok(self.launched - 1)
+    }
+
+    /// Runs what is queued; stops where the process was interrupted or takes too much memory.
+    ///
+    /// # Errors
+    /// Why it stopped.
+    pub fn synchronize(&mut self, progress: &Progress<'_>) -> Result<(), SimError> {
+        self.synchronize_until(&STOP, progress)
+    }
+
+    /// The same with a flag of its own to stop it. Not inlined: `benches/instructions.sh` counts inside it.
+    ///
+    /// # Errors
+    /// Why it stopped.
+    #[inline(never)]
+    pub fn synchronize_until(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
+        let simulating = memory::Simulating::begin();
+        let start = Instant::now();
+        let result = self.inner.synchronize(self.context, stop, progress);
+        self.simulated += start.elapsed();
+        drop(simulating);
+        result.map_err(|error| match (error, memory::exceeded()) {
+            (SimError::Interrupted, Some(limit)) => SimError::MaxMemory { limit },
+            (error, _) => error,
+        })
+    }
+
+    /// The assertion that stopped the last run, where one did.
+    pub fn failed(&mut self) -> Option<Assertion> {
+        self.context().ok()?.failed().cloned()
+    }
+
+    /// The report of all that ran since it was last taken.
+    ///
+    /// # Errors
+    /// None.
+    pub fn report(&mut self) -> Result<DeviceReport, SimError> {
+        Ok(self.context()?.report())
+    }
+
+    /// Takes the report, and the simulated clock goes on; `None` while launches are queued.
+    pub fn take(&mut self) -> Option<Run> {
+        let report = self.context().ok()?.take_report()?;
+        let (first, start) = (self.taken, self.time);
+        self.taken += report.kernels.len() as u64;
+        self.time = self.time + report.time_us + report.launch_us;
+        Some(Run { first, start, report })
+    }
+
+    /// Simulated time of all reports taken.
+    pub fn now(&self) -> Time {
+        self.time
+    }
+
+    /// Host time spent in [`synchronize`](Self::synchronize).
+    pub fn simulated(&self) -> Duration {
+        self.simulated
+    }
+
+    /// Takes the timelines.
+    ///
+    /// # Errors
+    /// None.
+    pub fn timelines(&mut self) -> Result<Vec<Timeline>, SimError> {
+        Ok(self.context()?.timelines())
+    }
+
+    /// Where the chip lacks something, the diagnostics name chips that have it.
+    fn naming(&self, error: SimError) -> SimError {
+        match error {
+            SimError::Input(errors) => SimError::Input(naming_chips(errors)),
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! What passes between `warpsim cuda` and the runtime within the program that it runs: the request in the
+//! environment, and a line for each launch in files of a folder. A program that crashes leaves what it had measured.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sim_core::error::SimError;
+
+use super::{Device, DeviceRequest, Run};
+use crate::findings;
+use crate::machine::Machine;
+use crate::report_file::{Report, SCHEMA, Stopped};
+
+/// The variable of the environment that holds a [`ProgramRequest`] as JSON.
+pub const ENVIRONMENT: &str = "WARPSIM_CUDA";
+
+/// What a program's runtime is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProgramRequest {
+    /// The device.
+    pub device: DeviceRequest,
+    /// Name of the program, for reports.
+    pub program: String,
+    /// Where lines are written; nowhere where nothing is said.
+    pub folder: Option<PathBuf>,
+    /// Lines have the whole report of their launch.
+    pub sections: bool,
+}
+
+/// A launch that ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaunchLine {
+    /// Its number, from 0.
+    pub launch: u64,
+    /// The kernel.
+    pub kernel: String,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Number of its stream; 0 is the default stream.
+    pub stream: u32,
+    /// It ran without timing.
+    pub functional: bool,
+    /// Core cycles from its first dispatch to its last block's end.
+    pub cycles: u64,
+    /// Time of these cycles.
+    pub time_us: f64,
+    /// Simulated time of the program at which it was launched.
+    pub launched_us: f64,
+    /// Issues of source instructions by a split.
+    pub warp_instructions: u64,
+    /// Lanes of these issues whose guard was true.
+    pub thread_instructions: u64,
+    /// What bounds it, or the launches it ran beside; empty in the functional mode.
+    pub bound: String,
+    /// What stopped it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// The report of the run it was part of: its own, but where launches of several streams ran together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<Value>,
+}
+
+impl Device {
+    /// The report of a run of a program on this device, as `report.json` has it.
+    pub fn section(&self, program: &str, run: &Run, stopped: Option<&SimError>) -> Report {
+        let configured = self.configured();
+        Report {
+            schema: SCHEMA,
+            workload: program.to_string(),
+            variant: "cuda".to_string(),
+            chip: configured.chip.name.clone(),
+            chosen: None,
+            policy: configured.options.policy.canonical(),
+            scheduler: configured.scheduler.clone(),
+            check: configured.options.check_name(),
+            params: sim_frontend::workload::Params::default(),
+            args: Vec::new(),
+            seed: 0,
+            set: configured.set.clone(),
+            allow_newer_isa: configured.options.allow_newer_isa,
+            result: if stopped.is_some() { "stopped" } else { "unchecked" },
+            difference: None,
+            stopped: stopped.cloned().map(Stopped::of),
+            contents: None,
+            machine: Machine::of(&configured.chip),
+            listing: None,
+            device: run.report.clone(),
+        }
+    }
+
+    /// The lines of the launches of a run.
+    pub fn lines(&self, request: &ProgramRequest, run: &Run, stopped: Option<&SimError>) -> Vec<LaunchLine> {
+        let timed = run.report.cycles > 0;
+        let value = (timed || request.sections)
+            .then(|| serde_json::to_value(self.section(&request.program, run, stopped)).unwrap_or_default());
+        let bound = value
+            .as_ref()
+            .filter(|_| timed)
+            .map_or(String::new(), |value| findings::answer(value).bound.into());
+        let line = |(i, kernel): (usize, &sim_core::report::KernelReport)| LaunchLine {
+            launch: run.first + i as u64,
+            kernel: kernel.name.clone(),
+            grid: kernel.grid,
+            block: kernel.block,
+            stream: kernel.stream,
+            functional: kernel.functional,
+            cycles: kernel.cycles,
+            time_us: kernel.time_us.micros(),
+            launched_us: run.start.micros(),
+            warp_instructions: kernel.warp_instructions,
+            thread_instructions: kernel.thread_instructions,
+            bound: bound.clone(),
+            stopped: stopped.map(ToString::to_string),
+            section: value.clone().filter(|_| request.sections),
+        };
+        run.report.kernels.iter().enumerate().map(line).collect()
+    }
+}
