@@ -142,7 +142,6 @@ impl Program {
             profile: false,
             timeline: None,
             sample: None,
-            record: None,
             delay: None,
         };
         let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);
