@@ -560,10 +560,10 @@ mod tests {
             assert_eq!(line(free), None, "{free}");
         }
         for (decided, at) in [
-            ("\nbar.sync %r1, 64;", 10),
-            ("\nst.shared.u32 [%r1], %r2;", 10),
-            ("\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bra L;\nbar.sync 0;\nL:", 12),
-            ("\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 0;", 11),
+            ("\nbar.sync %r1, 64;", 11),
+            ("\nst.shared.u32 [%r1], %r2;", 11),
+            ("\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bra L;\nbar.sync 0;\nL:", 13),
+            ("\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 0;", 12),
         ] {
             assert_eq!(line(&format!("{load}{decided}")), Some(at), "{decided}");
         }

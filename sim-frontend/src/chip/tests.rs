@@ -88,7 +88,7 @@ fn each_check_refuses_what_it_is_for() {
         ("limits.MaxProgSize", "0", "must be between 1 and 4294967294"),
         ("limits.MaxRegSize", "0", "must be between 1 and 1024"),
         ("limits.LocalMemSize", "1048576", "must be between 0 and 524288"),
-        ("limits.SharedMemBanks", "16", "half_warps has 16, others 32"),
+        ("limits.SharedMemBanks", "16", "must match memory.shared.banks: 16 for half_warps, else 32"),
         ("limits.Level1CacheSize", "1", "must equal memory.l1.size_bytes"),
         ("limits.Level2CacheSize", "1", "must equal memory.l2.size_bytes"),
         ("limits.NumConWarps", "1", "must equal sm.schedulers"),
