@@ -375,10 +375,9 @@ impl Parser<'_> {
         result: bool,
     ) -> Result<Kind, Diagnostic> {
         let words = self.words(opcode, true)?;
-        let legal = [Order::Relaxed, Order::Release, Order::Acquire, Order::AcqRel];
-        // `red` returns nothing to acquire with.
-        let legal = if result { &legal[..] } else { &legal[..2] };
-        let (order, scope) = self.semantics(opcode, &words, legal, Order::Relaxed)?;
+        // PTX has no `red.acquire`, but litmus tests of other tools do: it begins no acquire pattern.
+        let legal = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
+        let (order, scope) = self.semantics(opcode, &words, &legal, Order::Relaxed)?;
         let Some(op) = words.op else {
             let error = self.error("opcode", "the atomic operation is missing", opcode.span);
             return Err(error.help("as in `atom.relaxed.gpu.add`"));
