@@ -65,9 +65,9 @@ fn a_violation_names_axiom_instructions_lines_and_address() {
     assert_eq!(status, 3, "{stderr}");
     for words in [
         "axiom Causality of the memory model is violated: at address 0x",
-        "the load reads the initial value, but the store of kernel stale_reads, block (1, 0, 0)",
+        "the load reads the initial value, although a store later in coherence order precedes it in causality order: \
+         the store of kernel stale_reads, block (1, 0, 0)",
         "stale_reads.sm_20.ptx:44: `st.volatile.global.u32 [%rd12], %r5`",
-        "precedes it in causality order",
         "stale_reads.sm_20.ptx:100: `ld.global.ca.u32 %r13, [%rd19]`), SM 0, cycle",
     ] {
         assert!(stderr.contains(words), "no `{words}` in {stderr}");

@@ -156,6 +156,8 @@ struct Run<'t> {
     model: &'t Model,
     bounds: Bounds,
     verdict: Verdict,
+    /// Steps of the enumeration: sets of paths that were tried, evaluations of the model.
+    steps: u64,
     /// Of the rejected execution that is shown: the statement that rejects it, and how few events it has.
     rank: Option<(usize, usize)>,
 }
@@ -166,6 +168,9 @@ struct Used<'p> {
     reads: BTreeSet<Valued>,
     writes: BTreeSet<Valued>,
 }
+
+/// Paths that are looked through in about the time of an evaluation of the model.
+const PATHS_PER_STEP: usize = 64;
 
 /// With fewer choices of sources, each is looked at by itself.
 const FEW_CHOICES: usize = 16;
@@ -222,7 +227,7 @@ impl<'t> Run<'t> {
             bounded: false,
             wild: BTreeSet::new(),
         };
-        Self { test, model, bounds, verdict, rank: None }
+        Self { test, model, bounds, verdict, steps: 0, rank: None }
     }
 
     fn all(&mut self) -> Result<(), String> {
@@ -372,6 +377,18 @@ impl<'t> Run<'t> {
         out
     }
 
+    /// Counts steps of the enumeration.
+    fn step(&mut self, count: usize) -> Result<(), String> {
+        self.steps += count as u64;
+        if self.steps > self.bounds.candidates {
+            return Err(format!(
+                "the enumeration takes more than {} steps (`--max-candidates`)",
+                self.bounds.candidates
+            ));
+        }
+        Ok(())
+    }
+
     /// Chooses a path for each thread.
     fn choose<'u>(
         &mut self,
@@ -385,6 +402,7 @@ impl<'t> Run<'t> {
         for used in next {
             // Every value that a chosen path reads is written by one of these, or may be by one yet to be chosen.
             let open = &threads[chosen.len() + 1..];
+            self.step(1 + open.iter().map(Vec::len).sum::<usize>() / PATHS_PER_STEP)?;
             let known = |valued: &Valued| {
                 self.test.locations[valued.0].init == valued.1
                     || used.writes.contains(valued)
@@ -447,6 +465,7 @@ impl<'t> Run<'t> {
             return self.candidate(chosen, candidate, frame, &choices.reads_from(frame.events(), choice));
         };
         if choices.left(choice.len()) > FEW_CHOICES {
+            self.step(1)?;
             let lower = choices.reads_from(frame.events(), choice);
             if self.model.refutes_reads(frame, &lower, &choices.possible(frame.events(), choice)).is_some() {
                 // One of these executions stands for all.
@@ -490,7 +509,12 @@ impl<'t> Run<'t> {
             }
         }
         let model = self.model;
+        let mut within = Ok(());
         let _ = model.run(frame, reads_from, &mut |frame, leaf| {
+            within = self.step(1);
+            if within.is_err() {
+                return ControlFlow::Break(());
+            }
             match leaf {
                 Leaf::Consistent if complete => self.consistent(chosen, candidate, frame, reads_from),
                 Leaf::Consistent => {}
@@ -509,7 +533,7 @@ impl<'t> Run<'t> {
             }
             ControlFlow::Continue(())
         });
-        Ok(())
+        within
     }
 
     fn consistent(
