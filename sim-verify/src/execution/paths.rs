@@ -91,6 +91,8 @@ pub struct Paths {
     pub paths: Vec<Path>,
     /// Some loop would repeat more often than it is unrolled.
     pub bounded: bool,
+    /// What each path read that such a loop cut off.
+    pub cut: BTreeSet<BTreeSet<Valued>>,
     /// Lines of accesses whose address is not that of a location; these paths are left out.
     pub wild: BTreeSet<u32>,
     /// Values that writes of some path bring to a physical location, paths that are left out included; with the values
@@ -249,7 +251,14 @@ impl Walk<'_> {
         if let Some(start) = repeated {
             self.end(state.clone(), Outcome::Spins(start))?;
         }
-        self.out.bounded |= passes > self.unroll && !repeats;
+        if passes > self.unroll && !repeats {
+            self.out.bounded = true;
+            let reads = state.steps.iter().filter_map(|step| match step.action {
+                Action::Read { location, value, .. } => Some((self.test.locations[location].physical, value)),
+                _ => None,
+            });
+            self.out.cut.insert(reads.collect());
+        }
         Ok(passes <= self.unroll)
     }
 
