@@ -238,9 +238,8 @@ impl<'t> Run<'t> {
         let written: BTreeSet<Valued> = threads.iter().flat_map(|t| &t.writes).map(|(v, _)| *v).collect();
         let init = |(location, value): &Valued| self.test.locations[*location].init == *value;
         let real = |reads: &BTreeSet<Valued>| reads.iter().all(|v| init(v) || written.contains(v));
-        let bounded = threads.iter().flat_map(|t| &t.cut).any(real);
+        self.verdict.bounded = threads.iter().flat_map(|t| &t.cut).any(real);
         for paths in &threads {
-            self.verdict.bounded |= bounded;
             self.verdict.wild.extend(&paths.wild);
         }
         let used: Vec<Vec<Used<'_>>> =
