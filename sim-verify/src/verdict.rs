@@ -156,6 +156,8 @@ struct Run<'t> {
     model: &'t Model,
     bounds: Bounds,
     verdict: Verdict,
+    /// Paths looked through since the last step.
+    looked: usize,
     /// Steps of the enumeration: sets of paths that were tried, evaluations of the model.
     steps: u64,
     /// Of the rejected execution that is shown: the statement that rejects it, and how few events it has.
@@ -170,7 +172,7 @@ struct Used<'p> {
 }
 
 /// Paths that are looked through in about the time of an evaluation of the model.
-const PATHS_PER_STEP: usize = 64;
+const PATHS_PER_STEP: usize = 2048;
 
 /// With fewer choices of sources, each is looked at by itself.
 const FEW_CHOICES: usize = 16;
@@ -227,7 +229,7 @@ impl<'t> Run<'t> {
             bounded: false,
             wild: BTreeSet::new(),
         };
-        Self { test, model, bounds, verdict, steps: 0, rank: None }
+        Self { test, model, bounds, verdict, looked: 0, steps: 0, rank: None }
     }
 
     fn all(&mut self) -> Result<(), String> {
@@ -406,7 +408,9 @@ impl<'t> Run<'t> {
         for used in next {
             // Every value that a chosen path reads is written by one of these, or may be by one yet to be chosen.
             let open = &threads[chosen.len() + 1..];
-            self.step(1 + open.iter().map(Vec::len).sum::<usize>() / PATHS_PER_STEP)?;
+            self.looked += 1 + open.iter().map(Vec::len).sum::<usize>();
+            self.step(self.looked / PATHS_PER_STEP)?;
+            self.looked %= PATHS_PER_STEP;
             let known = |valued: &Valued| {
                 self.test.locations[valued.0].init == valued.1
                     || used.writes.contains(valued)
