@@ -53,6 +53,8 @@ fn every_workload_passes_all_sanitizers_or_says_why_it_races() {
             let intended = found["intended_races"].is_string();
             // What is declared is there, and nothing else.
             let right = match broken.contains(name) {
+                // Its accesses are volatile, hence strong: unordered, but no data race (MM §3.3).
+                true if *name == "warp_synchronous" => status == Some(0) && findings.is_empty(),
                 true => status == Some(3),
                 false => status == Some(0) && races == findings.len() && (races > 0) == intended,
             };
