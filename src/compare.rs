@@ -133,7 +133,7 @@ pub fn compare(args: &CompareArgs) -> u8 {
         println!("no metric differs");
         return status::DONE;
     }
-    let mut out = table(&["metric", "A", "B", "by", "unit"]);
+    let mut out = table(&["metric", "A", "B", "change", "unit"]);
     differ.iter().for_each(|moved| {
         out.add_row(moved.row());
     });
@@ -195,7 +195,7 @@ fn folders(a: &Path, b: &Path) -> u8 {
             return unreadable([was.err(), is.err()]);
         }
     };
-    let mut out = table(&["run", "result", "cycles, A", "B", "by", "other metrics that differ"]);
+    let mut out = table(&["run", "result", "cycles, A", "B", "change", "other metrics that differ"]);
     let (mut pairs, mut differ, mut alone) = (0, 0, Vec::new());
     for (name, (result, report)) in &was {
         let Some((other, now)) = is.get(name) else {
@@ -284,7 +284,7 @@ fn kernels(a: &Value, b: &Value) {
     if a.len() != b.len() {
         println!("A has {} launches; B has {}", a.len(), b.len());
     }
-    let mut out = table(&["launch", "kernel", "A, core cycles", "B", "by"]);
+    let mut out = table(&["launch", "kernel", "A, core cycles", "B", "change"]);
     let mut any = false;
     for (i, (a, b)) in a.iter().zip(&b).enumerate() {
         let name = |kernel: &Value| kernel.get("name").and_then(Value::as_str).unwrap_or("?").to_string();

@@ -116,7 +116,8 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
         let words = error.to_string();
         // The library puts the place behind the reason.
         let reason = words.rsplit_once(" at line ").map_or(words.as_str(), |(reason, _)| reason);
-        format!("{}:{}:{}: {reason}", path.display(), error.line(), error.column())
+        let kind = if error.is_data() { "" } else { "invalid JSON: " };
+        format!("{}:{}:{}: {kind}{reason}", path.display(), error.line(), error.column())
     })
 }
 

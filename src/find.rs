@@ -70,7 +70,7 @@ pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
         else {
             let folders = workload_folders();
             let names: Vec<&str> = folders.iter().filter_map(|f| f.file_name()?.to_str()).collect();
-            let message = format!("there is no workload `{name}`; there are: {}", names.join(", "));
+            let message = format!("there is no workload `{name}`; available: {}", names.join(", "));
             return Err(vec![Diagnostic::error("workload", message).did_you_mean(name, names)]);
         };
         found

@@ -84,7 +84,7 @@ pub const METRICS: &[Metric] = &[
     path(
         "cycles",
         "core cycles",
-        "cycles in which a kernel ran, from its first dispatch to its last block's end",
+        "cycles in which a kernel ran, from the dispatch of its first block to the end of its last block",
         |f| f.cycles,
     ),
     path("time_us", "µs", "`cycles` in microseconds at the core clock", |f| f.time_us),

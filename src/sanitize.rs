@@ -39,7 +39,7 @@ impl Checks {
                 checks.memory_model = true;
             } else if !checks.sanitize.add(name) {
                 return Err(format!(
-                    "`{name}` is no kind of check; they are: off, safety, full, memory-model, races, sync, init, all"
+                    "unknown check `{name}`; available: off, safety, full, memory-model, races, sync, init, all"
                 ));
             }
         }

@@ -59,7 +59,7 @@ pub fn simulate(
 ) -> Result<Outcome, SimError> {
     if let Some(name) = job.dump.iter().find(|name| !job.spec.buffers.contains_key(*name)) {
         let known: Vec<&str> = job.spec.buffers.keys().map(String::as_str).collect();
-        return Err(wrong(format!("--dump: there is no buffer `{name}`; there are: {}", known.join(", "))));
+        return Err(wrong(format!("--dump: there is no buffer `{name}`; available: {}", known.join(", "))));
     }
     let mut device = Device::of(configured);
     let module = device.load(&job.ptx)?;

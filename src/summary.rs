@@ -200,10 +200,9 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     for kernel in d.kernels.iter().take(6) {
         // A run that stopped came to the end of none of its blocks.
         if !kernel.functional && kernel.cycles == 0 {
-            let how = if kernel.warp_instructions > 0 { "did not complete" } else { "did not run" };
             let _ = writeln!(
                 out,
-                "  {} {}: {how}, {} warp instructions",
+                "  {} {}: did not complete, {} warp instructions",
                 kernel.grid_id, kernel.name, kernel.warp_instructions
             );
             continue;

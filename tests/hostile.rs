@@ -174,7 +174,7 @@ fn results_are_read_only_where_they_are_files() {
     for (file, words) in [
         ("/dev/zero", "it is a device, not a regular file"),
         (pipe.as_str(), "it is a pipe, not a regular file"),
-        (text.as_str(), "text.json:2:13: expected value"),
+        (text.as_str(), "text.json:2:13: invalid JSON: expected value"),
         (latin.as_str(), "latin.json cannot be read: byte 7 is not UTF-8"),
     ] {
         refused(&warpsim(&["report", file, "-o", &page]), &[words]);

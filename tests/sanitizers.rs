@@ -110,7 +110,7 @@ fn suppressions_are_by_file_and_line_and_unused_ones_are_said() {
             &["--check", "all", "--suppress", "no/such/list"][..],
             "--suppress takes FILE:LINE or a file of such lines",
         ),
-        (&["--check", "race"][..], "`race` is no kind of check"),
+        (&["--check", "race"][..], "unknown check `race`"),
         (&["--check", "off,races"][..], "`off` stands alone"),
     ] {
         let file = folder.join("racy.ptx");

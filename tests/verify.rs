@@ -106,7 +106,7 @@ fn findings_name_threads_lines_addresses_and_why() {
     assert!(!finding["schedule"].as_array().expect("a schedule").is_empty());
     assert!(finding["acts"].to_string().contains("waits at barrier"), "{finding}");
     assert!(
-        finding["why"].to_string().contains("64 of 96 have come")
+        finding["why"].to_string().contains("64 of 96 have arrived")
             || finding["why"].to_string().contains("32 of 96"),
         "{finding}"
     );

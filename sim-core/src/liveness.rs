@@ -347,7 +347,8 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
     let spins = watched.returned & !watched.waits;
     if spins != 0 {
         let at = lines(program, watched.seen.iter().copied());
-        parts.push(format!("lanes {spins:#x} loop at lines {at}"));
+        let noun = if at.contains([',', '-']) { "lines" } else { "line" };
+        parts.push(format!("lanes {spins:#x} loop at {noun} {at}"));
     }
     let at_barrier: LaneMask = resident
         .splits_of(watched.at.1)
@@ -431,7 +432,7 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join("; ")) };
     let counted = open.is_some_and(|(.., count)| count.is_some()) && whole.is_none();
     let rule = if counted {
-        "; the thread count is met per warp: each warp arrives only when all its threads that have not exited arrive"
+        "; arrivals at a barrier with a thread count are counted by warp: a warp arrives when all its threads that have not exited have arrived"
     } else {
         ""
     };

@@ -34,15 +34,15 @@ pub struct ChipSpec {
     pub compute_capability: String,
     /// Cost table in `configs/isa`.
     pub isa: String,
-    /// Reconvergence policy where none is asked for.
+    /// Reconvergence policy, unless another one is requested.
     pub default_policy: String,
-    /// Warp scheduler where none is asked for.
+    /// Warp scheduler, unless another one is requested.
     pub default_scheduler: String,
     /// Global constants (CS fig. 3.2).
     pub limits: Limits,
     /// Clock frequencies by domain.
     pub clocks: ClockSpec,
-    /// What becomes of PTX before it runs.
+    /// Transformations of PTX before it runs.
     #[serde(default)]
     pub assembler: AssemblerSpec,
     /// Schedulers, functional units and latencies of an SM.
@@ -142,11 +142,12 @@ pub struct ClockSpec {
     pub dram_mhz: f64,
 }
 
-/// What becomes of PTX before it runs.
+/// Transformations of PTX before it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AssemblerSpec {
-    /// Copies propagate, addresses take in additions and dead code goes, as in NVIDIA's assembler.
+    /// Propagates copies, folds additions of constants into addresses and removes dead code, as NVIDIA's
+    /// assembler does.
     #[serde(default)]
     pub clean_up: bool,
 }
@@ -170,7 +171,7 @@ pub struct UnitSpec {
     pub count: u32,
     /// For each scheduler, or for the SM.
     pub per: UnitScope,
-    /// They are the units of this class too, which has as many: lanes that serve both.
+    /// Another class that these units also serve; it has the same count.
     #[serde(default)]
     pub with: Option<UnitClass>,
 }
@@ -216,22 +217,22 @@ pub struct SmSpec {
     /// Warp schedulers; warp `w` belongs to scheduler `w % schedulers`.
     #[schemars(range(min = 1, max = 8))]
     pub schedulers: u32,
-    /// Instructions of one warp that a scheduler issues in a cycle at most: 1 or 2. Two are issued where
-    /// the second depends on nothing that is under way and finds a unit of its own.
+    /// Maximum number of instructions of one warp that a scheduler issues in a cycle: 1 or 2. Two are
+    /// issued if the second one does not depend on a pending result and has a free unit.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 2))]
     pub issue_width: u32,
     /// Registers are allocated in multiples of this.
     #[schemars(range(min = 1, max = 65_536))]
     pub register_unit: u32,
-    /// What they are allocated to.
+    /// What registers are allocated to.
     #[serde(default)]
     pub register_allocation: RegisterAllocation,
-    /// Bytes of shared memory that the system takes of each block's.
+    /// Bytes of shared memory that the system reserves in each block.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_048_576))]
     pub shared_reserved: u32,
-    /// Bytes of shared memory of a block at most, where that is less than an SM has.
+    /// Maximum shared memory of a block in bytes. Default: all of the SM's.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_048_576))]
     pub shared_of_block: Option<u32>,
@@ -252,10 +253,10 @@ pub struct SmSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DispatchSpec {
-    /// Core cycles from the dispatcher to an SM.
+    /// Core cycles for a message from the dispatcher to an SM.
     #[schemars(range(min = 1, max = 100_000))]
     pub latency: u32,
-    /// Core cycles from an SM to the dispatcher.
+    /// Core cycles for a message from an SM to the dispatcher.
     #[schemars(range(min = 1, max = 100_000))]
     pub done_latency: u32,
     /// Blocks dispatched in a core cycle.
@@ -280,7 +281,7 @@ impl ChipSpec {
                 let parts: Vec<&str> = path.split('.').collect();
                 let diagnostic = Diagnostic::error("chip", format!("{path}: {reason}")).in_source(source);
                 match key_span(source, &parts) {
-                    Some(span) => diagnostic.at(span, "this value"),
+                    Some(span) => diagnostic.at(span, ""),
                     None => diagnostic,
                 }
             })

@@ -108,7 +108,7 @@ impl IsaCosts {
         let mut errors = Vec::new();
         let mut wrong = |message: String| errors.push(Diagnostic::error("isa", message).in_source(source));
         if file.schema != 1 {
-            wrong("this version reads schema 1".into());
+            wrong("this version of warpsim reads only schema 1".into());
         }
         for rule in &file.rules {
             for root in rule.roots.iter().filter(|root| entry(root).is_none()) {

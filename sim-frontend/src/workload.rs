@@ -28,20 +28,20 @@ use crate::yaml;
 pub enum Schedule {
     /// Memory and every thread's trace are the same under every schedule.
     Independent,
-    /// Final memory is.
+    /// The final memory is the same under every schedule; the traces of threads may differ.
     Values,
     /// Checked against its own expectation only.
     Dependent,
 }
 
-/// Under which schedules a workload ends.
+/// Under which schedules a workload terminates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Termination {
-    /// Under all.
+    /// Under all schedules.
     #[default]
     Always,
-    /// Under weakly fair ones; others may leave a thread behind that the rest waits for.
+    /// Under weakly fair schedules; others may starve a thread that the rest waits for.
     FairSchedules,
     /// Wrong on purpose: it does not end, stops with a fault, or its results depend on the schedule.
     Broken,
@@ -129,7 +129,7 @@ pub struct BufferSpec {
     pub init_place: KeySpan,
 }
 
-/// First contents of a buffer.
+/// Initial contents of a buffer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(deny_unknown_fields)]
@@ -138,7 +138,7 @@ pub enum Init {
     Zeros,
     /// 0, 1, 2 …
     Iota,
-    /// SplitMix64 between bounds, both included for integers.
+    /// Random values (SplitMix64) between bounds, both inclusive for integers.
     Random {
         /// Seed.
         seed: u64,
@@ -267,7 +267,7 @@ pub struct Expectation {
     pub place: KeySpan,
 }
 
-/// How near a result must be.
+/// Permitted difference between a result and its expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(deny_unknown_fields)]
@@ -276,9 +276,9 @@ pub enum Tolerance {
     Exact,
     /// The same elements, in any order.
     Multiset,
-    /// Units in the last place.
+    /// Maximum error in units in the last place.
     Ulp(u32),
-    /// Absolute error, plus a part of the expected value.
+    /// Maximum error: `abs` plus `rel` times the expected value.
     Near {
         /// Absolute.
         abs: f64,

@@ -136,11 +136,16 @@ fn in_our_words(message: &str) -> String {
         };
         return format!("expected {expected}, found {found}");
     }
+    if let Some((found, expected)) =
+        message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
+    {
+        return format!("{found} is not valid here; expected {expected}");
+    }
     if let Some(key) = message.strip_prefix("missing field ") {
         return format!("the key {key} is missing");
     }
     if message.starts_with("data did not match any variant") {
-        return "the value matches none of the accepted forms".to_string();
+        return "the value has none of the accepted forms (docs/reference lists them)".to_string();
     }
     if message.contains("simple key expected") {
         return "expected `:` after the key".to_string();
@@ -310,10 +315,11 @@ mod tests {
             ("invalid type: unit value, expected a string", "expected a string, found nothing"),
             ("invalid type: integer `5`, expected a string", "expected a string, found `5`"),
             ("missing field `axes`", "the key `axes` is missing"),
+            ("unknown variant `x`, expected one of a, b", "`x` is not valid here; expected one of a, b"),
             ("simple key expected ':'", "expected `:` after the key"),
             (
                 "data did not match any variant of untagged enum Values",
-                "the value matches none of the accepted forms",
+                "the value has none of the accepted forms (docs/reference lists them)",
             ),
             ("invalid u64: out of range", "expected an integer from 0 to 18446744073709551615"),
         ] {

@@ -11,7 +11,7 @@ use crate::line::{ByteMask, LINE_BYTES, line_of, offset_in_line};
 use crate::vocabulary::{LaneMask, WARP_LANES};
 pub use lines::{LineAccess, lines, round_to_sectors};
 
-/// A rule.
+/// How a warp's access to global memory becomes transactions, by compute capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Coalescing {

@@ -70,19 +70,19 @@ impl BankLocks {
     }
 }
 
-/// What makes lanes meet in a bank of shared memory (CUDA C++ Programming Guide, shared memory by
-/// compute capability).
+/// When lanes conflict in a bank of shared memory (CUDA C++ Programming Guide, shared memory by compute
+/// capability).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BankRule {
     /// 32 banks of 32-bit words; lanes that read one word share it (2.x, 5.x and later).
     #[default]
     Words,
-    /// 16 banks of 32-bit words, each half-warp by itself. In a turn one word is broadcast, that of
-    /// the first lane left, and each other bank serves one lane (1.x).
+    /// 16 banks of 32-bit words, each half-warp by itself. Each pass broadcasts one word, that of the
+    /// first remaining lane, and each other bank serves one lane (1.x).
     HalfWarps,
-    /// 32 banks of 64-bit words that work on 32-bit words: words `i` and `i + 32` of an aligned
-    /// segment of 64 lie in one place of a bank (3.x, four-byte mode).
+    /// 32 banks of 64-bit words, addressed as 32-bit words: words `i` and `i + 32` of an aligned segment
+    /// of 64 share a 64-bit word of a bank (3.x, four-byte mode).
     FourByteMode,
     /// 32 banks of 64-bit words (3.x, eight-byte mode).
     EightByteMode,

@@ -11,7 +11,7 @@ use crate::line::{ByteMask, LINE_BYTES};
 use crate::programs::{Choice, Choices, Protocol};
 use crate::shared::BankRule;
 
-/// How an address picks its set.
+/// How an address selects its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexFunction {
@@ -34,16 +34,16 @@ pub struct CacheSpec {
     /// Bytes a miss fetches at least: a power of two from 32 to 128.
     #[schemars(range(min = 32, max = 128))]
     pub sector_bytes: u32,
-    /// Misses in flight.
+    /// Maximum number of outstanding misses.
     #[schemars(range(min = 1, max = 65_536))]
     pub mshrs: u32,
-    /// Accesses that one miss can serve.
+    /// Maximum number of accesses that one miss serves.
     #[schemars(range(min = 1, max = 65_536))]
     pub mshr_merges: u32,
     /// Cycles of the core clock from access to data (L2: from arrival to reply).
     #[schemars(range(min = 1, max = 100_000))]
     pub hit_latency: u32,
-    /// How an address picks its set.
+    /// How an address selects its set.
     pub index: IndexFunction,
 }
 
@@ -106,19 +106,19 @@ pub struct SharedSpec {
     /// Cycles of the core clock from issue to data, without conflicts.
     #[schemars(range(min = 0, max = 100_000))]
     pub latency: u32,
-    /// The same for an atomic.
+    /// Cycles of the core clock from the issue of an atomic to its data, without conflicts.
     #[schemars(range(min = 0, max = 100_000))]
     pub atomic_latency: u32,
-    /// Cycles of the core clock for which an atomic locks its banks; where nothing is said, its whole
-    /// latency, as where a lock, a load and a store make it.
+    /// Cycles of the core clock for which an atomic locks its banks. Default: its whole latency, as on
+    /// chips whose shared atomics are a lock, a load and a store.
     #[serde(default)]
     #[schemars(range(min = 0, max = 100_000))]
     pub atomic_interval: Option<u32>,
-    /// What makes lanes meet in a bank.
+    /// When lanes conflict in a bank.
     pub banks: BankRule,
 }
 
-/// One array for L1 and shared memory, split anew for the grids of a run.
+/// One array for L1 and shared memory, partitioned again for the grids of each run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnifiedSpec {
@@ -128,7 +128,7 @@ pub struct UnifiedSpec {
     /// The sizes shared memory can have, ascending.
     #[schemars(inner(range(min = 0, max = 1_048_576)))]
     pub shared_bytes: Vec<u32>,
-    /// The size it has. Without this, the least that holds all blocks an SM can have at a time.
+    /// Size of shared memory. Default: the smallest that holds all blocks that can be resident on an SM.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_048_576))]
     pub carveout_bytes: Option<u32>,
@@ -159,10 +159,10 @@ pub struct WriteQueueSpec {
     /// Writes it holds; evictions wait while it is full.
     #[schemars(range(min = 1, max = 65_536))]
     pub entries: u32,
-    /// Writes are served before reads from this many on …
+    /// Number of queued writes from which on writes are served before reads.
     #[schemars(range(min = 1, max = 65_536))]
     pub high: u32,
-    /// … until fewer than this are left.
+    /// Writes are served before reads until fewer than this number are queued.
     #[schemars(range(min = 1, max = 65_536))]
     pub low: u32,
 }
@@ -180,7 +180,7 @@ pub struct DramSpec {
     /// Bytes of a row.
     #[schemars(range(min = 128, max = 1_048_576))]
     pub row_bytes: u32,
-    /// Bytes that lie in one bank group before the next takes over.
+    /// Consecutive bytes in one bank group.
     #[schemars(range(min = 128, max = 1_048_576))]
     pub group_interleave_bytes: u32,
     /// Bytes of one burst.
@@ -192,12 +192,12 @@ pub struct DramSpec {
     /// Cycles of the core clock between the channel and the partition, besides the commands.
     #[schemars(range(min = 0, max = 100_000))]
     pub latency: u32,
-    /// Reads the scheduler sees.
+    /// Capacity of the read queue, from which the scheduler chooses.
     #[schemars(range(min = 1, max = 65_536))]
     pub queue: u32,
     /// The queue of writes.
     pub write_queue: WriteQueueSpec,
-    /// Younger requests that go before the oldest of their queue, at most.
+    /// Maximum number of younger requests that are served before the oldest of the queue.
     #[schemars(range(min = 1, max = 65_536))]
     pub overtaking_limit: u32,
     /// Its constraints: a shipped standard by name, or a file.
@@ -227,33 +227,34 @@ pub struct MemorySpec {
     pub coalescing: Coalescing,
     /// L1 of one SM, with shared memory at its largest.
     pub l1: CacheSpec,
-    /// How L1 and shared memory share their bytes, where they do.
+    /// How L1 and shared memory share one array, on chips on which they do.
     #[serde(default)]
     pub unified: Option<UnifiedSpec>,
     /// L2 of one partition.
     pub l2: CacheSpec,
-    /// What the host copies to the device passes through L2 and stays there.
+    /// Copies from the host to the device allocate their lines in L2.
     pub copies_fill_l2: bool,
     /// Partitions: one L2 slice and one DRAM channel each.
     #[schemars(range(min = 1, max = 1024))]
     pub partitions: u32,
-    /// Bytes that lie in one partition before the next takes over: a multiple of 128.
+    /// Consecutive bytes in one partition: a multiple of 128.
     #[schemars(range(min = 128, max = 1_048_576))]
     pub interleave_bytes: u32,
-    /// Cycles of the core clock from a request that a bank of an L2 slice starts to its next; of an
-    /// atomic, for each lane on its most used address.
+    /// Cycles of the core clock between the starts of two requests in a bank of an L2 slice. An atomic
+    /// takes this time once for each lane at its most contended address.
     #[schemars(range(min = 1, max = 100_000))]
     pub partition_interval: u32,
     /// Banks of an L2 slice, by line: each starts requests of its own.
     #[schemars(range(min = 1, max = 64))]
     pub slice_banks: u32,
-    /// Stores, reductions and atomics an SM has outstanding at most.
+    /// Maximum number of outstanding stores, reductions and atomics of an SM.
     #[schemars(range(min = 1, max = 65_536))]
     pub store_tokens: u32,
-    /// Line accesses that wait in the load-store unit before it takes no more.
+    /// Capacity of the load-store unit's queue, in line accesses.
     #[schemars(range(min = 1, max = 65_536))]
     pub lsu_queue: u32,
-    /// Requests of an SM that wait for its port before the load-store unit stops.
+    /// Capacity of an SM's queue of requests for its interconnect port; the load-store unit stalls when
+    /// it is full.
     #[schemars(range(min = 1, max = 65_536))]
     pub miss_queue: u32,
     /// Network between SMs and partitions.

@@ -149,7 +149,7 @@ fn print(suite: &Suite, baseline: &Baseline, verdicts: &[Verdict]) {
             println!("  {reason}");
         }
         if !verdict.moved.is_empty() {
-            let mut out = table(&["metric", "was", "is", "by", "unit"]);
+            let mut out = table(&["metric", "baseline", "now", "change", "unit"]);
             for moved in verdict.moved.iter().take(LISTED) {
                 out.add_row(moved.row());
             }
@@ -160,7 +160,7 @@ fn print(suite: &Suite, baseline: &Baseline, verdicts: &[Verdict]) {
         }
     }
     println!(
-        "{}: {} of {} runs as recorded by {}; {} differ",
+        "{}: {} of {} runs equal to those recorded by {}; {} differ",
         suite.name,
         verdicts.len() - red.len(),
         verdicts.len(),

@@ -53,7 +53,7 @@ pub fn append(path: &Path, suite: &str, runs: &[Measured]) -> rusqlite::Result<(
 pub fn history(args: &BaselineHistoryArgs) -> u8 {
     let Some(metric) = METRICS.iter().find(|metric| metric.name == args.metric) else {
         let names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
-        eprintln!("error: there is no metric `{}`; there are: {}", args.metric, names.join(", "));
+        eprintln!("error: there is no metric `{}`; available: {}", args.metric, names.join(", "));
         return status::BAD_INPUT;
     };
     if !args.history.exists() {
@@ -74,7 +74,7 @@ pub fn history(args: &BaselineHistoryArgs) -> u8 {
             return status::BAD_INPUT;
         }
     };
-    let mut out = table(&["run", "version", metric.name, "by"]);
+    let mut out = table(&["run", "version", metric.name, "change"]);
     let mut before: Option<(String, f64)> = None;
     for (run, version, value) in rows {
         let by = match &before {

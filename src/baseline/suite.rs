@@ -72,7 +72,7 @@ impl Suite {
             });
         };
         if suite.schema != 1 {
-            wrong(&["schema"], "this version reads schema 1".into(), None);
+            wrong(&["schema"], "this version of warpsim reads only schema 1".into(), None);
         }
         if suite.runs.is_empty() {
             wrong(&["runs"], "the suite has no run".into(), None);

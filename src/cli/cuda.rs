@@ -47,10 +47,10 @@ pub struct CudaArgs {
     /// Stops after N warp instructions, summed over all launches.
     #[arg(long, value_name = "N")]
     max_instructions: Option<u64>,
-    /// Allows instructions, and PTX, above the chip's compute capability.
+    /// Allows PTX and instructions above the chip's compute capability.
     #[arg(long)]
     allow_newer_isa: bool,
-    /// Writes report.json to a folder: a section for each launch, as report.json of `run` has it.
+    /// Writes report.json to a folder, with a section for each launch in the format of report.json of `run`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Collects counters for each PTX line, for --out.

@@ -152,7 +152,7 @@ fn memory(chip: &str, operation: Option<&str>) -> u8 {
     if let Some(wanted) = operation {
         let Some(&operation) = Operation::ALL.iter().find(|operation| operation.name() == wanted) else {
             let known: Vec<&str> = Operation::ALL.iter().map(|operation| operation.name()).collect();
-            let message = format!("there is no operation `{wanted}`; there are: {}", known.join(", "));
+            let message = format!("there is no operation `{wanted}`; available: {}", known.join(", "));
             complain(&[Diagnostic::error("operation", message)]);
             return status::BAD_INPUT;
         };

@@ -50,7 +50,7 @@ struct Cli {
 enum Command {
     /// Runs a workload or a PTX file on a simulated chip.
     Run(Box<RunArgs>),
-    /// Runs a CUDA program, unmodified, on a simulated chip: its kernels are simulated, its host code runs here.
+    /// Runs a CUDA program, unmodified, on a simulated chip: its kernels are simulated, its host code runs on the host.
     Cuda(Box<CudaArgs>),
     /// Lists the workloads.
     Workloads {
@@ -72,7 +72,7 @@ enum Command {
     /// Decides litmus tests by a memory model, checks the C++ mapping, runs litmus tests on a chip.
     #[command(subcommand)]
     Litmus(LitmusCommand),
-    /// Proofs about all schedules of a kernel.
+    /// Proves properties of a kernel for all schedules.
     #[command(subcommand)]
     Verify(VerifyCommand),
     /// Predefined studies: many simulations, one table.

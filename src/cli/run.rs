@@ -64,14 +64,14 @@ pub struct RunArgs {
     /// Run-time checks of the formal semantics: `safety` compares the control flow of every thread with the policy's
     /// and checks that every thread is in exactly one path; `full` also checks waiting threads, the invariants of the
     /// policy, and that every message sent is received; `memory-model` checks `safety`, and every load, store and atomic
-    /// of global memory against the axioms of the PTX memory consistency model. Sanitizers look for faults of the
-    /// program: `races` for accesses of shared and global memory that nothing orders, `sync` for misuse of barriers,
-    /// mbarrier objects and asynchronous copies, `init` for reads of what was never written and for memory that is not
-    /// freed, `all` for all three. Several kinds are separated by commas. Exit status 3 with findings.
+    /// of global memory against the axioms of the PTX memory consistency model. The sanitizers look for errors of the
+    /// program: `races` for data races in shared and global memory, `sync` for misuse of barriers, mbarrier objects and
+    /// asynchronous copies, `init` for reads of uninitialized memory and registers and for memory leaks, `all` for all
+    /// three. Several kinds are separated by commas. Exit status 3 with findings.
     #[arg(long, value_name = "KINDS", default_value = "safety", value_parser = Checks::parse)]
     pub check: Checks,
-    /// Findings of sanitizers that do not count: those with an instruction at a line of a PTX or CUDA file. Or a file
-    /// with one FILE:LINE on each line, `#` before comments.
+    /// Suppresses the findings of sanitizers that have an instruction at this line of a PTX or CUDA file. Or a file with
+    /// one FILE:LINE on each line, `#` before comments.
     #[arg(long, value_name = "FILE:LINE")]
     pub suppress: Vec<String>,
     /// Collects counters for each PTX line: issues, lanes, stall cycles by reason.
@@ -262,8 +262,8 @@ pub fn trace(
     let simulation = args.request().and_then(Simulation::new).and_then(|mut simulation| {
         if args.functional {
             let error =
-                Diagnostic::error("usage", "--functional has no cycles, so there is nothing to trace");
-            return Err(vec![error.help("without --functional the events of the run are traced")]);
+                Diagnostic::error("usage", "functional mode has no cycles, so there is nothing to trace");
+            return Err(vec![error.help("remove --functional")]);
         }
         let asked = options(simulation.chip.limits.num_processors);
         simulation.record(asked.map_err(|e| vec![Diagnostic::error("usage", e)])?);

@@ -27,8 +27,8 @@ pub struct SyncArgs {
     /// Program of the workload. Default: the newest that the chip can run.
     #[arg(long)]
     pub variant: Option<String>,
-    /// Chip: a name or a file. From compute capability 7.0 on the verdict is that for independent threads, before that the
-    /// one for warps in lockstep; the other one is reported too. Default: the smallest shipped chip that can run the newest
+    /// Chip: a name or a file. The verdict is for independent threads from compute capability 7.0 on, and for warps in
+    /// lockstep below 7.0; the other one is reported too. Default: the smallest shipped chip that can run the newest
     /// program of the workload (or the --variant, or the target of the .ptx file).
     #[arg(long)]
     pub chip: Option<String>,
@@ -60,7 +60,7 @@ pub struct SyncArgs {
     /// Block size for a .ptx file, in threads: X[,Y[,Z]].
     #[arg(long)]
     pub block: Option<String>,
-    /// Kernel argument for a .ptx file, once per parameter, as `warpsim run --arg` has them.
+    /// Kernel argument for a .ptx file, once per parameter, as for `warpsim run --arg`.
     #[arg(long = "arg", value_name = "ARG")]
     pub args: Vec<String>,
     /// Dynamic shared memory for a .ptx file, in bytes.

@@ -101,7 +101,7 @@ impl Arguments<'_> {
     fn pointer(&self, buffer: &str, offset: Option<&Expr>, params: &Params) -> Result<[u8; 8], String> {
         let (Some(layout), Some(address)) = (self.layouts.get(buffer), self.addresses.get(buffer)) else {
             let known: Vec<&str> = self.layouts.keys().map(String::as_str).collect();
-            return Err(format!("there is no buffer `{buffer}`; there are: {}", known.join(", ")));
+            return Err(format!("there is no buffer `{buffer}`; available: {}", known.join(", ")));
         };
         let elements = match offset {
             Some(offset) => evaluate(offset, params)?,

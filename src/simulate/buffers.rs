@@ -151,7 +151,7 @@ pub fn data_file(
 pub fn call(job: &Job, name: &str, may: impl Fn(&str) -> bool) -> Result<HostBuffer, SimError> {
     let Some(function) = reference::find(name) else {
         let known: Vec<&str> = reference::names().collect();
-        return Err(wrong(format!("there is no reference `{name}`; there are: {}", known.join(", "))));
+        return Err(wrong(format!("there is no reference `{name}`; available: {}", known.join(", "))));
     };
     let buffers = |buffer: &str| {
         if !may(buffer) || !job.spec.buffers.contains_key(buffer) {

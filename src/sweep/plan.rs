@@ -37,7 +37,7 @@ pub fn plan(args: &SweepPlanArgs) -> u8 {
     let axes: Vec<&str> = first.values.iter().map(|(axis, _)| axis.as_str()).collect();
     let mut header = vec!["point"];
     header.extend(&axes);
-    header.push("");
+    header.push("state");
     let mut out = table(&header);
     let mut ids = BTreeMap::new();
     let (mut done, mut same, mut refused) = (0, 0, 0);

@@ -35,14 +35,14 @@ impl std::fmt::Display for Scalar {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Values {
-    /// One after the other.
+    /// A list of values.
     List(Vec<Scalar>),
-    /// A range.
+    /// Values with a constant step between them.
     Range {
         /// Its numbers.
         range: Range,
     },
-    /// A range of factors.
+    /// Values with a constant factor between them.
     Log {
         /// Its numbers.
         log: Log,
@@ -157,7 +157,7 @@ pub struct Axes {
     /// Warp scheduler, as for `run --scheduler`.
     #[serde(default)]
     pub scheduler: Option<Values>,
-    /// Seeds that the workloads' own are changed by.
+    /// Seeds of random buffer contents, as for `run --seed`.
     #[serde(default)]
     pub seed: Option<Values>,
     /// Keys of the chip by their paths, and parameters of the workloads by their names.
@@ -165,11 +165,11 @@ pub struct Axes {
     pub set: BTreeMap<String, Values>,
 }
 
-/// What a filter asks of an axis.
+/// Condition on the value of an axis.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Wanted {
-    /// One of these.
+    /// One of these values.
     List(Vec<Scalar>),
     /// A number from `min` to `max`.
     Between {
@@ -180,7 +180,7 @@ pub enum Wanted {
         #[serde(default)]
         max: Option<Number>,
     },
-    /// This.
+    /// This value.
     One(Scalar),
 }
 
@@ -210,17 +210,17 @@ impl Wanted {
     }
 }
 
-/// What all points have in common.
+/// Options that all points have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Common {
-    /// What is checked: off, safety or full.
+    /// Run-time checks: off, safety or full.
     #[serde(default)]
     pub check: Option<String>,
-    /// Core cycles after which a point is stopped, launch latencies among them.
+    /// Core cycles after which a point is stopped, including launch latencies.
     #[serde(default)]
     pub max_cycles: Option<u64>,
-    /// Instructions a chip lacks run all the same.
+    /// Allows instructions above the chip's compute capability.
     #[serde(default)]
     pub allow_newer_isa: bool,
 }
@@ -236,18 +236,18 @@ pub struct SweepSpec {
     /// Description in one line.
     #[serde(default)]
     pub description: String,
-    /// What all points have in common.
+    /// Options that all points have in common.
     #[serde(default)]
     pub run: Common,
-    /// What is varied; every value of an axis with every one of the others.
+    /// What is varied: every value of an axis is combined with every value of the others.
     pub axes: Axes,
-    /// Axes that go together: their first values, their second ones, ….
+    /// Groups of axes that vary together: their first values, then their second values, and so on.
     #[serde(default)]
     pub zip: Vec<Vec<String>>,
-    /// Points that meet one of these are kept; all, where nothing is said.
+    /// Points that meet one of these conditions are kept. Default: all points.
     #[serde(default)]
     pub only: Vec<BTreeMap<String, Wanted>>,
-    /// Points that meet one of these are left out.
+    /// Points that meet one of these conditions are left out.
     #[serde(default)]
     pub exclude: Vec<BTreeMap<String, Wanted>>,
 }
@@ -346,7 +346,7 @@ impl SweepSpec {
             });
         };
         if spec.schema != 1 {
-            wrong(&["schema"], "this version reads schema 1".into());
+            wrong(&["schema"], "this version of warpsim reads only schema 1".into());
         }
         if spec.axes.workload.is_none() {
             wrong(&["axes"], "`axes` names no workload".into());
@@ -358,7 +358,7 @@ impl SweepSpec {
                 false => vec!["axes", "set", name],
             };
             match values.list() {
-                Ok(list) if list.is_empty() => wrong(&path, format!("`{name}` has no value")),
+                Ok(list) if list.is_empty() => wrong(&path, format!("the axis `{name}` has no values")),
                 Ok(_) => {}
                 Err(reason) => wrong(&path, format!("`{name}`: {reason}")),
             }
@@ -576,7 +576,7 @@ mod tests {
             "{}",
             wrong("  workload: a\n  cihp: x\n")
         );
-        assert_eq!(wrong("  workload: a\n  chip: []\n"), "s.yaml:5:3: error: `chip` has no value");
+        assert_eq!(wrong("  workload: a\n  chip: []\n"), "s.yaml:5:3: error: the axis `chip` has no values");
         let text = wrong("  workload: a\n  set:\n    n: {range: {from: 1, to: 2, step: 0}}\n");
         assert_eq!(text, "s.yaml:6:5: error: `n`: `step` must be positive");
         // Conditions that no point meets.

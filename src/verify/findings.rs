@@ -245,7 +245,7 @@ impl Teller<'_> {
 
     fn deadlock(&self, waiting: &[Use]) -> Finding {
         let mut finding =
-            self.simple("deadlock", "threads wait for ever", &waiting[..waiting.len().min(MOST)]);
+            self.simple("deadlock", "threads wait forever", &waiting[..waiting.len().min(MOST)]);
         let Some(trace) = &self.decision.trace else { return finding };
         let Some(agents) = &self.decision.agents else { return finding };
         let mut nodes: Vec<u32> = waiting.iter().map(|u| u.node).collect();
@@ -255,7 +255,7 @@ impl Teller<'_> {
             let of = &trace.nodes[node as usize];
             let came: u32 = of.parts.iter().map(|(agent, _)| agents.list[*agent as usize].counted).sum();
             let wants = of.count.map_or("all threads that have not returned".to_string(), |n| n.to_string());
-            finding.why.push(format!("{name}, use {generation}: {came} of {wants} have come"));
+            finding.why.push(format!("{name}, use {generation}: {came} of {wants} have arrived"));
         }
         let returned: u32 = agents
             .list

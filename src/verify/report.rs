@@ -242,7 +242,7 @@ impl KernelVerdict {
             if self.depends.is_some() { "for these inputs" } else { "for all inputs of these sizes" };
         let _ = writeln!(
             out,
-            "kernel {} (launch {}): {}, {inputs}; blocks: {}, different thread programs: {}",
+            "kernel {} (launch {}): {}, {inputs}; blocks: {}, distinct thread programs: {}",
             self.kernel,
             self.launch,
             self.verdict().word(),

@@ -101,7 +101,7 @@ impl Context {
         }
         if program.ops.len() as u64 > self.chip.limits.max_prog_size {
             let message = format!(
-                "the kernel has {} instructions, {} are allowed (MaxProgSize)",
+                "the kernel has {} instructions; at most {} are allowed (MaxProgSize)",
                 program.ops.len(),
                 self.chip.limits.max_prog_size
             );
@@ -141,7 +141,7 @@ impl Context {
                 return beyond(
                     "MaxGridSize",
                     format!(
-                        "the grid has {} blocks in {name}, at most {} are allowed",
+                        "the grid has {} blocks in {name}; at most {} are allowed",
                         launch.grid[axis], limits.max_grid_size[axis]
                     ),
                 );
@@ -150,14 +150,14 @@ impl Context {
                 return beyond(
                     "MaxBlockSize",
                     format!(
-                        "the block has {} threads in {name}, at most {} are allowed",
+                        "the block has {} threads in {name}; at most {} are allowed",
                         launch.block[axis], limits.max_block_size[axis]
                     ),
                 );
             }
         }
         let most = limits.max_threads_per_block;
-        let count = || format!("the block has {threads} threads, 1 to {most} are allowed");
+        let count = || format!("the block has {threads} threads; 1 to {most} are allowed");
         if threads == 0 {
             return refuse("MaxThreadsPerBlock", count());
         }
@@ -168,7 +168,7 @@ impl Context {
             let most = limits.max_blocks_per_grid;
             return beyond(
                 "MaxBlocksPerGrid",
-                format!("the grid has {blocks} blocks, at most {most} are allowed"),
+                format!("the grid has {blocks} blocks; at most {most} are allowed"),
             );
         }
         if let Some(required) = program.bounds.required
@@ -201,7 +201,7 @@ impl Context {
             return beyond(
                 "MaxRegSize",
                 format!(
-                    "a thread needs {} registers, {} are allowed",
+                    "a thread needs {} registers; at most {} are allowed",
                     program.registers_per_thread, limits.max_reg_size
                 ),
             );
@@ -221,7 +221,7 @@ impl Context {
             return beyond(
                 "LocalMemSize",
                 format!(
-                    "a thread needs {local} bytes of local memory, {} are allowed",
+                    "a thread needs {local} bytes of local memory; at most {} are allowed",
                     limits.local_mem_size
                 ),
             );

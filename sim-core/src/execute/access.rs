@@ -355,14 +355,14 @@ fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, b
     let rule = if class == OpClass::Store { "env-writeDevice" } else { "env-readDevice" };
     let space = address_space::resolve(address).0;
     let what = if address < NULL_BYTES {
-        format!("null pointer: address {address:#x} ({bytes} bytes) is not in any buffer")
+        format!("null pointer: address {address:#x} ({bytes} bytes) is not in any allocation")
     } else if space != StateSpace::Global {
         let space = format!("{space:?}").to_lowercase();
         format!(
-            "access to generic address {address:#x} ({bytes} bytes), which is in the {space} window but not in any buffer"
+            "access to generic address {address:#x} ({bytes} bytes), which is in the {space} window but not in any allocation"
         )
     } else {
-        format!("address {address:#x} ({bytes} bytes) is not in any buffer")
+        format!("address {address:#x} ({bytes} bytes) is not in any allocation")
     };
     let near = allocations.nearest(address).filter(|_| address >= NULL_BYTES).map_or(String::new(), |a| {
         let (start, end) = (a.range.start, a.range.end);
@@ -372,7 +372,7 @@ fn nowhere(allocations: &Allocations, class: OpClass, lane: u32, address: u64, b
             at if at < start => format!("{} bytes before", start - at),
             at => format!("{} bytes beyond the end of", at.saturating_add(bytes) - end),
         };
-        format!("; {how} the nearest buffer, `{}` at {start:#x}..{end:#x}", a.name)
+        format!("; {how} the nearest allocation, `{}` at {start:#x}..{end:#x}", a.name)
     });
     Violation::new(rule, 1 << lane, format!("{what}{near}"))
 }

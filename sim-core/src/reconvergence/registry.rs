@@ -195,7 +195,7 @@ impl PolicyChoice {
             let names: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
             return Err(Diagnostic::error(
                 "policy",
-                format!("there is no policy `{name}`; there are: {}", names.join(", ")),
+                format!("there is no policy `{name}`; available: {}", names.join(", ")),
             ));
         };
         let mut policy = (info.default)();

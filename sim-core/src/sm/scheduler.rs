@@ -53,7 +53,7 @@ impl WarpScheduler {
                 let names: Vec<&str> = SCHEDULERS.iter().map(|(name, _)| *name).collect();
                 Err(Diagnostic::error(
                     "scheduler",
-                    format!("there is no warp scheduler `{text}`; there are: {}", names.join(", ")),
+                    format!("there is no warp scheduler `{text}`; available: {}", names.join(", ")),
                 ))
             }
         }

@@ -125,7 +125,7 @@ fn a_block_stays_until_its_copies_have_arrived() {
 fn copies_from_or_to_nowhere_are_faults() {
     let copy =
         |operands: &str| format!("{COPIED}cp.async.ca.shared.global {operands};\ncp.async.wait_all;\n");
-    refused(&copy("[%w], [%x+600000], 8"), 32, "is not in any buffer");
+    refused(&copy("[%w], [%x+600000], 8"), 32, "is not in any allocation");
     refused(&copy("[%w+4096], [%x+512], 8"), 32, "shared address");
     refused(&copy("[%w+4], [%x+512], 8"), 32, "misaligned");
     refused(&copy("[%w], [%x+516], 8"), 32, "misaligned");
@@ -219,7 +219,7 @@ fn bulk_copies_are_counted_at_their_object() {
     refused(&bulk("[%w+16], [%out], 24, [%w]"), 32, "multiples of 16");
     refused(&bulk("[%w+8], [%out], 32, [%w]"), 32, "multiples of 16");
     refused(&bulk("[%w+4080], [%out], 32, [%w]"), 32, "shared address");
-    refused(&bulk("[%w+16], [%out+2032], 32, [%w]"), 32, "is not in any buffer");
+    refused(&bulk("[%w+16], [%out+2032], 32, [%w]"), 32, "is not in any allocation");
     refused(&bulk("[%w+16], [%out], 32, [%w+64]"), 32, "no initialized mbarrier object");
     // Nobody expects the bytes: the phase does not end.
     let error = run(&bulk("[%w+16], [%out], 32, [%w]"), "crs_stack", 1, 32, false).expect_err("for ever");

@@ -45,7 +45,7 @@ fn live_threads_that_go_round_for_ever_are_found_with_those_that_wait() {
         let (result, _) = run(REVERSED, policy, 1, 32, |o| o);
         let fault = fault(result);
         assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Livelock, "live"), "{policy}");
-        for words in ["lanes 0xfffffffe loop at lines", "lanes 0x1 wait for other threads of their warp"] {
+        for words in ["lanes 0xfffffffe loop at line", "lanes 0x1 wait for other threads of their warp"] {
             assert!(fault.message.contains(words), "{policy}: {}", fault.message);
         }
         assert!(
@@ -227,7 +227,7 @@ fn live_a_branch_to_itself_is_proved_to_be_stuck() {
             let fault = fault(run(body, policy, 1, 64, |o| o).0);
             assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Livelock, "live"), "{policy}: {body}");
             assert!(fault.place.instruction.contains("bra"), "{policy}: {}", fault.place);
-            assert!(fault.message.contains("loop at lines"), "{policy}: {}", fault.message);
+            assert!(fault.message.contains("loop at line"), "{policy}: {}", fault.message);
         }
     }
 }

@@ -65,7 +65,7 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
         Root::Ld | Root::St | Root::Ldu | Root::Atom | Root::Red => {
             let ordered = matches!(m.semantics, Semantics::Relaxed | Semantics::Acquire | Semantics::Release);
             if ordered && m.scope.is_none() && matches!(form.root, Root::Ld | Root::St) {
-                return Err("an access with memory ordering requires a scope: .cta, .cluster, .gpu or .sys"
+                return Err(".relaxed, .acquire and .release require a scope: .cta, .cluster, .gpu or .sys"
                     .to_string());
             }
             if u32::from(m.vector) * form.ty.bits() > 128 {

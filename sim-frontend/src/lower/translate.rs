@@ -284,7 +284,7 @@ impl<'m, 'a> Translator<'m, 'a> {
                 let block = self.func.blocks.len();
                 self.func.blocks.push(self.placeholder());
                 if self.labels.declare(name, block).is_err() {
-                    self.error(*span, "label", format!("the label `{name}` is defined twice here"));
+                    self.error(*span, "label", format!("the label `{name}` is defined twice"));
                 }
             }
             if let Statement::BranchTargets(name, targets) = statement {
@@ -398,7 +398,7 @@ impl<'m, 'a> Translator<'m, 'a> {
         });
         if self.declare(variable.name, local).is_err() || family.is_some() {
             let first = self.declared.find(family.unwrap_or(variable.name)).copied();
-            self.error(variable.span, "name", format!("`{}` is declared twice here", variable.name));
+            self.error(variable.span, "name", format!("`{}` is declared twice", variable.name));
             self.also(first, "the first declaration");
         } else {
             let _ = self.declared.declare(variable.name, variable.span);
@@ -408,7 +408,7 @@ impl<'m, 'a> Translator<'m, 'a> {
     fn family(&mut self, variable: &Variable<'a>, family: Family) {
         if self.families.declare(variable.name, family).is_err() {
             let first = self.declared.find(variable.name).copied();
-            self.error(variable.span, "name", format!("`{}` is declared twice here", variable.name));
+            self.error(variable.span, "name", format!("`{}` is declared twice", variable.name));
             self.also(first, "the first declaration");
         } else {
             let _ = self.declared.declare(variable.name, variable.span);

@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
                 (None, "inf" | "nan") => Number::parse(word),
                 (None, _) => {
                     let known: Vec<&str> = self.params.keys().map(String::as_str).collect();
-                    Err(format!("there is no parameter `{word}`; there are: {}", known.join(", ")))
+                    Err(format!("there is no parameter `{word}`; available: {}", known.join(", ")))
                 }
             };
         }

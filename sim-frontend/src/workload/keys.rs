@@ -29,19 +29,20 @@ pub(super) struct WorkloadKeys {
     /// Name.
     #[schemars(required)]
     name: Option<String>,
-    /// One line.
+    /// Description in one line.
     #[schemars(required)]
     description: Option<String>,
     /// How much results depend on the schedule.
     #[schemars(with = "Schedule")]
     schedule: Option<Spanned<Schedule>>,
-    /// Why, where they do.
+    /// Why the results depend on the schedule, if they do.
     #[serde(default)]
     reason: Option<String>,
-    /// Why its accesses race on purpose, where they do: `--check races` lists them, and does not count them.
+    /// Why the program has intentional data races, if it has any: `--check races` lists them without
+    /// counting them.
     #[serde(default)]
     intended_races: Option<String>,
-    /// Under which schedules it ends.
+    /// Under which schedules it terminates.
     #[serde(default)]
     termination: Termination,
     /// Numbers that `--set` can change, by name.
@@ -57,7 +58,7 @@ pub(super) struct WorkloadKeys {
     /// Steps in order.
     #[schemars(with = "Vec<StepKeys>")]
     launches: Option<Vec<Spanned<StepKeys>>>,
-    /// Expected results; without any the run is unchecked, and says so.
+    /// Expected results; without any the result of a run is `unchecked`.
     #[serde(default)]
     #[schemars(with = "Vec<ExpectationKeys>")]
     expect: Vec<Spanned<ExpectationKeys>>,
@@ -74,10 +75,10 @@ struct VariantKeys {
     /// PTX file beside the workload file.
     #[schemars(required)]
     file: Option<String>,
-    /// What made it.
+    /// Compiler and version.
     #[schemars(required)]
     compiler: Option<String>,
-    /// `sm_20`.
+    /// Target of the program, such as `sm_20`.
     #[schemars(required)]
     target: Option<String>,
 }
@@ -91,15 +92,15 @@ struct BufferKeys {
     #[serde(rename = "type")]
     #[schemars(with = "ScalarType")]
     ty: Option<Spanned<ScalarType>>,
-    /// Elements.
+    /// Number of elements.
     #[schemars(with = "Expr")]
     length: Option<Spanned<Expr>>,
-    /// First contents.
+    /// Initial contents.
     #[schemars(with = "Init")]
     init: Option<Spanned<Init>>,
 }
 
-/// A kernel launch (`entry`, `grid`, `block`, `args` and what else it has), a `fill` or a `loop`.
+/// A kernel launch (`entry`, `grid`, `block`, `args` and optional keys), a `fill` or a `loop`.
 // The keys of every kind, so that a wrong one is named.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -107,10 +108,10 @@ struct BufferKeys {
 pub(super) struct StepKeys {
     /// Sets every element of a buffer.
     fill: Option<FillKeys>,
-    /// Repeats steps until a buffer says stop.
+    /// Repeats steps until a buffer has a given value.
     #[serde(rename = "loop")]
     body: Option<LoopKeys>,
-    /// Entry.
+    /// Name of the kernel.
     #[schemars(with = "Option<String>")]
     entry: Option<Spanned<String>>,
     /// One to three sizes in blocks.
@@ -119,7 +120,7 @@ pub(super) struct StepKeys {
     block: Option<Vec<Expr>>,
     /// Dynamic shared memory in bytes.
     dynamic_shared: Option<Expr>,
-    /// Stream.
+    /// Number of the stream.
     stream: Option<u32>,
     /// Arguments in order.
     #[schemars(with = "Option<Vec<ArgumentKind>>")]
@@ -131,7 +132,7 @@ pub(super) struct StepKeys {
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "Fill")]
 struct FillKeys {
-    /// Which.
+    /// Name of the buffer.
     #[schemars(required)]
     buffer: Option<String>,
     /// The value.
@@ -144,17 +145,18 @@ struct FillKeys {
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "LoopSpec")]
 struct LoopKeys {
-    /// When to stop.
+    /// Condition that ends the loop.
     #[serde(default)]
     until: Option<UntilKeys>,
-    /// Most passes.
+    /// Maximum number of iterations.
     #[schemars(with = "Expr")]
     max_iterations: Option<Expr>,
-    /// Name of the pass counter in expressions.
+    /// Name of the iteration counter in expressions.
     #[serde(default)]
     index: Option<String>,
-    /// Pairs of buffers that exchange their names after each pass, before `until` is looked at, as the
-    /// pointers of a ping-pong loop do. The names stay as the last pass leaves them.
+    /// Pairs of buffers whose names are exchanged after each iteration, before `until` is evaluated, as
+    /// the pointers of a double-buffered loop are. After the loop the names stay as the last iteration
+    /// left them.
     #[serde(default)]
     swap: Vec<[String; 2]>,
     /// The steps.
@@ -162,18 +164,18 @@ struct LoopKeys {
     launches: Option<Vec<Spanned<StepKeys>>>,
 }
 
-/// A condition on a buffer, looked at after each pass.
+/// A condition on a buffer, evaluated after each iteration.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "Until")]
 struct UntilKeys {
-    /// Which buffer.
+    /// Name of the buffer.
     #[schemars(required)]
     buffer: Option<String>,
-    /// Which element.
+    /// Index of the element.
     #[schemars(with = "Expr")]
     index: Option<Expr>,
-    /// Stops when it has this value.
+    /// The loop ends when the element has this value.
     #[schemars(with = "Expr")]
     equals: Option<Expr>,
 }
@@ -195,7 +197,7 @@ struct ExpectationKeys {
     /// A file of its elements: `.npy` or raw bytes.
     #[serde(default)]
     file: Option<String>,
-    /// How near it must be.
+    /// Permitted difference.
     #[schemars(with = "Tolerance")]
     tolerance: Option<Spanned<Tolerance>>,
 }
@@ -466,7 +468,7 @@ impl WorkloadKeys {
             reader.wrong(key("name"), "`name` must be a text without control characters");
         }
         if self.schema.is_some_and(|schema| schema != 1) {
-            reader.wrong(key("schema"), "this version reads schema 1");
+            reader.wrong(key("schema"), "this version of warpsim reads only schema 1");
         }
         if let Some(schedule) = &self.schedule
             && schedule.value == Schedule::Dependent
@@ -476,7 +478,7 @@ impl WorkloadKeys {
             reader.wrong(span(schedule), message);
         }
         if self.variants.as_ref().is_some_and(Vec::is_empty) {
-            reader.wrong(key("variants"), "a workload needs a variant");
+            reader.wrong(key("variants"), "`variants` is empty; a workload requires at least one variant");
         }
         let mut params = BTreeMap::new();
         for (name, value) in self.params {

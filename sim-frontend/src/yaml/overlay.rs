@@ -68,7 +68,7 @@ impl Overlaid {
                 Diagnostic::error("extends", message).at(*key, "").in_source(own)
             })?;
         }
-        let name = format!("{} on {}", own.name, base.name);
+        let name = format!("{} (extends {})", own.name, base.name);
         Ok(Self { own: own.clone(), merged: Source::new(&name, &text) })
     }
 
@@ -216,6 +216,6 @@ mod tests {
         let error = Diagnostic::error("chip", "too few")
             .at(Span { start: 0, end: 1 }, "")
             .in_source(&overlaid.merged);
-        assert_eq!(overlaid.blame(error).to_string(), "own.yaml on base.yaml:1:1: error: too few");
+        assert_eq!(overlaid.blame(error).to_string(), "own.yaml (extends base.yaml):1:1: error: too few");
     }
 }

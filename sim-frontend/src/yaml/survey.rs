@@ -63,7 +63,7 @@ impl<'s> Survey<'s> {
         let known = self.root.pointer("/properties/schema").is_some();
         (known && number.as_u64().is_some_and(|number| number > SCHEMA)).then(|| {
             let message =
-                format!("schema: must be {SCHEMA}, not {number}: this version reads schema {SCHEMA}");
+                format!("schema: must be {SCHEMA}, not {number}, the only version that this warpsim reads");
             Diagnostic::error("yaml", message)
                 .at(value.at, "")
                 .help("the file is for a newer version of warpsim")
@@ -71,7 +71,7 @@ impl<'s> Survey<'s> {
     }
 
     fn error(&self, message: String) -> Diagnostic {
-        Diagnostic::error("yaml", message).at(self.place, "this value")
+        Diagnostic::error("yaml", message).at(self.place, "")
     }
 
     /// Goes to a value within this one.

@@ -200,7 +200,7 @@ impl DramTimings {
             }
         };
         if file.schema != 1 {
-            return Err(format!("DRAM standard `{name}`: this version reads schema 1"));
+            return Err(format!("DRAM standard `{name}`: this version of warpsim reads only schema 1"));
         }
         let list = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let missing: Vec<_> = file.parameters.keys().filter(|key| !spec.timing.contains_key(*key)).collect();

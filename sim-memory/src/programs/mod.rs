@@ -134,7 +134,7 @@ impl ProgramSet {
         if let Some(name) = choices.keys().find(|name| !Operation::ALL.iter().any(|o| o.name() == *name)) {
             let known: Vec<&str> = Operation::ALL.iter().map(|o| o.name()).collect();
             let message =
-                format!("programs: there is no operation `{name}`; there are: {}", known.join(", "));
+                format!("programs: there is no operation `{name}`; available: {}", known.join(", "));
             return Err(ProgramError::Unknown(message));
         }
         let programs = Operation::ALL.iter().map(|&operation| match choices.get(operation.name()) {

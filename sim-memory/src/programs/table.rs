@@ -13,11 +13,11 @@ use crate::vocabulary::{CacheHint, CacheOp, Scope, Semantics, StateSpace};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
-    /// The listings of CS ch. 4 as published, and the others in their spirit.
+    /// The listings of CS ch. 4 as published; operations without a listing follow the same protocol.
     Thesis,
     /// The same protocol; store registers are released once their data has left.
     Fermi,
-    /// L1 is write-through; fences and acquires of device and system scope make it forget.
+    /// L1 is write-through; fences and acquires of device and system scope invalidate it.
     Volta,
     /// No caches of global and local memory (compute capability 1.x).
     Tesla,
