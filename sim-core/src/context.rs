@@ -205,7 +205,7 @@ impl Context {
                 let found = find(symbol).map(|address| address + window);
                 let Some(target) = found.or_else(|| module.function_address(symbol)) else {
                     let message = format!(
-                        "the initialiser of `{}` names `{symbol}`, which has no address",
+                        "the initializer of `{}` names `{symbol}`, which has no address",
                         variable.name
                     );
                     return Err(vec![Diagnostic::error("init", message).in_source(source)]);

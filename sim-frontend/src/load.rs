@@ -309,7 +309,7 @@ fn fill(
             let at = (*elements as usize).saturating_mul(bytes);
             *elements = elements.saturating_add(1);
             if at > 1 << 32 {
-                return Err(Diagnostic::error("init", "this initialiser is too long")
+                return Err(Diagnostic::error("init", "this initializer is too long")
                     .at(operand.span, "")
                     .in_source(source));
             }

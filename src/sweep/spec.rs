@@ -385,7 +385,10 @@ impl SweepSpec {
                 if let Wanted::Between { min, max } = wanted
                     && let Some(bound) = min.iter().chain(max).find(|bound| !bound.is_finite())
                 {
-                    wrong(&[path], format!("`{path}`: a bound of `{name}` is a finite number, not {bound}"));
+                    wrong(
+                        &[path],
+                        format!("`{path}`: a bound of `{name}` must be a finite number, not {bound}"),
+                    );
                     continue;
                 }
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
@@ -399,7 +402,7 @@ impl SweepSpec {
         if let Some(check) = &spec.run.check
             && !["off", "safety", "full"].contains(&check.as_str())
         {
-            wrong(&["run", "check"], format!("`check` is off, safety or full, not `{check}`"));
+            wrong(&["run", "check"], format!("`check` must be off, safety or full, not `{check}`"));
         }
         for group in &spec.zip {
             let axes = axes.iter().filter(|(axis, _)| group.iter().any(|name| name == axis));
@@ -588,7 +591,7 @@ mod tests {
                 "`exclude` requires `chip` gtx48, which no point has; did you mean `gtx480`?",
             ),
             ("exclude:\n- {n: {min: 3, max: 2}}", "`exclude` requires `n` from 3 to 2, which no point has"),
-            ("run: {check: safty}", "`check` is off, safety or full, not `safty`"),
+            ("run: {check: safty}", "`check` must be off, safety or full, not `safty`"),
         ] {
             let text = wrong(&format!("{axes}{filter}\n"));
             assert!(text.contains(said) && text.starts_with("s.yaml:8:"), "{text}");

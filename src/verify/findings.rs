@@ -341,7 +341,7 @@ impl Teller<'_> {
         let first = |node: u32| {
             let &(agent, op) = trace.nodes[node as usize].parts.first()?;
             let act = self.use_of(Use { agent, op, node });
-            Some(Act { does: format!("{}, which nobody completes", act.does), ..act })
+            Some(Act { does: format!("{}, which no thread completes", act.does), ..act })
         };
         nodes.into_iter().filter_map(first).collect()
     }

@@ -258,7 +258,7 @@ impl KernelVerdict {
         }
         let other = if self.view == View::Threads { View::Lockstep } else { View::Threads };
         let (own, others) = (self.by(self.view), self.by(other));
-        let _ = writeln!(out, "  {}: {} (the chip's)", view_words(self.view), own.word());
+        let _ = writeln!(out, "  {}: {} (applies to this chip)", view_words(self.view), own.word());
         let _ = writeln!(out, "  {}: {}", view_words(other), others.word());
         if own == Kind::Verified && others == Kind::Finding && other == View::Threads {
             let _ =
@@ -301,7 +301,7 @@ impl ProgramVerdict {
         let n = view.needed;
         let _ = writeln!(
             out,
-            "    needed: threads: {} in {} groups; barriers: {}, used {} times, {} at most; barrier operations: {}; \
+            "    needed: threads: {} in {} groups; barriers: {}, used {} times in total and at most {} times each; barrier operations: {}; \
              accesses: {} to {} bytes; pairs tested: {}",
             n.threads,
             n.groups,

@@ -46,7 +46,9 @@ impl WarpScheduler {
                 Ok(active @ 1..=1024) => Ok(Self::TwoLevel { active }),
                 _ => Err(Diagnostic::error(
                     "scheduler",
-                    format!("the active set of two_level is a number from 1 to 1024, not `{size}`"),
+                    format!(
+                        "the active set of two_level must be a number of warps from 1 to 1024, not `{size}`"
+                    ),
                 )),
             },
             _ => {

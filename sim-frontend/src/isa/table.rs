@@ -278,7 +278,7 @@ isa! {
     Shl "shl" Alu Data 10 "Shifts left." ["{b16 b32 b64} -> d a b:u32"];
     Shr "shr" Alu Data 10 "Shifts right." ["{$words} -> d a b:u32"];
     Shf "shf" Alu Data 32 "Funnel shift." ["{l r} {clamp wrap} {b32} -> d a b c:u32"];
-    Lop3 "lop3" Alu Data 50 "Any logic function of three values." ["{b32} -> d a b c i", "@70 {and or} {b32} -> d|q a b c i p"];
+    Lop3 "lop3" Alu Data 50 "Any bitwise logical function of three values." ["{b32} -> d a b c i", "@70 {and or} {b32} -> d|q a b c i p"];
     Prmt "prmt" Alu Data 20 "Permutes bytes." ["{b32} [f4e b4e rc8 ecl ecr rc16] -> d a b c"];
     Popc "popc" Alu Data 20 "Counts one bits." ["{b32 b64} -> d:u32 a"];
     Clz "clz" Alu Data 20 "Counts leading zeros." ["{b32 b64} -> d:u32 a"];
@@ -360,17 +360,17 @@ isa! {
         "~@100 [weak relaxed release volatile] [$scope] {global} [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [v2 v4 v8] {$memory} -> *",
         "~@100 [weak relaxed release volatile] [$scope] [global] [$evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> *",
     ];
-    Prefetch "prefetch" LoadStore Hint 20 "Brings a line to a cache." [
+    Prefetch "prefetch" LoadStore Hint 20 "Prefetches a cache line." [
         "[global local] {L1 L2} -> m", "@80 {global} {L2::evict_last L2::evict_normal} -> m", "~@90 [const param] {tensormap} -> *",
     ];
     Prefetchu "prefetchu" LoadStore Hint 20 "Prefetches uniform data." ["{L1} -> m"];
     Applypriority "applypriority" LoadStore Hint 80 "Sets an eviction priority." ["[global] {L2::evict_normal} -> m e:u32"];
-    Discard "discard" LoadStore Hint 80 "Drops a line." ["[global] {L2} -> m e:u32"];
+    Discard "discard" LoadStore Hint 80 "Discards the data of a cache line without writing it back." ["[global] {L2} -> m e:u32"];
     Createpolicy "createpolicy" Alu Data 80 "Makes a cache policy." [
         "{fractional} {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d (a:f32)", "{cvt} {L2} {b64} -> d a",
         "{range} [global] {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d m a:u32 b:u32",
     ];
-    Atom "atom" LoadStore Atomic 11 "Reads, computes and writes in one step." [
+    Atom "atom" LoadStore Atomic 11 "Atomic read-modify-write operation; returns the old value." [
         "[$ordering] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
         "[$ordering] [$scope] [global $shared] {exch} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
         "[$ordering] [$scope] [global $shared] {cas} {b32 b64} -> d m b c", "@70 [$ordering] [$scope] [global $shared] {cas} {b16} -> d m b c",
@@ -383,7 +383,7 @@ isa! {
         "~@90 [$ordering] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *", "~@90 [$ordering] [$scope] [global $shared] {exch cas} [L2::cache_hint] {b128} -> *",
         "~@90 [$ordering] [$scope] {shared::cluster} {add min max exch cas and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
     ];
-    Red "red" LoadStore Atomic 11 "Computes and writes in one step." [
+    Red "red" LoadStore Atomic 11 "Atomic reduction in memory; returns no value." [
         "[relaxed release] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
         "[relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {u32 s32 u64} -> m b (e:b64)", "@20 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f32} -> m b (e:b64)",
         "@60 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f64} -> m b (e:b64)",
@@ -405,7 +405,7 @@ isa! {
         "@90 {async} {bulk} {shared::cta shared::cluster} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m m a:u32 m (e:b64)",
         "~@90 {async reduce prefetch} <async bulk prefetch tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
     ];
-    Mbarrier "mbarrier" LoadStore Mbarrier 80 "Barrier objects in memory." [
+    Mbarrier "mbarrier" LoadStore Mbarrier 80 "Operations on mbarrier objects." [
         "{init} [$shared] {b64} -> m a:u32", "{inval} [$shared] {b64} -> m", "{pending_count} {b64} -> d:b32 a",
         "{arrive arrive_drop} [$shared] {b64} -> d m (a:u32)", "{arrive arrive_drop} {release} {cta cluster} [$shared] {b64} -> d m (a:u32)", "@90 {arrive arrive_drop} {relaxed} {cta cluster} [$shared] {b64} -> d m (a:u32)",
         "{arrive arrive_drop} {noComplete} [$shared] {b64} -> d m a:u32", "{arrive arrive_drop} {noComplete} {release} {cta} [$shared] {b64} -> d m a:u32",
@@ -419,7 +419,7 @@ isa! {
         "@90 {expect_tx complete_tx} [shared shared::cta shared::cluster] {b64} -> m a:u32", "@90 {expect_tx complete_tx} {relaxed} {cta cluster} [shared shared::cta shared::cluster] {b64} -> m a:u32",
     ];
     Mapa "mapa" Alu Data 90 "Maps a shared address to another block of the cluster." ["~ [shared::cluster] {u32 u64} -> *"];
-    Getctarank "getctarank" Alu Data 90 "The rank of the block that owns an address: 0, where each block is a cluster." ["[shared::cluster] {u32 u64} -> d:u32 a"];
+    Getctarank "getctarank" Alu Data 90 "The rank of the block that owns an address; 0, because each block is a cluster." ["[shared::cluster] {u32 u64} -> d:u32 a"];
     Multimem "multimem" LoadStore Data 90 "Operations on multicast addresses." [
         "~ {ld_reduce st red cp} <async bulk weak relaxed acquire release $scope global add min max and or xor acc::f32 acc::f16 v2 v4 v8 f16 f16x2 bf16 bf16x2 f32 e4m3x4 e5m2x4 e4m3 e5m2 e4m3x2 e5m2x2 shared::cta bulk_group cp_mask $atomic> -> *",
     ];
@@ -450,7 +450,7 @@ isa! {
     Stmatrix "stmatrix" LoadStore Data 90 "Stores matrices." ["~ {sync} {aligned} {m8n8 m16n8} {x1 x2 x4} [trans] [$shared] {b16 b8} -> *"];
     Movmatrix "movmatrix" Alu Data 75 "Transposes a matrix." ["~ {sync} {aligned} {m8n8} {trans} {b16} -> *"];
     // Collectives.
-    Vote "vote" Control Vote 12 "A vote among the threads of a warp." [
+    Vote "vote" Control Vote 12 "Votes among the threads of a warp." [
         "{all any uni} {pred} -> q p", "@20 {ballot} {b32} -> d p", "@30 {sync} {all any uni} {pred} -> q p a:b32", "@30 {sync} {ballot} {b32} -> d p a:b32",
         "@30 {ballot} {sync} {b32} -> d p a:b32",
     ];
@@ -478,14 +478,14 @@ isa! {
         "[cta] {red} {popc} [aligned] {u32} -> d a:u32 (b:u32) p", "[cta] {red} {and or} [aligned] {pred} -> q a:u32 (b:u32) p",
         "@90 {cluster} {arrive} [release relaxed] [aligned] -> ", "@90 {cluster} {wait} [acquire] [aligned] -> ",
     ];
-    Nanosleep "nanosleep" Control Sleep 70 "Sleeps." ["{u32} -> a"];
+    Nanosleep "nanosleep" Control Sleep 70 "Suspends the thread for a time." ["{u32} -> a"];
     Trap "trap" Control Trap 10 "Stops the program with a fault." [" -> "];
     Brkpt "brkpt" Control Trap 11 "A breakpoint: with no debugger, a fault." [" -> "];
-    Pmevent "pmevent" Control Data 10 "A performance monitor event, which nothing counts here." ["[mask] -> i"];
-    Griddepcontrol "griddepcontrol" Control Data 90 "Controls dependent grids, which begin when the one before has ended." ["{launch_dependents wait} -> "];
+    Pmevent "pmevent" Control Data 10 "Triggers a performance monitor event, which is ignored." ["[mask] -> i"];
+    Griddepcontrol "griddepcontrol" Control Data 90 "Controls the execution of dependent grids, which begin when the prerequisite grid has completed." ["{launch_dependents wait} -> "];
     Setmaxnreg "setmaxnreg" Control Data 90 "Changes the register count." ["{inc dec} {sync} {aligned} {u32} -> i"];
     Clusterlaunchcontrol "clusterlaunchcontrol" Control Data 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4 pred b32 b64 b128> -> *"];
-    Alloca "alloca" Alu Data 52 "Allocates stack." ["{u32 u64} -> d a (i)"] rewritten;
+    Alloca "alloca" Alu Data 52 "Allocates stack memory." ["{u32 u64} -> d a (i)"] rewritten;
     Stacksave "stacksave" Alu Data 52 "Saves the stack pointer." ["{u32 u64} -> d"] rewritten;
     Stackrestore "stackrestore" Alu Data 52 "Restores the stack pointer." ["{u32 u64} -> a"] rewritten;
     // The instructions that transformation 6 injects; the papers write them.
