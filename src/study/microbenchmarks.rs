@@ -188,7 +188,7 @@ fn row(measurement: &Measurement, published: &Published) -> Row {
 
 fn show(rows: &[Row], sources: &BTreeMap<String, String>) {
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.1}"));
-    let mut out = table(&["measurement", "chip", "unit", "ours", "published", "error", "gate", ""]);
+    let mut out = table(&["measurement", "chip", "unit", "warpsim", "published", "error", "gate", ""]);
     for row in rows {
         let verdict = match (row.holds, &row.failure) {
             (_, Some(why)) => why.clone(),

@@ -55,7 +55,7 @@ pub fn run(args: &RegistersArgs) -> u8 {
         println!("{}", serde_json::to_string_pretty(&compared).unwrap_or_default());
         return status::DONE;
     }
-    let mut out = table(&["kernel", "assembled for", "ours", "as written", "ptxas", "error"]);
+    let mut out = table(&["kernel", "assembled for", "warpsim", "as written", "ptxas", "error"]);
     for row in &compared {
         out.add_row([
             format!("{} {}", row.file, row.entry),

@@ -184,7 +184,7 @@ impl Context {
         {
             return refuse(
                 ".maxntid",
-                format!("the kernel allows blocks of {max:?} threads, not {:?}", launch.block),
+                format!("the kernel allows blocks of at most {max:?} threads, not {:?}", launch.block),
             );
         }
         if launch.params.len() != program.param_bytes as usize {

@@ -31,6 +31,6 @@ pub fn refused(key: &str, value: &str) -> Option<String> {
         }
         [] => None,
         values if values.contains(&value) => None,
-        values => Some(format!("`{key}` is one of {}, not `{value}`", values.join(", "))),
+        values => Some(format!("`{key}` must be one of {}, not `{value}`", values.join(", "))),
     }
 }

@@ -168,7 +168,7 @@ fn summary(out: &mut String, program: &Program, chip: &ChipSpec, block: Option<u
     let _ = writeln!(
         out,
         "kernel {}: {} instructions, {injected} more injected; {} registers and {} predicates per thread; {} bytes \
-         shared, {} local, {} of parameters{}",
+         of shared memory, {} of local memory, {} of parameters{}",
         program.entry,
         program.ops.len() - injected,
         program.registers_per_thread,
@@ -256,7 +256,7 @@ fn loops(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
 
 fn branches(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
     let diverges = divergence(program);
-    let mut list = table(&["line", "branch", "", "reconverges"]);
+    let mut list = table(&["line", "branch", "divergence", "reconverges"]);
     let mut any = false;
     for (pc, diverges) in diverges.iter().enumerate() {
         let Some(diverges) = diverges else { continue };

@@ -332,7 +332,7 @@ fn text(row: &Row, quiet: bool) -> String {
     }
     let verdict = match row {
         _ if !row.violations.is_empty() => "VIOLATION",
-        _ if row.ended == 0 => "no instance ended: nothing to compare",
+        _ if row.ended == 0 => "no instance terminated: nothing to compare",
         _ if row.states.iter().any(|state| !state.allowed) => {
             "not known: states beyond the loop bound of the model"
         }
@@ -365,7 +365,7 @@ fn text(row: &Row, quiet: bool) -> String {
         }
     }
     if row.endless && !quiet {
-        out.push_str("  threads do not end, although every execution of the test ends under weak fairness\n");
+        out.push_str("  threads do not terminate, although every execution of the test terminates under weak fairness\n");
     }
     if let Some(why) = row.broken.as_ref().filter(|_| !quiet) {
         let _ = writeln!(out, "  {why}");
