@@ -90,6 +90,9 @@ fn bad_input_is_told_with_line_and_caret() {
     says(&["litmus", "run", &good, "--model", &model], 2, &["bad.cat:2:16", "nothing", "^"]);
     says(&["litmus", "run", &good, "--model", "ptx-9.9"], 2, &["ptx-9.9", "ptx-6.0"]);
     says(&["litmus", "run", &folder.join("none.litmus")], 2, &["none.litmus"]);
+    let binary = folder.join("binary.litmus");
+    std::fs::write(&binary, b"PTX binary\n\xff\xfe").expect("written");
+    says(&["litmus", "run", &binary], 2, &["binary.litmus:2:1", "not UTF-8"]);
     let table = folder.write("bad.map", "R.na ld.weak\nR.na ld.weak\n");
     says(&["litmus", "mapping", "--map", &table], 2, &["bad.map:2:1"]);
 }
@@ -166,6 +169,16 @@ fn mm_hw_a_violation_names_the_command_that_shows_it_again() {
         &[],
     );
     says(&["litmus", "hardware", file, "--schedules", "8"], 0, &["as the model allows"]);
+}
+
+/// Every test of the suite, in two of its schedules: tests that wait at barriers for nobody are no violation.
+#[test]
+fn mm_hw_the_suite_is_as_the_model_allows() {
+    says(
+        &["litmus", "hardware", "workloads/litmus", "--schedules", "2", "--quiet"],
+        0,
+        &[" 0 with a violation"],
+    );
 }
 
 #[test]

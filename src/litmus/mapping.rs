@@ -11,6 +11,7 @@ use sim_verify::mapping::table::{FIG11, Table};
 
 use super::model;
 use crate::cli::litmus::MappingArgs;
+use crate::configs;
 use crate::console::{complain, status};
 
 /// Runs the command.
@@ -38,13 +39,7 @@ fn checked(args: &MappingArgs) -> Result<u8, Diagnostic> {
     }
     let right = Table::parse("fig11.map", FIG11)?;
     let table = match &args.map {
-        Some(file) => {
-            let name = file.display().to_string();
-            let text = std::fs::read_to_string(file).map_err(|reason| {
-                Diagnostic::error("mapping", format!("{name}: {}", crate::files::reason(&reason)))
-            })?;
-            Table::parse(&name, &text)?
-        }
+        Some(file) => Table::parse(&file.display().to_string(), &configs::read(file)?.text)?,
         None => right.clone(),
     };
     let sc = if args.direct_sc { ScAccess::Direct } else { ScAccess::Converted };

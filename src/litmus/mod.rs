@@ -10,14 +10,17 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_verify::cat::Model;
 use sim_verify::models;
 
+use crate::configs;
+
 /// The model of `--model`: one that comes with warpsim, or a file.
 fn model(name: &str) -> Result<Model, Diagnostic> {
     if let Some(found) = models::named(name) {
         return found;
     }
-    match std::fs::read_to_string(name) {
-        Ok(text) => Model::parse(name, &text),
-        Err(_) if Path::new(name).extension().is_none_or(|e| e != "cat") => {
+    let path = Path::new(name);
+    match configs::read(path) {
+        Ok(source) => Model::parse(name, &source.text),
+        Err(_) if !path.exists() && path.extension().is_none_or(|e| e != "cat") => {
             let names = models::MODELS.iter().map(|(name, _)| *name);
             let list: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
             let help = format!("models are {}, or name a .cat file", list.join(", "));
@@ -25,7 +28,7 @@ fn model(name: &str) -> Result<Model, Diagnostic> {
             let near = error.clone().did_you_mean(name, names);
             Err(if near.help.is_some() { near } else { error.help(help) })
         }
-        Err(reason) => Err(Diagnostic::error("model", format!("{name}: {}", crate::files::reason(&reason)))),
+        Err(unreadable) => Err(unreadable),
     }
 }
 

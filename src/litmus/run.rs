@@ -15,6 +15,7 @@ use sim_verify::verdict::{Answer, Bounds, Shown, Verdict, decide};
 
 use super::{files, model};
 use crate::cli::litmus::LitmusRunArgs;
+use crate::configs;
 use crate::console::{complain, status};
 
 /// The verdict on a test, as `--json` prints it.
@@ -123,11 +124,7 @@ pub fn run(args: &LitmusRunArgs) -> u8 {
 }
 
 pub(super) fn read(path: &Path) -> Result<Test, Diagnostic> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|reason| {
-        Diagnostic::error("litmus", format!("{name}: {}", crate::files::reason(&reason)))
-    })?;
-    Test::parse(&name, &text)
+    Test::parse(&path.display().to_string(), &configs::read(path)?.text)
 }
 
 fn row(decided: &Decided, model: &Model, args: &LitmusRunArgs) -> Row {
@@ -198,7 +195,8 @@ fn text(decided: &Decided, row: &Row, model: &str, quiet: bool) -> String {
         }
         None => {}
     }
-    let _ = writeln!(out, " [{}; {} candidates, {} consistent]", row.model, row.candidates, row.consistent);
+    let s = if row.candidates == 1 { "" } else { "s" };
+    let _ = writeln!(out, " [{}; {} candidate{s}, {} consistent]", row.model, row.candidates, row.consistent);
     if quiet {
         return out;
     }

@@ -1,5 +1,6 @@
 //! A litmus test as a PTX kernel. Each thread of the test is a thread of the kernel; the schedule's plan in memory says
 //! which block is which CTA of which instance, where the locations are, how long each thread waits, and what it loads first.
+//! Lanes of one warp whose threads are the same share their code, so that one instruction is executed for all of them.
 
 use std::fmt::Write;
 
@@ -55,6 +56,7 @@ pub fn places(test: &Test) -> Result<Places, String> {
 
 struct Writer<'t> {
     test: &'t Test,
+    threads: Threads,
     space: Space,
     /// PTX of compute capability 7.0 has semantics and scopes; before, there are volatile accesses and membar.
     scoped: bool,
@@ -94,10 +96,12 @@ pub fn kernel(
     let wide = initially || test.threads.iter().flat_map(|t| &t.code).any(holds_address);
     let word = if wide { 8 } else { 4 };
     let per_thread = if threads == Threads::Lanes { 1 } else { 32 };
-    let mut writer = Writer { test, space, scoped, word, out: String::new() };
+    let mut writer = Writer { test, threads, space, scoped, word, out: String::new() };
     writer.head(places, per_thread);
     for thread in 0..test.threads.len() {
-        writer.thread(thread, places)?;
+        if writer.code_of(thread, places) == thread {
+            writer.thread(thread, places)?;
+        }
     }
     if space == Space::Shared {
         writer.end();
@@ -128,6 +132,22 @@ impl Writer<'_> {
         }
     }
 
+    /// The thread whose code `thread` executes: itself, or the first lane of its warp that does the same.
+    fn code_of(&self, thread: usize, places: &Places) -> usize {
+        let of = &self.test.threads[thread];
+        let same = |other: &usize| {
+            let first = &self.test.threads[*other];
+            places.of[*other].0 == places.of[thread].0
+                && first.registers.len() == of.registers.len()
+                && first.init == of.init
+                && first.code.iter().map(|i| &i.kind).eq(of.code.iter().map(|i| &i.kind))
+        };
+        match self.threads {
+            Threads::Lanes => (0..thread).find(same).unwrap_or(thread),
+            Threads::Warps => thread,
+        }
+    }
+
     /// Declarations, the role of the block, addresses of locations, and the way to each thread's code.
     fn head(&mut self, places: &Places, per_thread: u32) {
         let bits = self.bits();
@@ -140,8 +160,9 @@ impl Writer<'_> {
             ".version {version}\n.target {target}\n.address_size 64\n\
              .visible .entry litmus(.param .u64 out, .param .u64 data, .param .u64 plan, .param .u32 blocks, \
              .param .u32 stride, .param .u32 apart)\n{{\n\
-             .reg .pred %p<4>;\n.reg .b32 %t<12>;\n.reg .b64 %d<12>;\n.reg .b{bits} %r<{most}>;\n\
-             .reg .b{bits} %w<4>;\n.reg .b64 %x<{}>;\n.shared .align 128 .b8 room[32768];",
+             .reg .pred %p<4>;\n.reg .b32 %t<13>;\n.reg .b64 %d<12>;\n.reg .b{bits} %r<{most}>;\n\
+             .reg .b{bits} %w<4>;\n.reg .b64 %x<{0}>;\n.reg .b{bits} %z<{0}>;\n\
+             .shared .align 128 .b8 room[32768];",
             locations + 1
         );
         let _ = writeln!(
@@ -171,24 +192,35 @@ impl Writer<'_> {
             }
             self.line("READY:\nbar.sync 0;");
         }
+        // Lanes that share their code branch to it together.
+        self.line("mov.u32 %t9, 4294967295;");
         for (thread, (cta, within)) in places.of.iter().enumerate() {
             let _ = writeln!(
                 self.out,
-                "setp.eq.u32 %p0, %t7, {cta};\nsetp.eq.and.u32 %p1, %t1, {}, %p0;\n@%p1 bra T{thread};",
-                within * per_thread
+                "setp.eq.u32 %p0, %t7, {cta};\nsetp.eq.and.u32 %p1, %t1, {}, %p0;\n\
+                 @%p1 mov.u32 %t12, {thread};\n@%p1 mov.u32 %t9, {};",
+                within * per_thread,
+                self.code_of(thread, places)
             );
+        }
+        for thread in 0..places.of.len() {
+            if self.code_of(thread, places) == thread {
+                let _ = writeln!(self.out, "setp.eq.u32 %p0, %t9, {thread};\n@%p0 bra T{thread};");
+            }
         }
         self.line("exit;");
     }
 
-    /// A thread: it loads what is to be warm, waits, runs its instructions, and stores its registers.
+    /// A thread, numbered in `%t12`: it loads what is to be warm, waits, begins loads that it does not wait for, runs its
+    /// instructions, and stores its registers.
     fn thread(&mut self, thread: usize, places: &Places) -> Result<(), String> {
         let (bits, threads, locations) = (self.bits(), self.test.threads.len(), self.test.locations.len());
         let _ = writeln!(
             self.out,
-            "T{thread}:\nmad.lo.u32 %t8, %t6, {threads}, {thread};\nmul.wide.u32 %d5, %t8, 8;\n\
+            "T{thread}:\nmad.lo.u32 %t8, %t6, {threads}, %t12;\nmul.wide.u32 %d5, %t8, 12;\n\
              mul.wide.u32 %d6, %t3, 4;\nadd.u64 %d5, %d5, %d6;\nadd.u64 %d5, %d5, %d2;\n\
-             ld.global.u32 %t9, [%d5];\nld.global.u32 %t10, [%d5+4];"
+             ld.global.u32 %t9, [%d5];\nld.global.u32 %t10, [%d5+4];\n\
+             ld.global.u32 %t12, [%d5+8];"
         );
         for location in 0..locations {
             let _ = writeln!(
@@ -204,6 +236,14 @@ impl Writer<'_> {
             self.out,
             "D{thread}:\nsetp.eq.u32 %p2, %t9, 0;\n@%p2 bra B{thread};\nsub.u32 %t9, %t9, 1;\nbra D{thread};\nB{thread}:"
         );
+        for location in 0..locations {
+            let _ = writeln!(
+                self.out,
+                "and.b32 %t11, %t12, {};\nsetp.ne.u32 %p2, %t11, 0;\n@%p2 ld.{}.b{bits} %z{location}, [%x{location}];",
+                1u32 << location.min(31),
+                self.space()
+            );
+        }
         for (register, init) in self.test.threads[thread].init.clone().into_iter().enumerate() {
             self.value(&format!("%r{register}"), Operand::Constant(init));
         }
@@ -480,5 +520,22 @@ fn comparison_name(comparison: Comparison) -> &'static str {
         Comparison::Le => "le",
         Comparison::Gt => "gt",
         Comparison::Ge => "ge",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_that_do_the_same_share_their_code() {
+        let text = include_str!("../../../workloads/litmus/atomics/add-add-one-cta.litmus");
+        let test = Test::parse("add-add-one-cta.litmus", text).expect("a test that comes with warpsim");
+        let places = places(&test).expect("one GPU");
+        let atomics = |threads| {
+            let kernel = kernel(&test, &places, threads, Space::Global, true).expect("PTX has it");
+            kernel.text.matches("atom.").count()
+        };
+        assert_eq!((atomics(Threads::Lanes), atomics(Threads::Warps)), (1, 2));
     }
 }

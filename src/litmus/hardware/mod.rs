@@ -202,9 +202,11 @@ fn row(
 }
 
 /// The test ends on a chip that makes strong stores visible and lets every warp issue: each of its executions ends under
-/// weak fairness, and no load in a loop is weak (a weak load may return an old value for ever).
+/// weak fairness, no load in a loop is weak (a weak load may return an old value for ever), and it has no barrier (where
+/// threads may wait for others that do not arrive).
 fn must_end(args: &HardwareArgs, test: &Test) -> Result<bool, Diagnostic> {
     let weak = |i: &Instruction| matches!(i.kind, Kind::Load { access, .. } if access.order == Order::Weak);
+    let waits = test.threads.iter().flat_map(|t| &t.code).any(|i| matches!(i.kind, Kind::Barrier { .. }));
     let spins_weakly = test.threads.iter().any(|thread| {
         thread.code.iter().enumerate().any(|(at, i)| match i.kind {
             Kind::Branch { target, .. } | Kind::Goto(target) if target <= at => {
@@ -213,7 +215,7 @@ fn must_end(args: &HardwareArgs, test: &Test) -> Result<bool, Diagnostic> {
             _ => false,
         })
     });
-    Ok(!spins_weakly && decide(test, &model(&args.model)?, Bounds::default()).endless.is_none())
+    Ok(!waits && !spins_weakly && decide(test, &model(&args.model)?, Bounds::default()).endless.is_none())
 }
 
 /// The trials of a test by their numbers; the reason why there are none.

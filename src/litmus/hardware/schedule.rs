@@ -44,6 +44,9 @@ pub struct Schedule {
     pub delays: Vec<u32>,
     /// For each instance and thread: locations that it loads before it waits, as a mask.
     pub warm: Vec<u32>,
+    /// For each instance and thread: locations whose load it begins just before its first instruction and never waits
+    /// for, as a mask.
+    pub pending: Vec<u32>,
     /// Warp scheduler of the SMs.
     pub scheduler: WarpScheduler,
     /// Largest additional latency between an SM and a partition: with it a message may overtake another on its way to a
@@ -113,11 +116,13 @@ impl Schedule {
                 _ => random.next() as u32 & all,
             })
             .collect();
+        let some_pending = random.below(3) == 0;
+        let pending = (0..count).map(|_| if some_pending { random.next() as u32 & all } else { 0 }).collect();
         let scheduler =
             random.one_of(&[WarpScheduler::Lrr, WarpScheduler::Gto, WarpScheduler::TwoLevel { active: 2 }]);
         let epoch = random.one_of(&[None, Some(1), Some(3)]);
         let workers = random.one_of(&[1, 1, 1, 2]);
         let spread = random.one_of(&[0, 0, 500, 4000]);
-        Self { threads, space, stride, blocks, delays, warm, scheduler, spread, epoch, workers }
+        Self { threads, space, stride, blocks, delays, warm, pending, scheduler, spread, epoch, workers }
     }
 }

@@ -93,8 +93,8 @@ pub fn run(
     let apart = (schedule.stride * locations as u32).next_multiple_of(256) + 256;
     let data_bytes = apart as usize * 64 + schedule.blocks.len() * 4096 + 8192;
     let mut plan = schedule.blocks.clone();
-    for (delay, warm) in schedule.delays.iter().zip(&schedule.warm) {
-        plan.extend([*delay, *warm]);
+    for (thread, delay) in schedule.delays.iter().enumerate() {
+        plan.extend([*delay, schedule.warm[thread], schedule.pending[thread]]);
     }
     let memory = device.context(context)?;
     let out = memory.malloc("out", out_bytes as u64)?;
