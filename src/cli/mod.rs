@@ -6,6 +6,7 @@ mod cuda;
 mod inspect;
 mod isa;
 pub mod litmus;
+pub mod program;
 pub mod report;
 pub mod run;
 pub mod study;

@@ -13,14 +13,13 @@ use sim_core::sanitizer::SanitizerReport;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::diagnostic::Diagnostic;
 
+use super::program::ProgramArgs;
 use crate::console::{complain, status};
 use crate::digest::short;
 use crate::files;
 use crate::host::Meter;
 use crate::interrupt::on_interrupt;
-use crate::memory;
-use crate::ptx_file::PtxLaunch;
-use crate::request::{Program, Request, SchedulerChoice, Setting, is_ptx};
+use crate::request::{Request, SchedulerChoice};
 use crate::run::Simulation;
 use crate::sanitize::{Checks, Suppression};
 use crate::simulate::{Outcome, Verdict};
@@ -29,11 +28,9 @@ use crate::summary;
 /// Options of `run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// Name, folder or workload.yaml of a workload; or a .ptx file, with --entry if it has several kernels.
-    pub workload: String,
-    /// Program of the workload. Default: the newest that the chip can run.
-    #[arg(long)]
-    pub variant: Option<String>,
+    /// What runs.
+    #[command(flatten)]
+    pub program: ProgramArgs,
     /// Chip: a name or a file. Default: the smallest shipped chip that can run the newest program of the workload
     /// (or the --variant, or the target of the .ptx file); gtx480 if the program names no target.
     #[arg(long)]
@@ -44,12 +41,6 @@ pub struct RunArgs {
     /// Warp scheduler: lrr, gto or two_level[:N]. Default: the chip's.
     #[arg(long)]
     pub scheduler: Option<String>,
-    /// Overrides a parameter of the workload, or a key of the chip by its path (sm.branch_latency=2).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Seed of random buffer contents.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
     /// Host instruction set for lane arithmetic and the issue loop: baseline, avx2+fma or avx512. Default:
     /// avx2+fma if the host has it. Results do not depend on it.
     #[arg(long, value_name = "SET")]
@@ -90,17 +81,6 @@ pub struct RunArgs {
     /// on the shipped chips).
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
-    /// Stops after N warp instructions, summed over all launches. The count is checked periodically, so a few
-    /// thousand more may execute.
-    #[arg(long, value_name = "N")]
-    pub max_instructions: Option<u64>,
-    /// Limit of host memory: bytes, a number with suffix K, M, G or T (powers of 1024), or `unlimited`. Default:
-    /// three quarters of the host's memory.
-    #[arg(long, value_name = "SIZE", value_parser = crate::memory::size)]
-    pub max_memory: Option<u64>,
-    /// Allows instructions above the chip's compute capability.
-    #[arg(long)]
-    pub allow_newer_isa: bool,
     /// Prints report.json instead of the summary.
     #[arg(long)]
     pub json: bool,
@@ -110,44 +90,20 @@ pub struct RunArgs {
     /// Writes the final contents of a buffer to a file, as raw bytes.
     #[arg(long, value_name = "BUFFER=FILE")]
     pub dump: Vec<String>,
-    /// Kernel of a .ptx file.
-    #[arg(long)]
-    pub entry: Option<String>,
-    /// Grid size for a .ptx file, in blocks: X[,Y[,Z]].
-    #[arg(long)]
-    pub grid: Option<String>,
-    /// Block size for a .ptx file, in threads: X[,Y[,Z]].
-    #[arg(long)]
-    pub block: Option<String>,
-    /// Kernel argument for a .ptx file, once per parameter: TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer
-    /// of argument N), or buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE] (FILE: .npy or raw bytes). Bit
-    /// patterns of f32 and f64 are written as in PTX, f32:0f3F800000. `random` without bounds gives 0 to 1 for
-    /// floating-point types and all values of integer types. A struct with pointers needs a workload file.
-    #[arg(long = "arg", value_name = "ARG")]
-    pub args: Vec<String>,
-    /// Dynamic shared memory for a .ptx file, in bytes.
-    #[arg(long, default_value_t = 0)]
-    pub dynamic_shared: u32,
 }
 
 impl RunArgs {
-    /// What is asked for. A limit of the host's memory is the whole process's, and holds from here on.
+    /// What is asked for.
     ///
     /// # Errors
     /// Options that are no values, or not for this program.
     pub fn request(&self) -> Result<Request, Vec<Diagnostic>> {
         let one = |e: Diagnostic| vec![e];
-        if let Some(limit) = self.max_memory {
-            memory::limit(limit);
-        }
         let keep = |request: &String| request.split('=').next().unwrap_or(request).to_string();
         Ok(Request {
-            variant: self.variant.clone(),
             chip: self.chip.clone(),
             policy: self.policy.as_deref().map(PolicyChoice::parse).transpose().map_err(one)?,
             scheduler: self.scheduler.as_deref().map(SchedulerChoice::parse).transpose().map_err(one)?,
-            set: self.set.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>().map_err(one)?,
-            seed: self.seed,
             functional: self.functional,
             skip_launches: self.skip_launches,
             check: self.check.check,
@@ -155,15 +111,13 @@ impl RunArgs {
             sanitize: self.check.sanitize,
             suppress: self.suppressions()?,
             max_cycles: self.max_cycles,
-            max_instructions: self.max_instructions,
-            allow_newer_isa: self.allow_newer_isa,
             profile: self.profile,
             sample: self.sample,
             keep: self.dump.iter().map(keep).collect(),
             threads: self.threads,
             epoch: self.epoch,
             instruction_set: self.instruction_set.as_deref().map(instruction_set).transpose().map_err(one)?,
-            ..Request::new(self.program()?)
+            ..self.program.request()?
         })
     }
 
@@ -177,45 +131,6 @@ impl RunArgs {
             all.extend(Suppression::parse(text).map_err(|error| vec![error])?);
         }
         Ok(all)
-    }
-
-    fn program(&self) -> Result<Program, Vec<Diagnostic>> {
-        let launch = PtxLaunch {
-            file: PathBuf::from(&self.workload),
-            entry: self.entry.clone(),
-            grid: self.grid.clone(),
-            block: self.block.clone(),
-            args: self.args.clone(),
-            dynamic_shared: self.dynamic_shared,
-        };
-        program_of(&self.workload, launch)
-    }
-}
-
-/// A workload by its name, or a .ptx file with the launch of its kernel, as a command line has them.
-///
-/// # Errors
-/// Options of a .ptx file with a workload, or what a launch lacks.
-pub fn program_of(workload: &str, launch: PtxLaunch) -> Result<Program, Vec<Diagnostic>> {
-    if is_ptx(workload) {
-        return launch.program();
-    }
-    let of_ptx = [
-        ("--entry", launch.entry.is_some()),
-        ("--grid", launch.grid.is_some()),
-        ("--block", launch.block.is_some()),
-        ("--arg", !launch.args.is_empty()),
-        ("--dynamic-shared", launch.dynamic_shared != 0),
-    ];
-    match of_ptx.iter().find(|(_, given)| *given) {
-        None => Ok(Program::Workload(workload.to_string())),
-        Some((option, _)) => {
-            let message = format!(
-                "{option} applies only to .ptx files; the workload file of `{workload}` defines its launches"
-            );
-            let help = "--set KEY=VALUE changes the parameters of a workload";
-            Err(vec![Diagnostic::error("usage", message).help(help)])
-        }
     }
 }
 
