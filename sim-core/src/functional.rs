@@ -213,7 +213,14 @@ impl<P: Reconvergence> Functional<P> {
     }
 
     /// Splits that changed may go on, and new ones get their turns.
+    #[inline(always)]
     fn queue_touched(&mut self) {
+        if !self.resident.touched.is_empty() {
+            self.queue_each_touched();
+        }
+    }
+
+    fn queue_each_touched(&mut self) {
         for &split in &self.resident.touched {
             let index = split as usize;
             if self.resident.waits[split] == 0 {

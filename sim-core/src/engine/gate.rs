@@ -1,7 +1,9 @@
 //! The barrier between epochs: workers arrive, the leader decides, and the barrier opens. A waiting thread
 //! first spins, then yields the core repeatedly, then sleeps.
 
-use super::primitives::{AtomicBool, AtomicU64, AtomicUsize, Backoff, CachePadded, Condvar, Mutex, Ordering, wait};
+use super::primitives::{
+    AtomicBool, AtomicU64, AtomicUsize, Backoff, CachePadded, Condvar, Mutex, Ordering, wait,
+};
 
 /// A barrier for a leader and its followers. In each round the leader has a phase of its own.
 #[derive(Debug)]
