@@ -10,6 +10,7 @@ use sim_frontend::diagnostic::Source;
 use warpsim::console::complain;
 use warpsim::device::{Device, Kernel, Module, Run};
 
+use crate::driver::state::Driver;
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
@@ -43,6 +44,8 @@ pub struct Runtime {
 pub struct State {
     /// What is registered.
     pub registry: Registry,
+    /// What only the driver API has.
+    pub driver: Driver,
     runtime: Option<Runtime>,
     recorder: Option<Recorder>,
     /// What stopped the device: every call gives it from then on.
@@ -94,6 +97,7 @@ impl State {
     pub const fn new() -> Self {
         Self {
             registry: Registry::new(),
+            driver: Driver::new(),
             runtime: None,
             recorder: None,
             sticky: None,
@@ -305,7 +309,7 @@ fn load(device: &mut Device, name: &str, files: Option<&Result<Vec<File>, String
     let file = fatbin::newest(files, name, device.chip().capability(), allow_newer);
     let file = file.map_err(|why| said(&why, NO_IMAGE))?;
     let text = file.text().map_err(|why| said(&format!("{name}: {why}"), NO_IMAGE))?;
-    let loaded = device.load(&Source::new(&format!("{name}.sm_{}.ptx", file.sm), &text));
+    let loaded = device.load(&Source::new(&file.named(name), &text));
     loaded.map_err(|error| {
         explain(&error);
         INVALID_PTX
