@@ -61,8 +61,7 @@ pub fn elapsed(state: &mut State, start: *mut c_void, end: *mut c_void) -> Resul
     find(state, end)?;
     state.synchronize()?;
     let (start, end) = (find(state, start)?, find(state, end)?);
-    let (Some(When::At(from)), Some(When::At(to)), true) =
-        (start.when, end.when, start.timing && end.timing)
+    let (Some(When::At(from)), Some(When::At(to)), true) = (start.when, end.when, start.timing && end.timing)
     else {
         return Err(INVALID_HANDLE);
     };

@@ -157,6 +157,14 @@ pub unsafe fn at(data: *const u8) -> Result<Vec<File>, String> {
     files(unsafe { pointers::bytes(data, whole as usize) })
 }
 
+/// The compute capability that a PTX text names as its target.
+pub fn target(text: &str) -> u32 {
+    let rest = text.split_once(".target").and_then(|(_, rest)| rest.split_once("sm_"));
+    let digits = rest.map_or("", |(_, rest)| rest);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().unwrap_or(0)
+}
+
 /// The newest PTX that a chip runs; any, where newer ones are allowed.
 ///
 /// # Errors
@@ -303,6 +311,7 @@ mod tests {
                 let _ = files(&cut).map(|files| files.iter().map(File::text).collect::<Vec<_>>());
             }
         }
+        assert_eq!((target(".version 7.0\n.target sm_120a, debug\n"), target("")), (120, 0));
         assert!(files(b"nothing of the kind").is_err());
         let null = std::ptr::null();
         // SAFETY: null is refused.

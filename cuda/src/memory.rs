@@ -170,7 +170,12 @@ pub fn allocate(state: &mut State, at: *mut *mut c_void, bytes: usize) -> Result
 ///
 /// # Errors
 /// Too little is left, or the host has no room at these addresses.
-pub fn allocate_shared(state: &mut State, at: *mut *mut c_void, bytes: usize, kind: Kind) -> Result<(), Error> {
+pub fn allocate_shared(
+    state: &mut State,
+    at: *mut *mut c_void,
+    bytes: usize,
+    kind: Kind,
+) -> Result<(), Error> {
     if at.is_null() {
         return Err(INVALID_VALUE);
     }

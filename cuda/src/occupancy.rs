@@ -108,7 +108,10 @@ const CARVEOUT: i32 = 9;
 /// As [`attributes`].
 pub fn told(state: &mut State, function: *const c_void) -> Result<FuncAttributes, Error> {
     let own = attributes(state, function)?;
-    let allowed = state.registry.function(function)?.dynamic_shared;
+    let found = state.registry.function(function)?;
+    let (binary, allowed) = (found.binary, found.dynamic_shared);
+    // What a kernel was compiled for decides how programs (CUB) launch it.
+    let ptx_version = state.target(binary)? as i32;
     let version = state.runtime()?.device.chip().capability() as i32;
     Ok(FuncAttributes {
         shared: own.shared as usize,
@@ -116,7 +119,7 @@ pub fn told(state: &mut State, function: *const c_void) -> Result<FuncAttributes
         local: own.local as usize,
         max_threads: own.max_threads as i32,
         registers: own.registers as i32,
-        ptx_version: version,
+        ptx_version,
         binary_version: version,
         cache_mode: 0,
         max_dynamic_shared: allowed.unwrap_or(DEFAULT_SHARED.saturating_sub(own.shared)) as i32,

@@ -6,9 +6,7 @@ use std::ffi::c_void;
 use crate::device::{known, limit, set_limit};
 use crate::driver::call::{Need, current, enter, made, primary, stack};
 use crate::driver::state::{Destructor, Owned};
-use crate::error::{
-    Error, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, PEER_UNSUPPORTED,
-};
+use crate::error::{Error, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, PEER_UNSUPPORTED};
 use crate::memory::free;
 use crate::runtime::State;
 
@@ -99,6 +97,13 @@ pub unsafe extern "C" fn cuCtxDestroy(context: usize) -> i32 {
     unsafe { cuCtxDestroy_v2(context) }
 }
 
+/// As in CUDA's driver API: a context is attached once, when it is created.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxDetach(context: usize) -> i32 {
+    // SAFETY: as the call that is forwarded.
+    unsafe { cuCtxDestroy_v2(context) }
+}
+
 /// Gives the primary context up; with `all`, however often it is retained.
 fn release(name: &str, device: i32, all: bool) -> i32 {
     let mut calls = Vec::new();
@@ -161,7 +166,7 @@ fn make_current(state: &mut State, context: usize) -> Result<(), Error> {
 
 driver! {
     ENTRIES [
-        cuCtxDestroy cuCtxDestroy_v2 cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
+        cuCtxDestroy cuCtxDestroy_v2 cuCtxDetach cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
         cuDevicePrimaryCtxReset cuDevicePrimaryCtxReset_v2
     ]
 
@@ -195,6 +200,11 @@ driver! {
         if !at.is_null() {
             out!(at, last);
         }
+        Ok(())
+    }
+
+    context cuCtxAttach = (at: *mut usize, _flags: u32) |state| {
+        out!(at, current(state)?);
         Ok(())
     }
 

@@ -147,7 +147,11 @@ static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
 
 /// The function that a name means in a version.
 fn find(name: &str, version: i32, flags: u64) -> Found {
-    let name = if name == "cuGraphInstantiate" && version >= GRAPH_FLAGS { "cuGraphInstantiateWithFlags" } else { name };
+    let name = if name == "cuGraphInstantiate" && version >= GRAPH_FLAGS {
+        "cuGraphInstantiateWithFlags"
+    } else {
+        name
+    };
     let since = SINCE.iter().find(|(own, _)| *own == name).map_or(&[0][..], |(_, since)| *since);
     let exported = |n: usize| if n == 1 { name.to_string() } else { format!("{name}_v{n}") };
     let is_there = |n: &usize| ALL.contains_key(exported(*n).as_str());
@@ -157,8 +161,11 @@ fn find(name: &str, version: i32, flags: u64) -> Found {
     };
     let exported = exported(n);
     let per_thread = ["_ptsz", "_ptds"].map(|suffix| format!("{exported}{suffix}"));
-    let per_thread = per_thread.iter().filter(|_| flags & PER_THREAD != 0).find_map(|name| ALL.get(name.as_str()));
-    per_thread.or_else(|| ALL.get(exported.as_str())).map_or(Found::None, |function| Found::Function(*function))
+    let per_thread =
+        per_thread.iter().filter(|_| flags & PER_THREAD != 0).find_map(|name| ALL.get(name.as_str()));
+    per_thread
+        .or_else(|| ALL.get(exported.as_str()))
+        .map_or(Found::None, |function| Found::Function(*function))
 }
 
 unsafe fn give(

@@ -1,6 +1,6 @@
-//! The self-test by which CUDA's static runtime makes sure, from 11.? on, that driver and runtime see the same process:
-//! a keyed hash over versions, process, thread, addresses of tables, the time and the devices, which both sides make.
-//! What goes into it is from ZLUDA (`dark_api/src/lib.rs`, which is public): it is HMAC (RFC 2104) with MD2 (RFC 1319).
+//! The self-test by which the static runtimes of CUDA 12 and 13 make sure that driver and runtime see the same process: a
+//! keyed hash over versions, process, thread, addresses of tables, the time and the devices, which both sides make. What
+//! goes into it is from ZLUDA (`dark_api/src/lib.rs`, which is public); it is HMAC (RFC 2104) with MD2 (RFC 1319).
 
 use hmac::{KeyInit, Mac, SimpleHmac};
 use md2::Md2;
@@ -39,7 +39,9 @@ pub fn answer(facts: &Facts, devices: &[Identity]) -> [u8; 16] {
     if let Some(first) = first {
         let both = [first, 0x8ed3_83aa_1f4c_d1e8];
         let mut out = [0; 16];
-        out.iter_mut().zip(both.iter().flat_map(|long| long.to_le_bytes())).for_each(|(place, byte)| *place = byte);
+        out.iter_mut()
+            .zip(both.iter().flat_map(|long| long.to_le_bytes()))
+            .for_each(|(place, byte)| *place = byte);
         return out;
     }
     let Ok(mut hash) = SimpleHmac::<Md2>::new_from_slice(&KEY) else { return [0; 16] };
@@ -54,4 +56,29 @@ pub fn answer(facts: &Facts, devices: &[Identity]) -> [u8; 16] {
         place.iter().for_each(|number| hash.update(&number.to_le_bytes()));
     }
     hash.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_those_of_a_literal_hash() {
+        let facts = Facts {
+            driver: 13_050,
+            version: 13_052,
+            process: 4711,
+            thread: 0x1234,
+            addresses: [0x1000, 0x2000, 0x3000],
+            seconds: 1_700_000_000,
+        };
+        let device = (*b"warpsim rtx2080t", [0, 1, 0]);
+        // From a literal program of both RFCs.
+        let expected = 0xc407_f723_384a_32f1_388a_507b_4536_8bc2u128;
+        assert_eq!(u128::from_be_bytes(answer(&facts, &[device])), expected);
+        assert_ne!(answer(&facts, &[device, device]), answer(&facts, &[device]));
+        let first = answer(&Facts { version: 13_050, ..facts }, &[device]);
+        assert_eq!(first[..8], 0x3341_181c_03cb_675cu64.to_le_bytes());
+        assert_eq!(first, answer(&Facts { version: 12_080, ..facts }, &[]));
+    }
 }

@@ -32,7 +32,8 @@ impl Jit {
         for i in 0..count as usize {
             let value_at = values.wrapping_add(i);
             // SAFETY: the caller's promise.
-            let (option, value) = unsafe { (pointers::get(options.wrapping_add(i))?, pointers::get(value_at)?) };
+            let (option, value) =
+                unsafe { (pointers::get(options.wrapping_add(i))?, pointers::get(value_at)?) };
             match option {
                 INFO_SIZE => out.written[0] = value_at as usize,
                 ERROR => out.buffer = value as usize,
@@ -71,7 +72,8 @@ mod tests {
     fn what_went_wrong_comes_into_the_callers_buffer() {
         let mut buffer = [1u8; 8];
         let options = [3, INFO_SIZE, ERROR, ERROR_SIZE];
-        let mut values = [std::ptr::null_mut(), 64 as *mut c_void, buffer.as_mut_ptr().cast(), 8 as *mut c_void];
+        let mut values =
+            [std::ptr::null_mut(), 64 as *mut c_void, buffer.as_mut_ptr().cast(), 8 as *mut c_void];
         // SAFETY: four options.
         let jit = unsafe { Jit::of(4, options.as_ptr(), values.as_mut_ptr().cast_const()) }.expect("options");
         jit.tell(Some("a long line"));

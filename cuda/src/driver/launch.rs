@@ -103,7 +103,8 @@ fn best(
         let dynamic = u32::try_from(shared(size as i32)).unwrap_or(u32::MAX);
         size * resident_blocks(chip, &own, size, dynamic)
     };
-    let best = sizes.fold((0, 0), |best, size| if threads(size) > best.0 { (threads(size), size) } else { best });
+    let best =
+        sizes.fold((0, 0), |best, size| if threads(size) > best.0 { (threads(size), size) } else { best });
     let (threads, size) = best;
     let blocks = threads.checked_div(size).unwrap_or(0) * chip.limits.num_processors;
     Ok((blocks as i32, size as i32))

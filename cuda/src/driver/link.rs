@@ -143,7 +143,8 @@ fn item(text: &str) -> Item {
         (".common", Linkage::Common),
     ];
     let linkage = linkages.iter().find(|(word, _)| has(word)).map_or(Linkage::Local, |(_, linkage)| *linkage);
-    let is_name = |word: &&String| !word.starts_with(['.', '(']) && !word.starts_with(|c: char| c.is_ascii_digit());
+    let is_name =
+        |word: &&String| !word.starts_with(['.', '(']) && !word.starts_with(|c: char| c.is_ascii_digit());
     let name = words.iter().find(is_name).cloned().unwrap_or_default();
     let is_definition = if function { text.contains('{') } else { linkage != Linkage::Extern };
     Item { text: text.trim().to_string(), name, linkage, kind, is_definition }
@@ -244,7 +245,10 @@ fn located(text: &str, offset: u32) -> String {
             let text = text.trim_start();
             let digits = text.bytes().take_while(u8::is_ascii_digit).count();
             let number: Option<u32> = text[..digits].parse().ok();
-            (number.map_or_else(String::new, |number| (number + offset).to_string()), text[digits..].to_string())
+            (
+                number.map_or_else(String::new, |number| (number + offset).to_string()),
+                text[digits..].to_string(),
+            )
         };
         let (file, rest) = number(rest);
         let rest = match rest.split_once("inlined_at") {
@@ -322,7 +326,11 @@ fn written(all: &[Pieces], definitions: &BTreeMap<&str, (usize, usize)>) -> Stri
     };
     let target = all.iter().max_by_key(newest).map_or("", |pieces| pieces.target.as_str());
     let mut out = format!(".version {major}.{minor}\n.target {target}\n");
-    let _ = writeln!(out, ".address_size {}", all.iter().map(|all| all.address_size.as_str()).max().unwrap_or("64"));
+    let _ = writeln!(
+        out,
+        ".address_size {}",
+        all.iter().map(|all| all.address_size.as_str()).max().unwrap_or("64")
+    );
     for (number, name) in all.iter().flat_map(|pieces| &pieces.files) {
         let _ = writeln!(out, ".file {number} {name}");
     }
@@ -373,8 +381,15 @@ mod tests {
                  mov.u64 %a, local; ret; }\n.weak .func w() { ret; }\n";
         let text = linked(&[a, b]).expect("it links");
         assert!(text.contains(".visible .func (.param .b32 r) twice (.param .b32 x);"), "{text}");
-        assert_eq!((text.matches(".extern").count(), text.matches("shared_word[4]").count()), (0, 1), "{text}");
-        assert!(text.contains(".global .u32 local__linked_0 = 1;") && text.contains("mov.u64 %a, local__linked_0;"));
+        assert_eq!(
+            (text.matches(".extern").count(), text.matches("shared_word[4]").count()),
+            (0, 1),
+            "{text}"
+        );
+        assert!(
+            text.contains(".global .u32 local__linked_0 = 1;")
+                && text.contains("mov.u64 %a, local__linked_0;")
+        );
         assert!(text.contains("/* local */") && text.contains(".file 1001 \"b.cu\""), "{text}");
         assert!(text.contains(".loc 1001 5 6") && text.contains(".loc 1 2 3"), "{text}");
         assert_eq!(text.matches(".version").count(), 1);
@@ -387,7 +402,9 @@ mod tests {
         let text = linked(&[weak, strong, weak]).expect("it links");
         assert_eq!((text.matches("trap").count(), text.matches("ret").count()), (0, 1), "{text}");
         assert_eq!(linked(&[weak, weak]).expect("it links").matches("trap").count(), 1);
-        assert!(linked(&[strong, strong]).expect_err("twice").contains("w is defined by text 0 and by text 1"));
+        assert!(
+            linked(&[strong, strong]).expect_err("twice").contains("w is defined by text 0 and by text 1")
+        );
         assert!(link(&[]).is_err());
     }
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use crate::driver::jit::Jit;
 use crate::driver::link::{Link, link};
 use crate::driver::modules::of_bytes;
-use crate::error::{Error, FILE_NOT_FOUND, INVALID_HANDLE, INVALID_IMAGE, INVALID_PTX, INVALID_VALUE, NO_IMAGE};
+use crate::error::{
+    Error, FILE_NOT_FOUND, INVALID_HANDLE, INVALID_IMAGE, INVALID_PTX, INVALID_VALUE, NO_IMAGE,
+};
 use crate::fatbin::newest;
 use crate::pointers;
 use crate::runtime::State;
@@ -15,7 +17,10 @@ use crate::runtime::State;
 const KINDS: i32 = 5;
 
 /// Adds what an image has as PTX.
-fn add(state: &mut State, handle: usize, kind: i32, name: &str, bytes: &[u8]) -> Result<(), Error> {
+///
+/// # Errors
+/// It has none that the chip runs, or there is no such link.
+pub fn add(state: &mut State, handle: usize, kind: i32, name: &str, bytes: &[u8]) -> Result<(), Error> {
     if !state.driver.links.contains_key(&handle) {
         return Err(INVALID_HANDLE);
     }
@@ -36,7 +41,11 @@ fn add(state: &mut State, handle: usize, kind: i32, name: &str, bytes: &[u8]) ->
     Ok(())
 }
 
-fn complete(state: &mut State, handle: usize) -> Result<(usize, usize), Error> {
+/// Links; gives address and size of the image.
+///
+/// # Errors
+/// The texts do not fit together, or there is no such link.
+pub fn complete(state: &mut State, handle: usize) -> Result<(usize, usize), Error> {
     let own = state.driver.links.get_mut(&handle).ok_or(INVALID_HANDLE)?;
     let text = link(&own.texts).map_err(|why| {
         eprintln!("warpsim: cuLinkComplete: {why}");
@@ -48,7 +57,10 @@ fn complete(state: &mut State, handle: usize) -> Result<(usize, usize), Error> {
 }
 
 /// A name for messages.
-unsafe fn named(name: *const c_char) -> String {
+///
+/// # Safety
+/// It must be a text or null.
+pub unsafe fn named(name: *const c_char) -> String {
     if name.is_null() {
         return "linked text".to_string();
     }

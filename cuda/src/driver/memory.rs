@@ -4,9 +4,7 @@ use std::ffi::c_void;
 
 use crate::driver::call::own;
 use crate::driver::state::Owned;
-use crate::error::{
-    ALREADY_REGISTERED, Error, INVALID_DEVICE, INVALID_VALUE, NOT_REGISTERED, NOT_SUPPORTED,
-};
+use crate::error::{ALREADY_REGISTERED, Error, INVALID_DEVICE, INVALID_VALUE, NOT_REGISTERED, NOT_SUPPORTED};
 use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
 use crate::memory::{PITCH, allocate, allocate_shared, copy, copy_boxes, copy_rows, fill_rows, free};
 use crate::pointers;
@@ -421,9 +419,20 @@ mod tests {
     fn structures_have_the_sizes_of_the_headers() {
         assert_eq!((size_of::<Copy2D>(), size_of::<Boxes>()), (128, 200));
         let side = Side3D {
-            x: 4, y: 1, z: 2, level: 0, kind: 2, host: 1, device: 4096, array: 0, reserved: 0, pitch: 0, height: 0,
+            x: 4,
+            y: 1,
+            z: 2,
+            level: 0,
+            kind: 2,
+            host: 1,
+            device: 4096,
+            array: 0,
+            reserved: 0,
+            pitch: 0,
+            height: 0,
         };
-        let all = Boxes { from: side, to: Side3D { kind: 1, host: 64, ..side }, width: 16, height: 3, depth: 2 };
+        let all =
+            Boxes { from: side, to: Side3D { kind: 1, host: 64, ..side }, width: 16, height: 3, depth: 2 };
         let own = boxes(&all).expect("no array");
         assert_eq!((own.from.at, own.to.at, own.from.pitch, own.to.height), (4096, 64, 16, 3));
         assert_eq!(boxes(&Boxes { from: Side3D { kind: 3, ..side }, ..all }).err(), Some(NOT_SUPPORTED));

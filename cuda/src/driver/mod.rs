@@ -17,6 +17,7 @@ pub mod link;
 pub mod linker;
 pub mod memory;
 pub mod modules;
+pub mod nvjitlink;
 pub mod pointers;
 pub mod state;
 pub mod streams;

@@ -42,7 +42,8 @@ fn text(bytes: &[u8]) -> FatBinary {
 
 /// What is in an image of known size.
 pub fn of_bytes(bytes: &[u8]) -> FatBinary {
-    let word = |at: usize| bytes.get(at..at + 4).and_then(|word| Some(u32::from_le_bytes(word.try_into().ok()?)));
+    let word =
+        |at: usize| bytes.get(at..at + 4).and_then(|word| Some(u32::from_le_bytes(word.try_into().ok()?)));
     match word(0) {
         Some(CONTAINER) => fatbin::files(bytes),
         Some(ELF_MAGIC) => Ok(vec![File::machine_code(capability(word(48).unwrap_or(0)))]),
@@ -216,7 +217,13 @@ fn parameter(
 
 /// What goes wrong in a load is written to the caller's log too.
 fn logged(jit: &Jit, result: Result<(), Error>) -> Result<(), Error> {
-    jit.tell(result.as_ref().err().map(|error| format!("warpsim: status {}: see stderr", status(*error))).as_deref());
+    jit.tell(
+        result
+            .as_ref()
+            .err()
+            .map(|error| format!("warpsim: status {}: see stderr", status(*error)))
+            .as_deref(),
+    );
     result
 }
 
@@ -332,7 +339,7 @@ driver! {
         give(at, bytes, variable(state, library, name)?)
     }
 
-    context cuLibraryGetManaged = (at: *mut u64, bytes: *mut usize, library: usize, name: *const c_char) |state| {
+    driver cuLibraryGetManaged = (at: *mut u64, bytes: *mut usize, library: usize, name: *const c_char) |state| {
         let symbol = variable(state, library, name)?;
         let runtime = state.runtime()?;
         if runtime.shared.find(symbol.address).is_none() {
@@ -421,7 +428,9 @@ mod tests {
     #[test]
     fn images_are_told_apart() {
         let ptx = b".version 7.0\n.target sm_70\n\0garbage";
-        let one = |image: &FatBinary| image.as_ref().map(|files| (files[0].kind, files[0].sm)).map_err(Clone::clone);
+        let one = |image: &FatBinary| {
+            image.as_ref().map(|files| (files[0].kind, files[0].sm)).map_err(Clone::clone)
+        };
         assert_eq!(one(&of_bytes(ptx)), Ok((1, 0)));
         assert_eq!(of_bytes(ptx).expect("PTX")[0].text(), Ok(".version 7.0\n.target sm_70\n".to_string()));
         let fat = container(&[(1, 75, b"text")], Packing::Lz4);

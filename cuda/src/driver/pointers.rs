@@ -33,11 +33,12 @@ fn found(state: &mut State, at: u64) -> Result<Option<Found>, Error> {
 fn attribute(state: &mut State, number: i32, at: u64) -> Result<Option<Vec<u8>>, Error> {
     let word = |value: u32| Ok(Some(value.to_le_bytes().to_vec()));
     let long = |value: u64| Ok(Some(value.to_le_bytes().to_vec()));
-    let flag = |value: bool| Ok(Some(vec![u8::from(value)]));
+    // A `bool` of these is an `unsigned int`.
+    let flag = |value: bool| word(value.into());
     let Some(own) = found(state, at)? else {
         return match number {
             // It is not mapped, not managed, of no device, not of IPC.
-            8 | 10 | 13 | 15 => Ok(Some(vec![0])),
+            8 | 10 | 13 | 15 => flag(false),
             9 => Ok(Some((-2i32).to_le_bytes().to_vec())),
             1..=20 => Ok(None),
             _ => Err(INVALID_VALUE),
@@ -76,8 +77,7 @@ fn attribute(state: &mut State, number: i32, at: u64) -> Result<Option<Vec<u8>>,
 /// Bytes of an attribute.
 fn size(number: i32) -> usize {
     match number {
-        6 | 8 | 10 | 13 | 15 => 1,
-        2 | 9 | 16 => 4,
+        2 | 6 | 8 | 9 | 10 | 13 | 15 | 16 => 4,
         _ => 8,
     }
 }

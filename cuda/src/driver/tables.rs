@@ -26,17 +26,40 @@ struct Known {
 }
 
 const KNOWN: [Known; 10] = [
-    Known { uuid: 0x6bd5_fb6c_5bf4_e74a_8987_d939_12fd_9df9, name: "runtime interface", slots: 13, sized: true },
+    Known {
+        uuid: 0x6bd5_fb6c_5bf4_e74a_8987_d939_12fd_9df9,
+        name: "runtime interface",
+        slots: 13,
+        sized: true,
+    },
     Known { uuid: 0x42d8_5a81_23f6_cb47_8298_f6e7_8a3a_ecdc, name: "tools' storage", slots: 4, sized: true },
     Known { uuid: 0xa094_798c_2e74_2e74_93f2_0800_200c_0a66, name: "tools' hooks", slots: 7, sized: true },
-    Known { uuid: 0xc693_336e_1121_df11_a8c3_68f3_55d8_9593, name: "context storage", slots: 4, sized: false },
-    Known { uuid: 0x0ca5_0b8c_1004_929a_89a7_d0df_10e7_7286, name: "context creation", slots: 2, sized: true },
+    Known {
+        uuid: 0xc693_336e_1121_df11_a8c3_68f3_55d8_9593,
+        name: "context storage",
+        slots: 4,
+        sized: false,
+    },
+    Known {
+        uuid: 0x0ca5_0b8c_1004_929a_89a7_d0df_10e7_7286,
+        name: "context creation",
+        slots: 2,
+        sized: true,
+    },
     Known { uuid: 0x195b_cbf4_d67d_024a_acc5_1d29_cea6_31ae, name: "heap", slots: 3, sized: true },
     Known { uuid: 0xb105_41e1_f7c7_c74a_9f64_f223_be99_f1e2, name: "device", slots: 26, sized: true },
     Known { uuid: 0xd408_2055_bde6_704b_8d34_ba12_3c66_e1f2, name: "integrity", slots: 3, sized: true },
     Known { uuid: 0x263e_8860_7cd2_6143_92f6_bbd5_006d_fa7e, name: "context checks", slots: 4, sized: true },
-    Known { uuid: 0x2131_8c60_9714_3248_8ca6_41ff_7324_c8f2, name: "context identity", slots: 95, sized: true },
+    Known {
+        uuid: 0x2131_8c60_9714_3248_8ca6_41ff_7324_c8f2,
+        name: "context identity",
+        slots: 95,
+        sized: true,
+    },
 ];
+
+/// Tables that runtimes of CUDA 13 ask for and do without.
+const OPTIONAL: [u128; 1] = [0xf8cf_f951_2146_8b4e_b9e2_fb46_9e7c_0dd9];
 
 /// Places in `KNOWN`.
 const RUNTIME: usize = 0;
@@ -202,6 +225,9 @@ driver! {
         let uuid = u128::from_be_bytes(unsafe { pointers::get(id) }?);
         let Some(found) = KNOWN.iter().position(|known| known.uuid == uuid) else {
             out!(at, std::ptr::null());
+            if OPTIONAL.contains(&uuid) {
+                return Err(INVALID_VALUE);
+            }
             eprintln!(
                 "warpsim: CUDA's static runtime asks for the driver's table {}, which is not known; if the program does \
                  not work, {WAY_OUT}",

@@ -31,8 +31,8 @@ unsupported! {
     cuCheckpointProcessGetState cuCheckpointProcessLock cuCheckpointProcessRestore
     cuCheckpointProcessUnlock cuCoredumpDeregisterCompleteCallback cuCoredumpDeregisterStartCallback
     cuCoredumpGetAttribute cuCoredumpGetAttributeGlobal cuCoredumpRegisterCompleteCallback
-    cuCoredumpRegisterStartCallback cuCoredumpSetAttribute cuCoredumpSetAttributeGlobal cuCtxAttach
-    cuCtxDetach cuCtxFromGreenCtx cuCtxGetDevResource cuCtxGetExecAffinity cuCtxRecordEvent
+    cuCoredumpRegisterStartCallback cuCoredumpSetAttribute cuCoredumpSetAttributeGlobal
+    cuCtxFromGreenCtx cuCtxGetDevResource cuCtxGetExecAffinity cuCtxRecordEvent
     cuCtxWaitEvent cuDestroyExternalMemory cuDestroyExternalSemaphore cuDevResourceGenerateDesc
     cuDevSmResourceSplit cuDevSmResourceSplitByCount cuDeviceGetCliqueCount cuDeviceGetCliqueInfo
     cuDeviceGetDefaultMemPool cuDeviceGetFabricClusterUuid cuDeviceGetGraphMemAttribute
@@ -85,7 +85,7 @@ unsupported! {
     cuGreenCtxGetId cuGreenCtxRecordEvent cuGreenCtxStreamCreate cuGreenCtxWaitEvent
     cuImportExternalMemory cuImportExternalSemaphore cuIpcCloseMemHandle cuIpcGetEventHandle
     cuIpcGetMemHandle cuIpcOpenEventHandle cuIpcOpenMemHandle cuIpcOpenMemHandle_v2 cuLaunch
-    cuLaunchCooperativeKernelMultiDevice cuLaunchGrid cuLaunchGridAsync 
+    cuLaunchCooperativeKernelMultiDevice cuLaunchGrid cuLaunchGridAsync
     cuLaunchHostFunc_v2_ptsz cuLibraryGetUnifiedFunction cuLogicalEndpointAddDevice
     cuLogicalEndpointBindAddr cuLogicalEndpointBindMem cuLogicalEndpointCreate cuLogicalEndpointDestroy
     cuLogicalEndpointExport cuLogicalEndpointGetLimits cuLogicalEndpointIdRelease
@@ -126,7 +126,7 @@ unsupported! {
     cuStreamBeginCaptureToCig_ptsz cuStreamBeginCaptureToGraph cuStreamBeginCaptureToGraph_ptsz
     cuStreamBeginCapture_ptsz cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz
     cuStreamCopyAttributes cuStreamCopyAttributes_ptsz cuStreamEndCaptureToCig
-    cuStreamEndCaptureToCig_ptsz cuStreamGetAttribute cuStreamGetAttribute_ptsz 
+    cuStreamEndCaptureToCig_ptsz cuStreamGetAttribute cuStreamGetAttribute_ptsz
     cuStreamGetDevResource cuStreamGetDevResource_ptsz cuStreamGetGreenCtx
     cuStreamSetAttribute cuStreamSetAttribute_ptsz cuStreamUpdateCaptureDependencies
     cuStreamUpdateCaptureDependencies_ptsz cuStreamUpdateCaptureDependencies_v2
