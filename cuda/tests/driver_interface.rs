@@ -238,11 +238,14 @@ fn kernels_of_modules_and_libraries_run() {
         assert_eq!((cuKernelGetFunction(&raw mut none, kernel), none), (0, kernel));
         assert_eq!(launch(kernel as *const c_void, 1, null_mut(), at, 1), 0);
         assert_eq!(word(at), 140);
-        let (mut offset, mut bytes, mut registers) = (0, 0, 0);
+        let (mut offset, mut bytes, mut registers, mut value) = (0, 0, 0, 0);
         assert_eq!(cuFuncGetParamInfo(scale, 1, &raw mut offset, &raw mut bytes), 0);
         assert_eq!((offset, bytes), (8, 4));
         assert_eq!(cuFuncGetParamInfo(scale, 2, &raw mut offset, &raw mut bytes), INVALID_VALUE);
         assert_eq!((cuFuncGetAttribute(&raw mut registers, 4, scale), registers > 0), (0, true));
+        // What it was compiled for, and what it runs on.
+        let mut version = |number| (cuFuncGetAttribute(&raw mut value, number, scale), value);
+        assert_eq!((version(5), version(6)), ((0, 70), (0, 75)));
         assert_eq!(cuFuncSetAttribute(scale, 8, 1 << 20), INVALID_VALUE);
         let (mut blocks, mut threads) = (0, 0);
         let (b, t) = (&raw mut blocks, &raw mut threads);

@@ -140,7 +140,7 @@ fn fill(at: u64, pitch: usize, value: u32, element: u32, (width, height): (usize
 
 fn fill_on(state: &mut State, fill: Fill, stream: *mut c_void) -> Result<(), Error> {
     state.runtime()?.streams.find(stream)?;
-    if fill.at % fill.element as usize != 0 {
+    if !fill.at.is_multiple_of(fill.element as usize) {
         return Err(INVALID_VALUE);
     }
     if state.captured(stream, || Work::Fill(fill)) {
