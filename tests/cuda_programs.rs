@@ -3,8 +3,11 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use regex::Regex;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -15,6 +18,11 @@ fn tools() -> Option<(PathBuf, PathBuf)> {
         eprintln!("skipped: there is no nvcc; WARPSIM_NVCC names one");
         return None;
     }
+    Some((compiler, library()?))
+}
+
+/// The library that the workspace's tests build.
+fn library() -> Option<PathBuf> {
     // Tests of the workspace build it beside themselves, `cargo build` beside the command.
     let own = std::env::current_exe().expect("this test");
     let folders = [own.as_path(), Path::new(env!("CARGO_BIN_EXE_warpsim"))]
@@ -24,21 +32,33 @@ fn tools() -> Option<(PathBuf, PathBuf)> {
         eprintln!("skipped: libwarpsim_cuda.so is not built: cargo test --workspace");
         return None;
     };
-    Some((compiler, library))
+    Some(library)
+}
+
+/// Compiles an example, with the runtime `cudart` of nvcc and what the linker is told.
+fn compiled(compiler: &Path, name: &str, source: &str, cudart: &str, linked: &[&str]) -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut compile = Command::new(compiler);
+    compile.args(["-cudart", cudart, "-std=c++17", "-gencode", "arch=compute_75,code=compute_75", "-o"]);
+    let source = format!("{ROOT}/examples/{source}");
+    let compiled = compile.arg(&program).arg(source).args(linked).output().expect("nvcc runs");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    program
+}
+
+/// Runs a program with options.
+fn ran(library: &Path, options: &[&str], program: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+    command.arg("cuda").args(options).arg("--").args(program).env("WARPSIM_CUDA_LIB", library);
+    command.output().expect("warpsim runs")
 }
 
 /// Compiles an example and runs it with options.
 fn run(name: &str, options: &[&str]) -> Option<Output> {
     let (compiler, library) = tools()?;
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", options.join("")));
-    let mut compile = Command::new(compiler);
-    compile.args(["-cudart", "shared", "-std=c++17", "-gencode", "arch=compute_75,code=compute_75", "-o"]);
-    let compiled =
-        compile.arg(&program).arg(format!("{ROOT}/examples/{name}.cu")).output().expect("nvcc runs");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
-    command.arg("cuda").args(options).arg("--").arg(&program).env("WARPSIM_CUDA_LIB", library);
-    Some(command.output().expect("warpsim runs"))
+    let program =
+        compiled(&compiler, &format!("{name}-{}", options.join("")), &format!("{name}.cu"), "shared", &[]);
+    Some(ran(&library, options, &[&program]))
 }
 
 fn texts(output: &Output) -> (String, String) {
@@ -69,6 +89,89 @@ fn managed_memory_printf_and_assertions_are_as_in_cuda() {
     assert!(err.contains("block: [0,0,0], thread: [0,0,0] Assertion `sum == value` failed."), "{err}");
 }
 
+/// The table at the end, without the name of the program.
+fn rows(err: &str) -> Vec<&str> {
+    err.lines().filter(|line| line.starts_with(['|', '+'])).collect()
+}
+
+#[test]
+fn a_program_with_cudas_runtime_within_it_runs_as_one_that_shares_it() {
+    let Some((compiler, library)) = tools() else { return };
+    for name in ["stencil", "managed"] {
+        let source = format!("{name}.cu");
+        let [own, shared] = ["static", "shared"].map(|cudart| {
+            let program = compiled(&compiler, &format!("{name}-of-{cudart}"), &source, cudart, &[]);
+            let output = ran(&library, &[], &[&program]);
+            let (out, err) = texts(&output);
+            assert!(output.status.success(), "{out}{err}");
+            assert!(!err.contains("warpsim:") && out.contains("PASS"), "{out}{err}");
+            (out, rows(&err).join("\n"))
+        });
+        assert_eq!(own, shared);
+        assert!(own.1.lines().count() > 4, "{}", own.1);
+    }
+}
+
+#[test]
+fn a_program_of_the_driver_api_links_loads_and_launches() {
+    let Some((compiler, library)) = tools() else { return };
+    // The driver to link against: names are enough.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("driver-stub");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let source = std::fs::read_to_string(format!("{ROOT}/examples/driver.cpp")).expect("the example");
+    let call = Regex::new(r"\b(cu[A-Z]\w+)\(").expect("a pattern");
+    let names: BTreeSet<&str> =
+        call.captures_iter(&source).filter_map(|found| found.get(1)).map(|m| m.as_str()).collect();
+    let stand_ins = names
+        .iter()
+        .flat_map(|name| ["", "_v2"].map(|version| format!("int {name}{version}(void) {{ return 1; }}\n")));
+    std::fs::write(folder.join("stub.c"), stand_ins.collect::<String>()).expect("a file");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o"])
+        .arg(folder.join("libcuda.so"))
+        .arg(folder.join("stub.c"));
+    assert!(cc.output().is_ok_and(|output| output.status.success()), "nvcc has a C compiler");
+    let place = format!("-L{}", folder.display());
+    let program = compiled(&compiler, "driver", "driver.cpp", "none", &[&place, "-lcuda"]);
+    for (options, timed) in [(&[][..], true), (&["--functional"][..], false)] {
+        let output = ran(&library, options, &[&program]);
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{out}{err}");
+        assert_eq!(out, "PASS: three launches, errors 1111111\n");
+        assert!(err.contains("cuArrayCreate_v2 is not supported"), "{err}");
+        let row = err.lines().find(|line| line.contains("apply")).unwrap_or_else(|| panic!("{err}"));
+        assert_eq!((row.contains(" 3 "), row.contains(" - ")), (true, !timed), "{err}");
+    }
+}
+
+/// Runs an example in Python, where the modules that it needs are installed.
+fn python(modules: &str, script: &str) -> Option<Output> {
+    let python = std::env::var_os("WARPSIM_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+    let mut has = Command::new(&python);
+    if !has.args(["-c", &format!("import {modules}")]).output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no Python with {modules}; WARPSIM_PYTHON names one");
+        return None;
+    }
+    let script = Path::new(ROOT).join("examples").join(script);
+    Some(ran(&library()?, &["--functional"], &[&python, &script]))
+}
+
+#[test]
+fn kernels_of_numba_triton_and_cupy_run() {
+    let all = [
+        ("numba, cuda.core, numba_cuda", "numba_saxpy.py", "PASS sum is 1000000\n", "saxpy"),
+        ("cupy", "cupy_axpy.py", "PASS sum is 3000000\n", "triple"),
+        ("triton, numpy", "triton_add.py", "PASS last is 999.5\n", " add "),
+    ];
+    for (modules, script, expected, kernel) in all {
+        let Some(output) = python(modules, script) else { continue };
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{out}{err}");
+        assert_eq!(out, expected, "{err}");
+        assert!(rows(&err).iter().any(|row| row.contains(kernel)), "{err}");
+    }
+}
+
 #[test]
 fn what_cannot_be_run_is_said() {
     let command = |library: &str, words: &[&str]| {
@@ -91,5 +194,5 @@ fn what_cannot_be_run_is_said() {
     let passed = command(&library, &["--", "sh", "-c", "echo out; exit 7"]);
     let (out, err) = texts(&passed);
     assert_eq!((passed.status.code(), out.as_str()), (Some(7), "out\n"));
-    assert!(err.contains("-cudart shared"), "{err}");
+    assert!(err.contains("no kernel ran"), "{err}");
 }

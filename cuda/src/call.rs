@@ -27,15 +27,21 @@ extern "C" fn at_exit() {
     });
 }
 
-/// Runs a call; gives its status. What went wrong is kept for [`last`].
-pub fn enter(name: &str, body: impl FnOnce(&mut State) -> Result<(), Error>) -> i32 {
+/// Sees to it that what is queued runs when the process ends.
+pub fn until_exit() {
     static AT_EXIT: Once = Once::new();
     // SAFETY: the function may be called at any time.
     AT_EXIT.call_once(|| {
         let _ = unsafe { libc::atexit(at_exit) };
     });
+}
+
+/// Runs a call; gives its status. What went wrong is kept for [`last`].
+pub fn enter(name: &str, body: impl FnOnce(&mut State) -> Result<(), Error>) -> i32 {
+    until_exit();
     keep(name, || {
         let mut state = lock();
+        state.driver.runtime_in_use = true;
         if state.is_forked() {
             return Err(INITIALIZATION);
         }
@@ -48,18 +54,22 @@ pub fn enter(name: &str, body: impl FnOnce(&mut State) -> Result<(), Error>) -> 
 
 /// Runs what answers even after a fault; the state's lock is its own matter.
 pub fn keep(name: &str, body: impl FnOnce() -> Result<(), Error>) -> i32 {
-    let status = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => return 0,
-        Ok(Err(error)) => error.0,
-        Err(panic) => {
-            let message = panic.downcast_ref::<String>().map(String::as_str);
-            let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
-            eprintln!("warpsim: {name}: internal error: {message}");
-            UNKNOWN.0
-        }
-    };
-    LAST.with(|last| last.set(status));
-    status
+    let Err(error) = caught(name, body) else { return 0 };
+    LAST.with(|last| last.set(error.0));
+    error.0
+}
+
+/// Runs; a panic becomes an error.
+///
+/// # Errors
+/// Those of what runs, or `UNKNOWN`.
+pub fn caught(name: &str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
+        eprintln!("warpsim: {name}: internal error: {message}");
+        Err(UNKNOWN)
+    })
 }
 
 /// The last error of this thread; `take` forgets it, unless the device cannot go on.

@@ -9,7 +9,7 @@ use crate::runtime::State;
 use crate::{call, memory};
 
 /// Where the device is said to be.
-const BUS_ID: &CStr = c"0000:01:00.0";
+pub const BUS_ID: &CStr = c"0000:01:00.0";
 
 /// The program loaded the runtime of CUDA 13: its structures are meant.
 fn is_thirteen() -> bool {
@@ -39,18 +39,38 @@ fn tell(state: &mut State, at: *mut u8, device: i32, version: Version) -> Result
     Ok(())
 }
 
-fn known(device: i32) -> Result<(), Error> {
+/// There is one device.
+///
+/// # Errors
+/// It is another.
+pub fn known(device: i32) -> Result<(), Error> {
     if device == 0 { Ok(()) } else { Err(INVALID_DEVICE) }
 }
 
 /// What a `cudaLimit` is: stack of a thread, buffer of printf, heap of `malloc`.
-fn limit(number: i32) -> Result<usize, Error> {
+///
+/// # Errors
+/// It is none.
+pub fn limit(number: i32) -> Result<usize, Error> {
     match number {
         0 => Ok(8 << 10),
         1 => Ok(1 << 20),
         2 => Ok(8 << 20),
         _ => Err(UNSUPPORTED_LIMIT),
     }
+}
+
+/// Accepts a limit that the device has.
+///
+/// # Errors
+/// It is larger, or none.
+pub fn set_limit(number: i32, value: usize) -> Result<(), Error> {
+    let most = limit(number)?;
+    if value > most {
+        eprintln!("warpsim: limit {number} of the device is {most} bytes and cannot be {value}");
+        return Err(UNSUPPORTED_LIMIT);
+    }
+    Ok(())
 }
 
 cuda! {
@@ -113,14 +133,7 @@ cuda! {
         Ok(())
     }
 
-    fn cudaDeviceSetLimit cudaThreadSetLimit = (number: i32, value: usize) |_state| {
-        let most = limit(number)?;
-        if value > most {
-            eprintln!("warpsim: cudaDeviceSetLimit: limit {number} is {most} bytes and cannot be {value}");
-            return Err(UNSUPPORTED_LIMIT);
-        }
-        Ok(())
-    }
+    fn cudaDeviceSetLimit cudaThreadSetLimit = (number: i32, value: usize) |_state| { set_limit(number, value) }
 
     fn cudaDeviceSetCacheConfig cudaDeviceSetSharedMemConfig cudaThreadSetCacheConfig = (_config: i32) |_state| {
         // What a program prefers changes no result.
@@ -145,13 +158,8 @@ cuda! {
 
     fn cudaDeviceGetPCIBusId = (text: *mut c_char, length: i32, device: i32) |_state| {
         known(device)?;
-        let bytes = BUS_ID.to_bytes_with_nul();
-        if text.is_null() || (length as usize) < bytes.len() || length < 0 {
-            return Err(INVALID_VALUE);
-        }
-        // SAFETY: the caller has room for `length` bytes.
-        unsafe { pointers::bytes_mut(text.cast(), bytes.len()) }.copy_from_slice(bytes);
-        Ok(())
+        // SAFETY: CUDA's manual asks for room of `length` bytes.
+        unsafe { pointers::put_text(text, length, BUS_ID.to_bytes(), false) }
     }
 
     fn cudaDeviceGetByPCIBusId = (device: *mut i32, text: *const c_char) |_state| {

@@ -30,6 +30,8 @@ pub const INVALID_FUNCTION: Error = Error(98);
 pub const INVALID_DEVICE: Error = Error(101);
 /// `cudaErrorInvalidKernelImage`: device kernel image is invalid.
 pub const INVALID_IMAGE: Error = Error(200);
+/// `cudaErrorDeviceUninitialized`: invalid device context.
+pub const INVALID_CONTEXT: Error = Error(201);
 /// `cudaErrorNoKernelImageForDevice`: no kernel image is available for execution on the device.
 pub const NO_IMAGE: Error = Error(209);
 /// `cudaErrorUnsupportedLimit`: limit is not supported on this architecture.
@@ -38,16 +40,22 @@ pub const UNSUPPORTED_LIMIT: Error = Error(215);
 pub const PEER_UNSUPPORTED: Error = Error(217);
 /// `cudaErrorInvalidPtx`: a PTX JIT compilation failed.
 pub const INVALID_PTX: Error = Error(218);
+/// `cudaErrorFileNotFound`: file not found.
+pub const FILE_NOT_FOUND: Error = Error(301);
 /// `cudaErrorInvalidResourceHandle`: invalid resource handle.
 pub const INVALID_HANDLE: Error = Error(400);
 /// `cudaErrorIllegalState`: the operation cannot be performed in the present state.
 pub const ILLEGAL_STATE: Error = Error(401);
+/// `cudaErrorSymbolNotFound`: named symbol not found.
+pub const NOT_FOUND: Error = Error(500);
 /// `cudaErrorIllegalAddress`: an illegal memory access was encountered.
 pub const ILLEGAL_ADDRESS: Error = Error(700);
 /// `cudaErrorLaunchOutOfResources`: too many resources requested for launch.
 pub const OUT_OF_RESOURCES: Error = Error(701);
 /// `cudaErrorLaunchTimeout`: the launch timed out and was terminated.
 pub const LAUNCH_TIMEOUT: Error = Error(702);
+/// `cudaErrorContextIsDestroyed`: context is destroyed.
+pub const CONTEXT_DESTROYED: Error = Error(709);
 /// `cudaErrorAssert`: device-side assert triggered.
 pub const ASSERT: Error = Error(710);
 /// `cudaErrorHostMemoryAlreadyRegistered`: part or all of the requested memory range is already mapped.

@@ -9,7 +9,11 @@ use crate::runtime::State;
 /// `cudaEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;
 
-fn create(state: &mut State, at: *mut *mut c_void, flags: u32) -> Result<(), Error> {
+/// Creates an event.
+///
+/// # Errors
+/// Its flags are none.
+pub fn create(state: &mut State, at: *mut *mut c_void, flags: u32) -> Result<(), Error> {
     if at.is_null() || flags > 7 {
         return Err(INVALID_VALUE);
     }
@@ -20,11 +24,19 @@ fn create(state: &mut State, at: *mut *mut c_void, flags: u32) -> Result<(), Err
     Ok(())
 }
 
-fn find(state: &mut State, event: *mut c_void) -> Result<Event, Error> {
+/// The event of a handle.
+///
+/// # Errors
+/// It is none.
+pub fn find(state: &mut State, event: *mut c_void) -> Result<Event, Error> {
     state.runtime()?.events.get(&(event as usize)).copied().ok_or(INVALID_HANDLE)
 }
 
-fn record(state: &mut State, event: *mut c_void, stream: *mut c_void) -> Result<(), Error> {
+/// Records an event on a stream.
+///
+/// # Errors
+/// There is none such.
+pub fn record(state: &mut State, event: *mut c_void, stream: *mut c_void) -> Result<(), Error> {
     let is_captured = state.is_captured(stream);
     if let Some(capture) = &mut state.capture {
         capture.events.remove(&(event as usize));
@@ -38,6 +50,22 @@ fn record(state: &mut State, event: *mut c_void, stream: *mut c_void) -> Result<
     let event = runtime.events.get_mut(&(event as usize)).ok_or(INVALID_HANDLE)?;
     event.when = Some(when);
     Ok(())
+}
+
+/// Milliseconds from one event to another.
+///
+/// # Errors
+/// They have no time.
+pub fn elapsed(state: &mut State, start: *mut c_void, end: *mut c_void) -> Result<f32, Error> {
+    find(state, start)?;
+    find(state, end)?;
+    state.synchronize()?;
+    let (start, end) = (find(state, start)?, find(state, end)?);
+    let (Some(When::At(from)), Some(When::At(to)), true) = (start.when, end.when, start.timing && end.timing)
+    else {
+        return Err(INVALID_HANDLE);
+    };
+    Ok(((to.micros() - from.micros()) / 1e3) as f32)
 }
 
 cuda! {
@@ -64,15 +92,7 @@ cuda! {
     }
 
     fn cudaEventElapsedTime cudaEventElapsedTime_v2 = (milliseconds: *mut f32, start: *mut c_void, end: *mut c_void) |state| {
-        find(state, start)?;
-        find(state, end)?;
-        state.synchronize()?;
-        let (start, end) = (find(state, start)?, find(state, end)?);
-        let (Some(When::At(from)), Some(When::At(to)), true) = (start.when, end.when, start.timing && end.timing)
-        else {
-            return Err(INVALID_HANDLE);
-        };
-        out!(milliseconds, ((to.micros() - from.micros()) / 1e3) as f32);
+        out!(milliseconds, elapsed(state, start, end)?);
         Ok(())
     }
 }

@@ -5,8 +5,10 @@ use std::io::Read;
 
 use crate::pointers;
 
-const WRAPPER: u32 = 0x4662_43B1;
-const CONTAINER: u32 = 0xBA55_ED50;
+/// How the wrapper of a fat binary begins.
+pub const WRAPPER: u32 = 0x4662_43B1;
+/// How the container of a fat binary begins.
+pub const CONTAINER: u32 = 0xBA55_ED50;
 const PTX: u16 = 1;
 const ELF: u16 = 2;
 const LZ4: u64 = 0x2000;
@@ -30,6 +32,21 @@ pub struct File {
 }
 
 impl File {
+    /// A PTX text by itself; its target is checked when it is loaded.
+    pub fn ptx(text: &[u8]) -> Self {
+        Self { kind: PTX, sm: 0, flags: 0, size: text.len() as u64, stored: text.to_vec() }
+    }
+
+    /// Machine code for a compute capability.
+    pub fn machine_code(sm: u32) -> Self {
+        Self { kind: ELF, sm, flags: 0, size: 0, stored: Vec::new() }
+    }
+
+    /// Its name within a module.
+    pub fn named(&self, module: &str) -> String {
+        if self.sm == 0 { format!("{module}.ptx") } else { format!("{module}.sm_{}.ptx", self.sm) }
+    }
+
     /// The text of a PTX file.
     ///
     /// # Errors
@@ -120,12 +137,32 @@ pub unsafe fn registered(wrapper: *const u8) -> Result<Vec<File>, String> {
     if magic != u64::from(WRAPPER) {
         return Err(format!("the wrapper of a fat binary begins with {magic:#x}, not {WRAPPER:#x}"));
     }
-    let data = number::<8>(&head, 8)? as *const u8;
+    // SAFETY: the caller's promise.
+    unsafe { at(number::<8>(&head, 8)? as *const u8) }
+}
+
+/// The files of a container in memory.
+///
+/// # Errors
+/// What is wrong with it.
+///
+/// # Safety
+/// `data` must be null or lead to a container that has the size which its header says.
+pub unsafe fn at(data: *const u8) -> Result<Vec<File>, String> {
+    let null = || "a fat binary is a null pointer".to_string();
     // SAFETY: the caller's promise; a container begins with 16 bytes.
     let start: [u8; 16] = unsafe { pointers::get(data.cast()) }.map_err(|_| null())?;
     let whole = number::<2>(&start, 6)?.saturating_add(number::<8>(&start, 8)?);
     // SAFETY: the caller's promise.
     files(unsafe { pointers::bytes(data, whole as usize) })
+}
+
+/// The compute capability that a PTX text names as its target.
+pub fn target(text: &str) -> u32 {
+    let rest = text.split_once(".target").and_then(|(_, rest)| rest.split_once("sm_"));
+    let digits = rest.map_or("", |(_, rest)| rest);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().unwrap_or(0)
 }
 
 /// The newest PTX that a chip runs; any, where newer ones are allowed.
@@ -274,6 +311,7 @@ mod tests {
                 let _ = files(&cut).map(|files| files.iter().map(File::text).collect::<Vec<_>>());
             }
         }
+        assert_eq!((target(".version 7.0\n.target sm_120a, debug\n"), target("")), (120, 0));
         assert!(files(b"nothing of the kind").is_err());
         let null = std::ptr::null();
         // SAFETY: null is refused.

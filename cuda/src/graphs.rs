@@ -31,8 +31,21 @@ pub struct HostNode {
     data: *mut c_void,
 }
 
+impl HostNode {
+    /// What it does, where it has a function.
+    pub fn work(self) -> Option<Work> {
+        Some(Work::Host(self.function?, self.data as usize))
+    }
+}
+
 /// Adds a node; `after` leads to the handles of `count` others.
-unsafe fn add(
+///
+/// # Errors
+/// There is no such graph or node.
+///
+/// # Safety
+/// As it says.
+pub unsafe fn add(
     state: &mut State,
     at: *mut usize,
     graph: usize,
@@ -52,15 +65,72 @@ unsafe fn add(
     Ok(())
 }
 
-fn keep(state: &mut State, at: *mut usize, graph: Graph) -> Result<(), Error> {
+/// Keeps a graph under a new handle.
+///
+/// # Errors
+/// `at` is null.
+pub fn keep(state: &mut State, at: *mut usize, graph: Graph) -> Result<(), Error> {
     let handle = state.handle();
     out!(at, handle);
     state.runtime()?.graphs.insert(handle, graph);
     Ok(())
 }
 
-fn find(state: &mut State, graph: usize) -> Result<Graph, Error> {
+/// The graph of a handle.
+///
+/// # Errors
+/// It is none.
+pub fn find(state: &mut State, graph: usize) -> Result<Graph, Error> {
     state.runtime()?.graphs.get(&graph).cloned().ok_or(INVALID_HANDLE)
+}
+
+/// Writes the handles of nodes, as many as there is room for, and their number.
+///
+/// # Errors
+/// `count` is null.
+///
+/// # Safety
+/// Where `nodes` is not null, it must have room for as many as `count` says.
+pub unsafe fn list(graph: &Graph, nodes: *mut usize, count: *mut usize) -> Result<(), Error> {
+    if !nodes.is_null() {
+        // SAFETY: the caller's promise.
+        let room = unsafe { pointers::get(count) }?;
+        for (i, node) in graph.nodes.iter().take(room).enumerate() {
+            out!(nodes.wrapping_add(i), node.handle);
+        }
+    }
+    out!(count, graph.nodes.len());
+    Ok(())
+}
+
+/// Begins to capture a stream.
+///
+/// # Errors
+/// It is the default stream, or another capture goes on.
+pub fn begin_capture(state: &mut State, stream: *mut c_void) -> Result<(), Error> {
+    let found = state.runtime()?.streams.find(stream)?;
+    if found.number == 0 || state.capture.is_some() {
+        return Err(CAPTURE_UNSUPPORTED);
+    }
+    state.synchronize()?;
+    let origin = stream as usize;
+    let (streams, events) = (BTreeSet::from([origin]), BTreeSet::new());
+    state.capture = Some(Capture { origin, streams, graph: Graph::default(), events });
+    Ok(())
+}
+
+/// Ends the capture that began on a stream.
+///
+/// # Errors
+/// None did.
+pub fn end_capture(state: &mut State, stream: *mut c_void, at: *mut usize) -> Result<(), Error> {
+    match state.capture.take() {
+        Some(capture) if capture.origin == stream as usize => keep(state, at, capture.graph),
+        other => {
+            state.capture = other;
+            Err(crate::error::ILLEGAL_STATE)
+        }
+    }
 }
 
 cuda! {
@@ -89,15 +159,8 @@ cuda! {
 
     fn cudaGraphGetNodes = (graph: usize, nodes: *mut usize, count: *mut usize) |state| {
         let graph = find(state, graph)?;
-        if !nodes.is_null() {
-            // SAFETY: CUDA's manual asks for the room of the nodes.
-            let room = unsafe { pointers::get(count) }?;
-            for (i, node) in graph.nodes.iter().take(room).enumerate() {
-                out!(nodes.wrapping_add(i), node.handle);
-            }
-        }
-        out!(count, graph.nodes.len());
-        Ok(())
+        // SAFETY: CUDA's manual asks for the room of the nodes.
+        unsafe { list(&graph, nodes, count) }
     }
 
     fn cudaGraphAddKernelNode =
@@ -144,8 +207,7 @@ cuda! {
     (at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const HostNode) |state| {
         // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
         unsafe {
-            let own = pointers::get(parameters)?;
-            let work = Work::Host(own.function.ok_or(INVALID_VALUE)?, own.data as usize);
+            let work = pointers::get(parameters)?.work().ok_or(INVALID_VALUE)?;
             add(state, at, graph, (after, count), work)
         }
     }
@@ -156,25 +218,11 @@ cuda! {
     }
 
     fn cudaStreamBeginCapture cudaStreamBeginCapture_ptsz = (stream: *mut c_void, _mode: i32) |state| {
-        let found = state.runtime()?.streams.find(stream)?;
-        if found.number == 0 || state.capture.is_some() {
-            return Err(CAPTURE_UNSUPPORTED);
-        }
-        state.synchronize()?;
-        let origin = stream as usize;
-        let (streams, events) = (BTreeSet::from([origin]), BTreeSet::new());
-        state.capture = Some(Capture { origin, streams, graph: Graph::default(), events });
-        Ok(())
+        begin_capture(state, stream)
     }
 
     fn cudaStreamEndCapture cudaStreamEndCapture_ptsz = (stream: *mut c_void, at: *mut usize) |state| {
-        match state.capture.take() {
-            Some(capture) if capture.origin == stream as usize => keep(state, at, capture.graph),
-            other => {
-                state.capture = other;
-                Err(crate::error::ILLEGAL_STATE)
-            }
-        }
+        end_capture(state, stream, at)
     }
 
     fn cudaStreamIsCapturing cudaStreamIsCapturing_ptsz = (stream: *mut c_void, status: *mut i32) |state| {
@@ -202,12 +250,17 @@ fn run(state: &mut State, work: &Work, stream: u32) -> Result<(), Error> {
     }
 }
 
+/// How a call enters: it is given what it does with the state, and gives its status.
+pub type Enter<'e> = &'e dyn Fn(&mut dyn FnMut(&mut State) -> Result<(), Error>) -> i32;
+
 /// Runs a graph; functions of the host run without the lock.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cudaGraphLaunch(graph: usize, stream: *mut c_void) -> i32 {
+///
+/// # Safety
+/// Memory and functions of its nodes must be valid.
+pub unsafe fn launch(graph: usize, stream: *mut c_void, enter: Enter<'_>) -> i32 {
     let mut all = Vec::new();
     let mut number = 0;
-    let found = call::enter("cudaGraphLaunch", |state| {
+    let found = enter(&mut |state| {
         number = state.runtime()?.streams.find(stream)?.number;
         all = find(state, graph)?.ordered()?;
         Ok(())
@@ -216,7 +269,7 @@ pub unsafe extern "C" fn cudaGraphLaunch(graph: usize, stream: *mut c_void) -> i
         return found;
     }
     for work in all {
-        let status = call::enter("cudaGraphLaunch", |state| run(state, &work, number));
+        let status = enter(&mut |state| run(state, &work, number));
         if status != 0 {
             return status;
         }
@@ -226,6 +279,13 @@ pub unsafe extern "C" fn cudaGraphLaunch(graph: usize, stream: *mut c_void) -> i
         }
     }
     0
+}
+
+/// As in CUDA's runtime API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaGraphLaunch(graph: usize, stream: *mut c_void) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { launch(graph, stream, &|body| call::enter("cudaGraphLaunch", body)) }
 }
 
 /// The same on a thread's default stream.

@@ -85,6 +85,36 @@ impl How {
     pub fn of(grid: Dim3, block: Dim3, shared: usize, stream: *mut c_void) -> Self {
         Self { grid: grid.sizes(), block: block.sizes(), shared, stream, cooperative: false }
     }
+
+    /// All blocks run at once.
+    #[must_use]
+    pub fn cooperative(self) -> Self {
+        Self { cooperative: true, ..self }
+    }
+
+    /// Adds `count` attributes.
+    ///
+    /// # Errors
+    /// One is not supported.
+    ///
+    /// # Safety
+    /// `attributes` must lead to as many.
+    pub unsafe fn with(&mut self, attributes: *const LaunchAttribute, count: u32) -> Result<(), Error> {
+        for i in 0..count as usize {
+            // SAFETY: the caller's promise.
+            let attribute = unsafe { pointers::get(attributes.wrapping_add(i)) }?;
+            match attribute.id {
+                COOPERATIVE => self.cooperative = attribute.value[0] != 0,
+                CLUSTER if attribute.value[..3] == [1, 1, 1] => {}
+                id if HINTS.contains(&id) => {}
+                id => {
+                    eprintln!("warpsim: launch attribute {id} is not supported");
+                    return Err(NOT_SUPPORTED);
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The launch of the kernel of a stand-in; `args` leads to a pointer for each parameter.
@@ -164,7 +194,13 @@ pub unsafe fn prepare(
 }
 
 /// Launches the kernel of a stand-in, or captures the launch.
-unsafe fn launch(
+///
+/// # Errors
+/// As [`prepare`], or what an earlier launch came to.
+///
+/// # Safety
+/// As [`prepare`].
+pub unsafe fn launch(
     state: &mut State,
     function: *const c_void,
     how: &How,
@@ -218,7 +254,7 @@ cuda! {
     fn cudaLaunchCooperativeKernel cudaLaunchCooperativeKernel_ptsz = (
         function: *const c_void, grid: Dim3, block: Dim3, args: *mut *mut c_void, shared: usize, stream: *mut c_void
     ) |state| {
-        let how = How { cooperative: true, ..How::of(grid, block, shared, stream) };
+        let how = How::of(grid, block, shared, stream).cooperative();
         // SAFETY: CUDA's manual asks for a pointer to each argument.
         unsafe { launch(state, function, &how, args as *const *const c_void) }
     }
@@ -232,19 +268,8 @@ cuda! {
         // SAFETY: CUDA's manual asks for a configuration.
         let config = unsafe { &*config };
         let mut how = How::of(config.grid, config.block, config.shared, config.stream);
-        for i in 0..config.count as usize {
-            // SAFETY: there are as many attributes as the configuration says.
-            let attribute = unsafe { pointers::get(config.attributes.wrapping_add(i)) }?;
-            match attribute.id {
-                COOPERATIVE => how.cooperative = attribute.value[0] != 0,
-                CLUSTER if attribute.value[..3] == [1, 1, 1] => {}
-                id if HINTS.contains(&id) => {}
-                id => {
-                    eprintln!("warpsim: cudaLaunchKernelExC: launch attribute {id} is not supported");
-                    return Err(NOT_SUPPORTED);
-                }
-            }
-        }
+        // SAFETY: there are as many attributes as the configuration says.
+        unsafe { how.with(config.attributes, config.count) }?;
         // SAFETY: CUDA's manual asks for a pointer to each argument.
         unsafe { launch(state, function, &how, args as *const *const c_void) }
     }

@@ -1,5 +1,6 @@
-//! CUDA's runtime API on a simulated device. A program that loads CUDA's runtime as a shared library is given this
-//! one instead; `warpsim cuda` sees to that. How it works and what it supports: `docs/cuda.md`.
+//! CUDA's runtime API and driver API on a simulated device. A program that loads CUDA's runtime or its driver as a
+//! shared library is given this one instead; `warpsim cuda` sees to that. How it works and what it supports:
+//! `docs/cuda.md`.
 //!
 //! Every function of the C interface enters by [`call::enter`]: one lock, no panic that crosses the interface, errors
 //! kept as CUDA keeps them.
@@ -10,6 +11,8 @@
 
 #[macro_use]
 pub mod call;
+#[macro_use]
+pub mod driver;
 
 pub mod device;
 pub mod error;

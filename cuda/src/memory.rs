@@ -25,7 +25,7 @@ pub enum Place {
 }
 
 /// What `cudaMallocPitch` rounds rows up to.
-const PITCH: usize = 512;
+pub const PITCH: usize = 512;
 
 impl Runtime {
     /// Where the `bytes` bytes from an address on are.
@@ -109,7 +109,13 @@ pub unsafe fn copy(state: &mut State, to: u64, from: u64, bytes: usize, kind: i3
 }
 
 /// Copies rows.
-unsafe fn copy_rows(
+///
+/// # Errors
+/// As [`copy`], or a row is longer than a pitch.
+///
+/// # Safety
+/// Addresses of the host must be valid for the copy.
+pub unsafe fn copy_rows(
     state: &mut State,
     (to, to_pitch): (u64, usize),
     (from, from_pitch): (u64, usize),
@@ -143,7 +149,11 @@ fn fill(state: &mut State, at: u64, value: i32, bytes: usize) -> Result<(), Erro
     }
 }
 
-fn allocate(state: &mut State, at: *mut *mut c_void, bytes: usize) -> Result<(), Error> {
+/// Allocates device memory.
+///
+/// # Errors
+/// Too little is left.
+pub fn allocate(state: &mut State, at: *mut *mut c_void, bytes: usize) -> Result<(), Error> {
     if at.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -156,7 +166,16 @@ fn allocate(state: &mut State, at: *mut *mut c_void, bytes: usize) -> Result<(),
     Ok(())
 }
 
-fn allocate_shared(state: &mut State, at: *mut *mut c_void, bytes: usize, kind: Kind) -> Result<(), Error> {
+/// Allocates memory of both.
+///
+/// # Errors
+/// Too little is left, or the host has no room at these addresses.
+pub fn allocate_shared(
+    state: &mut State,
+    at: *mut *mut c_void,
+    bytes: usize,
+    kind: Kind,
+) -> Result<(), Error> {
     if at.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -172,7 +191,11 @@ fn allocate_shared(state: &mut State, at: *mut *mut c_void, bytes: usize, kind: 
     Ok(())
 }
 
-fn free(state: &mut State, at: *mut c_void, of_host: bool) -> Result<(), Error> {
+/// Frees what was allocated; pinned memory as memory of the host.
+///
+/// # Errors
+/// Nothing of the kind begins there.
+pub fn free(state: &mut State, at: *mut c_void, of_host: bool) -> Result<(), Error> {
     state.synchronize()?;
     let runtime = state.runtime()?;
     let at = at as u64;

@@ -20,7 +20,11 @@ pub fn resident_blocks(chip: &ChipSpec, attributes: &Attributes, threads: u32, d
     chip.occupancy(chip.block_needs(threads, attributes.registers, shared)).0
 }
 
-fn attributes(state: &mut State, function: *const c_void) -> Result<Attributes, Error> {
+/// What the kernel of a stand-in needs.
+///
+/// # Errors
+/// There is none, or its module cannot be loaded.
+pub fn attributes(state: &mut State, function: *const c_void) -> Result<Attributes, Error> {
     let found = state.registry.function(function)?.clone();
     let module = state.module(found.binary)?;
     state.runtime()?.device.attributes(module, &found.name).map_err(|error| {
@@ -29,7 +33,11 @@ fn attributes(state: &mut State, function: *const c_void) -> Result<Attributes, 
     })
 }
 
-fn active(
+/// Blocks of a kernel that an SM holds at once.
+///
+/// # Errors
+/// There is no such kernel, or `blocks` is null.
+pub fn active(
     state: &mut State,
     blocks: *mut i32,
     function: *const c_void,
@@ -44,25 +52,102 @@ fn active(
     Ok(())
 }
 
+/// Bytes of dynamic shared memory that each of `blocks` blocks of an SM can have.
+///
+/// # Errors
+/// There is no such kernel, or a number is negative.
+pub fn available_shared(
+    state: &mut State,
+    function: *const c_void,
+    blocks: i32,
+    threads: i32,
+) -> Result<usize, Error> {
+    let attributes = attributes(state, function)?;
+    let chip = state.runtime()?.device.chip();
+    let (Ok(blocks), Ok(threads)) = (u32::try_from(blocks), u32::try_from(threads)) else {
+        return Err(INVALID_VALUE);
+    };
+    let fits = |shared: &u32| resident_blocks(chip, &attributes, threads, *shared) >= blocks;
+    let most = chip.shared_of_block();
+    Ok((0..=most / 256).rev().map(|units| units * 256).find(fits).unwrap_or(0) as usize)
+}
+
 /// CUDA's `cudaFuncAttributes`, as far as every version has it.
 #[repr(C)]
 pub struct FuncAttributes {
-    shared: usize,
-    constant: usize,
-    local: usize,
-    max_threads: i32,
-    registers: i32,
-    ptx_version: i32,
-    binary_version: i32,
-    cache_mode: i32,
-    max_dynamic_shared: i32,
-    carveout: i32,
+    /// Bytes of static shared memory of a block.
+    pub shared: usize,
+    /// Bytes of constant memory.
+    pub constant: usize,
+    /// Bytes of local memory of a thread.
+    pub local: usize,
+    /// The most threads of a block.
+    pub max_threads: i32,
+    /// Registers of a thread.
+    pub registers: i32,
+    /// Compute capability of the PTX as major * 10 + minor.
+    pub ptx_version: i32,
+    /// The same of the machine code.
+    pub binary_version: i32,
+    /// What L1 caches.
+    pub cache_mode: i32,
+    /// The most bytes of dynamic shared memory.
+    pub max_dynamic_shared: i32,
+    /// The part of L1 that is wanted as shared memory.
+    pub carveout: i32,
 }
 
 /// `cudaFuncAttributeMaxDynamicSharedMemorySize`.
 const MAX_DYNAMIC_SHARED: i32 = 8;
 /// `cudaFuncAttributePreferredSharedMemoryCarveout`, a hint.
 const CARVEOUT: i32 = 9;
+
+/// What a program is told of the kernel of a stand-in.
+///
+/// # Errors
+/// As [`attributes`].
+pub fn told(state: &mut State, function: *const c_void) -> Result<FuncAttributes, Error> {
+    let own = attributes(state, function)?;
+    let found = state.registry.function(function)?;
+    let (binary, allowed) = (found.binary, found.dynamic_shared);
+    // What a kernel was compiled for decides how programs (CUB) launch it.
+    let ptx_version = state.target(binary)? as i32;
+    let version = state.runtime()?.device.chip().capability() as i32;
+    Ok(FuncAttributes {
+        shared: own.shared as usize,
+        constant: 0,
+        local: own.local as usize,
+        max_threads: own.max_threads as i32,
+        registers: own.registers as i32,
+        ptx_version,
+        binary_version: version,
+        cache_mode: 0,
+        max_dynamic_shared: allowed.unwrap_or(DEFAULT_SHARED.saturating_sub(own.shared)) as i32,
+        carveout: -1,
+    })
+}
+
+/// Sets an attribute of the kernel of a stand-in.
+///
+/// # Errors
+/// As [`attributes`], or the value is out of range.
+pub fn set(state: &mut State, function: *const c_void, attribute: i32, value: i32) -> Result<(), Error> {
+    let own = attributes(state, function)?;
+    match attribute {
+        MAX_DYNAMIC_SHARED => {
+            let most = state.runtime()?.device.chip().shared_of_block();
+            let value = u32::try_from(value).map_err(|_| INVALID_VALUE)?;
+            if value.saturating_add(own.shared) > most {
+                return Err(INVALID_VALUE);
+            }
+            let found = state.registry.functions.get_mut(&(function as usize)).ok_or(INVALID_VALUE)?;
+            found.dynamic_shared = Some(value);
+            Ok(())
+        }
+        CARVEOUT if (-1..=100).contains(&value) => Ok(()),
+        _ => Err(INVALID_VALUE),
+    }
+}
 
 cuda! {
     fn cudaOccupancyMaxActiveBlocksPerMultiprocessor = (blocks: *mut i32, function: *const c_void, threads: i32, shared: usize) |state| {
@@ -74,53 +159,17 @@ cuda! {
     }
 
     fn cudaOccupancyAvailableDynamicSMemPerBlock = (bytes: *mut usize, function: *const c_void, blocks: i32, threads: i32) |state| {
-        let attributes = attributes(state, function)?;
-        let chip = state.runtime()?.device.chip();
-        let (Ok(blocks), Ok(threads)) = (u32::try_from(blocks), u32::try_from(threads)) else {
-            return Err(INVALID_VALUE);
-        };
-        let fits = |shared: &u32| resident_blocks(chip, &attributes, threads, *shared) >= blocks;
-        let most = chip.shared_of_block();
-        out!(bytes, (0..=most / 256).rev().map(|units| units * 256).find(fits).unwrap_or(0) as usize);
+        out!(bytes, available_shared(state, function, blocks, threads)?);
         Ok(())
     }
 
     fn cudaFuncGetAttributes = (result: *mut FuncAttributes, function: *const c_void) |state| {
-        let own = attributes(state, function)?;
-        let allowed = state.registry.function(function)?.dynamic_shared;
-        let chip = state.runtime()?.device.chip();
-        let version = chip.capability() as i32;
-        out!(result, FuncAttributes {
-            shared: own.shared as usize,
-            constant: 0,
-            local: own.local as usize,
-            max_threads: own.max_threads as i32,
-            registers: own.registers as i32,
-            ptx_version: version,
-            binary_version: version,
-            cache_mode: 0,
-            max_dynamic_shared: allowed.unwrap_or(DEFAULT_SHARED.saturating_sub(own.shared)) as i32,
-            carveout: -1,
-        });
+        out!(result, told(state, function)?);
         Ok(())
     }
 
     fn cudaFuncSetAttribute = (function: *const c_void, attribute: i32, value: i32) |state| {
-        let own = attributes(state, function)?;
-        match attribute {
-            MAX_DYNAMIC_SHARED => {
-                let most = state.runtime()?.device.chip().shared_of_block();
-                let value = u32::try_from(value).map_err(|_| INVALID_VALUE)?;
-                if value.saturating_add(own.shared) > most {
-                    return Err(INVALID_VALUE);
-                }
-                let found = state.registry.functions.get_mut(&(function as usize)).ok_or(INVALID_VALUE)?;
-                found.dynamic_shared = Some(value);
-                Ok(())
-            }
-            CARVEOUT if (-1..=100).contains(&value) => Ok(()),
-            _ => Err(INVALID_VALUE),
-        }
+        set(state, function, attribute, value)
     }
 
     fn cudaFuncSetCacheConfig cudaFuncSetSharedMemConfig = (function: *const c_void, _config: i32) |state| {

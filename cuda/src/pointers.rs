@@ -50,6 +50,26 @@ pub unsafe fn text(at: *const c_char) -> Result<String, Error> {
     Ok(unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned())
 }
 
+/// Writes a zero-terminated text to a place of `length` bytes; what is too long is cut off where that is allowed.
+///
+/// # Errors
+/// The pointer is null, or there is no room.
+///
+/// # Safety
+/// A pointer that is not null must be valid for writes of `length` bytes.
+pub unsafe fn put_text(at: *mut c_char, length: i32, text: &[u8], may_cut: bool) -> Result<(), Error> {
+    let room = usize::try_from(length).ok().filter(|room| *room > 0).ok_or(INVALID_VALUE)?;
+    if at.is_null() || (text.len() >= room && !may_cut) {
+        return Err(INVALID_VALUE);
+    }
+    let text = &text[..text.len().min(room - 1)];
+    // SAFETY: the caller's promise.
+    let place = unsafe { bytes_mut(at.cast(), text.len() + 1) };
+    place[..text.len()].copy_from_slice(text);
+    place[text.len()] = 0;
+    Ok(())
+}
+
 /// Bytes of the host that are read.
 ///
 /// # Safety

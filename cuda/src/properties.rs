@@ -85,14 +85,26 @@ fn fields(chip: &ChipSpec) -> Vec<((Option<usize>, usize), usize, u64)> {
     ]
 }
 
+/// What the device is called.
+pub fn name(chip: &ChipSpec) -> String {
+    format!("warpsim {}", chip.description)
+}
+
+/// What identifies the device: the same for every run of a chip.
+pub fn uuid(chip: &ChipSpec) -> [u8; 16] {
+    let mut out = [0; 16];
+    let text = b"warpsim ".iter().chain(chip.name.as_bytes());
+    out.iter_mut().zip(text).for_each(|(place, byte)| *place = *byte);
+    out
+}
+
 /// The structure as a version has it.
 pub fn properties(chip: &ChipSpec, version: Version) -> Vec<u8> {
     let mut out = vec![0; version.bytes()];
-    let name = format!("warpsim {}", chip.description);
+    let name = name(chip);
     let name = &name.as_bytes()[..name.len().min(255)];
     out[..name.len()].copy_from_slice(name);
-    let id = chip.name.as_bytes();
-    out[256..272].iter_mut().zip(b"warpsim ".iter().chain(id)).for_each(|(place, byte)| *place = *byte);
+    out[256..272].copy_from_slice(&uuid(chip));
     for ((newest, older), bytes, value) in fields(chip) {
         let Some(at) = (if version == Version::Thirteen { newest } else { Some(older) }) else { continue };
         if let Some(place) = out.get_mut(at..at + bytes) {

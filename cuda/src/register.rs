@@ -32,12 +32,7 @@ pub extern "C" fn __cudaUnregisterFatBinary(handle: *mut *mut c_void) {
     let mut state = lock();
     state.finish();
     let binary = index(handle);
-    let registry = &mut state.registry;
-    if let Some(place) = registry.binaries.get_mut(binary) {
-        *place = None;
-        registry.functions.retain(|_, function| function.binary != binary);
-        registry.variables.retain(|(_, variable)| variable.binary != binary);
-    }
+    state.registry.forget(binary);
 }
 
 /// Registers a kernel.

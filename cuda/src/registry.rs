@@ -56,6 +56,15 @@ impl Registry {
         Self { binaries: Vec::new(), functions: BTreeMap::new(), variables: Vec::new() }
     }
 
+    /// Forgets a fat binary with its kernels and variables.
+    pub fn forget(&mut self, binary: usize) {
+        if let Some(place) = self.binaries.get_mut(binary) {
+            *place = None;
+            self.functions.retain(|_, function| function.binary != binary);
+            self.variables.retain(|(_, variable)| variable.binary != binary);
+        }
+    }
+
     /// The kernel of a stand-in.
     ///
     /// # Errors

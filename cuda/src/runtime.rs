@@ -10,6 +10,7 @@ use sim_frontend::diagnostic::Source;
 use warpsim::console::complain;
 use warpsim::device::{Device, Kernel, Module, Run};
 
+use crate::driver::state::Driver;
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
@@ -35,14 +36,17 @@ pub struct Runtime {
     pub registered: BTreeSet<usize>,
     /// Launches that wait to run: number and stream.
     queued: Vec<(u64, u32)>,
-    /// Modules by fat binary, as far as they were used; what could not be loaded stays so.
-    modules: BTreeMap<usize, Result<Module, Error>>,
+    /// Modules by fat binary, as far as they were used, with the compute capability of their PTX; what could not be loaded
+    /// stays so.
+    modules: BTreeMap<usize, Result<(Module, u32), Error>>,
 }
 
 /// Everything there is.
 pub struct State {
     /// What is registered.
     pub registry: Registry,
+    /// What only the driver API has.
+    pub driver: Driver,
     runtime: Option<Runtime>,
     recorder: Option<Recorder>,
     /// What stopped the device: every call gives it from then on.
@@ -94,6 +98,7 @@ impl State {
     pub const fn new() -> Self {
         Self {
             registry: Registry::new(),
+            driver: Driver::new(),
             runtime: None,
             recorder: None,
             sticky: None,
@@ -179,14 +184,14 @@ impl State {
         self.runtime()?;
         let Some(runtime) = self.runtime.as_mut() else { return Err(INITIALIZATION) };
         if let Some(module) = runtime.modules.get(&binary) {
-            return *module;
+            return module.map(|(module, _)| module);
         }
         let program = self.recorder.as_ref().map_or("", |recorder| recorder.request.program.as_str());
         let name = format!("{}.{binary}", if program.is_empty() { "module" } else { program });
         let files = self.registry.binaries.get(binary).and_then(Option::as_ref);
         let module = load(&mut runtime.device, &name, files);
         runtime.modules.insert(binary, module);
-        let module = module?;
+        let (module, _) = module?;
         // Managed variables are the host's too.
         for (_, variable) in self.registry.variables.iter().filter(|(_, variable)| variable.binary == binary)
         {
@@ -200,6 +205,15 @@ impl State {
             unsafe { crate::pointers::put(host as *mut usize, symbol.address as usize) }?;
         }
         Ok(module)
+    }
+
+    /// The compute capability of a module's PTX, as major * 10 + minor.
+    ///
+    /// # Errors
+    /// As [`module`](Self::module).
+    pub fn target(&mut self, binary: usize) -> Result<u32, Error> {
+        self.module(binary)?;
+        self.runtime()?.modules.get(&binary).copied().ok_or(NO_IMAGE)?.map(|(_, target)| target)
     }
 
     /// Queues a launch; launches run together only where several streams are in use.
@@ -290,8 +304,12 @@ impl Runtime {
     }
 }
 
-/// Loads the newest PTX of a fat binary that the chip runs.
-fn load(device: &mut Device, name: &str, files: Option<&Result<Vec<File>, String>>) -> Result<Module, Error> {
+/// Loads the newest PTX of a fat binary that the chip runs; gives its compute capability too.
+fn load(
+    device: &mut Device,
+    name: &str,
+    files: Option<&Result<Vec<File>, String>>,
+) -> Result<(Module, u32), Error> {
     let said = |why: &str, error: Error| {
         eprintln!("warpsim: {why}");
         error
@@ -305,9 +323,10 @@ fn load(device: &mut Device, name: &str, files: Option<&Result<Vec<File>, String
     let file = fatbin::newest(files, name, device.chip().capability(), allow_newer);
     let file = file.map_err(|why| said(&why, NO_IMAGE))?;
     let text = file.text().map_err(|why| said(&format!("{name}: {why}"), NO_IMAGE))?;
-    let loaded = device.load(&Source::new(&format!("{name}.sm_{}.ptx", file.sm), &text));
-    loaded.map_err(|error| {
+    let loaded = device.load(&Source::new(&file.named(name), &text));
+    let module = loaded.map_err(|error| {
         explain(&error);
         INVALID_PTX
-    })
+    })?;
+    Ok((module, fatbin::target(&text)))
 }

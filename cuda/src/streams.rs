@@ -9,7 +9,11 @@ use crate::graph::{HostFunction, Work};
 use crate::runtime::State;
 use crate::stream_list::NON_BLOCKING;
 
-fn create(state: &mut State, at: *mut *mut c_void, flags: u32, priority: i32) -> Result<(), Error> {
+/// Creates a stream.
+///
+/// # Errors
+/// Its flags are none.
+pub fn create(state: &mut State, at: *mut *mut c_void, flags: u32, priority: i32) -> Result<(), Error> {
     if flags & !NON_BLOCKING != 0 || at.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -17,6 +21,44 @@ fn create(state: &mut State, at: *mut *mut c_void, flags: u32, priority: i32) ->
     state.runtime()?.streams.add(handle, flags, priority.clamp(-5, 0));
     out!(at, handle as *mut c_void);
     Ok(())
+}
+
+/// The stream waits for an event; one of a captured stream brings it into the capture.
+///
+/// # Errors
+/// There is none such.
+pub fn wait(state: &mut State, stream: *mut c_void, event: *mut c_void) -> Result<(), Error> {
+    let runtime = state.runtime()?;
+    runtime.streams.find(stream)?;
+    if !runtime.events.contains_key(&(event as usize)) {
+        return Err(INVALID_HANDLE);
+    }
+    match &mut state.capture {
+        Some(capture) if capture.events.contains(&(event as usize)) => {
+            capture.streams.insert(stream as usize);
+            Ok(())
+        }
+        _ => state.synchronize(),
+    }
+}
+
+/// Gives a function to a stream; what it gives is to be run now, without the lock.
+///
+/// # Errors
+/// There is no such stream, or what an earlier launch came to.
+pub fn host_function(
+    state: &mut State,
+    stream: *mut c_void,
+    function: Option<HostFunction>,
+    data: *mut c_void,
+) -> Result<Option<HostFunction>, Error> {
+    let function = function.ok_or(INVALID_VALUE)?;
+    state.runtime()?.streams.find(stream)?;
+    if state.captured(stream, || Work::Host(function, data as usize)) {
+        return Ok(None);
+    }
+    state.synchronize()?;
+    Ok(Some(function))
 }
 
 cuda! {
@@ -40,18 +82,7 @@ cuda! {
     }
 
     fn cudaStreamWaitEvent cudaStreamWaitEvent_ptsz = (stream: *mut c_void, event: *mut c_void, _flags: u32) |state| {
-        let runtime = state.runtime()?;
-        runtime.streams.find(stream)?;
-        if !runtime.events.contains_key(&(event as usize)) {
-            return Err(INVALID_HANDLE);
-        }
-        match &mut state.capture {
-            Some(capture) if capture.events.contains(&(event as usize)) => {
-                capture.streams.insert(stream as usize);
-                Ok(())
-            }
-            _ => state.synchronize(),
-        }
+        wait(state, stream, event)
     }
 
     fn cudaStreamGetFlags cudaStreamGetFlags_ptsz = (stream: *mut c_void, flags: *mut u32) |state| {
@@ -100,12 +131,7 @@ pub unsafe extern "C" fn cudaLaunchHostFunc(
 ) -> i32 {
     let mut run = None;
     let status = call::enter("cudaLaunchHostFunc", |state| {
-        let function = function.ok_or(INVALID_VALUE)?;
-        state.runtime()?.streams.find(stream)?;
-        if !state.captured(stream, || Work::Host(function, data as usize)) {
-            run = Some(function);
-            state.synchronize()?;
-        }
+        run = host_function(state, stream, function, data)?;
         Ok(())
     });
     if let (0, Some(function)) = (status, run) {

@@ -126,7 +126,12 @@ fn execute(args: &CudaArgs) -> Result<u8, Vec<Diagnostic>> {
     command.args(&args.command[1..]);
     command.env("LD_LIBRARY_PATH", prepended("LD_LIBRARY_PATH", folder));
     // The runtime that a program's RPATH leads to comes after what is preloaded.
-    command.env("LD_PRELOAD", prepended("LD_PRELOAD", &library));
+    let mut preloaded = library.clone().into_os_string();
+    for name in stub::LINKERS {
+        preloaded.push(":");
+        preloaded.push(folder.join(name));
+    }
+    command.env("LD_PRELOAD", prepended("LD_PRELOAD", Path::new(&preloaded)));
     command.env(ENVIRONMENT, request);
     let ended = command
         .status()

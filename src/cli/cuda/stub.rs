@@ -1,4 +1,4 @@
-//! Shared libraries by the names under which programs look for CUDA's runtime. Each has nothing but its name, the
+//! Shared libraries by the names under which programs look for CUDA's runtime, driver and linker. Each has nothing but its name, the
 //! version that programs ask for (`cudaMalloc@libcudart.so.13`), and the library that has the functions as what it
 //! needs. A linker puts one version on a symbol; symbols without a version stand for any where another library has the
 //! version. (System V ABI, "Dynamic Linking"; Linux Standard Base, "Symbol Versioning".)
@@ -7,8 +7,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Names of the runtime by version of CUDA; each is the name of its symbols' version too.
-pub const NAMES: [&str; 3] = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"];
+/// Names of the runtime by version of CUDA, and of the driver; each is the name of its symbols' version too. What looks a
+/// function up in one (`dlsym`) finds it in the library that it needs.
+pub const NAMES: [&str; 4] = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13", "libcuda.so.1"];
+
+/// Names of NVIDIA's linker library by version of CUDA. Python packages look for it beside themselves unless it is loaded
+/// already: these are preloaded.
+pub const LINKERS: [&str; 2] = ["libnvJitLink.so.12", "libnvJitLink.so.13"];
 
 /// Writes a library for each name to a folder.
 ///
@@ -17,6 +22,7 @@ pub const NAMES: [&str; 3] = ["libcudart.so.11.0", "libcudart.so.12", "libcudart
 pub fn write_all(folder: &Path, library: &Path) -> io::Result<()> {
     NAMES
         .iter()
+        .chain(&LINKERS)
         .try_for_each(|name| std::fs::write(folder.join(name), image(name, library.as_os_str().as_bytes())))
 }
 

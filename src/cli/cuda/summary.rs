@@ -74,7 +74,7 @@ fn by_kernel(launches: &[LaunchLine]) -> Vec<Kernel> {
 pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -> String {
     if launches.is_empty() {
         return format!(
-            "{program}: no kernel ran on the simulated device. A program that has CUDA's runtime within it (nvcc's default) must be linked with `-cudart shared`.\n"
+            "{program}: no kernel ran on the simulated device. Where its calls fail, messages above say why; a program that is linked statically as a whole (`-static`) does not reach the device.\n"
         );
     }
     let mut out = String::new();
@@ -160,7 +160,7 @@ mod tests {
             assert!(row.contains(word), "{row}");
         }
         assert!(text.find(" b ") < text.find(" a "), "{text}");
-        assert!(render("prog", &configured, &[]).contains("-cudart shared"));
+        assert!(render("prog", &configured, &[]).contains("no kernel ran"));
     }
 
     #[test]

@@ -1,0 +1,231 @@
+//! Graphs of the driver API.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+
+use crate::driver::call::{Need, enter};
+use crate::driver::memory::{Boxes, boxes};
+use crate::error::{Error, INVALID_VALUE, NOT_SUPPORTED};
+use crate::graph::{Fill, Graph, Work};
+use crate::graphs::{HostNode, add, begin_capture, end_capture, find, keep, list};
+use crate::launch::{Dim3, How, prepare};
+use crate::pointers;
+use crate::runtime::State;
+
+/// CUDA's `CUDA_KERNEL_NODE_PARAMS`, as far as both versions have it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KernelNode {
+    function: *const c_void,
+    grid: Dim3,
+    block: Dim3,
+    shared: u32,
+    arguments: *const *const c_void,
+    extra: *const *const c_void,
+}
+
+/// The same of CUDA 12.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KernelNode2 {
+    first: KernelNode,
+    kernel: *const c_void,
+    context: usize,
+}
+
+/// CUDA's `CUDA_GRAPH_INSTANTIATE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Instantiation {
+    flags: u64,
+    stream: *mut c_void,
+    wrong: usize,
+    result: i32,
+}
+
+thread_local! {
+    /// What else a thread may do while it captures; nothing here depends on it.
+    static MODE: Cell<i32> = const { Cell::new(0) };
+}
+
+unsafe fn add_kernel(
+    state: &mut State,
+    at: *mut usize,
+    graph: usize,
+    after: (*const usize, usize),
+    (own, function): (KernelNode, *const c_void),
+) -> Result<(), Error> {
+    if !own.extra.is_null() {
+        eprintln!("warpsim: cuGraphAddKernelNode: arguments in `extra` are not supported");
+        return Err(NOT_SUPPORTED);
+    }
+    let how = How::of(own.grid, own.block, own.shared as usize, std::ptr::null_mut());
+    // SAFETY: CUDA's manual asks for a pointer to each argument; the rest as `add`.
+    unsafe {
+        let kernel = prepare(state, function, &how, own.arguments)?;
+        add(state, at, graph, after, Work::Kernel(Box::new(kernel)))
+    }
+}
+
+/// What runs is what the graph is now.
+fn instantiate(state: &mut State, at: *mut usize, graph: usize) -> Result<(), Error> {
+    let graph = find(state, graph)?;
+    graph.ordered()?;
+    keep(state, at, graph)
+}
+
+/// The state of a capture: 1 where it goes on.
+fn capturing(state: &mut State, stream: *mut c_void, status: *mut i32, id: *mut u64) -> Result<bool, Error> {
+    state.runtime()?.streams.find(stream)?;
+    let is = state.is_captured(stream);
+    out!(status, i32::from(is));
+    if is && !id.is_null() {
+        out!(id, 1);
+    }
+    Ok(is)
+}
+
+/// As in CUDA's driver API; functions of the host run without the lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphLaunch(graph: usize, stream: *mut c_void) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { crate::graphs::launch(graph, stream, &|body| enter("cuGraphLaunch", Need::Context, body)) }
+}
+
+/// As in CUDA's driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphLaunch_ptsz(graph: usize, stream: *mut c_void) -> i32 {
+    // SAFETY: as the call that is forwarded.
+    unsafe { cuGraphLaunch(graph, stream) }
+}
+
+driver! {
+    ENTRIES [cuGraphLaunch cuGraphLaunch_ptsz]
+
+    driver cuGraphCreate = (at: *mut usize, _flags: u32) |state| { keep(state, at, Graph::default()) }
+
+    driver cuGraphClone = (at: *mut usize, graph: usize) |state| {
+        let graph = find(state, graph)?;
+        keep(state, at, graph)
+    }
+
+    driver cuGraphDestroy cuGraphExecDestroy = (graph: usize) |state| {
+        state.runtime()?.graphs.remove(&graph).map(drop).ok_or(crate::error::INVALID_HANDLE)
+    }
+
+    context cuGraphInstantiate cuGraphInstantiate_v2 = (
+        at: *mut usize, graph: usize, _node: *mut usize, _log: *mut c_void, _size: usize
+    ) |state| { instantiate(state, at, graph) }
+
+    context cuGraphInstantiateWithFlags = (at: *mut usize, graph: usize, _flags: u64) |state| {
+        instantiate(state, at, graph)
+    }
+
+    context cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz = (
+        at: *mut usize, graph: usize, parameters: *mut Instantiation
+    ) |state| {
+        // SAFETY: CUDA's manual asks for the structure.
+        let own = unsafe { pointers::get(parameters) }?;
+        instantiate(state, at, graph)?;
+        out!(parameters, Instantiation { wrong: 0, result: 0, ..own });
+        Ok(())
+    }
+
+    context cuGraphUpload cuGraphUpload_ptsz = (graph: usize, stream: *mut c_void) |state| {
+        find(state, graph)?;
+        state.runtime()?.streams.find(stream).map(drop)
+    }
+
+    driver cuGraphGetNodes = (graph: usize, nodes: *mut usize, count: *mut usize) |state| {
+        let graph = find(state, graph)?;
+        // SAFETY: CUDA's manual asks for the room of the nodes.
+        unsafe { list(&graph, nodes, count) }
+    }
+
+    context cuGraphAddKernelNode = (
+        at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const KernelNode
+    ) |state| {
+        // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
+        unsafe {
+            let own = pointers::get(parameters)?;
+            add_kernel(state, at, graph, (after, count), (own, own.function))
+        }
+    }
+
+    context cuGraphAddKernelNode_v2 = (
+        at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const KernelNode2
+    ) |state| {
+        // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
+        unsafe {
+            let own = pointers::get(parameters)?;
+            let function = if own.first.function.is_null() { own.kernel } else { own.first.function };
+            add_kernel(state, at, graph, (after, count), (own.first, function))
+        }
+    }
+
+    context cuGraphAddMemcpyNode = (
+        at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const Boxes, _context: usize
+    ) |state| {
+        // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
+        unsafe {
+            let own = boxes(&pointers::get(parameters)?)?;
+            add(state, at, graph, (after, count), Work::Copy3D(own))
+        }
+    }
+
+    context cuGraphAddMemsetNode = (
+        at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const Fill, _context: usize
+    ) |state| {
+        // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
+        unsafe {
+            let own = pointers::get(parameters)?;
+            add(state, at, graph, (after, count), Work::Fill(own))
+        }
+    }
+
+    context cuGraphAddHostNode = (
+        at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const HostNode
+    ) |state| {
+        // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
+        unsafe {
+            let work = pointers::get(parameters)?.work().ok_or(INVALID_VALUE)?;
+            add(state, at, graph, (after, count), work)
+        }
+    }
+
+    context cuGraphAddEmptyNode = (at: *mut usize, graph: usize, after: *const usize, count: usize) |state| {
+        // SAFETY: as `add`.
+        unsafe { add(state, at, graph, (after, count), Work::Empty) }
+    }
+
+    context cuStreamBeginCapture cuStreamBeginCapture_v2 cuStreamBeginCapture_v2_ptsz = (stream: *mut c_void) |state| {
+        begin_capture(state, stream)
+    }
+
+    context cuStreamEndCapture cuStreamEndCapture_ptsz = (stream: *mut c_void, at: *mut usize) |state| {
+        end_capture(state, stream, at)
+    }
+
+    context cuStreamGetCaptureInfo cuStreamGetCaptureInfo_ptsz = (
+        stream: *mut c_void, status: *mut i32, id: *mut u64
+    ) |state| { capturing(state, stream, status, id).map(drop) }
+
+    context cuStreamGetCaptureInfo_v2 cuStreamGetCaptureInfo_v2_ptsz cuStreamGetCaptureInfo_v3
+    cuStreamGetCaptureInfo_v3_ptsz = (stream: *mut c_void, status: *mut i32, id: *mut u64, graph: *mut usize) |state| {
+        if capturing(state, stream, status, id)? && !graph.is_null() {
+            eprintln!("warpsim: cuStreamGetCaptureInfo: the graph of a capture that goes on is not supported");
+            return Err(NOT_SUPPORTED);
+        }
+        Ok(())
+    }
+
+    nothing cuThreadExchangeStreamCaptureMode = (mode: *mut i32) |_state| {
+        // SAFETY: CUDA's manual asks for a mode.
+        let wanted = unsafe { pointers::get(mode) }?;
+        if !(0..=2).contains(&wanted) {
+            return Err(INVALID_VALUE);
+        }
+        out!(mode, MODE.with(|own| own.replace(wanted)));
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! CUDA's driver API: what programs call that do not use the runtime, and what the runtime calls that nvcc links
+//! statically. Devices, memory, modules, launches, streams and events are those of the runtime API: its functions here
+//! check contexts and handles, and pass on.
+
+#[macro_use]
+pub mod call;
+
+pub mod context;
+pub mod device;
+pub mod entries;
+pub mod errors;
+pub mod graphs;
+pub mod integrity;
+pub mod jit;
+pub mod launch;
+pub mod link;
+pub mod linker;
+pub mod memory;
+pub mod modules;
+pub mod nvjitlink;
+pub mod pointers;
+pub mod state;
+pub mod streams;
+pub mod tables;
+pub mod unsupported;
