@@ -21,6 +21,8 @@
 
 mod configured;
 pub mod program;
+pub mod recording;
+pub mod selection;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -99,6 +101,8 @@ pub struct Device {
     configured: Configured,
     inner: sim_core::device::Device,
     context: ContextId,
+    /// Texts of the modules.
+    sources: Vec<Source>,
     launched: u64,
     taken: u64,
     time: Time,
@@ -123,6 +127,7 @@ impl Device {
             configured,
             inner,
             context,
+            sources: Vec::new(),
             launched: 0,
             taken: 0,
             time: Time::default(),
@@ -153,11 +158,35 @@ impl Device {
     /// # Errors
     /// All that is wrong with the text, or a target above the chip.
     pub fn load(&mut self, ptx: &Source) -> Result<Module, SimError> {
+        self.load_at(ptx, &|_| None)
+    }
+
+    /// The same with variables at given places: addresses of global memory, offsets in constant memory.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), or a place that is not free.
+    pub fn load_at(&mut self, ptx: &Source, place: &dyn Fn(&str) -> Option<u64>) -> Result<Module, SimError> {
         if !self.configured.options.allow_newer_isa {
             fits_target(ptx, &self.configured.chip).map_err(|error| SimError::Input(vec![error]))?;
         }
-        let module = self.inner.load(self.context, ptx, false);
-        module.map(Module).map_err(|error| self.naming(error))
+        let module = self.inner.load_at(self.context, ptx, false, place);
+        let module = module.map_err(|error| self.naming(error))?;
+        self.sources.push(ptx.clone());
+        Ok(Module(module))
+    }
+
+    /// The text of a module.
+    pub fn source(&self, module: Module) -> Option<&Source> {
+        self.sources.get(module.0)
+    }
+
+    /// The last `launches` functional launches before a timed one leave what they accessed in L2.
+    ///
+    /// # Errors
+    /// None.
+    pub fn warm(&mut self, launches: usize) -> Result<(), SimError> {
+        self.context()?.warm(launches);
+        Ok(())
     }
 
     /// Allocates global memory at a multiple of `align`, a power of two; what is smaller than CUDA's alignment of
@@ -167,6 +196,14 @@ impl Device {
     /// Too little is left.
     pub fn malloc(&mut self, name: &str, bytes: u64, align: u64) -> Result<u64, SimError> {
         self.context()?.malloc_aligned(name, bytes, align)
+    }
+
+    /// Allocates global memory at an address.
+    ///
+    /// # Errors
+    /// It is not free.
+    pub fn malloc_at(&mut self, name: &str, at: u64, bytes: u64) -> Result<u64, SimError> {
+        self.context()?.malloc_at(name, at, bytes)
     }
 
     /// Frees what was allocated at an address with an alignment.
@@ -237,6 +274,15 @@ impl Device {
     pub fn variables(&mut self, module: Module) -> Result<Vec<(String, u64, u64)>, SimError> {
         let variables = self.context()?.variables(module.0);
         Ok(variables.map(|(name, at, bytes)| (name.to_string(), at, bytes)).collect())
+    }
+
+    /// Where a variable of a module lies in device memory, and its bytes.
+    ///
+    /// # Errors
+    /// None.
+    pub fn variable(&mut self, module: Module, name: &str) -> Result<Option<(u64, u64)>, SimError> {
+        let mut variables = self.context()?.all_variables(module.0);
+        Ok(variables.find(|(own, ..)| *own == name).map(|(_, at, bytes)| (at, bytes)))
     }
 
     /// Names of the kernels of a module.

@@ -11,6 +11,7 @@
 #[macro_use]
 pub mod call;
 
+pub mod closed;
 pub mod device;
 pub mod error;
 pub mod errors;
@@ -23,6 +24,7 @@ pub mod launch;
 pub mod memory;
 pub mod occupancy;
 pub mod pointers;
+pub mod pools;
 pub mod properties;
 pub mod record;
 pub mod register;
