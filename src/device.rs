@@ -24,6 +24,7 @@ pub mod program;
 pub mod recording;
 pub mod selection;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -66,6 +67,8 @@ pub struct Kernel {
     pub params: Vec<u8>,
     /// It runs without timing, whatever the device does.
     pub functional: bool,
+    /// Its blocks may wait for each other: it has a workspace for a barrier of the grid.
+    pub cooperative: bool,
 }
 
 impl Kernel {
@@ -80,9 +83,13 @@ impl Kernel {
             stream: 0,
             params: params.to_vec(),
             functional: false,
+            cooperative: false,
         }
     }
 }
+
+/// Bytes of the workspace of cooperative launches: its size, and the barrier of the grid.
+const WORKSPACE: u64 = 256;
 
 /// What ran since it was last asked for.
 #[derive(Clone, Debug)]
@@ -103,6 +110,8 @@ pub struct Device {
     context: ContextId,
     /// Texts of the modules.
     sources: Vec<Source>,
+    /// Workspaces of cooperative launches, by stream: those of one stream run one after another.
+    workspaces: BTreeMap<u32, u64>,
     launched: u64,
     taken: u64,
     time: Time,
@@ -128,6 +137,7 @@ impl Device {
             inner,
             context,
             sources: Vec::new(),
+            workspaces: BTreeMap::new(),
             launched: 0,
             taken: 0,
             time: Time::default(),
@@ -322,10 +332,23 @@ impl Device {
             params: kernel.params.clone(),
             functional,
         };
+        let workspace = if kernel.cooperative { self.workspace(kernel.stream)? } else { 0 };
+        self.context()?.set_workspace(workspace);
         let launched = self.inner.launch(self.context, &launch);
         launched.map_err(|error| self.naming(error))?;
         self.launched += 1;
         Ok(self.launched - 1)
+    }
+
+    /// The workspace of cooperative launches of a stream.
+    fn workspace(&mut self, stream: u32) -> Result<u64, SimError> {
+        if let Some(address) = self.workspaces.get(&stream) {
+            return Ok(*address);
+        }
+        let address = self.malloc("the workspace of cooperative launches", WORKSPACE, 1)?;
+        self.write(address, &[0; WORKSPACE as usize])?;
+        self.workspaces.insert(stream, address);
+        Ok(address)
     }
 
     /// Runs what is queued; stops where the process was interrupted or takes too much memory.

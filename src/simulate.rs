@@ -320,6 +320,7 @@ impl Runner<'_> {
             stream: spec.stream,
             params: block,
             functional: self.launched < self.job.skip,
+            cooperative: false,
         };
         self.launched += 1;
         self.device.launch(&kernel)?;

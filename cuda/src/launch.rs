@@ -160,6 +160,7 @@ pub unsafe fn prepare(
         stream,
         params,
         functional: false,
+        cooperative: how.cooperative,
     })
 }
 

@@ -40,7 +40,7 @@ impl Recorder {
     }
 
     /// Writes the lines of a run.
-    pub fn write(&mut self, device: &Device, run: &Run, stopped: Option<&SimError>) {
+    pub fn write(&mut self, device: &Device, run: Run, stopped: Option<&SimError>) {
         let Some(file) = &mut self.file else {
             self.written += run.report.kernels.len() as u64;
             return;

@@ -291,7 +291,7 @@ impl State {
             runtime.resolve(run);
         }
         let result = ran.and(back);
-        if let (Some(run), Some(recorder)) = (&run, &mut self.recorder) {
+        if let (Some(run), Some(recorder)) = (run, &mut self.recorder) {
             recorder.write(&runtime.device, run, result.as_ref().err());
         }
         result.map_err(|error| {

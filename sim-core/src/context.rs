@@ -90,6 +90,8 @@ pub struct Context {
     splits: Vec<(u32, Arc<ChipSpec>, Arc<MemorySpec>)>,
     /// Copies from the host to the device since the last timed run: address and bytes.
     copies: Vec<(u64, u64)>,
+    /// Address of the workspace that launches get.
+    workspace: u64,
     /// What functional runs leave in L2, where they do.
     warming: Option<Warming>,
     allocations: Arc<Allocations>,
@@ -143,6 +145,7 @@ impl Context {
             idle: None,
             splits: Vec::new(),
             copies: Vec::new(),
+            workspace: 0,
             warming: None,
             device_bytes,
             own_bytes: 0,

@@ -320,7 +320,8 @@ fn special(
         S::DynamicSmemSize => [kernel.dynamic_shared; WARP_LANES],
         S::TotalSmemSize => [kernel.shared_bytes; WARP_LANES],
         S::LocalBytes => [kernel.local_bytes; WARP_LANES],
-        S::Envreg => [0; WARP_LANES],
+        S::WorkspaceHigh => [(kernel.workspace >> 32) as u32; WARP_LANES],
+        S::WorkspaceLow => [kernel.workspace as u32; WARP_LANES],
     }
 }
 

@@ -119,10 +119,16 @@ impl Device {
     }
 
     /// The lines of the launches of a run.
-    pub fn lines(&self, request: &ProgramRequest, run: &Run, stopped: Option<&SimError>) -> Vec<LaunchLine> {
+    pub fn lines(&self, request: &ProgramRequest, mut run: Run, stopped: Option<&SimError>) -> Vec<LaunchLine> {
         let timed = run.report.cycles > 0;
+        if !request.sections {
+            // What bounds a launch does not depend on these, and they are most of a small launch's report.
+            run.report.by_sm.clear();
+            run.report.lines.clear();
+            run.report.samples = None;
+        }
         let value = (timed || request.sections)
-            .then(|| serde_json::to_value(self.section(&request.program, run, stopped)).unwrap_or_default());
+            .then(|| serde_json::to_value(self.section(&request.program, &run, stopped)).unwrap_or_default());
         let bound = value
             .as_ref()
             .filter(|_| timed)

@@ -137,6 +137,9 @@ impl Recording {
     /// # Errors
     /// A file cannot be written, in words.
     pub fn write(self, device: &mut Device, root: &Path, number: u64) -> Result<PathBuf, String> {
+        if self.kernel.cooperative {
+            return Err(format!("{} is launched cooperatively, which workloads are not", self.kernel.entry));
+        }
         let unreadable = |error: SimError| error.to_string();
         let Some(source) = device.source(self.kernel.module).cloned() else {
             return Err("the module of a launch is not there".to_string());

@@ -124,6 +124,12 @@ impl Context {
         self.chip.limits.global_mem_size.saturating_sub(self.device_bytes.load(Ordering::Relaxed))
     }
 
+    /// Launches get this address as that of their workspace (`%envreg1`, `%envreg2`); 0 for none. Cooperative groups of
+    /// CUDA count the blocks that have arrived at a barrier of the grid in its second word.
+    pub fn set_workspace(&mut self, address: u64) {
+        self.workspace = address;
+    }
+
     /// A variable of a module by its name.
     pub fn symbol(&self, module: usize, name: &str) -> Option<Symbol> {
         let loaded = self.modules.get(module)?;
