@@ -195,7 +195,8 @@ impl<P: Reconvergence> Functional<P> {
         let (mut next, mut done, mut live) = (0u64, 0u64, 0u32);
         // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
         // have not begun are there more at a time, up to what the chip holds.
-        let mut room = fits.max(1);
+        // Blocks of a cooperative launch do.
+        let mut room = if kernel.workspace == 0 { fits.max(1) } else { most_room.max(1) };
         self.make_room(kernel, room.min(most_room));
         self.splits.clear();
         self.queued.fill(false);

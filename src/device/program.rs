@@ -119,7 +119,12 @@ impl Device {
     }
 
     /// The lines of the launches of a run.
-    pub fn lines(&self, request: &ProgramRequest, mut run: Run, stopped: Option<&SimError>) -> Vec<LaunchLine> {
+    pub fn lines(
+        &self,
+        request: &ProgramRequest,
+        mut run: Run,
+        stopped: Option<&SimError>,
+    ) -> Vec<LaunchLine> {
         let timed = run.report.cycles > 0;
         if !request.sections {
             // What bounds a launch does not depend on these, and they are most of a small launch's report.

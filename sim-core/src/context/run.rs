@@ -201,7 +201,7 @@ impl Context {
             self.checked(checker);
         }
         if let Some(touched) = machine.take_touched() {
-            self.warm_by(touched);
+            self.warm_by(*touched);
         }
         for (grid, counts) in machine.counts().iter().enumerate() {
             if let Some(report) = self.kernels.get_mut(grid) {

@@ -35,10 +35,10 @@ impl Context {
     }
 
     /// A functional run is over.
-    pub(super) fn warm_by(&mut self, touched: Box<Touched>) {
+    pub(super) fn warm_by(&mut self, touched: Touched) {
         let copies = self.copies.len();
         let Some(warming) = &mut self.warming else { return };
-        warming.runs.push_back((copies, *touched));
+        warming.runs.push_back((copies, touched));
         let mut launches = 0;
         let counted = |(_, touched): &(usize, Touched)| touched.launches();
         let enough = warming.runs.iter().rev().take_while(|run| {
