@@ -21,7 +21,10 @@
 
 mod configured;
 pub mod program;
+pub mod recording;
+pub mod selection;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -64,6 +67,8 @@ pub struct Kernel {
     pub params: Vec<u8>,
     /// It runs without timing, whatever the device does.
     pub functional: bool,
+    /// Its blocks may wait for each other: it has a workspace for a barrier of the grid.
+    pub cooperative: bool,
 }
 
 impl Kernel {
@@ -78,9 +83,13 @@ impl Kernel {
             stream: 0,
             params: params.to_vec(),
             functional: false,
+            cooperative: false,
         }
     }
 }
+
+/// Bytes of the workspace of cooperative launches: its size, and the barrier of the grid.
+const WORKSPACE: u64 = 256;
 
 /// What ran since it was last asked for.
 #[derive(Clone, Debug)]
@@ -99,6 +108,10 @@ pub struct Device {
     configured: Configured,
     inner: sim_core::device::Device,
     context: ContextId,
+    /// Texts of the modules.
+    sources: Vec<Source>,
+    /// Workspaces of cooperative launches, by stream: those of one stream run one after another.
+    workspaces: BTreeMap<u32, u64>,
     launched: u64,
     taken: u64,
     time: Time,
@@ -123,6 +136,8 @@ impl Device {
             configured,
             inner,
             context,
+            sources: Vec::new(),
+            workspaces: BTreeMap::new(),
             launched: 0,
             taken: 0,
             time: Time::default(),
@@ -153,11 +168,35 @@ impl Device {
     /// # Errors
     /// All that is wrong with the text, or a target above the chip.
     pub fn load(&mut self, ptx: &Source) -> Result<Module, SimError> {
+        self.load_at(ptx, &|_| None)
+    }
+
+    /// The same with variables at given places: addresses of global memory, offsets in constant memory.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), or a place that is not free.
+    pub fn load_at(&mut self, ptx: &Source, place: &dyn Fn(&str) -> Option<u64>) -> Result<Module, SimError> {
         if !self.configured.options.allow_newer_isa {
             fits_target(ptx, &self.configured.chip).map_err(|error| SimError::Input(vec![error]))?;
         }
-        let module = self.inner.load(self.context, ptx, false);
-        module.map(Module).map_err(|error| self.naming(error))
+        let module = self.inner.load_at(self.context, ptx, false, place);
+        let module = module.map_err(|error| self.naming(error))?;
+        self.sources.push(ptx.clone());
+        Ok(Module(module))
+    }
+
+    /// The text of a module.
+    pub fn source(&self, module: Module) -> Option<&Source> {
+        self.sources.get(module.0)
+    }
+
+    /// The last `launches` functional launches before a timed one leave what they accessed in L2.
+    ///
+    /// # Errors
+    /// None.
+    pub fn warm(&mut self, launches: usize) -> Result<(), SimError> {
+        self.context()?.warm(launches);
+        Ok(())
     }
 
     /// Allocates global memory at a multiple of `align`, a power of two; what is smaller than CUDA's alignment of
@@ -167,6 +206,14 @@ impl Device {
     /// Too little is left.
     pub fn malloc(&mut self, name: &str, bytes: u64, align: u64) -> Result<u64, SimError> {
         self.context()?.malloc_aligned(name, bytes, align)
+    }
+
+    /// Allocates global memory at an address.
+    ///
+    /// # Errors
+    /// It is not free.
+    pub fn malloc_at(&mut self, name: &str, at: u64, bytes: u64) -> Result<u64, SimError> {
+        self.context()?.malloc_at(name, at, bytes)
     }
 
     /// Frees what was allocated at an address with an alignment.
@@ -239,6 +286,15 @@ impl Device {
         Ok(variables.map(|(name, at, bytes)| (name.to_string(), at, bytes)).collect())
     }
 
+    /// Where a variable of a module lies in device memory, and its bytes.
+    ///
+    /// # Errors
+    /// None.
+    pub fn variable(&mut self, module: Module, name: &str) -> Result<Option<(u64, u64)>, SimError> {
+        let mut variables = self.context()?.all_variables(module.0);
+        Ok(variables.find(|(own, ..)| *own == name).map(|(_, at, bytes)| (at, bytes)))
+    }
+
     /// Names of the kernels of a module.
     ///
     /// # Errors
@@ -276,10 +332,23 @@ impl Device {
             params: kernel.params.clone(),
             functional,
         };
+        let workspace = if kernel.cooperative { self.workspace(kernel.stream)? } else { 0 };
+        self.context()?.set_workspace(workspace);
         let launched = self.inner.launch(self.context, &launch);
         launched.map_err(|error| self.naming(error))?;
         self.launched += 1;
         Ok(self.launched - 1)
+    }
+
+    /// The workspace of cooperative launches of a stream.
+    fn workspace(&mut self, stream: u32) -> Result<u64, SimError> {
+        if let Some(address) = self.workspaces.get(&stream) {
+            return Ok(*address);
+        }
+        let address = self.malloc("the workspace of cooperative launches", WORKSPACE, 1)?;
+        self.write(address, &[0; WORKSPACE as usize])?;
+        self.workspaces.insert(stream, address);
+        Ok(address)
     }
 
     /// Runs what is queued; stops where the process was interrupted or takes too much memory.

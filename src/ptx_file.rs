@@ -96,6 +96,8 @@ fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnosti
                 .unwrap_or_default(),
         }],
         buffers,
+        variables: BTreeMap::new(),
+        l2: None,
         launches: vec![Step::Launch(LaunchSpec {
             entry,
             grid: size(&launch.grid, "--grid")?,
@@ -198,7 +200,7 @@ fn argument(
     let name = format!("arg{i}");
     let length = Expr::Text(length.to_string());
     let (length_place, init_place) = (KeySpan::default(), KeySpan::default());
-    buffers.insert(name.clone(), BufferSpec { ty, length, init, length_place, init_place });
+    buffers.insert(name.clone(), BufferSpec { ty, length, init, at: None, length_place, init_place });
     Ok(ArgumentKind::pointer(&name))
 }
 

@@ -189,10 +189,15 @@ impl Simulation {
         };
         let what = bytes(serde_json::to_vec(&what));
         let mut files: Vec<Vec<u8>> = Vec::new();
-        for buffer in self.job.spec.buffers.values() {
-            if let Init::File(file) = &buffer.init {
-                files.push(files::read(&self.job.folder.join(file), u64::MAX).unwrap_or_default());
-            }
+        let spec = &self.job.spec;
+        let inits = spec.buffers.values().map(|buffer| &buffer.init);
+        let inits = inits.chain(spec.variables.values().filter_map(|variable| variable.init.as_ref()));
+        let named = inits.filter_map(|init| match init {
+            Init::File(file) => Some(file),
+            _ => None,
+        });
+        for file in named.chain(&spec.l2) {
+            files.push(files::read(&self.job.folder.join(file), u64::MAX).unwrap_or_default());
         }
         let mut parts: Vec<&[u8]> = vec![simulator().as_bytes(), &chip, &what, self.job.ptx.text.as_bytes()];
         parts.extend(files.iter().map(Vec::as_slice));

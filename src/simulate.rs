@@ -17,10 +17,10 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::{Expr, HostBuffer, LaunchSpec, LoopSpec, Params, Step};
 
 use crate::contents::{Content, Contents};
-use crate::device::{Configured, Device, Kernel, Module};
+use crate::device::{Configured, Device, Kernel, Module, recording};
 use crate::memory;
 use arguments::{Arguments, arguments_differ, example};
-use buffers::{Layout, initial};
+use buffers::{Layout, file_bytes, initial, of_variable};
 use job::{number, placed, whole, wrong};
 use verdict::judge;
 
@@ -62,15 +62,22 @@ pub fn simulate(
         return Err(wrong(format!("--dump: there is no buffer `{name}`; available: {}", known.join(", "))));
     }
     let mut device = Device::of(configured);
-    let module = device.load(&job.ptx)?;
+    let module = device.load_at(&job.ptx, &|name| job.spec.variables.get(name)?.at)?;
     let (mut buffers, mut addresses) = (BTreeMap::new(), BTreeMap::new());
-    for name in job.spec.buffers.keys() {
+    // Those that have an address get it before others could.
+    let mut names: Vec<_> = job.spec.buffers.iter().map(|(name, buffer)| (name, buffer.at)).collect();
+    names.sort_by_key(|(_, at)| at.is_none());
+    for (name, at) in names {
         let buffer = initial(job, name)?;
-        let address = device.malloc(name, buffer.bytes.len() as u64, 1)?;
+        let address = match at {
+            Some(at) => device.malloc_at(name, at, buffer.bytes.len() as u64)?,
+            None => device.malloc(name, buffer.bytes.len() as u64, 1)?,
+        };
         device.write(address, &buffer.bytes)?;
         addresses.insert(name.clone(), address);
         buffers.insert(name.clone(), Layout { ty: buffer.ty, len: buffer.len() });
     }
+    prepare(job, &mut device, module)?;
     let mut runner =
         Runner { job, device: &mut device, module, addresses, buffers, launched: 0, stop, progress };
     let mut params = job.params.clone();
@@ -130,6 +137,24 @@ pub fn simulate(
         instruction_set,
         timelines,
     })
+}
+
+/// Gives variables and L2 what the workload says of them.
+fn prepare(job: &Job, device: &mut Device, module: Module) -> Result<(), SimError> {
+    for (name, spec) in &job.spec.variables {
+        let Some((at, bytes)) = device.variable(module, name)? else {
+            return Err(wrong(format!("{} has no variable `{name}`", job.ptx.name)));
+        };
+        if let Some(contents) = of_variable(job, name, spec, bytes as usize)? {
+            device.context()?.write(at, &contents);
+        }
+    }
+    if let Some(file) = &job.spec.l2 {
+        let lines =
+            recording::lines(&file_bytes(job, file)?).map_err(|why| wrong(format!("`l2`: {file}: {why}")))?;
+        device.context()?.set_l2(&lines);
+    }
+    Ok(())
 }
 
 struct Runner<'r> {
@@ -295,6 +320,7 @@ impl Runner<'_> {
             stream: spec.stream,
             params: block,
             functional: self.launched < self.job.skip,
+            cooperative: false,
         };
         self.launched += 1;
         self.device.launch(&kernel)?;

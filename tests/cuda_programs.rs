@@ -55,9 +55,17 @@ fn ran(library: &Path, options: &[&str], program: &[&Path]) -> Output {
 
 /// Compiles an example and runs it with options.
 fn run(name: &str, options: &[&str]) -> Option<Output> {
+    run_files(&[name], &[], options)
+}
+
+/// Compiles files of the examples to one program, with flags, and runs it with options.
+fn run_files(names: &[&str], flags: &[&str], options: &[&str]) -> Option<Output> {
     let (compiler, library) = tools()?;
-    let program =
-        compiled(&compiler, &format!("{name}-{}", options.join("")), &format!("{name}.cu"), "shared", &[]);
+    let [first, others @ ..] = names else { return None };
+    let others: Vec<String> = others.iter().map(|name| format!("{ROOT}/examples/{name}.cu")).collect();
+    let more: Vec<&str> = flags.iter().copied().chain(others.iter().map(String::as_str)).collect();
+    let name = format!("{first}-{}-{}", options.len(), options.join("").replace('/', "_"));
+    let program = compiled(&compiler, &name, &format!("{first}.cu"), "shared", &more);
     Some(ran(&library, options, &[&program]))
 }
 
@@ -169,6 +177,71 @@ fn kernels_of_numba_triton_and_cupy_run() {
         assert!(output.status.success(), "{out}{err}");
         assert_eq!(out, expected, "{err}");
         assert!(rows(&err).iter().any(|row| row.contains(kernel)), "{err}");
+    }
+}
+
+#[test]
+fn a_grid_synchronizes_as_a_whole_and_pools_are_counted() {
+    for options in [&[][..], &["--functional"]] {
+        let Some(output) = run("reduction", options) else { return };
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{out}{err}");
+        let expected: u32 = (0..20_000).map(|i| i % 97).sum();
+        assert_eq!(out, format!("PASS: the sum is {expected}, then cudaErrorCooperativeLaunchTooLarge\n"));
+    }
+}
+
+#[test]
+fn graphs_are_captured_and_registered_memory_is_mapped() {
+    let Some(output) = run("graph", &["--functional"]) else { return };
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out}{err}");
+    assert_eq!(out, "PASS: 0 of 1000 are wrong\n");
+}
+
+#[test]
+fn translation_units_are_linked() {
+    let Some(output) = run_files(&["linked", "linked_other"], &["-rdc=true"], &["--functional"]) else {
+        return;
+    };
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out}{err}");
+    assert_eq!(out, "PASS: 0 are wrong\n");
+}
+
+#[test]
+fn chosen_launches_are_timed_and_recorded_as_workloads_with_the_same_cycles() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let [recorded, out] = ["recorded", "out"].map(|name| folder.path().join(name).display().to_string());
+    let options = ["--time", "stencil:3-4", "--warm", "1", "--record", &recorded, "--out", &out];
+    let Some(output) = run("stencil", &options) else { return };
+    let (text, err) = texts(&output);
+    let read = |path: String| -> serde_json::Value {
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}\n{err}"));
+        serde_json::from_str(&text).expect("JSON")
+    };
+    assert!(text.starts_with("PASS"), "{text}{err}");
+    let launches = read(format!("{out}/report.json"))["launches"].as_array().cloned().expect("launches");
+    let timed: Vec<usize> = (0..launches.len()).filter(|i| launches[*i]["functional"] == false).collect();
+    assert_eq!((launches.len(), timed), (8, vec![3, 4]));
+    let mut workloads: Vec<PathBuf> = std::fs::read_dir(&recorded)
+        .expect("a folder")
+        .filter_map(|entry| Some(entry.ok()?.path().join("workload.yaml")))
+        .filter(|path| path.is_file())
+        .collect();
+    workloads.sort();
+    assert_eq!(workloads.len(), 2);
+    for (workload, launch) in workloads.iter().zip([3, 4]) {
+        let again = folder.path().join(format!("again{launch}")).display().to_string();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+        let command = command.arg("run").arg(workload).args(["--chip", "rtx2080ti", "--out", &again]);
+        let output = command.output().expect("warpsim runs");
+        let (_, err) = texts(&output);
+        assert!(output.status.success(), "{err}");
+        let report = read(format!("{again}/report.json"));
+        assert_eq!(report["result"], "pass");
+        assert_eq!(report["kernels"][0]["cycles"], launches[launch]["cycles"], "launch {launch}");
+        assert!(launches[launch]["cycles"].as_u64().is_some_and(|cycles| cycles > 0));
     }
 }
 

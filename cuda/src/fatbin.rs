@@ -122,14 +122,34 @@ pub fn files(container: &[u8]) -> Result<Vec<File>, String> {
     Ok(out)
 }
 
-/// The files of a fat binary behind a wrapper, as programs register it.
+/// The files of a container at an address.
 ///
 /// # Errors
 /// What is wrong with it.
 ///
 /// # Safety
-/// `wrapper` must lead to what nvcc registers: a wrapper whose container has the size that its header says.
-pub unsafe fn registered(wrapper: *const u8) -> Result<Vec<File>, String> {
+/// `data` must lead to a container that has the size that its header says.
+pub unsafe fn container(data: *const u8) -> Result<Vec<File>, String> {
+    let null = || "a fat binary is a null pointer".to_string();
+    // SAFETY: the caller's promise; a container begins with 16 bytes.
+    let start: [u8; 16] = unsafe { pointers::get(data.cast()) }.map_err(|_| null())?;
+    let whole = number::<2>(&start, 6)?.saturating_add(number::<8>(&start, 8)?);
+    // SAFETY: the caller's promise.
+    files(unsafe { pointers::bytes(data, whole as usize) })
+}
+
+/// The most translation units of a program.
+const MOST_UNITS: usize = 1 << 16;
+
+/// The files of a fat binary behind a wrapper, as programs register it: those of each translation unit. Of a program
+/// compiled with `-rdc=true` the wrapper holds what the units were before nvcc linked their machine code.
+///
+/// # Errors
+/// What is wrong with it.
+///
+/// # Safety
+/// `wrapper` must lead to what nvcc registers: a wrapper whose containers have the sizes that their headers say.
+pub unsafe fn registered(wrapper: *const u8) -> Result<Vec<Vec<File>>, String> {
     let null = || "a fat binary is a null pointer".to_string();
     // SAFETY: the caller's promise; a wrapper has 24 bytes.
     let head: [u8; 24] = unsafe { pointers::get(wrapper.cast()) }.map_err(|_| null())?;
@@ -137,24 +157,23 @@ pub unsafe fn registered(wrapper: *const u8) -> Result<Vec<File>, String> {
     if magic != u64::from(WRAPPER) {
         return Err(format!("the wrapper of a fat binary begins with {magic:#x}, not {WRAPPER:#x}"));
     }
-    // SAFETY: the caller's promise.
-    unsafe { at(number::<8>(&head, 8)? as *const u8) }
-}
-
-/// The files of a container in memory.
-///
-/// # Errors
-/// What is wrong with it.
-///
-/// # Safety
-/// `data` must be null or lead to a container that has the size which its header says.
-pub unsafe fn at(data: *const u8) -> Result<Vec<File>, String> {
-    let null = || "a fat binary is a null pointer".to_string();
-    // SAFETY: the caller's promise; a container begins with 16 bytes.
-    let start: [u8; 16] = unsafe { pointers::get(data.cast()) }.map_err(|_| null())?;
-    let whole = number::<2>(&start, 6)?.saturating_add(number::<8>(&start, 8)?);
-    // SAFETY: the caller's promise.
-    files(unsafe { pointers::bytes(data, whole as usize) })
+    let data = number::<8>(&head, 8)? as *const u8;
+    let units = number::<8>(&head, 16)? as *const *const u8;
+    if number::<4>(&head, 4)? != 2 || units.is_null() {
+        // SAFETY: the caller's promise.
+        return Ok(vec![unsafe { container(data) }?]);
+    }
+    let mut out = Vec::new();
+    for i in 0..MOST_UNITS {
+        // SAFETY: the caller's promise; the list ends with a null pointer.
+        let unit = unsafe { pointers::get(units.wrapping_add(i)) }.map_err(|_| null())?;
+        if unit.is_null() {
+            break;
+        }
+        // SAFETY: the caller's promise.
+        out.push(unsafe { container(unit) }?);
+    }
+    Ok(out)
 }
 
 /// The compute capability that a PTX text names as its target.
@@ -275,13 +294,28 @@ mod tests {
             let wrapper = wrapper(&fat);
             // SAFETY: the wrapper is that of a container which lives.
             let found = unsafe { registered(wrapper.as_ptr().cast()) }.unwrap_or_else(|e| panic!("{e}"));
+            let [found] = found.as_slice() else { panic!("{found:?}") };
             assert_eq!(found.iter().map(|f| (f.kind, f.sm)).collect::<Vec<_>>(), [(2, 80), (1, 75), (1, 52)]);
-            let newest = |sm| newest(&found, "m", sm, false).and_then(File::text);
+            let newest = |sm| newest(found, "m", sm, false).and_then(File::text);
             assert_eq!(
                 (newest(75), newest(90), newest(70)),
                 (Ok(text.clone()), Ok(text.clone()), Ok("old".into()))
             );
         }
+    }
+
+    #[test]
+    fn units_of_a_linked_program_stay_apart() {
+        let linked = container(&[(ELF, 75, b"\x7fELF")], Packing::Plain);
+        let units = ["one", "two"].map(|text| container(&[(PTX, 75, text.as_bytes())], Packing::Lz4));
+        let list = [units[0].as_ptr(), units[1].as_ptr(), std::ptr::null()];
+        let wrapper =
+            [wrapper(&linked)[0] & 0xffff_ffff | 2 << 32, linked.as_ptr() as u64, list.as_ptr() as u64];
+        // SAFETY: the wrapper and its containers live.
+        let found = unsafe { registered(wrapper.as_ptr().cast()) }.unwrap_or_else(|e| panic!("{e}"));
+        let texts: Vec<_> =
+            found.iter().map(|files| newest(files, "m", 75, false).and_then(File::text)).collect();
+        assert_eq!(texts, [Ok("one".to_string()), Ok("two".to_string())]);
     }
 
     #[test]

@@ -190,6 +190,7 @@ pub unsafe fn prepare(
         stream,
         params,
         functional: false,
+        cooperative: how.cooperative,
     })
 }
 

@@ -14,6 +14,7 @@ pub mod call;
 #[macro_use]
 pub mod driver;
 
+pub mod closed;
 pub mod device;
 pub mod error;
 pub mod errors;
@@ -26,6 +27,7 @@ pub mod launch;
 pub mod memory;
 pub mod occupancy;
 pub mod pointers;
+pub mod pools;
 pub mod properties;
 pub mod record;
 pub mod register;

@@ -10,6 +10,7 @@ use crate::error::{
 };
 use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
 use crate::pointers;
+use crate::pools;
 use crate::runtime::{Runtime, State};
 use crate::shared::{Kind, PAGE};
 
@@ -79,6 +80,7 @@ pub unsafe fn copy(state: &mut State, to: u64, from: u64, bytes: usize, kind: i3
     if to == 0 || from == 0 {
         return Err(INVALID_VALUE);
     }
+    let (to, from) = (runtime.shared.host_side(to), runtime.shared.host_side(from));
     let places = (runtime.place(to, bytes as u64)?, runtime.place(from, bytes as u64)?);
     if !direction_fits(kind, places.0, places.1)? {
         return Err(INVALID_VALUE);
@@ -138,9 +140,11 @@ fn fill(state: &mut State, at: u64, value: i32, bytes: usize) -> Result<(), Erro
     if bytes == 0 {
         return Ok(());
     }
+    let at = runtime.shared.host_side(at);
+    let registered = runtime.shared.device_side(at).is_some();
     match runtime.place(at, bytes as u64)? {
-        Place::Host => Err(INVALID_VALUE),
-        Place::Shared => {
+        Place::Host if !registered => Err(INVALID_VALUE),
+        Place::Host | Place::Shared => {
             // SAFETY: shared memory is accessible.
             unsafe { pointers::bytes_mut(at as *mut u8, bytes) }.fill(value as u8);
             Ok(())
@@ -204,14 +208,21 @@ pub fn free(state: &mut State, at: *mut c_void, of_host: bool) -> Result<(), Err
     }
     match runtime.shared.find(at) {
         Some((begin, _, kind)) => {
-            if begin != at || kind == Kind::Variable || of_host != (kind == Kind::Pinned) {
+            if begin != at
+                || matches!(kind, Kind::Variable | Kind::Registered)
+                || of_host != (kind == Kind::Pinned)
+            {
                 return Err(INVALID_VALUE);
             }
             runtime.shared.end(at);
             runtime.device.free(at, PAGE).map_err(|_| INVALID_VALUE)
         }
         None if of_host => Err(INVALID_VALUE),
-        None => runtime.device.free(at, 1).map_err(|_| INVALID_VALUE),
+        None => {
+            runtime.device.free(at, 1).map_err(|_| INVALID_VALUE)?;
+            runtime.pools.freed(at);
+            Ok(())
+        }
     }
 }
 
@@ -286,7 +297,7 @@ cuda! {
 
     fn cudaMallocAsync cudaMallocAsync_ptsz = (at: *mut *mut c_void, bytes: usize, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
-        allocate(state, at, bytes)
+        pools::allocate(state, at, bytes, None)
     }
 
     fn cudaFree = (at: *mut c_void) |state| { free(state, at, false) }
@@ -315,21 +326,16 @@ cuda! {
     fn cudaFreeHost = (at: *mut c_void) |state| { free(state, at, true) }
 
     fn cudaHostGetDevicePointer = (device: *mut *mut c_void, host: *mut c_void, _flags: u32) |state| {
-        match state.runtime()?.shared.find(host as u64) {
-            Some(_) => out!(device, host),
-            None => {
-                eprintln!(
-                    "warpsim: cudaHostGetDevicePointer: the device has no address for memory that cudaHostRegister \
-                     registered; allocate it by cudaHostAlloc"
-                );
-                return Err(INVALID_VALUE);
-            }
-        }
+        let shared = &state.runtime()?.shared;
+        let own = shared.find(host as u64).map(|_| host as u64);
+        let at = own.or_else(|| shared.device_side(host as u64)).ok_or(INVALID_VALUE)?;
+        out!(device, at as *mut c_void);
         Ok(())
     }
 
     fn cudaHostGetFlags = (flags: *mut u32, host: *mut c_void) |state| {
-        if state.runtime()?.shared.find(host as u64).is_none() {
+        let shared = &state.runtime()?.shared;
+        if shared.find(host as u64).is_none() && shared.device_side(host as u64).is_none() {
             return Err(INVALID_VALUE);
         }
         out!(flags, 2);
@@ -340,14 +346,23 @@ cuda! {
         if at.is_null() || bytes == 0 {
             return Err(INVALID_VALUE);
         }
-        if !state.runtime()?.registered.insert(at as usize) {
+        let runtime = state.runtime()?;
+        if runtime.shared.find(at as u64).is_some() || runtime.shared.device_side(at as u64).is_some() {
             return Err(ALREADY_REGISTERED);
         }
+        let own = runtime.device.malloc("cudaHostRegister", bytes as u64, PAGE).map_err(|_| MEMORY_ALLOCATION)?;
+        // SAFETY: CUDA's manual asks for memory of the host that stays until it is unregistered.
+        unsafe { runtime.shared.register(&mut runtime.device, own, at as u64, bytes as u64) }?;
+        runtime.registered.insert(at as usize, own);
         Ok(())
     }
 
     fn cudaHostUnregister = (at: *mut c_void) |state| {
-        if state.runtime()?.registered.remove(&(at as usize)) { Ok(()) } else { Err(NOT_REGISTERED) }
+        state.synchronize()?;
+        let runtime = state.runtime()?;
+        let own = runtime.registered.remove(&(at as usize)).ok_or(NOT_REGISTERED)?;
+        runtime.shared.end(own);
+        runtime.device.free(own, PAGE).map_err(|_| INVALID_VALUE)
     }
 
     fn cudaMallocPitch = (at: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) |state| {
@@ -464,6 +479,13 @@ cuda! {
         let runtime = state.runtime()?;
         let at = at.cast_mut();
         let found = runtime.shared.find(at as u64).map(|(_, _, kind)| kind);
+        if found == Some(Kind::Registered) || runtime.shared.device_side(at as u64).is_some() {
+            let host = runtime.shared.host_side(at as u64);
+            let device = runtime.shared.device_side(host).unwrap_or_default();
+            let (device_pointer, host_pointer) = (device as *mut c_void, host as *mut c_void);
+            out!(attributes, PointerAttributes { kind: 1, device: 0, device_pointer, host_pointer });
+            return Ok(());
+        }
         let kind = match found {
             Some(Kind::Pinned) => 1,
             Some(_) => 3,

@@ -7,8 +7,8 @@ use std::ffi::{CString, c_void};
 use crate::error::{Error, INVALID_FUNCTION, INVALID_SYMBOL};
 use crate::fatbin::File;
 
-/// A fat binary, or what is wrong with it.
-pub type FatBinary = Result<Vec<File>, String>;
+/// The files of each translation unit of a fat binary, or what is wrong with it.
+pub type FatBinary = Result<Vec<Vec<File>>, String>;
 
 /// A kernel.
 #[derive(Clone, Debug)]

@@ -1,20 +1,25 @@
 //! The state of the runtime: what is registered, the device once it is used, queued launches, streams and events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::path::Path;
 
 use sim_core::answers::Assertion;
 use sim_core::error::SimError;
 use sim_core::report::Time;
-use sim_frontend::diagnostic::Source;
+use sim_frontend::diagnostic::{Diagnostic, Source};
+use sim_frontend::link::link;
 use warpsim::console::complain;
+use warpsim::device::selection::Selection;
 use warpsim::device::{Device, Kernel, Module, Run};
 
+use crate::closed;
 use crate::driver::state::Driver;
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
 use crate::graph::{Capture, Graph, Node, Work};
+use crate::pools::Pools;
 use crate::record::Recorder;
 use crate::registry::Registry;
 use crate::shared::{Kind, Shared};
@@ -32,8 +37,10 @@ pub struct Runtime {
     pub events: BTreeMap<usize, Event>,
     /// Graphs by handle; those that were instantiated are among them.
     pub graphs: BTreeMap<usize, Graph>,
-    /// Addresses that `cudaHostRegister` was given.
-    pub registered: BTreeSet<usize>,
+    /// Addresses that `cudaHostRegister` was given, with those that the device has for them.
+    pub registered: BTreeMap<usize, u64>,
+    /// Memory pools.
+    pub pools: Pools,
     /// Launches that wait to run: number and stream.
     queued: Vec<(u64, u32)>,
     /// Modules by fat binary, as far as they were used, with the compute capability of their PTX; what could not be loaded
@@ -49,6 +56,8 @@ pub struct State {
     pub driver: Driver,
     runtime: Option<Runtime>,
     recorder: Option<Recorder>,
+    /// Launches that are timed, where not all are.
+    selection: Option<Selection>,
     /// What stopped the device: every call gives it from then on.
     pub sticky: Option<Error>,
     /// The capture that goes on.
@@ -101,6 +110,7 @@ impl State {
             driver: Driver::new(),
             runtime: None,
             recorder: None,
+            selection: None,
             sticky: None,
             capture: None,
             process: None,
@@ -133,11 +143,22 @@ impl State {
             })?;
             self.recorder = Some(recorder);
         }
-        let request = &self.recorder.as_ref().ok_or(INITIALIZATION)?.request.device;
-        let device = Device::new(request).map_err(|errors| {
-            complain(&errors);
+        if let Some(why) = closed::loaded() {
+            eprintln!("warpsim: {why}");
+            return Err(INITIALIZATION);
+        }
+        let request = &self.recorder.as_ref().ok_or(INITIALIZATION)?.request;
+        let wrong = |errors: &[Diagnostic]| {
+            complain(errors);
             INITIALIZATION
-        })?;
+        };
+        let selection = Selection::parse(&request.time).map_err(|error| wrong(&[error]))?;
+        let mut device = Device::new(&request.device).map_err(|errors| wrong(&errors))?;
+        device.warm(request.warm).map_err(|_| INITIALIZATION)?;
+        // Launches are counted through, also after a reset of the device.
+        if self.selection.is_none() && !selection.is_empty() {
+            self.selection = Some(selection);
+        }
         self.process = Some(std::process::id());
         let shared = Shared::reserve(device.chip().limits.global_mem_size);
         Ok(Runtime {
@@ -146,7 +167,8 @@ impl State {
             streams: Streams::default(),
             events: BTreeMap::new(),
             graphs: BTreeMap::new(),
-            registered: BTreeSet::new(),
+            registered: BTreeMap::new(),
+            pools: Pools::default(),
             queued: Vec::new(),
             modules: BTreeMap::new(),
         })
@@ -221,6 +243,36 @@ impl State {
     /// # Errors
     /// Why it cannot be launched, or what an earlier launch came to.
     pub fn launch(&mut self, kernel: &Kernel) -> Result<(), Error> {
+        let chosen = self.selection.as_mut().is_none_or(|selection| selection.next(&kernel.entry));
+        let kernel = &Kernel { functional: !chosen, ..kernel.clone() };
+        let folder = self.recorder.as_ref().and_then(|recorder| recorder.request.record.clone());
+        if let (true, Some(folder)) = (chosen, folder) {
+            return self.record(kernel, &folder);
+        }
+        self.queue(kernel)
+    }
+
+    /// Runs a launch alone, and writes it down as a workload.
+    fn record(&mut self, kernel: &Kernel, folder: &Path) -> Result<(), Error> {
+        self.synchronize()?;
+        let number = self.recorder.as_ref().map_or(0, Recorder::written);
+        let runtime = self.runtime()?;
+        let stopped = |error: SimError| {
+            explain(&error);
+            INITIALIZATION
+        };
+        runtime.shared.to_device(&mut runtime.device).map_err(stopped)?;
+        let recording = runtime.device.recording(kernel).map_err(stopped)?;
+        self.queue(kernel)?;
+        self.synchronize()?;
+        let device = &mut self.runtime()?.device;
+        if let Err(why) = recording.write(device, folder, number) {
+            eprintln!("warpsim: a launch cannot be recorded: {why}");
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, kernel: &Kernel) -> Result<(), Error> {
         let runtime = self.runtime()?;
         if !runtime.streams.run_beside(kernel.stream, runtime.queued.iter().map(|(_, stream)| *stream)) {
             self.synchronize()?;
@@ -253,7 +305,7 @@ impl State {
             runtime.resolve(run);
         }
         let result = ran.and(back);
-        if let (Some(run), Some(recorder)) = (&run, &mut self.recorder) {
+        if let (Some(run), Some(recorder)) = (run, &mut self.recorder) {
             recorder.write(&runtime.device, run, result.as_ref().err());
         }
         result.map_err(|error| {
@@ -304,29 +356,45 @@ impl Runtime {
     }
 }
 
-/// Loads the newest PTX of a fat binary that the chip runs; gives its compute capability too.
+/// Loads the newest PTX of each translation unit of a fat binary that the chip runs, linked to one module; gives the
+/// compute capability of the newest one too.
 fn load(
     device: &mut Device,
     name: &str,
-    files: Option<&Result<Vec<File>, String>>,
+    units: Option<&Result<Vec<Vec<File>>, String>>,
 ) -> Result<(Module, u32), Error> {
     let said = |why: &str, error: Error| {
         eprintln!("warpsim: {why}");
         error
     };
-    let files = match files {
-        Some(Ok(files)) => files,
+    let units = match units {
+        Some(Ok(units)) => units,
         Some(Err(why)) => return Err(said(&format!("{name}: {why}"), NO_IMAGE)),
         None => return Err(said(&format!("{name}: its fat binary was unregistered"), NO_IMAGE)),
     };
     let allow_newer = device.configured().options.allow_newer_isa;
-    let file = fatbin::newest(files, name, device.chip().capability(), allow_newer);
-    let file = file.map_err(|why| said(&why, NO_IMAGE))?;
-    let text = file.text().map_err(|why| said(&format!("{name}: {why}"), NO_IMAGE))?;
-    let loaded = device.load(&Source::new(&file.named(name), &text));
-    let module = loaded.map_err(|error| {
+    let capability = device.chip().capability();
+    let (mut texts, mut without, mut newest) = (Vec::new(), Vec::new(), 0);
+    for (i, files) in units.iter().enumerate() {
+        let own = if units.len() == 1 { name.to_string() } else { format!("{name}.{i}") };
+        match fatbin::newest(files, &own, capability, allow_newer) {
+            Ok(file) => {
+                let text = file.text().map_err(|why| said(&format!("{own}: {why}"), NO_IMAGE))?;
+                newest = newest.max(fatbin::target(&text));
+                texts.push(Source::new(&format!("{own}.sm_{}.ptx", file.sm), &text));
+            }
+            // CUDA's own device library may be such a unit; whether something of it is needed shows when they are linked.
+            Err(why) => without.push(why),
+        }
+    }
+    if texts.is_empty() {
+        return Err(said(without.first().map_or("a fat binary without files", String::as_str), NO_IMAGE));
+    }
+    let linked = link(&format!("{name}.ptx"), &texts).map_err(SimError::Input);
+    let module = linked.and_then(|linked| device.load(&linked)).map_err(|error| {
         explain(&error);
+        without.iter().for_each(|why| eprintln!("warpsim: {why}"));
         INVALID_PTX
     })?;
-    Ok((module, fatbin::target(&text)))
+    Ok((module, newest))
 }

@@ -26,10 +26,14 @@ pub enum Kind {
     Pinned,
     /// A variable of managed memory.
     Variable,
+    /// Memory of the host that `cudaHostRegister` was given: the device has another address for it.
+    Registered,
 }
 
 struct Region {
     kind: Kind,
+    /// Where the host has it.
+    host: u64,
     /// What both sides had last.
     last: Vec<u8>,
 }
@@ -89,14 +93,50 @@ impl Shared {
         device.read(at, &mut last).map_err(|_| MEMORY_ALLOCATION)?;
         // SAFETY: the pages were made accessible just now, and the program does not know the address yet.
         unsafe { pointers::bytes_mut(at as *mut u8, last.len()) }.copy_from_slice(&last);
-        self.regions.insert(at, Region { kind, last });
+        self.regions.insert(at, Region { kind, host: at, last });
         Ok(())
+    }
+
+    /// Shares memory that the host has at `host` and the device at `at`.
+    ///
+    /// # Errors
+    /// The device has not allocated it.
+    ///
+    /// # Safety
+    /// The host's memory must be valid until [`end`](Self::end).
+    pub unsafe fn register(
+        &mut self,
+        device: &mut Device,
+        at: u64,
+        host: u64,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let last = unsafe { pointers::bytes(host as *const u8, bytes as usize) }.to_vec();
+        device.write(at, &last).map_err(|_| MEMORY_ALLOCATION)?;
+        self.regions.insert(at, Region { kind: Kind::Registered, host, last });
+        Ok(())
+    }
+
+    /// Where the host has what the device has at an address.
+    pub fn host_side(&self, address: u64) -> u64 {
+        let found = self.find(address).and_then(|(at, ..)| Some((at, self.regions.get(&at)?.host)));
+        found.map_or(address, |(at, host)| host + (address - at))
+    }
+
+    /// Where the device has registered memory that the host has at an address.
+    pub fn device_side(&self, address: u64) -> Option<u64> {
+        self.regions.iter().find_map(|(at, region)| {
+            let offset =
+                address.checked_sub(region.host).filter(|offset| *offset < region.last.len() as u64)?;
+            (region.kind == Kind::Registered).then_some(at + offset)
+        })
     }
 
     /// Ends the sharing of what begins at an address; gives what it was.
     pub fn end(&mut self, at: u64) -> Option<Kind> {
         let region = self.regions.remove(&at)?;
-        if region.kind != Kind::Variable {
+        if !matches!(region.kind, Kind::Variable | Kind::Registered) {
             let length = (region.last.len().max(1) as u64).next_multiple_of(PAGE) as usize;
             // SAFETY: the pages are this region's alone: it was allocated in whole pages. Their contents go.
             unsafe {
@@ -122,7 +162,7 @@ impl Shared {
         for (at, region) in &mut self.regions {
             // SAFETY: the pages are accessible while the region is in the list. A thread of the program that writes
             // them at the same time races with the launch, as on real systems.
-            let now = unsafe { pointers::bytes(*at as *const u8, region.last.len()) };
+            let now = unsafe { pointers::bytes(region.host as *const u8, region.last.len()) };
             let chunks = now.chunks(PAGE as usize).zip(region.last.chunks_mut(PAGE as usize));
             for (offset, (now, last)) in (0..).step_by(PAGE as usize).zip(chunks) {
                 if *now != *last {
@@ -147,7 +187,8 @@ impl Shared {
                 if *now != *last {
                     last.copy_from_slice(now);
                     // SAFETY: as in `to_device`.
-                    unsafe { pointers::bytes_mut((at + offset) as *mut u8, last.len()) }.copy_from_slice(now);
+                    unsafe { pointers::bytes_mut((region.host + offset) as *mut u8, last.len()) }
+                        .copy_from_slice(now);
                 }
             }
         }

@@ -26,6 +26,22 @@ impl<T: Clone, P: Reconvergence> BySplit<T, P> {
     }
 }
 
+impl<T: Clone, P: Reconvergence> BySplit<T, P> {
+    /// Every split has `value`.
+    pub fn fill(&mut self, value: T) {
+        self.values.fill(value);
+    }
+
+    /// Makes it an array for more warps; the splits of new ones have `value`.
+    pub fn grow(&mut self, warps: usize, value: T) {
+        let mut grown = Self::new(warps, value);
+        for split in self.splits() {
+            grown[split] = self[split].clone();
+        }
+        *self = grown;
+    }
+}
+
 impl<T, P: Reconvergence> BySplit<T, P> {
     /// All split ids, those of one warp consecutive.
     pub fn splits(&self) -> impl Iterator<Item = SplitId> + use<T, P> {
@@ -79,6 +95,15 @@ mod tests {
     fn each_split_has_a_place_of_its_own() {
         each_has_its_own::<CrsStack>();
         each_has_its_own::<Table>();
+    }
+
+    #[test]
+    fn what_grows_keeps_what_it_has() {
+        let mut by: BySplit<Option<SplitId>, Table> = BySplit::new(3, None);
+        by.splits().for_each(|split| by[split] = Some(split));
+        by.grow(48, None);
+        let kept = (3 * Table::SPLITS) as SplitId;
+        assert!(by.splits().all(|split| by[split] == (split < kept).then_some(split)));
     }
 
     #[test]

@@ -7,7 +7,9 @@ mod host;
 mod launch;
 mod run;
 mod runtime;
+mod warm;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,9 +24,11 @@ use sim_memory::device_memory::DeviceMemory;
 use sim_memory::dram::DramTimings;
 use sim_memory::programs::ProgramSet;
 use sim_memory::sm_memory::latency::Latencies;
+use sim_memory::spec::MemorySpec;
 use sim_memory::vocabulary::{Cycle, StateSpace};
 
 pub use launch::Launch;
+use warm::Warming;
 
 use crate::answers::Assertion;
 use crate::code::Code;
@@ -80,9 +84,17 @@ pub struct Context {
     latencies: Latencies,
     /// The L2 slices as the last timed run left them; empty if device memory has been changed without them.
     slices: Vec<Cache>,
+    /// The engine of the last timed run, where that completed: the next one begins with what it has allocated.
+    idle: Option<Box<dyn Any + Send>>,
+    /// The chip and its memory by bytes of shared memory that its L1 leaves.
+    splits: Vec<(u32, Arc<ChipSpec>, Arc<MemorySpec>)>,
     /// Copies from the host to the device since the last timed run: address and bytes.
     copies: Vec<(u64, u64)>,
-    allocations: Allocations,
+    /// Address of the workspace that launches get.
+    workspace: u64,
+    /// What functional runs leave in L2, where they do.
+    warming: Option<Warming>,
+    allocations: Arc<Allocations>,
     /// Bytes of global memory that all contexts of the device have allocated.
     device_bytes: Arc<AtomicU64>,
     own_bytes: u64,
@@ -125,12 +137,16 @@ impl Context {
         let set = options.instruction_set.unwrap_or_else(InstructionSet::detect);
         Self {
             id,
-            allocations: Allocations::new(chip.limits.global_mem_size, chip.limits.const_mem_size),
+            allocations: Arc::new(Allocations::new(chip.limits.global_mem_size, chip.limits.const_mem_size)),
             memory: Arc::new(DeviceMemory::new()),
             tables: None,
             latencies: Latencies::default(),
             slices: Vec::new(),
+            idle: None,
+            splits: Vec::new(),
             copies: Vec::new(),
+            workspace: 0,
+            warming: None,
             device_bytes,
             own_bytes: 0,
             modules: Vec::new(),
@@ -173,12 +189,32 @@ impl Context {
     /// # Errors
     /// All diagnostics of the program text.
     pub fn load_module(&mut self, source: &Source, papers: bool) -> Result<usize, Vec<Diagnostic>> {
+        self.load_module_at(source, papers, &|_| None)
+    }
+
+    /// The same with variables at given places: addresses of global memory, offsets in constant memory.
+    ///
+    /// # Errors
+    /// As [`load_module`](Self::load_module), or a place that is not free.
+    pub fn load_module_at(
+        &mut self,
+        source: &Source,
+        papers: bool,
+        place: &dyn Fn(&str) -> Option<u64>,
+    ) -> Result<usize, Vec<Diagnostic>> {
         let module = Module::build(source, papers)?;
         let mut addresses = Vec::new();
         for variable in module.globals() {
-            let place = match variable.space {
-                StateSpace::Const => self.allocations.constant(&variable.name, variable.size, variable.align),
-                _ => self.allocate(&variable.name, variable.size, 1),
+            let place = match (variable.space, place(&variable.name)) {
+                (StateSpace::Const, at) => {
+                    let allocations = Arc::make_mut(&mut self.allocations);
+                    match at {
+                        Some(at) => allocations.constant_at(&variable.name, at, variable.size),
+                        None => allocations.constant(&variable.name, variable.size, variable.align),
+                    }
+                }
+                (_, Some(at)) => self.allocate_at(&variable.name, at, variable.size),
+                (_, None) => self.allocate(&variable.name, variable.size, 1),
             };
             let Some(address) = place else {
                 let message =
@@ -273,17 +309,25 @@ impl Context {
 
     /// The report of all runs so far.
     pub fn report(&self) -> DeviceReport {
-        let mut report = self.report.clone();
-        report.kernels = self.kernels.clone();
+        let mut report = DeviceReport { kernels: self.kernels.clone(), ..self.report.clone() };
+        self.complete(&mut report);
+        report
+    }
+
+    /// Fills in what follows from the counters of a report.
+    fn complete(&self, report: &mut DeviceReport) {
         report.lines = self.lines();
-        self.leaks(&mut report);
-        let (lanes, issues) =
-            self.kernels.iter().fold((0u64, 0u64), |(l, i), k| (l + k.active_lanes, i + k.warp_instructions));
+        self.leaks(report);
+        let (lanes, issues) = report
+            .kernels
+            .iter()
+            .fold((0u64, 0u64), |(l, i), k| (l + k.active_lanes, i + k.warp_instructions));
         let possible = issues * u64::from(self.chip.limits.warp_size);
         report.lane_utilisation_ppm = (lanes * 1_000_000).checked_div(possible).unwrap_or(0);
-        report
     }
 }
 
 #[cfg(test)]
 mod mutation_tests;
+#[cfg(test)]
+mod reuse_tests;

@@ -104,7 +104,22 @@ impl Device {
     /// # Errors
     /// No context has this id, or all diagnostics of the text.
     pub fn load(&mut self, id: ContextId, source: &Source, papers: bool) -> Result<usize, SimError> {
-        let program = self.context(id)?.load_module(source, papers).map_err(SimError::Input)?;
+        self.load_at(id, source, papers, &|_| None)
+    }
+
+    /// The same with variables at given places: addresses of global memory, offsets in constant memory.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), or a place that is not free.
+    pub fn load_at(
+        &mut self,
+        id: ContextId,
+        source: &Source,
+        papers: bool,
+        place: &dyn Fn(&str) -> Option<u64>,
+    ) -> Result<usize, SimError> {
+        let context = self.context(id)?;
+        let program = context.load_module_at(source, papers, place).map_err(SimError::Input)?;
         self.outputs.push(DeviceOutput::Loaded { program, context: id });
         Ok(program)
     }

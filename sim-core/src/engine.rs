@@ -95,6 +95,22 @@ impl<P: Reconvergence> Engine<P> {
         }
     }
 
+    /// Makes an engine whose kernels have all completed what [`new`](Self::new) makes, for a chip that differs at most
+    /// in how it splits L1 and shared memory.
+    pub fn reset(
+        &mut self,
+        chip: Arc<ChipSpec>,
+        reset_sm: impl FnMut(&mut Sm<P>),
+        reset_partition: impl FnMut(usize, &mut Partition),
+    ) {
+        let sms = self.sms().count();
+        let Self { workers, dispatcher, lookahead: _, now, lookout, next_count, sampler, checker } = self;
+        *dispatcher = Dispatcher::new(chip, sms);
+        (*now, *lookout, *next_count) = (0, Lookout::new(), Cycle::MAX);
+        (*sampler, *checker) = (None, None);
+        workers::reset(workers, reset_sm, reset_partition);
+    }
+
     /// Checks the run of kernels against the memory model, or by sanitizers.
     pub fn observe(&mut self, checker: Checker) {
         let on_chip = checker.sanitizer.is_some();

@@ -20,6 +20,7 @@ use crate::liveness::{Look, Watch, waits_in_words};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::Record;
 use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
+use crate::touched::Touched;
 
 /// Without time a data operation is counted, and that is all.
 struct Counting<'c>(&'c mut KernelCounts);
@@ -96,10 +97,14 @@ pub struct Functional<P> {
     observed: Option<Box<observe::Observed>>,
     /// Who is told what threads do, if it is asked for.
     record: Option<Record>,
+    /// The lines of global memory that are accessed, if they are asked for.
+    touched: Option<Box<Touched>>,
+    /// Accesses are noted by either.
+    notes: bool,
 }
 
 impl<P: Reconvergence> Functional<P> {
-    /// A functional machine with room for `warps` and `blocks`.
+    /// A functional machine with room for `warps` and `blocks`; kernels that need more get it when they run.
     pub fn new(world: Arc<World>, policy: P, warps: usize, blocks: usize) -> Self {
         let splits = warps * P::SPLITS;
         Self {
@@ -111,7 +116,56 @@ impl<P: Reconvergence> Functional<P> {
             watch: None,
             observed: None,
             record: None,
+            touched: None,
+            notes: false,
         }
+    }
+
+    /// Notes the lines that are accessed from now on.
+    pub fn touch(&mut self, touched: Option<Box<Touched>>) {
+        self.notes |= touched.is_some();
+        self.touched = touched;
+    }
+
+    /// The lines that were accessed.
+    pub fn touched_mut(&mut self) -> Option<&mut Touched> {
+        self.touched.as_deref_mut()
+    }
+
+    /// Takes the lines that were accessed.
+    pub fn take_touched(&mut self) -> Option<Box<Touched>> {
+        self.touched.take()
+    }
+
+    /// Notes the accesses of the last step.
+    #[cold]
+    #[inline(never)]
+    fn note_accesses(&mut self, w: usize) {
+        if self.observed.is_some() {
+            self.observe_accesses(w);
+        }
+        let Some(touched) = &mut self.touched else { return };
+        for request in self.resident.requests.iter().filter(|request| request.space == StateSpace::Global) {
+            for lane in Lanes(request.lanes) {
+                touched.access(request.addresses[lane as usize]);
+            }
+        }
+    }
+
+    /// Makes room for `room` blocks of a kernel at a time.
+    fn make_room(&mut self, kernel: &Kernel, room: u32) {
+        let warps = (kernel.warps_per_block() as usize * room as usize).max(self.resident.warps.len());
+        let blocks = (room as usize).max(self.resident.blocks.len());
+        if (warps, blocks) != (self.resident.warps.len(), self.resident.blocks.len()) {
+            self.resident.grow(warps, blocks);
+            self.parked.resize(warps * P::SPLITS, false);
+            self.queued.resize(warps * P::SPLITS, false);
+        }
+    }
+
+    /// Sets the number of warp slots that `%nwarpid` gives.
+    pub fn set_slots(&mut self, slots: usize) {
+        self.resident.set_slots(slots);
     }
 
     /// Counts by grid id.
@@ -141,7 +195,9 @@ impl<P: Reconvergence> Functional<P> {
         let (mut next, mut done, mut live) = (0u64, 0u64, 0u32);
         // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
         // have not begun are there more at a time, up to what the chip holds.
-        let mut room = fits.max(1);
+        // Blocks of a cooperative launch do.
+        let mut room = if kernel.workspace == 0 { fits.max(1) } else { most_room.max(1) };
+        self.make_room(kernel, room.min(most_room));
         self.splits.clear();
         self.queued.fill(false);
         let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
@@ -206,6 +262,7 @@ impl<P: Reconvergence> Functional<P> {
                     return Err(Halt::Fault(if alone { fault } else { not_begun(fault) }));
                 }
                 room = room.saturating_mul(2).min(most_room);
+                self.make_room(kernel, room);
                 (self.watch, self.resident.watching) = (None, false);
             }
         }
@@ -329,8 +386,8 @@ impl<P: Reconvergence> Functional<P> {
             }
             match self.resident.outcome {
                 Step::Access => {
-                    if self.observed.is_some() {
-                        self.observe_accesses(w);
+                    if self.notes {
+                        self.note_accesses(w);
                     }
                     self.perform(w);
                     if let Err((pc, violation)) = self.count_bulk(w) {

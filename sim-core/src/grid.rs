@@ -26,6 +26,8 @@ pub struct Kernel {
     pub local_bytes: u32,
     /// The parameter block.
     pub params: Vec<u8>,
+    /// The address of what the blocks of a cooperative launch meet by; 0 in other launches.
+    pub workspace: u64,
     /// Constant rows, parameters among them ([`Code::constant_rows`]).
     pub consts: Box<[LaneRow]>,
     /// Stream it was launched on.

@@ -257,6 +257,15 @@ impl Warp {
         }
     }
 
+    /// Makes it a slot in which no warp has been, in the memory it has.
+    pub(crate) fn reset(&mut self) {
+        let Self { rows, preds, board, .. } = std::mem::take(self);
+        *self = Self { rows, preds, board, ..Self::default() };
+        self.rows.clear();
+        self.preds.clear();
+        self.board.reset(0);
+    }
+
     /// Its asynchronous copies.
     pub fn copies_mut(&mut self) -> &mut Copies {
         self.copies.get_or_insert_default()
@@ -311,7 +320,8 @@ fn special(
         S::DynamicSmemSize => [kernel.dynamic_shared; WARP_LANES],
         S::TotalSmemSize => [kernel.shared_bytes; WARP_LANES],
         S::LocalBytes => [kernel.local_bytes; WARP_LANES],
-        S::Envreg => [0; WARP_LANES],
+        S::WorkspaceHigh => [(kernel.workspace >> 32) as u32; WARP_LANES],
+        S::WorkspaceLow => [kernel.workspace as u32; WARP_LANES],
     }
 }
 

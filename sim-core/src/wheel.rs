@@ -44,6 +44,14 @@ impl Wheel {
         }
     }
 
+    /// Forgets all wake-ups, and begins at cycle 0 again.
+    pub fn reset(&mut self) {
+        let Self { ring, schedulers: _, words: _, occupied, now, far, far_next } = self;
+        ring.fill(0);
+        far.clear();
+        (*occupied, *now, *far_next) = (0, 0, NEVER);
+    }
+
     /// Where the sets of the schedulers begin.
     #[inline(always)]
     fn sets_at(&self, word: usize, slot: usize) -> usize {

@@ -366,8 +366,10 @@ pub enum SpecialRegister {
     TotalSmemSize,
     /// The size of the thread's local memory in bytes; no special register of PTX.
     LocalBytes,
-    /// `%envreg0` … `%envreg31`, zero.
-    Envreg,
+    /// `%envreg1`: the upper half of the address of a cooperative launch's workspace; 0 in other launches.
+    WorkspaceHigh,
+    /// `%envreg2`: the lower half.
+    WorkspaceLow,
 }
 
 impl SpecialRegister {

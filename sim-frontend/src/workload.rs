@@ -71,6 +71,12 @@ pub struct WorkloadSpec {
     pub variants: Vec<Variant>,
     /// Buffers by name.
     pub buffers: BTreeMap<String, BufferSpec>,
+    /// Variables of the program by name, as far as something is said of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, VariableSpec>,
+    /// A file of the lines that L2 holds before the first launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub l2: Option<String>,
     /// Steps in order.
     pub launches: Vec<Step>,
     /// Expected results.
@@ -121,9 +127,26 @@ pub struct BufferSpec {
     pub length: Expr,
     /// First contents.
     pub init: Init,
+    /// Its address in device memory; the next free one where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
     /// Where the file says how long it is.
     #[serde(skip)]
     pub length_place: KeySpan,
+    /// Where the file says what it holds.
+    #[serde(skip)]
+    pub init_place: KeySpan,
+}
+
+/// A variable of the program, in global or constant memory.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariableSpec {
+    /// Its address, or its offset in constant memory; the next free one where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// Initial contents; those that the program gives it where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init: Option<Init>,
     /// Where the file says what it holds.
     #[serde(skip)]
     pub init_place: KeySpan,
@@ -151,7 +174,8 @@ pub enum Init {
     Values(Vec<Number>),
     /// Bytes in hexadecimal digits; the rest is zero.
     Hex(String),
-    /// A file beside the workload file, with the whole contents: `.npy` of the buffer's type, or raw bytes.
+    /// A file beside the workload file, with the whole contents: `.npy` of the buffer's type, or raw bytes; compressed
+    /// by zstd where its name ends with `.zst`.
     File(String),
     /// `(i % modulo) * scale + offset`.
     Formula {

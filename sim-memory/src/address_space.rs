@@ -142,6 +142,41 @@ impl Allocations {
         Some(at)
     }
 
+    /// Allocates global memory at an address, a multiple of the alignment, where that is free; `None` where it is not.
+    pub fn global_at(&mut self, name: &str, at: u64, bytes: u64) -> Option<u64> {
+        let end = at.checked_add(bytes.max(1).checked_next_multiple_of(ALIGNMENT)?)?;
+        let most = GLOBAL_BASE.checked_add(self.global_bytes)?;
+        if !at.is_multiple_of(ALIGNMENT) || at < GLOBAL_BASE || at.checked_add(bytes.max(1))? > most {
+            return None;
+        }
+        if at >= self.next_global {
+            if at > self.next_global {
+                self.give_back(self.next_global..at);
+            }
+            self.next_global = end;
+        } else {
+            let i = self.holes.iter().position(|hole| hole.start <= at && end <= hole.end)?;
+            let hole = self.holes[i].clone();
+            let rest = [hole.start..at, end..hole.end];
+            self.holes.splice(i..=i, rest.into_iter().filter(|rest| !rest.is_empty()));
+        }
+        self.insert(name, at..at + bytes);
+        Some(at)
+    }
+
+    /// The same of constant memory at an offset.
+    pub fn constant_at(&mut self, name: &str, offset: u64, bytes: u64) -> Option<u64> {
+        let at = CONST_BASE.checked_add(offset)?;
+        let end = at.checked_add(bytes)?;
+        let meets = |other: &Allocation| at < other.range.end && other.range.start < end;
+        if end > CONST_BASE + self.const_bytes || self.list.iter().any(meets) {
+            return None;
+        }
+        self.next_const = self.next_const.max(end);
+        self.insert(name, at..end);
+        Some(offset)
+    }
+
     /// Frees the allocation of global memory that begins at an address, in multiples of its alignment; gives its
     /// size, `None` where none begins there.
     pub fn free(&mut self, address: u64, align: u64) -> Option<u64> {
@@ -239,6 +274,23 @@ mod tests {
         assert_eq!((page % 4096, a.global("behind", 1)), (0, Some(z + 512)));
         assert_eq!(a.free(page, 4096), Some(5000));
         assert_eq!(a.global_aligned("again", 8192, 4096), Some(page));
+    }
+
+    #[test]
+    fn what_has_its_address_gets_it_where_that_is_free() {
+        let mut a = Allocations::new(1 << 20, 64);
+        let far = GLOBAL_BASE + 4096;
+        assert_eq!(a.global_at("far", far, 300), Some(far));
+        assert_eq!((a.global_at("again", far, 1), a.global_at("askew", far + 1, 1)), (None, None));
+        assert_eq!(a.global_at("beyond", GLOBAL_BASE + (1 << 20), 1), None);
+        assert_eq!(a.global_at("between", GLOBAL_BASE + 512, 256), Some(GLOBAL_BASE + 512));
+        assert_eq!(a.global_at("over", GLOBAL_BASE + 256, 512), None);
+        // The others get what is left.
+        assert_eq!(a.global("first", 512), Some(GLOBAL_BASE));
+        assert_eq!(a.global("second", 512), Some(GLOBAL_BASE + 768));
+        assert_eq!(a.global("third", 4096), Some(far + 512));
+        assert_eq!((a.constant_at("c", 32, 8), a.constant_at("d", 36, 8)), (Some(32), None));
+        assert_eq!((a.constant_at("e", 60, 8), a.constant("f", 8, 8)), (None, Some(40)));
     }
 
     #[test]

@@ -110,6 +110,17 @@ impl CacheStats {
     }
 }
 
+/// A clean line of a cache between runs; its bytes are those of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedLine {
+    /// Its address.
+    pub line: u64,
+    /// The bytes that are there.
+    pub valid: ByteMask,
+    /// It is of eviction class `first`.
+    pub first: bool,
+}
+
 /// A set-associative cache with LRU replacement among the ways that `eligible` and `canEvict` allow.
 #[derive(Clone, Debug)]
 pub struct Cache {
@@ -121,6 +132,8 @@ pub struct Cache {
     order: LruOrder,
     /// For each set: the number of its lines of eviction class `first`.
     firsts: Vec<u32>,
+    /// A bit for each set that may have dirty lines.
+    dirty_sets: Vec<u64>,
     ways: usize,
     sets: u64,
     index: IndexFunction,
@@ -138,25 +151,42 @@ pub struct Cache {
 impl Cache {
     /// An empty cache. With a size of 0 bytes it has no lines.
     pub fn new(spec: &CacheSpec) -> Self {
+        let mut cache = Self::hollow();
+        cache.reset(spec);
+        cache
+    }
+
+    /// Makes it what [`new`](Self::new) makes, in the memory it has. Bytes that are not valid may differ: nobody
+    /// reads them.
+    pub fn reset(&mut self, spec: &CacheSpec) {
         if spec.size_bytes == 0 {
-            return Self::hollow();
+            *self = Self::hollow();
+            return;
         }
         let count = (spec.size_bytes / LINE_BYTES) as usize;
-        Self {
-            tags: vec![short(UNUSED); count],
-            order: LruOrder::new(count / (spec.ways as usize).max(1), (spec.ways as usize).max(1)),
-            firsts: vec![0; spec.sets().max(1) as usize],
-            lines: vec![INIT; count],
-            data: vec![[0; LINE_BYTES as usize]; count],
-            ways: spec.ways as usize,
-            sets: u64::from(spec.sets().max(1)),
-            index: spec.index,
-            by_sets: Divisor::new(u64::from(spec.sets().max(1))),
-            fold: spec.sets().max(1).next_power_of_two().trailing_zeros(),
-            stats: CacheStats::default(),
-            changes: 0,
-            stores: Vec::new(),
+        let number = spec.sets().max(1);
+        let Self { tags, lines, data, order, firsts, dirty_sets, ways, sets, .. } = self;
+        tags.clear();
+        tags.resize(count, short(UNUSED));
+        lines.clear();
+        lines.resize(count, INIT);
+        if data.is_empty() {
+            // The host makes zeroed pages when they are first used.
+            *data = vec![[0; LINE_BYTES as usize]; count];
+        } else {
+            data.resize(count, [0; LINE_BYTES as usize]);
         }
+        order.reset(count / (spec.ways as usize).max(1), (spec.ways as usize).max(1));
+        firsts.clear();
+        firsts.resize(number as usize, 0);
+        dirty_sets.clear();
+        dirty_sets.resize(number.div_ceil(64) as usize, 0);
+        (*ways, *sets) = (spec.ways as usize, u64::from(number));
+        let Self { index, by_sets, fold, stats, changes, stores, .. } = self;
+        (*index, *by_sets) = (spec.index, Divisor::new(u64::from(number)));
+        *fold = number.next_power_of_two().trailing_zeros();
+        (*stats, *changes) = (CacheStats::default(), 0);
+        stores.clear();
     }
 
     /// A cache without lines: a placeholder after the real one was taken out.
@@ -165,6 +195,7 @@ impl Cache {
             tags: Vec::new(),
             order: LruOrder::new(0, 1),
             firsts: Vec::new(),
+            dirty_sets: Vec::new(),
             lines: Vec::new(),
             data: Vec::new(),
             ways: 0,
@@ -328,6 +359,7 @@ impl Cache {
         let equal = self.lines[i].valid & mask == mask && same(old, data, mask);
         if !equal {
             self.changes += 1;
+            self.dirty_sets[set as usize / 64] |= 1 << (set % 64);
             copy(&mut self.data[i], data, mask);
             self.lines[i].valid |= mask;
             self.lines[i].dirty |= mask;
@@ -468,11 +500,18 @@ impl Cache {
 
     /// Passes every dirty line to `sink` and marks it clean.
     pub fn clean_all(&mut self, mut sink: impl FnMut(u64, ByteMask, &LineData)) {
-        for i in 0..self.lines.len() {
-            let line = &mut self.lines[i];
-            if line.tag != UNUSED && line.dirty != 0 {
-                sink(line.tag, line.dirty, &self.data[i]);
-                line.dirty = 0;
+        for (word, bits) in self.dirty_sets.iter_mut().enumerate() {
+            let mut bits = std::mem::take(bits);
+            while bits != 0 {
+                let first = (word * 64 + bits.trailing_zeros() as usize) * self.ways;
+                bits &= bits - 1;
+                for i in first..first + self.ways {
+                    let line = &mut self.lines[i];
+                    if line.tag != UNUSED && line.dirty != 0 {
+                        sink(line.tag, line.dirty, &self.data[i]);
+                        line.dirty = 0;
+                    }
+                }
             }
         }
     }
@@ -491,6 +530,23 @@ impl Cache {
         self.data[i] = *data;
         self.lines[i].valid = ByteMask::MAX;
         self.order.used(set as usize, i);
+    }
+
+    /// The lines in use, those of each set from the least to the most recently used. Only between runs, when nothing is
+    /// pinned or dirty.
+    pub fn lines(&self) -> impl Iterator<Item = CachedLine> {
+        let used = (0..self.firsts.len()).flat_map(|set| self.order.ways(set)).map(|i| &self.lines[i]);
+        let used = used.filter(|line| line.tag != UNUSED);
+        used.map(|line| CachedLine { line: line.tag, valid: line.valid, first: line.first })
+    }
+
+    /// Puts a clean line behind those of its set, as [`lines`](Self::lines) gave it; `data` are the bytes of memory.
+    pub fn restore(&mut self, set: u64, cached: CachedLine, data: &LineData) {
+        self.fill(set, cached.line, data);
+        if let Some(i) = self.find(set, cached.line) {
+            self.lines[i].valid = cached.valid;
+        }
+        self.classify(set, cached.line, cached.first);
     }
 
     /// Drops a line that the host has overwritten in device memory. Only between runs.

@@ -238,6 +238,53 @@ impl DramChannel {
         }
     }
 
+    /// Makes it idle with all rows closed, as [`new`](Self::new) makes it.
+    pub fn reset(&mut self) {
+        // All fields, so that a new one is not forgotten. Those that the chip alone decides stay.
+        let Self {
+            spec: _,
+            timings: _,
+            banks,
+            groups: _,
+            allowed,
+            pieces: _,
+            stripes: _,
+            by_groups: _,
+            by_banks: _,
+            reads,
+            writes,
+            backlog,
+            counts,
+            hits,
+            shut,
+            draining,
+            overtaken,
+            wrote,
+            bus_free,
+            row_miss: _,
+            precharge: _,
+            slow_groups: _,
+            refreshes,
+            refresh_due,
+            ready,
+            members: _,
+            occupancy,
+            stats,
+        } = self;
+        banks.fill(None);
+        allowed.from.fill([0; COMMANDS]);
+        allowed.recent.fill([[0; LONGEST_WINDOW]; COMMANDS]);
+        reads.clear();
+        writes.clear();
+        backlog.clear();
+        counts.iter_mut().for_each(|counts| counts.fill([0; 2]));
+        (*hits, *shut, *overtaken) = ([0; 2], [0; 2], [0; 2]);
+        (*draining, *wrote, *bus_free) = (false, false, 0);
+        *refresh_due = refreshes.map_or(DramCycle::MAX, |(_, interval)| interval);
+        ready.fill(0);
+        (*occupancy, *stats) = (Occupancy::default(), DramStats::default());
+    }
+
     /// The counters so far.
     pub fn stats(&self) -> DramStats {
         DramStats { queue: self.occupancy.stats(), ..self.stats }

@@ -81,6 +81,13 @@ impl<T> EventQueue<T> {
         self.heap.pop().map(|Reverse(entry)| (entry.at(), entry.event))
     }
 
+    /// Removes all events; those inserted from now on are counted from the first.
+    pub fn reset(&mut self) {
+        let Self { heap, inserted } = self;
+        heap.clear();
+        *inserted = 0;
+    }
+
     /// True if no event is queued.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()

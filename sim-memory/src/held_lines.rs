@@ -42,13 +42,21 @@ pub struct HeldLines {
 impl HeldLines {
     /// No held lines, for a cache of `sets` sets.
     pub fn new(sets: u64) -> Self {
-        Self {
-            links: Vec::new(),
-            holders: vec![NOBODY; sets as usize],
-            set_queues: vec![EMPTY; sets as usize],
-            held: 0,
-            in_set_queues: 0,
-        }
+        let (links, holders, set_queues) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lines = Self { links, holders, set_queues, held: 0, in_set_queues: 0 };
+        lines.reset(sets);
+        lines
+    }
+
+    /// Makes it what [`new`](Self::new) makes, in the memory it has.
+    pub fn reset(&mut self, sets: u64) {
+        let Self { links, holders, set_queues, held, in_set_queues } = self;
+        links.clear();
+        holders.clear();
+        holders.resize(sets as usize, NOBODY);
+        set_queues.clear();
+        set_queues.resize(sets as usize, EMPTY);
+        (*held, *in_set_queues) = (0, 0);
     }
 
     /// Provides links for operations `0..slots`.

@@ -3,6 +3,7 @@
 
 mod micro_steps;
 mod observe;
+mod reuse;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -53,6 +53,11 @@ impl BankLocks {
         Self { until: vec![0; banks.max(1) as usize] }
     }
 
+    /// Unlocks all banks.
+    pub fn reset(&mut self) {
+        self.until.fill(0);
+    }
+
     /// `banks`: the banks an access touches; consecutive words lie in consecutive banks [env-banks].
     pub fn banks(&self, address: u64, size: u32) -> impl Iterator<Item = usize> + use<> {
         let banks = self.until.len() as u64;

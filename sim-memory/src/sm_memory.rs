@@ -4,6 +4,7 @@
 pub mod latency;
 mod micro_steps;
 mod observe;
+mod reuse;
 mod stats;
 
 use std::collections::VecDeque;

@@ -1,5 +1,6 @@
 //! `cuda`: runs a program with the simulated device in the place of CUDA's runtime, and shows what its kernels came to.
 
+mod needed;
 mod stub;
 mod summary;
 
@@ -14,6 +15,7 @@ use sim_frontend::diagnostic::Diagnostic;
 use crate::console::{complain, status};
 use crate::device::DeviceRequest;
 use crate::device::program::{ENVIRONMENT, ProgramRequest};
+use crate::device::selection::Selection;
 use crate::files;
 use crate::interrupt::on_interrupt;
 
@@ -56,6 +58,16 @@ pub struct CudaArgs {
     /// Collects counters for each PTX line, for --out.
     #[arg(long, requires = "out", conflicts_with = "functional")]
     profile: bool,
+    /// Times only these launches: a regular expression of kernels, and launches of each of them from 0. The others run
+    /// in functional mode. May be given several times.
+    #[arg(long, value_name = "KERNELS[:LAUNCHES]", conflicts_with = "functional")]
+    time: Vec<String>,
+    /// The last N functional launches before a timed one leave what they accessed in L2.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "time")]
+    warm: usize,
+    /// Writes the launches that --time chooses, or all, as workloads for `warpsim run`.
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
     /// The program and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -94,6 +106,7 @@ fn execute(args: &CudaArgs) -> Result<u8, Vec<Diagnostic>> {
         sample: None,
     };
     let configured = device.configured()?;
+    Selection::parse(&args.time).map_err(|error| vec![error])?;
     let library = library()?;
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder)
@@ -104,13 +117,28 @@ fn execute(args: &CudaArgs) -> Result<u8, Vec<Diagnostic>> {
     let temporary = temporary.map_err(|error| wrong("output", format!("no temporary folder: {error}")))?;
     let folder = temporary.path();
     stub::write_all(folder, &library).map_err(|error| wrong("output", files::unwritable(folder, &error)))?;
+    let record = args.record.as_ref().map(|folder| {
+        let made = std::fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
+        made.map_err(|error| wrong("output", files::unwritable(folder, &error)))
+    });
+    let record = record.transpose()?;
     let program = args.command[0].clone();
+    if let Some((library, name)) = needed::closed(&found(&program)) {
+        let message = format!("{} needs {library}", program.to_string_lossy());
+        let help = format!(
+            "{name} is machine code without PTX: build the program with kernels in source in its place"
+        );
+        return Err(vec![Diagnostic::error("library", message).help(help)]);
+    }
     let name = Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
     let request = ProgramRequest {
         device,
         program: name.clone(),
         folder: Some(folder.to_path_buf()),
         sections: args.out.is_some(),
+        time: args.time.clone(),
+        warm: args.warm,
+        record,
     };
     let request = serde_json::to_string(&request).map_err(|error| wrong("cuda", error.to_string()))?;
     let prepended = |variable: &str, first: &Path| {
@@ -148,6 +176,17 @@ fn execute(args: &CudaArgs) -> Result<u8, Vec<Diagnostic>> {
             .map_err(|error| wrong("output", files::unwritable(&path, &error)))?;
     }
     Ok(code(ended))
+}
+
+/// The file of a program, as the shell finds it.
+fn found(program: &OsString) -> PathBuf {
+    let path = PathBuf::from(program);
+    if path.components().count() > 1 {
+        return path;
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders).map(|folder| folder.join(&path));
+    places.find(|place| place.is_file()).unwrap_or(path)
 }
 
 /// The exit status as a shell gives it: of the program, or of the signal that ended it.

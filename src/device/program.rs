@@ -27,6 +27,32 @@ pub struct ProgramRequest {
     pub folder: Option<PathBuf>,
     /// Lines have the whole report of their launch.
     pub sections: bool,
+    /// Launches that are timed, as [`Selection`](super::selection::Selection) has them, where not all are.
+    pub time: Vec<String>,
+    /// Functional launches before a timed one that warm L2.
+    pub warm: usize,
+    /// Where launches are written down as workloads: those of `time`, or all.
+    pub record: Option<PathBuf>,
+}
+
+/// Libraries of machine code, by the beginnings of their file names.
+const CLOSED_LIBRARIES: [(&str, &str); 11] = [
+    ("libcublas", "cuBLAS"),
+    ("libcudnn", "cuDNN"),
+    ("libcufft", "cuFFT"),
+    ("libcurand", "cuRAND"),
+    ("libcusolver", "cuSOLVER"),
+    ("libcusparse", "cuSPARSE"),
+    ("libcutensor", "cuTENSOR"),
+    ("libnccl", "NCCL"),
+    ("libnvinfer", "TensorRT"),
+    ("libnvjpeg", "nvJPEG"),
+    ("libnpp", "NPP"),
+];
+
+/// The name of the library of a file, where it is one of machine code: its kernels cannot run here.
+pub fn closed_library(file: &str) -> Option<&'static str> {
+    CLOSED_LIBRARIES.iter().find(|(begin, _)| file.starts_with(begin)).map(|(_, name)| *name)
 }
 
 /// A launch that ran.
@@ -93,10 +119,21 @@ impl Device {
     }
 
     /// The lines of the launches of a run.
-    pub fn lines(&self, request: &ProgramRequest, run: &Run, stopped: Option<&SimError>) -> Vec<LaunchLine> {
+    pub fn lines(
+        &self,
+        request: &ProgramRequest,
+        mut run: Run,
+        stopped: Option<&SimError>,
+    ) -> Vec<LaunchLine> {
         let timed = run.report.cycles > 0;
+        if !request.sections {
+            // What bounds a launch does not depend on these, and they are most of a small launch's report.
+            run.report.by_sm.clear();
+            run.report.lines.clear();
+            run.report.samples = None;
+        }
         let value = (timed || request.sections)
-            .then(|| serde_json::to_value(self.section(&request.program, run, stopped)).unwrap_or_default());
+            .then(|| serde_json::to_value(self.section(&request.program, &run, stopped)).unwrap_or_default());
         let bound = value
             .as_ref()
             .filter(|_| timed)

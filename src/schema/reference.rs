@@ -237,7 +237,7 @@ mod tests {
             (
                 Kind::Workload,
                 "Argument BufferSpec Expectation Expr Fill Init LoopSpec ScalarType Schedule Step Termination \
-                 Tolerance Until Variant",
+                 Tolerance Until VariableSpec Variant",
             ),
             (
                 Kind::Chip,

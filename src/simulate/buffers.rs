@@ -2,7 +2,9 @@
 
 use sim_core::error::SimError;
 use sim_frontend::diagnostic::Diagnostic;
-use sim_frontend::workload::{BufferSpec, HostBuffer, Init, Number, SplitMix64, push_element};
+use sim_frontend::workload::{
+    BufferSpec, Expr, HostBuffer, Init, KeySpan, Number, SplitMix64, VariableSpec, push_element,
+};
 use sim_memory::vocabulary::ScalarType;
 
 use super::arguments::hex;
@@ -11,6 +13,7 @@ use crate::files;
 use crate::memory;
 use crate::npy;
 use crate::reference::{self, Inputs, ReferenceError};
+use crate::zstd;
 
 /// Type and length of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +118,40 @@ fn contents(job: &Job, name: &str, spec: &BufferSpec, length: usize) -> Result<H
     Ok(buffer)
 }
 
+/// The bytes of a file of the workload, decompressed where its name says that they are compressed.
+pub fn file_bytes(job: &Job, file: &str) -> Result<Vec<u8>, SimError> {
+    let path = job.folder.join(file);
+    let shown = path.display();
+    // Contents in .npy files have a header besides; `initial` holds them to the buffer's size.
+    let bytes = files::read(&path, memory::left() / 2)
+        .map_err(|error| wrong(format!("{shown} cannot be read: {}", files::reason(&error))))?;
+    match path.extension().is_some_and(|extension| extension == "zst") {
+        true => zstd::decompress(&bytes, memory::left() / 2).map_err(|why| wrong(format!("{shown}: {why}"))),
+        false => Ok(bytes),
+    }
+}
+
+/// The first contents of a variable of the program, where the workload says any.
+pub fn of_variable(
+    job: &Job,
+    name: &str,
+    spec: &VariableSpec,
+    length: usize,
+) -> Result<Option<Vec<u8>>, SimError> {
+    let Some(init) = spec.init.clone() else { return Ok(None) };
+    let bytes = BufferSpec {
+        ty: ScalarType::U8,
+        length: Expr::Number((length as u64).into()),
+        init,
+        at: None,
+        length_place: KeySpan::default(),
+        init_place: spec.init_place,
+    };
+    let contents = contents(job, name, &bytes, length);
+    let contents = contents.map_err(|error| placed(error, spec.init_place, job.spec.source.as_ref()))?;
+    Ok(Some(contents.bytes))
+}
+
 /// The whole contents of a buffer from a `.npy` file, or from the bytes of any other.
 pub fn data_file(
     job: &Job,
@@ -125,9 +162,7 @@ pub fn data_file(
 ) -> Result<Vec<u8>, SimError> {
     let path = job.folder.join(file);
     let shown = path.display();
-    // Contents in .npy files have a header besides; `initial` holds them to the buffer's size.
-    let bytes = files::read(&path, memory::left() / 2)
-        .map_err(|error| wrong(format!("{shown} cannot be read: {}", files::reason(&error))))?;
+    let bytes = file_bytes(job, file)?;
     let data = match npy::elements(&bytes, ty) {
         Some(found) => found.map_err(|reason| wrong(format!("{shown}: {reason}")))?.to_vec(),
         None => bytes,

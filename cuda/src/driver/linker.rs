@@ -3,11 +3,13 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 
+use sim_frontend::diagnostic::Source;
+
 use crate::driver::jit::Jit;
-use crate::driver::link::{Link, link};
+use crate::driver::link::Link;
 use crate::driver::modules::of_bytes;
 use crate::error::{
-    Error, FILE_NOT_FOUND, INVALID_HANDLE, INVALID_IMAGE, INVALID_PTX, INVALID_VALUE, NO_IMAGE,
+    Error, FILE_NOT_FOUND, INVALID_HANDLE, INVALID_IMAGE, INVALID_VALUE, NO_IMAGE,
 };
 use crate::fatbin::newest;
 use crate::pointers;
@@ -37,7 +39,7 @@ pub fn add(state: &mut State, handle: usize, kind: i32, name: &str, bytes: &[u8]
     let allow_newer = device.configured().options.allow_newer_isa;
     let file = newest(&files, name, device.chip().capability(), allow_newer);
     let text = file.map_err(|why| said(&why, NO_IMAGE))?.text().map_err(|why| said(&why, INVALID_IMAGE))?;
-    state.driver.links.get_mut(&handle).ok_or(INVALID_HANDLE)?.texts.push((name.to_string(), text));
+    state.driver.links.get_mut(&handle).ok_or(INVALID_HANDLE)?.texts.push(Source::new(name, &text));
     Ok(())
 }
 
@@ -47,12 +49,7 @@ pub fn add(state: &mut State, handle: usize, kind: i32, name: &str, bytes: &[u8]
 /// The texts do not fit together, or there is no such link.
 pub fn complete(state: &mut State, handle: usize) -> Result<(usize, usize), Error> {
     let own = state.driver.links.get_mut(&handle).ok_or(INVALID_HANDLE)?;
-    let text = link(&own.texts).map_err(|why| {
-        eprintln!("warpsim: cuLinkComplete: {why}");
-        INVALID_PTX
-    })?;
-    own.image = text.into_bytes();
-    own.image.push(0);
+    own.complete()?;
     Ok((own.image.as_ptr() as usize, own.image.len()))
 }
 

@@ -30,7 +30,7 @@ fn capability(flags: u32) -> u32 {
 }
 
 /// A PTX text.
-fn text(bytes: &[u8]) -> FatBinary {
+fn text(bytes: &[u8]) -> Result<Vec<File>, String> {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let text = &bytes[..end];
     if text.windows(8).any(|word| word == b".version") {
@@ -41,7 +41,7 @@ fn text(bytes: &[u8]) -> FatBinary {
 }
 
 /// What is in an image of known size.
-pub fn of_bytes(bytes: &[u8]) -> FatBinary {
+pub fn of_bytes(bytes: &[u8]) -> Result<Vec<File>, String> {
     let word =
         |at: usize| bytes.get(at..at + 4).and_then(|word| Some(u32::from_le_bytes(word.try_into().ok()?)));
     match word(0) {
@@ -58,16 +58,22 @@ pub fn of_bytes(bytes: &[u8]) -> FatBinary {
 pub unsafe fn of_memory(image: *const c_void) -> Result<FatBinary, Error> {
     // SAFETY: the caller's promise; each has four bytes.
     let magic: u32 = unsafe { pointers::get(image.cast()) }?;
-    Ok(match magic {
+    let files = match magic {
         // SAFETY: the caller's promise.
-        WRAPPER => unsafe { fatbin::registered(image.cast()) },
+        WRAPPER => return Ok(unsafe { fatbin::registered(image.cast()) }),
         // SAFETY: the caller's promise.
-        CONTAINER => unsafe { fatbin::at(image.cast()) },
+        CONTAINER => unsafe { fatbin::container(image.cast()) },
         // SAFETY: an ELF header has 64 bytes.
         ELF_MAGIC => of_bytes(unsafe { pointers::bytes(image.cast(), 64) }),
         // SAFETY: the caller's promise.
         _ => text(unsafe { pointers::text(image.cast()) }?.as_bytes()),
-    })
+    };
+    Ok(one_unit(files))
+}
+
+/// The fat binary of one translation unit.
+fn one_unit(files: Result<Vec<File>, String>) -> FatBinary {
+    files.map(|files| vec![files])
 }
 
 fn of_file(path: *const c_char) -> Result<FatBinary, Error> {
@@ -77,7 +83,7 @@ fn of_file(path: *const c_char) -> Result<FatBinary, Error> {
         eprintln!("warpsim: {path}: {error}");
         FILE_NOT_FOUND
     })?;
-    Ok(of_bytes(&bytes))
+    Ok(one_unit(of_bytes(&bytes)))
 }
 
 /// Keeps a fat binary under a new handle.

@@ -1,6 +1,7 @@
 //! What a host asks of a context besides running grids: memory, variables, facts of kernels, and reports piece by
 //! piece.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sim_memory::address_space::{Allocation, CONST_BASE, CONST_WINDOW, WINDOW_BYTES};
@@ -19,13 +20,53 @@ impl Context {
         let address = taken
             .checked_add(bytes)
             .filter(|sum| *sum <= limit)
-            .and_then(|_| self.allocations.global_aligned(name, bytes, align));
+            .and_then(|_| Arc::make_mut(&mut self.allocations).global_aligned(name, bytes, align));
         if address.is_none() {
             self.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
         } else {
             self.own_bytes += bytes;
         }
         address
+    }
+
+    pub(super) fn allocate_at(&mut self, name: &str, at: u64, bytes: u64) -> Option<u64> {
+        let limit = self.chip.limits.global_mem_size;
+        let taken = self.device_bytes.load(Ordering::Relaxed);
+        taken.checked_add(bytes).filter(|sum| *sum <= limit)?;
+        let address = Arc::make_mut(&mut self.allocations).global_at(name, at, bytes)?;
+        self.device_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.own_bytes += bytes;
+        Some(address)
+    }
+
+    /// Allocates global memory at an address.
+    ///
+    /// # Errors
+    /// It is not free.
+    pub fn malloc_at(&mut self, name: &str, at: u64, bytes: u64) -> Result<u64, SimError> {
+        self.allocate_at(name, at, bytes).ok_or_else(|| {
+            let message = format!(
+                "buffer `{name}` ({bytes} bytes) cannot lie at {at:#x}: that is no multiple of 256, outside of the \
+                 chip's global memory or in use"
+            );
+            SimError::input("memory", message)
+        })
+    }
+
+    /// All allocations, in the order of their addresses.
+    pub fn allocations(&self) -> impl Iterator<Item = &Allocation> {
+        self.allocations.iter()
+    }
+
+    /// The variables of a module, in global and constant memory: name, address in device memory, bytes.
+    pub fn all_variables(&self, module: usize) -> impl Iterator<Item = (&str, u64, u64)> {
+        let loaded = self.modules.get(module);
+        let variables =
+            loaded.into_iter().flat_map(|loaded| loaded.module.globals().iter().zip(&loaded.addresses));
+        variables.map(|(variable, (name, address))| {
+            let base = if variable.space == StateSpace::Const { CONST_BASE } else { 0 };
+            (name.as_str(), base + address, variable.size)
+        })
     }
 
     /// Allocates global memory and returns its address.
@@ -57,7 +98,7 @@ impl Context {
     /// # Errors
     /// Nothing begins there.
     pub fn free(&mut self, address: u64, align: u64) -> Result<(), SimError> {
-        let Some(bytes) = self.allocations.free(address, align) else {
+        let Some(bytes) = Arc::make_mut(&mut self.allocations).free(address, align) else {
             return Err(SimError::input("memory", format!("no allocation begins at {address:#x}")));
         };
         self.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -81,6 +122,12 @@ impl Context {
     /// Bytes of global memory that can be allocated yet.
     pub fn free_bytes(&self) -> u64 {
         self.chip.limits.global_mem_size.saturating_sub(self.device_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Launches get this address as that of their workspace (`%envreg1`, `%envreg2`); 0 for none. Cooperative groups of
+    /// CUDA count the blocks that have arrived at a barrier of the grid in its second word.
+    pub fn set_workspace(&mut self, address: u64) {
+        self.workspace = address;
     }
 
     /// A variable of a module by its name.
@@ -129,12 +176,13 @@ impl Context {
         if !self.queue.is_empty() {
             return None;
         }
-        let report = self.report();
+        let DeviceReport { sms, schedulers, .. } = self.report;
+        let next = DeviceReport { sms, schedulers, ..DeviceReport::default() };
+        let mut report = std::mem::replace(&mut self.report, next);
+        report.kernels = std::mem::take(&mut self.kernels);
+        self.complete(&mut report);
         self.taken.0 += report.cycles + report.launch_cycles;
-        self.taken.1 += self.kernels.iter().map(|kernel| kernel.warp_instructions).sum::<u64>();
-        self.report =
-            DeviceReport { sms: report.sms, schedulers: report.schedulers, ..DeviceReport::default() };
-        self.kernels.clear();
+        self.taken.1 += report.kernels.iter().map(|kernel| kernel.warp_instructions).sum::<u64>();
         self.next_grid = 0;
         self.profile.clear();
         self.latencies = Latencies::default();

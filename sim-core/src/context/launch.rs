@@ -247,6 +247,7 @@ impl Context {
             local_bytes: program.local_bytes,
             consts: code.constant_rows(&launch.params),
             params: launch.params.clone(),
+            workspace: self.workspace,
             stream: launch.stream,
             name: entry.as_str().into(),
             code: Arc::clone(&code),

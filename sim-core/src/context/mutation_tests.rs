@@ -88,6 +88,9 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     fn in_use(&self, warp: usize) -> u32 {
         self.0.in_use(warp)
     }
+    fn grow(&mut self, warps: usize) {
+        self.0.grow(warps);
+    }
     fn admit(
         &mut self,
         warp: usize,

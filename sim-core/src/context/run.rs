@@ -41,7 +41,7 @@ impl Context {
         let spec = &self.chip.memory;
         Arc::new(World {
             memory: Arc::clone(&self.memory),
-            allocations: Arc::new(self.allocations.clone()),
+            allocations: Arc::clone(&self.allocations),
             latency: LocalLatency {
                 shared: spec.shared.latency,
                 shared_atomic: spec.shared.atomic_latency,
@@ -155,23 +155,24 @@ impl Context {
     ) -> Result<(), SimError> {
         // Memory changes past L2.
         self.slices.clear();
+        let touched = self.touched();
         let room = |kernel: &Kernel| {
             let fits = self.kernels[kernel.grid_id as usize].resident_blocks.max(1);
             let all = u32::try_from(kernel.blocks()).unwrap_or(u32::MAX);
             Room { fits, most: fits.saturating_mul(self.chip.limits.num_processors).min(all.max(1)) }
         };
         let rooms: Vec<Room> = kernels.iter().map(|(kernel, _)| room(kernel)).collect();
-        // Places for the blocks that may be resident at once.
-        let blocks = rooms.iter().map(|room| room.most).max().unwrap_or(1) as usize;
+        // Slots for the blocks that may be resident at once.
         let warps = kernels.iter().zip(&rooms);
         let warps = warps.map(|((kernel, _), room)| (kernel.warps_per_block() * room.most) as usize);
-        let warps = warps.max().unwrap_or(1);
-        let policy = P::new(parameters, self.slots(warps));
-        let mut machine = Functional::new(self.world(), policy, warps, blocks);
+        // At first there are none but those that the first kernel needs.
+        let mut machine = Functional::new(self.world(), P::new(parameters, self.slots(0)), 0, 0);
+        machine.set_slots(warps.max().unwrap_or(1));
         if let Some(checker) = self.check_of(kernels) {
             machine.observe(checker);
         }
         machine.record(self.options.record.clone());
+        machine.touch(touched);
         let mut result = Ok(());
         let mut left = self.instructions_left();
         for (i, (kernel, _)) in kernels.iter().enumerate() {
@@ -192,9 +193,15 @@ impl Context {
                 break;
             }
             self.outputs.push(ContextOutput::Completed(kernel.grid_id));
+            if let Some(touched) = machine.touched_mut() {
+                touched.launch_ends();
+            }
         }
         if let Some(checker) = machine.checker() {
             self.checked(checker);
+        }
+        if let Some(touched) = machine.take_touched() {
+            self.warm_by(*touched);
         }
         for (grid, counts) in machine.counts().iter().enumerate() {
             if let Some(report) = self.kernels.get_mut(grid) {
@@ -226,48 +233,7 @@ impl Context {
         stop: &AtomicBool,
         progress: &Progress<'_>,
     ) -> Result<(), SimError> {
-        let chip = Arc::clone(&self.chip);
-        let world = self.world();
-        // L1 keeps what the blocks that can be resident leave of the array it shares.
-        let mut split = ChipSpec::clone(&chip);
-        let shared = kernels.iter().map(|(kernel, _)| {
-            let threads = kernel.block.iter().product();
-            let registers = kernel.code.program.registers_per_thread;
-            let needs = chip.block_needs(threads, registers, kernel.shared_bytes);
-            // A grid of few blocks does not fill an SM.
-            let most = kernel.blocks().div_ceil(chip.limits.num_processors.into());
-            chip.occupancy(needs).0.min(u32::try_from(most).unwrap_or(u32::MAX)) * needs.shared
-        });
-        split.memory.split(shared.max().unwrap_or(0));
-        let chip = Arc::new(split);
-        let spec = Arc::new(chip.memory.clone());
-        let (programs, timings) = self.tables()?;
-        let warps = self.warps();
-        let sms = (0..chip.limits.num_processors)
-            .map(|i| {
-                let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs), i);
-                let policy = P::new(parameters, self.slots(warps));
-                let mut sm = Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler);
-                sm.recorder = self.recorder(i, P::SPLITS as u32);
-                sm.memory.asked = self.options.profile.then(Asked::default);
-                sm
-            })
-            .collect();
-        let partitions = self
-            .slices_after_copies(&spec)
-            .into_iter()
-            .map(|l2| {
-                Partition::new(
-                    Arc::clone(&spec),
-                    chip.clocks(),
-                    Arc::clone(&programs),
-                    Arc::clone(&timings),
-                    Arc::clone(&self.memory),
-                    l2,
-                )
-            })
-            .collect();
-        let mut engine = Engine::new(Arc::clone(&chip), sms, partitions);
+        let mut engine = self.engine::<P>(parameters, kernels)?;
         for (kernel, _) in kernels {
             engine.launch(Arc::clone(kernel));
         }
@@ -313,8 +279,87 @@ impl Context {
         self.gather(&mut engine, result.is_ok());
         if result.is_ok() {
             self.slices = engine.partitions().map(Partition::take_l2).collect();
+            self.idle = Some(engine);
         }
         result
+    }
+
+    /// The chip, its L1 split for kernels: L1 keeps what the blocks that can be resident leave of the array it shares.
+    fn split(&mut self, kernels: &[(Arc<Kernel>, bool)]) -> (Arc<ChipSpec>, Arc<MemorySpec>) {
+        let chip = &self.chip;
+        let shared = kernels.iter().map(|(kernel, _)| {
+            let threads = kernel.block.iter().product();
+            let registers = kernel.code.program.registers_per_thread;
+            let needs = chip.block_needs(threads, registers, kernel.shared_bytes);
+            // A grid of few blocks does not fill an SM.
+            let most = kernel.blocks().div_ceil(chip.limits.num_processors.into());
+            chip.occupancy(needs).0.min(u32::try_from(most).unwrap_or(u32::MAX)) * needs.shared
+        });
+        let shared = shared.max().unwrap_or(0);
+        let carveout = chip.memory.unified.as_ref().map_or(0, |unified| unified.carveout(shared));
+        if let Some((_, chip, spec)) = self.splits.iter().find(|(own, ..)| *own == carveout) {
+            return (Arc::clone(chip), Arc::clone(spec));
+        }
+        let mut split = ChipSpec::clone(chip);
+        split.memory.split(shared);
+        let spec = Arc::new(split.memory.clone());
+        let split = Arc::new(split);
+        self.splits.push((carveout, Arc::clone(&split), Arc::clone(&spec)));
+        (split, spec)
+    }
+
+    /// An engine at rest at cycle 0: that of the last run, its components reset, or a new one. What persists between
+    /// runs on the device is its memory and the contents of L2.
+    fn engine<P: Reconvergence>(
+        &mut self,
+        parameters: &P::Parameters,
+        kernels: &[(Arc<Kernel>, bool)],
+    ) -> Result<Box<Engine<P>>, SimError> {
+        let world = self.world();
+        let (chip, spec) = self.split(kernels);
+        let (programs, timings) = self.tables()?;
+        let slots = self.slots(self.warps());
+        let slices = self.slices_after_copies(&spec);
+        let mut engine = match self.idle.take().and_then(|idle| idle.downcast::<Engine<P>>().ok()) {
+            Some(mut engine) => {
+                let mut slices: Vec<Option<Cache>> = slices.into_iter().map(Some).collect();
+                engine.reset(
+                    chip,
+                    |sm| sm.reset(&world, &spec, || P::new(parameters, slots)),
+                    |i, partition| {
+                        let slice = slices.get_mut(i).and_then(Option::take);
+                        partition.reset(&spec, slice.unwrap_or_else(Cache::hollow));
+                    },
+                );
+                engine
+            }
+            None => {
+                let sms = (0..chip.limits.num_processors).map(|i| {
+                    let memory = SmMemory::new(Arc::clone(&spec), Arc::clone(&programs), i);
+                    let policy = P::new(parameters, slots);
+                    Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler)
+                });
+                let partitions = slices.into_iter().map(|l2| {
+                    Partition::new(
+                        Arc::clone(&spec),
+                        chip.clocks(),
+                        Arc::clone(&programs),
+                        Arc::clone(&timings),
+                        Arc::clone(&self.memory),
+                        l2,
+                    )
+                });
+                let (sms, partitions) = (sms.collect(), partitions.collect());
+                Box::new(Engine::new(chip, sms, partitions))
+            }
+        };
+        if self.options.profile || self.options.timeline.is_some() {
+            for sm in engine.sms() {
+                sm.recorder = self.recorder(sm.index, P::SPLITS as u32);
+                sm.memory.asked = self.options.profile.then(Asked::default);
+            }
+        }
+        Ok(engine)
     }
 
     /// The chip's memory programs and DRAM timing, built at the first use.
@@ -333,7 +378,7 @@ impl Context {
 
     /// The L2 slices with their contents from earlier runs, after the host's copies to the device since then:
     /// copied bytes are inserted into L2, or dropped from it if the chip's copies bypass L2.
-    fn slices_after_copies(&mut self, spec: &MemorySpec) -> Vec<Cache> {
+    pub(super) fn slices_after_copies(&mut self, spec: &MemorySpec) -> Vec<Cache> {
         let mut slices = std::mem::take(&mut self.slices);
         let new = slices.is_empty();
         slices.resize_with(spec.partitions as usize, || Cache::new(&spec.l2));
@@ -341,7 +386,13 @@ impl Context {
         // What is followed by twice as much as L2 holds is not there any more.
         let lasts = if spec.copies_fill_l2 { 2 * self.chip.limits.level2_cache_size } else { 0 };
         let mut after: u64 = self.copies.iter().map(|(_, bytes)| *bytes).sum();
-        for (address, bytes) in self.copies.drain(..) {
+        let copies = std::mem::take(&mut self.copies);
+        let warm = self.warming.as_mut().map(|warming| std::mem::take(&mut warming.runs)).unwrap_or_default();
+        let mut warm = warm.into_iter().peekable();
+        for (number, (address, bytes)) in copies.into_iter().enumerate() {
+            while let Some((_, touched)) = warm.next_if(|(copies, _)| *copies <= number) {
+                self.leave(&touched, &mapping, &mut slices);
+            }
             let past = after.saturating_sub(lasts).min(bytes);
             after -= bytes;
             let stays = line_of(address + past);
@@ -361,6 +412,7 @@ impl Context {
                 }
             }
         }
+        warm.for_each(|(_, touched)| self.leave(&touched, &mapping, &mut slices));
         slices.iter_mut().for_each(|slice| slice.stats = CacheStats::default());
         slices
     }

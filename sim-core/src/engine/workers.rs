@@ -90,10 +90,15 @@ impl<P: Reconvergence> Worker<P> {
 
     /// Fills in the next event cycle of every component.
     fn with_next_events(mut self) -> Self {
+        self.find_next_events();
+        self
+    }
+
+    fn find_next_events(&mut self) {
         let sms = self.sms.iter().map(|sm| sm.next_event().unwrap_or(NEVER));
         let partitions = self.partitions.iter().map(|(_, p)| p.next_event().unwrap_or(NEVER));
-        self.next = sms.chain(partitions).collect();
-        self
+        self.next.clear();
+        self.next.extend(sms.chain(partitions));
     }
 
     pub(super) fn sms(&mut self) -> impl Iterator<Item = &mut Sm<P>> {
@@ -245,6 +250,26 @@ fn answers<P: Reconvergence>(
 ) {
     sms[place as usize].deliver_reply(at, from, reply);
     next[place as usize] = at.min(next[place as usize]);
+}
+
+/// Makes workers whose components have come to rest what they were at first; the components stay with them.
+pub(super) fn reset<P: Reconvergence>(
+    workers: &mut [Worker<P>],
+    mut reset_sm: impl FnMut(&mut Sm<P>),
+    mut reset_partition: impl FnMut(usize, &mut Partition),
+) {
+    for worker in workers {
+        worker.sms.iter_mut().for_each(&mut reset_sm);
+        worker.partitions.iter_mut().for_each(|(i, partition)| reset_partition(*i as usize, partition));
+        worker.find_next_events();
+        let Worker { sms: _, partitions: _, homes: _, out, done, done_latency: _, next: _, ran } = worker;
+        for mail in out {
+            mail.requests.clear();
+            mail.replies.clear();
+        }
+        done.clear();
+        ran.clear();
+    }
 }
 
 /// Distributes the components among `threads` workers in round-robin order; partitions in the opposite order,

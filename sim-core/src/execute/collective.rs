@@ -14,6 +14,7 @@ use super::resident::{Resident, Step};
 use crate::code::Code;
 use crate::error::Violation;
 use crate::grid::Kernel;
+use crate::monitor::Check;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::registers::{first_lane, guard, read_element, read_row, write_element, write_pred};
 use crate::warp::Warp;
@@ -258,10 +259,18 @@ impl<P: Reconvergence> Resident<P> {
                     let l = lane as usize;
                     let (source, inside) = shuffle_source(mode, lane, b[l], c[l]);
                     if inside && lanes >> source & 1 == 0 {
+                        // PTX leaves the value undefined.
+                        if self.world.check == Check::Off {
+                            in_range |= 1 << lane;
+                            continue;
+                        }
                         return Err(Violation::new(
                             "collective",
                             1 << lane,
-                            format!("lane {lane} reads from lane {source}, which does not participate"),
+                            format!(
+                                "lane {lane} reads from lane {source}, which does not participate: the value is \
+                                 undefined in PTX; `--check off` makes it 0"
+                            ),
                         ));
                     }
                     in_range |= u32::from(inside) << lane;

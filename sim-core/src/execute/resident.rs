@@ -152,6 +152,8 @@ pub struct Resident<P> {
     /// Room for the barriers an instruction completes.
     pub(super) completed: Vec<Completed>,
     pub(crate) admissions: u64,
+    /// Warp slots as `%nwarpid` gives them.
+    slots: u32,
 }
 
 impl<P: Reconvergence> Resident<P> {
@@ -185,7 +187,84 @@ impl<P: Reconvergence> Resident<P> {
             groups: Vec::new(),
             completed: Vec::new(),
             admissions: 0,
+            slots: warp_slots as u32,
         }
+    }
+
+    /// A run begins in which nothing has happened here yet, nor in the last one.
+    pub(crate) fn enter(&mut self, world: &Arc<World>) {
+        self.world = Arc::clone(world);
+        (self.observed, self.on_chip, self.watching) = (None, false, false);
+    }
+
+    /// Makes it, with no block resident, what [`new`](Self::new) makes, in the memory it has.
+    pub(crate) fn reset(&mut self, new: &Arc<World>, fresh: P) {
+        debug_assert!(self.blocks.iter().all(Option::is_none), "all blocks have ended");
+        // All fields, so that a new one is not forgotten. Requests are written before they are read.
+        let Self {
+            sm: _,
+            world,
+            warps,
+            observed,
+            on_chip,
+            object_action,
+            blocks,
+            kernels,
+            policy,
+            touched,
+            outcome,
+            requests,
+            expected,
+            charge,
+            changed,
+            waits,
+            locks,
+            lock_wait,
+            now,
+            watching,
+            changes,
+            meetings,
+            ended,
+            groups,
+            completed,
+            admissions,
+            slots: _,
+        } = self;
+        *world = Arc::clone(new);
+        // The others are as they were made.
+        warps.iter_mut().filter(|warp| warp.threads != 0).for_each(Warp::reset);
+        (*observed, *on_chip, *object_action) = (None, false, (NO_PC, ObjectAction::Count));
+        blocks.fill_with(|| None);
+        kernels.clear();
+        *policy = fresh;
+        touched.clear();
+        *outcome = Step::Done;
+        requests.clear();
+        expected.fill(NO_PC);
+        (*charge, *changed) = (Cost::default(), false);
+        waits.fill(0);
+        locks.reset();
+        (*lock_wait, *now, *watching, *changes) = (0, 0, false, 0);
+        meetings.clear();
+        ended.clear();
+        groups.clear();
+        completed.clear();
+        *admissions = 0;
+    }
+
+    /// Warp and block slots grow to these numbers, for [`Functional`](crate::functional::Functional), which begins with
+    /// those of one SM; `%nwarpid` stays what it is.
+    pub(crate) fn grow(&mut self, warps: usize, blocks: usize) {
+        self.warps.resize_with(warps, Warp::default);
+        self.blocks.resize_with(blocks, || None);
+        self.policy.grow(warps);
+        self.expected.grow(warps, NO_PC);
+        self.waits.grow(warps, 0);
+    }
+
+    /// Sets the number of warp slots that `%nwarpid` gives.
+    pub(crate) fn set_slots(&mut self, slots: usize) {
+        self.slots = slots as u32;
     }
 
     /// The home warp of a split.
@@ -234,7 +313,7 @@ impl<P: Reconvergence> Resident<P> {
                 ctaid: index,
                 index: i as u32,
                 sm: (self.sm, self.world.sms),
-                slot: (w as u32, self.warps.len() as u32),
+                slot: (w as u32, self.slots),
             };
             let warp = &mut self.warps[w];
             warp.admit(kernel, self.world.warp_size, place);

@@ -106,6 +106,7 @@ impl Observed {
 impl<P: Reconvergence> Functional<P> {
     /// Checks the runs of kernels against the memory model, or by sanitizers.
     pub fn observe(&mut self, checker: Checker) {
+        self.notes = true;
         self.resident.observed = Some(Vec::new());
         self.resident.on_chip = checker.sanitizer.is_some();
         self.observed = Some(Box::new(Observed {

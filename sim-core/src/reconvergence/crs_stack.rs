@@ -462,6 +462,10 @@ impl Reconvergence for CrsStack {
         }
     }
 
+    fn grow(&mut self, warps: usize) {
+        self.warps.resize(warps, ExecState::default());
+    }
+
     fn admit(
         &mut self,
         warp: usize,

@@ -47,6 +47,10 @@ impl Reconvergence for Mimd {
         Self { threads: vec![Thread::default(); slots.count * LANES] }
     }
 
+    fn grow(&mut self, warps: usize) {
+        self.threads.resize(warps * LANES, Thread::default());
+    }
+
     fn admit(
         &mut self,
         warp: usize,

@@ -188,6 +188,9 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// A policy for the warps of an SM.
     fn new(parameters: &Self::Parameters, slots: WarpSlots) -> Self;
 
+    /// It is for `warps` warps from now on, no fewer than before.
+    fn grow(&mut self, warps: usize);
+
     /// Which of a warp's split ids hold threads, one bit each from its first.
     #[inline]
     fn in_use(&self, _warp: usize) -> u32 {

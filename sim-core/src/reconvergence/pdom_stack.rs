@@ -90,7 +90,7 @@ impl PdomStack {
             Some(Entry { pc, depth, join, mask }) => {
                 Issuing { pc, stop: if join.1 == depth { join.0 } else { NO_PC }, mask }
             }
-            None => Issuing { pc: 0, stop: NO_PC, mask: 0 },
+            None => NOBODY,
         };
         spill(before, self.size(warp), self.parameters.depth, self.parameters.spill_cycles)
     }
@@ -127,6 +127,9 @@ impl PdomStack {
     }
 }
 
+/// What issues of a warp without threads.
+const NOBODY: Issuing = Issuing { pc: 0, stop: NO_PC, mask: 0 };
+
 impl Reconvergence for PdomStack {
     const FLOW: ControlFlow = ControlFlow::Plain;
     const WHOLE_WARP: bool = true;
@@ -137,11 +140,16 @@ impl Reconvergence for PdomStack {
     fn new(parameters: &Parameters, slots: WarpSlots) -> Self {
         let warps = slots.count;
         Self {
-            decoded: vec![Issuing { pc: 0, stop: NO_PC, mask: 0 }; warps],
+            decoded: vec![NOBODY; warps],
             warps: vec![Warp::default(); warps],
             parameters: *parameters,
             groups: Vec::new(),
         }
+    }
+
+    fn grow(&mut self, warps: usize) {
+        self.decoded.resize(warps, NOBODY);
+        self.warps.resize(warps, Warp::default());
     }
 
     fn admit(

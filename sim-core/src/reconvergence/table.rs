@@ -32,6 +32,9 @@ enum Moved {
     Left,
 }
 
+/// What issues of a slot without a path.
+const NOBODY: Issuing = Issuing { pc: 0, stop: NO_PC, mask: 0 };
+
 /// The policy: one table a warp.
 #[derive(Debug)]
 pub struct Table {
@@ -48,7 +51,7 @@ impl Table {
     /// The table of `warps` warps under `rules`.
     pub fn with(rules: Box<dyn Rules>, warps: usize) -> Self {
         Self {
-            decoded: BySplit::new(warps, Issuing { pc: 0, stop: NO_PC, mask: 0 }),
+            decoded: BySplit::new(warps, NOBODY),
             seen: vec![0; warps],
             warps: vec![Paths::default(); warps],
             forms_warps: rules.forms_warps(),
@@ -139,6 +142,12 @@ impl Reconvergence for Table {
 
     fn new(policy: &TablePolicy, slots: WarpSlots) -> Self {
         Self::with(policy.rules(), slots.count)
+    }
+
+    fn grow(&mut self, warps: usize) {
+        self.decoded.grow(warps, NOBODY);
+        self.seen.resize(warps, 0);
+        self.warps.resize(warps, Paths::default());
     }
 
     #[inline]

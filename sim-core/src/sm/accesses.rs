@@ -78,6 +78,15 @@ impl InFlight {
 }
 
 impl Accesses {
+    /// Forgets all accesses.
+    pub fn reset(&mut self) {
+        let Self { entries, free, groups, free_groups } = self;
+        entries.clear();
+        free.clear();
+        groups.clear();
+        free_groups.clear();
+    }
+
     /// Registers an access; ids are reused.
     pub fn begin(&mut self, entry: InFlight) -> AccessId {
         match self.free.pop() {

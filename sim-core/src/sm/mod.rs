@@ -8,6 +8,7 @@ mod formation;
 mod issue;
 pub mod profile;
 pub mod recorder;
+mod reuse;
 pub mod scheduler;
 pub mod states;
 pub mod stats;
@@ -168,6 +169,8 @@ pub struct Sm<P> {
     pub recorder: Option<Box<Recorder>>,
     /// Splits likely to issue in the epoch to come.
     coming: Vec<SplitId>,
+    /// A message has come since it was made or reset.
+    used: bool,
 }
 
 impl<P: Reconvergence> Sm<P> {
@@ -187,8 +190,7 @@ impl<P: Reconvergence> Sm<P> {
         let words = per_scheduler.div_ceil(64);
         let instruction_set = world.instruction_set;
         let state = || SchedulerState {
-            // As `unit_of` says: all of the first class.
-            by_unit: vec![std::array::from_fn(|class| if class == 0 { u64::MAX } else { 0 }); words],
+            by_unit: vec![reuse::OF_FIRST_CLASS; words],
             candidates: vec![0; words],
             ages: vec![0; 1 << local_shift],
             picker: Picker::new(scheduler, words),
@@ -230,6 +232,7 @@ impl<P: Reconvergence> Sm<P> {
             recorder: None,
             following: false,
             coming: Vec::new(),
+            used: false,
         }
     }
 
@@ -257,6 +260,7 @@ impl<P: Reconvergence> Sm<P> {
     /// A message that arrives at `at`; messages come in the order of their cycles.
     pub fn deliver(&mut self, at: Cycle, message: SmMessage) {
         debug_assert!(self.inbox.back().is_none_or(|(last, _)| *last <= at));
+        self.used = true;
         self.inbox.push_back((at, message));
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }

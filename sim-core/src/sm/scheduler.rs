@@ -77,6 +77,13 @@ impl Picker {
         Self { kind, last: u32::MAX, active: vec![0; words] }
     }
 
+    /// Forgets what it picked.
+    pub fn reset(&mut self) {
+        let Self { kind: _, last, active } = self;
+        *last = u32::MAX;
+        active.fill(0);
+    }
+
     /// Picks from `candidates`; `ages`, a power of two of them, gives the order of admission of the
     /// warps, each of which is named by the low bits of its splits.
     #[inline(always)]

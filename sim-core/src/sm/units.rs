@@ -73,6 +73,12 @@ impl Units {
         }
     }
 
+    /// All units take an operation from the first cycle on.
+    pub fn reset(&mut self) {
+        self.server_free.fill(0);
+        self.of.fill(OfScheduler::default());
+    }
+
     /// True if every unit `scheduler` may use takes an operation at `now`.
     #[inline(always)]
     pub fn all_free(&self, scheduler: usize, now: Cycle) -> bool {

@@ -14,7 +14,7 @@ use sim_memory::vocabulary::ScalarType;
 
 use super::{
     Argument, ArgumentKind, BufferSpec, Expectation, Expr, Fill, HostBuffer, Init, KeySpan, LaunchSpec,
-    LoopSpec, Number, Schedule, Step, Termination, Tolerance, Until, Variant, WorkloadSpec,
+    LoopSpec, Number, Schedule, Step, Termination, Tolerance, Until, VariableSpec, Variant, WorkloadSpec,
 };
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::yaml::span_of as span;
@@ -55,6 +55,12 @@ pub(super) struct WorkloadKeys {
     /// Buffers by name.
     #[schemars(with = "BTreeMap<String, BufferKeys>")]
     buffers: Option<BTreeMap<String, BufferKeys>>,
+    /// Variables of the program by name: where they lie and what they hold, where the program does not say it.
+    #[serde(default)]
+    variables: BTreeMap<String, VariableKeys>,
+    /// A file of the lines that L2 holds before the first launch, as `warpsim cuda --record` writes it.
+    #[serde(default)]
+    l2: Option<String>,
     /// Steps in order.
     #[schemars(with = "Vec<StepKeys>")]
     launches: Option<Vec<Spanned<StepKeys>>>,
@@ -97,6 +103,23 @@ struct BufferKeys {
     length: Option<Spanned<Expr>>,
     /// Initial contents.
     #[schemars(with = "Init")]
+    init: Option<Spanned<Init>>,
+    /// Its address in device memory, a multiple of 256; the next free one where nothing is said.
+    #[serde(default)]
+    at: Option<u64>,
+}
+
+/// A variable of the program.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[schemars(rename = "VariableSpec")]
+struct VariableKeys {
+    /// Its address, or its offset in constant memory; the next free one where nothing is said.
+    #[serde(default)]
+    at: Option<u64>,
+    /// First contents, of bytes; those that the program gives it where nothing is said.
+    #[serde(default)]
+    #[schemars(with = "Option<Init>")]
     init: Option<Spanned<Init>>,
 }
 
@@ -245,7 +268,7 @@ impl Reader<'_> {
     }
 
     fn buffer(&mut self, name: &str, keys: BufferKeys) -> Option<BufferSpec> {
-        let BufferKeys { ty, length, init } = keys;
+        let BufferKeys { ty, length, init, at } = keys;
         let (ty, length, init) = (ty?, length?, init?);
         if let Err(reason) = HostBuffer::holds(ty.value) {
             self.complain(span(&ty), Diagnostic::error("type", format!("`{name}`: {reason}")));
@@ -263,6 +286,7 @@ impl Reader<'_> {
             ty,
             length: length.value,
             init: init.value,
+            at,
             length_place,
             init_place: KeySpan(init_place),
         })
@@ -504,6 +528,11 @@ impl WorkloadKeys {
                 buffers.insert(name, buffer);
             }
         }
+        let mut variables = BTreeMap::new();
+        for (name, VariableKeys { at, init }) in self.variables {
+            let init_place = KeySpan(init.as_ref().and_then(span));
+            variables.insert(name, VariableSpec { at, init: init.map(|init| init.value), init_place });
+        }
         let launches = reader.steps(self.launches.unwrap_or_default(), &names);
         let expect = self.expect.into_iter().filter_map(|keys| reader.expectation(keys, &names)).collect();
         let Reader { mut errors, .. } = reader;
@@ -521,6 +550,8 @@ impl WorkloadKeys {
                     params,
                     variants,
                     buffers,
+                    variables,
+                    l2: self.l2,
                     launches,
                     expect,
                     source: Some(source.clone()),

@@ -21,14 +21,24 @@ pub struct LruOrder {
 impl LruOrder {
     /// Lists for `sets` sets of `ways` ways, each in ascending order.
     pub fn new(sets: usize, ways: usize) -> Self {
-        let count = (sets * ways) as u32;
+        let mut order = Self { links: Vec::new(), ends: Vec::new() };
+        order.reset(sets, ways);
+        order
+    }
+
+    /// Makes it what [`new`](Self::new) makes, in the memory it has.
+    pub fn reset(&mut self, sets: usize, ways: usize) {
         let ways = ways as u32;
-        let links = (0..count).map(|i| Links {
-            before: if i % ways == 0 { NONE } else { i - 1 },
-            after: if i % ways == ways - 1 { NONE } else { i + 1 },
-        });
-        let ends = (0..sets as u32).map(|set| (set * ways, set * ways + ways - 1));
-        Self { links: links.collect(), ends: ends.collect() }
+        self.links.clear();
+        self.ends.clear();
+        for first in (0..sets as u32).map(|set| set * ways) {
+            let last = first + ways - 1;
+            self.ends.push((first, last));
+            self.links.extend((first..=last).map(|i| Links {
+                before: if i == first { NONE } else { i - 1 },
+                after: if i == last { NONE } else { i + 1 },
+            }));
+        }
     }
 
     /// The ways of a set, from the least to the most recently used.

@@ -61,10 +61,15 @@ impl Latencies {
         self.0[kind.index()].get_or_insert_with(empty).saturating_record(cycles);
     }
 
+    /// Forgets all transactions.
+    pub fn reset(&mut self) {
+        self.0.iter_mut().flatten().for_each(Histogram::reset);
+    }
+
     /// Adds the histograms of another SM.
     pub fn add(&mut self, other: &Self) {
         for (own, other) in self.0.iter_mut().zip(&other.0) {
-            if let Some(other) = other {
+            if let Some(other) = other.as_ref().filter(|other| !other.is_empty()) {
                 // Both have the same bounds, so every value fits.
                 let added = own.get_or_insert_with(empty).add(other);
                 debug_assert!(added.is_ok());
@@ -74,7 +79,8 @@ impl Latencies {
 
     /// Percentiles of a kind; `None` if it has no transactions.
     pub fn percentiles(&self, kind: Kind) -> Option<Percentiles> {
-        self.0[kind.index()].as_ref().map(|histogram| Percentiles {
+        let histogram = self.0[kind.index()].as_ref().filter(|histogram| !histogram.is_empty());
+        histogram.map(|histogram| Percentiles {
             count: histogram.len(),
             min: histogram.min(),
             p50: histogram.value_at_quantile(0.5),

@@ -78,6 +78,9 @@ pub(super) fn special(name: &str, component: Option<&str>) -> Option<Special> {
         "%aggr_smem_size" => Special::Constant(S::TotalSmemSize),
         // No shared memory is kept back for the system.
         _ if name.starts_with("%reserved_smem_offset_") => Special::Value(0),
+        // nvcc's cooperative groups find their workspace by these.
+        "%envreg1" => Special::Constant(S::WorkspaceHigh),
+        "%envreg2" => Special::Constant(S::WorkspaceLow),
         _ if name.starts_with("%envreg") || name.starts_with("%pm") => Special::Value(0),
         _ => return None,
     })

@@ -1,0 +1,105 @@
+//! Use of one SM for run after run: what it has allocated stays.
+
+use std::sync::Arc;
+
+use sim_memory::spec::MemorySpec;
+
+use super::units::UNIT_CLASSES;
+use super::{STATUSES, SchedulerState, Sm, SmStats, Status};
+use crate::execute::World;
+use crate::reconvergence::Reconvergence;
+
+/// The sets of splits by unit class, as `unit_of` says: all of the first class.
+pub(super) const OF_FIRST_CLASS: [u64; UNIT_CLASSES] = {
+    let mut sets = [0; UNIT_CLASSES];
+    sets[0] = u64::MAX;
+    sets
+};
+
+impl SchedulerState {
+    fn reset(&mut self) {
+        let Self { by_unit, candidates, ages, picker, counts, accounted } = self;
+        by_unit.fill(OF_FIRST_CLASS);
+        candidates.fill(0);
+        ages.fill(0);
+        picker.reset();
+        *counts = [0; STATUSES];
+        *accounted = 0;
+    }
+}
+
+impl<P: Reconvergence> Sm<P> {
+    /// Makes an SM that has run all its blocks what [`new`](Self::new) makes for a chip that differs at most in how it
+    /// splits L1 and shared memory. An SM that had nothing to do costs next to nothing.
+    pub fn reset(&mut self, world: &Arc<World>, spec: &Arc<MemorySpec>, policy: impl FnOnce() -> P) {
+        // All fields, so that a new one is not forgotten. Those that the chip alone decides stay.
+        let Self {
+            index: _,
+            resident,
+            memory,
+            stats,
+            accesses,
+            units,
+            scheduler_states,
+            ready,
+            wheel,
+            status,
+            unit_of,
+            schedulers: _,
+            scheduler_shift: _,
+            local_shift: _,
+            live,
+            now,
+            next,
+            inbox,
+            woken,
+            copied,
+            touched,
+            done,
+            barrier_latency: _,
+            branch_latency: _,
+            resident_warps,
+            resident_since,
+            finishing,
+            load_store: _,
+            instruction_set: _,
+            following,
+            ahead: _,
+            dual_issue: _,
+            recorder,
+            coming,
+            used,
+        } = self;
+        memory.reset(spec);
+        *recorder = None;
+        *resident_since = 0;
+        let turns = std::mem::take(&mut stats.turns);
+        let kernels = std::mem::take(&mut stats.kernels);
+        *stats = SmStats { turns, kernels, ..SmStats::default() };
+        stats.turns.clear();
+        stats.kernels.clear();
+        if !std::mem::take(used) {
+            // Idle slots were accounted for all the same.
+            scheduler_states.iter_mut().for_each(|state| state.accounted = 0);
+            resident.enter(world);
+            return;
+        }
+        resident.reset(world, policy());
+        accesses.reset();
+        units.reset();
+        scheduler_states.iter_mut().for_each(SchedulerState::reset);
+        ready.fill(0);
+        wheel.reset();
+        status.fill(Status::Absent);
+        unit_of.fill(0);
+        (*live, *now, *next) = (1, 0, None);
+        inbox.clear();
+        woken.clear();
+        copied.clear();
+        touched.clear();
+        done.clear();
+        (*resident_warps, *following) = (0, false);
+        finishing.clear();
+        coming.clear();
+    }
+}

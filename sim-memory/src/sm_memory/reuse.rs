@@ -1,0 +1,66 @@
+//! Use of one memory side for run after run: what it has allocated stays.
+
+use std::sync::Arc;
+
+use super::{SmMemory, SmMemoryStats};
+use crate::occupancy::Occupancy;
+use crate::spec::MemorySpec;
+
+impl SmMemory {
+    /// Makes an idle memory side what [`new`](Self::new) makes for a specification that differs at most in L1.
+    pub fn reset(&mut self, new: &Arc<MemorySpec>) {
+        let used = self.stats.accesses > 0;
+        // All fields, so that a new one is not forgotten. Those that the chip alone decides stay, and those whose
+        // entries are written before they are read.
+        let Self {
+            spec,
+            programs: _,
+            latencies,
+            fence_flushes: _,
+            mapping: _,
+            l1,
+            instances,
+            data: _,
+            free,
+            lsu,
+            lsu_free,
+            lsu_blocked,
+            held,
+            events,
+            replies,
+            parts,
+            spare_atomics: _,
+            outbox,
+            egress_free,
+            sm: _,
+            mshrs,
+            tokens,
+            load_store,
+            leaving,
+            runnable,
+            stats,
+            asked,
+            observation,
+        } = self;
+        let old = std::mem::replace(spec, Arc::clone(new));
+        (*asked, *observation) = (None, None);
+        if !used && old.l1 == spec.l1 {
+            return;
+        }
+        l1.reset(&spec.l1);
+        held.reset(u64::from(spec.l1.sets().max(1)));
+        instances.clear();
+        free.clear();
+        lsu.clear();
+        (*lsu_free, *lsu_blocked, *egress_free) = (0, false, 0);
+        events.reset();
+        replies.reset();
+        parts.clear();
+        outbox.clear();
+        leaving.clear();
+        runnable.clear();
+        latencies.reset();
+        (*mshrs, *tokens, *load_store) = (Occupancy::default(), Occupancy::default(), Occupancy::default());
+        *stats = SmMemoryStats::default();
+    }
+}
