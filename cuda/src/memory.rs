@@ -153,6 +153,49 @@ fn fill(state: &mut State, at: u64, value: i32, bytes: usize) -> Result<(), Erro
     }
 }
 
+/// The device's address of pinned or registered memory of the host.
+///
+/// # Errors
+/// It is neither.
+pub fn of_host(state: &mut State, at: u64) -> Result<u64, Error> {
+    let shared = &state.runtime()?.shared;
+    shared.find(at).map(|_| at).or_else(|| shared.device_side(at)).ok_or(INVALID_VALUE)
+}
+
+/// Registers memory of the host.
+///
+/// # Errors
+/// It is registered or pinned already, or there is no room.
+///
+/// # Safety
+/// It must stay until it is unregistered.
+pub unsafe fn register(state: &mut State, at: u64, bytes: u64) -> Result<(), Error> {
+    if at == 0 || bytes == 0 {
+        return Err(INVALID_VALUE);
+    }
+    if of_host(state, at).is_ok() {
+        return Err(ALREADY_REGISTERED);
+    }
+    let runtime = state.runtime()?;
+    let own = runtime.device.malloc("registered memory", bytes, PAGE).map_err(|_| MEMORY_ALLOCATION)?;
+    // SAFETY: the caller's promise.
+    unsafe { runtime.shared.register(&mut runtime.device, own, at, bytes) }?;
+    runtime.registered.insert(at as usize, own);
+    Ok(())
+}
+
+/// Ends the registration of memory of the host.
+///
+/// # Errors
+/// None begins there.
+pub fn unregister(state: &mut State, at: u64) -> Result<(), Error> {
+    state.synchronize()?;
+    let runtime = state.runtime()?;
+    let own = runtime.registered.remove(&(at as usize)).ok_or(NOT_REGISTERED)?;
+    runtime.shared.end(own);
+    runtime.device.free(own, PAGE).map_err(|_| INVALID_VALUE)
+}
+
 /// Allocates device memory.
 ///
 /// # Errors
@@ -326,44 +369,22 @@ cuda! {
     fn cudaFreeHost = (at: *mut c_void) |state| { free(state, at, true) }
 
     fn cudaHostGetDevicePointer = (device: *mut *mut c_void, host: *mut c_void, _flags: u32) |state| {
-        let shared = &state.runtime()?.shared;
-        let own = shared.find(host as u64).map(|_| host as u64);
-        let at = own.or_else(|| shared.device_side(host as u64)).ok_or(INVALID_VALUE)?;
-        out!(device, at as *mut c_void);
+        out!(device, of_host(state, host as u64)? as *mut c_void);
         Ok(())
     }
 
     fn cudaHostGetFlags = (flags: *mut u32, host: *mut c_void) |state| {
-        let shared = &state.runtime()?.shared;
-        if shared.find(host as u64).is_none() && shared.device_side(host as u64).is_none() {
-            return Err(INVALID_VALUE);
-        }
+        of_host(state, host as u64)?;
         out!(flags, 2);
         Ok(())
     }
 
     fn cudaHostRegister = (at: *mut c_void, bytes: usize, _flags: u32) |state| {
-        if at.is_null() || bytes == 0 {
-            return Err(INVALID_VALUE);
-        }
-        let runtime = state.runtime()?;
-        if runtime.shared.find(at as u64).is_some() || runtime.shared.device_side(at as u64).is_some() {
-            return Err(ALREADY_REGISTERED);
-        }
-        let own = runtime.device.malloc("cudaHostRegister", bytes as u64, PAGE).map_err(|_| MEMORY_ALLOCATION)?;
         // SAFETY: CUDA's manual asks for memory of the host that stays until it is unregistered.
-        unsafe { runtime.shared.register(&mut runtime.device, own, at as u64, bytes as u64) }?;
-        runtime.registered.insert(at as usize, own);
-        Ok(())
+        unsafe { register(state, at as u64, bytes as u64) }
     }
 
-    fn cudaHostUnregister = (at: *mut c_void) |state| {
-        state.synchronize()?;
-        let runtime = state.runtime()?;
-        let own = runtime.registered.remove(&(at as usize)).ok_or(NOT_REGISTERED)?;
-        runtime.shared.end(own);
-        runtime.device.free(own, PAGE).map_err(|_| INVALID_VALUE)
-    }
+    fn cudaHostUnregister = (at: *mut c_void) |state| { unregister(state, at as u64) }
 
     fn cudaMallocPitch = (at: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) |state| {
         let row = width.checked_next_multiple_of(PITCH).ok_or(INVALID_VALUE)?;

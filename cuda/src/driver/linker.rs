@@ -8,9 +8,7 @@ use sim_frontend::diagnostic::Source;
 use crate::driver::jit::Jit;
 use crate::driver::link::Link;
 use crate::driver::modules::of_bytes;
-use crate::error::{
-    Error, FILE_NOT_FOUND, INVALID_HANDLE, INVALID_IMAGE, INVALID_VALUE, NO_IMAGE,
-};
+use crate::error::{Error, FILE_NOT_FOUND, INVALID_HANDLE, INVALID_IMAGE, INVALID_VALUE, NO_IMAGE};
 use crate::fatbin::newest;
 use crate::pointers;
 use crate::runtime::State;

@@ -4,9 +4,12 @@ use std::ffi::c_void;
 
 use crate::driver::call::own;
 use crate::driver::state::Owned;
-use crate::error::{ALREADY_REGISTERED, Error, INVALID_DEVICE, INVALID_VALUE, NOT_REGISTERED, NOT_SUPPORTED};
+use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
-use crate::memory::{PITCH, allocate, allocate_shared, copy, copy_boxes, copy_rows, fill_rows, free};
+use crate::memory::{
+    PITCH, allocate, allocate_shared, copy, copy_boxes, copy_rows, fill_rows, free, of_host, register,
+    unregister,
+};
 use crate::pointers;
 use crate::runtime::State;
 use crate::shared::Kind;
@@ -232,31 +235,22 @@ driver! {
     }
 
     context cuMemHostGetDevicePointer_v2 = (device: *mut u64, host: *mut c_void, _flags: u32) |state| {
-        if state.runtime()?.shared.find(host as u64).is_none() {
-            return Err(INVALID_VALUE);
-        }
-        out!(device, host as u64);
+        out!(device, of_host(state, host as u64)?);
         Ok(())
     }
 
     context cuMemHostGetFlags = (flags: *mut u32, host: *mut c_void) |state| {
-        if state.runtime()?.shared.find(host as u64).is_none() {
-            return Err(INVALID_VALUE);
-        }
+        of_host(state, host as u64)?;
         out!(flags, 2);
         Ok(())
     }
 
     context cuMemHostRegister_v2 = (at: usize, bytes: usize, _flags: u32) |state| {
-        if at == 0 || bytes == 0 {
-            return Err(INVALID_VALUE);
-        }
-        if state.runtime()?.registered.insert(at) { Ok(()) } else { Err(ALREADY_REGISTERED) }
+        // SAFETY: CUDA's manual asks for memory of the host that stays until it is unregistered.
+        unsafe { register(state, at as u64, bytes as u64) }
     }
 
-    context cuMemHostUnregister = (at: usize) |state| {
-        if state.runtime()?.registered.remove(&at) { Ok(()) } else { Err(NOT_REGISTERED) }
-    }
+    context cuMemHostUnregister = (at: usize) |state| { unregister(state, at as u64) }
 
     context cuMemGetInfo_v2 = (free: *mut usize, total: *mut usize) |state| {
         let device = &mut state.runtime()?.device;
