@@ -29,7 +29,7 @@ impl Thread {
 
     /// The key of its warp.
     fn warp_key(self) -> u64 {
-        u64::from(self.block) << 16 | WARP | u64::from(self.index) / WARP_LANES as u64
+        u64::from(self.block) << 16 | WARP | u64::from(self.index / WARP_LANES as u32)
     }
 }
 

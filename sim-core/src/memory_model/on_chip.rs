@@ -201,7 +201,7 @@ impl Checker {
     }
 
     /// Makes a transfer the next one, to a line.
-    fn to_line(&mut self, transfer: &mut Transfer, line: u64, bytes: ByteMask, lanes: LaneMask) {
+    fn next_transfer(&mut self, transfer: &mut Transfer, line: u64, bytes: ByteMask, lanes: LaneMask) {
         self.number += 1;
         (transfer.number, transfer.line, transfer.bytes, transfer.lanes) = (self.number, line, bytes, lanes);
         transfer.exclusive = bytes.count_ones() == lanes.count_ones() * u32::from(transfer.size);
@@ -239,7 +239,7 @@ impl Checker {
         lines(&access.addresses.map(u64::from), lanes, access.size.into(), &mut parts);
         let mut transfer = self.transfer(sm, at, access, lanes);
         for part in &parts {
-            self.to_line(&mut transfer, base | part.line, part.bytes, part.lanes);
+            self.next_transfer(&mut transfer, base | part.line, part.bytes, part.lanes);
             self.shared_line(&transfer, block);
         }
         self.parts = parts;
@@ -415,7 +415,7 @@ impl Checker {
             let line = SHARED | u64::from(block) << 24 | u64::from(from / LINE_BYTES * LINE_BYTES);
             let low = if size == LINE_BYTES { ByteMask::MAX } else { (1 << size) - 1 };
             let mut transfer = self.transfer(sm, at, &access, LaneMask::MAX);
-            self.to_line(&mut transfer, line, low << (from % LINE_BYTES), 1);
+            self.next_transfer(&mut transfer, line, low << (from % LINE_BYTES), 1);
             self.shared_line(&transfer, block);
             from += size;
         }
@@ -477,7 +477,7 @@ impl Checker {
         let bytes: ByteMask = 0xff << (address % LINE_BYTES);
         let line = SHARED | u64::from(number) << 24 | u64::from(line);
         let mut transfer = self.transfer(sm, at, &access, LaneMask::MAX);
-        self.to_line(&mut transfer, line, bytes, 1 << lane);
+        self.next_transfer(&mut transfer, line, bytes, 1 << lane);
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.access(&transfer, &self.kernels);
             if sanitizer.kinds.init {

@@ -94,7 +94,7 @@ impl Literal {
                 let then = old.transfer.warp.point(0);
                 let met = then.thread.block == now.thread.block && then.phase < now.phase;
                 let met = met && now.phase != u32::MAX && new.line & SHARED != 0;
-                !met && !(one_stream && old.transfer.grid < new.grid)
+                !(met || one_stream && old.transfer.grid < new.grid)
             });
         }
         if known.len() >= MOST_ENTRIES {
@@ -203,9 +203,9 @@ fn places(random: &mut Random, threads: LaneMask, size: u64, first: u64) -> (Lan
     (lanes, place)
 }
 
-/// What is told and forgotten after random steps.
+/// What is told and forgotten after random steps; gives how many races and accesses that is.
 #[allow(clippy::too_many_lines, reason = "a list of steps")]
-fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: usize) {
+fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: usize) -> [u64; 2] {
     let mut random = Random(seed);
     let launches = Launches::new((0..40).map(|grid| (grid, grid % streams)));
     let mut literal =
@@ -214,6 +214,7 @@ fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: us
     let mut blocks: Vec<Option<Block>> = (0..3).map(|i| Some(Block::new(i, 0, i == 1))).collect();
     let (mut grid, mut number, mut epochs) = (0, 0, [0u32; WARP_LANES]);
     let (mut expected, mut told) = (Vec::new(), Vec::new());
+    let mut count = 0;
     // Programs that do mostly one thing fill the lines in their own way.
     let habit = random.below(6);
     for step in 0..steps {
@@ -318,11 +319,21 @@ fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: us
             });
             assert_eq!(told, expected, "seed {seed}, access {number}");
             assert_eq!(races.forgotten, literal.forgotten, "seed {seed}, access {number}");
+            count += told.len() as u64;
             told.clear();
             expected.clear();
         }
         assert_eq!(races.shadow.used(), literal.lines.len(), "seed {seed}, step {step}");
     }
+    [count, races.forgotten]
+}
+
+/// The sequences are such that there is something to tell and to forget.
+#[test]
+fn san_races_are_found_in_random_sequences() {
+    let found: Vec<[u64; 2]> = (0..24).map(|seed| compare(seed, 500, false, 1, MOST_LINES)).collect();
+    assert!(found.iter().all(|[told, _]| *told > 0), "{found:?}");
+    assert!(found.iter().any(|[_, forgotten]| *forgotten > 0), "{found:?}");
 }
 
 fn agent_is(snapshot: &Snapshot, block: u32) -> bool {
