@@ -1,8 +1,9 @@
 //! Vector clocks: the events that precede a point of a thread in causality order.
 //!
 //! A clock has an entry for each thread whose events it knows, or one for all threads of a warp that it knows up to the
-//! same release, and one for each block all of whose threads met at a barrier; threads and blocks that it does not name have no event before it. Old entries of a clock that grows too
-//! large are dropped: the check then knows less of the order, and finds less.
+//! same release, and one for each block all of whose threads met at a barrier; threads and blocks that it does not name
+//! have no event before it. Old entries of a clock that grows too large are dropped: the check then knows less of the
+//! order, and finds less.
 
 use std::sync::Arc;
 
