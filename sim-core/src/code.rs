@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sim_frontend::form::BarrierKind;
 use sim_frontend::isa_cost::IsaCosts;
-use sim_frontend::program::{Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
+use sim_frontend::program::{Exposed, Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
 use sim_memory::vocabulary::{Scope, Semantics, StateSpace, WARP_LANES};
 
 use crate::instruction_set::InstructionSet;
@@ -144,6 +144,31 @@ pub struct Code {
     pub plan: Arc<Plan>,
     /// True if the program has fences or releases of device scope, so that writes must be counted by block.
     pub publishes: bool,
+    /// Registers that may be read before they are written.
+    pub exposed: Exposures,
+}
+
+/// Registers that may be read before they are written.
+#[derive(Debug, Default)]
+pub struct Exposures {
+    /// How many there are.
+    pub registers: usize,
+    /// For each operation: 1 + its place in [`Program::exposed`], 0 if it has none. Empty if there is none.
+    pub places: Vec<u32>,
+}
+
+impl Exposures {
+    fn new(program: &Program) -> Self {
+        let registers = |op: &Exposed| op.reads.iter().chain(&op.writes).chain(&op.guard).copied().max();
+        let Some(last) = program.exposed.iter().filter_map(registers).max() else { return Self::default() };
+        let mut places = vec![0; program.ops.len()];
+        for (place, op) in program.exposed.iter().enumerate() {
+            if let Some(of) = places.get_mut(op.pc as usize) {
+                *of = 1 + place as u32;
+            }
+        }
+        Self { registers: 1 + last as usize, places }
+    }
 }
 
 /// Latency of the operations of transformation 6: one issue slot on the control unit.
@@ -216,7 +241,8 @@ impl Code {
         }
         let plan = Arc::new(Plan::new(&program));
         let publishes = decoded.iter().any(|decoded| decoded.drain == Drain::Device);
-        Self { program, ops, decoded, consts, parameters, plan, publishes }
+        let exposed = Exposures::new(&program);
+        Self { program, ops, decoded, consts, parameters, plan, publishes, exposed }
     }
 
     /// The constant rows of a launch with these parameters: those of the program, then the parameter words.

@@ -114,8 +114,11 @@ impl<P: Reconvergence> Engine<P> {
     /// Checks the run of kernels against the memory model, or by sanitizers.
     pub fn observe(&mut self, checker: Checker) {
         let on_chip = checker.sanitizer.is_some();
-        self.sms().for_each(|sm| sm.observe(on_chip));
-        self.partitions().for_each(Partition::observe);
+        let follows = checker.follows_stores();
+        self.sms().for_each(|sm| sm.observe(on_chip, follows));
+        if follows {
+            self.partitions().for_each(Partition::observe);
+        }
         self.checker = Some(Box::new(checker));
     }
 

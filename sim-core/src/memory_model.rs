@@ -11,10 +11,12 @@ mod on_chip;
 pub mod threads;
 mod told;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
+use sim_frontend::program::{Extra, OpInfo, Program};
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::LineAccess;
 use sim_memory::observation::{Event, FORGOTTEN, INITIAL, Members, Stores, Transaction};
@@ -36,6 +38,8 @@ const MOST_LINES: usize = 1 << 18;
 #[derive(Clone, Debug)]
 struct Block {
     grid: u32,
+    /// Place of its kernel among those of the run.
+    kernel: usize,
     number: u64,
     /// Threads of the block.
     threads: u32,
@@ -44,7 +48,7 @@ struct Block {
     /// Its fences of sequential consistency.
     sc: Clock,
     /// By barrier: what the threads that did not wait have released there.
-    arrived: Vec<(u32, Release)>,
+    arrived: Vec<(u32, Clock)>,
     /// The same, for each warp: an example of the threads that arrived.
     arrivals: Vec<(u32, Side)>,
     /// Warps that have not ended.
@@ -93,27 +97,91 @@ struct Broken {
 pub struct Checker {
     kernels: Vec<Arc<Kernel>>,
     blocks: Vec<Block>,
-    /// By SM and warp slot.
-    warps: HashMap<(u32, u32), Warp>,
+    warps: BySlot<Warp>,
     /// Transactions in flight: loads, atomics whose results are not back.
-    transfers: HashMap<Transaction, (Arc<Transfer>, Option<Reads>)>,
-    /// Asynchronous copies by SM and warp slot.
-    copies: HashMap<(u32, u32), on_chip::Copies>,
+    transfers: FxHashMap<Transaction, (Arc<Transfer>, Option<Reads>)>,
+    /// Asynchronous copies.
+    copies: BySlot<on_chip::Copies>,
     /// The number of the last transaction of shared memory.
     number: Transaction,
     /// Room for the lines of an access.
     parts: Vec<LineAccess>,
-    lines: HashMap<u64, Line>,
+    lines: FxHashMap<u64, Line>,
     sc: Clock,
     forgot_lines: bool,
     /// Executions are checked against the axioms.
     axioms: bool,
+    /// What strong accesses observe matters: for the axioms, or because kernels release by what they store.
+    follows: bool,
     /// What else is looked for.
     pub sanitizer: Option<Box<Sanitizer>>,
     /// What was checked so far.
     pub checked: Checked,
     /// The cycle at which logs are handed over next.
     pub next: Cycle,
+}
+
+/// Something of warps, by SM and slot.
+#[derive(Clone, Debug)]
+struct BySlot<T>(Vec<Vec<Option<Box<T>>>>);
+
+impl<T> Default for BySlot<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> BySlot<T> {
+    fn get(&self, sm: u32, slot: u32) -> Option<&T> {
+        self.0.get(sm as usize)?.get(slot as usize)?.as_deref()
+    }
+
+    fn get_mut(&mut self, sm: u32, slot: u32) -> Option<&mut T> {
+        self.0.get_mut(sm as usize)?.get_mut(slot as usize)?.as_deref_mut()
+    }
+
+    fn room(&mut self, (sm, slot): (u32, u32)) -> &mut Option<Box<T>> {
+        let (sm, slot) = (sm as usize, slot as usize);
+        if self.0.len() <= sm {
+            self.0.resize_with(sm + 1, Vec::new);
+        }
+        if self.0[sm].len() <= slot {
+            self.0[sm].resize_with(slot + 1, || None);
+        }
+        &mut self.0[sm][slot]
+    }
+
+    fn insert(&mut self, at: (u32, u32), new: T) {
+        *self.room(at) = Some(Box::new(new));
+    }
+
+    fn remove(&mut self, (sm, slot): (u32, u32)) -> Option<Box<T>> {
+        self.0.get_mut(sm as usize)?.get_mut(slot as usize)?.take()
+    }
+
+    /// The slots that have one, in order.
+    fn slots(&self) -> Vec<(u32, u32)> {
+        let of = |(sm, slots): (usize, &Vec<Option<Box<T>>>)| {
+            let used = slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+            used.map(|(slot, _)| (sm as u32, slot as u32)).collect::<Vec<_>>()
+        };
+        self.0.iter().enumerate().flat_map(of).collect()
+    }
+}
+
+/// True if an instruction is one of the device runtime, which has no lines: `malloc`, `free`, `vprintf`.
+fn is_runtime(info: &OpInfo) -> bool {
+    info.line == 0 && !info.injected
+}
+
+/// True if threads can release by an access: a program with fences or accesses that release, or with calls of the
+/// device runtime, which synchronize.
+fn releases(program: &Program) -> bool {
+    let releases = |semantics| matches!(semantics, Semantics::Release | Semantics::AcqRel | Semantics::Sc);
+    program.ops.iter().zip(&program.info).any(|(op, info)| match &op.extra {
+        Extra::Membar(_, semantics) => *semantics != Semantics::Acquire,
+        extra => extra.access().is_some_and(|facts| releases(facts.semantics) || is_runtime(info)),
+    })
 }
 
 /// For each lane of an atomic, what it observed.
@@ -125,7 +193,14 @@ pub const EVERY: Cycle = 2048;
 impl Checker {
     /// A check of a run of these kernels, in the order of their launch: against the axioms, and by sanitizers.
     pub fn new(kernels: Vec<Arc<Kernel>>, axioms: bool, sanitizer: Option<Box<Sanitizer>>) -> Self {
-        Self { kernels, axioms, sanitizer, next: EVERY, ..Self::default() }
+        let follows = axioms || kernels.iter().any(|kernel| releases(&kernel.code.program));
+        Self { kernels, axioms, follows, sanitizer, next: EVERY, ..Self::default() }
+    }
+
+    /// True if it must be told which stores accesses read and when stores are performed: for the axioms, or because
+    /// threads can learn of each other by what they read. Otherwise it suffices to tell that accesses are issued.
+    pub fn follows_stores(&self) -> bool {
+        self.follows
     }
 
     /// True if executions are checked against the axioms.
@@ -170,17 +245,17 @@ impl Checker {
                 return self.perform(*line, *bytes, stores, reads.as_deref());
             }
             Event::Fence { warp, lanes, scope, semantics } => {
-                if let Some(warp) = self.warps.get_mut(&(sm, *warp)) {
+                if let Some(warp) = self.warps.get_mut(sm, *warp) {
                     let block = &mut self.blocks[warp.block as usize];
                     warp.fence(*lanes, *scope, *semantics, block.phase, [&mut block.sc, &mut self.sc]);
                 }
             }
             Event::Arrived { warp, lanes, barrier } => {
-                if let Some(warp) = self.warps.get_mut(&(sm, *warp)) {
+                if let Some(warp) = self.warps.get_mut(sm, *warp) {
                     let block = &mut self.blocks[warp.block as usize];
-                    for lane in Lanes(*lanes) {
-                        block.arrived.push((*barrier, warp.arrive(lane as usize, block.phase)));
-                    }
+                    let mut clock = Clock::default();
+                    warp.release_to(*lanes, block.phase, &mut clock);
+                    block.arrived.push((*barrier, clock));
                 }
                 self.arrives(sm, at, *warp, *lanes, *barrier);
             }
@@ -195,9 +270,11 @@ impl Checker {
         for (slot, _) in warps {
             self.end_warp((sm, *slot));
         }
+        let kernel = self.kernels.iter().position(|kernel| kernel.grid_id == grid);
         let threads = warps.iter().map(|(_, lanes)| lanes.count_ones()).sum();
         self.blocks.push(Block {
             grid,
+            kernel: kernel.unwrap_or(usize::MAX),
             number,
             threads,
             phase: 0,
@@ -230,10 +307,13 @@ impl Checker {
         else {
             return;
         };
-        let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { return };
+        let Some(warp) = self.warps.get_mut(sm, *slot) else { return };
         let block = &self.blocks[warp.block as usize];
+        let kernel = block.kernel;
         let (mut semantics, scope) = (*semantics, on_chip::scope_of(*kind, *semantics, *scope));
-        let runtime = self.sanitizer.is_some() && on_chip::is_runtime(&self.kernels, block.grid, *pc);
+        let info =
+            self.kernels.get(block.kernel).and_then(|kernel| kernel.code.program.info.get(*pc as usize));
+        let runtime = self.sanitizer.is_some() && info.is_some_and(is_runtime);
         if runtime
             && !self.axioms
             && (semantics != Semantics::Weak || matches!(kind, AccessKind::Atomic { .. }))
@@ -241,7 +321,7 @@ impl Checker {
             // `malloc` and `free` synchronize, which their fences alone do not say.
             semantics = Semantics::AcqRel;
         }
-        let transfer = Arc::new(Transfer {
+        let transfer = Transfer {
             number: *transaction,
             sm,
             slot: *slot,
@@ -259,14 +339,15 @@ impl Checker {
             exclusive: bytes.count_ones() == lanes.count_ones() * u32::from(*size),
             copies: None,
             warp: warp.snapshot(block.phase),
-        });
+        };
         if self.sanitizer.is_some() && !runtime {
-            self.sanitize_global(&transfer);
+            self.sanitize_global(&transfer, kernel);
         }
-        if !self.axioms && !transfer.strong() {
+        if !self.follows || (!self.axioms && !transfer.strong()) {
             return;
         }
-        let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { return };
+        let transfer = Arc::new(transfer);
+        let Some(warp) = self.warps.get_mut(sm, *slot) else { return };
         let block = &self.blocks[warp.block as usize];
         if *kind == AccessKind::Load {
             self.transfers.insert(*transaction, (transfer, None));
@@ -416,7 +497,7 @@ impl Checker {
     fn learn(&mut self, read: &Transfer, observed: Option<Reads>) {
         let Some(observed) = observed else { return };
         let block = read.warp.thread(0).block;
-        let warp = self.warps.get_mut(&(read.sm, read.slot));
+        let warp = self.warps.get_mut(read.sm, read.slot);
         let Some(warp) = warp.filter(|warp| warp.block == block) else { return };
         for (lane, releases, writer) in observed {
             for (_, release) in releases.iter().filter(|(by, _)| *by == writer) {
@@ -433,8 +514,7 @@ impl Checker {
 
     /// A barrier is complete: who waited knows what all who came had done.
     fn barrier(&mut self, sm: u32, barrier: u32, waited: &Members, arrived: &Members) {
-        let Some(block) = waited.iter().chain(arrived).find_map(|(slot, _)| self.warps.get(&(sm, *slot)))
-        else {
+        let Some(block) = waited.iter().chain(arrived).find_map(|(slot, _)| self.warps.get(sm, *slot)) else {
             return;
         };
         let number = block.block;
@@ -443,20 +523,16 @@ impl Checker {
         let mut clock = Clock::default();
         let all = met == block.threads;
         for (slot, lanes) in waited {
-            let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { continue };
-            for lane in Lanes(*lanes) {
-                let lane = lane as usize;
-                clock.join(warp.clock(lane));
-                if !all {
-                    let release = warp.arrive(lane, block.phase);
-                    clock.add(release.point);
-                }
+            let Some(warp) = self.warps.get_mut(sm, *slot) else { continue };
+            if all {
+                warp.tell(*lanes, &mut clock);
+            } else {
+                warp.release_to(*lanes, block.phase, &mut clock);
             }
         }
-        block.arrived.retain(|(of, release)| {
+        block.arrived.retain(|(of, released)| {
             if *of == barrier {
-                clock.join(&release.clock);
-                clock.add(release.point);
+                clock.join(released);
             }
             *of != barrier
         });
@@ -466,9 +542,8 @@ impl Checker {
             clock.meet(number, block.phase);
         }
         for (slot, lanes) in waited {
-            let Some(warp) = self.warps.get_mut(&(sm, *slot)) else { continue };
-            for lane in Lanes(*lanes) {
-                warp.set_clock(lane as usize, clock.clone());
+            if let Some(warp) = self.warps.get_mut(sm, *slot) {
+                warp.set_clocks(*lanes, &clock);
             }
         }
     }

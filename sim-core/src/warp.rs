@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::{Program, SpecialRegister};
+use sim_frontend::program::SpecialRegister;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
+use crate::code::Code;
 use crate::copies::Copies;
 use crate::grid::Kernel;
 use crate::monitor::Shadow;
@@ -176,35 +177,46 @@ pub struct Warp {
 /// The registers that the threads of a warp have written, of those that may be read before.
 #[derive(Debug)]
 pub struct Tracked {
-    program: Arc<Program>,
+    code: Arc<Code>,
+    threads: LaneMask,
     /// By number of the register.
     written: Vec<LaneMask>,
+    /// Registers that not all threads have written.
+    open: usize,
     /// Instructions that read others, with their lanes.
     pub found: Vec<(u32, LaneMask)>,
 }
 
 impl Tracked {
     /// Those of a warp that starts; none where its program cannot read what it has not written.
-    pub fn new(program: &Arc<Program>) -> Option<Box<Self>> {
-        let numbers =
-            program.exposed.iter().flat_map(|op| op.reads.iter().chain(&op.writes).chain(&op.guard));
-        let written = vec![0; 1 + *numbers.max()? as usize];
-        Some(Box::new(Self { program: Arc::clone(program), written, found: Vec::new() }))
+    pub fn new(code: &Arc<Code>, threads: LaneMask) -> Option<Box<Self>> {
+        let open = code.exposed.registers;
+        let (code, written) = (Arc::clone(code), vec![0; open]);
+        (open > 0).then(|| Box::new(Self { code, threads, written, open, found: Vec::new() }))
     }
 
     /// Lanes execute an instruction, those for which its guard is false only the guard.
+    #[inline]
+    pub fn execute(&mut self, pc: u32, lanes: LaneMask, guard: LaneMask) {
+        let place = self.code.exposed.places.get(pc as usize);
+        if let (Some(&place @ 1..), true) = (place, self.open > 0) {
+            self.execute_exposed(place as usize - 1, pc, lanes, guard);
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    pub fn execute(&mut self, pc: u32, lanes: LaneMask, guard: LaneMask) {
-        let exposed = &self.program.exposed;
-        let Ok(place) = exposed.binary_search_by_key(&pc, |op| op.pc) else { return };
-        let op = &exposed[place];
+    fn execute_exposed(&mut self, place: usize, pc: u32, lanes: LaneMask, guard: LaneMask) {
+        let op = &self.code.program.exposed[place];
         let exec = lanes & guard;
         let unwritten = |wrong, reg: &u32| wrong | !self.written[*reg as usize];
         let mut wrong = exec & op.reads.iter().fold(0, unwritten);
         wrong |= lanes & op.guard.iter().fold(0, unwritten);
         for &reg in &op.writes {
-            self.written[reg as usize] |= exec;
+            let written = &mut self.written[reg as usize];
+            let before = *written & self.threads;
+            *written |= exec;
+            self.open -= usize::from(before != self.threads && *written & self.threads == self.threads);
         }
         if wrong != 0 {
             self.found.push((pc, wrong));

@@ -4,7 +4,7 @@
 //! Every transaction of global memory has a number. The number of a store stays with each byte that it wrote, in the
 //! caches, in messages and in memory, as the byte itself does; the components log what they perform.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::access::AccessKind;
 use crate::line::{ByteMask, LINE_BYTES, offset_in_line};
@@ -37,6 +37,10 @@ impl Stores {
             return Self::One(INITIAL);
         }
         let first = stores[mask.trailing_zeros() as usize];
+        if mask.count_ones() <= FEW {
+            let same = bytes(mask).all(|i| stores[i] == first);
+            return if same { Self::One(first) } else { Self::Each(Box::new(*stores)) };
+        }
         let mut differ = 0;
         for (i, store) in stores.iter().enumerate() {
             differ |= if mask >> i & 1 == 1 { store ^ first } else { 0 };
@@ -317,7 +321,7 @@ pub struct PartitionObservation {
     pub stores: Vec<LineStores>,
     /// For each instance of an atomic: the stores that its lanes read.
     pub reads: Vec<Option<Box<[Transaction; WARP_LANES]>>>,
-    memory: HashMap<u64, Box<LineStores>>,
+    memory: FxHashMap<u64, Box<LineStores>>,
     forgot: bool,
 }
 
@@ -361,10 +365,25 @@ impl PartitionObservation {
     }
 }
 
+/// Bytes that are visited one by one; more of them, with the whole line.
+const FEW: u32 = 32;
+
+fn bytes(mut mask: ByteMask) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let first = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(first)
+    })
+}
+
 /// Copies the stores of the bytes of `mask`.
 pub fn copy(to: &mut LineStores, from: &LineStores, mask: ByteMask) {
     if mask == ByteMask::MAX {
         *to = *from;
+        return;
+    }
+    if mask.count_ones() <= FEW {
+        bytes(mask).for_each(|i| to[i] = from[i]);
         return;
     }
     for (i, (to, from)) in to.iter_mut().zip(from).enumerate() {
@@ -374,6 +393,10 @@ pub fn copy(to: &mut LineStores, from: &LineStores, mask: ByteMask) {
 
 /// Sets the store of the bytes of `mask`.
 pub fn fill(to: &mut LineStores, mask: ByteMask, store: Transaction) {
+    if mask.count_ones() <= FEW {
+        bytes(mask).for_each(|i| to[i] = store);
+        return;
+    }
     for (i, to) in to.iter_mut().enumerate() {
         *to = if mask >> i & 1 == 1 { store } else { *to };
     }

@@ -100,6 +100,8 @@ pub struct SmMemory {
     pub asked: Option<Asked>,
     /// Observation of memory, if it is asked for.
     pub observation: Option<Box<SmObservation>>,
+    /// Which stores are read is observed too, not only what is issued.
+    follows_stores: bool,
 }
 
 impl SmMemory {
@@ -130,6 +132,7 @@ impl SmMemory {
             stats: SmMemoryStats::default(),
             asked: None,
             observation: None,
+            follows_stores: false,
             spec,
             fence_flushes: [Scope::Cta, Scope::Gpu].map(|scope| programs.fence_flushes(scope)),
             programs: ProgramSet::clone(&programs),
@@ -307,6 +310,7 @@ impl SmMemory {
             _ => instance.atomic = reply.atomic,
         }
         if let Some(observation) = &mut self.observation
+            && self.follows_stores
             && instance.kind.fetches()
         {
             observation.stores[reply.slot as usize] = reply.stores.map_or(NO_STORES, |stores| *stores);

@@ -108,8 +108,9 @@ impl Context {
         if !memory_model && !sanitize.any() {
             return None;
         }
+        let kernels: Vec<_> = kernels.iter().map(|(kernel, _)| Arc::clone(kernel)).collect();
         let sanitizer = sanitize.any().then(|| {
-            let mut sanitizer = Sanitizer::new(sanitize, self.chip.capability() < 70);
+            let mut sanitizer = Sanitizer::new(sanitize, self.chip.capability() < 70, &kernels);
             if let Some(written) = self.written.take() {
                 sanitizer.written = written;
             }
@@ -118,7 +119,6 @@ impl Context {
             }
             Box::new(sanitizer)
         });
-        let kernels = kernels.iter().map(|(kernel, _)| Arc::clone(kernel)).collect();
         Some(Checker::new(kernels, memory_model, sanitizer))
     }
 

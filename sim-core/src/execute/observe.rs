@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sim_frontend::form::BarrierKind;
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc};
 use sim_memory::access::AccessKind;
-use sim_memory::address_space::resolve;
+use sim_memory::address_space::{WINDOWS, resolve};
 use sim_memory::observation::{Event, ObjectAction};
 use sim_memory::vocabulary::{LaneMask, Semantics, StateSpace, WARP_LANES};
 
@@ -33,7 +33,9 @@ impl<P: Reconvergence> Resident<P> {
         let kernel = &*kernels[self.warps[w].kernel];
         let op = &kernel.code.program.ops[pc as usize];
         let origin = (w as u32, pc);
-        if let Some(tracked) = &mut self.warps[w].tracked {
+        if let Some(tracked) = &mut self.warps[w].tracked
+            && !tracked.found.is_empty()
+        {
             for (pc, lanes) in std::mem::take(&mut tracked.found) {
                 self.observe_event(|| Event::Unwritten { origin: (w as u32, pc), lanes });
             }
@@ -109,23 +111,18 @@ impl<P: Reconvergence> Resident<P> {
             _ => return,
         };
         let size = facts.element_bytes * facts.vector;
-        let mut told = |space: StateSpace, lanes: LaneMask, at: &dyn Fn(usize) -> u64| {
-            let bound = match space {
+        // Inactive lanes are at the first active one's address.
+        let mut told = |space: StateSpace, lanes: LaneMask, at: &[u64; WARP_LANES]| {
+            let bound = u64::from(match space {
                 StateSpace::Shared => kernel.shared_bytes,
                 _ => kernel.local_bytes,
-            };
-            let mut addresses = [0u32; WARP_LANES];
-            for lane in Lanes(lanes) {
-                let address = at(lane as usize);
-                // What lies outside is a fault of the step.
-                if address + u64::from(size) > u64::from(bound)
-                    || !address.is_multiple_of(u64::from(size.max(1)))
-                {
-                    return;
-                }
-                addresses[lane as usize] = address as u32;
-            }
-            if lanes != 0 {
+            });
+            let any = at.iter().fold(0, |any, address| any | address);
+            let fits = |first: u64| first <= bound && bound - first >= size.into();
+            // What lies outside is a fault of the step. No address is above all their bits together.
+            let inside = fits(any) || fits(at.iter().fold(0, |last, address| last.max(*address)));
+            if lanes != 0 && inside && any & (u64::from(size.max(1)) - 1) == 0 {
+                let addresses = at.map(|address| address as u32);
                 self.observe_event(|| Event::OnChip {
                     origin,
                     space,
@@ -139,13 +136,20 @@ impl<P: Reconvergence> Resident<P> {
             }
         };
         if facts.space != StateSpace::Generic {
-            told(facts.space, exec, &|lane| own[lane]);
+            told(facts.space, exec, &own);
+            return;
+        }
+        let first = own.iter().fold(u64::MAX, |first, address| first.min(*address));
+        let last = own.iter().fold(0, |last, address| last.max(*address));
+        if last < WINDOWS.start || first >= WINDOWS.end {
             return;
         }
         let places = own.map(resolve);
         for space in [StateSpace::Shared, StateSpace::Local] {
             let lanes = Lanes(exec).filter(|&l| places[l as usize].0 == space).fold(0, |m, l| m | 1 << l);
-            told(space, lanes, &|lane| places[lane].1);
+            let Some(first) = Lanes(lanes).next() else { continue };
+            let at = |lane: usize| if lanes >> lane & 1 == 1 { lane } else { first as usize };
+            told(space, lanes, &std::array::from_fn(|lane| places[at(lane)].1));
         }
     }
 

@@ -318,7 +318,7 @@ impl<P: Reconvergence> Resident<P> {
             let warp = &mut self.warps[w];
             warp.admit(kernel, self.world.warp_size, place);
             warp.tracked = match self.world.track_registers {
-                true => Tracked::new(&kernel.code.program),
+                true => Tracked::new(&kernel.code, warp.threads),
                 false => None,
             };
             warp.block = slot;

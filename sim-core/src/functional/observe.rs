@@ -65,6 +65,9 @@ impl Observed {
                 offsets,
                 size: request.bytes as u8,
             });
+            if !self.checker.follows_stores() {
+                continue;
+            }
             // Of weak accesses only the axioms, and strong ones of the same line, want to know more.
             let weak = facts.semantics == Semantics::Weak && op.class != OpClass::Atomic;
             if weak

@@ -103,7 +103,7 @@ impl Transfer {
         if a.thread == b {
             return self.number < later.number;
         }
-        later.warp.clock(later_lane).knows(a)
+        later.warp.knows(later_lane, a)
     }
 }
 

@@ -19,7 +19,6 @@ use super::Checker;
 use super::clock::Clock;
 use super::lines::{SHARED, Store, Transfer};
 use super::threads::{Snapshot, agent_of, agent_of_object, block_of};
-use crate::grid::Kernel;
 use crate::reconvergence::Lanes;
 use crate::sanitizer::findings::Kind;
 
@@ -59,13 +58,6 @@ pub(super) fn scope_of(kind: AccessKind, semantics: Semantics, scope: Scope) -> 
     }
 }
 
-/// True if an instruction is one of the device runtime, which has no lines: `malloc`, `free`, `vprintf`.
-pub(super) fn is_runtime(kernels: &[Arc<Kernel>], grid: u32, pc: u32) -> bool {
-    let found = kernels.binary_search_by_key(&grid, |kernel| kernel.grid_id);
-    let info = found.ok().and_then(|i| kernels[i].code.program.info.get(pc as usize));
-    info.is_some_and(|info| info.line == 0 && !info.injected)
-}
-
 /// An access that has no line yet.
 struct Access<'a> {
     origin: (u32, u32),
@@ -78,23 +70,32 @@ struct Access<'a> {
     addresses: &'a [u32; WARP_LANES],
 }
 
+/// The first lane that reads what was not written, with the first byte, and how many there are.
+fn count<T>(unwritten: &mut Option<(usize, T, u64)>, lane: usize, first: Option<T>) {
+    match (unwritten, first) {
+        (Some(found), Some(_)) => found.2 += 1,
+        (found @ None, Some(first)) => *found = Some((lane, first, 1)),
+        (_, None) => {}
+    }
+}
+
 impl Checker {
     /// An event that only sanitizers ask for.
     pub(super) fn on_chip(&mut self, sm: u32, at: Cycle, event: &Event) {
         match event {
             Event::Synchronizes { origin: (slot, pc), lanes } => {
-                if let Some(warp) = self.warps.get_mut(&(sm, *slot)) {
+                if let Some(warp) = self.warps.get_mut(sm, *slot) {
                     warp.synchronizes(*lanes, *pc);
                 }
             }
             Event::WarpSync { warp, lanes } => {
-                if let Some(warp) = self.warps.get_mut(&(sm, *warp)) {
+                if let Some(warp) = self.warps.get_mut(sm, *warp) {
                     let phase = self.blocks[warp.block as usize].phase;
                     warp.meet(*lanes, phase);
                 }
             }
             Event::OnChip { origin, space, kind, semantics, scope, lanes, addresses, size } => {
-                let Some(warp) = self.warps.get_mut(&(sm, origin.0)) else { return };
+                let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
                 let phase = self.blocks[warp.block as usize].phase;
                 let access = Access {
                     origin: *origin,
@@ -113,7 +114,7 @@ impl Checker {
             }
             Event::Copy { origin, lanes, to, size } => self.copy(sm, at, *origin, *lanes, to, *size),
             Event::Commit { warp, lanes } => {
-                let copies = self.copies.entry((sm, *warp)).or_default();
+                let copies = self.copies.room((sm, *warp)).get_or_insert_default();
                 for lane in Lanes(*lanes) {
                     let lane = lane as usize;
                     let groups = &mut copies.groups[lane];
@@ -126,8 +127,8 @@ impl Checker {
             }
             Event::Awaited { warp, lanes, newest } => self.awaited((sm, *warp), *lanes, *newest),
             Event::CopiesArrive { warp, lane, object } => {
-                let Some(own) = self.warps.get(&(sm, *warp)) else { return };
-                let copies = self.copies.entry((sm, *warp)).or_default();
+                let Some(own) = self.warps.get_mut(sm, *warp) else { return };
+                let copies = self.copies.room((sm, *warp)).get_or_insert_default();
                 let l = *lane as usize;
                 let object = self.blocks[own.block as usize].objects.entry(*object).or_default();
                 object.arriving.add(agent_of(own.thread(l), copies.epochs[l]));
@@ -151,7 +152,7 @@ impl Checker {
 
     /// An instruction of some lanes that is wrong by itself [san-sync].
     fn misuse(&mut self, sm: u32, at: Cycle, kind: Kind, origin: (u32, u32), lanes: LaneMask) {
-        let Some(warp) = self.warps.get_mut(&(sm, origin.0)) else { return };
+        let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
         let phase = self.blocks[warp.block as usize].phase;
         let access = Access {
             origin,
@@ -163,25 +164,22 @@ impl Checker {
             copies: None,
             addresses: &[0; WARP_LANES],
         };
-        let transfer = self.transfer(sm, at, &access, 0, 0, lanes);
+        let transfer = self.transfer(sm, at, &access, lanes);
         if let Some(sanitizer) = self.sanitizer.as_mut().filter(|s| s.kinds.names().contains(&kind.check())) {
             let lane = lanes.trailing_zeros() as usize % WARP_LANES;
-            sanitizer.found(kind, (transfer, lane), None, &self.kernels);
+            sanitizer.found(kind, (&transfer, lane), None, 1, &self.kernels);
         }
     }
 
-    fn transfer(
-        &mut self,
-        sm: u32,
-        at: Cycle,
-        access: &Access<'_>,
-        line: u64,
-        bytes: ByteMask,
-        lanes: LaneMask,
-    ) -> Arc<Transfer> {
+    /// An access of `lanes` to no line yet.
+    fn transfer(&mut self, sm: u32, at: Cycle, access: &Access<'_>, lanes: LaneMask) -> Transfer {
         let first = access.warp.thread(0);
-        self.number += 1;
-        Arc::new(Transfer {
+        let mut offsets = [0; WARP_LANES];
+        for lane in 0..WARP_LANES {
+            let offset = (access.addresses[lane] % LINE_BYTES) as u8;
+            offsets[lane] = if lanes >> lane & 1 == 1 { offset } else { 0 };
+        }
+        Transfer {
             number: self.number,
             sm,
             slot: access.origin.0,
@@ -191,20 +189,27 @@ impl Checker {
             kind: access.kind,
             semantics: access.semantics,
             scope: access.scope,
-            line,
-            bytes,
+            line: 0,
+            bytes: 0,
             lanes,
-            offsets: std::array::from_fn(|lane| (access.addresses[lane] % LINE_BYTES) as u8),
+            offsets,
             size: access.size,
-            exclusive: bytes.count_ones() == lanes.count_ones() * u32::from(access.size),
+            exclusive: false,
             copies: access.copies,
             warp: Arc::clone(&access.warp),
-        })
+        }
+    }
+
+    /// Makes a transfer the next one, to a line.
+    fn next_transfer(&mut self, transfer: &mut Transfer, line: u64, bytes: ByteMask, lanes: LaneMask) {
+        self.number += 1;
+        (transfer.number, transfer.line, transfer.bytes, transfer.lanes) = (self.number, line, bytes, lanes);
+        transfer.exclusive = bytes.count_ones() == lanes.count_ones() * u32::from(transfer.size);
     }
 
     /// Lanes access their own local memory.
     fn local(&mut self, sm: u32, at: Cycle, access: &Access<'_>, lanes: LaneMask) {
-        let mut unwritten = Vec::new();
+        let mut unwritten = None;
         let Some(sanitizer) = self.sanitizer.as_mut().filter(|s| s.kinds.init) else { return };
         for lane in Lanes(lanes) {
             let lane = lane as usize;
@@ -213,17 +218,14 @@ impl Checker {
             let size = u32::from(access.size);
             match access.kind {
                 AccessKind::Store => sanitizer.written.write_local(thread, to, size),
-                _ => {
-                    unwritten.extend(sanitizer.written.unwritten_local(thread, to, size).map(|at| (lane, at)))
-                }
+                _ => count(&mut unwritten, lane, sanitizer.written.unwritten_local(thread, to, size)),
             }
         }
-        if let Some((lane, address)) = unwritten.first() {
-            let transfer = self.transfer(sm, at, access, 0, 0, lanes);
+        if let Some((lane, address, count)) = unwritten {
+            let transfer = self.transfer(sm, at, access, lanes);
             if let Some(sanitizer) = &mut self.sanitizer {
-                let side = vec![(transfer, *lane)];
-                let (count, address) = (unwritten.len() as u64, Some(u64::from(*address)));
-                sanitizer.findings.add(Kind::UnwrittenMemory, side, address, count, &self.kernels);
+                let address = Some(u64::from(address));
+                sanitizer.found(Kind::UnwrittenMemory, (&transfer, lane), address, count, &self.kernels);
             }
         }
     }
@@ -235,44 +237,48 @@ impl Checker {
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
         lines(&access.addresses.map(u64::from), lanes, access.size.into(), &mut parts);
+        let mut transfer = self.transfer(sm, at, access, lanes);
         for part in &parts {
-            let transfer = self.transfer(sm, at, access, base | part.line, part.bytes, part.lanes);
+            self.next_transfer(&mut transfer, base | part.line, part.bytes, part.lanes);
             self.shared_line(&transfer, block);
         }
         self.parts = parts;
     }
 
-    fn shared_line(&mut self, transfer: &Arc<Transfer>, block: u32) {
+    fn shared_line(&mut self, transfer: &Transfer, block: u32) {
         let Some(sanitizer) = &mut self.sanitizer else { return };
         sanitizer.access(transfer, &self.kernels);
         if sanitizer.kinds.init {
-            let mut unwritten = Vec::new();
-            for lane in Lanes(transfer.lanes) {
-                let lane = lane as usize;
-                let at = transfer.address(usize::from(transfer.offsets[lane])) as u32;
-                let size = u32::from(transfer.size);
-                if transfer.kind != AccessKind::Store {
-                    unwritten
-                        .extend(sanitizer.written.unwritten_shared(block, at, size).map(|at| (lane, at)));
+            let written = sanitizer.written.shared_line(block, transfer.address(0) as u32);
+            let missing = transfer.bytes & !*written;
+            if transfer.kind == AccessKind::Store {
+                *written |= transfer.bytes;
+            } else if missing != 0 {
+                // What a lane of an atomic has written, those after it read.
+                let mut unwritten = None;
+                for lane in Lanes(transfer.lanes) {
+                    let own = transfer.mask_of(lane as usize);
+                    let first = (own & !*written != 0).then(|| (own & !*written).trailing_zeros() as usize);
+                    count(&mut unwritten, lane as usize, first);
+                    *written |= if transfer.kind == AccessKind::Load { 0 } else { own };
                 }
-                if transfer.kind != AccessKind::Load {
-                    sanitizer.written.write_shared(block, at, size);
+                if let Some((lane, byte, count)) = unwritten {
+                    let address = Some(transfer.address(byte));
+                    sanitizer.found(Kind::UnwrittenMemory, (transfer, lane), address, count, &self.kernels);
                 }
-            }
-            if let Some((lane, address)) = unwritten.first() {
-                let side = vec![(Arc::clone(transfer), *lane)];
-                let (count, address) = (unwritten.len() as u64, Some(u64::from(*address)));
-                sanitizer.findings.add(Kind::UnwrittenMemory, side, address, count, &self.kernels);
             }
         }
         self.overwrites(transfer, block);
+        if !self.follows {
+            return;
+        }
         if !transfer.strong() {
             if let (AccessKind::Store, Some(line)) = (transfer.kind, self.lines.get_mut(&transfer.line)) {
                 fill(&mut line.current, transfer.bytes, transfer.number);
             }
             return;
         }
-        self.strong_shared(transfer);
+        self.strong_shared(&Arc::new(transfer.clone()));
     }
 
     /// Shared memory is performed at once: a strong access observes the last store.
@@ -288,7 +294,7 @@ impl Checker {
         }
         if transfer.kind != AccessKind::Load {
             let mut releases = Vec::new();
-            if let Some(warp) = self.warps.get_mut(&(transfer.sm, transfer.slot)) {
+            if let Some(warp) = self.warps.get_mut(transfer.sm, transfer.slot) {
                 let phase = self.blocks[warp.block as usize].phase;
                 for lane in Lanes(transfer.lanes) {
                     warp.releases(lane as usize, transfer.semantics, transfer.scope, phase, &mut releases);
@@ -306,7 +312,7 @@ impl Checker {
     }
 
     /// An ordinary store to the bytes of an mbarrier object.
-    fn overwrites(&mut self, transfer: &Arc<Transfer>, block: u32) {
+    fn overwrites(&mut self, transfer: &Transfer, block: u32) {
         let objects = &self.blocks[block as usize].objects;
         if objects.is_empty() || transfer.kind == AccessKind::Load || self.is_object_operation(transfer) {
             return;
@@ -318,8 +324,8 @@ impl Checker {
             lane.filter(|_| object.live).map(|lane| (*at, lane as usize))
         });
         if let (Some((at, lane)), Some(sanitizer)) = (hit, self.sanitizer.as_mut().filter(|s| s.kinds.sync)) {
-            let side = (Arc::clone(transfer), lane);
-            sanitizer.found(Kind::MbarrierOverwritten, side, Some(at.into()), &self.kernels);
+            let side = (transfer, lane);
+            sanitizer.found(Kind::MbarrierOverwritten, side, Some(at.into()), 1, &self.kernels);
         }
     }
 
@@ -338,9 +344,9 @@ impl Checker {
         to: &[u32; WARP_LANES],
         size: u8,
     ) {
-        let Some(warp) = self.warps.get_mut(&(sm, origin.0)) else { return };
+        let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
         let phase = self.blocks[warp.block as usize].phase;
-        let copies = self.copies.entry((sm, origin.0)).or_default();
+        let copies = self.copies.room((sm, origin.0)).get_or_insert_default();
         let access = Access {
             origin,
             kind: AccessKind::Store,
@@ -351,8 +357,8 @@ impl Checker {
             copies: None,
             addresses: to,
         };
-        let whole = self.transfer(sm, at, &access, 0, 0, lanes);
-        if let Some(copies) = self.copies.get_mut(&(sm, origin.0)) {
+        let whole = Arc::new(self.transfer(sm, at, &access, lanes));
+        if let Some(copies) = self.copies.get_mut(sm, origin.0) {
             for lane in Lanes(lanes) {
                 copies.last[lane as usize] = Some((copies.epochs[lane as usize], Arc::clone(&whole)));
             }
@@ -361,7 +367,10 @@ impl Checker {
     }
 
     fn awaited(&mut self, of: (u32, u32), lanes: LaneMask, newest: Option<u8>) {
-        let (Some(warp), Some(copies)) = (self.warps.get_mut(&of), self.copies.get_mut(&of)) else { return };
+        let (Some(warp), Some(copies)) = (self.warps.get_mut(of.0, of.1), self.copies.get_mut(of.0, of.1))
+        else {
+            return;
+        };
         for lane in Lanes(lanes) {
             let lane = lane as usize;
             let epoch = match newest {
@@ -375,14 +384,14 @@ impl Checker {
                 }
             };
             if let Some(epoch) = epoch {
-                warp.knows(lane, agent_of(warp.thread(lane), epoch));
+                warp.copied(lane, epoch);
                 copies.awaited[lane] = copies.awaited[lane].max(epoch + 1);
             }
         }
     }
 
     fn bulk(&mut self, sm: u32, at: Cycle, origin: (u32, u32), lane: usize, [to, bytes, object]: [u32; 3]) {
-        let Some(warp) = self.warps.get_mut(&(sm, origin.0)) else { return };
+        let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
         let block = warp.block;
         let phase = self.blocks[block as usize].phase;
         let complete = self.blocks[block as usize].objects.entry(object).or_default().phase;
@@ -405,7 +414,8 @@ impl Checker {
             };
             let line = SHARED | u64::from(block) << 24 | u64::from(from / LINE_BYTES * LINE_BYTES);
             let low = if size == LINE_BYTES { ByteMask::MAX } else { (1 << size) - 1 };
-            let transfer = self.transfer(sm, at, &access, line, low << (from % LINE_BYTES), 1);
+            let mut transfer = self.transfer(sm, at, &access, LaneMask::MAX);
+            self.next_transfer(&mut transfer, line, low << (from % LINE_BYTES), 1);
             self.shared_line(&transfer, block);
             from += size;
         }
@@ -416,7 +426,7 @@ impl Checker {
         let Event::Object { origin, lane, object: address, action, existed, completes } = event else {
             return;
         };
-        let Some(warp) = self.warps.get_mut(&(sm, origin.0)) else { return };
+        let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
         let (number, l) = (warp.block, *lane as usize);
         let block = &mut self.blocks[number as usize];
         let phase = block.phase;
@@ -432,9 +442,7 @@ impl Checker {
                 object.arriving.add(release.point);
             }
             ObjectAction::Wait(true) => {
-                let mut clock = warp.clock(l).clone();
-                clock.join(&object.complete);
-                warp.set_clock(l, clock);
+                warp.learns(l, &object.complete);
             }
             ObjectAction::Wait(false) | ObjectAction::Count => {}
         }
@@ -468,19 +476,19 @@ impl Checker {
         let line = address / LINE_BYTES * LINE_BYTES;
         let bytes: ByteMask = 0xff << (address % LINE_BYTES);
         let line = SHARED | u64::from(number) << 24 | u64::from(line);
-        let transfer = self.transfer(sm, at, &access, line, bytes, 1 << lane);
+        let mut transfer = self.transfer(sm, at, &access, LaneMask::MAX);
+        self.next_transfer(&mut transfer, line, bytes, 1 << lane);
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.access(&transfer, &self.kernels);
             if sanitizer.kinds.init {
-                sanitizer.written.write_shared(number, *address, 8);
+                *sanitizer.written.shared_line(number, *address) |= bytes;
             }
         }
     }
 
     /// An access to global memory, for sanitizers.
-    pub(super) fn sanitize_global(&mut self, transfer: &Arc<Transfer>) {
-        let found = self.kernels.binary_search_by_key(&transfer.grid, |kernel| kernel.grid_id);
-        let op = found.ok().and_then(|i| self.kernels[i].code.program.ops.get(transfer.pc as usize));
+    pub(super) fn sanitize_global(&mut self, transfer: &Transfer, kernel: usize) {
+        let op = self.kernels.get(kernel).and_then(|k| k.code.program.ops.get(transfer.pc as usize));
         // The lanes of a bulk copy are its pieces.
         if op.is_none_or(|op| matches!(op.extra, Extra::Bulk(_))) {
             return;
@@ -492,36 +500,33 @@ impl Checker {
         if !sanitizer.kinds.init || written.heap.end <= line.start || line.end <= written.heap.start {
             return;
         }
-        let mut unwritten = Vec::new();
+        let mut unwritten = None;
         for lane in Lanes(transfer.lanes) {
             let lane = lane as usize;
             let at = transfer.address(usize::from(transfer.offsets[lane]));
             if transfer.kind == AccessKind::Load {
-                unwritten.extend(written.unwritten_global(at, transfer.size.into()).map(|at| (lane, at)));
+                count(&mut unwritten, lane, written.unwritten_global(at, transfer.size.into()));
             } else {
                 written.write_global(at, transfer.size.into());
             }
         }
-        if let Some((lane, address)) = unwritten.first() {
-            let side = vec![(Arc::clone(transfer), *lane)];
-            let count = unwritten.len() as u64;
-            sanitizer.findings.add(Kind::UnwrittenMemory, side, Some(*address), count, &self.kernels);
+        if let Some((lane, address, count)) = unwritten {
+            sanitizer.found(Kind::UnwrittenMemory, (transfer, lane), Some(address), count, &self.kernels);
         }
     }
 
     /// The warp of a slot has ended, and with its last one the block.
     pub(super) fn end_warp(&mut self, slot: (u32, u32)) {
         let Some(sanitizer) = &mut self.sanitizer else { return };
-        let copies = self.copies.remove(&slot);
-        let Some(warp) = self.warps.remove(&slot) else { return };
+        let copies = self.copies.remove(slot);
+        let Some(warp) = self.warps.remove(slot) else { return };
         for (lane, last) in copies.iter().flat_map(|copies| copies.last.iter().enumerate()) {
             let awaited = copies.as_ref().map_or(0, |copies| copies.awaited[lane]);
             if let Some((epoch, transfer)) = last
                 && sanitizer.kinds.sync
                 && *epoch >= awaited
             {
-                let side = (Arc::clone(transfer), lane);
-                sanitizer.found(Kind::CopiesNotAwaited, side, None, &self.kernels);
+                sanitizer.found(Kind::CopiesNotAwaited, (transfer, lane), None, 1, &self.kernels);
             }
         }
         let block = &mut self.blocks[warp.block as usize];
@@ -529,17 +534,19 @@ impl Checker {
         if block.warps > 0 {
             return;
         }
-        for (_, side) in std::mem::take(&mut block.arrivals) {
+        for (_, (transfer, lane)) in std::mem::take(&mut block.arrivals) {
             if sanitizer.kinds.sync {
-                sanitizer.found(Kind::BarrierIncomplete, side, None, &self.kernels);
+                sanitizer.found(Kind::BarrierIncomplete, (&transfer, lane), None, 1, &self.kernels);
             }
         }
         block.objects.clear();
-        let (number, threads, grid) = (warp.block, block.threads, block.grid);
-        let kernel = self.kernels.iter().find(|kernel| kernel.grid_id == grid);
-        let shared = kernel.map_or(0, |kernel| kernel.shared_bytes);
-        sanitizer.races.end_block(number, shared);
-        sanitizer.written.end_block(number, threads);
+        let number = warp.block;
+        let shared = self.kernels.get(block.kernel).map_or(0, |kernel| kernel.shared_bytes);
+        sanitizer.races.end_block(number);
+        sanitizer.written.end_block(number);
+        if !self.follows {
+            return;
+        }
         for line in (0..shared).step_by(LINE_BYTES as usize) {
             self.lines.remove(&(SHARED | u64::from(number) << 24 | u64::from(line)));
         }
@@ -547,7 +554,7 @@ impl Checker {
 
     /// Threads arrive at a barrier and do not wait: whether it completes is seen later.
     pub(super) fn arrives(&mut self, sm: u32, at: Cycle, slot: u32, lanes: LaneMask, barrier: u32) {
-        let Some(warp) = self.warps.get_mut(&(sm, slot)).filter(|_| self.sanitizer.is_some()) else { return };
+        let Some(warp) = self.warps.get_mut(sm, slot).filter(|_| self.sanitizer.is_some()) else { return };
         let number = warp.block;
         let snapshot = warp.snapshot(self.blocks[number as usize].phase);
         let lane = lanes.trailing_zeros() as usize % WARP_LANES;
@@ -561,15 +568,13 @@ impl Checker {
             copies: None,
             addresses: &[0; WARP_LANES],
         };
-        let transfer = self.transfer(sm, at, &access, 0, 0, lanes);
+        let transfer = Arc::new(self.transfer(sm, at, &access, lanes));
         self.blocks[number as usize].arrivals.push((barrier, (transfer, lane)));
     }
 
     /// The run is over: what blocks have left.
     pub fn finish(&mut self) {
-        let mut slots: Vec<(u32, u32)> = self.warps.keys().copied().collect();
-        slots.sort_unstable();
-        for slot in slots {
+        for slot in self.warps.slots() {
             self.end_warp(slot);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sim_frontend::program::NO_PC;
 use sim_memory::vocabulary::{LaneMask, Scope, Semantics, WARP_LANES};
 
-use super::clock::{Clock, Point, Thread};
+use super::clock::{Clock, Met, Point, Thread};
 use crate::reconvergence::Lanes;
 
 /// Releases that a thread has observed and not yet acquired, at most; older ones are dropped.
@@ -28,6 +28,75 @@ pub fn inclusive(a: (Scope, Thread), b: (Scope, Thread)) -> bool {
     a.1.block == b.1.block || (a.0 >= Scope::Gpu && b.0 >= Scope::Gpu)
 }
 
+/// The clocks of the lanes of a warp. Most of the time all know the same.
+#[derive(Clone, Debug)]
+enum Clocks {
+    /// That of all.
+    One(Clock),
+    /// One for each lane.
+    Each(Arc<[Clock; WARP_LANES]>),
+}
+
+impl Clocks {
+    fn of(&self, lane: usize) -> &Clock {
+        match self {
+            Self::One(clock) => clock,
+            Self::Each(clocks) => &clocks[lane],
+        }
+    }
+
+    fn of_mut(&mut self, lane: usize) -> &mut Clock {
+        if let Self::One(clock) = self {
+            let clock = std::mem::take(clock);
+            *self = Self::Each(Arc::new(std::array::from_fn(|_| clock.clone())));
+        }
+        match self {
+            Self::One(clock) => clock,
+            Self::Each(clocks) => &mut Arc::make_mut(clocks)[lane],
+        }
+    }
+
+    fn add(&mut self, lane: usize, point: Point) {
+        if !self.of(lane).knows(point) {
+            self.of_mut(lane).add(point);
+        }
+    }
+
+    fn set(&mut self, lane: usize, clock: Clock) {
+        if !self.of(lane).is(&clock) {
+            *self.of_mut(lane) = clock;
+        }
+    }
+
+    /// The lane whose clock is that of all `lanes`, if one look shows that there is one.
+    fn common(&self, lanes: LaneMask) -> Option<usize> {
+        let first = Lanes(lanes).next()? as usize;
+        let all = match self {
+            Self::One(_) => true,
+            Self::Each(clocks) => Lanes(lanes).all(|lane| clocks[lane as usize].is(&clocks[first])),
+        };
+        all.then_some(first)
+    }
+}
+
+/// The last that a lane learned: lanes of a warp mostly learn the same, one after another.
+#[derive(Clone, Debug)]
+struct Learned {
+    before: Clock,
+    told: Clock,
+    point: Option<Point>,
+    after: Clock,
+}
+
+/// The release and acquire patterns that the lanes of a warp are in.
+#[derive(Clone, Debug, Default)]
+struct Patterns {
+    /// For each lane: its last fence of each scope.
+    fences: [Vec<Release>; WARP_LANES],
+    /// For each lane: the releases that it has observed and not acquired.
+    observed: [Vec<Release>; WARP_LANES],
+}
+
 /// A warp of a block.
 #[derive(Clone, Debug)]
 pub struct Warp {
@@ -37,11 +106,12 @@ pub struct Warp {
     pub first: u32,
     /// Its threads.
     pub threads: LaneMask,
-    clocks: [Clock; WARP_LANES],
+    clocks: Clocks,
     epochs: [u32; WARP_LANES],
-    /// For each lane: its last fence of each scope.
-    fences: [Vec<Release>; WARP_LANES],
-    observed: [Vec<Release>; WARP_LANES],
+    patterns: Option<Box<Patterns>>,
+    learned: Option<Box<Learned>>,
+    /// For each lane 1 + the last epoch of its own copies that it knows beside its clock, or 0.
+    copied: Option<Arc<[u32; WARP_LANES]>>,
     synchronized: [u32; WARP_LANES],
     snapshot: Option<Arc<Snapshot>>,
 }
@@ -49,14 +119,18 @@ pub struct Warp {
 /// The points of a warp's threads at an access, and what they knew.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    clocks: [Clock; WARP_LANES],
+    clocks: Clocks,
     epochs: [u32; WARP_LANES],
     synchronized: [u32; WARP_LANES],
     block: u32,
     first: u32,
     phase: u32,
+    /// What each lane knows beside its clock: of a thread its agent, of an agent its thread, with 1 + the epoch.
+    partners: Option<Arc<[u32; WARP_LANES]>>,
     /// The lane whose clock is that of all, if there is one.
     common: Option<usize>,
+    /// The blocks whose meetings all lanes know.
+    met: Met,
 }
 
 /// Set in the numbers of blocks of what copies for threads: for each thread, the agent that performs its `cp.async`.
@@ -92,9 +166,13 @@ impl Snapshot {
         Point { thread: self.thread(lane), epoch: self.epochs[lane], phase: self.phase }
     }
 
-    /// The vector clock of a lane's thread at the access.
-    pub fn clock(&self, lane: usize) -> &Clock {
-        &self.clocks[lane]
+    /// True if a lane's thread knew a point at the access.
+    pub fn knows(&self, lane: usize, point: Point) -> bool {
+        let partner = |epochs: &Arc<[u32; WARP_LANES]>| {
+            let thread = Thread { block: self.block ^ COPIES, index: self.first + lane as u32 };
+            point.thread == thread && point.epoch < epochs[lane]
+        };
+        self.clocks.of(lane).knows(point) || self.partners.as_ref().is_some_and(partner)
     }
 
     /// The address of the instruction by which it synchronized last.
@@ -103,8 +181,17 @@ impl Snapshot {
     }
 
     /// True if one look shows that a point is known to all threads.
-    pub fn knows_block(&self, point: Point) -> bool {
-        self.common.is_some_and(|lane| self.clocks[lane].knows_phase(point.thread.block, point.phase))
+    pub fn knows_block(&self, block: u32, phase: u32) -> bool {
+        match self.met {
+            Met::Nobody => false,
+            Met::Block(known, before) => known == block && before > phase,
+            Met::Several => self.common.is_some_and(|lane| self.clocks.of(lane).knows_phase(block, phase)),
+        }
+    }
+
+    /// The blocks whose meetings all lanes know.
+    pub fn met(&self) -> Met {
+        self.met
     }
 }
 
@@ -118,10 +205,11 @@ impl Warp {
             block,
             first,
             threads,
-            clocks: Default::default(),
+            clocks: Clocks::One(Clock::default()),
             epochs: [0; WARP_LANES],
-            fences: Default::default(),
-            observed: Default::default(),
+            patterns: None,
+            learned: None,
+            copied: None,
             synchronized: [NO_PC; WARP_LANES],
             snapshot: None,
         }
@@ -137,6 +225,10 @@ impl Warp {
         if let Some(known) = self.snapshot.as_ref().filter(|known| known.phase == phase) {
             return Arc::clone(known);
         }
+        let common = self.clocks.common(self.threads);
+        if let (Some(lane), Clocks::Each(clocks)) = (common, &self.clocks) {
+            self.clocks = Clocks::One(clocks[lane].clone());
+        }
         let new = Arc::new(Snapshot {
             clocks: self.clocks.clone(),
             epochs: self.epochs,
@@ -144,16 +236,12 @@ impl Warp {
             block: self.block,
             first: self.first,
             phase,
-            common: self.common(),
+            partners: self.copied.clone(),
+            common,
+            met: common.map_or(Met::Nobody, |lane| self.clocks.of(lane).met()),
         });
         self.snapshot = Some(Arc::clone(&new));
         new
-    }
-
-    fn common(&self) -> Option<usize> {
-        let mut lanes = Lanes(self.threads).map(|lane| lane as usize);
-        let first = lanes.next()?;
-        lanes.all(|lane| self.clocks[lane].is(&self.clocks[first])).then_some(first)
     }
 
     /// Lanes begin to synchronize by an instruction.
@@ -167,52 +255,89 @@ impl Warp {
     /// The agents of lanes that copy in their epochs, after all that these have done.
     pub fn copying(&mut self, lanes: LaneMask, epochs: &[u32; WARP_LANES], phase: u32) -> Arc<Snapshot> {
         let mut agents = Snapshot::clone(&self.snapshot(phase));
+        let mut threads = [0; WARP_LANES];
         for lane in Lanes(lanes) {
-            let release = self.release(lane as usize, Scope::Cta, phase);
-            agents.clocks[lane as usize].add(release.point);
+            let lane = lane as usize;
+            self.epochs[lane] += 1;
+            threads[lane] = self.epochs[lane];
         }
-        (agents.epochs, agents.block, agents.phase, agents.common) =
-            (*epochs, self.block | COPIES, u32::MAX, None);
+        self.snapshot = None;
+        agents.partners = Some(Arc::new(threads));
+        (agents.epochs, agents.block, agents.phase) = (*epochs, self.block | COPIES, u32::MAX);
         Arc::new(agents)
     }
 
     /// The agent of an object that copies for a lane in a phase of the object, as lane 0.
     pub fn copying_bulk(&mut self, lane: usize, agent: Point, phase: u32) -> Arc<Snapshot> {
         let mut agents = Snapshot::clone(&self.snapshot(phase));
-        let release = self.release(lane, Scope::Cta, phase);
-        agents.clocks[0] = agents.clocks[lane].clone();
-        agents.clocks[0].add(release.point);
+        let Release { mut clock, point, .. } = self.release(lane, Scope::Cta, phase);
+        clock.add(point);
+        (agents.clocks, agents.partners) = (Clocks::One(clock), None);
         agents.epochs[0] = agent.epoch;
         agents.synchronized[0] = agents.synchronized[lane];
-        (agents.block, agents.first, agents.phase, agents.common) =
-            (agent.thread.block, agent.thread.index, u32::MAX, None);
+        (agents.block, agents.first, agents.phase) = (agent.thread.block, agent.thread.index, u32::MAX);
+        (agents.common, agents.met) = (None, Met::Nobody);
         Arc::new(agents)
     }
 
-    /// A lane knows what an agent has done.
-    pub fn knows(&mut self, lane: usize, point: Point) {
-        self.clocks[lane].add(point);
+    /// A lane knows what its own copies have done up to an epoch.
+    pub fn copied(&mut self, lane: usize, epoch: u32) {
+        let copied = Arc::make_mut(self.copied.get_or_insert_with(|| Arc::new([0; WARP_LANES])));
+        copied[lane] = copied[lane].max(epoch + 1);
+        self.snapshot = None;
+    }
+
+    /// The clock of a lane knows of its copies too.
+    fn settle(&mut self, lane: usize) {
+        if let Some(copied) = self.copied.as_mut().filter(|copied| copied[lane] != 0) {
+            let epoch = std::mem::take(&mut Arc::make_mut(copied)[lane]) - 1;
+            self.clocks.add(lane, agent_of(self.thread(lane), epoch));
+        }
+    }
+
+    /// Lanes tell what they know, but not what they have done themselves.
+    pub fn tell(&mut self, lanes: LaneMask, clock: &mut Clock) {
+        match &self.clocks {
+            Clocks::One(known) => clock.join(known),
+            Clocks::Each(clocks) => Lanes(lanes).for_each(|lane| clock.join(&clocks[lane as usize])),
+        }
+        let Some(copied) = &self.copied else { return };
+        let of = |lane: u32| {
+            let epoch = copied[lane as usize].checked_sub(1)?;
+            Some(agent_of(self.thread(lane as usize), epoch))
+        };
+        let points: Vec<Point> = Lanes(lanes).filter_map(of).collect();
+        clock.add_warp(&points, points.len() == self.threads.count_ones() as usize);
+    }
+
+    /// Lanes release to a clock what they know and have done.
+    pub fn release_to(&mut self, lanes: LaneMask, phase: u32, clock: &mut Clock) {
+        self.tell(lanes, clock);
+        let mut points = [Point { thread: self.thread(0), epoch: 0, phase }; WARP_LANES];
+        let mut count = 0;
+        for lane in Lanes(lanes) {
+            let lane = lane as usize;
+            points[count] = Point { thread: self.thread(lane), epoch: self.epochs[lane], phase };
+            self.epochs[lane] += 1;
+            count += 1;
+        }
+        clock.add_warp(&points[..count], lanes == self.threads);
         self.snapshot = None;
     }
 
     /// Lanes meet: each knows what all have done.
     pub fn meet(&mut self, lanes: LaneMask, phase: u32) {
         let mut all = Clock::default();
-        for lane in Lanes(lanes) {
-            let release = self.release(lane as usize, Scope::Cta, phase);
-            all.join(&release.clock);
-            all.add(release.point);
-        }
-        for lane in Lanes(lanes) {
-            self.set_clock(lane as usize, all.clone());
-        }
+        self.release_to(lanes, phase, &mut all);
+        self.set_clocks(lanes, &all);
     }
 
     fn release(&mut self, lane: usize, scope: Scope, phase: u32) -> Release {
+        self.settle(lane);
         let point = Point { thread: self.thread(lane), epoch: self.epochs[lane], phase };
         self.epochs[lane] += 1;
         self.snapshot = None;
-        Release { scope, point, clock: self.clocks[lane].clone() }
+        Release { scope, point, clock: self.clocks.of(lane).clone() }
     }
 
     /// The release patterns that a strong store of a lane ends: its own, and those of fences before it.
@@ -224,7 +349,8 @@ impl Warp {
         phase: u32,
         out: &mut Vec<(u8, Release)>,
     ) {
-        out.extend(self.fences[lane].iter().map(|fence| (lane as u8, fence.clone())));
+        let fences = self.patterns.iter().flat_map(|patterns| &patterns.fences[lane]);
+        out.extend(fences.map(|fence| (lane as u8, fence.clone())));
         if matches!(semantics, Semantics::Release | Semantics::AcqRel | Semantics::Sc) {
             out.push((lane as u8, self.release(lane, scope, phase)));
         }
@@ -232,23 +358,44 @@ impl Warp {
 
     /// A lane learns of what precedes a release.
     fn acquire(&mut self, lane: usize, release: &Release) {
-        self.clocks[lane].join(&release.clock);
-        self.clocks[lane].add(release.point);
+        self.learn(lane, &release.clock, Some(release.point));
+    }
+
+    fn learn(&mut self, lane: usize, told: &Clock, point: Option<Point>) {
+        let known = self.clocks.of(lane);
+        // Who knows a release knows what its thread knew.
+        if point.map_or_else(|| known.covers(told), |point| known.knows(point)) {
+            return;
+        }
+        let same = |last: &&Learned| last.point == point && last.before.is(known) && last.told.is(told);
+        let after = match self.learned.as_deref().filter(same) {
+            Some(last) => last.after.clone(),
+            None => {
+                let (before, told, mut after) = (known.clone(), told.clone(), known.clone());
+                after.join_more(&told);
+                point.into_iter().for_each(|point| after.add(point));
+                self.learned = Some(Box::new(Learned { before, told, point, after: after.clone() }));
+                after
+            }
+        };
+        self.clocks.set(lane, after);
         self.snapshot = None;
     }
 
     /// A strong load of a lane observes a release (MM §3.4.1): at once, or when a fence follows.
     pub fn observe(&mut self, lane: usize, semantics: Semantics, scope: Scope, release: &Release) {
         let thread = self.thread(lane);
-        if release.point.thread == thread {
+        // Nothing new.
+        if release.point.thread == thread || self.clocks.of(lane).knows(release.point) {
             return;
         }
         if matches!(semantics, Semantics::Acquire | Semantics::AcqRel | Semantics::Sc)
             && inclusive((scope, thread), (release.scope, release.point.thread))
         {
             self.acquire(lane, release);
+            return;
         }
-        let observed = &mut self.observed[lane];
+        let observed = &mut self.patterns.get_or_insert_default().observed[lane];
         if observed.len() >= MOST_OBSERVED {
             observed.remove(0);
         }
@@ -268,8 +415,10 @@ impl Warp {
         for lane in Lanes(lanes) {
             let lane = lane as usize;
             let thread = self.thread(lane);
-            if semantics != Semantics::Release {
-                let mut observed = std::mem::take(&mut self.observed[lane]);
+            if semantics != Semantics::Release
+                && let Some(mut observed) =
+                    self.patterns.as_mut().map(|p| std::mem::take(&mut p.observed[lane]))
+            {
                 observed.retain(|release| {
                     let acquired = inclusive((scope, thread), (release.scope, release.point.thread));
                     if acquired {
@@ -277,14 +426,15 @@ impl Warp {
                     }
                     !acquired
                 });
-                self.observed[lane] = observed;
+                if let Some(patterns) = &mut self.patterns {
+                    patterns.observed[lane] = observed;
+                }
             }
             if semantics == Semantics::Sc {
-                self.clocks[lane].join(of_block);
+                self.learn(lane, of_block, None);
                 if scope >= Scope::Gpu {
-                    self.clocks[lane].join(of_device);
+                    self.learn(lane, of_device, None);
                 }
-                self.snapshot = None;
             }
             if semantics != Semantics::Acquire {
                 let release = self.release(lane, scope, phase);
@@ -297,8 +447,9 @@ impl Warp {
                     }
                 }
                 // A wider fence says all that earlier ones said.
-                self.fences[lane].retain(|older| older.scope > scope);
-                self.fences[lane].push(release);
+                let fences = &mut self.patterns.get_or_insert_default().fences[lane];
+                fences.retain(|older| older.scope > scope);
+                fences.push(release);
             }
         }
     }
@@ -309,13 +460,28 @@ impl Warp {
     }
 
     /// The clock of a lane.
-    pub fn clock(&self, lane: usize) -> &Clock {
-        &self.clocks[lane]
+    pub fn clock(&mut self, lane: usize) -> &Clock {
+        self.settle(lane);
+        self.clocks.of(lane)
     }
 
-    /// The clock of a lane after a barrier.
-    pub fn set_clock(&mut self, lane: usize, clock: Clock) {
-        self.clocks[lane] = clock;
+    /// A lane learns what a clock knows.
+    pub fn learns(&mut self, lane: usize, clock: &Clock) {
+        self.learn(lane, clock, None);
+    }
+
+    /// The clock of lanes after they have told what they know, and met others.
+    pub fn set_clocks(&mut self, lanes: LaneMask, clock: &Clock) {
+        if lanes & self.threads == self.threads {
+            (self.clocks, self.copied) = (Clocks::One(clock.clone()), None);
+        } else {
+            for lane in Lanes(lanes) {
+                self.clocks.set(lane as usize, clock.clone());
+                if let Some(copied) = &mut self.copied {
+                    Arc::make_mut(copied)[lane as usize] = 0;
+                }
+            }
+        }
         self.snapshot = None;
     }
 }

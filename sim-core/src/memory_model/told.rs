@@ -1,5 +1,6 @@
 //! Violations of the memory model as faults: the axiom, the instructions with their lines, threads and addresses.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sim_frontend::program::OpClass;
@@ -12,6 +13,23 @@ use super::threads::block_of;
 use super::{Broken, Checker};
 use crate::error::{Fault, FaultKind, Location};
 use crate::sanitizer::findings::{Access, Finding, SanitizerReport, Side, Synchronization};
+
+/// The names of source files by number, for each PTX text that was looked through.
+type Files<'c> = BTreeMap<usize, BTreeMap<u32, &'c str>>;
+
+/// The names of a text: `.file 1 "name.cu"`.
+fn files_of(text: &str) -> BTreeMap<u32, &str> {
+    fn named(line: &str) -> Option<(u32, &str)> {
+        let mut words = line.trim().strip_prefix(".file")?.splitn(2, '"');
+        Some((words.next()?.trim().parse().ok()?, words.next()?.split('"').next()?))
+    }
+    let mut files = BTreeMap::new();
+    for (number, name) in text.lines().filter_map(named) {
+        // The first counts.
+        files.entry(number).or_insert(name);
+    }
+    files
+}
 
 impl Checker {
     fn location(&self, transfer: &Transfer, lane: usize, cycle: Cycle) -> Location {
@@ -41,19 +59,15 @@ impl Checker {
     }
 
     /// File and line of the CUDA source, where the program says it.
-    fn source(&self, grid: u32, pc: u32) -> Option<String> {
+    fn source<'c>(&'c self, files: &mut Files<'c>, grid: u32, pc: u32) -> Option<String> {
         let program = &self.kernels.iter().find(|kernel| kernel.grid_id == grid)?.code.program;
         let (file, line) = program.info.get(pc as usize)?.loc?;
-        // `.file 1 "name.cu"`
-        let named = program.source.text.lines().find_map(|text| {
-            let mut words = text.trim().strip_prefix(".file")?.splitn(2, '"');
-            let number: u32 = words.next()?.trim().parse().ok()?;
-            (number == file).then(|| words.next()?.split('"').next()).flatten()
-        });
-        Some(format!("{}:{line}", named.unwrap_or("?")))
+        let source = &program.source;
+        let named = files.entry(Arc::as_ptr(&source.text).addr()).or_insert_with(|| files_of(&source.text));
+        Some(format!("{}:{line}", named.get(&file).copied().unwrap_or("?")))
     }
 
-    fn access(&self, (transfer, lane): &Side) -> Access {
+    fn access<'c>(&'c self, files: &mut Files<'c>, (transfer, lane): &Side) -> Access {
         let program = self.kernels.iter().find(|kernel| kernel.grid_id == transfer.grid);
         let program = program.map(|kernel| &kernel.code.program);
         let class = program.and_then(|program| program.ops.get(transfer.pc as usize)).map(|op| op.class);
@@ -70,11 +84,11 @@ impl Checker {
                 _ => "instruction",
             },
             place: self.location(transfer, *lane, transfer.issued),
-            source: self.source(transfer.grid, transfer.pc),
+            source: self.source(files, transfer.grid, transfer.pc),
             last_synchronization: known.map(|(program, info)| Synchronization {
                 line: info.line,
                 instruction: program.text(last).into(),
-                source: self.source(transfer.grid, last),
+                source: self.source(files, transfer.grid, last),
             }),
         }
     }
@@ -83,7 +97,8 @@ impl Checker {
     pub fn sanitized(&mut self) -> Option<SanitizerReport> {
         self.finish();
         let sanitizer = self.sanitizer.as_ref()?;
-        let findings = sanitizer.findings.found.iter().map(|((kind, _), found)| {
+        let mut files = Files::default();
+        let findings = sanitizer.findings.iter().map(|(kind, found)| {
             let address = found.address.zip(found.sides.first()).map(|(at, (transfer, _))| {
                 let space = match transfer.line {
                     0 => "local",
@@ -92,8 +107,8 @@ impl Checker {
                 };
                 (space, at)
             });
-            let accesses = found.sides.iter().map(|side| self.access(side)).collect();
-            Finding::new(*kind, address, found.count, accesses)
+            let accesses = found.sides.iter().map(|side| self.access(&mut files, side)).collect();
+            Finding::new(kind, address, found.count, accesses)
         });
         Some(SanitizerReport {
             threads_of_a_warp: if sanitizer.races.lockstep { "lockstep" } else { "independent" },

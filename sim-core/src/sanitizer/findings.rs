@@ -1,6 +1,7 @@
 //! Findings of sanitizers: one for each kind and pair of source lines, with the first example and a count.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
@@ -76,41 +77,80 @@ pub struct Found {
     pub count: u64,
 }
 
+/// File and line of each instruction concerned, sorted.
+type Lines = Vec<(Arc<str>, u32)>;
+/// Grid and address of an instruction.
+type Place = (u32, u32);
+
 /// Findings by kind and lines.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What was found.
-    pub found: BTreeMap<(Kind, Vec<(Arc<str>, u32)>), Found>,
+    found: Vec<Found>,
+    /// The place of each among them.
+    places: BTreeMap<(Kind, Lines), usize>,
+    /// The same by instructions, before their lines are looked up; none: there was no room.
+    known: BTreeMap<(Kind, [Option<Place>; 2]), Option<usize>>,
     /// Findings for which there was no room.
     pub more: u64,
 }
 
 impl Findings {
-    /// Adds what was found.
+    /// Adds what one access, or two, have shown.
     pub fn add(
         &mut self,
         kind: Kind,
-        sides: Vec<Side>,
+        sides: &[(&Transfer, usize)],
         address: Option<u64>,
         count: u64,
         kernels: &[Arc<Kernel>],
     ) {
-        let line = |(transfer, _): &Side| {
+        let place = |side: &(&Transfer, usize)| (side.0.grid, side.0.pc);
+        let key = (kind, [0, 1].map(|i| sides.get(i).map(place)));
+        let known = match self.known.get(&key) {
+            Some(known) => *known,
+            None => {
+                let new = self.place(kind, sides, address, kernels);
+                self.known.insert(key, new);
+                new
+            }
+        };
+        match known {
+            Some(place) => self.found[place].count += count,
+            None => self.more += 1,
+        }
+    }
+
+    /// The place of a finding, which is made where there is none yet and room.
+    fn place(
+        &mut self,
+        kind: Kind,
+        sides: &[(&Transfer, usize)],
+        address: Option<u64>,
+        kernels: &[Arc<Kernel>],
+    ) -> Option<usize> {
+        let line = |(transfer, _): &(&Transfer, usize)| {
             let found = kernels.binary_search_by_key(&transfer.grid, |kernel| kernel.grid_id);
             let program = found.ok().map(|i| &kernels[i].code.program);
             let line =
                 program.and_then(|program| program.info.get(transfer.pc as usize)).map_or(0, |i| i.line);
             (program.map_or_else(|| "".into(), |program| Arc::clone(&program.source.name)), line)
         };
-        let mut lines: Vec<(Arc<str>, u32)> = sides.iter().map(line).collect();
+        let mut lines: Lines = sides.iter().map(line).collect();
         lines.sort();
-        if let Some(found) = self.found.get_mut(&(kind, lines.clone())) {
-            found.count += count;
-        } else if self.found.len() < MOST {
-            self.found.insert((kind, lines), Found { sides, address, count });
-        } else {
-            self.more += 1;
+        match self.places.entry((kind, lines)) {
+            Entry::Occupied(known) => Some(*known.get()),
+            Entry::Vacant(new) if self.found.len() < MOST => {
+                let sides = sides.iter().map(|(transfer, lane)| (Arc::new(Transfer::clone(transfer)), *lane));
+                self.found.push(Found { sides: sides.collect(), address, count: 0 });
+                Some(*new.insert(self.found.len() - 1))
+            }
+            Entry::Vacant(_) => None,
         }
+    }
+
+    /// What was found, by kind and lines.
+    pub fn iter(&self) -> impl Iterator<Item = (Kind, &Found)> {
+        self.places.iter().map(|((kind, _), place)| (*kind, &self.found[*place]))
     }
 }
 

@@ -6,14 +6,15 @@
 
 pub mod findings;
 pub mod races;
+pub mod shadow;
 pub mod written;
 
 use std::sync::Arc;
 
 pub use self::findings::{Finding, SanitizerReport};
 
-use self::findings::{Findings, Kind, Side};
-use self::races::Races;
+use self::findings::{Findings, Kind};
+use self::races::{Launches, Races};
 use self::written::Written;
 use crate::grid::Kernel;
 use crate::memory_model::lines::Transfer;
@@ -73,11 +74,12 @@ pub struct Sanitizer {
 }
 
 impl Sanitizer {
-    /// Nothing found yet. Threads of a warp run in lockstep, or by themselves.
-    pub fn new(kinds: Kinds, lockstep: bool) -> Self {
+    /// Nothing found yet, in a run of these kernels. Threads of a warp run in lockstep, or by themselves.
+    pub fn new(kinds: Kinds, lockstep: bool, kernels: &[Arc<Kernel>]) -> Self {
+        let launches = kernels.iter().map(|kernel| (kernel.grid_id, kernel.stream));
         Self {
             kinds,
-            races: Races::new(lockstep),
+            races: Races::new(lockstep, Launches::new(launches)),
             written: Written::default(),
             findings: Findings::default(),
             accesses: 0,
@@ -85,15 +87,27 @@ impl Sanitizer {
     }
 
     /// A warp accesses a line of shared or global memory.
-    pub fn access(&mut self, transfer: &Arc<Transfer>, kernels: &[Arc<Kernel>]) {
+    pub fn access(&mut self, transfer: &Transfer, kernels: &[Arc<Kernel>]) {
         self.accesses += u64::from(transfer.lanes.count_ones());
+        let findings = &mut self.findings;
         if self.kinds.races {
-            self.races.access(transfer, kernels, &mut self.findings);
+            self.races.access(transfer, |race| {
+                let sides = [(race.old, race.old_lane), (transfer, race.lane)];
+                let address = transfer.address(race.byte);
+                findings.add(Kind::Race, &sides, Some(address), race.count, kernels);
+            });
         }
     }
 
-    /// Something that is no pair of accesses.
-    pub fn found(&mut self, kind: Kind, at: Side, address: Option<u64>, kernels: &[Arc<Kernel>]) {
-        self.findings.add(kind, vec![at], address, 1, kernels);
+    /// Something that is no pair of accesses, `count` times.
+    pub fn found(
+        &mut self,
+        kind: Kind,
+        (transfer, lane): (&Transfer, usize),
+        address: Option<u64>,
+        count: u64,
+        kernels: &[Arc<Kernel>],
+    ) {
+        self.findings.add(kind, &[(transfer, lane)], address, count, kernels);
     }
 }

@@ -5,64 +5,44 @@
 //! Each line of memory has the accesses that a later one may race with, with the bytes of each that no later access
 //! stands for: byte for byte, but one entry for all the bytes of a warp's access.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
-
 use sim_memory::access::AccessKind;
 use sim_memory::line::ByteMask;
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
-use super::findings::{Findings, Kind};
-use crate::grid::Kernel;
+use super::shadow::{Shadow, writes};
 use crate::memory_model::lines::{SHARED, Transfer};
 use crate::memory_model::threads::inclusive;
 use crate::reconvergence::Lanes;
 
-/// Accesses of a line that are known at most.
-const MOST_ENTRIES: usize = 48;
+#[cfg(test)]
+mod literal;
+
 /// Lines of memory whose accesses are known at most.
 const MOST_LINES: usize = 1 << 18;
 
-/// A multiplicative hash: keys are addresses of lines.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LineHasher(u64);
-
-impl Hasher for LineHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(byte.into());
-        }
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        let product = (self.0 ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = product ^ product >> 29;
-    }
+/// Accesses of two lanes that race.
+#[derive(Clone, Copy, Debug)]
+pub struct Race<'a> {
+    /// The earlier access.
+    pub old: &'a Transfer,
+    /// Its lane.
+    pub old_lane: usize,
+    /// The lane of the later one.
+    pub lane: usize,
+    /// The first byte of the line that both touch.
+    pub byte: usize,
+    /// Pairs of lanes of the two accesses that race.
+    pub count: u64,
 }
 
-/// An access that later ones may race with.
-#[derive(Clone, Debug)]
-struct Entry {
-    transfer: Arc<Transfer>,
-    bytes: ByteMask,
-}
+/// The pairs of lanes that race: the first one with its byte, and how many there are.
+type Pairs = Option<(usize, usize, usize, u64)>;
 
-/// The accesses that are not known to precede all that follow.
-#[derive(Debug)]
-pub struct Races {
-    /// Threads of a warp run in lockstep: its instructions are ordered.
-    pub lockstep: bool,
-    lines: HashMap<u64, Vec<Entry>, BuildHasherDefault<LineHasher>>,
-    /// Accesses that were forgotten.
-    pub forgotten: u64,
-}
-
-fn writes(transfer: &Transfer) -> bool {
-    transfer.kind != AccessKind::Load
+fn add(found: &mut Pairs, a: usize, b: usize, both: ByteMask) {
+    match found {
+        Some(found) => found.3 += 1,
+        None => *found = Some((a, b, both.trailing_zeros() as usize, 1)),
+    }
 }
 
 fn same_warp(a: &Transfer, b: &Transfer) -> bool {
@@ -78,24 +58,69 @@ fn strong_pair(a: &Transfer, b: &Transfer) -> bool {
         && inclusive((a.scope, a.warp.thread(0)), (b.scope, b.warp.thread(0)))
 }
 
-/// The stream of a grid; kernels are in the order of their launch.
-fn stream(kernels: &[Arc<Kernel>], grid: u32) -> Option<u32> {
-    let found = kernels.binary_search_by_key(&grid, |kernel| kernel.grid_id).ok()?;
-    Some(kernels[found].stream)
+/// Lanes whose positions in the line are the same in both, or that of one lane.
+fn same_places(a: &[u8; WARP_LANES], b: &[u8; WARP_LANES]) -> LaneMask {
+    let mut same = 0;
+    for lane in 0..WARP_LANES {
+        same |= u32::from(a[lane] == b[lane]) << lane;
+    }
+    same
+}
+
+/// Grids with their streams, in the order of their launch.
+#[derive(Clone, Debug, Default)]
+pub struct Launches(Vec<(u32, u32)>);
+
+impl Launches {
+    /// These grids, each with its stream.
+    pub fn new(grids: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        Self(grids.into_iter().collect())
+    }
+
+    fn stream(&self, grid: u32) -> Option<u32> {
+        let found = self.0.binary_search_by_key(&grid, |launch| launch.0).ok()?;
+        Some(self.0[found].1)
+    }
+
+    /// True if one grid comes to its end before the other begins.
+    fn ordered(&self, a: u32, b: u32) -> bool {
+        self.stream(a) == self.stream(b)
+    }
+
+    fn one_stream(&self) -> bool {
+        self.0.iter().all(|launch| launch.1 == self.0[0].1)
+    }
+}
+
+/// The accesses that are not known to precede all that follow.
+#[derive(Debug)]
+pub struct Races {
+    /// Threads of a warp run in lockstep: its instructions are ordered.
+    pub lockstep: bool,
+    launches: Launches,
+    one_stream: bool,
+    shadow: Shadow,
+    /// Lines whose accesses are known at most.
+    most_lines: usize,
+    /// Accesses that were forgotten.
+    pub forgotten: u64,
 }
 
 impl Races {
-    /// No accesses yet.
-    pub fn new(lockstep: bool) -> Self {
-        Self { lockstep, lines: HashMap::default(), forgotten: 0 }
+    /// No accesses yet, in a run of these grids.
+    pub fn new(lockstep: bool, launches: Launches) -> Self {
+        let one_stream = launches.one_stream();
+        let (shadow, most_lines) = (Shadow::default(), MOST_LINES);
+        Self { lockstep, launches, one_stream, shadow, most_lines, forgotten: 0 }
     }
 
     /// True if one look shows that all lanes of `old` precede all of `new` that touch the same bytes.
-    fn precedes_all(&self, old: &Transfer, new: &Transfer, kernels: &[Arc<Kernel>]) -> bool {
+    fn precedes_all(&self, old: &Transfer, new: &Transfer) -> bool {
         if old.grid != new.grid {
-            return stream(kernels, old.grid) == stream(kernels, new.grid);
+            return self.launches.ordered(old.grid, new.grid);
         }
-        if new.warp.knows_block(old.warp.point(0)) {
+        let point = old.warp.point(0);
+        if new.warp.knows_block(point.thread.block, point.phase) {
             return true;
         }
         same_warp(old, new)
@@ -111,28 +136,34 @@ impl Races {
         let (a, b) = (old.warp.point(lane), new.warp.thread(new_lane));
         a.thread == b
             || (self.lockstep && same_warp(old, new) && old.number != new.number)
-            || new.warp.clock(new_lane).knows(a)
+            || new.warp.knows(new_lane, a)
     }
 
-    /// The pairs of lanes that race: the first one, and how many.
-    fn conflict(
-        &self,
-        old: &Transfer,
-        new: &Transfer,
-        overlap: ByteMask,
-        kernels: &[Arc<Kernel>],
-    ) -> Option<(usize, usize, usize, u64)> {
+    /// The pairs of lanes that race.
+    fn conflict(&self, old: &Transfer, new: &Transfer, overlap: ByteMask) -> Pairs {
         let across = old.grid != new.grid;
-        if across && stream(kernels, old.grid) == stream(kernels, new.grid) {
+        if across && self.launches.ordered(old.grid, new.grid) {
             return None;
         }
-        let mut found: Option<(usize, usize, usize, u64)> = None;
+        let mut left = new.lanes;
+        if old.size == new.size && old.exclusive && same_warp(old, new) {
+            // Accesses of one size overlap completely: what a thread accessed alone, it shares with nobody.
+            left &= !(old.lanes & same_places(&old.offsets, &new.offsets));
+        }
+        let mut found = None;
+        if left == 0 {
+            return found;
+        }
         for a in Lanes(old.lanes) {
             let a = a as usize;
             if old.mask_of(a) & overlap == 0 {
                 continue;
             }
-            for b in Lanes(new.lanes) {
+            let near = match old.size == new.size && matches!(old.size, 1 | 2 | 4 | 8 | 16) {
+                true => left & same_places(&[old.offsets[a]; WARP_LANES], &new.offsets),
+                false => left,
+            };
+            for b in Lanes(near) {
                 let b = b as usize;
                 let both = old.mask_of(a) & new.mask_of(b) & overlap;
                 if both == 0 {
@@ -144,12 +175,8 @@ impl Races {
                     && new.strong()
                     && whole
                     && inclusive((old.scope, old.warp.thread(a)), (new.scope, new.warp.thread(b)));
-                if strong || (!across && self.precedes(old, a, new, b)) {
-                    continue;
-                }
-                match &mut found {
-                    Some(found) => found.3 += 1,
-                    None => found = Some((a, b, both.trailing_zeros() as usize, 1)),
+                if !strong && (across || !self.precedes(old, a, new, b)) {
+                    add(&mut found, a, b, both);
                 }
             }
         }
@@ -157,118 +184,126 @@ impl Races {
     }
 
     /// Lanes of one store that write the same byte.
-    fn own_conflict(&self, new: &Transfer) -> Option<(usize, usize, usize, u64)> {
-        let mut found: Option<(usize, usize, usize, u64)> = None;
+    fn own_conflict(new: &Transfer) -> Pairs {
+        let mut found = None;
         for a in Lanes(new.lanes) {
             for b in Lanes(new.lanes & !((2u32 << a).wrapping_sub(1))) {
                 let (a, b) = (a as usize, b as usize);
                 let both = new.mask_of(a) & new.mask_of(b);
                 if both != 0 && new.warp.thread(a) != new.warp.thread(b) {
-                    match &mut found {
-                        Some(found) => found.3 += 1,
-                        None => found = Some((a, b, both.trailing_zeros() as usize, 1)),
-                    }
+                    add(&mut found, a, b, both);
                 }
             }
         }
         found
     }
 
-    /// A warp accesses a line.
-    pub fn access(&mut self, new: &Arc<Transfer>, kernels: &[Arc<Kernel>], findings: &mut Findings) {
+    /// A warp accesses a line; tells the races.
+    pub fn access(&mut self, new: &Transfer, mut tell: impl FnMut(Race<'_>)) {
         if new.kind == AccessKind::Store
             && !new.strong()
             && !new.exclusive
-            && let Some((a, b, byte, count)) = self.own_conflict(new)
+            && let Some((old_lane, lane, byte, count)) = Self::own_conflict(new)
         {
-            let sides = vec![(Arc::clone(new), a), (Arc::clone(new), b)];
-            findings.add(Kind::Race, sides, Some(new.address(byte)), count, kernels);
+            tell(Race { old: new, old_lane, lane, byte, count });
         }
-        self.make_room(new, kernels);
-        let mut entries = std::mem::take(self.lines.entry(new.line).or_default());
-        entries.retain_mut(|entry| {
+        if self.shadow.used() >= self.most_lines && !self.shadow.has(new.line) {
+            self.make_room(new);
+        }
+        let line = self.shadow.line(new.line);
+        let mut active = self.shadow.at(line).active(new, self.one_stream);
+        let mut gone = 0;
+        while active != 0 {
+            let at = active.trailing_zeros() as usize;
+            active &= active - 1;
+            let entry = self.shadow.entry(line, at);
             let overlap = entry.bytes & new.bytes;
-            if overlap == 0 {
-                return true;
+            if overlap != 0
+                && self.stands_for(&entry.transfer, new, overlap, &mut tell)
+                && self.shadow.replace(line, at, overlap)
+            {
+                gone |= 1 << at;
             }
-            let old = &entry.transfer;
-            let mut ordered = self.precedes_all(old, new, kernels);
-            if !writes(old) && !writes(new) {
-                // All that races with the older load races with this one.
-                ordered |= same_warp(old, new)
-                    && old.lanes & !new.lanes == 0
-                    && old.size == new.size
-                    && old.offsets == new.offsets;
-                if ordered && (!new.strong() || old.strong()) {
-                    entry.bytes &= !overlap;
-                }
-                return entry.bytes != 0;
-            }
-            if !ordered && !strong_pair(old, new) {
-                match self.conflict(old, new, overlap, kernels) {
-                    Some((a, b, byte, count)) => {
-                        let sides = vec![(Arc::clone(old), a), (Arc::clone(new), b)];
-                        findings.add(Kind::Race, sides, Some(new.address(byte)), count, kernels);
-                        ordered = true;
-                    }
-                    None => ordered = !old.strong() || !new.strong(),
-                }
-            }
-            if ordered && writes(new) && (!new.strong() || (old.strong() && old.scope >= new.scope)) {
-                entry.bytes &= !overlap;
-            }
-            entry.bytes != 0
-        });
-        if entries.len() >= MOST_ENTRIES {
-            self.drop_ordered(&mut entries, new, kernels);
         }
-        if entries.len() >= MOST_ENTRIES {
-            entries.remove(0);
+        if gone != 0 {
+            self.shadow.remove(line, gone);
+        }
+        if self.shadow.at(line).is_full() && self.shadow.at(line).may_be_over(new) {
+            self.drop_ordered(line, new);
+        }
+        if self.shadow.at(line).is_full() {
+            self.shadow.remove(line, 1);
             self.forgotten += 1;
         }
-        entries.push(Entry { transfer: Arc::clone(new), bytes: new.bytes });
-        self.lines.insert(new.line, entries);
+        self.shadow.push(line, new);
+    }
+
+    /// Tells whether two accesses that overlap race. True if the later one stands for the earlier one from now on:
+    /// what races with that races with it.
+    fn stands_for(
+        &self,
+        old: &Transfer,
+        new: &Transfer,
+        overlap: ByteMask,
+        tell: &mut impl FnMut(Race<'_>),
+    ) -> bool {
+        let mut ordered = self.precedes_all(old, new);
+        if !writes(old) && !writes(new) {
+            ordered |= same_warp(old, new)
+                && old.lanes & !new.lanes == 0
+                && old.size == new.size
+                && old.offsets == new.offsets;
+            return ordered && (!new.strong() || old.strong());
+        }
+        if !ordered && !strong_pair(old, new) {
+            match self.conflict(old, new, overlap) {
+                Some((old_lane, lane, byte, count)) => {
+                    tell(Race { old, old_lane, lane, byte, count });
+                    ordered = true;
+                }
+                None => ordered = !old.strong() || !new.strong(),
+            }
+        }
+        ordered && writes(new) && (!new.strong() || (old.strong() && old.scope >= new.scope))
     }
 
     /// Drops the accesses that precede all that can still follow: those of earlier launches of the only stream, and in
     /// shared memory those before the last barrier of the whole block.
-    fn drop_ordered(&self, entries: &mut Vec<Entry>, new: &Transfer, kernels: &[Arc<Kernel>]) {
-        let one_stream = kernels.iter().all(|kernel| kernel.stream == kernels[0].stream);
+    fn drop_ordered(&mut self, line: u32, new: &Transfer) {
         let now = new.warp.point(0);
-        entries.retain(|entry| {
-            let then = entry.transfer.warp.point(0);
-            let launched = one_stream && entry.transfer.grid < new.grid;
+        let mut gone = 0;
+        for at in 0..self.shadow.at(line).places().len() {
+            let old = &self.shadow.entry(line, at).transfer;
+            let then = old.warp.point(0);
+            let launched = self.one_stream && old.grid < new.grid;
             let met = new.line & SHARED != 0
                 && then.thread.block == now.thread.block
                 && then.phase < now.phase
                 && now.phase != u32::MAX;
-            !launched && !met
-        });
+            gone |= u64::from(launched || met) << at;
+        }
+        if gone != 0 {
+            self.shadow.remove(line, gone);
+        }
     }
 
     /// Forgets lines where there are too many: first those that later launches of the only stream follow anyway.
-    fn make_room(&mut self, new: &Transfer, kernels: &[Arc<Kernel>]) {
-        if self.lines.len() < MOST_LINES || self.lines.contains_key(&new.line) {
-            return;
-        }
-        let one_stream = kernels.iter().all(|kernel| kernel.stream == kernels[0].stream);
-        let newest = new.grid;
-        let mut forgotten = 0;
-        let later = |entry: &Entry| !one_stream || entry.transfer.grid == newest;
-        self.lines.retain(|_, entries| entries.iter().any(later));
-        if self.lines.len() >= MOST_LINES {
-            self.lines.retain(|_, entries| {
+    fn make_room(&mut self, new: &Transfer) {
+        let (one_stream, newest) = (self.one_stream, new.grid);
+        self.shadow
+            .retain(|entries| entries.iter().any(|entry| !one_stream || entry.transfer.grid == newest));
+        if self.shadow.used() >= self.most_lines {
+            let mut forgotten = 0;
+            self.shadow.retain(|entries| {
                 forgotten += entries.len() as u64;
                 false
             });
+            self.forgotten += forgotten;
         }
-        self.forgotten += forgotten;
     }
 
     /// A block has ended: its shared memory is no more.
-    pub fn end_block(&mut self, block: u32, bytes: u32) {
-        for line in (0..bytes).step_by(128) {
-            self.lines.remove(&(SHARED | u64::from(block) << 24 | u64::from(line)));
-        }
+    pub fn end_block(&mut self, block: u32) {
+        self.shadow.end_block(block);
     }
 }

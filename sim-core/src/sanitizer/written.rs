@@ -1,7 +1,8 @@
 //! Which bytes of shared, local and device memory were written [san-init].
 
-use std::collections::HashMap;
 use std::ops::Range;
+
+use sim_memory::line::{ByteMask, LINE_BYTES};
 
 /// Bits of bytes, from the first.
 type Bits = Vec<u64>;
@@ -34,34 +35,39 @@ fn first_missing(bits: &Bits, at: u32, bytes: u32) -> Option<u32> {
 /// Bytes that were written.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// By block.
-    shared: HashMap<u32, Bits>,
+    /// By block and line.
+    shared: Vec<Vec<ByteMask>>,
     /// By block and thread.
-    local: HashMap<(u32, u32), Bits>,
+    local: Vec<Vec<Bits>>,
     /// Device memory that nobody has initialised: the heap of `malloc`.
     pub heap: Range<u64>,
     of_heap: Bits,
 }
 
-impl Written {
-    /// Bytes of the shared memory of a block are written.
-    pub fn write_shared(&mut self, block: u32, at: u32, bytes: u32) {
-        set(self.shared.entry(block).or_default(), at, bytes);
+/// The entry of a list that grows.
+fn grown<T: Default>(list: &mut Vec<T>, at: u32) -> &mut T {
+    let at = at as usize;
+    if list.len() <= at {
+        list.resize_with(at + 1, T::default);
     }
+    &mut list[at]
+}
 
-    /// The first of these bytes that was not written.
-    pub fn unwritten_shared(&self, block: u32, at: u32, bytes: u32) -> Option<u32> {
-        self.shared.get(&block).map_or(Some(at), |bits| first_missing(bits, at, bytes))
+impl Written {
+    /// The bytes of a line of the shared memory of a block, by the address of one of them.
+    pub fn shared_line(&mut self, block: u32, at: u32) -> &mut ByteMask {
+        grown(grown(&mut self.shared, block), at / LINE_BYTES)
     }
 
     /// Bytes of a thread's local memory are written.
-    pub fn write_local(&mut self, thread: (u32, u32), at: u32, bytes: u32) {
-        set(self.local.entry(thread).or_default(), at, bytes);
+    pub fn write_local(&mut self, (block, thread): (u32, u32), at: u32, bytes: u32) {
+        set(grown(grown(&mut self.local, block), thread), at, bytes);
     }
 
     /// The first of these bytes that was not written.
-    pub fn unwritten_local(&self, thread: (u32, u32), at: u32, bytes: u32) -> Option<u32> {
-        self.local.get(&thread).map_or(Some(at), |bits| first_missing(bits, at, bytes))
+    pub fn unwritten_local(&self, (block, thread): (u32, u32), at: u32, bytes: u32) -> Option<u32> {
+        let bits = self.local.get(block as usize).and_then(|threads| threads.get(thread as usize));
+        bits.map_or(Some(at), |bits| first_missing(bits, at, bytes))
     }
 
     /// Bytes of device memory are written.
@@ -81,12 +87,12 @@ impl Written {
     }
 
     /// A block has ended.
-    pub fn end_block(&mut self, block: u32, threads: u32) {
-        self.shared.remove(&block);
-        if !self.local.is_empty() {
-            for thread in 0..threads {
-                self.local.remove(&(block, thread));
-            }
+    pub fn end_block(&mut self, block: u32) {
+        if let Some(bytes) = self.shared.get_mut(block as usize) {
+            *bytes = Vec::new();
+        }
+        if let Some(bits) = self.local.get_mut(block as usize) {
+            *bits = Vec::new();
         }
     }
 }
@@ -98,11 +104,10 @@ mod tests {
     #[test]
     fn san_init_bytes_are_written_one_by_one() {
         let mut written = Written { heap: 1000..2000, ..Written::default() };
-        assert_eq!(written.unwritten_shared(0, 4, 4), Some(4));
-        written.write_shared(0, 62, 4);
-        assert_eq!(written.unwritten_shared(0, 62, 4), None);
-        assert_eq!(written.unwritten_shared(0, 64, 4), Some(66));
-        assert_eq!(written.unwritten_shared(1, 62, 4), Some(62));
+        assert_eq!(*written.shared_line(0, 4), 0);
+        *written.shared_line(0, 62) |= 0xf << 62;
+        assert_eq!(*written.shared_line(0, 127), 0xf << 62);
+        assert_eq!((*written.shared_line(0, 128), *written.shared_line(1, 62)), (0, 0));
         written.write_local((0, 3), 0, 8);
         assert_eq!(written.unwritten_local((0, 3), 4, 8), Some(8));
         assert_eq!(written.unwritten_local((0, 2), 4, 4), Some(4));
@@ -112,10 +117,7 @@ mod tests {
             (None, Some(1201))
         );
         assert_eq!(written.unwritten_global(2000, 4), None, "all other memory was initialised");
-        written.end_block(0, 4);
-        assert_eq!(
-            (written.unwritten_shared(0, 62, 1), written.unwritten_local((0, 3), 0, 1)),
-            (Some(62), Some(0))
-        );
+        written.end_block(0);
+        assert_eq!((*written.shared_line(0, 62), written.unwritten_local((0, 3), 0, 1)), (0, Some(0)));
     }
 }

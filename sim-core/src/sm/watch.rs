@@ -21,10 +21,10 @@ impl<P: Reconvergence> Sm<P> {
         self.fault(warp, pc, &violation)
     }
 
-    /// Begins the observation of memory, and of what stays on the SM.
-    pub fn observe(&mut self, on_chip: bool) {
+    /// Begins the observation of memory, and of what stays on the SM. Which stores are read is observed if `follows`.
+    pub fn observe(&mut self, on_chip: bool, follows: bool) {
         self.resident.on_chip = on_chip;
-        self.memory.observe(self.index, self.resident.world.sms);
+        self.memory.observe(self.index, self.resident.world.sms, follows);
         self.resident.observed = Some(Vec::new());
     }
 

@@ -39,9 +39,9 @@ impl SmMemory {
                     return Ok(());
                 }
                 Instruction::Op(op) => {
-                    let outcome = match self.observation {
-                        None => self.operate(*op, index, now, port),
-                        Some(_) => self.observed(*op, index, now, port),
+                    let outcome = match self.follows_stores {
+                        false => self.operate(*op, index, now, port),
+                        true => self.observed(*op, index, now, port),
                     };
                     match outcome {
                         Outcome::Done => {}

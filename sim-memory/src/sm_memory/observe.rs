@@ -9,10 +9,12 @@ use crate::programs::OpExp;
 use crate::vocabulary::{Cycle, StateSpace};
 
 impl SmMemory {
-    /// Begins the observation of memory; L1 must be empty.
-    pub fn observe(&mut self, sm: u32, sms: u32) {
+    /// Begins the observation of memory; L1 must be empty. Without `follows` only what is issued is observed, not which
+    /// stores are read.
+    pub fn observe(&mut self, sm: u32, sms: u32, follows: bool) {
         self.observation = Some(Box::new(observation::SmObservation::new(sm, sms)));
-        self.l1.observe(true);
+        self.follows_stores = follows;
+        self.l1.observe(follows);
     }
 
     /// Logs an event of the SM.
@@ -27,7 +29,7 @@ impl SmMemory {
     pub(super) fn observe_issue(&mut self, slot: u32, access: &WarpAccess<'_>, now: Cycle) {
         let Some(observation) = &mut self.observation else { return };
         let index = slot as usize;
-        if observation.stores.len() <= index {
+        if self.follows_stores && observation.stores.len() <= index {
             observation.stores.resize(index + 1, NO_STORES);
         }
         let instance = &mut self.instances[index];
@@ -37,7 +39,7 @@ impl SmMemory {
         }
         let transaction = observation.number();
         instance.transaction = transaction;
-        if !instance.kind.fetches() {
+        if self.follows_stores && !instance.kind.fetches() {
             observation::fill(&mut observation.stores[index], u128::MAX, transaction);
         }
         let event = Event::Issued {
