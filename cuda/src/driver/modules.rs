@@ -435,7 +435,7 @@ mod tests {
     fn images_are_told_apart() {
         let ptx = b".version 7.0\n.target sm_70\n\0garbage";
         let one = |image: &FatBinary| {
-            image.as_ref().map(|files| (files[0].kind, files[0].sm)).map_err(Clone::clone)
+            image.as_ref().map(|units| (units[0][0].kind, units[0][0].sm)).map_err(Clone::clone)
         };
         assert_eq!(one(&of_bytes(ptx)), Ok((1, 0)));
         assert_eq!(of_bytes(ptx).expect("PTX")[0].text(), Ok(".version 7.0\n.target sm_70\n".to_string()));

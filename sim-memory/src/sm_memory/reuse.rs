@@ -41,9 +41,10 @@ impl SmMemory {
             stats,
             asked,
             observation,
+            follows_stores,
         } = self;
         let old = std::mem::replace(spec, Arc::clone(new));
-        (*asked, *observation) = (None, None);
+        (*asked, *observation, *follows_stores) = (None, None, false);
         if !used && old.l1 == spec.l1 {
             return;
         }
