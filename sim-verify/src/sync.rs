@@ -15,9 +15,12 @@
 //! assert!(matches!(decide(&(&bad).into(), View::Threads).verdict, Verdict::Races(_)));
 //! ```
 
+pub mod agents;
+pub mod asynchronous;
 pub mod decide;
 pub mod figure4;
 pub mod order;
+pub mod phases;
 pub mod program;
 pub mod races;
 pub mod search;
@@ -25,7 +28,9 @@ pub mod semantics;
 pub mod trace;
 
 pub use decide::{Decision, Measures, Recycling, Verdict, decide};
-pub use trace::View;
+pub use agents::View;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod phase_tests;
