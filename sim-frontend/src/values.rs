@@ -2,6 +2,7 @@
 //! instruction values of several ways meet (static single assignment, Cytron et al. 1991). Registers that are used again
 //! for something else are other values.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::lower::cfg::{Graph, dominators, reverse, reverse_post_order};
@@ -45,6 +46,8 @@ pub struct Values {
     slots: usize,
     /// By block and slot: the value at its beginning.
     entry: Vec<Option<Value>>,
+    /// The same behind it.
+    exit: Vec<Option<Value>>,
 }
 
 /// The scoreboard slot of a register that an instruction reads.
@@ -86,8 +89,10 @@ impl Values {
         }
         let slots = usize::from(program.registers) + usize::from(program.predicates);
         let entry = vec![None; blocks.len() * slots];
-        let mut values = Self { blocks, block_of, first: function.start, slots, entry };
+        let exit = entry.clone();
+        let mut values = Self { blocks, block_of, first: function.start, slots, entry, exit };
         values.find(program);
+        values.simplify();
         values
     }
 
@@ -107,12 +112,8 @@ impl Values {
     }
 
     /// The value of a slot behind a block.
-    pub fn behind(&self, program: &Program, block: usize, slot: u16) -> Value {
-        let pcs = self.blocks[block].pcs.clone();
-        match pcs.rev().find(|at| written(&program.ops[*at as usize]).contains(&slot)) {
-            Some(at) => Value::Written(at, slot),
-            None => self.entry[block * self.slots + usize::from(slot)].unwrap_or(Value::Initial),
-        }
+    pub fn behind(&self, block: usize, slot: u16) -> Value {
+        self.exit[block * self.slots + usize::from(slot)].unwrap_or(Value::Initial)
     }
 
     /// Slots whose values meet at the beginning of a block.
@@ -126,7 +127,6 @@ impl Values {
     fn find(&mut self, program: &Program) {
         let graph: Graph = self.blocks.iter().map(|block| block.to.clone()).collect();
         let order = reverse_post_order(&graph, 0);
-        let mut out = self.entry.clone();
         let mut changed = true;
         while std::mem::take(&mut changed) {
             for &block in &order {
@@ -135,7 +135,7 @@ impl Values {
                     let merged = Some(Value::Merged(block as u32, slot as u16));
                     let mut now = self.entry[at];
                     let begins = (block == 0).then_some(Some(Value::Initial));
-                    let coming = self.blocks[block].from.iter().map(|from| out[from * self.slots + slot]);
+                    let coming = self.blocks[block].from.iter().map(|from| self.exit[from * self.slots + slot]);
                     let single = self.blocks[block].from.len() + usize::from(block == 0) == 1;
                     for value in begins.into_iter().chain(coming).filter(Option::is_some) {
                         now = match now {
@@ -158,10 +158,40 @@ impl Values {
                         }
                     }
                 }
-                let behind = &mut out[block * self.slots..][..self.slots];
+                let behind = &mut self.exit[block * self.slots..][..self.slots];
                 changed |= behind != row.as_slice();
                 behind.copy_from_slice(&row);
             }
+        }
+    }
+
+    /// Where one value comes by all ways, but itself by those of a loop, nothing is merged.
+    fn simplify(&mut self) {
+        let mut same: BTreeMap<Value, Value> = BTreeMap::new();
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for block in 0..self.blocks.len() {
+                let merged: Vec<u16> = self.merged(block).collect();
+                for slot in merged {
+                    let own = Value::Merged(block as u32, slot);
+                    let begins = (block == 0).then_some(Value::Initial);
+                    let coming = self.blocks[block].from.iter().map(|from| self.behind(*from, slot));
+                    let mut others = begins.into_iter().chain(coming).filter(|value| *value != own);
+                    let first = others.next();
+                    if let Some(value) = first
+                        && others.all(|other| other == value)
+                    {
+                        same.insert(own, value);
+                    }
+                }
+            }
+            for value in self.entry.iter_mut().chain(&mut self.exit).flatten() {
+                while let Some(other) = same.get(value) {
+                    *value = *other;
+                    changed = true;
+                }
+            }
+            same.clear();
         }
     }
 

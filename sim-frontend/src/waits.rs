@@ -122,7 +122,7 @@ impl Marks<'_> {
                 let from = self.values.blocks[block].from.clone();
                 let merged: Vec<u16> = self.values.merged(block).collect();
                 for slot in merged {
-                    let behind = |from: &usize| self.of(self.values.behind(self.program, *from, slot));
+                    let behind = |from: &usize| self.of(self.values.behind(*from, slot));
                     let marks = from.iter().map(behind).fold(0, |marks, own| marks | own);
                     changed |= self.add(Value::Merged(block as u32, slot), marks);
                 }
@@ -203,7 +203,7 @@ impl Marks<'_> {
             let ways: Vec<usize> = ways.copied().collect();
             let merged: Vec<u16> = self.values.merged(at).collect();
             for slot in merged {
-                let mut came = ways.iter().map(|from| self.values.behind(self.program, *from, slot));
+                let mut came = ways.iter().map(|from| self.values.behind(*from, slot));
                 let first = came.next();
                 if came.any(|value| Some(value) != first) {
                     self.add(Value::Merged(at as u32, slot), marks);

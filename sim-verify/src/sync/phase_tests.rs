@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::agents::View;
 use super::decide::{Verdict, decide, decide_by};
 use super::phases::{Misuse, Wrong};
-use super::program::{Act, Block, Command, Range, Thread, read, sync_all, write};
+use super::program::{
+    Access, Act, Addresses, Block, Command, Operation, Programs, Range, Step, Stream, Thread, read, sync_all, write,
+};
 use super::search::search;
 use super::tests::{commands, position};
 
@@ -279,4 +281,169 @@ fn a_hundred_thousand_programs_of_objects_and_copies_against_every_interleaving(
         assert!(count >= least, "{kind}: {count} of {kinds:?}");
     }
     assert!(kinds.get("unknown").copied().unwrap_or(0) < 1000, "{kinds:?}");
+}
+
+/// Rounds of a ring of two stages: a producer and a consumer.
+fn ring(rounds: u32, parity: u32, waits_for_empty: bool) -> Vec<Thread> {
+    let mut producer = vec![init(0, 1), init(1, 1), init(2, 1), init(3, 1), sync_all(0)];
+    let mut consumer = vec![sync_all(0)];
+    for round in 0..rounds {
+        let (stage, phase) = (round % 2, round / 2);
+        if waits_for_empty {
+            producer.push(waits(2 + stage, phase % 2 == 0));
+        }
+        producer.extend([write(8 * stage, 8), arrives(stage)]);
+        consumer.push(waits(stage, (phase + parity) % 2 == 1));
+        consumer.extend([read(8 * stage, 8), arrives(2 + stage)]);
+    }
+    vec![producer, consumer]
+}
+
+#[test]
+fn a_ring_is_right_with_its_parity_and_with_waits_for_empty_stages_only() {
+    assert_eq!(verdict(ring(9, 0, true)), Verdict::Verified);
+    assert!(matches!(verdict(ring(9, 1, true)), Verdict::Deadlock { .. }));
+    let early = vec![vec![init(0, 1), sync_all(0), arrives(0), arrives(0)], vec![sync_all(0), waits(0, true)]];
+    assert_eq!(wrong(early), [Wrong::WaitsEarly]);
+    // The producer is ahead by two phases: parity does not tell them apart.
+    assert!(wrong(ring(9, 0, false)).contains(&Wrong::WaitsLate));
+    // As long as it cannot be, its writes race.
+    assert!(matches!(verdict(ring(4, 0, false)), Verdict::Phases(_) | Verdict::Races(_)));
+}
+
+#[test]
+fn phases_wait_for_their_arrivals_and_bytes() {
+    let pair = |first: Vec<Command>, second: Vec<Command>| {
+        verdict(vec![
+            [&[init(0, 1), sync_all(0)], &first[..]].concat(),
+            [&[sync_all(0)], &second[..], &[waits(0, false), read(0, 4)]].concat(),
+        ])
+    };
+    assert_eq!(pair(vec![arrives_expecting(0, 4), bulk(0, 0, 4)], vec![]), Verdict::Verified);
+    assert_eq!(pair(vec![bulk(0, 0, 4), arrives_expecting(0, 4)], vec![]), Verdict::Verified);
+    for wrong in [vec![arrives_expecting(0, 8), bulk(0, 0, 4)], vec![], vec![arrives_expecting(0, 4)]] {
+        assert!(matches!(pair(wrong.clone(), vec![]), Verdict::Deadlock { .. }), "{wrong:?}");
+    }
+    let what = |verdict| match verdict {
+        Verdict::Misuse { what, .. } => what,
+        other => panic!("{other:?}"),
+    };
+    let twice = vec![Command::Object(0, Act::Arrive { count: 2, bytes: 0, drop: false })];
+    assert_eq!(what(pair(twice, vec![])), Misuse::TooManyArrivals);
+    assert_eq!(what(pair(vec![init(0, 1)], vec![])), Misuse::StillValid);
+    let ended = vec![arrives(0), Command::Object(0, Act::Inval), arrives(0)];
+    assert_eq!(what(pair(ended, vec![])), Misuse::NotInitialized);
+    let same = vec![vec![init(0, 3), sync_all(0)], vec![sync_all(0), arrives(0)], vec![sync_all(0), arrives(0)]];
+    let four = [same.clone(), same[1..].to_vec()].concat();
+    assert_eq!(what(verdict(four)), Misuse::OtherPhase);
+    assert_eq!(verdict(same), Verdict::Verified);
+    assert_eq!(what(verdict(vec![vec![init(0, 0)]])), Misuse::Count);
+    assert_eq!(what(verdict(vec![vec![Command::ClusterWait]])), Misuse::NotArrived);
+    assert_eq!(what(verdict(vec![vec![Command::ClusterArrive; 2]])), Misuse::ArrivedTwice);
+}
+
+#[test]
+fn expectations_come_before_the_arrival_that_completes_the_phase() {
+    let late = |expects_first: bool| {
+        let expects = Command::Object(0, Act::Expect { bytes: 4 });
+        let mut first = vec![init(0, 1), sync_all(0)];
+        first.extend(if expects_first { [expects, arrives(0)] } else { [arrives(0), expects] });
+        first.push(Command::Object(0, Act::Complete { bytes: 4 }));
+        vec![first, vec![sync_all(0), waits(0, false)]]
+    };
+    assert_eq!(verdict(late(true)), Verdict::Verified);
+    // Two arrivals: the other thread's may be the last.
+    let unordered = vec![
+        vec![init(0, 1), sync_all(0), Command::Object(0, Act::Expect { bytes: 4 }), Command::Object(0, Act::Complete { bytes: 4 })],
+        vec![sync_all(0), arrives(0), waits(0, false)],
+    ];
+    assert_eq!(wrong(unordered), [Wrong::Incomplete]);
+}
+
+#[test]
+fn copies_are_in_flight_until_their_thread_or_a_phase_waits_for_them() {
+    let own = |commands: &[Command]| verdict(vec![commands.to_vec()]);
+    let [commit, all] = [Command::Commit, Command::Await(None)];
+    let group = |newest| Command::Await(Some(newest));
+    assert_eq!(own(&[copy(0), commit, group(0), read(0, 4)]), Verdict::Verified);
+    assert_eq!(own(&[copy(0), all, read(0, 4)]), Verdict::Verified);
+    assert_eq!(own(&[copy(0), commit, copy(4), commit, group(1), read(0, 4), all]), Verdict::Verified);
+    for wrong in [
+        vec![copy(0), commit, read(0, 4), all],
+        vec![copy(0), commit, copy(4), commit, group(1), read(4, 4), all],
+        // Nothing is committed, so that there is no group to wait for.
+        vec![copy(0), group(0), read(0, 4), all],
+        vec![copy(0), copy(0), all],
+    ] {
+        assert!(matches!(own(&wrong), Verdict::Races(_)), "{wrong:?}");
+    }
+    assert_eq!(own(&[read(0, 4), write(0, 4), copy(0), all]), Verdict::Verified);
+    assert!(matches!(own(&[copy(0), commit]), Verdict::NotAwaited(_)));
+    assert!(matches!(own(&[init(0, 1), bulk(0, 0, 4)]), Verdict::NotAwaited(_)));
+    // Another thread knows by a barrier behind the wait.
+    let two = |first: &[Command]| verdict(vec![first.to_vec(), vec![sync_all(0), read(0, 4)]]);
+    assert_eq!(two(&[copy(0), all, sync_all(0)]), Verdict::Verified);
+    assert!(matches!(two(&[copy(0), sync_all(0), all]), Verdict::Races(_)));
+}
+
+#[test]
+fn what_is_relaxed_or_asynchronous_orders_no_accesses_of_its_thread() {
+    let programs = |relaxed: [bool; 2], arrival: Operation| {
+        let stream = |first_thread, operations: Vec<Operation>| Stream {
+            first_thread,
+            lanes: 1,
+            steps: operations.into_iter().zip(0..).map(|(operation, site)| Step { lanes: 1, site, operation }).collect(),
+        };
+        let object = |act, relaxed| Operation::Object { object: 64, act, relaxed };
+        let access = |access| Operation::Access { access, bytes: 4, addresses: Addresses::Affine { base: 0, stride: 0 } };
+        let all = Operation::Sync { barrier: 0, count: None };
+        let arrival = match arrival {
+            Operation::Object { .. } => object(Act::Arrive { count: 1, bytes: 0, drop: false }, relaxed[0]),
+            other => other,
+        };
+        let first = vec![object(Act::Init { count: 1 }, false), all.clone(), access(Access::Write), arrival];
+        let second = vec![all, object(Act::Wait { odd: false }, relaxed[1]), access(Access::Read)];
+        Programs { warp_size: 1, streams: vec![stream(0, first), stream(1, second)] }
+    };
+    let arrive = Operation::Object { object: 64, act: Act::Inval, relaxed: false };
+    let decided = |relaxed, arrival: &Operation| decide(&programs(relaxed, arrival.clone()), View::Threads).verdict;
+    assert_eq!(decided([false, false], &arrive), Verdict::Verified);
+    for relaxed in [[true, false], [false, true]] {
+        assert!(matches!(decided(relaxed, &arrive), Verdict::Races(_)), "{relaxed:?}");
+    }
+    // The arrival is of the thread's copies, not of what it wrote itself.
+    let copies = Operation::CopiesArrive { object: 64, inc: false };
+    assert!(matches!(decided([false, false], &copies), Verdict::Races(_)));
+}
+
+#[test]
+fn bytes_of_an_object_are_those_of_its_operations() {
+    let at = super::program::object_address(0);
+    for (other, is_wrong) in [(write(at, 4), true), (read(at + 4, 4), true), (write(at + 8, 4), false)] {
+        let found = verdict(vec![vec![init(0, 1), other, arrives(0), waits(0, false)]]);
+        match found {
+            Verdict::Races(races) => assert!(is_wrong && races.iter().all(|race| race.on_object), "{races:?}"),
+            other => assert!(!is_wrong, "{other:?}"),
+        }
+    }
+    let ended = vec![init(0, 1), arrives(0), waits(0, false), Command::Object(0, Act::Inval), write(at, 8)];
+    assert_eq!(verdict(vec![ended]), Verdict::Verified);
+}
+
+#[test]
+fn what_is_not_decided_is_said() {
+    let block = Block::new(ring(3, 0, true));
+    let lockstep = decide(&(&block).into(), View::Lockstep);
+    assert!(matches!(&lockstep.verdict, Verdict::Unknown(beyond) if beyond.reason.contains("lockstep")));
+    // Expectations that nobody is certain to come behind, and many ways to count them.
+    let mut first = vec![init(0, 1), sync_all(0)];
+    first.extend([Command::Object(0, Act::Expect { bytes: 4 }); 7]);
+    first.extend([Command::Object(0, Act::Complete { bytes: 4 }); 7]);
+    let many = vec![first, vec![sync_all(0), arrives(0), waits(0, false)]];
+    let Verdict::Unknown(beyond) = verdict(many) else { panic!("it is decided") };
+    assert!(beyond.reason.contains("many contributions") && beyond.site == 2, "{beyond:?}");
+    let expects = Command::Object(0, Act::Expect { bytes: 1 << 19 });
+    let completes = Command::Object(0, Act::Complete { bytes: 1 << 19 });
+    let large = vec![init(0, 1), expects, completes, expects, completes, expects, completes, arrives(0)];
+    assert!(matches!(verdict(vec![large]), Verdict::Unknown(_)));
 }
