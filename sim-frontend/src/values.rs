@@ -119,7 +119,8 @@ impl Values {
     /// Slots whose values meet at the beginning of a block.
     pub fn merged(&self, block: usize) -> impl Iterator<Item = u16> + '_ {
         let own = &self.entry[block * self.slots..][..self.slots];
-        let here = move |value: &Option<Value>| matches!(value, Some(Value::Merged(at, _)) if *at == block as u32);
+        let here =
+            move |value: &Option<Value>| matches!(value, Some(Value::Merged(at, _)) if *at == block as u32);
         own.iter().enumerate().filter(move |(_, value)| here(value)).map(|(slot, _)| slot as u16)
     }
 
@@ -135,7 +136,8 @@ impl Values {
                     let merged = Some(Value::Merged(block as u32, slot as u16));
                     let mut now = self.entry[at];
                     let begins = (block == 0).then_some(Some(Value::Initial));
-                    let coming = self.blocks[block].from.iter().map(|from| self.exit[from * self.slots + slot]);
+                    let coming =
+                        self.blocks[block].from.iter().map(|from| self.exit[from * self.slots + slot]);
                     let single = self.blocks[block].from.len() + usize::from(block == 0) == 1;
                     for value in begins.into_iter().chain(coming).filter(Option::is_some) {
                         now = match now {
@@ -210,15 +212,17 @@ impl Values {
 }
 
 fn blocks(program: &Program, function: &Range<Pc>) -> Vec<Block> {
-    let flow: Vec<(Vec<Pc>, bool)> =
-        function.clone().map(|pc| successors(program, pc, function)).collect();
+    let flow: Vec<(Vec<Pc>, bool)> = function.clone().map(|pc| successors(program, pc, function)).collect();
     let mut leader = vec![false; function.len()];
     if let Some(first) = leader.first_mut() {
         *first = true;
     }
     for (at, (to, leaves)) in flow.iter().enumerate() {
         let next = function.start + at as Pc + 1;
-        if to.as_slice() != [next] || *leaves || program.ops[at + function.start as usize].class == OpClass::Exit {
+        if to.as_slice() != [next]
+            || *leaves
+            || program.ops[at + function.start as usize].class == OpClass::Exit
+        {
             to.iter().chain([&next]).filter(|pc| function.contains(pc)).for_each(|pc| {
                 leader[(pc - function.start) as usize] = true;
             });

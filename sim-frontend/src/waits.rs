@@ -230,7 +230,8 @@ impl Marks<'_> {
             let tested = if is_test(op) {
                 // A state that an arrival gave names its phase.
                 let state = named.get(1).is_some_and(|own| own & STATE != 0) && is_parity(op);
-                let names = named.iter().any(|own| own & TESTS != 0) || named.first().is_some_and(|a| a & STATE != 0);
+                let names =
+                    named.iter().any(|own| own & TESTS != 0) || named.first().is_some_and(|a| a & STATE != 0);
                 let foreign = controlled & TESTS != 0 && named.iter().any(|own| own & OTHERS != 0);
                 guard & (TESTS | STATE) != 0 || state || names || foreign || !self.is_wait(pc)
             } else {
@@ -436,7 +437,10 @@ mod tests {
     fn tests_that_decide_more_than_to_test_again_are_no_waits() {
         for (body, line) in [
             // Once, and something else where it fails.
-            ("mov.u32 %r1, x;\nmbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;\n@%p1 st.shared.u32 [x+64], %r1;", 11),
+            (
+                "mov.u32 %r1, x;\nmbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;\n@%p1 st.shared.u32 [x+64], %r1;",
+                11,
+            ),
             // A loop that gives up.
             (
                 "mov.u32 %r1, x;\nmov.u32 %r2, 0;\nL: mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;\n@%p1 bra D;\n\
@@ -455,7 +459,10 @@ mod tests {
                  @!%p1 bra L;\nbar.sync 0;",
                 13,
             ),
-            ("mov.u32 %r1, x;\nL: mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;\nbar.sync 0;\n@!%p1 bra L;", 11),
+            (
+                "mov.u32 %r1, x;\nL: mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;\nbar.sync 0;\n@!%p1 bra L;",
+                11,
+            ),
         ] {
             let (_, tests) = lines(body);
             assert_eq!(tests, Some(line), "{body}");
@@ -467,16 +474,35 @@ mod tests {
         let load = "ld.param.u64 %rd1, [p];\nld.global.u32 %r1, [%rd1];";
         for free in [
             format!("{load}\nst.global.u32 [%rd1], %r1;\nmov.u32 %r1, %tid.x;\nbar.sync %r1, 64;"),
-            format!("{load}\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra D;\nst.global.u32 [%rd1], %r1;\nD: mov.u32 %r1, x;\nst.shared.u32 [%r1], %r1;"),
+            format!(
+                "{load}\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra D;\nst.global.u32 [%rd1], %r1;\nD: mov.u32 %r1, x;\nst.shared.u32 [%r1], %r1;"
+            ),
             // What both ways leave as it is.
-            format!("mov.u32 %r2, x;\n{load}\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra D;\nst.global.u32 [%rd1], %r1;\nD: st.shared.u32 [%r2], %r1;"),
+            format!(
+                "mov.u32 %r2, x;\n{load}\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra D;\nst.global.u32 [%rd1], %r1;\nD: st.shared.u32 [%r2], %r1;"
+            ),
         ] {
             assert_eq!(lines(&free), (None, None), "{free}");
         }
         for (decided, line) in [
-            (format!("{load}\nmov.u32 %r2, 1;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra D;\nmov.u32 %r2, 2;\nD: bar.sync %r2, 64;"), 16),
-            (format!("{load}\nmov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 4;\nsetp.lt.u32 %p1, %r2, %r1;\n@%p1 bra L;\nst.shared.u32 [%r2], %r1;"), 16),
-            (format!("{load}\nsetp.eq.u32 %p1, %r1, 0;\nmov.u32 %r2, 1;\n@%p1 mov.u32 %r2, 2;\nbar.sync %r2, 64;"), 15),
+            (
+                format!(
+                    "{load}\nmov.u32 %r2, 1;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra D;\nmov.u32 %r2, 2;\nD: bar.sync %r2, 64;"
+                ),
+                16,
+            ),
+            (
+                format!(
+                    "{load}\nmov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 4;\nsetp.lt.u32 %p1, %r2, %r1;\n@%p1 bra L;\nst.shared.u32 [%r2], %r1;"
+                ),
+                16,
+            ),
+            (
+                format!(
+                    "{load}\nsetp.eq.u32 %p1, %r1, 0;\nmov.u32 %r2, 1;\n@%p1 mov.u32 %r2, 2;\nbar.sync %r2, 64;"
+                ),
+                15,
+            ),
         ] {
             assert_eq!(lines(&decided), (Some(line), None), "{decided}");
         }

@@ -27,10 +27,10 @@ pub mod search;
 pub mod semantics;
 pub mod trace;
 
-pub use decide::{Decision, Measures, Recycling, Verdict, decide};
 pub use agents::View;
+pub use decide::{Decision, Measures, Recycling, Verdict, decide};
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 mod phase_tests;
+#[cfg(test)]
+mod tests;

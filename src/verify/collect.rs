@@ -13,7 +13,7 @@ use sim_verify::sync::program::{Access, Act, Addresses, LANES, Operation, Progra
 use sim_verify::sync::{View, decide};
 
 use super::findings::{Judgement, Lines, judge, unknown};
-use super::report::{KernelVerdict, Place, ProgramVerdict};
+use super::report::{KernelVerdict, Kind, Place, ProgramVerdict};
 
 /// The views in the order in which they are reported.
 pub const VIEWS: [View; 2] = [View::Threads, View::Lockstep];
@@ -150,9 +150,7 @@ impl Collector {
                 }
             }
             Recorded::Bulk { who, bytes, addresses, objects } => {
-                for (lanes, (object, bytes)) in
-                    alike(who.lanes, |lane| (objects[lane] as u32, bytes[lane]))
-                {
+                for (lanes, (object, bytes)) in alike(who.lanes, |lane| (objects[lane] as u32, bytes[lane])) {
                     let addresses = shared(lanes, addresses);
                     self.step(Who { lanes, ..who }, Operation::Bulk { object, bytes, addresses });
                 }
@@ -209,7 +207,8 @@ impl Collector {
     /// A test that succeeds ends a wait. One that fails is made again: it is kept only where the run stops before.
     fn test(&mut self, who: Who, recorded: &Recorded<'_>) {
         let Recorded::Object { relaxed, addresses, operands, passes, .. } = *recorded else { return };
-        let test = |lane: usize| Test { pc: who.pc, object: addresses[lane] as u32, odd: operands[lane] != 0 };
+        let test =
+            |lane: usize| Test { pc: who.pc, object: addresses[lane] as u32, odd: operands[lane] != 0 };
         for (lanes, Test { object, odd, .. }) in alike(who.lanes & passes, test) {
             self.step(Who { lanes, ..who }, Operation::Object { object, act: Act::Wait { odd }, relaxed });
         }
@@ -332,7 +331,10 @@ impl Stopped {
     fn judge(&self, found: Judgement, view: View, own: bool) -> Judgement {
         let kind = found.findings.first().map_or("", |finding| finding.kind);
         let of_counts = ["count_mismatch", "too_many", "barrier_misuse", "wrong_phase"].contains(&kind);
+        // What one run of independent threads came to is not what a lockstep warp would have.
+        let undecided = found.verdict == Kind::Unknown && view == View::Lockstep;
         match () {
+            () if undecided => found,
             () if self.deadlock && (of_counts || kind == "deadlock") => found,
             () if self.misuse && of_counts => found,
             () if self.deadlock && own => found.replaced("deadlock", &self.message, self.place.clone()),

@@ -13,8 +13,8 @@ use sim_verify::sync::program::{Access, Programs};
 use sim_verify::sync::races::{Point, Race};
 use sim_verify::sync::{Decision, Measures, Verdict, View};
 
-use super::told;
 use super::report::{Act, Finding, Kind, Needed, Place, ViewVerdict};
+use super::told;
 
 /// A verdict by a view.
 pub type Judgement = ViewVerdict;
@@ -308,7 +308,9 @@ impl Teller<'_> {
         };
         finding.why.push(why.into());
         if found.wrong == Wrong::WaitsLate {
-            finding.why.push("phases are told by their parity, so that the wait would then be for another one".into());
+            finding.why.push(
+                "phases are told by their parity, so that the wait would then be for another one".into(),
+            );
         }
         finding
     }
@@ -361,7 +363,8 @@ impl Teller<'_> {
             let op = &agent.ops[*op as usize];
             op.does == Does::Awaits && op.number > copy.number
         };
-        let waited = rest.clone().find(waits).map(|op| format!("its thread waits for it at {}", place(op)));
+        let waited =
+            rest.clone().find(waits).map(|op| format!("its thread waits for it first at {}", place(op)));
         let arrived = rest.clone().find(arrives).map(|op| format!("an arrival follows it, of {}", place(op)));
         let group = rest.clone().find(|op| agent.ops[*op as usize].does == Does::Commits);
         let any = rest.clone().find(|op| agent.ops[*op as usize].does == Does::Awaits);
@@ -409,10 +412,13 @@ impl Teller<'_> {
         }
         let copies = |point: &Point| point.access == Access::Copy;
         let message = match (race.on_object, copies(&race.first) || copies(&race.second)) {
-            (true, _) => "bytes of a valid mbarrier object are accessed by something else than its operations",
+            (true, _) => {
+                "bytes of a valid mbarrier object are accessed by something else than its operations"
+            }
             (_, true) => "shared bytes are accessed while an asynchronous copy may be writing them",
             _ => "two threads access the same shared bytes, one of them writes, and no barrier orders them",
         };
+        why.dedup();
         if race.on_object {
             why.clear();
         }

@@ -12,7 +12,9 @@ pub fn does(does: Does, object: &str, phase: Option<u32>) -> String {
         Does::Meets => String::new(),
         Does::Object(Act::Init { count }) => format!("initializes {object} for {count} arrivals"),
         Does::Object(Act::Inval) => format!("invalidates {object}"),
-        Does::Object(Act::Arrive { count: 1, bytes: n, .. }) => format!("arrives at {object}{of}{}", bytes(n)),
+        Does::Object(Act::Arrive { count: 1, bytes: n, .. }) => {
+            format!("arrives at {object}{of}{}", bytes(n))
+        }
         Does::Object(Act::Arrive { count, bytes: n, .. }) => {
             format!("arrives {count} times at {object}{of}{}", bytes(n))
         }
@@ -20,7 +22,9 @@ pub fn does(does: Does, object: &str, phase: Option<u32>) -> String {
         Does::Object(Act::Complete { bytes: n }) => format!("completes {n} bytes at {object}{of}"),
         Does::Object(Act::Wait { odd }) => match phase {
             Some(phase) => format!("waits for phase {phase} of {object}, parity {}", u32::from(odd)),
-            None => format!("waits for the phase before the first one of {object}, parity {}", u32::from(odd)),
+            None => {
+                format!("waits for the phase before the first one of {object}, parity {}", u32::from(odd))
+            }
         },
         Does::Copies => "begins an asynchronous copy".into(),
         Does::Commits => "commits its copies to a group".into(),
@@ -50,12 +54,17 @@ pub fn misuse(what: Misuse) -> (&'static str, &'static str) {
         }
         Misuse::StillValid => ("barrier_misuse", "an mbarrier object is initialized again while it is valid"),
         Misuse::Count => ("barrier_misuse", "an mbarrier object cannot expect so many arrivals"),
-        Misuse::TooManyArrivals => ("too_many", "more arrivals come to an mbarrier object than its phase expects"),
-        Misuse::OtherPhase => ("wrong_phase", "threads that do the same arrive in different phases of an mbarrier object"),
-        Misuse::TooManyBytes => ("barrier_misuse", "an mbarrier object cannot count so many bytes"),
-        Misuse::ArrivedTwice => {
-            ("barrier_misuse", "a thread arrives twice at the barrier of its cluster and does not wait in between")
+        Misuse::TooManyArrivals => {
+            ("too_many", "more arrivals come to an mbarrier object than its phase expects")
         }
+        Misuse::OtherPhase => {
+            ("wrong_phase", "threads that do the same arrive in different phases of an mbarrier object")
+        }
+        Misuse::TooManyBytes => ("barrier_misuse", "an mbarrier object cannot count so many bytes"),
+        Misuse::ArrivedTwice => (
+            "barrier_misuse",
+            "a thread arrives twice at the barrier of its cluster and does not wait in between",
+        ),
         Misuse::NotArrived => {
             ("barrier_misuse", "a thread waits at the barrier of its cluster where it has not arrived")
         }

@@ -307,7 +307,7 @@ KERNEL cluster_split_early(const int *in, int *out, int rounds) {
 
 // Sums of warps: halves of a warp by themselves first, then both.
 #define HALVES(LAST)                                                   \
-  static __shared__ volatile int values[128];                          \
+  static __shared__ int values[128];                                   \
   u32 half = TX & 16 ? 0xffff0000u : 0xffffu;                          \
   values[TX] = in[BX * 128 + TX];                                      \
   WARP_SYNC(half);                                                     \

@@ -254,7 +254,12 @@ fn after_copies<T>(done: Result<T, String>) -> Result<T, String> {
 }
 
 /// The address of each lane that a base and an offset give.
-pub(crate) fn shared_addresses(warp: &Warp, code: &Code, base: Row, address: SharedAddress) -> [u64; WARP_LANES] {
+pub(crate) fn shared_addresses(
+    warp: &Warp,
+    code: &Code,
+    base: Row,
+    address: SharedAddress,
+) -> [u64; WARP_LANES] {
     let offset = i64::from(address.offset);
     each(|lane| {
         let base = |bits| match base.is_some() {

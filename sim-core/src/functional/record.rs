@@ -156,8 +156,7 @@ impl<P: Reconvergence> Recorder<'_, P> {
                 let word = self.resident.object(w, addresses[l]);
                 let passed = perform(facts.step, facts.options, word, operands[l]);
                 passes |= u32::from(passed.is_ok_and(|(_, passed)| passed != 0)) << lane;
-                operands[l] =
-                    if facts.options.parity { operands[l] & 1 } else { is_odd(operands[l]).into() };
+                operands[l] = if facts.options.parity { operands[l] & 1 } else { is_odd(operands[l]).into() };
             }
         }
         record.0(Recorded::Object {

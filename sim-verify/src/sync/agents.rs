@@ -329,7 +329,6 @@ fn refine(classes: &mut Vec<u32>, lanes: u32) {
     }
 }
 
-
 /// An operation as barriers see it.
 struct Part {
     does: Does,
@@ -363,9 +362,7 @@ fn part(operation: &Operation, warp: u32) -> Part {
         Operation::Commit => of(Does::Commits, None),
         Operation::Await { .. } => of(Does::Awaits, None),
         Operation::CopiesArrive { object, inc } => of(Does::ArrivesLater(inc), Some(Barrier::Object(object))),
-        Operation::Bulk { object, bytes, .. } => {
-            of(Does::CopiesBulk(bytes), Some(Barrier::Object(object)))
-        }
+        Operation::Bulk { object, bytes, .. } => of(Does::CopiesBulk(bytes), Some(Barrier::Object(object))),
         Operation::Cluster { wait, relaxed } => {
             let does = if wait { Does::WaitsAtCluster } else { Does::ArrivesAtCluster };
             Part { waits: wait, silent: relaxed, ..of(does, Some(Barrier::Cluster)) }

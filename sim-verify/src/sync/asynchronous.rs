@@ -63,7 +63,12 @@ impl Configuration {
     }
 
     /// A thread's command, if it is one of these; `Ok(None)` where it waits.
-    pub(super) fn other(&self, block: &Block, thread: usize, command: Command) -> Result<Option<Self>, Misuse> {
+    pub(super) fn other(
+        &self,
+        block: &Block,
+        thread: usize,
+        command: Command,
+    ) -> Result<Option<Self>, Misuse> {
         let mut next = self.clone();
         let at = self.points[thread];
         next.points[thread] += 1;
@@ -78,7 +83,13 @@ impl Configuration {
                         return Err(Misuse::Count);
                     }
                     let initialized = object.initialized + 1;
-                    *object = Object { valid: true, initialized, expected: count, pending: count, ..Object::default() };
+                    *object = Object {
+                        valid: true,
+                        initialized,
+                        expected: count,
+                        pending: count,
+                        ..Object::default()
+                    };
                     return Ok(Some(next));
                 }
                 let object = next.valid(object)?;
@@ -113,10 +124,10 @@ impl Configuration {
             Command::Await(newest) => {
                 let commands = &block.threads[thread][..usize::from(at)];
                 // Commands before the last commit but so many.
-                let commits = (0..commands.len()).rev().filter(|i| commands[*i] == Command::Commit);
+                let mut commits = (0..commands.len()).rev().filter(|i| commands[*i] == Command::Commit);
                 let before = match newest {
                     None => usize::from(at),
-                    Some(newest) => commits.skip(newest.into()).next().unwrap_or(0),
+                    Some(newest) => commits.nth(newest.into()).unwrap_or(0),
                 };
                 if self.copies(block, thread, before) {
                     return Ok(None);

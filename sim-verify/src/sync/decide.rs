@@ -205,7 +205,11 @@ fn not_awaited(agents: &Agents, order: &Order) -> Vec<Use> {
 fn failed(agents: &Agents, trace: &Trace) -> Option<Verdict> {
     let parts = |node: u32| -> Vec<Use> {
         let Some(of) = trace.nodes.get(node as usize) else { return Vec::new() };
-        of.parts.iter().chain(of.waiters.iter().filter(|_| !of.complete)).map(|&(agent, op)| Use { agent, op, node }).collect()
+        of.parts
+            .iter()
+            .chain(of.waiters.iter().filter(|_| !of.complete))
+            .map(|&(agent, op)| Use { agent, op, node })
+            .collect()
     };
     let next = |agent: u32, node: u32| {
         let op = trace.node_of[agent as usize].len() as u32;
@@ -230,7 +234,8 @@ fn failed(agents: &Agents, trace: &Trace) -> Option<Verdict> {
         }
         End::Deadlock => {
             let open = (0..trace.nodes.len() as u32).filter(|&node| !trace.nodes[node as usize].complete);
-            let waits = |u: &Use| agents.list[u.agent as usize].ops.get(u.op as usize).is_some_and(|op| op.waits);
+            let waits =
+                |u: &Use| agents.list[u.agent as usize].ops.get(u.op as usize).is_some_and(|op| op.waits);
             Some(Verdict::Deadlock { waiting: open.flat_map(parts).filter(waits).collect() })
         }
     }

@@ -6,7 +6,8 @@ use super::agents::View;
 use super::decide::{Verdict, decide, decide_by};
 use super::phases::{Misuse, Wrong};
 use super::program::{
-    Access, Act, Addresses, Block, Command, Operation, Programs, Range, Step, Stream, Thread, read, sync_all, write,
+    Access, Act, Addresses, Block, Command, Operation, Programs, Range, Step, Stream, Thread, read, sync_all,
+    write,
 };
 use super::search::search;
 use super::tests::{commands, position};
@@ -103,11 +104,13 @@ fn agree(block: &Block) -> &'static str {
         assert!(races.contains(&(one.min(other), one.max(other))), "{race:?}: {block:?}");
     }
     if found.is_empty() {
-        let copies = commands(block).into_iter().filter(|&(t, i)| {
-            matches!(block.threads[t][i], Command::Copy(_) | Command::Bulk { .. })
-        });
+        let copies = commands(block)
+            .into_iter()
+            .filter(|&(t, i)| matches!(block.threads[t][i], Command::Copy(_) | Command::Bulk { .. }));
         let mut left = copies.filter(|&(t, i)| {
-            !commands(block).into_iter().any(|(u, j)| (u, j) != (t, i) && all.before(all.end(t, i), all.number(u, j)))
+            !commands(block)
+                .into_iter()
+                .any(|(u, j)| (u, j) != (t, i) && all.before(all.end(t, i), all.number(u, j)))
         });
         assert_eq!(left.next().is_some(), kind == "not awaited", "{verdict:?}: {block:?}");
     }
@@ -147,8 +150,12 @@ fn anything(numbers: &mut Numbers, objects: usize) -> Command {
         10 => Command::Object(object, Act::Expect { bytes: 4 }),
         11 => Command::Object(object, Act::Complete { bytes: 4 }),
         12 => Command::Object(object, Act::Arrive { count: 1, bytes: 0, drop: true }),
-        _ => [init(object, 1), Command::Object(object, Act::Inval), Command::ClusterArrive, Command::ClusterWait]
-            [numbers.below(4)],
+        _ => [
+            init(object, 1),
+            Command::Object(object, Act::Inval),
+            Command::ClusterArrive,
+            Command::ClusterWait,
+        ][numbers.below(4)],
     }
 }
 
@@ -167,7 +174,9 @@ fn phase(numbers: &mut Numbers, threads: &mut [Thread], object: u32, number: u32
     for &thread in arrivers {
         let own = &mut threads[thread];
         match numbers.below(7) {
-            0 => own.extend([copy(4 * numbers.below(2) as u32), Command::CopiesArrive { object, inc: false }]),
+            0 => {
+                own.extend([copy(4 * numbers.below(2) as u32), Command::CopiesArrive { object, inc: false }])
+            }
             1 => own.extend([copy(0), Command::CopiesArrive { object, inc: true }, arrives(object)]),
             2 => own.extend([arrives_expecting(object, 4), bulk(object, 0, 4)]),
             3 => own.extend([bulk(object, 4, 4), arrives_expecting(object, 4)]),
@@ -303,7 +312,8 @@ fn ring(rounds: u32, parity: u32, waits_for_empty: bool) -> Vec<Thread> {
 fn a_ring_is_right_with_its_parity_and_with_waits_for_empty_stages_only() {
     assert_eq!(verdict(ring(9, 0, true)), Verdict::Verified);
     assert!(matches!(verdict(ring(9, 1, true)), Verdict::Deadlock { .. }));
-    let early = vec![vec![init(0, 1), sync_all(0), arrives(0), arrives(0)], vec![sync_all(0), waits(0, true)]];
+    let early =
+        vec![vec![init(0, 1), sync_all(0), arrives(0), arrives(0)], vec![sync_all(0), waits(0, true)]];
     assert_eq!(wrong(early), [Wrong::WaitsEarly]);
     // The producer is ahead by two phases: parity does not tell them apart.
     assert!(wrong(ring(9, 0, false)).contains(&Wrong::WaitsLate));
@@ -333,7 +343,8 @@ fn phases_wait_for_their_arrivals_and_bytes() {
     assert_eq!(what(pair(vec![init(0, 1)], vec![])), Misuse::StillValid);
     let ended = vec![arrives(0), Command::Object(0, Act::Inval), arrives(0)];
     assert_eq!(what(pair(ended, vec![])), Misuse::NotInitialized);
-    let same = vec![vec![init(0, 3), sync_all(0)], vec![sync_all(0), arrives(0)], vec![sync_all(0), arrives(0)]];
+    let same =
+        vec![vec![init(0, 3), sync_all(0)], vec![sync_all(0), arrives(0)], vec![sync_all(0), arrives(0)]];
     let four = [same.clone(), same[1..].to_vec()].concat();
     assert_eq!(what(verdict(four)), Misuse::OtherPhase);
     assert_eq!(verdict(same), Verdict::Verified);
@@ -354,7 +365,12 @@ fn expectations_come_before_the_arrival_that_completes_the_phase() {
     assert_eq!(verdict(late(true)), Verdict::Verified);
     // Two arrivals: the other thread's may be the last.
     let unordered = vec![
-        vec![init(0, 1), sync_all(0), Command::Object(0, Act::Expect { bytes: 4 }), Command::Object(0, Act::Complete { bytes: 4 })],
+        vec![
+            init(0, 1),
+            sync_all(0),
+            Command::Object(0, Act::Expect { bytes: 4 }),
+            Command::Object(0, Act::Complete { bytes: 4 }),
+        ],
         vec![sync_all(0), arrives(0), waits(0, false)],
     ];
     assert_eq!(wrong(unordered), [Wrong::Incomplete]);
@@ -392,10 +408,18 @@ fn what_is_relaxed_or_asynchronous_orders_no_accesses_of_its_thread() {
         let stream = |first_thread, operations: Vec<Operation>| Stream {
             first_thread,
             lanes: 1,
-            steps: operations.into_iter().zip(0..).map(|(operation, site)| Step { lanes: 1, site, operation }).collect(),
+            steps: operations
+                .into_iter()
+                .zip(0..)
+                .map(|(operation, site)| Step { lanes: 1, site, operation })
+                .collect(),
         };
         let object = |act, relaxed| Operation::Object { object: 64, act, relaxed };
-        let access = |access| Operation::Access { access, bytes: 4, addresses: Addresses::Affine { base: 0, stride: 0 } };
+        let access = |access| Operation::Access {
+            access,
+            bytes: 4,
+            addresses: Addresses::Affine { base: 0, stride: 0 },
+        };
         let all = Operation::Sync { barrier: 0, count: None };
         let arrival = match arrival {
             Operation::Object { .. } => object(Act::Arrive { count: 1, bytes: 0, drop: false }, relaxed[0]),
@@ -406,7 +430,8 @@ fn what_is_relaxed_or_asynchronous_orders_no_accesses_of_its_thread() {
         Programs { warp_size: 1, streams: vec![stream(0, first), stream(1, second)] }
     };
     let arrive = Operation::Object { object: 64, act: Act::Inval, relaxed: false };
-    let decided = |relaxed, arrival: &Operation| decide(&programs(relaxed, arrival.clone()), View::Threads).verdict;
+    let decided =
+        |relaxed, arrival: &Operation| decide(&programs(relaxed, arrival.clone()), View::Threads).verdict;
     assert_eq!(decided([false, false], &arrive), Verdict::Verified);
     for relaxed in [[true, false], [false, true]] {
         assert!(matches!(decided(relaxed, &arrive), Verdict::Races(_)), "{relaxed:?}");
@@ -422,7 +447,9 @@ fn bytes_of_an_object_are_those_of_its_operations() {
     for (other, is_wrong) in [(write(at, 4), true), (read(at + 4, 4), true), (write(at + 8, 4), false)] {
         let found = verdict(vec![vec![init(0, 1), other, arrives(0), waits(0, false)]]);
         match found {
-            Verdict::Races(races) => assert!(is_wrong && races.iter().all(|race| race.on_object), "{races:?}"),
+            Verdict::Races(races) => {
+                assert!(is_wrong && races.iter().all(|race| race.on_object), "{races:?}")
+            }
             other => assert!(!is_wrong, "{other:?}"),
         }
     }
@@ -446,4 +473,44 @@ fn what_is_not_decided_is_said() {
     let completes = Command::Object(0, Act::Complete { bytes: 1 << 19 });
     let large = vec![init(0, 1), expects, completes, expects, completes, expects, completes, arrives(0)];
     assert!(matches!(verdict(vec![large]), Verdict::Unknown(_)));
+}
+
+/// A warp of a pipeline of 32: the first eight fill seven buffers, the others read them.
+fn pipeline(warp: u32, rounds: u32) -> Stream {
+    const BUFFERS: u32 = 7;
+    let mut steps = Vec::new();
+    let mut step = |lanes, operation| steps.push(Step { lanes, site: 0, operation });
+    let object = |number: u32, act| Operation::Object { object: 0x8000 + 8 * number, act, relaxed: false };
+    if warp == 0 {
+        for buffer in 0..BUFFERS {
+            step(1, object(buffer, Act::Init { count: 256 }));
+            step(1, object(8 + buffer, Act::Init { count: 768 }));
+        }
+    }
+    step(u32::MAX, Operation::Sync { barrier: 0, count: None });
+    for round in 0..rounds {
+        let (slot, phase, writes) = (round % BUFFERS, round / BUFFERS, warp < 8);
+        let odd = if writes { phase % 2 == 0 } else { phase % 2 == 1 };
+        step(u32::MAX, object(if writes { 8 + slot } else { slot }, Act::Wait { odd }));
+        for word in 0..2 {
+            let row = if writes { 2 * warp + word } else { (warp + word) % 16 };
+            let access = if writes { Access::Write } else { Access::Read };
+            let addresses = Addresses::Affine { base: (slot * 16 + row) * 128, stride: 4 };
+            step(u32::MAX, Operation::Access { access, bytes: 4, addresses });
+        }
+        let arrives = Act::Arrive { count: 1, bytes: 0, drop: false };
+        step(u32::MAX, object(if writes { slot } else { 8 + slot }, arrives));
+    }
+    Stream { first_thread: 32 * warp, lanes: u32::MAX, steps }
+}
+
+#[test]
+fn a_block_of_ten_thousand_phases_and_ten_million_accesses_is_decided() {
+    const ROUNDS: u32 = 5000;
+    let streams = (0..32).map(|warp| pipeline(warp, ROUNDS)).collect();
+    let decision = decide(&Programs { warp_size: 32, streams }, View::Threads);
+    assert_eq!(decision.verdict, Verdict::Verified);
+    let measures = decision.measures;
+    assert_eq!((measures.threads, measures.accesses), (1024, 2048 * u64::from(ROUNDS)));
+    assert!(measures.dynamic_barriers >= 10_000 && measures.pairs < 2 * measures.accesses, "{measures:?}");
 }

@@ -279,9 +279,8 @@ impl Check<'_> {
         }
         // With as many arrivals as the phase expects, a part of these may be enough that no arrival is certain to come behind.
         let is_free = |part: (u32, u32)| {
-            let before = |other: &&(u32, u32)| {
-                part.0 == other.0 && part.1 < other.1 || self.known(part, **other)
-            };
+            let before =
+                |other: &&(u32, u32)| part.0 == other.0 && part.1 < other.1 || self.known(part, **other);
             let copy = matches!(self.does(part), Does::CopiesBulk(_));
             !self.arrives(part)
                 && (copy || !parts.iter().filter(|other| self.arrives(**other)).any(|other| before(&other)))
@@ -338,23 +337,22 @@ impl Check<'_> {
         let all: Vec<Part> = parts.iter().flat_map(of_all).collect();
         let sets = 1..1usize << free.len();
         for set in sets {
-            let left_out = |part: &Part| free.iter().position(|f| f == part).is_some_and(|i| set >> i & 1 == 1);
+            let left_out =
+                |part: &Part| free.iter().position(|f| f == part).is_some_and(|i| set >> i & 1 == 1);
             let left: i64 = free.iter().filter(|f| left_out(f)).map(|f| self.bytes(f.0)).sum();
             if left != bytes {
                 continue;
             }
             let (without, with): (Vec<Part>, Vec<Part>) = all.iter().partition(|part| left_out(part));
             let closed = !without.iter().any(|one| with.iter().any(|other| self.follows(*one, *other)));
-            let last = |one: &&Part| {
-                !self.expects(one.0) && !with.iter().any(|other| self.follows(**one, *other))
-            };
+            let last =
+                |one: &&Part| !self.expects(one.0) && !with.iter().any(|other| self.follows(**one, *other));
             if closed && with.iter().any(|one| last(&one)) {
                 return without.first().map(|part| part.0);
             }
         }
-        let too_late = |one: &&Part| {
-            self.expects(one.0) && !all.iter().any(|other| self.follows(**one, *other))
-        };
+        let too_late =
+            |one: &&Part| self.expects(one.0) && !all.iter().any(|other| self.follows(**one, *other));
         free.iter().find(|one| matters && too_late(one)).map(|part| part.0)
     }
 
@@ -367,8 +365,10 @@ impl Check<'_> {
         {
             known.count += 1;
         } else if self.found.len() < MOST_TOLD {
-            let of = |(agent, op): (u32, u32)| {
-                Use { agent, op, node: self.trace.node_of[agent as usize][op as usize] }
+            let of = |(agent, op): (u32, u32)| Use {
+                agent,
+                op,
+                node: self.trace.node_of[agent as usize][op as usize],
             };
             self.found.push(Phases { wrong, first: of(first), second: of(second), count: 1 });
         }

@@ -172,7 +172,9 @@ fn accessed(operation: &Operation) -> Option<(Access, u32, Cow<'_, Addresses>)> 
         Operation::Copy { bytes, addresses } | Operation::Bulk { bytes, addresses, .. } => {
             Some((Access::Copy, *bytes, Cow::Borrowed(addresses)))
         }
-        Operation::Object { object: at, act: Act::Init { .. } | Act::Inval, .. } => object(Access::Write, *at),
+        Operation::Object { object: at, act: Act::Init { .. } | Act::Inval, .. } => {
+            object(Access::Write, *at)
+        }
         Operation::Object { object: at, .. } | Operation::CopiesArrive { object: at, .. } => {
             object(Access::Atomic, *at)
         }

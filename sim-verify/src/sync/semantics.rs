@@ -113,7 +113,8 @@ impl Configuration {
 
     /// All threads execute `return` [nb-done]; barriers may be left as they are. Nothing is in flight.
     pub fn done(&self, block: &Block) -> bool {
-        self.flights.is_empty() && (0..block.threads.len()).all(|t| self.points[t] as usize >= block.threads[t].len())
+        self.flights.is_empty()
+            && (0..block.threads.len()).all(|t| self.points[t] as usize >= block.threads[t].len())
     }
 
     /// As many threads have registered as the barrier expects.

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use super::agents::{Agents, View};
 use super::decide::{Decision, Verdict, decide};
+use super::figure4;
 use super::order::Position;
 use super::program::{
     Access, Addresses, Block, Command, LANES, Operation, Programs, Range, Step, Stream, arrive, atomic, read,
@@ -14,9 +16,7 @@ use super::program::{
 };
 use super::search::{Facts, search};
 use super::semantics::{Barrier, Configuration, Error, Label};
-use super::agents::{Agents, View};
 use super::trace::{End, Trace};
-use super::figure4;
 
 fn start(threads: Vec<Vec<Command>>) -> (Block, Configuration) {
     let block = Block::new(threads);

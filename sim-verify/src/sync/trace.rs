@@ -268,8 +268,7 @@ impl Machine<'_> {
         }
         let (parts, waiters) = (Vec::new(), Vec::new());
         let generation = place.generation;
-        let node_of =
-            Node { barrier, generation, count, parts, waiters, phase, complete: false, next: NONE };
+        let node_of = Node { barrier, generation, count, parts, waiters, phase, complete: false, next: NONE };
         self.trace.nodes.push(node_of);
         node
     }
