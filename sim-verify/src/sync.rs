@@ -19,6 +19,7 @@ pub mod agents;
 pub mod asynchronous;
 pub mod decide;
 pub mod figure4;
+pub mod object;
 pub mod order;
 pub mod phases;
 pub mod program;

@@ -1,7 +1,8 @@
 //! Operations on mbarrier objects, copies and what is wrong with them, in words.
 
 use sim_verify::sync::agents::Does;
-use sim_verify::sync::phases::{Misuse, Wrong};
+use sim_verify::sync::object::Misuse;
+use sim_verify::sync::phases::Wrong;
 use sim_verify::sync::program::Act;
 
 /// What an operation does, to an `object` in its `phase`.

@@ -149,6 +149,17 @@ pub struct Agents {
     pub extended: bool,
 }
 
+/// A use of a barrier by an agent's operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The agent.
+    pub agent: u32,
+    /// Its operation.
+    pub op: u32,
+    /// The node.
+    pub node: u32,
+}
+
 /// What cannot be decided, and the site because of which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beyond {

@@ -1,7 +1,7 @@
 //! The literal semantics of mbarrier objects, copies and the barrier of a cluster, one step at a time: a copy is in flight
 //! until it lands, which is a step of its own.
 
-use super::phases::{MOST, Misuse};
+use super::object::{MOST, Misuse};
 use super::program::{Act, Block, Command};
 use super::semantics::{Configuration, Error, Label, Successor};
 

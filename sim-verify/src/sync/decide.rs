@@ -1,22 +1,12 @@
 //! The decision: deadlock freedom, safe recycling of barriers, race freedom.
 
-use super::agents::{Agents, Barrier, Beyond, Does, NONE, View};
+use super::agents::{Agents, Barrier, Beyond, Does, NONE, Use, View};
+use super::object::Misuse;
 use super::order::{Order, Position};
-use super::phases::{self, Misuse, Phases};
+use super::phases::{self, Phases};
 use super::program::Programs;
 use super::races::{Race, sweep};
 use super::trace::{End, Trace};
-
-/// A use of a barrier by an agent's operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
-    /// The agent.
-    pub agent: u32,
-    /// Its operation.
-    pub op: u32,
-    /// The node.
-    pub node: u32,
-}
 
 /// A barrier that is recycled while a thread can still come to its earlier use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

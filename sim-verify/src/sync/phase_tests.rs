@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::agents::View;
 use super::decide::{Verdict, decide, decide_by};
-use super::phases::{Misuse, Wrong};
+use super::object::Misuse;
+use super::phases::Wrong;
 use super::program::{
     Access, Act, Addresses, Block, Command, Operation, Programs, Range, Step, Stream, Thread, read, sync_all,
     write,

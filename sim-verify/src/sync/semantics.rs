@@ -1,7 +1,7 @@
 //! The operational semantics of NB §3, rule by rule. Slow and literal: what the fast decision is tested against.
 
 use super::asynchronous::{Cluster, Object};
-use super::phases::Misuse;
+use super::object::Misuse;
 use super::program::{Block, Command};
 
 /// A barrier: `B(b) = (I, A, n)`.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::agents::{Agents, Barrier, Does, NONE, Op};
-use super::phases::{Misuse, Object};
+use super::object::{Misuse, Object};
 use super::program::Act;
 
 /// A use of a barrier.
