@@ -216,7 +216,7 @@ fn block(numbers: &mut Numbers) -> Block {
         match numbers.below(9) {
             0 => {
                 let thread = numbers.below(count);
-                threads[thread].push(waits(object as u32, phases[object] % 2 == 0));
+                threads[thread].push(waits(object as u32, phases[object].is_multiple_of(2)));
             }
             1 => {
                 let own = &mut threads[numbers.below(count)];

@@ -220,7 +220,7 @@ fn pieces(programs: &Programs, agents: &Agents, trace: &Trace) -> (Vec<Piece>, u
                     });
                 }
             }
-            if !is_access && !(meets && agents.view == View::Lockstep) {
+            if !(is_access || meets && agents.view == View::Lockstep) {
                 let classes = own.iter().enumerate().filter(|(_, (_, lanes))| lanes & step.lanes != 0);
                 classes.for_each(|(class, _)| behind[class] += 1);
             }
