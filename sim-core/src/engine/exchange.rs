@@ -2,19 +2,19 @@
 //! is received in the next. A fast sender may be one round ahead of a slow receiver, but never two, so a
 //! mailbox is never used by both at once. Mailboxes are swapped instead of copied, and keep their allocation.
 
-use super::primitives::Mutex;
+use super::primitives::{CachePadded, Mutex};
 
 /// The mailboxes of a team of workers.
 #[derive(Debug)]
 pub(crate) struct Exchange<T> {
     /// Mailboxes by parity, sender and receiver.
-    boxes: [Vec<Vec<Mutex<T>>>; 2],
+    boxes: [Vec<Vec<CachePadded<Mutex<T>>>>; 2],
 }
 
 impl<T: Default> Exchange<T> {
     /// Empty mailboxes for `workers` workers.
     pub(crate) fn new(workers: usize) -> Self {
-        let row = || (0..workers).map(|_| Mutex::new(T::default())).collect();
+        let row = || (0..workers).map(|_| CachePadded::new(Mutex::new(T::default()))).collect();
         let all = || (0..workers).map(|_| row()).collect();
         Self { boxes: [all(), all()] }
     }

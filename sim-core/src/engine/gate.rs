@@ -1,31 +1,36 @@
 //! The barrier between epochs: workers arrive, the leader decides, and the barrier opens. A waiting thread
 //! first spins, then yields the core repeatedly, then sleeps.
 
-use super::primitives::{AtomicBool, AtomicU64, AtomicUsize, Backoff, Condvar, Mutex, Ordering, wait};
+use super::primitives::{AtomicBool, AtomicU64, AtomicUsize, Backoff, CachePadded, Condvar, Mutex, Ordering, wait};
 
 /// A barrier for a leader and its followers. In each round the leader has a phase of its own.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Number of rounds that the leader has opened.
-    opened: AtomicU64,
-    /// Number of followers that have arrived in this round.
-    arrived: AtomicUsize,
+    /// What the leader writes and the followers poll.
+    leader: CachePadded<Leader>,
+    /// Number of followers that have arrived in this round; the leader polls it.
+    arrived: CachePadded<AtomicUsize>,
     followers: usize,
-    over: AtomicBool,
     spins: u32,
     sleepers: AtomicUsize,
     lock: Mutex<()>,
     wake: Condvar,
 }
 
+#[derive(Debug)]
+struct Leader {
+    /// Number of rounds that it has opened.
+    opened: AtomicU64,
+    over: AtomicBool,
+}
+
 impl Gate {
     /// A gate for a leader and `followers` followers. A waiting thread polls `spins` times before it sleeps.
     pub(crate) fn new(followers: usize, spins: u32) -> Self {
         Self {
-            opened: AtomicU64::new(0),
-            arrived: AtomicUsize::new(0),
+            leader: CachePadded::new(Leader { opened: AtomicU64::new(0), over: AtomicBool::new(false) }),
+            arrived: CachePadded::new(AtomicUsize::new(0)),
             followers,
-            over: AtomicBool::new(false),
             spins,
             sleepers: AtomicUsize::new(0),
             lock: Mutex::new(()),
@@ -35,18 +40,18 @@ impl Gate {
 
     /// Opens round `round` (counted from 1), or ends the work; called by the leader.
     pub(crate) fn open(&self, round: u64, over: bool) {
-        self.over.store(over, Ordering::Relaxed);
+        self.leader.over.store(over, Ordering::Relaxed);
         self.arrived.store(0, Ordering::Relaxed);
-        self.opened.store(round, Ordering::SeqCst);
+        self.leader.opened.store(round, Ordering::SeqCst);
         self.wake_sleepers();
     }
 
     /// Waits for a round after `last` and returns it; called by a follower. Rounds may be skipped if the
     /// leader worked through them alone. `None` means that the work is over.
     pub(crate) fn enter(&self, last: u64) -> Option<u64> {
-        self.until(|| self.opened.load(Ordering::SeqCst) > last);
+        self.until(|| self.leader.opened.load(Ordering::SeqCst) > last);
         // No further one is opened before this follower has arrived.
-        (!self.over.load(Ordering::Relaxed)).then(|| self.opened.load(Ordering::SeqCst))
+        (!self.leader.over.load(Ordering::Relaxed)).then(|| self.leader.opened.load(Ordering::SeqCst))
     }
 
     /// Reports that a follower has done its part of the round.

@@ -4,6 +4,7 @@
 
 /// The model checker's replacements of the synchronisation primitives.
 mod primitives {
+    pub use crossbeam_utils::CachePadded;
     pub use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     pub use shuttle::sync::{Condvar, MutexGuard};
 

@@ -14,7 +14,7 @@ use super::dispatcher::Dispatcher;
 use super::exchange::Exchange;
 use super::gate::Gate;
 use super::pace::Pace;
-use super::primitives::{self, Mutex};
+use super::primitives::{self, CachePadded, Mutex};
 use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::reconvergence::Reconvergence;
 use crate::sm::{BlockDone, Sm, SmMessage};
@@ -293,14 +293,14 @@ pub(super) fn deal<P: Reconvergence>(workers: &mut Vec<Worker<P>>, threads: usiz
 struct Shared {
     gate: Gate,
     /// The end cycle of the open epoch.
-    end: primitives::AtomicU64,
+    end: CachePadded<primitives::AtomicU64>,
     mail: Exchange<Mailbox>,
     /// True if a worker's thread panicked; the scope propagates the panic.
     died: primitives::AtomicBool,
     /// For each worker: messages from the dispatcher.
-    dispatched: Vec<Mutex<Vec<(u32, Cycle, SmMessage)>>>,
+    dispatched: Vec<CachePadded<Mutex<Vec<(u32, Cycle, SmMessage)>>>>,
     /// For each worker: the outcome of its epoch, for the leader.
-    results: Vec<Mutex<Outcome>>,
+    results: Vec<CachePadded<Mutex<Outcome>>>,
 }
 
 #[derive(Default)]
@@ -333,18 +333,19 @@ impl<'t, P: Reconvergence> Team<'t, P> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Shared {
             gate: Gate::new(count - 1, if count <= cores { SPINS } else { 0 }),
-            end: primitives::AtomicU64::new(end),
+            end: CachePadded::new(primitives::AtomicU64::new(end)),
             mail: Exchange::new(count),
             died: primitives::AtomicBool::new(false),
-            dispatched: (0..count).map(|_| Mutex::default()).collect(),
-            results: (0..count).map(|_| Mutex::default()).collect(),
+            dispatched: (0..count).map(|_| CachePadded::default()).collect(),
+            results: (0..count).map(|_| CachePadded::default()).collect(),
         };
         let delay = self.delay;
         let workers = self.workers;
         let Some((leader, followers)) = (*workers).split_first_mut() else { return Ok(Turn::Over) };
         let homes = Arc::clone(&leader.homes);
         // Each locked once an epoch, by its thread or by the leader that works alone.
-        let followers: Vec<Mutex<&mut Worker<P>>> = followers.iter_mut().map(Mutex::new).collect();
+        let followers: Vec<CachePadded<Mutex<&mut Worker<P>>>> =
+            followers.iter_mut().map(|worker| CachePadded::new(Mutex::new(worker))).collect();
         let mut pace = Pace::new();
         let mut round = 1;
         let result = std::thread::scope(|scope| {
