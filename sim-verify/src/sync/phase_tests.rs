@@ -210,7 +210,7 @@ fn block(numbers: &mut Numbers) -> Block {
     if !numbers.one_in(12) {
         threads.iter_mut().for_each(|thread| thread.push(sync_all(0)));
     }
-    let mut phases = vec![0; objects];
+    let mut phases = vec![0u32; objects];
     for _ in 0..1 + numbers.below(3) {
         let object = numbers.below(objects);
         match numbers.below(9) {
