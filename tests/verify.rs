@@ -85,6 +85,104 @@ fn every_kernel_of_barriers_has_its_verdict_on_both_kinds_of_warps() {
     assert!(KERNELS.iter().all(|(name, ..)| names.contains(name)));
 }
 
+/// Of `workloads/pipelines`: a kernel, what is wrong with it, and whether it has PTX for sm_80.
+const PIPELINES: &[(&str, &[&str], bool)] = &[
+    ("phase_ring", &[], true),
+    ("phase_ring_parity", &["deadlock"], true),
+    ("phase_ring_ahead", &["deadlock"], true),
+    ("phase_ring_few", &["deadlock"], true),
+    ("phase_ring_many", &["wrong_phase"], true),
+    ("phase_ring_at_once", &["barrier_misuse"], true),
+    ("phase_anew", &[], true),
+    ("phase_anew_in_use", &["barrier_misuse"], true),
+    ("phase_state", &[], true),
+    ("phase_state_stale", &["wrong_phase"], true),
+    ("copy_double", &[], true),
+    ("copy_double_group", &["race"], true),
+    ("copy_double_uncommitted", &["race"], true),
+    ("copy_double_reused", &["race"], true),
+    ("copy_ring", &[], true),
+    ("copy_ring_plain", &["race"], true),
+    ("bulk_ring", &[], false),
+    ("bulk_ring_bytes", &["deadlock"], false),
+    ("bulk_ring_ahead", &["deadlock"], false),
+    ("bulk_ring_late", &["race"], false),
+    ("cluster_split", &[], false),
+    ("cluster_split_early", &["race"], false),
+    ("warp_halves", &[], true),
+    ("warp_halves_apart", &["race"], true),
+];
+
+#[test]
+fn every_kernel_of_pipelines_has_its_verdict() {
+    for (name, wrong, old) in PIPELINES {
+        for (variant, chip) in [("sm_80", "a100"), ("sm_90", "gh200")] {
+            if variant == "sm_80" && !old {
+                continue;
+            }
+            let (code, report, words) = verify(&[name, "--variant", variant, "--chip", chip]);
+            let context = format!("{name} {variant}: {report:#} {words}");
+            assert_eq!(kinds(&report, "threads"), *wrong, "{context}");
+            assert_eq!(code, if wrong.is_empty() { 0 } else { 3 }, "{context}");
+            let launch = &report["launches"][0];
+            assert!(launch["depends"].is_null(), "nothing that is stored decides: {context}");
+            // A finding leads to lines of both sources, and says why, or how to come there.
+            let views = launch["programs"][0]["views"].as_array().expect("views");
+            for finding in views.iter().flat_map(|view| view["findings"].as_array().expect("findings")) {
+                let acts = finding["acts"].as_array().expect("acts");
+                assert!(!acts.is_empty(), "{context}");
+                for act in acts {
+                    assert!(act["place"]["line"].as_u64().is_some_and(|line| line > 20), "{context}");
+                    let source = act["place"]["source"].as_str().expect("a line of CUDA");
+                    assert!(source.starts_with("pipelines.cu:"), "{context}");
+                }
+                assert!(finding["why"].is_array() || finding["schedule"].is_array(), "{context}");
+            }
+        }
+    }
+    let listed = json(&warpsim(&["workloads", "--json"]));
+    let here = listed.as_array().expect("a list").iter();
+    let here = here.filter(|w| w["folder"].as_str().is_some_and(|folder| folder.contains("pipelines/")));
+    let names: Vec<&str> = here.filter_map(|w| w["name"].as_str()).collect();
+    assert_eq!(names.len(), PIPELINES.len());
+    assert!(PIPELINES.iter().all(|(name, ..)| names.contains(name)));
+}
+
+#[test]
+fn right_kernels_of_pipelines_compute_what_they_should_functionally_and_timed() {
+    for (name, wrong, _) in PIPELINES {
+        for mode in [&["--functional"][..], &["--check", "full"]] {
+            if wrong.is_empty() {
+                let output = warpsim(
+                    &[&["run", name, "--variant", "sm_90", "--chip", "gh200", "--json"], mode].concat(),
+                );
+                let words = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert_eq!(json(&output)["result"], "pass", "{name} {mode:?}: {words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn findings_of_pipelines_say_what_is_missing() {
+    for (name, words) in [
+        ("phase_ring_few", &["deadlock", "phase 0: 1 arrivals are missing", "waits for phase 0"][..]),
+        ("bulk_ring_bytes", &["256 bytes that nobody completes", "which waits for 512 bytes more"]),
+        ("copy_double_group", &["its thread waits for it first at", "asynchronously writes"]),
+        ("copy_double_uncommitted", &["it is committed to no group"]),
+        ("copy_ring_plain", &["its thread never waits for it"]),
+        ("phase_state_stale", &["nothing keeps the phase of the second from being complete"]),
+        ("phase_anew_in_use", &["invalidates mbarrier"]),
+        ("phase_ring_ahead", &["a schedule that leads to it", "parity"]),
+    ] {
+        let output = warpsim(&["verify", "sync", name, "--variant", "sm_90"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        for words in words {
+            assert!(text.contains(words), "{name}: {words}: {text}");
+        }
+    }
+}
+
 #[test]
 fn findings_name_threads_lines_addresses_and_why() {
     let (_, report, _) = verify(&["dma_double_early", "--variant", "sm_90"]);
@@ -126,25 +224,70 @@ fn findings_name_threads_lines_addresses_and_why() {
 
 #[test]
 fn workloads_of_the_suite_have_verdicts() {
-    for name in ["producer_consumer", "sgemm_tiled", "transpose", "bitonic_sort", "hotspot"] {
+    for name in [
+        "producer_consumer",
+        "sgemm_tiled",
+        "transpose",
+        "bitonic_sort",
+        "hotspot",
+        "mbarrier_pipeline",
+        "copy_pipeline",
+    ] {
         let (code, report, words) = verify(&[name]);
         assert_eq!((code, &report["verdict"]), (0, &"verified".into()), "{name}: {report:#} {words}");
     }
-    // What lies beyond thread programs is said to be unknown, with the line.
-    for name in ["mbarrier_pipeline", "copy_pipeline"] {
-        let (code, report, words) = verify(&[name]);
-        assert_eq!(code, 4, "{name}: {report:#} {words}");
+}
+
+/// What lies beyond the method is said to be unknown, with the line.
+#[test]
+fn tests_of_mbarrier_objects_that_are_no_waits_are_unknown() {
+    let kernel = |name: &str, body: &str| {
+        let body = format!(
+            "mov.u32 %r2, x;\nsetp.ne.u32 %p1, %r1, 0;\n@!%p1 mbarrier.init.shared.b64 [%r2], 32;\nbar.sync 0;\n\
+             mbarrier.arrive.shared.b64 %rd1, [%r2];\n{body}"
+        );
+        ptx_of("8.0", "sm_90", name, &body, "32", &[])
+    };
+    let (code, report, words) =
+        kernel("waits", "L: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;\n@!%p2 bra L;");
+    assert_eq!((code, &report["verdict"]), (0, &"verified".into()), "{report:#} {words}");
+    for (name, body) in [
+        ("once", "mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;\n@%p2 bar.sync 1, 32;"),
+        (
+            "gives_up",
+            "mov.u32 %r3, 0;\nL: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;\n@%p2 bra D;\n\
+             add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p3, %r3, 9;\n@%p3 bra L;\nD: bar.sync 0;",
+        ),
+    ] {
+        let (code, report, words) = kernel(name, body);
+        assert_eq!((code, &report["verdict"]), (4, &"unknown".into()), "{report:#} {words}");
         let reason = report["launches"][0]["programs"][0]["views"][0]["reason"].to_string();
-        assert!(reason.contains("is not followed") && reason.contains(".ptx:"), "{reason}");
+        assert!(reason.contains("more than whether to test again") && reason.contains(".ptx:"), "{reason}");
     }
+    let body = "mbarrier.arrive.noComplete.shared.b64 %rd1, [%r2], 1;";
+    let body = format!("mbarrier.init.shared.b64 [x+8], 64;\nmov.u32 %r2, x;\nadd.u32 %r2, %r2, 8;\n{body}");
+    let (code, report, _) = ptx_of("8.0", "sm_90", "no_complete", &body, "1", &[]);
+    let reason = report["launches"][0]["programs"][0]["views"][0]["reason"].to_string();
+    assert!(code == 4 && reason.contains("noComplete") && reason.contains(".ptx:"), "{reason}");
 }
 
 /// Writes a kernel and verifies it.
 fn ptx(name: &str, body: &str, block: &str, args: &[&str]) -> (i32, Value, String) {
+    ptx_of("6.0", "sm_70", name, body, block, args)
+}
+
+fn ptx_of(
+    version: &str,
+    target: &str,
+    name: &str,
+    body: &str,
+    block: &str,
+    args: &[&str],
+) -> (i32, Value, String) {
     let folder = Folder::new(&format!("verify-{name}"));
     let text = format!(
-        ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<4>;\n\
-         .reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n.shared .align 4 .u32 x[64];\nmov.u32 %r1, %tid.x;\n{body}\nret;\n}}\n"
+        ".version {version}\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<4>;\n\
+         .reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n.shared .align 8 .u32 x[64];\nmov.u32 %r1, %tid.x;\n{body}\nret;\n}}\n"
     );
     let file = folder.write(&format!("{name}.ptx"), &text);
     let words = [&[&file, "--grid", "1", "--block", block, "--arg", "buffer:u32:64:iota"], args].concat();

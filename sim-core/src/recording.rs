@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::form::BarrierKind;
+use sim_frontend::form::{BarrierKind, MbarrierOptions, MbarrierStep};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::grid::Kernel;
@@ -81,6 +81,73 @@ pub enum Recorded<'r> {
         mask: LaneMask,
         /// `bar.warp.sync`, which orders accesses to memory.
         orders_memory: bool,
+    },
+    /// An operation on mbarrier objects.
+    Object {
+        /// By whom.
+        who: Who,
+        /// What it does.
+        step: MbarrierStep,
+        /// Its options.
+        options: MbarrierOptions,
+        /// It orders no accesses to memory.
+        relaxed: bool,
+        /// Address of each lane's object in shared memory.
+        addresses: &'r [u64; WARP_LANES],
+        /// The operand of each lane; of waits the parity, 0 or 1, of the phase that is waited for.
+        operands: &'r [u64; WARP_LANES],
+        /// Of waits: lanes whose phase is complete.
+        passes: LaneMask,
+    },
+    /// `cp.async`: bytes of shared memory are written later.
+    Copy {
+        /// By whom.
+        who: Who,
+        /// Bytes of each lane.
+        bytes: u32,
+        /// Address of each lane in shared memory.
+        addresses: &'r [u64; WARP_LANES],
+    },
+    /// `cp.async.commit_group`.
+    Commit {
+        /// By whom.
+        who: Who,
+    },
+    /// `cp.async.wait_group`, `cp.async.wait_all`.
+    Await {
+        /// By whom.
+        who: Who,
+        /// The number of newest groups that may be under way; `None`: no copy may be.
+        newest: Option<u8>,
+    },
+    /// `cp.async.mbarrier.arrive`: arrivals when the thread's copies have arrived.
+    CopiesArrive {
+        /// By whom.
+        who: Who,
+        /// `.noinc`.
+        no_inc: bool,
+        /// Address of each lane's object in shared memory.
+        addresses: &'r [u64; WARP_LANES],
+    },
+    /// `cp.async.bulk` to shared memory, counted by mbarrier objects.
+    Bulk {
+        /// By whom.
+        who: Who,
+        /// Bytes of each lane.
+        bytes: &'r [u32; WARP_LANES],
+        /// Address of each lane in shared memory.
+        addresses: &'r [u64; WARP_LANES],
+        /// Address of each lane's object in shared memory.
+        objects: &'r [u64; WARP_LANES],
+    },
+    /// `barrier.cluster`.
+    Cluster {
+        /// By whom.
+        who: Who,
+        /// `.wait`.
+        wait: bool,
+        /// It orders no accesses to memory.
+        relaxed: bool,
     },
     /// Something else that synchronizes threads of a block or accesses its shared memory.
     Other {

@@ -15,5 +15,7 @@ pub mod lower;
 pub mod program;
 pub mod program_flow;
 pub mod ptx;
+pub mod values;
+pub mod waits;
 pub mod workload;
 pub mod yaml;

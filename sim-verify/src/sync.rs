@@ -15,17 +15,23 @@
 //! assert!(matches!(decide(&(&bad).into(), View::Threads).verdict, Verdict::Races(_)));
 //! ```
 
+pub mod agents;
+pub mod asynchronous;
 pub mod decide;
 pub mod figure4;
+pub mod object;
 pub mod order;
+pub mod phases;
 pub mod program;
 pub mod races;
 pub mod search;
 pub mod semantics;
 pub mod trace;
 
+pub use agents::View;
 pub use decide::{Decision, Measures, Recycling, Verdict, decide};
-pub use trace::View;
 
+#[cfg(test)]
+mod phase_tests;
 #[cfg(test)]
 mod tests;

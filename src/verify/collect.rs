@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use sim_core::grid::Kernel;
 use sim_core::recording::{AccessKind, Recorded, Who};
-use sim_frontend::dependence::decided_by_others;
-use sim_frontend::form::BarrierKind;
-use sim_verify::sync::program::{Access, Addresses, LANES, Operation, Programs, Step, Stream};
+use sim_frontend::form::{BarrierKind, MbarrierOptions, MbarrierStep};
+use sim_frontend::waits::decided;
+use sim_verify::sync::program::{Access, Act, Addresses, LANES, Operation, Programs, Step, Stream};
 use sim_verify::sync::{View, decide};
 
 use super::findings::{Judgement, Lines, judge, unknown};
-use super::report::{KernelVerdict, Place, ProgramVerdict};
+use super::report::{KernelVerdict, Kind, Place, ProgramVerdict};
 
 /// The views in the order in which they are reported.
 pub const VIEWS: [View; 2] = [View::Threads, View::Lockstep];
@@ -25,6 +25,54 @@ struct Running {
     programs: Programs,
     /// What is not of thread programs, and where.
     beyond: Option<(&'static str, u32)>,
+    /// By warp and lane: the test of an mbarrier object that has failed and is to be made again.
+    tests: Vec<[Option<Test>; LANES]>,
+    /// There was a test of an mbarrier object.
+    tested: bool,
+}
+
+/// A test of an mbarrier object: where, its address, and the parity of the phase.
+#[derive(Clone, Copy, PartialEq)]
+struct Test {
+    pc: u32,
+    object: u32,
+    odd: bool,
+}
+
+/// What lanes do to their objects, but tests.
+fn act(step: MbarrierStep, options: MbarrierOptions, operand: u32) -> Option<Act> {
+    Some(match step {
+        MbarrierStep::Init => Act::Init { count: operand },
+        MbarrierStep::Inval => Act::Inval,
+        MbarrierStep::Arrive | MbarrierStep::ArriveDrop => {
+            let drop = step == MbarrierStep::ArriveDrop;
+            match options.expect_tx {
+                true => Act::Arrive { count: 1, bytes: operand, drop },
+                false => Act::Arrive { count: operand, bytes: 0, drop },
+            }
+        }
+        MbarrierStep::ExpectTx => Act::Expect { bytes: operand },
+        MbarrierStep::CompleteTx => Act::Complete { bytes: operand },
+        MbarrierStep::TestWait | MbarrierStep::TryWait | MbarrierStep::PendingCount => return None,
+    })
+}
+
+/// Lanes with the same value together, in the order of the first of each.
+fn alike<T: PartialEq + Copy>(lanes: u32, value: impl Fn(usize) -> T) -> Vec<(u32, T)> {
+    let mut out: Vec<(u32, T)> = Vec::new();
+    for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+        let own = value(lane);
+        match out.iter_mut().find(|(_, known)| *known == own) {
+            Some((lanes, _)) => *lanes |= 1 << lane,
+            None => out.push((1 << lane, own)),
+        }
+    }
+    out
+}
+
+fn shared(lanes: u32, addresses: &[u64; LANES]) -> Addresses {
+    let addresses: [u32; LANES] = std::array::from_fn(|lane| addresses[lane] as u32);
+    Addresses::of(lanes, &addresses)
 }
 
 /// Collects and decides.
@@ -42,6 +90,8 @@ pub struct Collector {
 struct Launched {
     lines: Lines,
     verdict: KernelVerdict,
+    /// Where tests of mbarrier objects decide more than to test again.
+    tests: Option<Place>,
     /// Digests of the programs that were decided.
     digests: Vec<[u64; 2]>,
 }
@@ -62,8 +112,7 @@ impl Collector {
                     AccessKind::Write => Access::Write,
                     AccessKind::Atomic => Access::Atomic,
                 };
-                let addresses: [u32; LANES] = std::array::from_fn(|lane| addresses[lane] as u32);
-                let addresses = Addresses::of(who.lanes, &addresses);
+                let addresses = shared(who.lanes, addresses);
                 self.step(who, Operation::Access { access, bytes, addresses });
             }
             Recorded::Barrier { who, kind: BarrierKind::Arrive, index, count } => {
@@ -75,12 +124,41 @@ impl Collector {
             Recorded::Meet { who, mask, orders_memory } => {
                 self.step(who, Operation::Meet { mask, orders_memory });
             }
-            Recorded::Other { who, what } => {
-                let block = self.warps.get(&who.warp).and_then(|(first, _)| self.running.get_mut(first));
-                if let Some(block) = block {
-                    block.beyond.get_or_insert((what, who.pc));
+            Recorded::Object { who, step: MbarrierStep::TestWait | MbarrierStep::TryWait, .. } => {
+                self.test(who, recorded);
+            }
+            Recorded::Object { who, options, .. } if options.no_complete => {
+                self.beyond(who, "mbarrier.arrive.noComplete");
+            }
+            Recorded::Object { who, step, options, relaxed, addresses, operands, .. } => {
+                for (lanes, (object, operand)) in
+                    alike(who.lanes, |lane| (addresses[lane] as u32, operands[lane] as u32))
+                {
+                    if let Some(act) = act(step, options, operand) {
+                        self.step(Who { lanes, ..who }, Operation::Object { object, act, relaxed });
+                    }
                 }
             }
+            Recorded::Copy { who, bytes, addresses } => {
+                self.step(who, Operation::Copy { bytes, addresses: shared(who.lanes, addresses) });
+            }
+            Recorded::Commit { who } => self.step(who, Operation::Commit),
+            Recorded::Await { who, newest } => self.step(who, Operation::Await { newest }),
+            Recorded::CopiesArrive { who, no_inc, addresses } => {
+                for (lanes, object) in alike(who.lanes, |lane| addresses[lane] as u32) {
+                    self.step(Who { lanes, ..who }, Operation::CopiesArrive { object, inc: !no_inc });
+                }
+            }
+            Recorded::Bulk { who, bytes, addresses, objects } => {
+                for (lanes, (object, bytes)) in alike(who.lanes, |lane| (objects[lane] as u32, bytes[lane])) {
+                    let addresses = shared(lanes, addresses);
+                    self.step(Who { lanes, ..who }, Operation::Bulk { object, bytes, addresses });
+                }
+            }
+            Recorded::Cluster { who, wait, relaxed } => {
+                self.step(who, Operation::Cluster { wait, relaxed });
+            }
+            Recorded::Other { who, what } => self.beyond(who, what),
             Recorded::Ended { warp } => {
                 if let Some(block) = self.running.remove(&warp) {
                     self.decide(block, None);
@@ -101,17 +179,56 @@ impl Collector {
         for (index, &(slot, _)) in warps.iter().enumerate() {
             self.warps.insert(slot, (first, index));
         }
-        self.running.insert(first, Running { kernel: Arc::clone(kernel), number, programs, beyond: None });
+        let tests = vec![[None; LANES]; warps.len()];
+        let kernel = Arc::clone(kernel);
+        self.running.insert(first, Running { kernel, number, programs, beyond: None, tests, tested: false });
+    }
+
+    /// The block of a warp, and the warp's number there.
+    fn block(&mut self, warp: u32) -> Option<(&mut Running, usize)> {
+        let &(first, index) = self.warps.get(&warp)?;
+        Some((self.running.get_mut(&first)?, index))
+    }
+
+    fn beyond(&mut self, who: Who, what: &'static str) {
+        if let Some((block, _)) = self.block(who.warp) {
+            block.beyond.get_or_insert((what, who.pc));
+        }
     }
 
     fn step(&mut self, who: Who, operation: Operation) {
-        let Some(&(first, index)) = self.warps.get(&who.warp) else { return };
-        let Some(block) = self.running.get_mut(&first) else { return };
+        let Some((block, index)) = self.block(who.warp) else { return };
+        if block.tested {
+            (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1).for_each(|l| block.tests[index][l] = None);
+        }
         block.programs.streams[index].steps.push(Step { lanes: who.lanes, site: who.pc, operation });
     }
 
+    /// A test that succeeds ends a wait. One that fails is made again: it is kept only where the run stops before.
+    fn test(&mut self, who: Who, recorded: &Recorded<'_>) {
+        let Recorded::Object { relaxed, addresses, operands, passes, .. } = *recorded else { return };
+        let test =
+            |lane: usize| Test { pc: who.pc, object: addresses[lane] as u32, odd: operands[lane] != 0 };
+        for (lanes, Test { object, odd, .. }) in alike(who.lanes & passes, test) {
+            self.step(Who { lanes, ..who }, Operation::Object { object, act: Act::Wait { odd }, relaxed });
+        }
+        let Some((block, index)) = self.block(who.warp) else { return };
+        block.tested = true;
+        for lane in (0..LANES).filter(|lane| (who.lanes & !passes) >> lane & 1 == 1) {
+            block.tests[index][lane] = Some(test(lane));
+        }
+    }
+
     /// Decides for a block that has ended, or that `stopped` has kept from it.
-    fn decide(&mut self, block: Running, stopped: Option<&Stopped>) {
+    fn decide(&mut self, mut block: Running, stopped: Option<&Stopped>) {
+        for (stream, tests) in block.programs.streams.iter_mut().zip(&block.tests) {
+            for (lanes, test) in alike(stream.lanes, |lane| tests[lane]) {
+                if let Some(Test { pc, object, odd }) = test {
+                    let operation = Operation::Object { object, act: Act::Wait { odd }, relaxed: false };
+                    stream.steps.push(Step { lanes, site: pc, operation });
+                }
+            }
+        }
         let capability = self.capability;
         let launched = self
             .kernels
@@ -138,6 +255,11 @@ impl Collector {
             (Some((what, pc)), _) => {
                 let reason = format!("`{what}` is not followed");
                 unknown(view, &reason, Some(launched.lines.place(pc)))
+            }
+            (None, _) if block.tested && launched.tests.is_some() => {
+                let reason = "a test of an mbarrier object decides more than whether to test again, so that what threads do depends \
+                              on the interleaving";
+                unknown(view, reason, launched.tests.clone())
             }
             (None, stopped) => {
                 let mut decision = decide(&block.programs, view);
@@ -171,7 +293,9 @@ impl Launched {
         let lines = Lines::new(kernel);
         let program = &*kernel.code.program;
         let plain = program.base.as_deref().unwrap_or(program);
-        let depends = decided_by_others(plain).map(|pc| lines.of_plain(plain, pc));
+        let found = decided(plain);
+        let depends = found.by_others.map(|pc| lines.of_plain(plain, pc));
+        let tests = found.by_tests.map(|pc| lines.of_plain(plain, pc));
         let verdict = KernelVerdict {
             kernel: kernel.name.to_string(),
             launch: kernel.grid_id,
@@ -182,7 +306,7 @@ impl Launched {
             depends,
             programs: Vec::new(),
         };
-        Self { lines, verdict, digests: Vec::new() }
+        Self { lines, verdict, tests, digests: Vec::new() }
     }
 }
 
@@ -206,8 +330,11 @@ impl Stopped {
     /// What is found of barriers stands, anything else says nothing about what would have come.
     fn judge(&self, found: Judgement, view: View, own: bool) -> Judgement {
         let kind = found.findings.first().map_or("", |finding| finding.kind);
-        let of_counts = ["count_mismatch", "too_many"].contains(&kind);
+        let of_counts = ["count_mismatch", "too_many", "barrier_misuse", "wrong_phase"].contains(&kind);
+        // What one run of independent threads came to is not what a lockstep warp would have.
+        let undecided = found.verdict == Kind::Unknown && view == View::Lockstep;
         match () {
+            () if undecided => found,
             () if self.deadlock && (of_counts || kind == "deadlock") => found,
             () if self.misuse && of_counts => found,
             () if self.deadlock && own => found.replaced("deadlock", &self.message, self.place.clone()),

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use sim_core::grid::Kernel;
 use sim_frontend::program::Program;
 use sim_frontend::ptx::parser::parse;
-use sim_verify::sync::decide::{Recycling, Use};
-use sim_verify::sync::program::Programs;
+use sim_verify::sync::agents::{Barrier, Does, NONE, Use};
+use sim_verify::sync::decide::Recycling;
+use sim_verify::sync::object::Misuse;
+use sim_verify::sync::phases::{Phases, Wrong};
+use sim_verify::sync::program::{Access, Programs};
 use sim_verify::sync::races::{Point, Race};
-use sim_verify::sync::trace::{Barrier, NONE};
 use sim_verify::sync::{Decision, Measures, Verdict, View};
 
 use super::report::{Act, Finding, Kind, Needed, Place, ViewVerdict};
+use super::told;
 
 /// A verdict by a view.
 pub type Judgement = ViewVerdict;
@@ -166,6 +169,9 @@ pub fn judge(decision: &mut Decision, programs: &Programs, lines: &Lines, view: 
             uses.push(*later);
             vec![teller.simple("too_many", "more threads arrive at a barrier than it expects", &uses)]
         }
+        Verdict::Misuse { what, earlier, later } => vec![teller.misuse(*what, earlier, *later)],
+        Verdict::Phases(found) => found.iter().map(|one| teller.phases(one)).collect(),
+        Verdict::NotAwaited(found) => found.iter().map(|u| teller.not_awaited(*u)).collect(),
         Verdict::Recycling(found) => found.iter().map(|one| teller.recycling(one)).collect(),
         Verdict::Races(races) => {
             races.iter().zip(intervals).map(|(race, between)| teller.race(race, between)).collect()
@@ -185,10 +191,12 @@ impl Teller<'_> {
         let (Some(agents), Some(trace)) = (&self.decision.agents, &self.decision.trace) else {
             return (String::new(), None, 0);
         };
-        let node = &trace.nodes[node as usize];
+        let Some(node) = trace.nodes.get(node as usize) else { return (String::new(), None, 0) };
         match agents.barriers[node.barrier as usize] {
             Barrier::Named(number) => (format!("barrier {number}"), Some(number), node.generation),
             Barrier::Lanes(_, mask) => (format!("lanes {mask:#010x}"), None, node.generation),
+            Barrier::Object(at) => (format!("mbarrier {at:#x}"), None, node.phase.1),
+            Barrier::Cluster => ("the barrier of its cluster".into(), None, node.generation),
         }
     }
 
@@ -203,6 +211,15 @@ impl Teller<'_> {
         let Some(op) = agent.ops.get(u.op as usize) else {
             return self.lines.act(first, agent.threads, "returns".into(), 0);
         };
+        if op.does != Does::Meets {
+            let object = match agents.barriers.get(op.barrier as usize) {
+                Some(Barrier::Object(at)) => format!("mbarrier {at:#x}"),
+                _ => String::new(),
+            };
+            let phase = (u.node != NONE).then_some(generation);
+            let act = self.lines.act(first, agent.threads, told::does(op.does, &object, phase), op.site);
+            return Act { generation: phase, ..act };
+        }
         let verb = if op.waits { "waits at" } else { "arrives at" };
         let count = op.count.map_or("all threads of its block".to_string(), |n| format!("{n} threads"));
         let count = if barrier.is_some() { format!(" for {count}") } else { String::new() };
@@ -253,6 +270,10 @@ impl Teller<'_> {
         for node in nodes.into_iter().take(MOST) {
             let (name, _, generation) = self.barrier(node);
             let of = &trace.nodes[node as usize];
+            if let Some(object) = trace.objects.get(of.phase.0 as usize) {
+                finding.why.push(told::left(&name, generation, object.state.left()));
+                continue;
+            }
             let came: u32 = of.parts.iter().map(|(agent, _)| agents.list[*agent as usize].counted).sum();
             let wants = of.count.map_or("all threads that have not returned".to_string(), |n| n.to_string());
             finding.why.push(format!("{name}, use {generation}: {came} of {wants} have arrived"));
@@ -269,6 +290,95 @@ impl Teller<'_> {
             .sum();
         finding.why.push(format!("threads that have returned: {returned}"));
         finding
+    }
+
+    fn misuse(&self, what: Misuse, earlier: &[Use], later: Use) -> Finding {
+        let mut uses: Vec<Use> = earlier.iter().rev().copied().take(MOST).rev().collect();
+        uses.push(later);
+        let (kind, message) = told::misuse(what);
+        self.simple(kind, message, &uses)
+    }
+
+    fn phases(&self, found: &Phases) -> Finding {
+        let (kind, message, why) = told::wrong(found.wrong);
+        let mut finding = Finding {
+            count: found.count,
+            schedule: Vec::new(),
+            schedule_before: 0,
+            ..self.simple(kind, message, &[found.first, found.second])
+        };
+        finding.why.push(why.into());
+        if found.wrong == Wrong::WaitsLate {
+            finding.why.push(
+                "phases are told by their parity, so that the wait would then be for another one".into(),
+            );
+        }
+        finding
+    }
+
+    fn not_awaited(&self, u: Use) -> Finding {
+        let finding = self.simple(
+            "copy_not_awaited",
+            "a copy may be in flight when its thread ends: nobody waits for it",
+            &[u],
+        );
+        let why = match self.group_of(u) {
+            None => "the copy is committed to no group".to_string(),
+            Some(_) => "no cp.async.wait_group behind it waits for its group".to_string(),
+        };
+        let bulk = self.op(u.agent, u.op).is_some_and(|op| matches!(op.does, Does::CopiesBulk(_)));
+        let why = if bulk { "nobody waits for the phase that counts its bytes".to_string() } else { why };
+        Finding { why: vec![why], schedule: Vec::new(), schedule_before: 0, ..finding }
+    }
+
+    fn op(&self, agent: u32, op: u32) -> Option<&sim_verify::sync::agents::Op> {
+        self.decision.agents.as_ref()?.list.get(agent as usize)?.ops.get(op as usize)
+    }
+
+    /// The commit behind a copy.
+    fn group_of(&self, copy: Use) -> Option<u32> {
+        let agents = self.decision.agents.as_ref()?;
+        let ops = &agents.list[copy.agent as usize].ops;
+        let commits = |op: &u32| ops[*op as usize].does == Does::Commits;
+        (copy.op..ops.len() as u32).find(commits)
+    }
+
+    /// Who waits for a copy first, if the accesses of a race are not ordered because it is in flight.
+    fn in_flight(&self, point: Point) -> Option<String> {
+        let agents = self.decision.agents.as_ref()?;
+        let agent = &agents.list[point.agent as usize];
+        let copy = agent.ops.get(point.operations as usize)?;
+        let place = |op: u32| {
+            let place = self.lines.place(agent.ops[op as usize].site);
+            format!("{}:{}", place.file, place.line)
+        };
+        let rest = point.operations..agent.ops.len() as u32;
+        if let Does::CopiesBulk(_) = copy.does {
+            let (name, _, phase) = self.barrier(
+                self.decision.trace.as_ref()?.node_of[point.agent as usize][point.operations as usize],
+            );
+            return Some(format!("its bytes are written when phase {phase} of {name} is complete"));
+        }
+        let arrives = |op: &u32| matches!(agent.ops[*op as usize].does, Does::ArrivesLater(_));
+        let waits = |op: &u32| {
+            let op = &agent.ops[*op as usize];
+            op.does == Does::Awaits && op.number > copy.number
+        };
+        let waited =
+            rest.clone().find(waits).map(|op| format!("its thread waits for it first at {}", place(op)));
+        let arrived = rest.clone().find(arrives).map(|op| format!("an arrival follows it, of {}", place(op)));
+        let group = rest.clone().find(|op| agent.ops[*op as usize].does == Does::Commits);
+        let any = rest.clone().find(|op| agent.ops[*op as usize].does == Does::Awaits);
+        Some(waited.or(arrived).unwrap_or_else(|| match (group, any) {
+            (None, _) => "it is committed to no group, and its thread never waits for it".into(),
+            (Some(group), None) => {
+                format!("it is committed at {}, and its thread never waits for a group behind it", place(group))
+            }
+            (Some(_), Some(any)) => format!(
+                "its thread never waits for it: that at {} leaves the newest groups in flight, of which it is one",
+                place(any)
+            ),
+        }))
     }
 
     fn recycling(&self, found: &Recycling) -> Finding {
@@ -301,11 +411,26 @@ impl Teller<'_> {
             why.push(self.around(race.first, race.second, of_first, "second", "first"));
             why.push(self.around(race.second, race.first, of_second, "first", "second"));
         }
+        let copies = |point: &Point| point.access == Access::Copy;
+        let message = match (race.on_object, copies(&race.first) || copies(&race.second)) {
+            (true, _) => {
+                "bytes of a valid mbarrier object are accessed by something else than its operations"
+            }
+            (_, true) => "shared bytes are accessed while an asynchronous copy may be writing them",
+            _ => "two threads access the same shared bytes, one of them writes, and no barrier orders them",
+        };
+        why.dedup();
+        if race.on_object {
+            why.clear();
+        }
+        for (point, which) in [(race.first, "first"), (race.second, "second")] {
+            if let (true, Some(words)) = (copies(&point), self.in_flight(point)) {
+                why.push(format!("of the {which}, which is a copy: {words}"));
+            }
+        }
         Finding {
-            kind: "race",
-            message:
-                "two threads access the same shared bytes, one of them writes, and no barrier orders them"
-                    .into(),
+            kind: if race.on_object { "barrier_misuse" } else { "race" },
+            message: message.into(),
             count: race.count,
             acts: vec![self.access(race.first), self.access(race.second)],
             schedule: Vec::new(),
@@ -322,15 +447,26 @@ impl Teller<'_> {
         if point.agent == other.agent && agents.list[point.agent as usize].ordered {
             return format!("the {which} access and the other are of one instruction of one warp");
         }
+        if point.thread == other.thread {
+            return "they are of one thread, which goes on while its copies are in flight".into();
+        }
         let ops = &agents.list[other.agent as usize].ops;
         let name = |number: u32| {
             let op = number.checked_sub(1).filter(|op| (*op as usize) < ops.len())?;
             let node = trace.node_of[other.agent as usize][op as usize];
             let (name, _, generation) = self.barrier(node);
             let place = self.lines.place(ops[op as usize].site);
-            Some(format!("{name}, use {generation} ({}:{})", place.file, place.line))
+            let word = if ops[op as usize].does == Does::Meets { "use" } else { "phase" };
+            let name = match name.as_str() {
+                "" => "operation".into(),
+                _ => format!("{name}, {word} {generation}"),
+            };
+            Some(format!("{name} ({}:{})", place.file, place.line))
         };
         let before = name(from).map_or("nothing".to_string(), |op| format!("only what precedes its {op}"));
+        if agents.extended {
+            return format!("of the {whose} thread, {before} is ordered before the {which} access");
+        }
         let after = name(to).map_or("nothing".to_string(), |op| format!("only what follows its {op}"));
         format!("of the {whose} thread, {before} is ordered before the {which} access, and {after} after it")
     }

@@ -3,6 +3,7 @@
 mod collect;
 mod findings;
 mod report;
+mod told;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -94,7 +95,8 @@ fn stopped(error: &SimError) -> Stopped {
         message: fault.message.clone(),
         place: Some(place),
         block: Some(fault.place.block),
-        deadlock: fault.kind == FaultKind::Deadlock,
-        misuse: fault.rule.starts_with("bar-"),
+        // Threads that test an mbarrier object for ever wait.
+        deadlock: matches!(fault.kind, FaultKind::Deadlock | FaultKind::Livelock),
+        misuse: ["bar-", "mbarrier", "barrier-cluster"].iter().any(|rule| fault.rule.starts_with(rule)),
     }
 }

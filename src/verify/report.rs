@@ -80,7 +80,8 @@ pub struct Act {
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// `deadlock`, `unsafe_recycling`, `count_mismatch`, `too_many`, `race` or `barrier_misuse`.
+    /// `deadlock`, `unsafe_recycling`, `count_mismatch`, `too_many`, `wrong_phase`, `copy_not_awaited`, `race` or
+    /// `barrier_misuse`.
     pub kind: &'static str,
     /// What is wrong.
     pub message: String,

@@ -437,10 +437,10 @@ mod tests {
         let one = |image: &FatBinary| {
             image.as_ref().map(|units| (units[0][0].kind, units[0][0].sm)).map_err(Clone::clone)
         };
-        assert_eq!(one(&of_bytes(ptx)), Ok((1, 0)));
+        assert_eq!(one(&one_unit(of_bytes(ptx))), Ok((1, 0)));
         assert_eq!(of_bytes(ptx).expect("PTX")[0].text(), Ok(".version 7.0\n.target sm_70\n".to_string()));
         let fat = container(&[(1, 75, b"text")], Packing::Lz4);
-        assert_eq!(one(&of_bytes(&fat)), Ok((1, 75)));
+        assert_eq!(one(&one_unit(of_bytes(&fat))), Ok((1, 75)));
         let wrapper = wrapper(&fat);
         // SAFETY: images that live.
         let memory = |image: *const u8| unsafe { of_memory(image.cast()) }.expect("no null");

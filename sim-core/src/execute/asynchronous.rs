@@ -218,7 +218,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// Makes generic addresses shared ones, and checks that `bytes` aligned bytes are there.
-    pub(super) fn to_shared(
+    pub(crate) fn to_shared(
         &self,
         w: usize,
         space: StateSpace,
@@ -254,7 +254,12 @@ fn after_copies<T>(done: Result<T, String>) -> Result<T, String> {
 }
 
 /// The address of each lane that a base and an offset give.
-fn shared_addresses(warp: &Warp, code: &Code, base: Row, address: SharedAddress) -> [u64; WARP_LANES] {
+pub(crate) fn shared_addresses(
+    warp: &Warp,
+    code: &Code,
+    base: Row,
+    address: SharedAddress,
+) -> [u64; WARP_LANES] {
     let offset = i64::from(address.offset);
     each(|lane| {
         let base = |bits| match base.is_some() {

@@ -89,7 +89,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// The shared addresses of the objects that lanes name, which exist and are aligned.
-    pub(super) fn objects(
+    pub(crate) fn objects(
         &self,
         code: &Code,
         w: usize,
@@ -126,7 +126,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// The bytes of an object.
-    fn object(&self, w: usize, at: u64) -> u64 {
+    pub(crate) fn object(&self, w: usize, at: u64) -> u64 {
         let block = self.blocks[self.warps[w].block].as_ref();
         let bytes = block.and_then(|b| b.shared.bytes().get(at as usize..)?.first_chunk());
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))

@@ -24,6 +24,7 @@ use sim_memory::vocabulary::{Cycle, LaneMask};
 
 pub(crate) use access::addresses;
 pub use asynchronous::deliver;
+pub(crate) use asynchronous::shared_addresses;
 pub(crate) use collective::sync_mask;
 pub use meet::Meeting;
 pub(crate) use regroup::check_split;

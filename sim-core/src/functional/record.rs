@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::{Extra, Op, OpClass, Row};
+use sim_frontend::form::MbarrierStep;
+use sim_frontend::program::{Extra, MbarrierOp, Op, OpClass, Row};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
-use sim_memory::vocabulary::{LaneMask, StateSpace};
+use sim_memory::vocabulary::{LaneMask, Semantics, StateSpace, WARP_LANES};
 
-use crate::execute::{Resident, addresses, sync_mask};
+use crate::execute::{Resident, addresses, shared_addresses, sync_mask};
 use crate::grid::Kernel;
+use crate::mbarrier::{is_odd, perform};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::{AccessKind, Record, Recorded, Who};
-use crate::registers::{guard, read_row};
+use crate::registers::{guard, read_element, read_row};
 
 /// A block has ended; `first` is its first warp.
 pub(super) fn ended(record: Option<&Record>, first: Option<&usize>) {
@@ -59,11 +61,18 @@ impl<P: Reconvergence> Recorder<'_, P> {
         if lanes == 0 {
             return;
         }
-        let other = |what| record.0(Recorded::Other { who, what });
+        let relaxed = || {
+            let form = code.program.forms.get(usize::from(op.form));
+            form.is_some_and(|form| form.mods.semantics == Semantics::Relaxed)
+        };
         match op.class {
             OpClass::Load | OpClass::Store | OpClass::Atomic => self.record_access(record, op, who),
-            OpClass::Copy => other("cp.async"),
-            OpClass::Mbarrier => other("mbarrier"),
+            OpClass::Copy => self.record_copy(record, op, who),
+            OpClass::Mbarrier => {
+                if let Extra::Mbarrier(facts) = &op.extra {
+                    self.record_object(record, op, facts, who, relaxed());
+                }
+            }
             OpClass::Barrier => match op.extra {
                 Extra::Barrier { kind, .. } => {
                     self.by_value([op.src[0], op.src[1]], who, |index, count, who| {
@@ -71,7 +80,10 @@ impl<P: Reconvergence> Recorder<'_, P> {
                         record.0(Recorded::Barrier { who, kind, index, count });
                     });
                 }
-                _ => other("barrier.cluster"),
+                Extra::ClusterBarrier { wait, .. } => {
+                    record.0(Recorded::Cluster { who, wait, relaxed: relaxed() });
+                }
+                _ => record.0(Recorded::Other { who, what: "a barrier of an unknown kind" }),
             },
             _ => {
                 let Some(row) = sync_mask(op) else { return };
@@ -125,5 +137,68 @@ impl<P: Reconvergence> Recorder<'_, P> {
             _ => AccessKind::Atomic,
         };
         record.0(Recorded::Access { who: Who { lanes, ..who }, kind, bytes, addresses: &addresses });
+    }
+    /// What cannot be done is not told: it is a fault.
+    fn record_object(&self, record: &Record, op: &Op, facts: &MbarrierOp, who: Who, relaxed: bool) {
+        let (w, warp) = (who.warp as usize, &self.resident.warps[who.warp as usize]);
+        let code = &*self.resident.kernels[warp.kernel].code;
+        let Some(place) = facts.place else { return };
+        let Ok(addresses) = self.resident.objects(code, w, op, place, who.lanes) else { return };
+        let mut operands = [1; WARP_LANES];
+        let mut passes = 0;
+        for lane in Lanes(who.lanes) {
+            let l = lane as usize;
+            if op.src[1].is_some() {
+                operands[l] =
+                    read_element(&warp.rows, &code.consts, op.src[1], lane, facts.operand_bits.into());
+            }
+            if matches!(facts.step, MbarrierStep::TestWait | MbarrierStep::TryWait) {
+                let word = self.resident.object(w, addresses[l]);
+                let passed = perform(facts.step, facts.options, word, operands[l]);
+                passes |= u32::from(passed.is_ok_and(|(_, passed)| passed != 0)) << lane;
+                operands[l] = if facts.options.parity { operands[l] & 1 } else { is_odd(operands[l]).into() };
+            }
+        }
+        record.0(Recorded::Object {
+            who,
+            step: facts.step,
+            options: facts.options,
+            relaxed,
+            addresses: &addresses,
+            operands: &operands,
+            passes,
+        });
+    }
+
+    fn record_copy(&self, record: &Record, op: &Op, who: Who) {
+        let (w, warp) = (who.warp as usize, &self.resident.warps[who.warp as usize]);
+        let code = &*self.resident.kernels[warp.kernel].code;
+        let shared = |row, place, bytes| {
+            let mut addresses = shared_addresses(warp, code, row, place);
+            let there = self.resident.to_shared(w, StateSpace::Shared, bytes, who.lanes, &mut addresses);
+            there.is_ok().then_some(addresses)
+        };
+        match &op.extra {
+            Extra::Copy(facts) => {
+                let bytes = u32::from(facts.memory.element_bytes);
+                let Some(addresses) = shared(op.src[1], facts.to, bytes.into()) else { return };
+                record.0(Recorded::Copy { who, bytes, addresses: &addresses });
+            }
+            Extra::CopyCommit => record.0(Recorded::Commit { who }),
+            Extra::CopyWait(newest) => record.0(Recorded::Await { who, newest: *newest }),
+            Extra::CopyArrive(place, no_inc) => {
+                let Ok(addresses) = self.resident.objects(code, w, op, *place, who.lanes) else { return };
+                record.0(Recorded::CopiesArrive { who, no_inc: *no_inc, addresses: &addresses });
+            }
+            Extra::Bulk(facts) => {
+                let (to, object) = (shared(op.src[1], facts.to, 1), shared(op.src[3], facts.object, 8));
+                let (Some(addresses), Some(objects)) = (to, object) else { return };
+                let bytes = read_row(&warp.rows, &code.consts, op.src[2]);
+                let lanes = Lanes(who.lanes).filter(|&lane| bytes[lane as usize] != 0);
+                let who = Who { lanes: lanes.fold(0, |mask, lane| mask | 1 << lane), ..who };
+                record.0(Recorded::Bulk { who, bytes, addresses: &addresses, objects: &objects });
+            }
+            _ => record.0(Recorded::Other { who, what: "a copy of an unknown kind" }),
+        }
     }
 }

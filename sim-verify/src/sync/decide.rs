@@ -1,20 +1,12 @@
 //! The decision: deadlock freedom, safe recycling of barriers, race freedom.
 
+use super::agents::{Agents, Barrier, Beyond, Does, NONE, Use, View};
+use super::object::Misuse;
 use super::order::{Order, Position};
+use super::phases::{self, Phases};
 use super::program::Programs;
 use super::races::{Race, sweep};
-use super::trace::{Agents, Beyond, End, NONE, Trace, View};
-
-/// A use of a barrier by an agent's operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
-    /// The agent.
-    pub agent: u32,
-    /// Its operation.
-    pub op: u32,
-    /// The node.
-    pub node: u32,
-}
+use super::trace::{End, Trace};
 
 /// A barrier that is recycled while a thread can still come to its earlier use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +44,21 @@ pub enum Verdict {
         /// The one too many.
         later: Use,
     },
+    /// An operation that must not be there.
+    Misuse {
+        /// Why.
+        what: Misuse,
+        /// Operations of the use before it.
+        earlier: Vec<Use>,
+        /// The operation.
+        later: Use,
+    },
     /// Barriers are recycled too early.
     Recycling(Vec<Recycling>),
+    /// Operations on mbarrier objects are of different phases in different interleavings.
+    Phases(Vec<Phases>),
+    /// Copies are in flight, and nobody ever waits for them.
+    NotAwaited(Vec<Use>),
     /// There are races.
     Races(Vec<Race>),
     /// It is not decided.
@@ -103,13 +108,19 @@ impl Decision {
     pub fn left_open(&self) -> impl Iterator<Item = u32> + '_ {
         let trace = self.trace.iter().filter(|trace| trace.end == End::Done);
         trace.flat_map(|trace| {
-            trace.nodes.iter().enumerate().filter(|(_, node)| !node.complete).map(|(n, _)| n as u32)
+            let open = |node: &super::trace::Node| !node.complete && !node.parts.is_empty();
+            trace.nodes.iter().enumerate().filter(move |(_, node)| open(node)).map(|(n, _)| n as u32)
         })
     }
 }
 
 /// Decides for all interleavings of a block's threads. Sound and complete for these thread programs (NB theorem 1 and lemma 1).
 pub fn decide(programs: &Programs, view: View) -> Decision {
+    decide_by(programs, view, true)
+}
+
+/// The same; unless by `memory`, races are told by what orders operations, whether it orders accesses to memory or not.
+pub(super) fn decide_by(programs: &Programs, view: View, memory: bool) -> Decision {
     let mut measures = Measures { threads: programs.threads(), ..Measures::default() };
     let agents = match Agents::new(programs, view) {
         Ok(agents) => agents,
@@ -122,37 +133,73 @@ pub fn decide(programs: &Programs, view: View) -> Decision {
     measures.agents = agents.list.len() as u32;
     measures.barriers = agents.barriers.len() as u32;
     measures.generations = trace.nodes.iter().map(|node| node.generation).max().unwrap_or(0);
-    measures.dynamic_barriers = trace.nodes.len() as u64;
+    measures.dynamic_barriers = trace.nodes.iter().filter(|node| !node.parts.is_empty()).count() as u64;
     measures.operations =
         agents.list.iter().map(|agent| u64::from(agent.threads) * agent.ops.len() as u64).sum();
     if let Some(verdict) = failed(&agents, &trace) {
         return Decision { verdict, measures, agents: Some(agents), trace: Some(trace), order: None };
     }
     let mut order = Order::new(&agents, &trace, false);
-    let recycled = recycling(&agents, &trace, &order);
-    if recycled.is_empty() && agents.list.iter().flat_map(|agent| &agent.ops).any(|op| op.silent) {
+    let well = well_synchronized(&agents, &trace, &order);
+    let later = |op: &super::agents::Op| op.silent || op.does.is_asynchronous();
+    if memory && well.is_none() && agents.list.iter().flat_map(|agent| &agent.ops).any(later) {
         order = Order::new(&agents, &trace, true);
     }
-    let verdict = if recycled.is_empty() {
-        match sweep(programs, &agents, &trace, &order) {
-            Ok(swept) => {
-                (measures.accesses, measures.bytes, measures.pairs) =
-                    (swept.accesses, swept.bytes, swept.pairs);
-                if swept.races.is_empty() { Verdict::Verified } else { Verdict::Races(swept.races) }
+    let verdict = well.unwrap_or_else(|| match sweep(programs, &agents, &trace, &order) {
+        Ok(swept) => {
+            (measures.accesses, measures.bytes, measures.pairs) = (swept.accesses, swept.bytes, swept.pairs);
+            let left = not_awaited(&agents, &order);
+            match () {
+                () if !swept.races.is_empty() => Verdict::Races(swept.races),
+                () if !left.is_empty() => Verdict::NotAwaited(left),
+                () => Verdict::Verified,
             }
-            Err(reason) => Verdict::Unknown(Beyond { reason: reason.into(), site: NONE }),
         }
-    } else {
-        Verdict::Recycling(recycled)
-    };
+        Err(reason) => Verdict::Unknown(Beyond { reason: reason.into(), site: NONE }),
+    });
     Decision { verdict, measures, agents: Some(agents), trace: Some(trace), order: Some(order) }
+}
+
+/// What keeps an execution from being the same, but for its order, in all interleavings.
+fn well_synchronized(agents: &Agents, trace: &Trace, order: &Order) -> Option<Verdict> {
+    let recycled = recycling(agents, trace, order);
+    if !recycled.is_empty() {
+        return Some(Verdict::Recycling(recycled));
+    }
+    match phases::check(agents, trace, order) {
+        Ok(found) if found.is_empty() => None,
+        Ok(found) => Some(Verdict::Phases(found)),
+        Err(beyond) => Some(Verdict::Unknown(beyond)),
+    }
+}
+
+/// Copies that neither their thread nor a phase of an object waits for: the first one of each agent.
+fn not_awaited(agents: &Agents, order: &Order) -> Vec<Use> {
+    let mut found = Vec::new();
+    for (number, agent) in agents.list.iter().enumerate() {
+        let known = |column| order.most(column);
+        let waited = agent.awaited(agent.ops.len() as u32).max(known(agent.copies));
+        let left = |op: &super::agents::Op| match op.does {
+            Does::Copies => op.number >= waited,
+            Does::CopiesBulk(_) => op.number >= known(agent.bulk(op.barrier)),
+            _ => false,
+        };
+        if let Some(op) = agent.ops.iter().position(left) {
+            found.push(Use { agent: number as u32, op: op as u32, node: NONE });
+        }
+    }
+    found
 }
 
 /// The verdict on an execution that does not reach its end.
 fn failed(agents: &Agents, trace: &Trace) -> Option<Verdict> {
     let parts = |node: u32| -> Vec<Use> {
-        let parts = &trace.nodes[node as usize].parts;
-        parts.iter().map(|&(agent, op)| Use { agent, op, node }).collect()
+        let Some(of) = trace.nodes.get(node as usize) else { return Vec::new() };
+        of.parts
+            .iter()
+            .chain(of.waiters.iter().filter(|_| !of.complete))
+            .map(|&(agent, op)| Use { agent, op, node })
+            .collect()
     };
     let next = |agent: u32, node: u32| {
         let op = trace.node_of[agent as usize].len() as u32;
@@ -167,9 +214,18 @@ fn failed(agents: &Agents, trace: &Trace) -> Option<Verdict> {
         End::TooMany { agent, node } => {
             Some(Verdict::TooMany { earlier: parts(node), later: next(agent, node) })
         }
+        End::Misuse { agent, node, what } => {
+            let earlier = match node {
+                NONE => Vec::new(),
+                node => parts(node),
+            };
+            let earlier = earlier.into_iter().filter(|u| *u != next(agent, node)).collect();
+            Some(Verdict::Misuse { what, earlier, later: next(agent, node) })
+        }
         End::Deadlock => {
             let open = (0..trace.nodes.len() as u32).filter(|&node| !trace.nodes[node as usize].complete);
-            let waits = |u: &Use| agents.list[u.agent as usize].ops[u.op as usize].waits;
+            let waits =
+                |u: &Use| agents.list[u.agent as usize].ops.get(u.op as usize).is_some_and(|op| op.waits);
             Some(Verdict::Deadlock { waiting: open.flat_map(parts).filter(waits).collect() })
         }
     }
@@ -183,6 +239,10 @@ fn recycling(agents: &Agents, trace: &Trace, order: &Order) -> Vec<Recycling> {
     let mut found: Vec<Recycling> = Vec::new();
     let site = |u: Use| agents.list[u.agent as usize].ops[u.op as usize].site;
     for (number, node) in trace.nodes.iter().enumerate() {
+        // Phases of objects are another matter, and who arrives at the cluster's barrier has waited there.
+        if matches!(agents.barriers[node.barrier as usize], Barrier::Object(_) | Barrier::Cluster) {
+            continue;
+        }
         let Some(next) = trace.nodes.get(node.next as usize) else { continue };
         let waits = |&&(agent, op): &&(u32, u32)| {
             agents.list[agent as usize].ops.get(op as usize).is_some_and(|op| op.waits)
@@ -196,11 +256,11 @@ fn recycling(agents: &Agents, trace: &Trace, order: &Order) -> Vec<Recycling> {
                 continue;
             }
             let unordered = match sync {
-                Some(&(g, i)) => Some((g, i)).filter(|_| order.before(last, g) <= i),
+                Some(&(g, i)) => Some((g, i)).filter(|_| order.at(last, g) <= i),
                 None => node.parts.iter().copied().find(|&(g, i)| {
                     let same = g == agent && agents.list[g as usize].ordered;
                     let in_program = same && (i + 1 < op || i + 1 == op && own.gap);
-                    order.before(last, g) <= i && !in_program
+                    order.at(last, g) <= i && !in_program
                 }),
             };
             let Some((g, i)) = unordered else {
@@ -228,7 +288,10 @@ impl Decision {
     /// happens after it: accesses of `other` between them can run at the same time.
     pub fn between(&mut self, (agent, operations): (u32, u32), other: u32) -> Option<(u32, u32)> {
         let (agents, trace, order) = (self.agents.as_ref()?, self.trace.as_ref()?, self.order.as_mut()?);
-        order.find_after(agents, trace);
+        // Not where threads wait for what they take no part in.
+        if !agents.extended {
+            order.find_after(agents, trace);
+        }
         Some(order.interval(agents, trace, (agent, operations), other))
     }
 

@@ -22,6 +22,7 @@ pub fn trace(block: &Block) -> Option<Generations> {
                     generations[thread][at] = now.barriers[barrier as usize].recycled + 1;
                 }
             }
+            Label::Landed(..) => {}
             Label::Recycled(barrier) => {
                 let barrier = &now.barriers[barrier as usize];
                 for &thread in &barrier.syncs {
@@ -115,9 +116,9 @@ fn commands(block: &Block) -> Vec<((usize, usize), Command)> {
 /// The barrier of a command, and whether it waits.
 fn barrier_of(command: Command) -> Option<(u32, bool)> {
     match command {
-        Command::Access(..) => None,
         Command::Arrive { barrier, .. } => Some((barrier, false)),
         Command::Sync { barrier, .. } => Some((barrier, true)),
+        _ => None,
     }
 }
 

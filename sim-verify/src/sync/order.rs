@@ -3,8 +3,14 @@
 //!
 //! Nodes of the graph are complete uses of barriers. An operation leads into its node; a node leads to what comes behind
 //! the `sync` operations in it. Nodes complete in an order that the graph agrees with.
+//!
+//! Phases of mbarrier objects are nodes too. Who waits for one and takes no part in it knows afterwards what it knew before,
+//! and what the node does: a row of its own. Copies of a thread are columns of their own, as they go on beside it.
 
-use super::trace::{Agents, NONE, Op, Trace};
+use rustc_hash::FxHashMap;
+
+use super::agents::{Agents, Does, NONE, Op};
+use super::trace::Trace;
 
 /// A place in the program of a thread of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,18 +24,133 @@ pub enum Position {
 /// Happens-before and happens-after by agent, for each node.
 #[derive(Clone, Debug)]
 pub struct Order {
-    agents: usize,
+    columns: usize,
     /// Only what orders accesses to memory.
     memory: bool,
-    /// By node and agent: how many of the agent's operations happen before the node is complete, or then.
+    /// By row and column. Of an agent: how many of its operations happen before. Of copies: how many are written. Of an
+    /// mbarrier object: how many of its phases are complete.
     before: Vec<u32>,
-    /// By agent and number of operations: the node of the last of them that waits.
+    /// By node: its row.
+    rows: Vec<u32>,
+    /// By agent and number of operations: the row of what happens before the next one.
     waited: Vec<Vec<u32>>,
     /// By node and agent: the number, from 1, of the first operation that waits and happens after the node is complete, or
     /// then; empty until it is asked for.
     after: Vec<u32>,
     /// By agent: the first node in which it counts as returned.
     returned: Vec<u32>,
+}
+
+/// Makes the rows in the order of an execution.
+struct Rows<'a> {
+    agents: &'a Agents,
+    trace: &'a Trace,
+    order: Order,
+    /// By two rows: that of both.
+    joined: FxHashMap<(u32, u32), u32>,
+}
+
+impl Rows<'_> {
+    fn leads(&self, op: &Op) -> bool {
+        op.waits && !(self.order.memory && op.silent)
+    }
+
+    /// The row of an agent behind so many operations.
+    fn of(&mut self, agent: u32, operations: u32) -> u32 {
+        let (a, agents) = (agent as usize, self.agents);
+        while self.order.waited[a].len() <= operations as usize {
+            let at = self.order.waited[a].len() - 1;
+            let last = self.order.waited[a][at];
+            let op = &agents.list[a].ops[at];
+            let node = self.trace.node_of[a][at];
+            let next = match self.leads(op) && node != NONE {
+                false => last,
+                true if op.does.only_waits() => self.join(last, self.order.rows[node as usize]),
+                true => self.order.rows[node as usize],
+            };
+            self.order.waited[a].push(next);
+        }
+        self.order.waited[a][operations as usize]
+    }
+
+    fn row(&self, row: u32) -> std::ops::Range<usize> {
+        row as usize * self.order.columns..(row as usize + 1) * self.order.columns
+    }
+
+    fn push(&mut self, row: &[u32]) -> u32 {
+        let number = (self.order.before.len() / self.order.columns.max(1)) as u32;
+        self.order.before.extend_from_slice(row);
+        number
+    }
+
+    /// What both know.
+    fn join(&mut self, one: u32, other: u32) -> u32 {
+        if one == NONE || other == NONE || one == other {
+            return if one == NONE { other } else { one };
+        }
+        if let Some(known) = self.joined.get(&(one, other)) {
+            return *known;
+        }
+        let both: Vec<u32> = {
+            let (one, other) = (&self.order.before[self.row(one)], &self.order.before[self.row(other)]);
+            one.iter().zip(other).map(|(one, other)| *one.max(other)).collect()
+        };
+        let same = both == self.order.before[self.row(other)];
+        let row = if same { other } else { self.push(&both) };
+        self.joined.insert((one, other), row);
+        row
+    }
+
+    /// A complete node: what its parts knew, and that they took part.
+    fn node(&mut self, node: u32, row: &mut [u32]) {
+        row.fill(0);
+        let (agents, trace, memory) = (self.agents, self.trace, self.order.memory);
+        let of = &trace.nodes[node as usize];
+        let mut last = NONE;
+        for &(agent, op) in &of.parts {
+            let own = &agents.list[agent as usize];
+            let does = own.ops.get(op as usize);
+            // An arrival that is relaxed tells of nothing.
+            if memory && does.is_some_and(|op| op.silent && !op.waits) {
+                continue;
+            }
+            let from = self.of(agent, op);
+            if from != NONE && from != last {
+                let earlier = &self.order.before[self.row(from)];
+                for (own, earlier) in row.iter_mut().zip(earlier) {
+                    *own = (*own).max(*earlier);
+                }
+            }
+            last = from;
+            if own.copies != NONE {
+                let known = &mut row[own.copies as usize];
+                *known = (*known).max(own.awaited(op));
+            }
+        }
+        for &(agent, op) in &of.parts {
+            let own = &agents.list[agent as usize];
+            let does = own.ops.get(op as usize);
+            let later = does.is_some_and(|op| op.does.is_asynchronous());
+            let mut raise = |column: u32, to: u32| {
+                let known = &mut row[column as usize];
+                *known = (*known).max(to);
+            };
+            match does.map(|does| (does, does.does)) {
+                Some((does, Does::ArrivesLater(_))) if own.copies != NONE => raise(own.copies, does.number),
+                Some((does, Does::CopiesBulk(_))) => raise(own.bulk(does.barrier), does.number + 1),
+                _ => {}
+            }
+            // Of what a thread did before, nobody learns by what comes later of itself.
+            if !(memory && (later || does.is_some_and(|op| op.silent && !op.waits))) {
+                raise(agent, op + 1);
+            }
+        }
+        let phases = agents.phases[of.barrier as usize];
+        if phases != NONE {
+            row[phases as usize] = of.generation;
+        }
+        self.order.rows[node as usize] = self.push(row);
+    }
 }
 
 impl Order {
@@ -39,46 +160,35 @@ impl Order {
     /// Of `memory`, only operations that order accesses to memory lead on: collectives other than `bar.warp.sync` wait
     /// and order nothing.
     pub fn new(agents: &Agents, trace: &Trace, memory: bool) -> Self {
-        let leads = |op: &Op| op.waits && !(memory && op.silent);
-        let count = agents.list.len();
-        let mut waited: Vec<Vec<u32>> = Vec::with_capacity(count);
-        for (agent, nodes) in agents.list.iter().zip(&trace.node_of) {
-            let mut last = NONE;
-            let mut own = Vec::with_capacity(nodes.len() + 1);
+        let columns = agents.columns as usize;
+        let begins = |agent: &super::agents::Agent| {
+            let mut own = Vec::with_capacity(agent.ops.len() + 1);
             own.push(NONE);
-            for (op, &node) in agent.ops.iter().zip(nodes) {
-                last = if leads(op) { node } else { last };
-                own.push(last);
-            }
-            waited.push(own);
-        }
-        let mut before = vec![0u32; trace.nodes.len() * count];
-        let mut row = vec![0u32; count];
+            own
+        };
+        let order = Self {
+            columns,
+            memory,
+            before: Vec::with_capacity(trace.completed.len() * columns),
+            rows: vec![NONE; trace.nodes.len()],
+            waited: agents.list.iter().map(begins).collect(),
+            after: Vec::new(),
+            returned: Vec::new(),
+        };
+        let mut rows = Rows { agents, trace, order, joined: FxHashMap::default() };
+        let mut row = vec![0u32; columns];
         for &node in &trace.completed {
-            row.fill(0);
-            let mut last = NONE;
-            for &(agent, op) in &trace.nodes[node as usize].parts {
-                let from = waited[agent as usize][op as usize];
-                if from != NONE && from != last {
-                    let earlier = &before[from as usize * count..][..count];
-                    for (own, earlier) in row.iter_mut().zip(earlier) {
-                        *own = (*own).max(*earlier);
-                    }
-                }
-                last = from;
-            }
-            for &(agent, op) in &trace.nodes[node as usize].parts {
-                let own = &mut row[agent as usize];
-                *own = (*own).max(op + 1);
-            }
-            before[node as usize * count..][..count].copy_from_slice(&row);
+            rows.node(node, &mut row);
         }
-        Self { agents: count, memory, before, waited, after: Vec::new(), returned: Vec::new() }
+        for agent in 0..agents.list.len() {
+            rows.of(agent as u32, trace.node_of[agent].len() as u32);
+        }
+        rows.order
     }
 
     /// Goes through the nodes backwards: each has the earliest operation of each agent that happens after it [nb-eha].
     pub fn find_after(&mut self, agents: &Agents, trace: &Trace) {
-        let count = self.agents;
+        let count = self.waited.len();
         let memory = self.memory;
         let leads = |op: &Op| op.waits && !(memory && op.silent);
         self.after = vec![u32::MAX; trace.nodes.len() * count];
@@ -126,14 +236,31 @@ impl Order {
         }
     }
 
-    /// The node of the last operation that waits of an agent's first `operations`.
+    /// The row of what happens before an agent's operation behind so many.
     pub fn waited(&self, agent: u32, operations: u32) -> u32 {
         self.waited[agent as usize][operations as usize]
     }
 
+    /// The row of a node that is complete.
+    pub fn row(&self, node: u32) -> u32 {
+        if node == NONE { NONE } else { self.rows[node as usize] }
+    }
+
+    /// What a row has of a column.
+    #[inline]
+    pub fn at(&self, row: u32, column: u32) -> u32 {
+        if row == NONE { 0 } else { self.before[row as usize * self.columns + column as usize] }
+    }
+
+    /// The most that anybody knows in the end of a column.
+    pub fn most(&self, column: u32) -> u32 {
+        let last = self.waited.iter().filter_map(|rows| rows.last());
+        if column == NONE { 0 } else { last.map(|row| self.at(*row, column)).max().unwrap_or(0) }
+    }
+
     /// How many operations of `agent` happen before `node` is complete, or then.
     pub fn before(&self, node: u32, agent: u32) -> u32 {
-        if node == NONE { 0 } else { self.before[node as usize * self.agents + agent as usize] }
+        self.at(self.row(node), agent)
     }
 
     /// `one` happens no later than `other`, of another thread (NB definition 4).
@@ -148,20 +275,16 @@ impl Order {
             Position::Operation(op) => op + 1,
             Position::Access(operations) => operations + 1,
         };
-        let node = match other.1 {
+        let row = match other.1 {
             Position::Access(operations) => self.waited(other.0, operations),
             Position::Operation(op) if agents.list[other.0 as usize].ops[op as usize].waits => {
-                trace.node_of[other.0 as usize][op as usize]
+                let node = trace.node_of[other.0 as usize][op as usize];
+                let at = if self.row(node) == NONE { op } else { op + 1 };
+                self.waited(other.0, at)
             }
             Position::Operation(op) => self.waited(other.0, op),
         };
-        needed <= self.before(node, one.0)
-    }
-
-    /// An access of `one` behind so many operations happens before one of `other`: one look at a table.
-    #[inline]
-    pub fn access_before(&self, one: (u32, u32), other: (u32, u32)) -> bool {
-        one.1 < self.before(self.waited(other.0, other.1), one.0)
+        needed <= self.at(row, one.0)
     }
 
     /// The barrier interval of an access, seen from `other`: accesses of `other` that can run at the same time are those
@@ -173,13 +296,13 @@ impl Order {
         (agent, operations): (u32, u32),
         other: u32,
     ) -> (u32, u32) {
-        let from = self.before(self.waited(agent, operations), other);
+        let from = self.at(self.waited(agent, operations), other);
         let mut to = u32::MAX;
         if self.after.is_empty() {
             return (from, to);
         }
         let ops = &agents.list[agent as usize].ops;
-        let after = |node: u32| self.after[node as usize * self.agents + other as usize];
+        let after = |node: u32| self.after[node as usize * self.waited.len() + other as usize];
         for op in operations as usize..ops.len() {
             let node = trace.node_of[agent as usize][op];
             if trace.nodes[node as usize].complete {

@@ -33,6 +33,8 @@ pub enum Access {
     Write,
     /// A read-modify-write that no other atomic interrupts; NB has none.
     Atomic,
+    /// A write by an asynchronous copy, between its command and its completion.
+    Copy,
 }
 
 impl Access {
@@ -47,8 +49,45 @@ impl Access {
             Self::Read => "reads",
             Self::Write => "writes",
             Self::Atomic => "atomically updates",
+            Self::Copy => "asynchronously writes",
         }
     }
+}
+
+/// What is done to an mbarrier object (PTX ISA "mbarrier").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// `mbarrier.init`: each phase expects so many arrivals.
+    Init {
+        /// How many.
+        count: u32,
+    },
+    /// `mbarrier.inval`.
+    Inval,
+    /// `mbarrier.arrive`.
+    Arrive {
+        /// How many arrivals.
+        count: u32,
+        /// `.expect_tx`: bytes that the phase waits for, first.
+        bytes: u32,
+        /// `arrive_drop`: no later phase expects them.
+        drop: bool,
+    },
+    /// `mbarrier.expect_tx`: the phase waits for so many bytes more.
+    Expect {
+        /// How many.
+        bytes: u32,
+    },
+    /// `mbarrier.complete_tx`: so many bytes have come.
+    Complete {
+        /// How many.
+        bytes: u32,
+    },
+    /// A loop of `mbarrier.test_wait` or `try_wait`: goes on once the parity of the object's phase is not this one.
+    Wait {
+        /// The parity of the phase that is waited for.
+        odd: bool,
+    },
 }
 
 /// A command of a thread program (NB §3.1): `read g`, `write g`, `arrive b n`, `sync b n`; a program ends with `return`,
@@ -71,6 +110,33 @@ pub enum Command {
         /// How many threads it expects; `None`, which NB does not have: all threads of the block that have not returned.
         count: Option<u32>,
     },
+    /// An operation on an mbarrier object, by the number of the object.
+    Object(u32, Act),
+    /// `cp.async`: these bytes are written at any time from now on.
+    Copy(Range),
+    /// `cp.async.commit_group`: the copies since the last one are a group.
+    Commit,
+    /// `cp.async.wait_group`: waits until all groups but so many newest ones are written; `None`, `cp.async.wait_all`: until
+    /// all copies are.
+    Await(Option<u8>),
+    /// `cp.async.mbarrier.arrive`: an arrival when the copies of the thread so far are written.
+    CopiesArrive {
+        /// The object.
+        object: u32,
+        /// Without `.noinc`: the phase expects one arrival more from now on.
+        inc: bool,
+    },
+    /// `cp.async.bulk`: these bytes are written at any time from now on, and then counted at the object.
+    Bulk {
+        /// The object.
+        object: u32,
+        /// The bytes.
+        to: Range,
+    },
+    /// `barrier.cluster.arrive`, in a cluster of one block.
+    ClusterArrive,
+    /// `barrier.cluster.wait`: waits until all threads that have not returned have arrived as often as this one.
+    ClusterWait,
 }
 
 /// The commands of a thread, in order.
@@ -191,6 +257,52 @@ pub enum Operation {
         /// How many threads it expects; `None`: all that have not returned.
         count: Option<u32>,
     },
+    /// An operation on an mbarrier object.
+    Object {
+        /// Its address.
+        object: u32,
+        /// What is done.
+        act: Act,
+        /// It orders no accesses to memory.
+        relaxed: bool,
+    },
+    /// `cp.async`.
+    Copy {
+        /// Bytes of each lane.
+        bytes: u32,
+        /// Where.
+        addresses: Addresses,
+    },
+    /// `cp.async.commit_group`.
+    Commit,
+    /// `cp.async.wait_group`, `cp.async.wait_all`.
+    Await {
+        /// The number of newest groups that may be under way; `None`: no copy may be.
+        newest: Option<u8>,
+    },
+    /// `cp.async.mbarrier.arrive`.
+    CopiesArrive {
+        /// The object's address.
+        object: u32,
+        /// Without `.noinc`.
+        inc: bool,
+    },
+    /// `cp.async.bulk`.
+    Bulk {
+        /// The object's address.
+        object: u32,
+        /// Bytes of each lane.
+        bytes: u32,
+        /// Where.
+        addresses: Addresses,
+    },
+    /// `barrier.cluster`.
+    Cluster {
+        /// `.wait`.
+        wait: bool,
+        /// It orders no accesses to memory.
+        relaxed: bool,
+    },
     /// Waits for the lanes of a mask that have not returned.
     Meet {
         /// The mask.
@@ -246,15 +358,7 @@ impl From<&Block> for Programs {
         let step = |(site, command): (usize, &Command)| Step {
             lanes: 1,
             site: site as u32,
-            operation: match *command {
-                Command::Access(access, Range { start, bytes }) => Operation::Access {
-                    access,
-                    bytes,
-                    addresses: Addresses::Affine { base: start, stride: 0 },
-                },
-                Command::Arrive { barrier, count } => Operation::Arrive { barrier, count },
-                Command::Sync { barrier, count } => Operation::Sync { barrier, count },
-            },
+            operation: operation(*command),
         };
         let stream = |(thread, commands): (usize, &Thread)| Stream {
             first_thread: thread as u32,
@@ -262,5 +366,37 @@ impl From<&Block> for Programs {
             steps: commands.iter().enumerate().map(step).collect(),
         };
         Self { warp_size: 1, streams: block.threads.iter().enumerate().map(stream).collect() }
+    }
+}
+
+/// Bytes from an mbarrier object of small programs to the next: they lie beyond the places of accesses there.
+const OBJECT_BYTES: u32 = 8;
+
+/// The address of an mbarrier object of small programs.
+pub fn object_address(object: u32) -> u32 {
+    0x100 + OBJECT_BYTES * object
+}
+
+/// The same by a warp of one lane.
+fn operation(command: Command) -> Operation {
+    let at = |range: Range| Addresses::Affine { base: range.start, stride: 0 };
+    match command {
+        Command::Access(access, to) => Operation::Access { access, bytes: to.bytes, addresses: at(to) },
+        Command::Arrive { barrier, count } => Operation::Arrive { barrier, count },
+        Command::Sync { barrier, count } => Operation::Sync { barrier, count },
+        Command::Object(object, act) => {
+            Operation::Object { object: object_address(object), act, relaxed: false }
+        }
+        Command::Copy(to) => Operation::Copy { bytes: to.bytes, addresses: at(to) },
+        Command::Commit => Operation::Commit,
+        Command::Await(newest) => Operation::Await { newest },
+        Command::CopiesArrive { object, inc } => {
+            Operation::CopiesArrive { object: object_address(object), inc }
+        }
+        Command::Bulk { object, to } => {
+            Operation::Bulk { object: object_address(object), bytes: to.bytes, addresses: at(to) }
+        }
+        Command::ClusterArrive => Operation::Cluster { wait: false, relaxed: false },
+        Command::ClusterWait => Operation::Cluster { wait: true, relaxed: false },
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 
-use super::program::{Block, Command};
+use super::program::{Access, Act, Block, Command};
 use super::semantics::{Configuration, Error, Label};
 
 /// Commands of a block at most.
@@ -19,9 +19,12 @@ pub struct Facts {
     pub too_many: bool,
     /// A trace ends in a deadlock.
     pub deadlock: bool,
-    /// By command: its generations in all traces, from 1; empty for accesses and what no trace executes.
+    /// What traces end in that is neither.
+    pub misuses: BTreeSet<&'static str>,
+    /// By command: its generations in all traces, from 1, or phases; empty for accesses and what no trace executes.
     pub generations: Vec<BTreeSet<u32>>,
-    /// By command: a bit for each that some trace has not executed when it executes this one.
+    /// By command: a bit for each that some trace has not executed when it executes this one. Behind the commands, the same
+    /// for what they have begun: that it ends.
     later: Vec<u64>,
     /// The number of each thread's first command.
     first: Vec<usize>,
@@ -33,6 +36,11 @@ impl Facts {
     /// The number of a command.
     pub fn number(&self, thread: usize, at: usize) -> usize {
         self.first[thread] + at
+    }
+
+    /// The number of the end of what a command begins, or of the command.
+    pub fn end(&self, thread: usize, at: usize) -> usize {
+        self.generations.len() + self.number(thread, at)
     }
 
     /// In all traces `one` executes no later than `other` (NB definition 4).
@@ -47,6 +55,7 @@ impl Facts {
         !self.mismatch
             && !self.too_many
             && !self.deadlock
+            && self.misuses.is_empty()
             && commands.zip(&self.generations).all(|(c, g)| !operation(c) || g.len() == 1)
     }
 
@@ -57,14 +66,18 @@ impl Facts {
             block.threads.iter().enumerate().flat_map(|(t, commands)| {
                 commands.iter().enumerate().filter_map(move |(i, c)| match c {
                     Command::Access(access, range) => Some(((t, i), *access, *range)),
+                    Command::Copy(range) | Command::Bulk { to: range, .. } => {
+                        Some(((t, i), Access::Copy, *range))
+                    }
                     _ => None,
                 })
             })
         };
         for (one, access, range) in all() {
-            for (other, second, second_range) in all().filter(|(other, ..)| other.0 > one.0) {
+            for (other, second, second_range) in all().filter(|(other, ..)| *other > one) {
                 let (a, b) = (self.number(one.0, one.1), self.number(other.0, other.1));
-                let ordered = self.before(a, b) || self.before(b, a);
+                let (end_a, end_b) = (self.end(one.0, one.1), self.end(other.0, other.1));
+                let ordered = self.before(end_a, b) || self.before(end_b, a);
                 if !ordered && range.overlaps(second_range) && access.conflicts(second) {
                     out.insert((one, other));
                 }
@@ -80,7 +93,7 @@ impl Facts {
 /// More than [`MOST_COMMANDS`] commands, or more than `most` configurations.
 pub fn search(block: &Block, most: usize) -> Result<Facts, &'static str> {
     let commands: usize = block.threads.iter().map(Vec::len).sum();
-    if commands > MOST_COMMANDS || block.threads.len() > usize::from(u8::MAX) {
+    if 2 * commands > MOST_COMMANDS || block.threads.len() > usize::from(u8::MAX) {
         return Err("too many commands or threads");
     }
     let mut first = Vec::new();
@@ -93,12 +106,13 @@ pub fn search(block: &Block, most: usize) -> Result<Facts, &'static str> {
         mismatch: false,
         too_many: false,
         deadlock: false,
+        misuses: BTreeSet::new(),
         generations: vec![BTreeSet::new(); commands],
-        later: vec![0; commands],
+        later: vec![0; 2 * commands],
         first,
         configurations: 0,
     };
-    let all = if commands == 64 { u64::MAX } else { (1 << commands) - 1 };
+    let all = if commands == 32 { u64::MAX } else { (1 << (2 * commands)) - 1 };
     let start = Configuration::initial(block);
     let mut seen: FxHashSet<Configuration> = FxHashSet::default();
     let mut open = vec![start.clone()];
@@ -108,6 +122,9 @@ pub fn search(block: &Block, most: usize) -> Result<Facts, &'static str> {
         for (thread, &point) in configuration.points.iter().enumerate() {
             for at in 0..usize::from(point).min(block.threads[thread].len()) {
                 executed |= 1 << facts.number(thread, at);
+                if !configuration.flights.contains(&(thread as u8, at as u16)) {
+                    executed |= 1 << facts.end(thread, at);
+                }
             }
         }
         for (command, later) in facts.later.iter_mut().enumerate() {
@@ -121,6 +138,9 @@ pub fn search(block: &Block, most: usize) -> Result<Facts, &'static str> {
             match next {
                 Err(Error::CountMismatch { .. }) => facts.mismatch = true,
                 Err(Error::TooMany { .. }) => facts.too_many = true,
+                Err(Error::Misuse { what, .. }) => {
+                    facts.misuses.insert(what.name());
+                }
                 Ok(next) => {
                     generation(block, &configuration, &label, &mut facts);
                     if seen.len() >= most {
@@ -138,15 +158,38 @@ pub fn search(block: &Block, most: usize) -> Result<Facts, &'static str> {
     Ok(facts)
 }
 
-/// Notes the generation of what a step executes: one more than the barrier was recycled before.
+/// Notes the generation of what a step executes: one more than the barrier was recycled before; the phase of an object.
 fn generation(block: &Block, from: &Configuration, label: &Label, facts: &mut Facts) {
     match *label {
         Label::Thread(thread) => {
             let thread = usize::from(thread);
             let at = usize::from(from.points[thread]);
-            if let Some(&Command::Arrive { barrier, .. }) = block.threads[thread].get(at) {
+            let Some(command) = block.threads[thread].get(at) else { return };
+            let generation = match *command {
+                // Noted when the barrier is recycled, or when it lands.
+                Command::Sync { .. }
+                | Command::Access(..)
+                | Command::Bulk { .. }
+                | Command::CopiesArrive { inc: false, .. } => return,
+                Command::Arrive { barrier, .. } => from.barriers[barrier as usize].recycled + 1,
+                Command::Object(_, Act::Init { .. } | Act::Inval) => 1,
+                Command::Object(object, _) | Command::CopiesArrive { object, inc: true } => {
+                    from.objects[object as usize].number()
+                }
+                Command::ClusterArrive => from.cluster.phase + 1,
+                Command::ClusterWait => from.cluster.open[thread],
+                Command::Copy(_) | Command::Commit | Command::Await(_) => 1,
+            };
+            let number = facts.number(thread, at);
+            facts.generations[number].insert(generation);
+        }
+        Label::Landed(thread, at) => {
+            let (thread, at) = (usize::from(thread), usize::from(at));
+            if let Some(&(Command::Bulk { object, .. } | Command::CopiesArrive { object, .. })) =
+                block.threads[thread].get(at)
+            {
                 let number = facts.number(thread, at);
-                facts.generations[number].insert(from.barriers[barrier as usize].recycled + 1);
+                facts.generations[number].insert(from.objects[object as usize].number());
             }
         }
         Label::Recycled(barrier) => {

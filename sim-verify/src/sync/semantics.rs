@@ -1,5 +1,7 @@
 //! The operational semantics of NB §3, rule by rule. Slow and literal: what the fast decision is tested against.
 
+use super::asynchronous::{Cluster, Object};
+use super::object::Misuse;
 use super::program::{Block, Command};
 
 /// A barrier: `B(b) = (I, A, n)`.
@@ -32,6 +34,12 @@ pub struct Configuration {
     pub barriers: Vec<Barrier>,
     /// Commands that each thread has executed; one more once it has returned.
     pub points: Vec<u16>,
+    /// Mbarrier objects, by number.
+    pub objects: Vec<Object>,
+    /// What is in flight: copies and arrivals, by thread and command.
+    pub flights: Vec<(u8, u16)>,
+    /// The barrier of the cluster.
+    pub cluster: Cluster,
 }
 
 /// `err`.
@@ -51,6 +59,13 @@ pub enum Error {
         /// The barrier.
         barrier: u32,
     },
+    /// An operation that must not be there, which NB does not have.
+    Misuse {
+        /// The thread.
+        thread: u8,
+        /// Why.
+        what: Misuse,
+    },
 }
 
 /// What a step did.
@@ -60,6 +75,8 @@ pub enum Label {
     Thread(u8),
     /// A barrier was recycled: its waiting threads have executed their `sync`.
     Recycled(u32),
+    /// What this command of the thread began has ended.
+    Landed(u8, u16),
 }
 
 /// A step: what it did, and what it led to.
@@ -70,13 +87,23 @@ impl Configuration {
     pub fn initial(block: &Block) -> Self {
         let of = |command: &Command| match *command {
             Command::Arrive { barrier, .. } | Command::Sync { barrier, .. } => barrier as usize + 1,
-            Command::Access(..) => 0,
+            _ => 0,
         };
+        let object = |command: &Command| match *command {
+            Command::Object(object, _)
+            | Command::CopiesArrive { object, .. }
+            | Command::Bulk { object, .. } => object as usize + 1,
+            _ => 0,
+        };
+        let objects = block.threads.iter().flatten().map(object).max().unwrap_or(0);
         let barriers = block.threads.iter().flatten().map(of).max().unwrap_or(0);
         Self {
             enabled: vec![true; block.threads.len()],
             barriers: vec![Barrier::default(); barriers],
             points: vec![0; block.threads.len()],
+            objects: vec![Object::default(); objects],
+            flights: Vec::new(),
+            cluster: Cluster { open: vec![0; block.threads.len()], ..Cluster::default() },
         }
     }
 
@@ -84,9 +111,10 @@ impl Configuration {
         self.points[thread] as usize > block.threads[thread].len()
     }
 
-    /// All threads execute `return` [nb-done]; barriers may be left as they are.
+    /// All threads execute `return` [nb-done]; barriers may be left as they are. Nothing is in flight.
     pub fn done(&self, block: &Block) -> bool {
-        (0..block.threads.len()).all(|t| self.points[t] as usize >= block.threads[t].len())
+        self.flights.is_empty()
+            && (0..block.threads.len()).all(|t| self.points[t] as usize >= block.threads[t].len())
     }
 
     /// As many threads have registered as the barrier expects.
@@ -117,6 +145,9 @@ impl Configuration {
                 Some(Ok(_)) | None => {}
             }
         }
+        if full.is_empty() {
+            out.extend(self.landings(block));
+        }
         out
     }
 
@@ -137,10 +168,12 @@ impl Configuration {
     fn thread(&self, block: &Block, thread: usize) -> Option<Result<Self, Vec<Error>>> {
         let Some(command) = block.threads[thread].get(self.points[thread] as usize) else {
             // `return`, which matters to barriers without a count only: as a step of its own just where one is begun.
-            let matters = self.barriers.iter().any(|barrier| barrier.count == Some(None));
+            let matters = self.barriers.iter().any(|barrier| barrier.count == Some(None))
+                || !self.cluster.arrived.is_empty();
             return (matters && !self.returned(block, thread)).then(|| {
                 let mut next = self.clone();
                 next.points[thread] += 1;
+                next.end_cluster_phase(block);
                 Ok(next)
             });
         };
@@ -155,6 +188,10 @@ impl Configuration {
             }
             Command::Arrive { barrier, count } => (barrier, Some(count), false),
             Command::Sync { barrier, count } => (barrier, count, true),
+            other => {
+                let misuse = |what| vec![Error::Misuse { thread: thread as u8, what }];
+                return self.other(block, thread, other).map_err(misuse).transpose();
+            }
         };
         let errors = self.errors(block, thread as u8, barrier, count);
         if !errors.is_empty() {

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use super::agents::{Agents, View};
 use super::decide::{Decision, Verdict, decide};
+use super::figure4;
 use super::order::Position;
 use super::program::{
     Access, Addresses, Block, Command, LANES, Operation, Programs, Range, Step, Stream, arrive, atomic, read,
@@ -14,8 +16,7 @@ use super::program::{
 };
 use super::search::{Facts, search};
 use super::semantics::{Barrier, Configuration, Error, Label};
-use super::trace::{End, View};
-use super::{figure4, trace};
+use super::trace::{End, Trace};
 
 fn start(threads: Vec<Vec<Command>>) -> (Block, Configuration) {
     let block = Block::new(threads);
@@ -383,13 +384,13 @@ fn addresses_are_kept_short_where_they_can_be() {
     assert!(matches!(Addresses::of(!0x80, &odd), Addresses::Affine { .. }));
 }
 
-fn commands(block: &Block) -> Vec<(usize, usize)> {
+pub(super) fn commands(block: &Block) -> Vec<(usize, usize)> {
     let threads = block.threads.iter().enumerate();
     threads.flat_map(|(t, of)| (0..of.len()).map(move |i| (t, i))).collect()
 }
 
 /// The position of a command in the program of its agent.
-fn position(decision: &Decision, block: &Block, (thread, at): (usize, usize)) -> (u32, Position) {
+pub(super) fn position(decision: &Decision, block: &Block, (thread, at): (usize, usize)) -> (u32, Position) {
     let agent = decision.agents.as_ref().expect("agents").of_stream[thread][0].0;
     let operation = |c: &&Command| !matches!(c, Command::Access(..));
     let before = block.threads[thread][..at].iter().filter(operation).count() as u32;
@@ -431,7 +432,7 @@ fn agree(block: &Block) -> &'static str {
             "recycling"
         }
         Verdict::Races(_) => "races",
-        Verdict::Unknown(beyond) => panic!("{beyond:?}: {block:?}"),
+        other => panic!("{other:?}: {block:?}"),
     };
     if !well {
         return kind;
@@ -539,8 +540,8 @@ fn nb_wellsync_nb_racefree_a_hundred_thousand_programs_against_every_interleavin
 #[test]
 fn a_deadlock_has_a_schedule_that_leads_to_it() {
     let block = Block::new(vec![vec![sync(0, 2), sync(1, 2)], vec![sync(0, 2)], vec![]]);
-    let agents = trace::Agents::new(&(&block).into(), View::Threads).expect("agents");
-    let run = trace::Trace::new(&agents);
+    let agents = Agents::new(&(&block).into(), View::Threads).expect("agents");
+    let run = Trace::new(&agents);
     assert_eq!(run.end, End::Deadlock);
     assert_eq!(run.schedule, [0, 1, 0]);
 }

@@ -2,223 +2,10 @@
 //! make up each use of a barrier, or how it ends early.
 
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
 
-use rustc_hash::{FxHashMap, FxHasher};
-use serde::Serialize;
-
-use super::program::{Operation, Programs};
-
-/// No node.
-pub const NONE: u32 = u32::MAX;
-
-/// How the threads of a warp run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum View {
-    /// Each by itself, as from compute capability 7.0 on.
-    Threads,
-    /// All of a warp together: a `sync` of the warp after each command (NB §3.1), in the order in which the warp was
-    /// recorded. At a barrier the whole warp counts, whichever of its threads come [nb-warpSync].
-    Lockstep,
-}
-
-/// A barrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Barrier {
-    /// A named barrier of the block.
-    Named(u32),
-    /// Lanes of a warp, by the number of the warp and a mask.
-    Lanes(u32, u32),
-}
-
-/// A barrier operation of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Op {
-    /// Index into [`Agents::barriers`].
-    pub barrier: u32,
-    /// Expected threads; `None`: all that have not returned.
-    pub count: Option<u32>,
-    /// It waits.
-    pub waits: bool,
-    /// It waits, but orders no accesses to memory.
-    pub silent: bool,
-    /// Its thread has accessed memory since the operation before.
-    pub gap: bool,
-    /// Where in the program.
-    pub site: u32,
-}
-
-/// Threads with the same barrier operations, which therefore take part in the same uses of barriers wherever a block
-/// is well-synchronized: exchanging two of them gives another trace.
-#[derive(Clone, Debug)]
-pub struct Agent {
-    /// Streams and lanes.
-    pub members: Vec<(u32, u32)>,
-    /// What they count for at a barrier with a thread count.
-    pub counted: u32,
-    /// How many threads they are.
-    pub threads: u32,
-    /// What one of them does is ordered before what another does later: it is one thread, or a warp in lockstep.
-    pub ordered: bool,
-    /// Its operations.
-    pub ops: Vec<Op>,
-}
-
-/// The agents of a block.
-#[derive(Clone, Debug)]
-pub struct Agents {
-    /// The agents.
-    pub list: Vec<Agent>,
-    /// By stream: agents with the lanes they have there.
-    pub of_stream: Vec<Vec<(u32, u32)>>,
-    /// The barriers.
-    pub barriers: Vec<Barrier>,
-    /// Threads of the block.
-    pub threads: u32,
-    /// What all threads count for at a barrier with a thread count.
-    pub counted: u32,
-    /// The view they are made for.
-    pub view: View,
-}
-
-/// What cannot be decided, and the site because of which.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beyond {
-    /// Why.
-    pub reason: String,
-    /// Where.
-    pub site: u32,
-}
-
-impl Agents {
-    /// Groups the threads of a block.
-    ///
-    /// # Errors
-    /// Parts of a warp whose other threads have returned or never existed meet at barriers with thread counts in different
-    /// orders.
-    pub fn new(programs: &Programs, view: View) -> Result<Self, Beyond> {
-        let mut agents = Self {
-            list: Vec::new(),
-            of_stream: Vec::new(),
-            barriers: Vec::new(),
-            threads: programs.threads(),
-            counted: programs.streams.len() as u32 * programs.warp_size,
-            view,
-        };
-        let mut numbers: FxHashMap<Barrier, u32> = FxHashMap::default();
-        let mut known: FxHashMap<(u64, u32), Vec<u32>> = FxHashMap::default();
-        for number in 0..programs.streams.len() {
-            agents.stream(programs, number, &mut numbers, &mut known)?;
-        }
-        Ok(agents)
-    }
-
-    fn stream(
-        &mut self,
-        programs: &Programs,
-        number: usize,
-        numbers: &mut FxHashMap<Barrier, u32>,
-        known: &mut FxHashMap<(u64, u32), Vec<u32>>,
-    ) -> Result<(), Beyond> {
-        let stream = &programs.streams[number];
-        let lockstep = self.view == View::Lockstep;
-        let mut classes = vec![stream.lanes];
-        if !lockstep {
-            for step in &stream.steps {
-                if !matches!(step.operation, Operation::Access { .. }) {
-                    refine(&mut classes, step.lanes);
-                }
-            }
-        }
-        let mut ops: Vec<Vec<Op>> = vec![Vec::new(); classes.len()];
-        let mut gaps = vec![false; classes.len()];
-        let mut counted_site = vec![None; classes.len()];
-        for step in &stream.steps {
-            let silent = matches!(step.operation, Operation::Meet { orders_memory: false, .. });
-            let (barrier, count, waits) = match step.operation {
-                Operation::Access { .. } => {
-                    for (gap, class) in gaps.iter_mut().zip(&classes) {
-                        *gap |= class & step.lanes != 0;
-                    }
-                    continue;
-                }
-                Operation::Arrive { barrier, count } => (Barrier::Named(barrier), Some(count), false),
-                Operation::Sync { barrier, count } => (Barrier::Named(barrier), count, true),
-                Operation::Meet { .. } if lockstep => continue,
-                Operation::Meet { mask, .. } => (Barrier::Lanes(number as u32, mask), None, true),
-            };
-            let barrier = *numbers.entry(barrier).or_insert_with(|| {
-                self.barriers.push(barrier);
-                self.barriers.len() as u32 - 1
-            });
-            for class in (0..classes.len()).filter(|&class| classes[class] & step.lanes != 0) {
-                let gap = std::mem::take(&mut gaps[class]);
-                ops[class].push(Op { barrier, count, waits, silent, gap, site: step.site });
-                counted_site[class] = counted_site[class].or(count.map(|_| step.site));
-            }
-        }
-        // Lanes without threads, and those that go to no barrier with a count, count with the others.
-        let counting: Vec<usize> = (0..classes.len()).filter(|&c| counted_site[c].is_some()).collect();
-        let here: u32 = counting.iter().map(|&c| classes[c].count_ones()).sum();
-        let absent = programs.warp_size.saturating_sub(here);
-        if let ([_, other, ..], true, false) = (&counting[..], absent > 0, lockstep) {
-            return Err(Beyond {
-                reason: "threads of a warp meet at barriers with thread counts in different orders while other threads of \
-                         the warp do not take part: when the warp counts as a whole is not decided"
-                    .into(),
-                site: counted_site[*other].unwrap_or_default(),
-            });
-        }
-        let mut mine = Vec::new();
-        for (class, ops) in ops.into_iter().enumerate() {
-            let lanes = classes[class];
-            let threads = lanes.count_ones();
-            let whole = lockstep || counted_site[class].is_some();
-            let counted =
-                if lockstep { programs.warp_size } else { threads + if whole { absent } else { 0 } };
-            let mut hasher = FxHasher::default();
-            ops.hash(&mut hasher);
-            let key = (hasher.finish(), counted * programs.warp_size + threads);
-            let same = known.entry(key).or_default();
-            let found = same.iter().copied().find(|&a| !lockstep && self.list[a as usize].ops == ops);
-            let agent = found.unwrap_or(self.list.len() as u32);
-            if found.is_some() {
-                let agent = &mut self.list[agent as usize];
-                agent.members.push((number as u32, lanes));
-                agent.counted += counted;
-                agent.threads += threads;
-                agent.ordered = false;
-            } else {
-                same.push(agent);
-                let members = vec![(number as u32, lanes)];
-                let ordered = lockstep || threads == 1;
-                self.list.push(Agent { members, counted, threads, ordered, ops });
-            }
-            mine.push((agent, lanes));
-        }
-        self.of_stream.push(mine);
-        Ok(())
-    }
-
-    /// The number of an agent's first thread.
-    pub fn first_thread(&self, programs: &Programs, agent: u32) -> u32 {
-        let (stream, lanes) = self.list[agent as usize].members[0];
-        programs.streams[stream as usize].first_thread + lanes.trailing_zeros()
-    }
-}
-
-/// Divides classes of lanes by whether they take part in a step.
-fn refine(classes: &mut Vec<u32>, lanes: u32) {
-    for at in 0..classes.len() {
-        let (inside, outside) = (classes[at] & lanes, classes[at] & !lanes);
-        if inside != 0 && outside != 0 {
-            classes[at] = inside;
-            classes.push(outside);
-        }
-    }
-}
+use super::agents::{Agents, Barrier, Does, NONE, Op};
+use super::object::{Misuse, Object};
+use super::program::Act;
 
 /// A use of a barrier.
 #[derive(Clone, Debug)]
@@ -231,10 +18,31 @@ pub struct Node {
     pub count: Option<u32>,
     /// Agents and the numbers of their operations, from 0; one behind their last for those that have returned.
     pub parts: Vec<(u32, u32)>,
+    /// Those that wait for it and take no part in it.
+    pub waiters: Vec<(u32, u32)>,
+    /// Of a phase of an mbarrier object: the number of the object, and its own in that, from 0; else [`NONE`].
+    pub phase: (u32, u32),
     /// It is complete.
     pub complete: bool,
     /// The next use of the barrier.
     pub next: u32,
+}
+
+/// An mbarrier object from its initialization on.
+#[derive(Clone, Debug)]
+pub struct Initialized {
+    /// Index into [`Agents::barriers`].
+    pub barrier: u32,
+    /// The agent that initialized it, and its operation.
+    pub by: (u32, u32),
+    /// The same of its invalidation.
+    pub invalidated: Option<(u32, u32)>,
+    /// Its phases; the last one is not complete.
+    pub nodes: Vec<u32>,
+    /// Operations on it that have begun, of whichever phase.
+    pub ops: Vec<(u32, u32)>,
+    /// What the last phase still waits for.
+    pub state: Object,
 }
 
 /// How an execution ends.
@@ -258,6 +66,15 @@ pub enum End {
         /// The node.
         node: u32,
     },
+    /// The agent's next operation is one that must not be there.
+    Misuse {
+        /// The agent.
+        agent: u32,
+        /// The node, if there is one.
+        node: u32,
+        /// Why.
+        what: Misuse,
+    },
 }
 
 /// One execution.
@@ -271,6 +88,8 @@ pub struct Trace {
     pub node_of: Vec<Vec<u32>>,
     /// By agent and number of operations behind it: when it came there.
     pub opened: Vec<Vec<u32>>,
+    /// Mbarrier objects, in the order of their initialization.
+    pub objects: Vec<Initialized>,
     /// Agents in the order in which they executed operations.
     pub schedule: Vec<u32>,
     /// How it ends.
@@ -286,6 +105,8 @@ struct Place {
     live: u32,
     last: u32,
     generation: u32,
+    /// Of an mbarrier object: its number, from its initialization to its invalidation.
+    object: u32,
 }
 
 struct Machine<'a> {
@@ -299,6 +120,8 @@ struct Machine<'a> {
     /// Agents that have returned.
     returned: Vec<u32>,
     has_returned: Vec<bool>,
+    /// By agent: the phase of the cluster's barrier at which it has arrived and not waited.
+    cluster: Vec<u32>,
 }
 
 impl Trace {
@@ -306,7 +129,8 @@ impl Trace {
     pub fn new(agents: &Agents) -> Self {
         let count = agents.list.len();
         let live = |barrier: &Barrier| match *barrier {
-            Barrier::Named(_) => agents.threads,
+            Barrier::Named(_) | Barrier::Cluster => agents.threads,
+            Barrier::Object(_) => 0,
             Barrier::Lanes(stream, mask) => {
                 let lanes = agents.of_stream[stream as usize].iter().map(|(_, lanes)| lanes & mask);
                 lanes.map(u32::count_ones).sum()
@@ -319,6 +143,7 @@ impl Trace {
             live: live(barrier),
             last: NONE,
             generation: 0,
+            object: NONE,
         };
         let mut machine = Machine {
             agents,
@@ -329,6 +154,7 @@ impl Trace {
                 completed: Vec::new(),
                 node_of: agents.list.iter().map(|agent| Vec::with_capacity(agent.ops.len())).collect(),
                 opened: agents.list.iter().map(|agent| Vec::with_capacity(agent.ops.len() + 1)).collect(),
+                objects: Vec::new(),
                 schedule: Vec::new(),
                 end: End::Done,
             },
@@ -336,6 +162,7 @@ impl Trace {
             time: 0,
             returned: Vec::new(),
             has_returned: vec![false; count],
+            cluster: vec![NONE; count],
         };
         machine.trace.opened.iter_mut().for_each(|opened| opened.push(0));
         machine.run();
@@ -361,6 +188,12 @@ impl Machine<'_> {
         let agents = self.agents;
         let own = &agents.list[agent as usize];
         while let Some(&op) = own.ops.get(self.at[agent as usize] as usize) {
+            if op.does != Does::Meets {
+                match self.other(agent, op)? {
+                    true => continue,
+                    false => return Ok(()),
+                }
+            }
             let node = self.node(&op);
             let place = &mut self.places[op.barrier as usize];
             let state = &mut self.trace.nodes[node as usize];
@@ -392,12 +225,18 @@ impl Machine<'_> {
         }
         self.has_returned[agent as usize] = true;
         self.returned.push(agent);
+        if let Some(node) = self.trace.nodes.get(self.cluster[agent as usize] as usize)
+            && !node.complete
+        {
+            // It counts as returned from now on, not as arrived.
+            self.places[node.barrier as usize].threads -= own.threads;
+        }
         for &(stream, lanes) in &own.members {
             for barrier in 0..self.places.len() {
                 self.places[barrier].live -= match agents.barriers[barrier] {
-                    Barrier::Named(_) => lanes.count_ones(),
+                    Barrier::Named(_) | Barrier::Cluster => lanes.count_ones(),
                     Barrier::Lanes(of, mask) if of == stream => (lanes & mask).count_ones(),
-                    Barrier::Lanes(..) => 0,
+                    Barrier::Lanes(..) | Barrier::Object(_) => 0,
                 };
             }
         }
@@ -413,23 +252,25 @@ impl Machine<'_> {
 
     /// The use of a barrier that an operation takes part in.
     fn node(&mut self, op: &Op) -> u32 {
-        let place = &mut self.places[op.barrier as usize];
-        if place.node == NONE {
-            place.node = self.trace.nodes.len() as u32;
-            place.generation += 1;
-            if let Some(last) = self.trace.nodes.get_mut(place.last as usize) {
-                last.next = place.node;
-            }
-            self.trace.nodes.push(Node {
-                barrier: op.barrier,
-                generation: place.generation,
-                count: op.count,
-                parts: Vec::new(),
-                complete: false,
-                next: NONE,
-            });
+        if self.places[op.barrier as usize].node == NONE {
+            let node = self.new_node(op.barrier, op.count, (NONE, NONE));
+            self.places[op.barrier as usize].node = node;
         }
-        place.node
+        self.places[op.barrier as usize].node
+    }
+
+    fn new_node(&mut self, barrier: u32, count: Option<u32>, phase: (u32, u32)) -> u32 {
+        let place = &mut self.places[barrier as usize];
+        let node = self.trace.nodes.len() as u32;
+        place.generation += 1;
+        if let Some(last) = self.trace.nodes.get_mut(place.last as usize) {
+            last.next = node;
+        }
+        let (parts, waiters) = (Vec::new(), Vec::new());
+        let generation = place.generation;
+        let node_of = Node { barrier, generation, count, parts, waiters, phase, complete: false, next: NONE };
+        self.trace.nodes.push(node_of);
+        node
     }
 
     /// Recycles a barrier.
@@ -440,7 +281,7 @@ impl Machine<'_> {
         self.time += 1;
         let state = &mut self.trace.nodes[node as usize];
         state.complete = true;
-        for &(agent, op) in &state.parts {
+        for &(agent, op) in state.parts.iter().chain(&state.waiters) {
             if self.agents.list[agent as usize].ops[op as usize].waits {
                 self.at[agent as usize] += 1;
                 self.trace.opened[agent as usize].push(self.time);
@@ -449,15 +290,180 @@ impl Machine<'_> {
         }
         if state.count.is_none() {
             let stream = match self.agents.barriers[barrier as usize] {
-                Barrier::Named(_) => None,
                 Barrier::Lanes(stream, _) => Some(stream),
+                _ => None,
             };
-            for &agent in &self.returned {
+            // At the cluster's barrier a thread may arrive and return: it was its arrival that counted.
+            let of_cluster = self.agents.barriers[barrier as usize] == Barrier::Cluster;
+            let arrived: Vec<u32> =
+                state.parts.iter().filter(|_| of_cluster).map(|(agent, _)| *agent).collect();
+            for &agent in self.returned.iter().filter(|agent| !arrived.contains(agent)) {
                 let own = &self.agents.list[agent as usize];
                 if stream.is_none_or(|stream| own.members.iter().any(|(of, _)| *of == stream)) {
                     state.parts.push((agent, own.ops.len() as u32));
                 }
             }
+        }
+        self.trace.completed.push(node);
+    }
+
+    /// What is neither a named barrier nor a meeting of lanes; false if the agent waits.
+    fn other(&mut self, agent: u32, op: Op) -> Result<bool, End> {
+        match op.does {
+            Does::Object(Act::Wait { odd }) => return self.wait(agent, op, odd),
+            Does::Object(Act::Init { count }) => {
+                let node = self.initialize(agent, op, count)?;
+                self.went(agent, node);
+            }
+            Does::Object(Act::Inval) => {
+                let object = self.object(agent, op)?;
+                let node = self.current(object);
+                self.trace.objects[object as usize].invalidated = Some((agent, self.at[agent as usize]));
+                self.places[op.barrier as usize].object = NONE;
+                self.places[op.barrier as usize].last = node;
+                self.went(agent, node);
+            }
+            Does::Object(_) | Does::ArrivesLater(_) | Does::CopiesBulk(_) => self.contribute(agent, op)?,
+            Does::ArrivesAtCluster => {
+                if self.cluster[agent as usize] != NONE {
+                    let (node, what) = (self.cluster[agent as usize], Misuse::ArrivedTwice);
+                    return Err(End::Misuse { agent, node, what });
+                }
+                let node = self.node(&op);
+                self.cluster[agent as usize] = node;
+                self.trace.nodes[node as usize].parts.push((agent, self.at[agent as usize]));
+                let place = &mut self.places[op.barrier as usize];
+                place.threads += self.agents.list[agent as usize].threads;
+                let full = place.threads >= place.live;
+                self.went(agent, node);
+                if full {
+                    self.complete(op.barrier);
+                }
+            }
+            Does::WaitsAtCluster => {
+                let node = std::mem::replace(&mut self.cluster[agent as usize], NONE);
+                if node == NONE {
+                    return Err(End::Misuse { agent, node, what: Misuse::NotArrived });
+                }
+                return Ok(self.pass_or_wait(agent, node));
+            }
+            Does::Copies | Does::Commits | Does::Awaits | Does::Meets => self.went(agent, NONE),
+        }
+        Ok(true)
+    }
+
+    /// An agent executes an operation and goes on.
+    fn went(&mut self, agent: u32, node: u32) {
+        self.trace.node_of[agent as usize].push(node);
+        self.trace.schedule.push(agent);
+        self.time += 1;
+        self.at[agent as usize] += 1;
+        self.trace.opened[agent as usize].push(self.time);
+    }
+
+    /// The agent is behind `node`, or waits for it: false.
+    fn pass_or_wait(&mut self, agent: u32, node: u32) -> bool {
+        let at = self.at[agent as usize];
+        if let Some(of) = self.trace.nodes.get_mut(node as usize) {
+            of.waiters.push((agent, at));
+            if !of.complete {
+                self.trace.node_of[agent as usize].push(node);
+                self.trace.schedule.push(agent);
+                self.time += 1;
+                return false;
+            }
+        }
+        self.went(agent, node);
+        true
+    }
+
+    /// The number of the object of an operation.
+    fn object(&self, agent: u32, op: Op) -> Result<u32, End> {
+        match self.places[op.barrier as usize].object {
+            NONE => Err(End::Misuse { agent, node: NONE, what: Misuse::NotInitialized }),
+            object => Ok(object),
+        }
+    }
+
+    fn current(&self, object: u32) -> u32 {
+        self.trace.objects[object as usize].nodes.last().copied().unwrap_or(NONE)
+    }
+
+    fn wait(&mut self, agent: u32, op: Op, odd: bool) -> Result<bool, End> {
+        let object = self.object(agent, op)?;
+        let of = &mut self.trace.objects[object as usize];
+        of.ops.push((agent, self.at[agent as usize]));
+        let phase = of.nodes.len() - 1;
+        let node = match (phase & 1 == 1) != odd {
+            true => phase.checked_sub(1).map_or(NONE, |before| of.nodes[before]),
+            false => of.nodes[phase],
+        };
+        Ok(self.pass_or_wait(agent, node))
+    }
+
+    fn initialize(&mut self, agent: u32, op: Op, count: u32) -> Result<u32, End> {
+        let wrong = |node, what| Err(End::Misuse { agent, node, what });
+        let place = self.places[op.barrier as usize].clone();
+        if place.object != NONE {
+            return wrong(self.current(place.object), Misuse::StillValid);
+        }
+        let Some(state) = Object::new(count) else { return wrong(NONE, Misuse::Count) };
+        let object = self.trace.objects.len() as u32;
+        let node = self.new_node(op.barrier, Some(count), (object, 0));
+        let place = &mut self.places[op.barrier as usize];
+        (place.object, place.last) = (object, node);
+        let by = (agent, self.at[agent as usize]);
+        let (barrier, nodes, ops) = (op.barrier, vec![node], Vec::new());
+        self.trace.objects.push(Initialized { barrier, by, invalidated: None, nodes, ops, state });
+        if self.agents.list[agent as usize].threads > 1 {
+            // The next thread of the group does the same.
+            return wrong(node, Misuse::StillValid);
+        }
+        Ok(node)
+    }
+
+    /// Each thread of an agent contributes to the phase of an object.
+    fn contribute(&mut self, agent: u32, op: Op) -> Result<(), End> {
+        let object = self.object(agent, op)?;
+        let node = self.current(object);
+        let at = self.at[agent as usize];
+        let of = &mut self.trace.objects[object as usize];
+        of.ops.push((agent, at));
+        self.trace.nodes[node as usize].parts.push((agent, at));
+        let threads = self.agents.list[agent as usize].threads;
+        let mut complete = false;
+        for _ in 0..threads {
+            let what = match of.state.perform(op.does) {
+                _ if complete => Misuse::OtherPhase,
+                Err(what) => what,
+                Ok(now) => {
+                    complete = now;
+                    continue;
+                }
+            };
+            return Err(End::Misuse { agent, node, what });
+        }
+        self.went(agent, node);
+        if complete {
+            self.end_phase(object);
+        }
+        Ok(())
+    }
+
+    /// A phase is complete and the next one begins.
+    fn end_phase(&mut self, object: u32) {
+        let of = &self.trace.objects[object as usize];
+        let (barrier, node, expected) = (of.barrier, self.current(object), of.state.expected());
+        let next = self.new_node(barrier, Some(expected), (object, of.nodes.len() as u32));
+        self.trace.objects[object as usize].nodes.push(next);
+        self.places[barrier as usize].last = next;
+        self.time += 1;
+        let of = &mut self.trace.nodes[node as usize];
+        of.complete = true;
+        for &(agent, _) in &of.waiters {
+            self.at[agent as usize] += 1;
+            self.trace.opened[agent as usize].push(self.time);
+            self.ready.push_back(agent);
         }
         self.trace.completed.push(node);
     }
