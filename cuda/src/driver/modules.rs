@@ -451,7 +451,7 @@ mod tests {
             let mut elf = [0; 64];
             elf[..4].copy_from_slice(b"\x7fELF");
             elf[48..52].copy_from_slice(&flags.to_le_bytes());
-            assert_eq!(one(&of_bytes(&elf)), Ok((2, sm)), "{flags:#x}");
+            assert_eq!(one(&one_unit(of_bytes(&elf))), Ok((2, sm)), "{flags:#x}");
         }
         assert!(of_bytes(b"nothing").is_err());
         assert_eq!(unsafe { of_memory(std::ptr::null()) }.err(), Some(INVALID_VALUE));
