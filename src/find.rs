@@ -58,16 +58,25 @@ pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
         let way = "compile it with `nvcc -ptx -lineinfo FILE.cu`, `clang --cuda-device-only -S` or NVRTC";
         return Err(vec![Diagnostic::error("workload", message).help(way)]);
     }
+    let named = || {
+        roots().iter().flat_map(|root| folders_in(root)).find(|p| p.file_name().is_some_and(|n| n == name))
+    };
     let folder = if path.is_dir() {
+        if !path.join("workload.yaml").exists()
+            && let Some(hidden) = named()
+        {
+            let message = format!(
+                "the folder `{name}` has no workload.yaml, and hides the workload of that name in {}",
+                hidden.parent().unwrap_or(&hidden).display()
+            );
+            let way = "name the workload by its path, or run the command in another folder";
+            return Err(vec![Diagnostic::error("workload", message).help(way)]);
+        }
         path.to_path_buf()
     } else if path.exists() {
         return load(path, path.parent().unwrap_or(Path::new(".")));
     } else {
-        let Some(found) = roots()
-            .iter()
-            .flat_map(|root| folders_in(root))
-            .find(|p| p.file_name().is_some_and(|n| n == name))
-        else {
+        let Some(found) = named() else {
             let folders = workload_folders();
             let names: Vec<&str> = folders.iter().filter_map(|f| f.file_name()?.to_str()).collect();
             let message = format!("there is no workload `{name}`; available: {}", names.join(", "));

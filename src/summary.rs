@@ -68,11 +68,11 @@ fn sanitizers(report: &SanitizerReport) -> String {
     }
     let _ = writeln!(
         out,
-        "; {} accesses of threads, those of one warp {}",
+        "; {} accesses checked, threads of a warp {}",
         report.accesses,
         match report.threads_of_a_warp {
             "lockstep" => "in lockstep",
-            _ => "independent of each other",
+            _ => "independent",
         }
     );
     if report.forgotten > 0 {

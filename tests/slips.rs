@@ -284,6 +284,18 @@ fn a_file_of_a_later_format_is_told_by_that_alone() {
 }
 
 #[test]
+fn a_folder_that_hides_a_workload_and_a_later_workload_are_told_once() {
+    let folder = Folder::new("hides");
+    std::fs::create_dir_all(folder.0.join("vecadd")).expect("a folder");
+    let output = command(&["run", "vecadd"]).current_dir(&folder.0).output().expect("the command starts");
+    let err = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && err.contains("hides the workload of that name"), "{err}");
+    let file = folder.write("workload.yaml", "schema: 2\nname: x\n");
+    let (code, out) = said(&["run", &file]);
+    assert_eq!((code, out.matches("reads only schema 1").count()), (Some(2), 1), "{out}");
+}
+
+#[test]
 fn folders_without_results_are_told_once() {
     let folder = Folder::new("once");
     let path = folder.0.to_str().expect("text");

@@ -211,9 +211,14 @@ fn findings_name_threads_lines_addresses_and_why() {
 
     let output = warpsim(&["verify", "sync", "chain_count"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    for words in
-        ["count mismatch", "96 threads", "64 threads", "warp 5", "barriers.cu:", "needed: threads: 256"]
-    {
+    for words in [
+        "count mismatch",
+        "96 threads",
+        "64 threads",
+        "warp 5",
+        "barriers.cu:",
+        "size of the proof: threads: 256",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let output = warpsim(&["verify", "sync", "warp_synchronous", "--chip", "gtx980", "--variant", "sm_52"]);

@@ -244,7 +244,7 @@ impl<P: Reconvergence> Functional<P> {
             }
             rounds += u64::from(whole_turn);
             let stuck = if whole_turn && rounds >= next_watch {
-                match self.look(rounds, next + done) {
+                match self.look(next + done) {
                     Verdict::Undecided => None,
                     Verdict::Over => {
                         next_watch = 2 * rounds;
@@ -291,13 +291,13 @@ impl<P: Reconvergence> Functional<P> {
     }
 
     /// Whether the threads only go round.
-    fn look(&mut self, round: u64, blocks: u64) -> Verdict {
+    fn look(&mut self, blocks: u64) -> Verdict {
         let resident = &mut self.resident;
         let changes = resident.changes + blocks;
         let Some(watch) = &mut self.watch else {
             resident.watching = true;
             resident.forget_branches();
-            self.watch = Some(Watch::begin(std::iter::once(&*resident), changes, round));
+            self.watch = Some(Watch::begin(std::iter::once(&*resident), changes, None));
             return Verdict::Undecided;
         };
         match watch.look(&[resident], changes, None) {

@@ -51,7 +51,8 @@ struct Watched {
 /// One look after another at all threads.
 #[derive(Debug)]
 pub struct Watch {
-    since: Cycle,
+    /// The cycle it began; functional runs have none.
+    since: Option<Cycle>,
     changes: u64,
     samples: u32,
     warps: Vec<Watched>,
@@ -197,7 +198,7 @@ impl Watch {
     pub fn begin<'r, P: Reconvergence + 'r>(
         residents: impl Iterator<Item = &'r Resident<P>>,
         changes: u64,
-        now: Cycle,
+        now: Option<Cycle>,
     ) -> Self {
         let mut warps = Vec::new();
         for (i, resident) in residents.enumerate() {
@@ -208,9 +209,9 @@ impl Watch {
         Self { since: now, changes, samples: 0, warps }
     }
 
-    /// The cycle it began.
+    /// The cycle it began; 0 in functional runs.
     pub fn since(&self) -> Cycle {
-        self.since
+        self.since.unwrap_or(0)
     }
 
     /// Cycles until the next look: no period of a loop divides them all.
@@ -283,9 +284,13 @@ impl Watch {
 
     fn suspicion(&self, why: &str) -> String {
         format!(
-            "memory has not changed since cycle {} and threads loop (possible livelock); not proved: {why}",
-            self.since
+            "memory has not changed{} and threads loop (possible livelock); not proved: {why}",
+            self.since_when()
         )
+    }
+
+    fn since_when(&self) -> String {
+        self.since.map_or_else(|| " for some time".to_string(), |cycle| format!(" since cycle {cycle}"))
     }
 
     /// The fault of a device that is stuck: who goes round where, who waits where.
@@ -310,9 +315,9 @@ impl Watch {
             kind: FaultKind::Livelock,
             rule: "live".into(),
             message: format!(
-                "no thread can make progress: memory is unchanged since cycle {}, and every thread either waits or \
+                "no thread can make progress: memory is unchanged{}, and every thread either waits or \
                  has returned to an earlier state (same PC and registers): {}",
-                self.since,
+                self.since_when(),
                 words.join("; ")
             ),
             place: first.unwrap_or_else(|| residents[0].where_is(0, 0, 0, now)),

@@ -302,7 +302,7 @@ impl ProgramVerdict {
         let n = view.needed;
         let _ = writeln!(
             out,
-            "    needed: threads: {} in {} groups; barriers: {}, used {} times in total and at most {} times each; barrier operations: {}; \
+            "    size of the proof: threads: {} in {} groups; barriers: {}, used {} times in total and at most {} times each; barrier operations: {}; \
              accesses: {} to {} bytes; pairs tested: {}",
             n.threads,
             n.groups,

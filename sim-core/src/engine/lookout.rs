@@ -70,7 +70,7 @@ impl<P: Reconvergence> Engine<P> {
             }
             State::Listening(before) if before == changes => {
                 self.sms().for_each(|sm| sm.resident.forget_branches());
-                let watch = Watch::begin(self.sms().map(|sm| &sm.resident), changes, now);
+                let watch = Watch::begin(self.sms().map(|sm| &sm.resident), changes, Some(now));
                 self.lookout.next = now + watch.gap();
                 self.lookout.state = State::Watching(watch, hits);
                 None

@@ -491,9 +491,6 @@ impl WorkloadKeys {
         if self.name.as_ref().is_some_and(|name| name.is_empty() || name.chars().any(char::is_control)) {
             reader.wrong(key("name"), "`name` must be a text without control characters");
         }
-        if self.schema.is_some_and(|schema| schema != 1) {
-            reader.wrong(key("schema"), "this version of warpsim reads only schema 1");
-        }
         if let Some(schedule) = &self.schedule
             && schedule.value == Schedule::Dependent
             && self.reason.is_none()

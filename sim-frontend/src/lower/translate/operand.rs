@@ -261,6 +261,10 @@ impl<'a> Translator<'_, 'a> {
                 self.register_found(Some(found), name, operand.span, ty, place)
                     .map_or(Operand::None, Operand::Reg)
             }
+            OperandKind::Component(name, part) if special(name, Some(part)).is_some() => {
+                self.error(operand.span, "operand", "expected a register; special registers are read-only");
+                Operand::None
+            }
             _ => {
                 self.error(operand.span, "operand", "expected a register");
                 Operand::None
