@@ -32,7 +32,7 @@ impl Checks {
         for name in &names {
             if let Some(check) = Check::named(name) {
                 if check == Check::Off && names.len() > 1 {
-                    return Err("`off` stands alone".into());
+                    return Err("`off` cannot be combined with other checks".into());
                 }
                 checks.check = if checks.check == Check::Full { Check::Full } else { check };
             } else if *name == MEMORY_MODEL {

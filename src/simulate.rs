@@ -300,7 +300,7 @@ impl Runner<'_> {
         }
         let size = |list: &[Expr], what: &str| -> Result<[u32; 3], SimError> {
             if list.is_empty() || list.len() > 3 {
-                return Err(wrong(format!("{what} needs one to three sizes")));
+                return Err(wrong(format!("{what} takes one to three dimensions (x, y, z)")));
             }
             let mut out = [1; 3];
             for (slot, expr) in out.iter_mut().zip(list) {

@@ -111,7 +111,7 @@ fn suppressions_are_by_file_and_line_and_unused_ones_are_said() {
             "--suppress takes FILE:LINE or a file of such lines",
         ),
         (&["--check", "race"][..], "unknown check `race`"),
-        (&["--check", "off,races"][..], "`off` stands alone"),
+        (&["--check", "off,races"][..], "`off` cannot be combined with other checks"),
     ] {
         let file = folder.join("racy.ptx");
         let output = warpsim(&[&["run", &file], more].concat());

@@ -56,7 +56,7 @@ fn filters_that_leave_no_point_or_name_no_number_are_refused() {
     let file = sweep(&folder, &format!("{axes}only:\n- {{chip: gtx480, seed: 2}}\n"));
     for args in [&["sweep", "run", &file, "--results", &results][..], &["sweep", "plan", &file]] {
         let (code, out) = said(args);
-        assert!(code == Some(2) && out.contains("no point is left"), "{out}");
+        assert!(code == Some(2) && out.contains("no point of the sweep is left"), "{out}");
     }
     let file = sweep(&folder, &format!("{axes}exclude:\n- {{seed: {{min: .nan}}}}\n"));
     let (code, out) = said(&["sweep", "plan", &file]);

@@ -25,7 +25,7 @@ pub struct SuiteArgs {
     /// Baseline file. Default: the suite's name with .json.
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Also measures host speed, one run at a time; `check` applies the suite's tolerance.
+    /// Also measures the simulation speed on this host, one run at a time; `check` applies the suite's tolerance.
     #[arg(long)]
     pub host: bool,
     /// Number of concurrent simulations. Default: the number of host cores.

@@ -34,7 +34,7 @@ pub struct CudaArgs {
     /// Overrides a key of the chip by its path (sm.branch_latency=2).
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Worker threads of the engine.
+    /// Number of host threads that simulate. Results do not depend on it.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads: u16,
     /// Run-time checks, as for `run`.
@@ -43,7 +43,7 @@ pub struct CudaArgs {
     /// Functional mode: no timing.
     #[arg(long)]
     functional: bool,
-    /// Stops after N core cycles, summed over all launches and including their launch latency.
+    /// Stops after N core cycles, summed over all timed launches and including their launch latency.
     #[arg(long, value_name = "N", conflicts_with = "functional")]
     max_cycles: Option<u64>,
     /// Stops after N warp instructions, summed over all launches.
@@ -58,11 +58,11 @@ pub struct CudaArgs {
     /// Collects counters for each PTX line, for --out.
     #[arg(long, requires = "out", conflicts_with = "functional")]
     profile: bool,
-    /// Times only these launches: a regular expression of kernels, and launches of each of them from 0. The others run
-    /// in functional mode. May be given several times.
+    /// Times only these launches: a regular expression over the kernels' PTX names, and optionally launch numbers and
+    /// ranges, counted from 0 for each kernel, such as `stencil:0,5-7`. The others run in functional mode. Repeatable.
     #[arg(long, value_name = "KERNELS[:LAUNCHES]", conflicts_with = "functional")]
     time: Vec<String>,
-    /// The last N functional launches before a timed one leave what they accessed in L2.
+    /// Warms L2 before a timed launch with the lines that the last N functional launches accessed.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "time")]
     warm: usize,
     /// Writes the launches that --time chooses, or all, as workloads for `warpsim run`.

@@ -55,7 +55,8 @@ enum Command {
     Cuda(Box<CudaArgs>),
     /// Lists the workloads.
     Workloads {
-        /// Prints a JSON list: name, folder, variants, checked buffers, all buffers, schedule.
+        /// Prints a JSON list: name, folder, variants, buffers with expected results, all buffers, schedule,
+        /// termination.
         #[arg(long)]
         json: bool,
     },
@@ -79,7 +80,7 @@ enum Command {
     /// Predefined studies: many simulations, one table.
     #[command(subcommand)]
     Study(StudyCommand),
-    /// Regression tests: compares a suite of runs with recorded cycles and metrics, and host speed.
+    /// Regression tests: compares a suite of runs with recorded metrics, results and, optionally, simulation speed.
     #[command(subcommand)]
     Baseline(BaselineCommand),
     /// Compares two reports: metrics, buffer contents, stall cycles.

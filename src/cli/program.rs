@@ -15,7 +15,8 @@ use crate::request::{Program, Request, Setting, is_ptx};
 pub struct ProgramArgs {
     /// Name, folder or workload.yaml of a workload; or a .ptx file, with --entry if it has several kernels.
     pub workload: String,
-    /// Program of the workload. Default: the newest that the chip can run.
+    /// Variant of the workload: one of its programs, named by its target, such as sm_52. Default: the one with the highest
+    /// target that the chip can run.
     #[arg(long)]
     pub variant: Option<String>,
     /// Overrides a parameter of the workload, or a key of the chip by its path (sm.branch_latency=2).

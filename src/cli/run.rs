@@ -49,23 +49,23 @@ pub struct RunArgs {
     /// the smallest of the chip's interconnect and block-dispatch latencies. Results do not depend on it.
     #[arg(long, value_name = "CYCLES")]
     pub epoch: Option<u64>,
-    /// Worker threads of the engine.
+    /// Number of host threads that simulate. Results do not depend on it.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
     /// Run-time checks of the formal semantics: `safety` compares the control flow of every thread with the policy's
-    /// and checks that every thread is in exactly one path; `full` also checks waiting threads, the invariants of the
-    /// policy, and that every message sent is received; `memory-model` checks `safety`, and every load, store and atomic
-    /// of global memory against the axioms of the PTX memory consistency model. The sanitizers look for errors of the
+    /// and checks that every thread is in exactly one path; `full` also checks the program counters of waiting
+    /// threads, the invariants of the policy, and that every message sent is received; `memory-model` does the checks of
+    /// `safety` and also checks every load, store and atomic of global memory against the axioms of the PTX memory consistency model. The sanitizers look for errors of the
     /// program: `races` for data races in shared and global memory, `sync` for misuse of barriers, mbarrier objects and
     /// asynchronous copies, `init` for reads of uninitialized memory and registers and for memory leaks, `all` for all
     /// three. Several kinds are separated by commas. Exit status 3 with findings.
     #[arg(long, value_name = "KINDS", default_value = "safety", value_parser = Checks::parse)]
     pub check: Checks,
-    /// Suppresses the findings of sanitizers that have an instruction at this line of a PTX or CUDA file. Or a file with
-    /// one FILE:LINE on each line, `#` before comments.
+    /// Suppresses sanitizer findings in which an access is at this line of a PTX or CUDA file. Instead of FILE:LINE, the
+    /// name of a file with one FILE:LINE per line is accepted; `#` starts a comment. Repeatable.
     #[arg(long, value_name = "FILE:LINE")]
     pub suppress: Vec<String>,
-    /// Collects counters for each PTX line: issues, lanes, stall cycles by reason.
+    /// Collects counters for each PTX line: issues, active lanes, stall cycles by reason.
     #[arg(long)]
     pub profile: bool,
     /// Samples issue slots, resident warps and memory traffic every N core cycles.
@@ -124,7 +124,7 @@ impl RunArgs {
     fn suppressions(&self) -> Result<Vec<Suppression>, Vec<Diagnostic>> {
         if !self.suppress.is_empty() && !self.check.sanitize.any() {
             let error = Diagnostic::error("usage", "--suppress applies only to sanitizers");
-            return Err(vec![error.help("--check races, sync, init or all")]);
+            return Err(vec![error.help("enable a sanitizer with --check races, sync, init or all")]);
         }
         let mut all = Vec::new();
         for text in &self.suppress {

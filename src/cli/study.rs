@@ -13,7 +13,7 @@ pub enum StudyCommand {
     /// Runs divergent workloads under the reconvergence policies: cycles, SIMD efficiency, instructions, memory
     /// transactions, fairness. Exit status 1 if a result is wrong.
     Policies(PoliciesArgs),
-    /// Compares the registers per thread of all workload kernels with those that ptxas allocates.
+    /// Compares the registers per thread that warpsim computes for all workload kernels with those that ptxas allocates.
     Registers(RegistersArgs),
     /// Runs programs that need fair scheduling under the policies and shows which terminate.
     Liveness(LivenessArgs),
@@ -31,7 +31,7 @@ pub struct PoliciesArgs {
     /// Chip.
     #[arg(long, default_value = "gtx480")]
     pub chip: String,
-    /// Variant of the workloads, such as sm_52.
+    /// Variant of the workloads, such as sm_52. Default: for each workload, the newest that the chip can run.
     #[arg(long)]
     pub variant: Option<String>,
     /// Override, as for `run --set`.

@@ -55,7 +55,8 @@ impl Selection {
 
 fn rule(text: &str) -> Result<Rule, Diagnostic> {
     let wrong = |message: String| {
-        let help = "KERNEL-REGEX, or KERNEL-REGEX:LAUNCHES with launches of each kernel from 0, such as `stencil:0,5-7`";
+        let help = "expected KERNEL-REGEX or KERNEL-REGEX:LAUNCHES, where LAUNCHES are launch numbers and ranges, counted from 0 \
+                    for each kernel, such as `stencil:0,5-7`";
         Diagnostic::error("time", format!("--time {text}: {message}")).help(help)
     };
     let numbers =
@@ -66,8 +67,10 @@ fn rule(text: &str) -> Result<Rule, Diagnostic> {
     };
     let range = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let number =
-            |text: &str| text.parse::<u64>().map_err(|_| wrong(format!("`{range}` is no range of launches")));
+        let number = |text: &str| {
+            text.parse::<u64>()
+                .map_err(|_| wrong(format!("`{range}` is not a launch number or a range of launch numbers")))
+        };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
             return Err(wrong(format!("`{range}`: {first} is greater than {last}")));

@@ -21,7 +21,7 @@ pub fn load(file: &Path) -> Result<(SweepSpec, Vec<Point>), Vec<Diagnostic>> {
     let spec = SweepSpec::load(&source)?;
     let points = spec.points().map_err(|e| vec![e])?;
     if points.is_empty() {
-        let message = format!("{}: `only` and `exclude` together: no point is left", spec.name);
+        let message = format!("{}: no point of the sweep is left after `only` and `exclude`", spec.name);
         return Err(vec![Diagnostic::error("sweep", message).in_source(&source)]);
     }
     Ok((spec, points))

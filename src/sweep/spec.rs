@@ -418,7 +418,7 @@ impl SweepSpec {
         }
         for (i, name) in spec.zip.iter().flatten().enumerate() {
             if spec.zip.iter().flatten().take(i).any(|other| other == name) {
-                wrong(&["zip"], format!("`{name}` is in two zip groups"));
+                wrong(&["zip"], format!("`{name}` appears more than once in `zip`"));
             }
         }
         if errors.is_empty() { Ok(spec) } else { Err(errors) }

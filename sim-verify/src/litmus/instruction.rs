@@ -199,7 +199,11 @@ impl Parser<'_> {
                     let label = self.word("a label")?;
                     return Ok((Kind::Branch { comparison, a, b, target: 0 }, Some(label)));
                 } else {
-                    let error = self.error("opcode", format!("`{root}` is not an instruction"), opcode.span);
+                    let error = self.error(
+                        "opcode",
+                        format!("`{root}` is not an instruction that litmus tests support"),
+                        opcode.span,
+                    );
                     return Err(error.did_you_mean(root, ROOTS));
                 }
             }

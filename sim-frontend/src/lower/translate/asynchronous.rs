@@ -141,7 +141,9 @@ impl<'a> Translator<'_, 'a> {
     /// A variable that an address names lies in the space the instruction works on.
     fn lies_in(&mut self, address: &Address, operand: &AstOperand<'a>, space: StateSpace) {
         if let Some(found) = address.space.filter(|found| *found != space) {
-            let message = format!("the variable is in .{found:?}, not in .{space:?}").to_lowercase();
+            let message =
+                format!("the variable is in .{found:?}; this operand must be an address in .{space:?}")
+                    .to_lowercase();
             self.error(operand.span, "space", message);
         }
     }

@@ -144,7 +144,7 @@ impl<'a> Translator<'_, 'a> {
         let opcode = before.fold(entry.name.to_string(), |opcode, word| opcode + "." + word);
         let message = match word {
             Some(word) => format!("`.{word}` is not allowed after `{opcode}`"),
-            None => format!("`{opcode}` requires another modifier"),
+            None => format!("`{opcode}` is incomplete: a modifier is missing"),
         };
         let place = word.map_or(ast.opcode, |word| self.cx.source.span_of(word));
         self.error(place, "modifier", message);

@@ -91,6 +91,11 @@ impl<'a> Translator<'_, 'a> {
                 if parts.len() != usize::from(inst.form.mods.vector.max(1)) {
                     let wanted = inst.form.mods.vector.max(1);
                     let message = match operand.kind {
+                        OperandKind::Vector(_) if wanted == 1 => format!(
+                            "the vector operand has {} elements, but the instruction has no `.v2`, `.v4` or `.v8`; \
+                             expected a scalar operand",
+                            parts.len()
+                        ),
                         OperandKind::Vector(_) => format!(
                             "the vector operand has {} elements; the instruction requires {wanted}",
                             parts.len()
@@ -145,7 +150,7 @@ impl<'a> Translator<'_, 'a> {
             && !matches!((found, space), (StateSpace::Param, StateSpace::Local))
             && space != StateSpace::Generic
         {
-            let message = format!("the variable is in .{found:?}, not in .{space:?}").to_lowercase();
+            let message = format!("the variable is in .{found:?}; this operand must be an address in .{space:?}").to_lowercase();
             return self.error(ast.span, "space", message);
         }
         if space == StateSpace::Generic

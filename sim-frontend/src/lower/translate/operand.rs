@@ -190,9 +190,9 @@ impl<'a> Translator<'_, 'a> {
             let words = match (lanes, position) {
                 (1, _) => "`.b0` to `.b3`, `.h0` and `.h1`",
                 (2, 0) => "`.h0`, `.h1` and `.h10`",
-                (2, _) => "`.h` and two of the halfword numbers 0 to 3",
-                (_, 0) => "`.b` and decreasing byte numbers 0 to 3",
-                _ => "`.b` and four of the byte numbers 0 to 7",
+                (2, _) => "`.h` followed by two halfword numbers from 0 to 3, such as `.h10`",
+                (_, 0) => "`.b` followed by byte numbers from 0 to 3 in decreasing order, such as `.b320`",
+                _ => "`.b` followed by four byte numbers from 0 to 7, such as `.b3210`",
             };
             self.help(format!("valid selectors: {words}"));
             0
