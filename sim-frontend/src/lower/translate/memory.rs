@@ -150,7 +150,9 @@ impl<'a> Translator<'_, 'a> {
             && !matches!((found, space), (StateSpace::Param, StateSpace::Local))
             && space != StateSpace::Generic
         {
-            let message = format!("the variable is in .{found:?}; this operand must be an address in .{space:?}").to_lowercase();
+            let message =
+                format!("the variable is in .{found:?}; this operand must be an address in .{space:?}")
+                    .to_lowercase();
             return self.error(ast.span, "space", message);
         }
         if space == StateSpace::Generic
