@@ -228,7 +228,7 @@ fn refusals_by_limits_name_chips_that_fit() {
     let block = ["run", &ptx("sm_20", ""), "--entry", "k", "--grid", "1", "--arg", "buffer:u32:1", "--block"];
     refused(
         &warpsim(&[&block[..], &["1024"], &old[..]].concat()),
-        &["the block has 1024 threads in x, at most 512", &format!("{chips}gtx480, gtx560ti,")],
+        &["the block has 1024 threads in x; at most 512", &format!("{chips}gtx480, gtx560ti,")],
     );
     refused(
         &run(&ptx("sm_20", ""), &["--grid", "70000", "--functional"]),

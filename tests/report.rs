@@ -614,7 +614,7 @@ fn what_is_no_result_is_told() {
         (&folder.join("nothing.json"), "cannot be read"),
         (&folder.join("swept"), "`warpsim sweep collect` creates it"),
         (&table, "not a table of `sweep collect`"),
-        (&folder.write("half.json", "{\"cycles\":"), "half.json:1:10: EOF"),
+        (&folder.write("half.json", "{\"cycles\":"), "half.json:1:10: invalid JSON: EOF"),
         (&folder.write("other.json", "{\"stalls\": {}}"), "neither a report.json"),
     ] {
         let out = warpsim(&["report", path, "-o", &page]);

@@ -28,7 +28,6 @@ use sim_memory::spec::MemorySpec;
 use sim_memory::vocabulary::{Cycle, StateSpace};
 
 pub use launch::Launch;
-use warm::Warming;
 
 use crate::answers::Assertion;
 use crate::code::Code;
@@ -93,7 +92,7 @@ pub struct Context {
     /// Address of the workspace that launches get.
     workspace: u64,
     /// What functional runs leave in L2, where they do.
-    warming: Option<Warming>,
+    warming: Option<crate::touched::Warming>,
     allocations: Arc<Allocations>,
     /// Bytes of global memory that all contexts of the device have allocated.
     device_bytes: Arc<AtomicU64>,

@@ -82,6 +82,16 @@ impl Touched {
     }
 }
 
+/// Functional launches that warm L2.
+#[derive(Debug)]
+pub struct Warming {
+    /// How many of the last launches before a timed one count.
+    pub launches: usize,
+    /// Of each run since the last timed one: how many copies from the host came before, and what it touched. Runs
+    /// of fewer launches than count follow each other.
+    pub runs: VecDeque<(usize, Touched)>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

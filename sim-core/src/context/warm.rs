@@ -8,16 +8,7 @@ use sim_memory::line::{LINE_BYTES, line_number};
 use sim_memory::mapping::Mapping;
 
 use super::Context;
-use crate::touched::Touched;
-
-/// Functional launches that warm L2.
-#[derive(Debug)]
-pub(super) struct Warming {
-    launches: usize,
-    /// Of each run since the last timed one: how many copies from the host came before, and what it touched. Runs
-    /// of fewer launches than count follow each other.
-    pub(super) runs: VecDeque<(usize, Touched)>,
-}
+use crate::touched::{Touched, Warming};
 
 impl Context {
     /// The last `launches` functional launches before a timed run leave what they accessed in L2, as if L1 and L2 had

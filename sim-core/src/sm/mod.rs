@@ -190,7 +190,7 @@ impl<P: Reconvergence> Sm<P> {
         let words = per_scheduler.div_ceil(64);
         let instruction_set = world.instruction_set;
         let state = || SchedulerState {
-            by_unit: vec![reuse::OF_FIRST_CLASS; words],
+            by_unit: vec![units::OF_FIRST_CLASS; words],
             candidates: vec![0; words],
             ages: vec![0; 1 << local_shift],
             picker: Picker::new(scheduler, words),

@@ -4,17 +4,10 @@ use std::sync::Arc;
 
 use sim_memory::spec::MemorySpec;
 
-use super::units::UNIT_CLASSES;
+use super::units::OF_FIRST_CLASS;
 use super::{STATUSES, SchedulerState, Sm, SmStats, Status};
 use crate::execute::World;
 use crate::reconvergence::Reconvergence;
-
-/// The sets of splits by unit class, as `unit_of` says: all of the first class.
-pub(super) const OF_FIRST_CLASS: [u64; UNIT_CLASSES] = {
-    let mut sets = [0; UNIT_CLASSES];
-    sets[0] = u64::MAX;
-    sets
-};
 
 impl SchedulerState {
     fn reset(&mut self) {

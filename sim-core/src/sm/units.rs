@@ -8,6 +8,13 @@ use sim_memory::vocabulary::Cycle;
 /// Classes of units, dense.
 pub const UNIT_CLASSES: usize = UnitClass::ALL.len();
 
+/// The sets of splits by unit class, as `unit_of` says: all of the first class.
+pub(super) const OF_FIRST_CLASS: [u64; UNIT_CLASSES] = {
+    let mut sets = [0; UNIT_CLASSES];
+    sets[0] = u64::MAX;
+    sets
+};
+
 /// The units of one SM.
 #[derive(Clone, Debug)]
 pub struct Units {
