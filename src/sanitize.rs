@@ -137,7 +137,7 @@ mod tests {
         assert_eq!((some.check, some.memory_model), (Check::Full, true));
         assert_eq!(some.sanitize.names(), ["races"]);
         assert_eq!(Checks::parse("full,safety").expect("kinds").check, Check::Full);
-        assert!(Checks::parse("off,races").is_err_and(|error| error.contains("stands alone")));
+        assert!(Checks::parse("off,races").is_err_and(|error| error.contains("cannot be combined")));
         assert!(Checks::parse("race").is_err_and(|error| error.contains("races, sync, init, all")));
     }
 

@@ -84,7 +84,7 @@ fn findings_have_lines_of_both_sources_and_exit_status_3() {
     let file = folder.join("racy.ptx");
     let args = ["run", &file, "--entry", "k", "--grid", "1", "--block", "64", "--arg", "buffer:u32:4:zeros"];
     let shown = text(&warpsim(&[&args[..], &["--check", "all"]].concat()).stdout);
-    assert!(shown.contains("sanitizers: 1 finding; 64 accesses of threads"), "{shown}");
+    assert!(shown.contains("sanitizers: 1 finding; 64 accesses checked"), "{shown}");
     assert!(shown.contains("finding [races]: data race at global address 0x"), "{shown}");
 }
 

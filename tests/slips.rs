@@ -292,7 +292,7 @@ fn a_folder_that_hides_a_workload_and_a_later_workload_are_told_once() {
     assert!(output.status.code() == Some(2) && err.contains("hides the workload of that name"), "{err}");
     let file = folder.write("workload.yaml", "schema: 2\nname: x\n");
     let (code, out) = said(&["run", &file]);
-    assert_eq!((code, out.matches("reads only schema 1").count()), (Some(2), 1), "{out}");
+    assert_eq!((code, out.matches("must be 1, not 2").count()), (Some(2), 1), "{out}");
 }
 
 #[test]

@@ -104,9 +104,12 @@ mod tests {
 
     #[test]
     fn what_is_no_rule_is_said() {
-        for (text, wanted) in
-            [("a:3-1", "3 is greater than 1"), ("a:1--2", "no range"), ("(", "regex"), ("a:,", "no range")]
-        {
+        for (text, wanted) in [
+            ("a:3-1", "3 is greater than 1"),
+            ("a:1--2", "not a launch number"),
+            ("(", "regex"),
+            ("a:,", "not a launch number"),
+        ] {
             let error = Selection::parse(&[text.to_string()]).expect_err(text).to_string();
             assert!(error.contains(wanted) && error.contains(text), "{error}");
         }
