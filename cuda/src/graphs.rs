@@ -11,11 +11,12 @@ use crate::memory::{copy, copy_boxes, fill_rows};
 use crate::pointers;
 use crate::runtime::State;
 
-/// CUDA's `cudaKernelNodeParams`.
+/// CUDA's `cudaKernelNodeParams`, and `CUDA_KERNEL_NODE_PARAMS` of the driver API as far as both of its versions have it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KernelNode {
-    function: *const c_void,
+    /// The kernel.
+    pub function: *const c_void,
     grid: Dim3,
     block: Dim3,
     shared: u32,
@@ -133,6 +134,33 @@ pub fn end_capture(state: &mut State, stream: *mut c_void, at: *mut usize) -> Re
     }
 }
 
+/// Adds a node that launches a kernel; the rest as [`add`].
+///
+/// # Errors
+/// As for a launch, or as `add`.
+///
+/// # Safety
+/// As `add`; `own` must have a pointer to each argument.
+pub unsafe fn add_kernel(
+    state: &mut State,
+    call: &str,
+    at: *mut usize,
+    graph: usize,
+    after: (*const usize, usize),
+    own: KernelNode,
+) -> Result<(), Error> {
+    if !own.extra.is_null() {
+        eprintln!("warpsim: {call}: arguments in `extra` are not supported");
+        return Err(NOT_SUPPORTED);
+    }
+    let how = How::of(own.grid, own.block, own.shared as usize, std::ptr::null_mut());
+    // SAFETY: the caller's promise.
+    unsafe {
+        let kernel = prepare(state, own.function, &how, own.arguments)?;
+        add(state, at, graph, after, Work::Kernel(Box::new(kernel)))
+    }
+}
+
 cuda! {
     fn cudaGraphCreate = (at: *mut usize, _flags: u32) |state| { keep(state, at, Graph::default()) }
 
@@ -165,17 +193,11 @@ cuda! {
 
     fn cudaGraphAddKernelNode =
     (at: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const KernelNode) |state| {
-        // SAFETY: CUDA's manual asks for the structure.
-        let own = unsafe { pointers::get(parameters) }?;
-        if !own.extra.is_null() {
-            eprintln!("warpsim: cudaGraphAddKernelNode: arguments in `extra` are not supported");
-            return Err(NOT_SUPPORTED);
+        // SAFETY: CUDA's manual asks for the structure, with a pointer to each argument; the rest as `add`.
+        unsafe {
+            let own = pointers::get(parameters)?;
+            add_kernel(state, "cudaGraphAddKernelNode", at, graph, (after, count), own)
         }
-        let how = How::of(own.grid, own.block, own.shared as usize, std::ptr::null_mut());
-        // SAFETY: CUDA's manual asks for a pointer to each argument.
-        let kernel = unsafe { prepare(state, own.function, &how, own.arguments) }?;
-        // SAFETY: as `add`.
-        unsafe { add(state, at, graph, (after, count), Work::Kernel(Box::new(kernel))) }
     }
 
     fn cudaGraphAddMemcpyNode =

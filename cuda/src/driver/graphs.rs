@@ -7,24 +7,11 @@ use crate::driver::call::{Need, enter};
 use crate::driver::memory::{Boxes, boxes};
 use crate::error::{Error, INVALID_VALUE, NOT_SUPPORTED};
 use crate::graph::{Fill, Graph, Work};
-use crate::graphs::{HostNode, add, begin_capture, end_capture, find, keep, list};
-use crate::launch::{Dim3, How, prepare};
+use crate::graphs::{HostNode, KernelNode, add, add_kernel, begin_capture, end_capture, find, keep, list};
 use crate::pointers;
 use crate::runtime::State;
 
-/// CUDA's `CUDA_KERNEL_NODE_PARAMS`, as far as both versions have it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct KernelNode {
-    function: *const c_void,
-    grid: Dim3,
-    block: Dim3,
-    shared: u32,
-    arguments: *const *const c_void,
-    extra: *const *const c_void,
-}
-
-/// The same of CUDA 12.
+/// CUDA 12's `CUDA_KERNEL_NODE_PARAMS`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KernelNode2 {
@@ -46,25 +33,6 @@ pub struct Instantiation {
 thread_local! {
     /// What else a thread may do while it captures; nothing here depends on it.
     static MODE: Cell<i32> = const { Cell::new(0) };
-}
-
-unsafe fn add_kernel(
-    state: &mut State,
-    at: *mut usize,
-    graph: usize,
-    after: (*const usize, usize),
-    (own, function): (KernelNode, *const c_void),
-) -> Result<(), Error> {
-    if !own.extra.is_null() {
-        eprintln!("warpsim: cuGraphAddKernelNode: arguments in `extra` are not supported");
-        return Err(NOT_SUPPORTED);
-    }
-    let how = How::of(own.grid, own.block, own.shared as usize, std::ptr::null_mut());
-    // SAFETY: CUDA's manual asks for a pointer to each argument; the rest as `add`.
-    unsafe {
-        let kernel = prepare(state, function, &how, own.arguments)?;
-        add(state, at, graph, after, Work::Kernel(Box::new(kernel)))
-    }
 }
 
 /// What runs is what the graph is now.
@@ -148,7 +116,7 @@ driver! {
         // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
         unsafe {
             let own = pointers::get(parameters)?;
-            add_kernel(state, at, graph, (after, count), (own, own.function))
+            add_kernel(state, "cuGraphAddKernelNode", at, graph, (after, count), own)
         }
     }
 
@@ -157,9 +125,11 @@ driver! {
     ) |state| {
         // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
         unsafe {
-            let own = pointers::get(parameters)?;
-            let function = if own.first.function.is_null() { own.kernel } else { own.first.function };
-            add_kernel(state, at, graph, (after, count), (own.first, function))
+            let KernelNode2 { first: mut own, kernel, .. } = pointers::get(parameters)?;
+            if own.function.is_null() {
+                own.function = kernel;
+            }
+            add_kernel(state, "cuGraphAddKernelNode", at, graph, (after, count), own)
         }
     }
 
