@@ -50,7 +50,7 @@ mod summary;
 mod sweep;
 mod trace;
 mod verify;
-mod zstd;
+pub mod zstd;
 
 /// The version, with the commit where it is known.
 const VERSION: &str = env!("WARPSIM_VERSION");

@@ -1,8 +1,6 @@
 //! Fat binaries: what nvcc puts into a program for the device. Only their PTX can run here. The layout is that of
 //! ZLUDA's `dark_api` (`fatbin.rs`), which is public.
 
-use std::io::Read;
-
 use crate::pointers;
 
 /// How the wrapper of a fat binary begins.
@@ -62,9 +60,7 @@ impl File {
                 .map_err(|error| format!("LZ4: {error}"))?;
             bytes.truncate(n);
         } else if self.flags & ZSTD != 0 {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(self.stored.as_slice());
-            let decoder = decoder.map_err(|error| format!("zstd: {error}"))?;
-            decoder.take(LONGEST).read_to_end(&mut bytes).map_err(|error| format!("zstd: {error}"))?;
+            bytes = warpsim::zstd::decompress(&self.stored, LONGEST)?;
         } else {
             bytes.extend_from_slice(&self.stored);
         }

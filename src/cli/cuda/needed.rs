@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use object::LittleEndian;
+use object::elf::DT_NEEDED;
+use object::read::elf::ElfFile64;
+
 use crate::device::program::closed_library;
 use crate::files;
 
@@ -18,46 +22,13 @@ pub fn closed(program: &Path) -> Option<(String, &'static str)> {
     })
 }
 
-fn number(bytes: &[u8], at: u64, size: usize) -> Option<u64> {
-    let at = usize::try_from(at).ok()?;
-    let found = bytes.get(at..at.checked_add(size)?)?;
-    Some(found.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
-}
-
-/// The `DT_NEEDED` entries of a 64-bit little-endian ELF file (System V ABI, chapter 5); `None` where it is none.
+/// The libraries that a 64-bit little-endian ELF file needs (`DT_NEEDED`); `None` where it is none.
 fn libraries(bytes: &[u8]) -> Option<Vec<String>> {
-    if bytes.get(..6)? != b"\x7fELF\x02\x01" {
-        return None;
-    }
-    let (table, size, count) = (number(bytes, 32, 8)?, number(bytes, 54, 2)?, number(bytes, 56, 2)?);
-    let headers: Vec<[u64; 4]> = (0..count)
-        .filter_map(|i| {
-            let at = table.checked_add(i * size)?;
-            let field = |offset| number(bytes, at + offset, 8);
-            // Kind, place in the file, address, bytes in the file.
-            Some([number(bytes, at, 4)?, field(8)?, field(16)?, field(32)?])
-        })
-        .collect();
-    let dynamic = headers.iter().find(|header| header[0] == 2)?;
-    let entries: Vec<(u64, u64)> = (0..dynamic[3] / 16)
-        .map_while(|i| {
-            let at = dynamic[1].checked_add(i * 16)?;
-            Some((number(bytes, at, 8)?, number(bytes, at + 8, 8)?))
-        })
-        .take_while(|(tag, _)| *tag != 0)
-        .collect();
-    let strings = entries.iter().find(|(tag, _)| *tag == 5)?.1;
-    let load = headers.iter().find(|header| {
-        header[0] == 1 && (header[2]..header[2].saturating_add(header[3])).contains(&strings)
-    })?;
-    let strings = strings - load[2] + load[1];
-    let text = |offset: u64| {
-        let from = usize::try_from(strings.checked_add(offset)?).ok()?;
-        let rest = bytes.get(from..)?;
-        let end = rest.iter().position(|byte| *byte == 0)?;
-        Some(String::from_utf8_lossy(&rest[..end]).into_owned())
-    };
-    Some(entries.iter().filter(|(tag, _)| *tag == 1).filter_map(|(_, offset)| text(*offset)).collect())
+    let file = ElfFile64::<LittleEndian>::parse(bytes).ok()?;
+    let table = file.elf_dynamic_table().ok()?;
+    let needed = table.iter().filter(|entry| entry.tag == DT_NEEDED);
+    let names = needed.filter_map(|entry| table.string(entry).ok());
+    Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
 #[cfg(test)]
