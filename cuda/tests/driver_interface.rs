@@ -24,8 +24,8 @@ use warpsim_cuda::driver::graphs::{
 use warpsim_cuda::driver::launch::{cuLaunchKernel, cuOccupancyMaxPotentialBlockSize};
 use warpsim_cuda::driver::linker::{cuLinkAddData_v2, cuLinkComplete, cuLinkCreate_v2, cuLinkDestroy};
 use warpsim_cuda::driver::memory::{
-    cuMemAlloc_v2, cuMemAllocManaged, cuMemFree_v2, cuMemGetAddressRange_v2, cuMemcpyDtoH_v2,
-    cuMemcpyHtoD_v2, cuMemsetD32_v2,
+    cuMemAlloc_v2, cuMemAllocManaged, cuMemFree_v2, cuMemGetAddressRange_v2, cuMemHostGetDevicePointer_v2,
+    cuMemHostRegister_v2, cuMemHostUnregister, cuMemcpyDtoH_v2, cuMemcpyHtoD_v2, cuMemsetD32_v2,
 };
 use warpsim_cuda::driver::modules::{
     cuFuncGetAttribute, cuFuncGetParamInfo, cuFuncSetAttribute, cuKernelGetFunction, cuLibraryGetKernel,
@@ -71,6 +71,8 @@ const INVALID_PTX: i32 = 218;
 const INVALID_HANDLE: i32 = 400;
 const NOT_FOUND: i32 = 500;
 const CONTEXT_DESTROYED: i32 = 709;
+const ALREADY_REGISTERED: i32 = 712;
+const NOT_REGISTERED: i32 = 713;
 const LAUNCH_FAILED: i32 = 719;
 
 /// One test at a time, without a context.
@@ -133,6 +135,28 @@ fn word(at: u64) -> u32 {
     // SAFETY: the place has four bytes.
     assert_eq!(unsafe { cuMemcpyDtoH_v2(&raw mut word as u64, at, 4) }, 0);
     word
+}
+
+#[test]
+fn memory_of_the_host_is_registered_once_and_shared_while_it_is() {
+    let _one = begin();
+    primary();
+    let scale = function(loaded(PTX), c"scale");
+    let mut own = vec![7u32; 64];
+    let (host, bytes) = (own.as_mut_ptr(), size_of_val(&own[..]));
+    let mut at = 0;
+    // SAFETY: the memory lives until it is unregistered.
+    unsafe {
+        assert_eq!(cuMemHostGetDevicePointer_v2(&raw mut at, host.cast(), 0), INVALID_VALUE);
+        assert_eq!(cuMemHostRegister_v2(host as usize, bytes, 0), 0);
+        assert_eq!(cuMemHostRegister_v2(host as usize, bytes, 0), ALREADY_REGISTERED);
+        assert_eq!(cuMemHostGetDevicePointer_v2(&raw mut at, host.cast(), 0), 0);
+        assert_eq!(launch(scale, 64, null_mut(), at, 64), 0);
+        assert_eq!(cuCtxSynchronize(), 0);
+        assert_eq!((host.read_volatile(), host.add(63).read_volatile()), (14, 14));
+        assert_eq!(cuMemHostUnregister(host as usize), 0);
+        assert_eq!(cuMemHostUnregister(host as usize), NOT_REGISTERED);
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ mod tests {
         let uses = ".extern .func f();\n.visible .entry k() { call.uni f, (); ret; }\n";
         let text = linked(&[uses, ".visible .func f() { ret; }\n"]).expect("it links");
         assert_eq!(text.matches(".version").count(), 1, "{text}");
-        assert!(text.contains("call.uni f"), "{text}");
+        assert!(text.contains("call.uni f") && text.contains(".visible .func f() { ret; }"), "{text}");
     }
 
     #[test]
