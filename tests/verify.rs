@@ -334,6 +334,59 @@ fn ptx_files_are_verified_and_what_inputs_decide_is_said() {
     assert_eq!((code, &report["verdict"]), (4, &"unknown".into()), "{report:#}");
 }
 
+/// Warps count themselves out, and the last one clears what all have written: as `cuda::pipeline` ends.
+#[test]
+fn atomic_operations_order_threads_as_they_did_in_the_run() {
+    let last = |atomic: &str| {
+        let body = format!(
+            "and.b32 %r4, %r1, 31;\nshl.b32 %r2, %r1, 1;\nmov.u32 %r3, x;\nadd.u32 %r3, %r3, %r2;\n\
+             setp.eq.u32 %p3, %r1, 0;\n@%p3 st.shared.u32 [x+252], %r1;\nbar.sync 0;\n\
+             setp.ne.u32 %p1, %r4, 0;\n@%p1 bra END;\nst.shared.u32 [%r3], %r1;\n{atomic}\n\
+             setp.ne.u32 %p2, %r5, 2;\n@%p2 bra END;\nst.shared.u32 [x], %r1;\nst.shared.u32 [x+64], %r1;\n\
+             st.shared.u32 [x+128], %r1;\nst.shared.u32 [x+252], %r1;\nEND:"
+        );
+        ptx("last", &body, "96", &[])
+    };
+    for atomic in [
+        "fence.sc.cta;\natom.acquire.cta.shared.add.u32 %r5, [x+252], 1;",
+        "atom.acq_rel.cta.shared.add.u32 %r5, [x+252], 1;",
+        "atom.release.cta.shared.add.u32 %r5, [x+252], 1;\nfence.acq_rel.cta;",
+        "membar.cta;\natom.shared.add.u32 %r5, [x+252], 1;\nmembar.cta;",
+        // A step between the fence and the operation.
+        "fence.acq_rel.cta;\nld.shared.u32 %r6, [%r3];\natom.acquire.cta.shared.add.u32 %r5, [x+252], 1;",
+    ] {
+        let (code, report, words) = last(atomic);
+        let launch = &report["launches"][0];
+        let views = &launch["programs"][0]["views"];
+        let of = |view: &str| views.as_array().into_iter().flatten().find(|v| v["view"] == view).cloned();
+        let distant = atomic.contains("ld.");
+        // What lies behind the fence is not released by it.
+        let expected = if distant { "finding" } else { "verified" };
+        let verdict = of("threads").map(|v| v["verdict"].clone());
+        assert_eq!(verdict, Some(expected.into()), "{atomic}: {report:#} {words}");
+        assert_eq!(code, if distant { 3 } else { 0 }, "{atomic}");
+        assert!(launch["atomics"]["instruction"].is_string(), "{atomic}: {report:#}");
+        assert!(launch["depends"]["line"].is_u64(), "{report:#}");
+    }
+    for atomic in [
+        "atom.shared.add.u32 %r5, [x+252], 1;",
+        "atom.acquire.cta.shared.add.u32 %r5, [x+252], 1;",
+        "fence.acq_rel.cta;\natom.shared.add.u32 %r5, [x+252], 1;",
+        "atom.release.cta.shared.add.u32 %r5, [x+252], 1;",
+        // Two counters: each releases to the other.
+        "atom.release.cta.shared.add.u32 %r5, [x+248], 1;\natom.acquire.cta.shared.add.u32 %r5, [x+252], 1;",
+    ] {
+        let (code, report, _) = last(atomic);
+        let races = kinds(&report, "threads");
+        assert!(code == 3 && races.iter().all(|kind| kind == "race"), "{atomic}: {report:#}");
+    }
+    // Where nothing that is read decides, the order of the run is no order.
+    let body = "atom.acq_rel.cta.shared.add.u32 %r5, [x+252], 1;\nst.shared.u32 [x], %r1;";
+    let (code, report, _) = ptx("undecided", body, "64", &[]);
+    assert_eq!((code, kinds(&report, "threads")), (3, vec!["race".to_string()]), "{report:#}");
+    assert!(report["launches"][0]["atomics"].is_null(), "{report:#}");
+}
+
 #[test]
 fn bad_input_has_status_2_and_two_reports_differ_in_what_they_cost_only() {
     for args in [&["no_such_workload"][..], &["chain", "--entry", "x"], &["chain", "--set", "no=1"]] {

@@ -4,7 +4,9 @@
 //! changes meanwhile, nothing begins or ends, and each thread either waits for others as it did at
 //! first, with the same registers, or was elsewhere and came back to an address with the registers it
 //! had there, then it will go round like this for ever: what a thread does next follows from its
-//! registers and from memory alone. A thread that waits now, and has got on meanwhile, proves nothing.
+//! registers and from memory alone. Nor does a thread get on that has failed a test of an mbarrier object
+//! which it repeats until it passes, whatever clocks it reads and counters it keeps between two tests.
+//! A thread that waits now, and has got on meanwhile, proves nothing.
 //! Where that cannot be said (a clock is read, a line of L1 may be stale, somebody was not seen to
 //! come back) a program that does not end is a suspicion, and runs on.
 
@@ -91,7 +93,7 @@ fn places<P: Reconvergence>(resident: &Resident<P>, w: usize) -> ([Pc; WARP_LANE
 impl<P: Reconvergence> Resident<P> {
     /// From here on branches are noted for a watch that begins.
     pub(crate) fn forget_branches(&mut self) {
-        self.warps.iter_mut().for_each(|warp| warp.branched = 0);
+        self.warps.iter_mut().for_each(|warp| (warp.branched, warp.failed) = (0, 0));
     }
 }
 
@@ -144,6 +146,7 @@ impl Watched {
                 back |= bit;
             }
         }
+        self.returned |= warp.failed & warp.live();
         let mut same = back | still;
         if same != 0 {
             for (old, new) in self.rows.iter().zip(&warp.rows) {
@@ -255,7 +258,9 @@ impl Watch {
         }
         let left = self.warps.iter().find(|watched| watched.unsettled(residents[watched.at.0]) != 0);
         if self.samples >= 4 && left.is_none() {
-            return match open.or_else(|| residents.iter().find_map(|resident| undecided(resident))) {
+            let undecided =
+                || self.warps.iter().find_map(|watched| undecided(residents[watched.at.0], watched.at.1));
+            return match open.or_else(undecided) {
                 None => Look::Stuck,
                 Some(_) if self.samples < MOST_SAMPLES => Look::Open,
                 Some(why) => Look::Suspicious(self.suspicion(&why)),
@@ -315,8 +320,8 @@ impl Watch {
             kind: FaultKind::Livelock,
             rule: "live".into(),
             message: format!(
-                "no thread can make progress: memory is unchanged{}, and every thread either waits or \
-                 has returned to an earlier state (same PC and registers): {}",
+                "no thread can make progress: memory is unchanged{}, and every thread waits, has returned to an \
+                 earlier state (same PC and registers), or repeats a test of an mbarrier object that fails: {}",
                 self.since_when(),
                 words.join("; ")
             ),
@@ -355,10 +360,7 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
         let noun = if at.contains([',', '-']) { "lines" } else { "line" };
         parts.push(format!("lanes {spins:#x} loop at {noun} {at}"));
     }
-    let at_barrier: LaneMask = resident
-        .splits_of(watched.at.1)
-        .filter(|split| resident.waits[*split] != 0)
-        .fold(0, |mask, split| mask | resident.policy.mask(split));
+    let at_barrier = at_barrier(resident, watched.at.1);
     let others = watched.waits & warp.live() & !at_barrier;
     for (mask, how) in [(at_barrier, "wait at a barrier"), (others, "wait for other threads of their warp")] {
         if mask != 0 {
@@ -369,25 +371,34 @@ fn in_words<P: Reconvergence>(watched: &Watched, resident: &Resident<P>) -> Stri
     format!("block {block:?} warp {}: {}", warp.index, parts.join(", "))
 }
 
-/// Why the next step of a thread may depend on more than its registers and memory.
-fn undecided<P: Reconvergence>(resident: &Resident<P>) -> Option<String> {
-    resident.warps.iter().enumerate().filter(|(_, warp)| warp.resident).find_map(|(w, warp)| {
-        if !resident.policy.waits_for_threads_only(w) {
-            return Some("the policy releases waiting threads after a timeout".into());
+/// Why the next step of a thread may depend on more than its registers and memory, in a warp that has threads which neither
+/// wait at a barrier nor repeat a test that fails.
+fn undecided<P: Reconvergence>(resident: &Resident<P>, w: usize) -> Option<String> {
+    let warp = &resident.warps[w];
+    if warp.live() & !warp.failed & !at_barrier(resident, w) == 0 {
+        return None;
+    }
+    if !resident.policy.waits_for_threads_only(w) {
+        return Some("the policy releases waiting threads after a timeout".into());
+    }
+    let program = &resident.kernels[warp.kernel].code.program;
+    program.ops.iter().find_map(|op| match (op.class, &op.extra) {
+        (OpClass::Clock | OpClass::Sleep, _) => Some(format!("kernel {} reads a clock", program.entry)),
+        (OpClass::Vote, Extra::Vote { sync: false, .. })
+        | (OpClass::Shuffle, Extra::Shuffle { sync: false, .. })
+        | (OpClass::ActiveMask, _)
+            if !P::WHOLE_WARP =>
+        {
+            Some(format!("kernel {} depends on which threads are converged", program.entry))
         }
-        let program = &resident.kernels[warp.kernel].code.program;
-        program.ops.iter().find_map(|op| match (op.class, &op.extra) {
-            (OpClass::Clock | OpClass::Sleep, _) => Some(format!("kernel {} reads a clock", program.entry)),
-            (OpClass::Vote, Extra::Vote { sync: false, .. })
-            | (OpClass::Shuffle, Extra::Shuffle { sync: false, .. })
-            | (OpClass::ActiveMask, _)
-                if !P::WHOLE_WARP =>
-            {
-                Some(format!("kernel {} depends on which threads are converged", program.entry))
-            }
-            _ => None,
-        })
+        _ => None,
     })
+}
+
+/// Threads of a warp that wait at a barrier of their block or cluster.
+fn at_barrier<P: Reconvergence>(resident: &Resident<P>, w: usize) -> LaneMask {
+    let waiting = resident.splits_of(w).filter(|split| resident.waits[*split] != 0);
+    waiting.fold(0, |mask, split| mask | resident.policy.mask(split))
 }
 
 /// What a blocked split waits for, in words: the barrier, who has arrived, where the others are.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sim_frontend::form::{BarrierKind, MbarrierOptions, MbarrierStep};
-use sim_memory::vocabulary::{LaneMask, WARP_LANES};
+use sim_memory::vocabulary::{LaneMask, Semantics, WARP_LANES};
 
 use crate::grid::Kernel;
 
@@ -26,6 +26,31 @@ pub enum AccessKind {
     Write,
     /// An atomic read-modify-write.
     Atomic,
+}
+
+/// What a strong operation orders beside itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// It tells its thread what it reads.
+    pub reads: bool,
+    /// It certainly writes.
+    pub writes: bool,
+    /// What its thread does later comes after it.
+    pub acquires: bool,
+    /// What its thread did earlier comes before it.
+    pub releases: bool,
+}
+
+impl Orders {
+    /// Those of an operation with these semantics.
+    pub fn of(semantics: Semantics) -> Self {
+        use Semantics as S;
+        Self {
+            acquires: matches!(semantics, S::Acquire | S::AcqRel | S::Sc),
+            releases: matches!(semantics, S::Release | S::AcqRel | S::Sc),
+            ..Self::default()
+        }
+    }
 }
 
 /// Lanes of a warp that are about to execute an instruction.
@@ -57,10 +82,19 @@ pub enum Recorded<'r> {
         who: Who,
         /// Of which kind.
         kind: AccessKind,
+        /// Of atomic operations: what they order.
+        orders: Orders,
         /// Bytes of each lane.
         bytes: u32,
         /// Address of each lane in shared memory.
         addresses: &'r [u64; WARP_LANES],
+    },
+    /// A fence.
+    Fence {
+        /// By whom.
+        who: Who,
+        /// What it orders.
+        orders: Orders,
     },
     /// An arrival at a named barrier of the block.
     Barrier {

@@ -162,6 +162,8 @@ pub struct Warp {
     pub copies: Option<Box<Copies>>,
     /// Threads that have executed a direct branch since the last watch of liveness began.
     pub branched: LaneMask,
+    /// Threads that since then have failed a test of an mbarrier object which they repeat until it passes.
+    pub failed: LaneMask,
     /// Threads that wait to issue their indirect branch once more.
     pub again: LaneMask,
     /// Threads that have arrived at the barrier of their cluster and not waited there yet.

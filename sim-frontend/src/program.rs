@@ -149,6 +149,8 @@ pub struct MbarrierOp {
     pub operand_bits: u8,
     /// An arrival that comes after its thread's accesses.
     pub releases: bool,
+    /// A test that is made again and again until it passes, whatever else its loop does.
+    pub repeats: bool,
 }
 
 /// Facts of the rarer classes, by which [`Op`] stays small.

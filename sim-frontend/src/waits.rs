@@ -40,17 +40,23 @@ pub fn decided(program: &Program) -> Decided {
         return Decided { by_others: decided_by_others(program), by_tests: tests.map(|pc| pc as Pc) };
     };
     let function = entry.entry_pc..entry.end_pc.min(program.ops.len() as Pc);
-    let values = Values::new(program, function.clone());
-    let mut marks = Marks {
-        program,
-        controlled: vec![0; values.blocks.len()],
-        values,
-        function,
-        marks: BTreeMap::new(),
-        local: 0,
-    };
+    let mut marks = Marks::new(program, function);
     marks.spread();
     marks.decided()
+}
+
+/// Tests of mbarrier objects that their threads make again and again until they pass.
+pub fn repeated(program: &Program) -> Vec<Pc> {
+    let mut found = Vec::new();
+    for function in &program.functions {
+        let function = function.entry_pc..function.end_pc.min(program.ops.len() as Pc);
+        let tests: Vec<Pc> = function.clone().filter(|&pc| is_test(&program.ops[pc as usize])).collect();
+        if !tests.is_empty() {
+            let marks = Marks::new(program, function);
+            found.extend(tests.into_iter().filter(|&pc| marks.is_wait(pc)));
+        }
+    }
+    found
 }
 
 /// A test of an mbarrier object.
@@ -95,6 +101,14 @@ struct Marks<'p> {
     controlled: Vec<u8>,
     /// What local memory may hold.
     local: u8,
+}
+
+impl<'p> Marks<'p> {
+    fn new(program: &'p Program, function: std::ops::Range<Pc>) -> Self {
+        let values = Values::new(program, function.clone());
+        let controlled = vec![0; values.blocks.len()];
+        Self { program, controlled, values, function, marks: BTreeMap::new(), local: 0 }
+    }
 }
 
 impl Marks<'_> {
@@ -268,7 +282,7 @@ impl Marks<'_> {
                 if is_test(op) && self.same_test(pc, at) {
                     continue;
                 }
-                if synchronizes(op) {
+                if synchronizes(op) || matches!(op.class, OpClass::Call | OpClass::CallIndirect) {
                     return false;
                 }
             }

@@ -6,12 +6,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use sim_core::grid::Kernel;
-use sim_core::recording::{AccessKind, Recorded, Who};
+use sim_core::recording::{AccessKind, Orders, Recorded, Who};
 use sim_frontend::form::{BarrierKind, MbarrierOptions, MbarrierStep};
 use sim_frontend::waits::decided;
 use sim_verify::sync::program::{Access, Act, Addresses, LANES, Operation, Programs, Step, Stream};
 use sim_verify::sync::{View, decide};
 
+use super::atomics::Atomics;
 use super::findings::{Judgement, Lines, judge, unknown};
 use super::report::{KernelVerdict, Kind, Place, ProgramVerdict};
 
@@ -29,6 +30,8 @@ struct Running {
     tests: Vec<[Option<Test>; LANES]>,
     /// There was a test of an mbarrier object.
     tested: bool,
+    /// What atomic operations order, where their order may decide what threads do.
+    atomics: Option<Atomics>,
 }
 
 /// A test of an mbarrier object: where, its address, and the parity of the phase.
@@ -106,7 +109,25 @@ impl Collector {
     pub fn tell(&mut self, recorded: &Recorded<'_>) {
         match *recorded {
             Recorded::Block { kernel, number, warps } => self.begin(kernel, number, warps),
-            Recorded::Access { who, kind, bytes, addresses } => {
+            Recorded::Access { who, kind: AccessKind::Atomic, orders, bytes, addresses } => {
+                let at = shared(who.lanes, addresses);
+                let operation = Operation::Access { access: Access::Atomic, bytes, addresses: at };
+                self.atomic(who, orders, addresses, operation);
+            }
+            Recorded::Fence { who, orders } => {
+                if let Some((block, warp)) = self.block(who.warp)
+                    && let Some(atomics) = &mut block.atomics
+                {
+                    atomics.fence(&mut block.programs.streams[warp], warp, who, orders);
+                }
+            }
+            Recorded::Access { who, kind, bytes, addresses, .. } => {
+                if kind == AccessKind::Write
+                    && let Some((block, _)) = self.block(who.warp)
+                    && let Some(atomics) = &mut block.atomics
+                {
+                    atomics.overwritten(who.lanes, bytes, addresses);
+                }
                 let access = match kind {
                     AccessKind::Read => Access::Read,
                     AccessKind::Write => Access::Write,
@@ -167,6 +188,19 @@ impl Collector {
         }
     }
 
+    fn atomic(&mut self, who: Who, orders: Orders, addresses: &[u64; LANES], operation: Operation) {
+        let Some((block, warp)) = self.block(who.warp) else { return };
+        let Some(atomics) = &mut block.atomics else { return self.step(who, operation) };
+        if block.tested {
+            (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1).for_each(|l| block.tests[warp][l] = None);
+        }
+        let stream = &mut block.programs.streams[warp];
+        let access = Step { lanes: who.lanes, site: who.pc, operation };
+        if let Err(what) = atomics.atomic(stream, warp, who, orders, addresses, access) {
+            block.beyond.get_or_insert((what, who.pc));
+        }
+    }
+
     fn begin(&mut self, kernel: &Arc<Kernel>, number: u64, warps: &[(u32, u32)]) {
         let Some(&(first, _)) = warps.first() else { return };
         let stream = |(index, &(_, lanes)): (usize, &(u32, u32))| Stream {
@@ -180,8 +214,14 @@ impl Collector {
             self.warps.insert(slot, (first, index));
         }
         let tests = vec![[None; LANES]; warps.len()];
+        let capability = self.capability;
+        let launched =
+            self.kernels.entry(kernel.grid_id).or_insert_with(|| Launched::new(kernel, capability));
+        // Where nothing that threads read decides what they do, they do it in any order of their atomic operations.
+        let atomics = launched.verdict.depends.is_some().then(|| Atomics::new(warps.len()));
         let kernel = Arc::clone(kernel);
-        self.running.insert(first, Running { kernel, number, programs, beyond: None, tests, tested: false });
+        let (beyond, tested) = (None, false);
+        self.running.insert(first, Running { kernel, number, programs, beyond, tests, tested, atomics });
     }
 
     /// The block of a warp, and the warp's number there.
@@ -229,11 +269,13 @@ impl Collector {
                 }
             }
         }
-        let capability = self.capability;
-        let launched = self
-            .kernels
-            .entry(block.kernel.grid_id)
-            .or_insert_with(|| Launched::new(&block.kernel, capability));
+        let Some(launched) = self.kernels.get_mut(&block.kernel.grid_id) else { return };
+        if let Some(atomics) = &mut block.atomics {
+            atomics.place_fences(&mut block.programs.streams);
+            if let Some(pc) = atomics.first {
+                launched.verdict.atomics.get_or_insert_with(|| launched.lines.place(pc));
+            }
+        }
         launched.verdict.blocks += 1;
         let digest = [0u8, 1].map(|salt| {
             let mut hasher = DefaultHasher::new();
@@ -304,6 +346,7 @@ impl Launched {
             blocks: 0,
             view: if capability >= 70 { View::Threads } else { View::Lockstep },
             depends,
+            atomics: None,
             programs: Vec::new(),
         };
         Self { lines, verdict, tests, digests: Vec::new() }

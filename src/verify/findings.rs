@@ -197,6 +197,7 @@ impl Teller<'_> {
             Barrier::Lanes(_, mask) => (format!("lanes {mask:#010x}"), None, node.generation),
             Barrier::Object(at) => (format!("mbarrier {at:#x}"), None, node.phase.1),
             Barrier::Cluster => ("the barrier of its cluster".into(), None, node.generation),
+            Barrier::Event(_) => ("an atomic operation".into(), None, node.generation),
         }
     }
 
@@ -412,6 +413,14 @@ impl Teller<'_> {
             why.push(self.around(race.second, race.first, of_second, "first", "second"));
         }
         let copies = |point: &Point| point.access == Access::Copy;
+        let at = |point: Point| (point.agent, point.operations);
+        if !copies(&race.first) && self.decision.executes_before(at(race.first), at(race.second)) {
+            why.push(
+                "the first comes before the second in all interleavings, by collectives or relaxed operations that order no \
+                 memory: by the memory model its effect need not be visible in that order"
+                    .into(),
+            );
+        }
         let message = match (race.on_object, copies(&race.first) || copies(&race.second)) {
             (true, _) => {
                 "bytes of a valid mbarrier object are accessed by something else than its operations"

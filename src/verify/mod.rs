@@ -1,5 +1,6 @@
 //! `verify sync`: synchronization of a kernel's threads, decided for all interleavings from one functional run.
 
+mod atomics;
 mod collect;
 mod findings;
 mod report;

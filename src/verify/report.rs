@@ -162,6 +162,10 @@ pub struct KernelVerdict {
     /// The first place where what other threads write decides about synchronization: the verdict is then for these inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depends: Option<Place>,
+    /// The first place where an atomic operation acquires what another one has released: the verdict is then for the order
+    /// in which this run executed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub atomics: Option<Place>,
     /// By thread programs.
     pub programs: Vec<ProgramVerdict>,
 }
@@ -239,8 +243,11 @@ impl SyncReport {
 
 impl KernelVerdict {
     fn text(&self, out: &mut String) {
-        let inputs =
-            if self.depends.is_some() { "for these inputs" } else { "for all inputs of these sizes" };
+        let inputs = match (&self.depends, &self.atomics) {
+            (_, Some(_)) => "for these inputs and this order of atomic operations",
+            (Some(_), None) => "for these inputs",
+            (None, None) => "for all inputs of these sizes",
+        };
         let _ = writeln!(
             out,
             "kernel {} (launch {}): {}, {inputs}; blocks: {}, distinct thread programs: {}",
@@ -254,6 +261,13 @@ impl KernelVerdict {
             let _ = writeln!(
                 out,
                 "  values in memory may decide how threads synchronize, first at {}",
+                place.text()
+            );
+        }
+        if let Some(place) = &self.atomics {
+            let _ = writeln!(
+                out,
+                "  atomic operations order threads as they did in this run, first at {}",
                 place.text()
             );
         }

@@ -34,6 +34,8 @@ pub fn does(does: Does, object: &str, phase: Option<u32>) -> String {
         Does::CopiesBulk(n) => format!("begins a bulk copy of {n} bytes that is counted at {object}{of}"),
         Does::ArrivesAtCluster => "arrives at the barrier of its cluster".into(),
         Does::WaitsAtCluster => "waits at the barrier of its cluster".into(),
+        Does::Signals => "releases by an atomic operation".into(),
+        Does::Observes => "acquires what an atomic operation has released".into(),
     }
 }
 

@@ -75,6 +75,7 @@ impl<P: Reconvergence> Resident<P> {
                 write_element(&mut warp.rows, op.dst[0], lane, result, 64);
             }
             write_pred(&mut warp.preds, op.pdst[0], 1 << lane, if result != 0 { u32::MAX } else { 0 });
+            warp.failed |= u32::from(facts.repeats && result == 0) << lane;
             if !waits {
                 let own = self.locks.lock(at, BYTES as u32, self.now, latencies.atomic_interval);
                 (first, start) = (first.min(own), start.max(own));

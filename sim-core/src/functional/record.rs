@@ -6,13 +6,13 @@ use std::sync::Arc;
 use sim_frontend::form::MbarrierStep;
 use sim_frontend::program::{Extra, MbarrierOp, Op, OpClass, Row};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
-use sim_memory::vocabulary::{LaneMask, Semantics, StateSpace, WARP_LANES};
+use sim_memory::vocabulary::{AtomicOp, LaneMask, Semantics, StateSpace, WARP_LANES};
 
 use crate::execute::{Resident, addresses, shared_addresses, sync_mask};
 use crate::grid::Kernel;
 use crate::mbarrier::{is_odd, perform};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
-use crate::recording::{AccessKind, Record, Recorded, Who};
+use crate::recording::{AccessKind, Orders, Record, Recorded, Who};
 use crate::registers::{guard, read_element, read_row};
 
 /// A block has ended; `first` is its first warp.
@@ -68,6 +68,11 @@ impl<P: Reconvergence> Recorder<'_, P> {
         match op.class {
             OpClass::Load | OpClass::Store | OpClass::Atomic => self.record_access(record, op, who),
             OpClass::Copy => self.record_copy(record, op, who),
+            OpClass::Membar => {
+                if let Extra::Membar(_, semantics) = op.extra {
+                    record.0(Recorded::Fence { who, orders: Orders::of(semantics) });
+                }
+            }
             OpClass::Mbarrier => {
                 if let Extra::Mbarrier(facts) = &op.extra {
                     self.record_object(record, op, facts, who, relaxed());
@@ -136,7 +141,15 @@ impl<P: Reconvergence> Recorder<'_, P> {
             OpClass::Store => AccessKind::Write,
             _ => AccessKind::Atomic,
         };
-        record.0(Recorded::Access { who: Who { lanes, ..who }, kind, bytes, addresses: &addresses });
+        let orders = match kind {
+            AccessKind::Atomic => Orders {
+                reads: op.dst[0].is_some(),
+                writes: facts.atomic.is_some_and(|(operation, _)| operation != AtomicOp::Cas),
+                ..Orders::of(facts.semantics)
+            },
+            AccessKind::Read | AccessKind::Write => Orders::default(),
+        };
+        record.0(Recorded::Access { who: Who { lanes, ..who }, kind, orders, bytes, addresses: &addresses });
     }
     /// What cannot be done is not told: it is a fault.
     fn record_object(&self, record: &Record, op: &Op, facts: &MbarrierOp, who: Who, relaxed: bool) {

@@ -6,7 +6,7 @@ use sim_core::error::{Fault, FaultKind, SimError};
 use sim_core::monitor::Check;
 
 use crate::contract::policies;
-use crate::machine::{Run, chip, device, device_with, module};
+use crate::machine::{Run, chip, device, device_with, module, newer_chip};
 use sim_memory::programs::Protocol;
 
 /// Thread 0 sets the word that the others wait for, on the path that is run last under the stack.
@@ -162,6 +162,42 @@ fn live_is_a_suspicion_where_a_clock_is_read() {
             assert!(why.contains("not proved: kernel k reads a clock"), "{why}");
         }
         other => panic!("{other:?}"),
+    }
+}
+
+/// As compilers write the wait of `cuda::pipeline`: a counter, a clock and a sleep between tests.
+#[test]
+fn live_a_test_that_fails_for_ever_is_a_proof_whatever_its_loop_counts() {
+    let body = |arrivals: u32, leave: &str| {
+        format!(
+            "mov.u64 %w, room;\nsetp.ne.u32 %p, %t, 0;\n@%p bra READY;\nmbarrier.init.shared.b64 [%w], {arrivals};\nREADY:\n\
+             bar.sync 0;\nsetp.ge.u32 %p, %t, 32;\n@%p bra LAST;\nmbarrier.arrive.shared.b64 %x, [%w];\nSPIN:\n\
+             mbarrier.test_wait.parity.shared.b64 %q, [%w], 0;\n@%q bra DONE;\nadd.u32 %c, %c, 1;\nmov.u32 %b, %clock;\n\
+             {leave}nanosleep.u32 20;\nbra SPIN;\nDONE:\nmov.u32 %r, 1;\nLAST:\nbar.sync 1;"
+        )
+    };
+    let result = |policy: &str, body: &str| {
+        let functional = policy.strip_prefix("functional ");
+        let most =
+            |options| Options { max_cycles: Some(1_500_000), max_instructions: Some(4_000_000), ..options };
+        let device = device_with(newer_chip("9.0"), functional.unwrap_or(policy), most);
+        let text = module("", body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90");
+        let mut run = Run::new(device, &text, false, 64);
+        run.launch(1, 64, functional.is_some()).expect("it fits");
+        run.wait()
+    };
+    for policy in ["convergence_barriers", "functional convergence_barriers", "crs_stack", "pdom_stack"] {
+        let fault = fault(result(policy, &body(33, "")));
+        assert_eq!((fault.kind, fault.rule.as_str()), (FaultKind::Livelock, "live"), "{policy}");
+        for words in
+            ["repeats a test of an mbarrier object that fails", "lanes 0xffffffff loop", "wait at a barrier"]
+        {
+            assert!(fault.message.contains(words), "{policy}: {}", fault.message);
+        }
+        assert!(result(policy, &body(32, "")).is_ok(), "{policy}");
+        // A loop that gives up gets on in the end.
+        let gives_up = "setp.gt.u32 %q, %c, 3000;\n@%q bra DONE;\n";
+        assert!(result(policy, &body(33, gives_up)).is_ok(), "{policy}");
     }
 }
 

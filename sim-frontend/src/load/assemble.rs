@@ -28,7 +28,7 @@ use crate::lower::tf3_stack::{FRAME_ALIGN, layout, preserve_registers};
 use crate::lower::tf6_control_flow::inject;
 use crate::lower::translate::stack::MOST_ALIGN;
 use crate::lower::translate::{Context, Symbol, has_calls, translate};
-use crate::program::{CleanUp, ControlFlow, LaunchBounds, ParamInfo, Program};
+use crate::program::{CleanUp, ControlFlow, Extra, LaunchBounds, ParamInfo, Pc, Program};
 use crate::ptx::ast::{Function, Module as Ast, Storage, Variable};
 use crate::ptx::parser::parse;
 
@@ -450,11 +450,25 @@ pub(super) fn program(
         clean_up: reached.cleaned,
         max_tokens,
     };
-    let base = Arc::new(encode::encode(&facts, &plain, ControlFlow::Plain, None)?);
+    let mut base = encode::encode(&facts, &plain, ControlFlow::Plain, None)?;
+    let repeated = crate::waits::repeated(&base);
+    mark_repeated(&mut base, &repeated);
+    let base = Arc::new(base);
     if flow == ControlFlow::Plain {
         return Ok(Some(base));
     }
-    Ok(Some(Arc::new(encode::encode(&facts, &injected, ControlFlow::Injected, Some(base))?)))
+    let mut program = encode::encode(&facts, &injected, ControlFlow::Injected, Some(base))?;
+    mark_repeated(&mut program, &repeated);
+    Ok(Some(Arc::new(program)))
+}
+
+/// Marks the tests of mbarrier objects at these addresses of the plain program.
+fn mark_repeated(program: &mut Program, repeated: &[Pc]) {
+    for (op, info) in program.ops.iter_mut().zip(&program.info) {
+        if let Extra::Mbarrier(facts) = &mut op.extra {
+            facts.repeats = repeated.contains(&info.base_pc);
+        }
+    }
 }
 
 /// The performance-tuning directives of a function.

@@ -33,6 +33,8 @@ pub enum Barrier {
     Object(u32),
     /// That of the cluster, which is this block.
     Cluster,
+    /// An event, which happens once.
+    Event(u32),
 }
 
 /// What an operation does.
@@ -56,12 +58,16 @@ pub enum Does {
     ArrivesAtCluster,
     /// Waits there.
     WaitsAtCluster,
+    /// Signals an event.
+    Signals,
+    /// Waits for one.
+    Observes,
 }
 
 impl Does {
     /// Waits for a use of a barrier without taking part in it.
     pub fn only_waits(self) -> bool {
-        matches!(self, Self::Object(Act::Wait { .. }) | Self::WaitsAtCluster)
+        matches!(self, Self::Object(Act::Wait { .. }) | Self::WaitsAtCluster | Self::Observes)
     }
 
     /// A part of what it does comes later, by itself.
@@ -224,7 +230,7 @@ impl Agents {
                 }
                 continue;
             }
-            if lockstep && matches!(step.operation, Operation::Meet { .. }) {
+            if lockstep && step.operation.is_of_threads() {
                 continue;
             }
             let Part { does, barrier, count, waits, silent } = part(&step.operation, number as u32);
@@ -246,7 +252,8 @@ impl Agents {
                 let gap = std::mem::take(&mut gaps[class]);
                 let number = copies[class].number(&step.operation, barrier);
                 ops[class].push(Op { does, barrier, number, count, waits, silent, gap, site: step.site });
-                counted_site[class] = counted_site[class].or(count.map(|_| step.site));
+                let named = count.filter(|_| does == Does::Meets);
+                counted_site[class] = counted_site[class].or(named.map(|_| step.site));
             }
         }
         // Lanes without threads, and those that go to no barrier with a count, count with the others.
@@ -377,6 +384,12 @@ fn part(operation: &Operation, warp: u32) -> Part {
         Operation::Cluster { wait, relaxed } => {
             let does = if wait { Does::WaitsAtCluster } else { Does::ArrivesAtCluster };
             Part { waits: wait, silent: relaxed, ..of(does, Some(Barrier::Cluster)) }
+        }
+        Operation::Signal { event } => {
+            Part { count: Some(1), ..of(Does::Signals, Some(Barrier::Event(event))) }
+        }
+        Operation::Observe { event } => {
+            Part { count: Some(1), waits: true, ..of(Does::Observes, Some(Barrier::Event(event))) }
         }
     }
 }

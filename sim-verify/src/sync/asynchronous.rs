@@ -150,7 +150,21 @@ impl Configuration {
                 }
                 next.cluster.open[thread] = 0;
             }
-            Command::Commit | Command::Access(..) | Command::Arrive { .. } | Command::Sync { .. } => {}
+            Command::Observe(event) => {
+                let mut done = block
+                    .threads
+                    .iter()
+                    .zip(&self.points)
+                    .flat_map(|(thread, point)| &thread[..usize::from(*point).min(thread.len())]);
+                if !done.any(|command| *command == Command::Signal(event)) {
+                    return Ok(None);
+                }
+            }
+            Command::Signal(_)
+            | Command::Commit
+            | Command::Access(..)
+            | Command::Arrive { .. }
+            | Command::Sync { .. } => {}
         }
         next.flights.sort_unstable();
         next.end_cluster_phase(block);

@@ -101,6 +101,8 @@ pub struct Decision {
     pub trace: Option<Trace>,
     /// Happens-before, of an execution that ended.
     pub order: Option<Order>,
+    /// The order of execution, where some operations wait and order no accesses to memory.
+    pub execution: Option<Order>,
 }
 
 impl Decision {
@@ -126,24 +128,33 @@ pub(super) fn decide_by(programs: &Programs, view: View, memory: bool) -> Decisi
         Ok(agents) => agents,
         Err(beyond) => {
             let verdict = Verdict::Unknown(beyond);
-            return Decision { verdict, measures, agents: None, trace: None, order: None };
+            return Decision { verdict, measures, agents: None, trace: None, order: None, execution: None };
         }
     };
     let trace = Trace::new(&agents);
     measures.agents = agents.list.len() as u32;
-    measures.barriers = agents.barriers.len() as u32;
+    let event = |barrier: u32| matches!(agents.barriers.get(barrier as usize), Some(Barrier::Event(_)));
+    measures.barriers = (0..agents.barriers.len() as u32).filter(|barrier| !event(*barrier)).count() as u32;
     measures.generations = trace.nodes.iter().map(|node| node.generation).max().unwrap_or(0);
-    measures.dynamic_barriers = trace.nodes.iter().filter(|node| !node.parts.is_empty()).count() as u64;
-    measures.operations =
-        agents.list.iter().map(|agent| u64::from(agent.threads) * agent.ops.len() as u64).sum();
+    measures.dynamic_barriers = {
+        let used = |node: &&super::trace::Node| !node.parts.is_empty() && !event(node.barrier);
+        trace.nodes.iter().filter(used).count() as u64
+    };
+    let operations = |agent: &super::agents::Agent| {
+        let own = agent.ops.iter().filter(|op| !event(op.barrier)).count();
+        u64::from(agent.threads) * own as u64
+    };
+    measures.operations = agents.list.iter().map(operations).sum();
     if let Some(verdict) = failed(&agents, &trace) {
-        return Decision { verdict, measures, agents: Some(agents), trace: Some(trace), order: None };
+        let (agents, trace) = (Some(agents), Some(trace));
+        return Decision { verdict, measures, agents, trace, order: None, execution: None };
     }
     let mut order = Order::new(&agents, &trace, false);
     let well = well_synchronized(&agents, &trace, &order);
+    let mut execution = None;
     let later = |op: &super::agents::Op| op.silent || op.does.is_asynchronous();
     if memory && well.is_none() && agents.list.iter().flat_map(|agent| &agent.ops).any(later) {
-        order = Order::new(&agents, &trace, true);
+        execution = Some(std::mem::replace(&mut order, Order::new(&agents, &trace, true)));
     }
     let verdict = well.unwrap_or_else(|| match sweep(programs, &agents, &trace, &order) {
         Ok(swept) => {
@@ -157,7 +168,7 @@ pub(super) fn decide_by(programs: &Programs, view: View, memory: bool) -> Decisi
         }
         Err(reason) => Verdict::Unknown(Beyond { reason: reason.into(), site: NONE }),
     });
-    Decision { verdict, measures, agents: Some(agents), trace: Some(trace), order: Some(order) }
+    Decision { verdict, measures, agents: Some(agents), trace: Some(trace), order: Some(order), execution }
 }
 
 /// What keeps an execution from being the same, but for its order, in all interleavings.
@@ -239,8 +250,11 @@ fn recycling(agents: &Agents, trace: &Trace, order: &Order) -> Vec<Recycling> {
     let mut found: Vec<Recycling> = Vec::new();
     let site = |u: Use| agents.list[u.agent as usize].ops[u.op as usize].site;
     for (number, node) in trace.nodes.iter().enumerate() {
-        // Phases of objects are another matter, and who arrives at the cluster's barrier has waited there.
-        if matches!(agents.barriers[node.barrier as usize], Barrier::Object(_) | Barrier::Cluster) {
+        // Phases of objects are another matter, events happen once, and who arrives at the cluster's barrier has waited there.
+        if matches!(
+            agents.barriers[node.barrier as usize],
+            Barrier::Object(_) | Barrier::Cluster | Barrier::Event(_)
+        ) {
             continue;
         }
         let Some(next) = trace.nodes.get(node.next as usize) else { continue };
@@ -293,6 +307,14 @@ impl Decision {
             order.find_after(agents, trace);
         }
         Some(order.interval(agents, trace, (agent, operations), other))
+    }
+
+    /// An access that comes first in the execution comes before another one in all interleavings, by operations that order no
+    /// accesses to memory.
+    pub fn executes_before(&self, one: (u32, u32), other: (u32, u32)) -> bool {
+        let (Some(agents), Some(trace)) = (&self.agents, &self.trace) else { return false };
+        let at = |(agent, operations)| (agent, Position::Access(operations));
+        self.execution.as_ref().is_some_and(|order| order.happens_before(agents, trace, at(one), at(other)))
     }
 
     /// One command happens no later than another, of another thread.

@@ -70,7 +70,9 @@ fn agree(block: &Block) -> &'static str {
             "deadlock"
         }
         Verdict::Misuse { what, .. } => {
-            assert!(all.misuses.contains(what.name()), "{what:?}: {block:?}");
+            // Threads that do the same and are of different phases may be so without an error in any interleaving.
+            let phases_differ = *what == Misuse::OtherPhase && all.generations.iter().any(|g| g.len() > 1);
+            assert!(phases_differ || all.misuses.contains(what.name()), "{what:?}: {block:?}");
             what.name()
         }
         Verdict::Phases(found) => match found[0].wrong {
@@ -238,8 +240,17 @@ fn block(numbers: &mut Numbers) -> Block {
             }
         }
     }
+    for event in 0..numbers.below(4) as u32 {
+        let (from, to) = (numbers.below(count), numbers.below(count));
+        let signal = [write(8, 4), Command::Signal(event)];
+        threads[from].extend(&signal[usize::from(numbers.one_in(3))..]);
+        let observe = [Command::Observe(event), read(8, 4)];
+        threads[to].extend(&observe[..2 - usize::from(numbers.one_in(3))]);
+    }
     if numbers.one_in(8) {
-        threads.iter_mut().for_each(|thread| thread.push(sync_all(0)));
+        if numbers.one_in(3) {
+            threads.iter_mut().for_each(|thread| thread.push(sync_all(0)));
+        }
         threads[0].push(Command::Object(0, Act::Inval));
         if numbers.one_in(2) {
             threads[0].extend([init(0, 1), arrives(0)]);
@@ -436,7 +447,12 @@ fn what_is_relaxed_or_asynchronous_orders_no_accesses_of_its_thread() {
         |relaxed, arrival: &Operation| decide(&programs(relaxed, arrival.clone()), View::Threads).verdict;
     assert_eq!(decided([false, false], &arrive), Verdict::Verified);
     for relaxed in [[true, false], [false, true]] {
-        assert!(matches!(decided(relaxed, &arrive), Verdict::Races(_)), "{relaxed:?}");
+        let decision = decide(&programs(relaxed, arrive.clone()), View::Threads);
+        let Verdict::Races(races) = &decision.verdict else { panic!("{relaxed:?}: {decision:?}") };
+        // One access is executed before the other, but for what memory shows of it.
+        let at = |point: super::races::Point| (point.agent, point.operations);
+        let (first, second) = (at(races[0].first), at(races[0].second));
+        assert!(decision.executes_before(first, second) && !decision.executes_before(second, first));
     }
     // The arrival is of the thread's copies, not of what it wrote itself.
     let copies = Operation::CopiesArrive { object: 64, inc: false };

@@ -137,6 +137,10 @@ pub enum Command {
     ClusterArrive,
     /// `barrier.cluster.wait`: waits until all threads that have not returned have arrived as often as this one.
     ClusterWait,
+    /// What comes before is visible to whoever observes the event of this number. There is one signal of each.
+    Signal(u32),
+    /// Waits for the event.
+    Observe(u32),
 }
 
 /// The commands of a thread, in order.
@@ -303,6 +307,16 @@ pub enum Operation {
         /// It orders no accesses to memory.
         relaxed: bool,
     },
+    /// What one lane does before is visible to whoever observes this event: a release that was read.
+    Signal {
+        /// The event, of which this is the only signal.
+        event: u32,
+    },
+    /// Waits for an event: an acquire that has read what its signal released.
+    Observe {
+        /// The event.
+        event: u32,
+    },
     /// Waits for the lanes of a mask that have not returned.
     Meet {
         /// The mask.
@@ -311,6 +325,14 @@ pub enum Operation {
         /// do not.
         orders_memory: bool,
     },
+}
+
+impl Operation {
+    /// It is one of independent threads only: warps in lockstep need not meet, and the order of their atomic operations is
+    /// not followed.
+    pub fn is_of_threads(&self) -> bool {
+        matches!(self, Self::Meet { .. } | Self::Signal { .. } | Self::Observe { .. })
+    }
 }
 
 /// A step of lanes of a warp.
@@ -398,5 +420,7 @@ fn operation(command: Command) -> Operation {
         }
         Command::ClusterArrive => Operation::Cluster { wait: false, relaxed: false },
         Command::ClusterWait => Operation::Cluster { wait: true, relaxed: false },
+        Command::Signal(event) => Operation::Signal { event },
+        Command::Observe(event) => Operation::Observe { event },
     }
 }

@@ -192,7 +192,7 @@ fn pieces(programs: &Programs, agents: &Agents, trace: &Trace) -> (Vec<Piece>, u
         let mut behind = vec![0u32; own.len()];
         for (at, step) in stream.steps.iter().enumerate() {
             let is_access = matches!(step.operation, Operation::Access { .. });
-            let meets = matches!(step.operation, Operation::Meet { .. });
+            let left_out = agents.view == View::Lockstep && step.operation.is_of_threads();
             if let Some((_, bytes, addresses)) = accessed(&step.operation) {
                 for lane in (0..32).filter(|lane| step.lanes >> lane & 1 == 1) {
                     let start = addresses.at(lane);
@@ -220,7 +220,7 @@ fn pieces(programs: &Programs, agents: &Agents, trace: &Trace) -> (Vec<Piece>, u
                     });
                 }
             }
-            if !(is_access || meets && agents.view == View::Lockstep) {
+            if !(is_access || left_out) {
                 let classes = own.iter().enumerate().filter(|(_, (_, lanes))| lanes & step.lanes != 0);
                 classes.for_each(|(class, _)| behind[class] += 1);
             }

@@ -178,7 +178,11 @@ fn generation(block: &Block, from: &Configuration, label: &Label, facts: &mut Fa
                 }
                 Command::ClusterArrive => from.cluster.phase + 1,
                 Command::ClusterWait => from.cluster.open[thread],
-                Command::Copy(_) | Command::Commit | Command::Await(_) => 1,
+                Command::Copy(_)
+                | Command::Commit
+                | Command::Await(_)
+                | Command::Signal(_)
+                | Command::Observe(_) => 1,
             };
             let number = facts.number(thread, at);
             facts.generations[number].insert(generation);

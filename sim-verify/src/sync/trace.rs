@@ -130,7 +130,7 @@ impl Trace {
         let count = agents.list.len();
         let live = |barrier: &Barrier| match *barrier {
             Barrier::Named(_) | Barrier::Cluster => agents.threads,
-            Barrier::Object(_) => 0,
+            Barrier::Object(_) | Barrier::Event(_) => 0,
             Barrier::Lanes(stream, mask) => {
                 let lanes = agents.of_stream[stream as usize].iter().map(|(_, lanes)| lanes & mask);
                 lanes.map(u32::count_ones).sum()
@@ -236,7 +236,7 @@ impl Machine<'_> {
                 self.places[barrier].live -= match agents.barriers[barrier] {
                     Barrier::Named(_) | Barrier::Cluster => lanes.count_ones(),
                     Barrier::Lanes(of, mask) if of == stream => (lanes & mask).count_ones(),
-                    Barrier::Lanes(..) | Barrier::Object(_) => 0,
+                    Barrier::Lanes(..) | Barrier::Object(_) | Barrier::Event(_) => 0,
                 };
             }
         }
@@ -318,6 +318,11 @@ impl Machine<'_> {
             Does::Object(Act::Inval) => {
                 let object = self.object(agent, op)?;
                 let node = self.current(object);
+                let of = self.trace.nodes.get(node as usize);
+                if of.is_some_and(|of| !of.complete && !of.waiters.is_empty()) {
+                    // Who waits for this phase waits at no object.
+                    return Err(End::Misuse { agent, node, what: Misuse::NotInitialized });
+                }
                 self.trace.objects[object as usize].invalidated = Some((agent, self.at[agent as usize]));
                 self.places[op.barrier as usize].object = NONE;
                 self.places[op.barrier as usize].last = node;
@@ -345,6 +350,19 @@ impl Machine<'_> {
                 if node == NONE {
                     return Err(End::Misuse { agent, node, what: Misuse::NotArrived });
                 }
+                return Ok(self.pass_or_wait(agent, node));
+            }
+            Does::Signals => {
+                let node = self.node(&op);
+                self.trace.nodes[node as usize].parts.push((agent, self.at[agent as usize]));
+                self.went(agent, node);
+                self.complete(op.barrier);
+            }
+            Does::Observes => {
+                let node = match self.places[op.barrier as usize].last {
+                    NONE => self.node(&op),
+                    signalled => signalled,
+                };
                 return Ok(self.pass_or_wait(agent, node));
             }
             Does::Copies | Does::Commits | Does::Awaits | Does::Meets => self.went(agent, NONE),

@@ -237,6 +237,7 @@ impl<'a> Translator<'_, 'a> {
             options,
             operand_bits: if state { 64 } else { 32 },
             releases: matches!(step, M::Arrive | M::ArriveDrop) && mods.semantics != Semantics::Relaxed,
+            repeats: false,
         });
         self.push(inst);
     }
