@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod lines;
 mod on_chip;
+mod order;
 pub mod threads;
 mod told;
 
@@ -24,6 +25,8 @@ use sim_memory::vocabulary::{Cycle, Semantics, WARP_LANES};
 
 use self::clock::Clock;
 use self::lines::{Line, Store, Transfer};
+use self::order::Order;
+pub use self::order::SourceLog;
 use self::threads::{Release, Warp};
 use crate::error::Fault;
 use crate::grid::Kernel;
@@ -106,6 +109,7 @@ pub struct Checker {
     number: Transaction,
     /// Room for the lines of an access.
     parts: Vec<LineAccess>,
+    order: Order,
     lines: FxHashMap<u64, Line>,
     sc: Clock,
     forgot_lines: bool,
@@ -212,17 +216,16 @@ impl Checker {
     ///
     /// # Errors
     /// The first violation of an axiom.
-    pub fn process(&mut self, logs: Vec<(Option<u32>, Vec<(Cycle, Event)>)>) -> Result<(), Box<Fault>> {
-        let mut order: Vec<(Cycle, u32, u32)> = Vec::with_capacity(logs.iter().map(|log| log.1.len()).sum());
-        for (source, (_, events)) in logs.iter().enumerate() {
-            order.extend(events.iter().enumerate().map(|(i, (at, _))| (*at, source as u32, i as u32)));
-        }
+    pub fn process(&mut self, logs: &[SourceLog]) -> Result<(), Box<Fault>> {
+        let mut order = std::mem::take(&mut self.order);
         // Partitions come last: what is performed in a cycle is seen later.
-        order.sort_unstable();
-        for (at, source, i) in order {
-            let (sm, events) = &logs[source as usize];
-            self.one(*sm, at, &events[i as usize].1)?;
+        order.sort(logs);
+        for (source, i) in &order.events {
+            let (sm, events) = &logs[*source as usize];
+            let (at, event) = &events[*i as usize];
+            self.one(*sm, *at, event)?;
         }
+        self.order = order;
         Ok(())
     }
 
