@@ -9,7 +9,7 @@ use sim_memory::access::AccessKind;
 use sim_memory::line::ByteMask;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
-use super::shadow::{Shadow, writes, zeros};
+use super::shadow::{Shadow, words, writes, zeros};
 use crate::memory_model::lines::{SHARED, Transfer};
 use crate::memory_model::threads::inclusive;
 use crate::reconvergence::Lanes;
@@ -199,9 +199,9 @@ impl Races {
 
     /// A warp accesses a line; tells the races.
     pub fn access(&mut self, new: &Transfer, mut tell: impl FnMut(Race<'_>)) {
-        if new.kind == AccessKind::Store
+        if !new.exclusive
+            && matches!(new.kind, AccessKind::Store)
             && !new.strong()
-            && !new.exclusive
             && let Some((old_lane, lane, byte, count)) = Self::own_conflict(new)
         {
             tell(Race { old: new, old_lane, lane, byte, count });
@@ -210,7 +210,8 @@ impl Races {
             self.make_room(new);
         }
         let line = self.shadow.line(new.line);
-        let mut active = self.shadow.at(line).active(new, self.one_stream);
+        let words = words(new.bytes);
+        let mut active = self.shadow.at(line).active(new, words, self.one_stream);
         let mut gone = 0;
         while active != 0 {
             let at = active.trailing_zeros() as usize;
@@ -234,7 +235,7 @@ impl Races {
             self.shadow.remove(line, 1);
             self.forgotten += 1;
         }
-        self.shadow.push(line, new);
+        self.shadow.push(line, new, words);
     }
 
     /// Tells whether two accesses that overlap race. True if the later one stands for the earlier one from now on:

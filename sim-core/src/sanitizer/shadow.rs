@@ -16,7 +16,7 @@ const PAGE_LINES: u64 = 32;
 
 /// True for anything but a load.
 pub fn writes(transfer: &Transfer) -> bool {
-    transfer.kind != AccessKind::Load
+    !matches!(transfer.kind, AccessKind::Load)
 }
 
 /// An access that later ones may race with.
@@ -76,7 +76,7 @@ fn meeting(tags: &[u8; MOST_ENTRIES], wanted: u8, len: usize) -> u64 {
 }
 
 /// The words of a line modulo 8 that have some of these bytes.
-fn words(bytes: ByteMask) -> u8 {
+pub fn words(bytes: ByteMask) -> u8 {
     let half = bytes as u64 | (bytes >> 64) as u64;
     let x = (half | half >> 32) & 0xffff_ffff;
     // A bit for each four, then these bits side by side.
@@ -153,16 +153,16 @@ impl Line {
         usize::from(self.len) >= MOST_ENTRIES
     }
 
-    /// The accesses that `new` may race with, or stand for. All others stay as they are.
-    pub fn active(&self, new: &Transfer, one_stream: bool) -> u64 {
+    /// The accesses that `new`, of these words, may race with, or stand for. All others stay as they are.
+    pub fn active(&self, new: &Transfer, words: u8, one_stream: bool) -> u64 {
         if self.bytes & new.bytes == 0 {
             return 0;
         }
         let concerned = self.concerned(new, one_stream);
-        match words(new.bytes) {
+        match words {
             u8::MAX => concerned,
             _ if concerned == 0 => 0,
-            words => concerned & meeting(&self.words, words, self.len.into()),
+            _ => concerned & meeting(&self.words, words, self.len.into()),
         }
     }
 
@@ -251,7 +251,7 @@ impl Line {
         self.len -= 1;
     }
 
-    fn push(&mut self, new: &Transfer, place: u32) {
+    fn push(&mut self, new: &Transfer, words: u8, place: u32) {
         let at = usize::from(self.len);
         match new.grid.cmp(&self.grid) {
             _ if at == 0 => self.grid = new.grid,
@@ -271,7 +271,7 @@ impl Line {
         self.bytes |= new.bytes;
         let tags = Tags::of(new);
         (self.warps[at], self.blocks[at], self.places[at]) = (tags.warp, tags.block, place);
-        self.words[at] = words(new.bytes);
+        self.words[at] = words;
         self.len += 1;
     }
 }
@@ -412,8 +412,8 @@ impl Shadow {
         line.remove(which);
     }
 
-    /// Appends an access to a line.
-    pub fn push(&mut self, line: u32, new: &Transfer) {
+    /// Appends an access of these words to a line.
+    pub fn push(&mut self, line: u32, new: &Transfer, words: u8) {
         let place = match self.free_entries.pop() {
             Some(place) => {
                 let entry = &mut self.entries[place as usize];
@@ -426,7 +426,7 @@ impl Shadow {
                 self.entries.len() as u32 - 1
             }
         };
-        self.lines[line as usize].push(new, place);
+        self.lines[line as usize].push(new, words, place);
     }
 
     fn free(&mut self, place: u32) {
