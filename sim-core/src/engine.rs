@@ -26,7 +26,7 @@ use sim_memory::vocabulary::Cycle;
 
 use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::grid::Kernel;
-use crate::memory_model::{self, Checker};
+use crate::memory_model::{self, Checker, SourceLog};
 use crate::reconvergence::Reconvergence;
 use crate::sm::Sm;
 
@@ -127,19 +127,32 @@ impl<P: Reconvergence> Engine<P> {
         self.checker.as_deref_mut()
     }
 
+    /// Visits what the components have logged: the SMs, then the partitions, in the order of their indices.
+    fn for_each_log(&mut self, mut visit: impl FnMut(Option<u32>, &mut Vec<(Cycle, Event)>)) {
+        for sm in self.sms() {
+            if let Some(observation) = &mut sm.memory.observation {
+                visit(Some(sm.index), &mut observation.log.events);
+            }
+        }
+        for partition in self.partitions() {
+            if let Some(observation) = &mut partition.observation {
+                visit(None, &mut observation.log.events);
+            }
+        }
+    }
+
     /// Hands what the components have logged to the check.
     fn check_memory(&mut self) -> Result<(), SimError> {
         let Some(mut checker) = self.checker.take() else { return Ok(()) };
-        let mut logs: Vec<(Option<u32>, Vec<(Cycle, Event)>)> = Vec::new();
-        for sm in self.sms() {
-            let log = sm.memory.observation.as_mut().map(|o| std::mem::take(&mut o.log.events));
-            logs.push((Some(sm.index), log.unwrap_or_default()));
-        }
-        for partition in self.partitions() {
-            let log = partition.observation.as_mut().map(|o| std::mem::take(&mut o.log.events));
-            logs.push((None, log.unwrap_or_default()));
-        }
-        let result = checker.process(logs);
+        let mut logs: Vec<SourceLog> = Vec::new();
+        self.for_each_log(|sm, events| logs.push((sm, std::mem::take(events))));
+        let result = checker.process(&logs);
+        // Their room is used again.
+        let mut room = logs.into_iter().map(|log| log.1);
+        self.for_each_log(|_, events| {
+            *events = room.next().unwrap_or_default();
+            events.clear();
+        });
         checker.next += memory_model::EVERY;
         self.checker = Some(checker);
         result.map_err(SimError::Stopped)

@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod lines;
 mod on_chip;
+mod order;
 pub mod threads;
 mod told;
 
@@ -24,6 +25,8 @@ use sim_memory::vocabulary::{Cycle, Semantics, WARP_LANES};
 
 use self::clock::Clock;
 use self::lines::{Line, Store, Transfer};
+use self::order::Order;
+pub use self::order::SourceLog;
 use self::threads::{Release, Warp};
 use crate::error::Fault;
 use crate::grid::Kernel;
@@ -106,6 +109,7 @@ pub struct Checker {
     number: Transaction,
     /// Room for the lines of an access.
     parts: Vec<LineAccess>,
+    order: Order,
     lines: FxHashMap<u64, Line>,
     sc: Clock,
     forgot_lines: bool,
@@ -184,8 +188,10 @@ fn releases(program: &Program) -> bool {
     })
 }
 
+/// What a lane observed: releases, and the lane of them that wrote what it read.
+type Read = (usize, Arc<Vec<(u8, Release)>>, u8);
 /// For each lane of an atomic, what it observed.
-type Reads = Vec<(usize, Arc<Vec<(u8, Release)>>, u8)>;
+type Reads = Vec<Read>;
 
 /// Cycles between two hand-overs.
 pub const EVERY: Cycle = 2048;
@@ -212,17 +218,16 @@ impl Checker {
     ///
     /// # Errors
     /// The first violation of an axiom.
-    pub fn process(&mut self, logs: Vec<(Option<u32>, Vec<(Cycle, Event)>)>) -> Result<(), Box<Fault>> {
-        let mut order: Vec<(Cycle, u32, u32)> = Vec::with_capacity(logs.iter().map(|log| log.1.len()).sum());
-        for (source, (_, events)) in logs.iter().enumerate() {
-            order.extend(events.iter().enumerate().map(|(i, (at, _))| (*at, source as u32, i as u32)));
-        }
+    pub fn process(&mut self, logs: &[SourceLog]) -> Result<(), Box<Fault>> {
+        let mut order = std::mem::take(&mut self.order);
         // Partitions come last: what is performed in a cycle is seen later.
-        order.sort_unstable();
-        for (at, source, i) in order {
-            let (sm, events) = &logs[source as usize];
-            self.one(*sm, at, &events[i as usize].1)?;
+        order.sort(logs);
+        for (source, i) in &order.events {
+            let (sm, events) = &logs[*source as usize];
+            let (at, event) = &events[*i as usize];
+            self.one(*sm, *at, event)?;
         }
+        self.order = order;
         Ok(())
     }
 
@@ -336,7 +341,7 @@ impl Checker {
             lanes: *lanes,
             offsets: *offsets,
             size: *size,
-            exclusive: bytes.count_ones() == lanes.count_ones() * u32::from(*size),
+            exclusive: lanes.is_power_of_two() || bytes.count_ones() == lanes.count_ones() * u32::from(*size),
             copies: None,
             warp: warp.snapshot(block.phase),
         };
@@ -469,13 +474,17 @@ impl Checker {
         for lane in Lanes(read.lanes) {
             let lane = lane as usize;
             let store = stores.at(usize::from(read.offsets[lane]));
-            let observed = self.observe(read, lane, store);
-            self.learn(read, observed);
+            if let Some(observed) = self.observe(read, lane, store) {
+                self.learn(read, &[observed]);
+            }
         }
     }
 
     /// Observation (MM §3.4.1): a strong read of a strong store, morally strong with it. Gives what it releases.
-    fn observe(&mut self, read: &Arc<Transfer>, lane: usize, store: Transaction) -> Option<Reads> {
+    fn observe(&mut self, read: &Arc<Transfer>, lane: usize, store: Transaction) -> Option<Read> {
+        if store == INITIAL {
+            return None;
+        }
         let line = self.lines.get_mut(&read.line)?;
         let byte = usize::from(read.offsets[lane]);
         let place = line.store(store).map(|(place, _)| place);
@@ -485,8 +494,8 @@ impl Checker {
         };
         let writer = found.transfer.writer(byte);
         let strong = found.transfer.strong() && read.morally_strong(lane, &found.transfer, writer);
-        let out = (strong && !found.releases.is_empty())
-            .then(|| vec![(lane, Arc::clone(&found.releases), writer as u8)]);
+        let out =
+            (strong && !found.releases.is_empty()).then(|| (lane, Arc::clone(&found.releases), writer as u8));
         if let Some(place) = place {
             line.read_by(place, read.warp.thread(lane), byte);
         }
@@ -494,21 +503,20 @@ impl Checker {
     }
 
     /// The threads of a read learn of releases that they have observed.
-    fn learn(&mut self, read: &Transfer, observed: Option<Reads>) {
-        let Some(observed) = observed else { return };
+    fn learn(&mut self, read: &Transfer, observed: &[Read]) {
         let block = read.warp.thread(0).block;
         let warp = self.warps.get_mut(read.sm, read.slot);
         let Some(warp) = warp.filter(|warp| warp.block == block) else { return };
         for (lane, releases, writer) in observed {
-            for (_, release) in releases.iter().filter(|(by, _)| *by == writer) {
-                warp.observe(lane, read.semantics, read.scope, release);
+            for (_, release) in releases.iter().filter(|(by, _)| by == writer) {
+                warp.observe(*lane, read.semantics, read.scope, release);
             }
         }
     }
 
     fn returned(&mut self, transaction: Transaction) {
         if let Some((read, observed)) = self.transfers.remove(&transaction) {
-            self.learn(&read, observed);
+            self.learn(&read, &observed.unwrap_or_default());
         }
     }
 
@@ -585,12 +593,13 @@ impl Checker {
         };
         self.checked.writes += 1;
         // Of a line that L1 writes back, other bytes may follow.
-        let mut store = line.pending[place].clone();
+        let pending = &line.pending[place].transfer;
+        let rest = pending.bytes & !bytes;
+        let mut store = match rest == 0 || matches!(pending.kind, AccessKind::Atomic { .. }) {
+            true => line.pending.remove(place),
+            false => line.pending[place].clone(),
+        };
         store.bytes = bytes;
-        let rest = store.transfer.bytes & !bytes;
-        if rest == 0 || matches!(store.transfer.kind, AccessKind::Atomic { .. }) {
-            line.pending.remove(place);
-        }
         let transfer = Arc::clone(&store.transfer);
         let mut observed: Reads = Vec::new();
         if let Some(reads) = reads {
@@ -603,7 +612,7 @@ impl Checker {
                 if self.axioms && found != number {
                     self.check_read(&transfer, lane, &|_| found)?;
                 }
-                observed.extend(self.observe(&transfer, lane, found).into_iter().flatten());
+                observed.extend(self.observe(&transfer, lane, found));
             }
         }
         // Coherence: nothing that is performed already follows it in causality order.
@@ -659,21 +668,20 @@ fn inherit(store: &mut Store, observed: &Reads) {
     if observed.is_empty() {
         return;
     }
-    let mut releases = Vec::clone(&store.releases);
+    let releases = Arc::make_mut(&mut store.releases);
     for (lane, inherited, writer) in observed {
         let of = inherited.iter().filter(|(by, _)| by == writer);
         releases.extend(of.map(|(_, release)| (*lane as u8, release.clone())));
     }
-    store.releases = Arc::new(bounded(releases));
+    bounded(releases);
 }
 
 /// Releases that a chain of atomics carries, at most: of each scope and writing lane they become one clock.
-fn bounded(mut releases: Vec<(u8, Release)>) -> Vec<(u8, Release)> {
+fn bounded(releases: &mut Vec<(u8, Release)>) {
     const MOST: usize = 64;
     if releases.len() > MOST {
         // The newest know the most.
         let over = releases.len() - MOST;
         releases.drain(..over);
     }
-    releases
 }

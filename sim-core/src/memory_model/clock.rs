@@ -1,18 +1,17 @@
 //! Vector clocks: the events that precede a point of a thread in causality order.
 //!
-//! A clock has an entry for each thread whose events it knows, or one for all threads of a warp that it knows up to the
-//! same release, and one for each block all of whose threads met at a barrier; threads and blocks that it does not name
-//! have no event before it. Old entries of a clock that grows too large are dropped: the check then knows less of the
-//! order, and finds less.
+//! A clock has an entry for each warp of whose threads it knows events, and one for each block all of whose threads met
+//! at a barrier; threads and blocks that it does not name have no event before it. Clocks share entries: most of the time
+//! they differ in one, and where two have the same one a comparison of pointers says so. Old entries of a clock that
+//! grows too large are dropped: the check then knows less of the order, and finds less.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use sim_memory::vocabulary::WARP_LANES;
 
 /// Entries of a clock at most.
 const MOST: usize = 2048;
-/// Set in the keys of warps.
-const WARP: u64 = 1 << 15;
 
 /// A thread of the run: the number of its block, counted from 0 in order of their start, and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,14 +22,19 @@ pub struct Thread {
     pub index: u32,
 }
 
+/// The key of a block.
+fn key_of(block: u32) -> u64 {
+    u64::from(block) << 16
+}
+
 impl Thread {
+    /// The key of its warp.
     fn key(self) -> u64 {
-        u64::from(self.block) << 16 | u64::from(self.index + 1)
+        key_of(self.block) | u64::from(self.index / WARP_LANES as u32 + 1)
     }
 
-    /// The key of its warp.
-    fn warp_key(self) -> u64 {
-        u64::from(self.block) << 16 | WARP | u64::from(self.index / WARP_LANES as u32)
+    fn lane(self) -> usize {
+        self.index as usize % WARP_LANES
     }
 }
 
@@ -45,10 +49,79 @@ pub struct Point {
     pub phase: u32,
 }
 
-/// A vector clock, ordered by key: the block and, within it, 0 for the block itself, then its threads, then its warps.
-/// An empty one takes no room.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clock(Option<Arc<Vec<(u64, u32)>>>);
+/// For each lane of a warp, 1 + the last epoch that is known, or 0.
+type Epochs = [i32; WARP_LANES];
+
+/// The same as a number of [`Epochs`].
+fn after(epoch: u32) -> i32 {
+    epoch.cast_signed().wrapping_add(1)
+}
+
+fn exceed(a: &Epochs, b: &Epochs) -> bool {
+    a.iter().zip(b).fold(0, |any, (a, b)| any | u32::from(a > b)) != 0
+}
+
+/// What is known of a warp, or how often a block has met.
+#[derive(Clone, Debug)]
+enum Known {
+    /// All lanes up to the same epoch, as in [`Epochs`]; or the meetings.
+    All(i32),
+    /// Each lane by itself.
+    Each(Arc<Epochs>),
+}
+
+impl Known {
+    fn of(&self, lane: usize) -> i32 {
+        match self {
+            Self::All(all) => *all,
+            Self::Each(each) => each[lane],
+        }
+    }
+
+    /// True if it knows all that the other one knows.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All(own), Self::All(other)) => own >= other,
+            (Self::Each(own), Self::Each(other)) => Arc::ptr_eq(own, other) || !exceed(other, own),
+            (Self::All(own), Self::Each(other)) => !exceed(other, &[*own; WARP_LANES]),
+            (Self::Each(own), Self::All(other)) => !exceed(&[*other; WARP_LANES], own),
+        }
+    }
+
+    /// Changes the lanes one by one.
+    fn update(&mut self, change: impl FnOnce(&mut Epochs)) {
+        match self {
+            Self::Each(each) => change(Arc::make_mut(each)),
+            Self::All(all) => {
+                let mut each = [*all; WARP_LANES];
+                change(&mut each);
+                *self = Self::Each(Arc::new(each));
+            }
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        if self.covers(other) {
+            return;
+        }
+        if other.covers(self) {
+            self.clone_from(other);
+            return;
+        }
+        self.update(|own| {
+            for (lane, own) in own.iter_mut().enumerate() {
+                *own = (*own).max(other.of(lane));
+            }
+        });
+    }
+}
+
+type Entry = (u64, Known);
+
+/// A vector clock, ordered by key: the block and, within it, 0 for the block itself, then its warps. An empty one takes
+/// no room.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Option<Arc<Vec<Entry>>>);
 
 /// The blocks whose meetings a clock knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,41 +135,60 @@ pub enum Met {
 }
 
 impl Clock {
-    fn entries(&self) -> &[(u64, u32)] {
+    fn entries(&self) -> &[Entry] {
         self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 
-    fn entries_mut(&mut self) -> &mut Vec<(u64, u32)> {
+    fn entries_mut(&mut self) -> &mut Vec<Entry> {
         Arc::make_mut(self.0.get_or_insert_default())
     }
 
-    fn get(&self, key: u64) -> Option<u32> {
+    fn get(&self, key: u64) -> Option<&Known> {
         let entries = self.entries();
-        entries.binary_search_by_key(&key, |entry| entry.0).ok().map(|i| entries[i].1)
+        entries.binary_search_by_key(&key, |entry| entry.0).ok().map(|i| &entries[i].1)
     }
 
     /// The blocks whose meetings it knows, in short.
     pub fn met(&self) -> Met {
         match self.entries() {
             [] => Met::Nobody,
-            [(key, phase)] if key & 0xffff == 0 => Met::Block((key >> 16) as u32, *phase),
+            [(key, Known::All(phase))] if key & 0xffff == 0 => {
+                Met::Block((key >> 16) as u32, phase.cast_unsigned())
+            }
             _ => Met::Several,
         }
     }
 
     /// True if `point` is before this clock.
     pub fn knows(&self, point: Point) -> bool {
-        if self.0.is_none() {
+        let entries = self.entries();
+        if entries.is_empty() {
             return false;
         }
-        self.get(u64::from(point.thread.block) << 16).is_some_and(|phase| phase > point.phase)
-            || self.get(point.thread.key()).is_some_and(|epoch| epoch >= point.epoch)
-            || self.get(point.thread.warp_key()).is_some_and(|epoch| epoch >= point.epoch)
+        let first = entries.partition_point(|entry| entry.0 < key_of(point.thread.block));
+        // The entry of a block precedes those of its warps.
+        let own = &entries[first..];
+        let Some((key, known)) = own.first() else { return false };
+        if *key == key_of(point.thread.block) && known.of(0).cast_unsigned() > point.phase {
+            return true;
+        }
+        let key = point.thread.key();
+        let known = own.binary_search_by_key(&key, |entry| entry.0).ok().map(|i| &own[i].1);
+        known.is_some_and(|known| known.of(point.thread.lane()) >= after(point.epoch))
     }
 
     /// True if all threads of a block are known up to this phase.
     pub fn knows_phase(&self, block: u32, phase: u32) -> bool {
-        self.get(u64::from(block) << 16).is_some_and(|known| known > phase)
+        self.get(key_of(block)).is_some_and(|known| known.of(0).cast_unsigned() > phase)
+    }
+
+    /// True if all threads of the warp of a thread are known up to this epoch.
+    pub fn knows_warp(&self, thread: Thread, epoch: u32) -> bool {
+        match self.get(thread.key()) {
+            Some(Known::All(all)) => *all >= after(epoch),
+            Some(Known::Each(each)) => each.iter().all(|known| *known >= after(epoch)),
+            None => false,
+        }
     }
 
     /// True if one look shows that both are the same.
@@ -111,7 +203,10 @@ impl Clock {
     /// Adds what a thread has done up to a release.
     pub fn add(&mut self, point: Point) {
         if !self.knows(point) {
-            self.set(point.thread.key(), point.epoch);
+            let (lane, epoch) = (point.thread.lane(), after(point.epoch));
+            self.update(point.thread.key(), |known| {
+                known.update(|each| each[lane] = each[lane].max(epoch));
+            });
         }
     }
 
@@ -119,15 +214,27 @@ impl Clock {
     /// threads if the warp is `whole`.
     pub fn add_warp(&mut self, points: &[Point], whole: bool) {
         let Some(first) = points.first() else { return };
-        if whole && points.iter().all(|point| point.epoch == first.epoch) {
+        let key = first.thread.key();
+        let one = points.iter().all(|point| point.thread.key() == key);
+        if whole && one && points.iter().all(|point| point.epoch == first.epoch) {
             if points.iter().any(|point| !self.knows(*point)) {
-                self.set(first.thread.warp_key(), first.epoch);
+                self.update(key, |known| known.join(&Known::All(after(first.epoch))));
             }
             return;
         }
-        let new = points.iter().filter(|point| !self.knows(**point));
-        let entries: Vec<_> = new.map(|point| (point.thread.key(), point.epoch)).collect();
-        self.join(&Self((!entries.is_empty()).then(|| Arc::new(entries))));
+        if !one {
+            points.iter().for_each(|point| self.add(*point));
+            return;
+        }
+        let mut epochs = [0; WARP_LANES];
+        let mut any = false;
+        for point in points.iter().filter(|point| !self.knows(**point)) {
+            epochs[point.thread.lane()] = after(point.epoch);
+            any = true;
+        }
+        if any {
+            self.update(key, |known| known.join(&Known::Each(Arc::new(epochs))));
+        }
     }
 
     /// All threads of a block have met for the `phase`-th time; what was known of each of them follows.
@@ -136,16 +243,24 @@ impl Clock {
         if self.entries().iter().any(|entry| of_threads(entry.0)) {
             self.entries_mut().retain(|entry| !of_threads(entry.0));
         }
-        self.set(u64::from(block) << 16, phase);
+        self.update(key_of(block), |known| known.join(&Known::All(phase.cast_signed())));
     }
 
-    fn set(&mut self, key: u64, value: u32) {
+    /// Changes the entry of a key, which is made where there is none. The lowest one is dropped if there is no room.
+    fn update(&mut self, key: u64, change: impl FnOnce(&mut Known)) {
         let entries = self.entries_mut();
-        match entries.binary_search_by_key(&key, |entry| entry.0) {
-            Ok(i) => entries[i].1 = entries[i].1.max(value),
-            Err(i) => entries.insert(i, (key, value)),
+        let mut at = entries.partition_point(|entry| entry.0 < key);
+        if entries.get(at).is_none_or(|entry| entry.0 != key) {
+            if entries.len() >= MOST {
+                if at == 0 {
+                    return;
+                }
+                entries.remove(0);
+                at -= 1;
+            }
+            entries.insert(at, (key, Known::All(0)));
         }
-        trim(entries);
+        change(&mut entries[at].1);
     }
 
     /// True if it knows all that another clock knows.
@@ -158,11 +273,11 @@ impl Clock {
             return false;
         }
         if other.len() * 8 < own.len() {
-            return other.iter().all(|(key, value)| self.get(*key).is_some_and(|known| known >= *value));
+            return other.iter().all(|(key, known)| self.get(*key).is_some_and(|own| own.covers(known)));
         }
         let mut rest = own.iter();
-        other.iter().all(|(key, value)| {
-            rest.find(|entry| entry.0 >= *key).is_some_and(|(own, known)| own == key && known >= value)
+        other.iter().all(|(key, known)| {
+            rest.find(|entry| entry.0 >= *key).is_some_and(|entry| entry.0 == *key && entry.1.covers(known))
         })
     }
 
@@ -185,34 +300,33 @@ impl Clock {
         let (a, b) = (self.entries(), other.entries());
         let mut out = Vec::with_capacity(a.len() + b.len());
         let (mut i, mut j) = (0, 0);
-        while i < a.len() || j < b.len() {
-            match (a.get(i), b.get(j)) {
-                (Some(x), Some(y)) if x.0 == y.0 => {
-                    out.push((x.0, x.1.max(y.1)));
-                    (i, j) = (i + 1, j + 1);
-                }
-                (Some(x), Some(y)) if x.0 < y.0 => {
-                    out.push(*x);
+        while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+            match x.0.cmp(&y.0) {
+                Ordering::Less => {
+                    out.push(x.clone());
                     i += 1;
                 }
-                (_, Some(y)) => {
-                    out.push(*y);
+                Ordering::Greater => {
+                    out.push(y.clone());
                     j += 1;
                 }
-                (Some(x), None) => {
-                    out.push(*x);
-                    i += 1;
+                Ordering::Equal => {
+                    let mut known = x.1.clone();
+                    known.join(&y.1);
+                    out.push((x.0, known));
+                    (i, j) = (i + 1, j + 1);
                 }
-                (None, None) => {}
             }
         }
+        out.extend_from_slice(&a[i..]);
+        out.extend_from_slice(&b[j..]);
         trim(&mut out);
         self.0 = Some(Arc::new(out));
     }
 }
 
 /// Drops the entries of the oldest blocks.
-fn trim(entries: &mut Vec<(u64, u32)>) {
+fn trim(entries: &mut Vec<Entry>) {
     if entries.len() > MOST {
         let over = entries.len() - MOST;
         entries.drain(..over);
@@ -221,6 +335,8 @@ fn trim(entries: &mut Vec<(u64, u32)>) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn point(block: u32, index: u32, epoch: u32, phase: u32) -> Point {
@@ -263,6 +379,7 @@ mod tests {
         clock.add_warp(&[point(7, 1, 4, 2), point(7, 3, 0, 2)], false);
         assert_eq!(clock.met(), Met::Several);
         assert!(clock.knows(point(7, 1, 4, 2)) && !clock.knows(point(7, 3, 1, 2)));
+        assert!(clock.knows(point(7, 3, 0, 2)) && !clock.knows(point(7, 2, 0, 2)));
         let mut thread = Clock::default();
         thread.add(point(7, 1, 4, 0));
         assert_eq!(thread.met(), Met::Several);
@@ -277,17 +394,120 @@ mod tests {
         assert_eq!(clock.entries().len(), 1);
         assert!(points.iter().all(|point| clock.knows(*point)));
         assert!(!clock.knows(point(3, 32, 6, 0)) && !clock.knows(point(3, 31, 0, 0)));
+        let thread = |index| Thread { block: 3, index };
+        assert!(clock.knows_warp(thread(40), 5));
+        assert!(!clock.knows_warp(thread(40), 6) && !clock.knows_warp(thread(31), 0));
         // Not all of its threads, or not the same release.
         for (points, whole) in
             [(points.clone(), false), ([&points[1..], &[point(3, 70, 6, 0)]].concat(), true)]
         {
             let mut clock = Clock::default();
             clock.add_warp(&points, whole);
-            assert_eq!(clock.entries().len(), 32);
+            assert!(!clock.knows(point(3, 40, 6, 0)) && !clock.knows(point(3, 31, 0, 0)));
             assert!(points.iter().all(|point| clock.knows(*point)) && !clock.knows(point(3, 80, 0, 0)));
         }
         clock.meet(3, 1);
         assert_eq!(clock.met(), Met::Block(3, 1));
+    }
+
+    /// What clocks know by definition: the last epoch of each thread, and how often each block has met.
+    #[derive(Clone, Default)]
+    struct Literal {
+        epochs: BTreeMap<(u32, u32), u32>,
+        phases: BTreeMap<u32, u32>,
+    }
+
+    impl Literal {
+        fn knows(&self, point: Point) -> bool {
+            let Thread { block, index } = point.thread;
+            self.phases.get(&block).is_some_and(|phase| *phase > point.phase)
+                || self.epochs.get(&(block, index)).is_some_and(|epoch| *epoch >= point.epoch)
+        }
+
+        fn add(&mut self, point: Point) {
+            if !self.knows(point) {
+                self.epochs.insert((point.thread.block, point.thread.index), point.epoch);
+            }
+        }
+
+        fn join(&mut self, other: &Self) {
+            for (thread, epoch) in &other.epochs {
+                let known = self.epochs.entry(*thread).or_default();
+                *known = (*known).max(*epoch);
+            }
+            for (block, phase) in &other.phases {
+                let known = self.phases.entry(*block).or_default();
+                *known = (*known).max(*phase);
+            }
+        }
+
+        fn meet(&mut self, block: u32, phase: u32) {
+            self.epochs.retain(|(of, _), _| *of != block);
+            let known = self.phases.entry(block).or_default();
+            *known = (*known).max(phase);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn clocks_know_what_they_know_by_definition(
+            steps in proptest::collection::vec(
+                (0usize..3, 0u8..6, 0u32..2, 0u32..70, 0u32..5, 0u32..4, 0usize..3), 1..60,
+            ),
+        ) {
+            let mut clocks: [(Clock, Literal); 3] = Default::default();
+            for (at, what, block, index, epoch, phase, other) in steps {
+                let (other, (clock, literal)) = (clocks[other].clone(), &mut clocks[at]);
+                match what {
+                    0 => {
+                        clock.add(point(block, index, epoch, phase));
+                        literal.add(point(block, index, epoch, phase));
+                    }
+                    1 | 2 => {
+                        let first = index / 32 * 32;
+                        let same = what == 1;
+                        let points: Vec<Point> = (first..first + 32)
+                            .filter(|index| same || index % 3 != 0)
+                            .map(|index| point(block, index, if same { epoch } else { (epoch + index) % 4 }, phase))
+                            .collect();
+                        // A whole warp is known up to its release, whatever is known of it by a barrier.
+                        let new = points.iter().any(|point| !literal.knows(*point));
+                        clock.add_warp(&points, same);
+                        for own in points {
+                            if same && new {
+                                let known = literal.epochs.entry((block, own.thread.index)).or_default();
+                                *known = (*known).max(own.epoch);
+                            } else {
+                                literal.add(own);
+                            }
+                        }
+                    }
+                    3 | 4 => {
+                        proptest::prop_assert!(!clock.covers(&other.0) || other.1.epochs.iter().all(
+                            |((block, index), epoch)| clock.knows(point(*block, *index, *epoch, u32::MAX)),
+                        ));
+                        clock.join(&other.0);
+                        literal.join(&other.1);
+                        proptest::prop_assert!(clock.covers(&other.0));
+                    }
+                    _ => {
+                        clock.meet(block, phase);
+                        literal.meet(block, phase);
+                    }
+                }
+                for block in 0..2 {
+                    for index in 0..96 {
+                        for (epoch, phase) in [(0, u32::MAX), (1, u32::MAX), (2, 9), (3, 9), (4, 9), (9, 0), (9, 2)] {
+                            let at = point(block, index, epoch, phase);
+                            proptest::prop_assert_eq!(clock.knows(at), literal.knows(at), "{:?}", at);
+                        }
+                        let own = (index / 32 * 32..index / 32 * 32 + 32).map(|i| point(block, i, 2, u32::MAX));
+                        let all = own.clone().all(|at| literal.knows(at));
+                        proptest::prop_assert_eq!(clock.knows_warp(point(block, index, 0, 0).thread, 2), all);
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -61,6 +61,38 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// Becomes another one, in place.
+    pub fn set(&mut self, new: &Self) {
+        // Each field is named, so that none is forgotten.
+        let Self {
+            number,
+            sm,
+            pc,
+            slot,
+            grid,
+            issued,
+            kind,
+            semantics,
+            scope,
+            line,
+            bytes,
+            lanes,
+            offsets,
+            size,
+            exclusive,
+            copies,
+            warp,
+        } = new;
+        (self.number, self.sm, self.pc, self.slot) = (*number, *sm, *pc, *slot);
+        (self.grid, self.issued, self.line, self.bytes) = (*grid, *issued, *line, *bytes);
+        (self.kind, self.semantics, self.scope) = (*kind, *semantics, *scope);
+        (self.lanes, self.offsets, self.size) = (*lanes, *offsets, *size);
+        (self.exclusive, self.copies) = (*exclusive, *copies);
+        if !Arc::ptr_eq(&self.warp, warp) {
+            self.warp = Arc::clone(warp);
+        }
+    }
+
     /// The bytes of a lane.
     pub fn bytes_of(&self, lane: usize) -> std::ops::Range<usize> {
         let at = usize::from(self.offsets[lane]);

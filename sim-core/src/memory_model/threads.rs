@@ -125,6 +125,8 @@ pub struct Snapshot {
     block: u32,
     first: u32,
     phase: u32,
+    /// The last epoch that a lane is in.
+    latest: u32,
     /// What each lane knows beside its clock: of a thread its agent, of an agent its thread, with 1 + the epoch.
     partners: Option<Arc<[u32; WARP_LANES]>>,
     /// The lane whose clock is that of all, if there is one.
@@ -175,6 +177,11 @@ impl Snapshot {
         self.clocks.of(lane).knows(point) || self.partners.as_ref().is_some_and(partner)
     }
 
+    /// True if one look shows that all its threads knew all those of another one.
+    pub fn knows_all_of(&self, other: &Self) -> bool {
+        self.common.is_some_and(|lane| self.clocks.of(lane).knows_warp(other.thread(0), other.latest))
+    }
+
     /// The address of the instruction by which it synchronized last.
     pub fn synchronized(&self, lane: usize) -> u32 {
         self.synchronized[lane]
@@ -193,6 +200,10 @@ impl Snapshot {
     pub fn met(&self) -> Met {
         self.met
     }
+}
+
+fn latest(epochs: &[u32; WARP_LANES]) -> u32 {
+    epochs.iter().fold(0, |latest, epoch| latest.max(*epoch))
 }
 
 /// The sequentially consistent fences of some scope so far.
@@ -236,6 +247,7 @@ impl Warp {
             block: self.block,
             first: self.first,
             phase,
+            latest: latest(&self.epochs),
             partners: self.copied.clone(),
             common,
             met: common.map_or(Met::Nobody, |lane| self.clocks.of(lane).met()),
@@ -263,7 +275,8 @@ impl Warp {
         }
         self.snapshot = None;
         agents.partners = Some(Arc::new(threads));
-        (agents.epochs, agents.block, agents.phase) = (*epochs, self.block | COPIES, u32::MAX);
+        (agents.epochs, agents.latest) = (*epochs, latest(epochs));
+        (agents.block, agents.phase) = (self.block | COPIES, u32::MAX);
         Arc::new(agents)
     }
 
@@ -274,6 +287,7 @@ impl Warp {
         clock.add(point);
         (agents.clocks, agents.partners) = (Clocks::One(clock), None);
         agents.epochs[0] = agent.epoch;
+        agents.latest = latest(&agents.epochs);
         agents.synchronized[0] = agents.synchronized[lane];
         (agents.block, agents.first, agents.phase) = (agent.thread.block, agent.thread.index, u32::MAX);
         (agents.common, agents.met) = (None, Met::Nobody);
@@ -432,16 +446,19 @@ impl Warp {
             }
             if semantics == Semantics::Sc {
                 self.learn(lane, of_block, None);
-                if scope >= Scope::Gpu {
+                if scope >= Scope::Gpu && !of_device.is(of_block) {
                     self.learn(lane, of_device, None);
                 }
             }
             if semantics != Semantics::Acquire {
                 let release = self.release(lane, scope, phase);
                 if semantics == Semantics::Sc {
+                    let one = of_device.is(of_block);
                     of_block.join(&release.clock);
                     of_block.add(release.point);
-                    if scope >= Scope::Gpu {
+                    if scope >= Scope::Gpu && one {
+                        of_device.clone_from(of_block);
+                    } else if scope >= Scope::Gpu {
                         of_device.join(&release.clock);
                         of_device.add(release.point);
                     }

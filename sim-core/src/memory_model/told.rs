@@ -19,12 +19,15 @@ type Files<'c> = BTreeMap<usize, BTreeMap<u32, &'c str>>;
 
 /// The names of a text: `.file 1 "name.cu"`.
 fn files_of(text: &str) -> BTreeMap<u32, &str> {
-    fn named(line: &str) -> Option<(u32, &str)> {
-        let mut words = line.trim().strip_prefix(".file")?.splitn(2, '"');
+    /// What follows the word at a place, if it begins its line.
+    fn named(text: &str, at: usize) -> Option<(u32, &str)> {
+        let begin = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let line = text[at..].lines().next().filter(|_| text[begin..at].trim().is_empty())?;
+        let mut words = line.strip_prefix(".file")?.splitn(2, '"');
         Some((words.next()?.trim().parse().ok()?, words.next()?.split('"').next()?))
     }
     let mut files = BTreeMap::new();
-    for (number, name) in text.lines().filter_map(named) {
+    for (number, name) in text.match_indices(".file").filter_map(|(at, _)| named(text, at)) {
         // The first counts.
         files.entry(number).or_insert(name);
     }

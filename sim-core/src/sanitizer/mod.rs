@@ -88,7 +88,8 @@ impl Sanitizer {
 
     /// A warp accesses a line of shared or global memory.
     pub fn access(&mut self, transfer: &Transfer, kernels: &[Arc<Kernel>]) {
-        self.accesses += u64::from(transfer.lanes.count_ones());
+        let one = transfer.lanes.is_power_of_two();
+        self.accesses += if one { 1 } else { u64::from(transfer.lanes.count_ones()) };
         let findings = &mut self.findings;
         if self.kinds.races {
             self.races.access(transfer, |race| {

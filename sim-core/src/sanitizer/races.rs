@@ -9,7 +9,7 @@ use sim_memory::access::AccessKind;
 use sim_memory::line::ByteMask;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
-use super::shadow::{Shadow, writes};
+use super::shadow::{Shadow, words, writes, zeros};
 use crate::memory_model::lines::{SHARED, Transfer};
 use crate::memory_model::threads::inclusive;
 use crate::reconvergence::Lanes;
@@ -60,11 +60,9 @@ fn strong_pair(a: &Transfer, b: &Transfer) -> bool {
 
 /// Lanes whose positions in the line are the same in both, or that of one lane.
 fn same_places(a: &[u8; WARP_LANES], b: &[u8; WARP_LANES]) -> LaneMask {
-    let mut same = 0;
-    for lane in 0..WARP_LANES {
-        same |= u32::from(a[lane] == b[lane]) << lane;
-    }
-    same
+    let (a, b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    let eight = |i: usize| zeros(u64::from_le_bytes(a[i]) ^ u64::from_le_bytes(b[i]));
+    (0..WARP_LANES / 8).fold(0, |same, i| same | (eight(i) as LaneMask) << (8 * i))
 }
 
 /// Grids with their streams, in the order of their launch.
@@ -151,7 +149,7 @@ impl Races {
             left &= !(old.lanes & same_places(&old.offsets, &new.offsets));
         }
         let mut found = None;
-        if left == 0 {
+        if left == 0 || (!across && new.warp.knows_all_of(&old.warp)) {
             return found;
         }
         for a in Lanes(old.lanes) {
@@ -159,7 +157,8 @@ impl Races {
             if old.mask_of(a) & overlap == 0 {
                 continue;
             }
-            let near = match old.size == new.size && matches!(old.size, 1 | 2 | 4 | 8 | 16) {
+            let aligned = old.size == new.size && matches!(old.size, 1 | 2 | 4 | 8 | 16);
+            let near = match aligned && !left.is_power_of_two() {
                 true => left & same_places(&[old.offsets[a]; WARP_LANES], &new.offsets),
                 false => left,
             };
@@ -200,9 +199,9 @@ impl Races {
 
     /// A warp accesses a line; tells the races.
     pub fn access(&mut self, new: &Transfer, mut tell: impl FnMut(Race<'_>)) {
-        if new.kind == AccessKind::Store
+        if !new.exclusive
+            && matches!(new.kind, AccessKind::Store)
             && !new.strong()
-            && !new.exclusive
             && let Some((old_lane, lane, byte, count)) = Self::own_conflict(new)
         {
             tell(Race { old: new, old_lane, lane, byte, count });
@@ -211,7 +210,8 @@ impl Races {
             self.make_room(new);
         }
         let line = self.shadow.line(new.line);
-        let mut active = self.shadow.at(line).active(new, self.one_stream);
+        let words = words(new.bytes);
+        let mut active = self.shadow.at(line).active(new, words, self.one_stream);
         let mut gone = 0;
         while active != 0 {
             let at = active.trailing_zeros() as usize;
@@ -235,7 +235,7 @@ impl Races {
             self.shadow.remove(line, 1);
             self.forgotten += 1;
         }
-        self.shadow.push(line, new);
+        self.shadow.push(line, new, words);
     }
 
     /// Tells whether two accesses that overlap race. True if the later one stands for the earlier one from now on:

@@ -16,7 +16,7 @@ const PAGE_LINES: u64 = 32;
 
 /// True for anything but a load.
 pub fn writes(transfer: &Transfer) -> bool {
-    transfer.kind != AccessKind::Load
+    !matches!(transfer.kind, AccessKind::Load)
 }
 
 /// An access that later ones may race with.
@@ -44,18 +44,47 @@ impl Tags {
     }
 }
 
+/// Eight times the same byte.
+fn eight(byte: u8) -> u64 {
+    u64::from(byte) * 0x0101_0101_0101_0101
+}
+
+/// For each byte of a word, a bit that says whether it is zero.
+pub fn zeros(x: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    // The highest bit of each byte that is zero, then these bits side by side.
+    let zero = !((x & LOW).wrapping_add(LOW) | x | LOW);
+    (zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
 /// For each of the first `len` bytes, a bit that says whether it is `tag`.
 fn equal(tags: &[u8; MOST_ENTRIES], tag: u8, len: usize) -> u64 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let wanted = u64::from(tag) * 0x0101_0101_0101_0101;
-    let mut found = 0;
+    let (wanted, mut found) = (eight(tag), 0);
     for (i, word) in tags.as_chunks::<8>().0.iter().enumerate().take(len.div_ceil(8)) {
-        let x = u64::from_le_bytes(*word) ^ wanted;
-        // The highest bit of each byte that is zero, then these bits side by side.
-        let zero = !((x & LOW).wrapping_add(LOW) | x | LOW);
-        found |= ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+        found |= zeros(u64::from_le_bytes(*word) ^ wanted) << (8 * i);
     }
     found
+}
+
+/// For each of the first `len` bytes, a bit that says whether it has a bit of `wanted`. Those behind may have one too.
+fn meeting(tags: &[u8; MOST_ENTRIES], wanted: u8, len: usize) -> u64 {
+    let (wanted, mut found) = (eight(wanted), 0);
+    for (i, word) in tags.as_chunks::<8>().0.iter().enumerate().take(len.div_ceil(8)) {
+        found |= (zeros(u64::from_le_bytes(*word) & wanted) ^ 0xff) << (8 * i);
+    }
+    found
+}
+
+/// The words of a line modulo 8 that have some of these bytes.
+pub fn words(bytes: ByteMask) -> u8 {
+    let half = bytes as u64 | (bytes >> 64) as u64;
+    let x = (half | half >> 32) & 0xffff_ffff;
+    // A bit for each four, then these bits side by side.
+    let x = x | x >> 1;
+    let x = (x | x >> 2) & 0x1111_1111;
+    let x = (x | x >> 3) & 0x0303_0303;
+    let x = (x | x >> 6) & 0x000f_000f;
+    (x | x >> 12) as u8
 }
 
 /// A bit for each of the first `len`.
@@ -87,6 +116,8 @@ pub struct Line {
     len: u8,
     warps: [u8; MOST_ENTRIES],
     blocks: [u8; MOST_ENTRIES],
+    /// The words of each, modulo 8.
+    words: [u8; MOST_ENTRIES],
     /// Places of the accesses.
     places: [u32; MOST_ENTRIES],
 }
@@ -103,6 +134,7 @@ impl Line {
         len: 0,
         warps: [0; MOST_ENTRIES],
         blocks: [0; MOST_ENTRIES],
+        words: [0; MOST_ENTRIES],
         places: [0; MOST_ENTRIES],
     };
 
@@ -121,11 +153,21 @@ impl Line {
         usize::from(self.len) >= MOST_ENTRIES
     }
 
-    /// The accesses that `new` may race with, or stand for. All others stay as they are.
-    pub fn active(&self, new: &Transfer, one_stream: bool) -> u64 {
+    /// The accesses that `new`, of these words, may race with, or stand for. All others stay as they are.
+    pub fn active(&self, new: &Transfer, words: u8, one_stream: bool) -> u64 {
         if self.bytes & new.bytes == 0 {
             return 0;
         }
+        let concerned = self.concerned(new, one_stream);
+        match words {
+            u8::MAX => concerned,
+            _ if concerned == 0 => 0,
+            _ => concerned & meeting(&self.words, words, self.len.into()),
+        }
+    }
+
+    /// The same, whatever their bytes are.
+    fn concerned(&self, new: &Transfer, one_stream: bool) -> u64 {
         let all = first(self.len.into());
         let current = if new.grid == self.grid { self.current } else { 0 };
         if new.grid < self.grid || (!one_stream && current != all) {
@@ -142,6 +184,8 @@ impl Line {
         let own = match new.warp.met() {
             Met::Nobody => self.of_warp(new),
             Met::Block(block, _) if block != new.warp.thread(0).block => return all,
+            // In shared memory there is no other block.
+            Met::Block(_, phase) if self.oldest < phase && new.line & SHARED != 0 => return all,
             Met::Block(_, phase) if self.oldest < phase => self.of_block(new),
             Met::Block(..) => self.of_warp(new),
             Met::Several => return all,
@@ -165,18 +209,49 @@ impl Line {
             || (new.line & SHARED != 0 && self.oldest < new.warp.point(0).phase)
     }
 
-    fn remove(&mut self, at: usize) {
+    /// Takes some of its accesses out, but not all; those above move down.
+    fn remove(&mut self, which: u64) {
+        let from = which.trailing_zeros() as usize;
+        let mut stay = first(self.len.into()) & !which & !first(from);
+        if which.count_ones() * 8 < stay.count_ones() {
+            let mut rest = which;
+            while rest != 0 {
+                let at = 63 - rest.leading_zeros() as usize;
+                rest &= !(1 << at);
+                self.remove_one(at);
+            }
+            return;
+        }
+        let mut to = from;
+        let [mut writes, mut strong, mut current] =
+            [self.writes, self.strong, self.current].map(|mask| mask & first(from));
+        while stay != 0 {
+            let at = stay.trailing_zeros() as usize;
+            stay &= stay - 1;
+            self.places[to] = self.places[at];
+            (self.warps[to], self.blocks[to], self.words[to]) =
+                (self.warps[at], self.blocks[at], self.words[at]);
+            writes |= (self.writes >> at & 1) << to;
+            strong |= (self.strong >> at & 1) << to;
+            current |= (self.current >> at & 1) << to;
+            to += 1;
+        }
+        (self.writes, self.strong, self.current, self.len) = (writes, strong, current, to as u8);
+    }
+
+    fn remove_one(&mut self, at: usize) {
         let len = usize::from(self.len);
         self.places.copy_within(at + 1..len, at);
         self.warps.copy_within(at + 1..len, at);
         self.blocks.copy_within(at + 1..len, at);
+        self.words.copy_within(at + 1..len, at);
         self.writes = without(self.writes, at);
         self.strong = without(self.strong, at);
         self.current = without(self.current, at);
         self.len -= 1;
     }
 
-    fn push(&mut self, new: &Transfer, place: u32) {
+    fn push(&mut self, new: &Transfer, words: u8, place: u32) {
         let at = usize::from(self.len);
         match new.grid.cmp(&self.grid) {
             _ if at == 0 => self.grid = new.grid,
@@ -196,6 +271,7 @@ impl Line {
         self.bytes |= new.bytes;
         let tags = Tags::of(new);
         (self.warps[at], self.blocks[at], self.places[at]) = (tags.warp, tags.block, place);
+        self.words[at] = words;
         self.len += 1;
     }
 }
@@ -256,6 +332,19 @@ impl Shadow {
         &mut self.pages[place as usize][line]
     }
 
+    /// The place of the line at this address, or 0, if one look tells it.
+    fn known(&self, address: u64) -> u32 {
+        let number = (address & !SHARED) / u64::from(LINE_BYTES);
+        let found = if address & SHARED != 0 {
+            let lines = self.shared.get((number >> 17) as usize);
+            lines.and_then(|lines| lines.get((number & 0x1_ffff) as usize))
+        } else {
+            let last = self.last.filter(|(page, _)| *page == number / PAGE_LINES);
+            last.map(|(_, place)| &self.pages[place as usize][(number % PAGE_LINES) as usize])
+        };
+        found.map_or(0, |place| *place)
+    }
+
     /// True if the line at this address has accesses.
     pub fn has(&mut self, address: u64) -> bool {
         *self.room(address) != 0
@@ -263,6 +352,13 @@ impl Shadow {
 
     /// The place of the line at this address.
     pub fn line(&mut self, address: u64) -> u32 {
+        match self.known(address) {
+            0 => self.line_of(address),
+            place => place,
+        }
+    }
+
+    fn line_of(&mut self, address: u64) -> u32 {
         let place = *self.room(address);
         if place != 0 {
             return place;
@@ -292,8 +388,10 @@ impl Shadow {
 
     /// Later accesses stand for some bytes of an access. True if they do for all.
     pub fn replace(&mut self, line: u32, at: usize, bytes: ByteMask) -> bool {
-        let entry = &mut self.entries[self.lines[line as usize].places[at] as usize];
+        let line = &mut self.lines[line as usize];
+        let entry = &mut self.entries[line.places[at] as usize];
         entry.bytes &= !bytes;
+        line.words[at] = words(entry.bytes);
         entry.bytes == 0
     }
 
@@ -310,24 +408,25 @@ impl Shadow {
             let at = 63 - rest.leading_zeros() as usize;
             rest &= !(1 << at);
             self.free_entries.push(line.places[at]);
-            line.remove(at);
         }
+        line.remove(which);
     }
 
-    /// Appends an access to a line.
-    pub fn push(&mut self, line: u32, new: &Transfer) {
-        let entry = Entry { bytes: new.bytes, transfer: new.clone() };
+    /// Appends an access of these words to a line.
+    pub fn push(&mut self, line: u32, new: &Transfer, words: u8) {
         let place = match self.free_entries.pop() {
             Some(place) => {
-                self.entries[place as usize] = entry;
+                let entry = &mut self.entries[place as usize];
+                entry.bytes = new.bytes;
+                entry.transfer.set(new);
                 place
             }
             None => {
-                self.entries.push(entry);
+                self.entries.push(Entry { bytes: new.bytes, transfer: new.clone() });
                 self.entries.len() as u32 - 1
             }
         };
-        self.lines[line as usize].push(new, place);
+        self.lines[line as usize].push(new, words, place);
     }
 
     fn free(&mut self, place: u32) {

@@ -85,6 +85,9 @@ fn lines_here(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32
 /// The bytes of a line that `lanes` request: `size` bytes from each lane's offset.
 #[inline(always)]
 fn bytes_of(low: &[u32; WARP_LANES], lanes: LaneMask, size: u32) -> ByteMask {
+    if lanes.is_power_of_two() && size < LINE_BYTES {
+        return ((1u128 << size) - 1) << low[lanes.trailing_zeros() as usize];
+    }
     if size.is_multiple_of(4) && size <= 16 {
         // Aligned words: a bit a word, then four bits for each.
         let element = (1u32 << (size / 4)) - 1;
