@@ -10,6 +10,7 @@ use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
 use sim_frontend::workload::Number;
 use sim_frontend::yaml::{key_span, read_checked};
 
+use crate::cuda::command::CudaWorkload;
 use crate::request::{Program, Request, SchedulerChoice, Setting};
 
 /// A value of an axis, as it is written.
@@ -138,13 +139,82 @@ fn collect<N: Into<Number>>(mut value: impl FnMut(usize) -> Option<N>) -> Result
     Ok(out)
 }
 
+/// A workload of a sweep.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Workload {
+    /// A CUDA program.
+    Cuda {
+        /// Its command.
+        cuda: CudaWorkload,
+    },
+    /// A workload by its name, folder or file.
+    Named(Scalar),
+}
+
+impl Workload {
+    /// Its value of the axis.
+    fn name(&self) -> String {
+        match self {
+            Self::Cuda { cuda } => cuda.name().to_string(),
+            Self::Named(name) => name.to_string(),
+        }
+    }
+}
+
+/// The workloads of a sweep.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Workloads {
+    /// Several workloads.
+    List(Vec<Workload>),
+    /// One workload.
+    One(Workload),
+}
+
+impl Workloads {
+    fn all(&self) -> &[Workload] {
+        match self {
+            Self::List(list) => list,
+            Self::One(one) => std::slice::from_ref(one),
+        }
+    }
+
+    /// The axis.
+    fn values(&self) -> Values {
+        Values::List(self.all().iter().map(|workload| Scalar::Text(workload.name())).collect())
+    }
+
+    /// The CUDA program of a name, where it is one.
+    fn cuda(&self, name: &str) -> Option<&CudaWorkload> {
+        self.all().iter().find_map(|workload| match workload {
+            Workload::Cuda { cuda } if cuda.name() == name => Some(cuda),
+            _ => None,
+        })
+    }
+
+    /// What is wrong with its programs.
+    fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        for (i, workload) in self.all().iter().enumerate() {
+            let Workload::Cuda { cuda } = workload else { continue };
+            errors.extend(cuda.command().err().map(|error| error.message));
+            let name = cuda.name();
+            if self.all()[..i].iter().any(|other| other.name() == name && other != workload) {
+                errors.push(format!("two workloads are called `{name}`; `name` tells them apart"));
+            }
+        }
+        errors
+    }
+}
+
 /// The axes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axes {
-    /// Workloads, by name, folder or file. Paths are relative to the current directory.
+    /// Workloads, by name, folder or file, and CUDA programs by their commands. Paths are relative to the current directory.
     #[serde(default)]
-    pub workload: Option<Values>,
+    pub workload: Option<Workloads>,
     /// Variants of the workloads.
     #[serde(default)]
     pub variant: Option<Values>,
@@ -160,7 +230,7 @@ pub struct Axes {
     /// Seeds of random buffer contents, as for `run --seed`.
     #[serde(default)]
     pub seed: Option<Values>,
-    /// Keys of the chip by their paths, and parameters of the workloads by their names.
+    /// Keys of the chip by their paths, parameters of the workloads by their names, and what stands in braces in commands.
     #[serde(default)]
     pub set: BTreeMap<String, Values>,
 }
@@ -257,6 +327,8 @@ pub struct SweepSpec {
 pub struct Point {
     /// Axis and value.
     pub values: Vec<(String, String)>,
+    /// Its workload, where that is a CUDA program.
+    pub cuda: Option<CudaWorkload>,
 }
 
 impl Point {
@@ -291,15 +363,38 @@ impl Point {
             check: common.check.as_deref().and_then(Check::named).unwrap_or_default(),
             max_cycles: common.max_cycles,
             allow_newer_isa: common.allow_newer_isa,
-            ..Request::new(Program::named(self.get("workload").unwrap_or_default())?)
+            ..Request::new(self.program()?)
         })
     }
 
-    /// Arguments of `warpsim run` that make the same run, for people: results have them.
+    fn program(&self) -> Result<Program, Vec<Diagnostic>> {
+        match &self.cuda {
+            None => Program::named(self.get("workload").unwrap_or_default()),
+            Some(cuda) => {
+                let command = cuda.command().map_err(|error| vec![error])?;
+                Ok(Program::Cuda(Box::new(command)))
+            }
+        }
+    }
+
+    /// Arguments of `warpsim run` that make the same run, for people: results have them. Those of a CUDA program are
+    /// `cuda` and its arguments.
     pub fn words(&self, common: &Common) -> Vec<String> {
-        let mut words = vec![self.get("workload").unwrap_or_default().to_string()];
+        let mut words = match &self.cuda {
+            None => vec![self.get("workload").unwrap_or_default().to_string()],
+            Some(cuda) => {
+                let timed = cuda.time.iter().flat_map(|rule| ["--time".to_string(), rule.clone()]);
+                let warm = Some(cuda.warm).filter(|warm| *warm > 0);
+                let warm = warm.map(|warm| ["--warm".to_string(), warm.to_string()]);
+                std::iter::once("cuda".to_string()).chain(timed).chain(warm.into_iter().flatten()).collect()
+            }
+        };
+        let mut command = self.cuda.as_ref().map(|cuda| cuda.command.clone());
         for (axis, value) in self.values.iter().filter(|(axis, _)| axis != "workload") {
-            if Axes::NAMED.contains(&axis.as_str()) {
+            let place = format!("{{{axis}}}");
+            if let Some(command) = command.as_mut().filter(|command| command.contains(&place)) {
+                *command = command.replace(&place, value);
+            } else if Axes::NAMED.contains(&axis.as_str()) {
                 words.extend([format!("--{axis}"), value.clone()]);
             } else {
                 words.extend(["--set".to_string(), format!("{axis}={value}")]);
@@ -314,6 +409,9 @@ impl Point {
         if common.allow_newer_isa {
             words.push("--allow-newer-isa".to_string());
         }
+        if let Some(command) = command {
+            words.extend(["--".to_string(), command]);
+        }
         words
     }
 }
@@ -322,11 +420,12 @@ impl Axes {
     /// Axes that are options of `run`.
     const NAMED: [&'static str; 6] = ["workload", "variant", "chip", "policy", "scheduler", "seed"];
 
-    fn all(&self) -> Vec<(&str, &Values)> {
-        let named = [&self.workload, &self.variant, &self.chip, &self.policy, &self.scheduler, &self.seed];
-        let named =
-            Self::NAMED.into_iter().zip(named).filter_map(|(name, values)| Some((name, values.as_ref()?)));
-        named.chain(self.set.iter().map(|(name, values)| (name.as_str(), values))).collect()
+    fn all(&self) -> Vec<(&str, Values)> {
+        let workloads = self.workload.as_ref().map(Workloads::values);
+        let others = [&self.variant, &self.chip, &self.policy, &self.scheduler, &self.seed];
+        let named = std::iter::once(workloads).chain(others.map(Clone::clone));
+        let named = Self::NAMED.into_iter().zip(named).filter_map(|(name, values)| Some((name, values?)));
+        named.chain(self.set.iter().map(|(name, values)| (name.as_str(), values.clone()))).collect()
     }
 }
 
@@ -350,6 +449,9 @@ impl SweepSpec {
         }
         if spec.axes.workload.is_none() {
             wrong(&["axes"], "`axes` names no workload".into());
+        }
+        for error in spec.axes.workload.iter().flat_map(Workloads::errors) {
+            wrong(&["axes", "workload"], error);
         }
         let axes = spec.axes.all();
         for (name, values) in &axes {
@@ -464,7 +566,9 @@ impl SweepSpec {
                 }
             }
             let values = axes.iter().map(|(name, _)| (*name).to_string()).zip(values).collect();
-            let point = Point { values };
+            let mut point = Point { values, cuda: None };
+            let workload = point.get("workload").unwrap_or_default();
+            point.cuda = self.axes.workload.as_ref().and_then(|list| list.cuda(workload)).cloned();
             let kept = self.only.is_empty() || self.only.iter().any(|filter| point.meets(filter));
             if kept && !self.exclude.iter().any(|filter| point.meets(filter)) {
                 points.push(point);
