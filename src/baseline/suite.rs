@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use sim_frontend::diagnostic::{Diagnostic, nearest};
 use sim_frontend::yaml::{key_span, read_checked};
 
-use crate::cli;
+use crate::cli::cuda::request_of as cuda_request_of;
+use crate::cli::run::request_of;
 use crate::configs;
 use crate::contents::digests;
 use crate::metrics::{self, METRICS};
@@ -187,7 +188,7 @@ fn request(run: &str) -> Result<Request, Vec<Diagnostic>> {
     let unclosed = || vec![Diagnostic::error("usage", "a quotation is not closed")];
     let words = shlex::split(run).ok_or_else(unclosed)?;
     match words.split_first() {
-        Some((first, words)) if first == "cuda" => cli::cuda::request_of(words),
-        _ => cli::run::request_of(&words),
+        Some((first, words)) if first == "cuda" => cuda_request_of(words),
+        _ => request_of(&words),
     }
 }
