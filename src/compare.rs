@@ -1,6 +1,6 @@
 //! `warpsim compare`: what tells two reports apart, and where the cycles went.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use crate::cli::baseline::CompareArgs;
 use crate::console::{status, table};
 use crate::contents::{differing, digests};
 use crate::files;
+use crate::kernels::numbered;
 use crate::metrics::{self, METRICS, shown};
 use crate::report_file::is_report;
 use crate::sweep::store::Stored;
@@ -116,9 +117,20 @@ pub fn compare(args: &CompareArgs) -> u8 {
     };
     let text =
         |report: &Value, key: &str| report.get(key).map_or(String::new(), |v| v.to_string().replace('"', ""));
-    for key in
-        ["workload", "variant", "chip", "policy", "scheduler", "params", "args", "seed", "set", "result"]
-    {
+    for key in [
+        "workload",
+        "variant",
+        "command",
+        "exit_status",
+        "chip",
+        "policy",
+        "scheduler",
+        "params",
+        "args",
+        "seed",
+        "set",
+        "result",
+    ] {
         let (a, b) = (text(&a, key), text(&b, key));
         if a != b {
             println!("{key}: {a} → {b}");
@@ -277,33 +289,47 @@ fn slots(a: &Value, b: &Value) {
     println!("{out}\ntotal difference: {:+.1} core cycles\n", all / lanes(a));
 }
 
-/// Cycles of the kernels, launch by launch, those that differ.
+/// Cycles of the kernels, launch by launch, those that differ: launches are paired by kernel and number.
 fn kernels(a: &Value, b: &Value) {
-    let list = |report: &Value| report.get("kernels").and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |report: &Value| {
+        let launches = report.get("kernels").and_then(Value::as_array).cloned().unwrap_or_default();
+        numbered(launches.into_iter().map(|kernel| {
+            let name = kernel.get("name").and_then(Value::as_str).unwrap_or("?").to_string();
+            (name, kernel.get("cycles").and_then(Value::as_f64).unwrap_or(0.0))
+        }))
+    };
     let (a, b) = (list(a), list(b));
     if a.len() != b.len() {
         println!("A has {} launches; B has {}", a.len(), b.len());
     }
-    let mut out = table(&["launch", "kernel", "A, core cycles", "B", "change"]);
-    let mut any = false;
-    for (i, (a, b)) in a.iter().zip(&b).enumerate() {
-        let name = |kernel: &Value| kernel.get("name").and_then(Value::as_str).unwrap_or("?").to_string();
-        let cycles = |kernel: &Value| kernel.get("cycles").and_then(Value::as_f64).unwrap_or(0.0);
-        if cycles(a) != cycles(b) || name(a) != name(b) {
-            any = true;
-            let by = if cycles(a) == 0.0 {
-                String::new()
-            } else {
-                format!("{:+.2} %", (cycles(b) / cycles(a) - 1.0) * 100.0)
-            };
-            let names = if name(a) == name(b) { name(a) } else { format!("{} / {}", name(a), name(b)) };
-            out.add_row([(i + 1).to_string(), names, cycles(a).to_string(), cycles(b).to_string(), by]);
+    let other: BTreeMap<&(String, usize), f64> = b.iter().map(|(launch, cycles)| (launch, *cycles)).collect();
+    let own: BTreeSet<&(String, usize)> = a.iter().map(|(launch, _)| launch).collect();
+    let pairs = a.iter().map(|(launch, cycles)| (launch, Some(*cycles), other.get(launch).copied()));
+    let alone = b
+        .iter()
+        .filter(|(launch, _)| !own.contains(launch))
+        .map(|(launch, cycles)| (launch, None, Some(*cycles)));
+    let mut out = table(&["kernel", "launch", "A, core cycles", "B", "change"]);
+    let mut rows = 0;
+    for ((kernel, number), was, is) in pairs.chain(alone).filter(|(_, was, is)| was != is) {
+        let text = |cycles: Option<f64>| cycles.map_or("–".to_string(), |cycles| cycles.to_string());
+        let by = was.zip(is).filter(|(was, _)| *was != 0.0);
+        let by = by.map_or(String::new(), |(was, is)| format!("{:+.2} %", (is / was - 1.0) * 100.0));
+        rows += 1;
+        if rows <= LAUNCHES {
+            out.add_row([kernel.clone(), number.to_string(), text(was), text(is), by]);
         }
     }
-    if any {
+    if rows > 0 {
         println!("{out}");
     }
+    if rows > LAUNCHES {
+        println!("{} more launches differ", rows - LAUNCHES);
+    }
 }
+
+/// Launches that are listed.
+const LAUNCHES: usize = 40;
 
 /// Lines that are listed.
 const LISTED: usize = 12;

@@ -19,6 +19,7 @@
 //! assert!(run.report.kernels[0].cycles > 0);
 //! ```
 
+pub mod checkpoint;
 mod configured;
 pub mod program;
 pub mod recording;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sim_core::report::DeviceReport;
+use sim_memory::cache::CacheStats;
 
 /// Figures of a run; none where the report has none. Counts are read as floating-point numbers: ratios are
 /// made of them.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "as in `sim_core::report`")]
 pub struct Figures {
@@ -28,11 +30,12 @@ pub struct Figures {
     pub policy_entries: Option<f64>,
     pub policy_spilled_bytes: Option<f64>,
     pub memory: Memory,
+    #[serde(skip_serializing)]
     pub machine: Machine,
 }
 
 /// Figures of the memory environment.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "as in `sim_core::report`")]
 pub struct Memory {
@@ -42,15 +45,17 @@ pub struct Memory {
     pub bytes_moved: Option<f64>,
     pub conflict_cycles: Option<f64>,
     pub atomics: Option<f64>,
+    pub local_transactions: Option<f64>,
     pub l1: Cache,
     pub l2: Cache,
     pub dram: Dram,
     /// Latencies of loads in core cycles, by the level that had their bytes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub load_latency: BTreeMap<String, Percentiles>,
 }
 
 /// Figures of a level of caches.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "as in `sim_memory::cache`")]
 pub struct Cache {
@@ -62,7 +67,7 @@ pub struct Cache {
 }
 
 /// Figures of DRAM.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "as in `sim_memory::dram`")]
 pub struct Dram {
@@ -73,7 +78,7 @@ pub struct Dram {
 }
 
 /// Latencies in core cycles.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Percentiles {
@@ -82,7 +87,7 @@ pub struct Percentiles {
 }
 
 /// Rates of the chip.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "as in `crate::machine`")]
 pub struct Machine {
@@ -101,6 +106,94 @@ impl Figures {
     /// One of them is no number.
     pub fn read(report: &Value) -> Result<Self, String> {
         Self::deserialize(report).map_err(|error| error.to_string())
+    }
+
+    /// Those of nothing that ran: counts of zero.
+    pub fn none() -> Self {
+        Self::of(&DeviceReport::default())
+    }
+
+    /// The counters of a run. What the chip can do, and latencies, which cannot be summed, are left out.
+    pub fn of(report: &DeviceReport) -> Self {
+        let count = |value: u64| Some(value as f64);
+        let cache = |stats: &CacheStats| Cache {
+            hits: count(stats.hits),
+            merges: count(stats.merges),
+            misses: count(stats.misses),
+            reservation_fails: count(stats.reservation_fails),
+            write_backs: count(stats.write_backs),
+        };
+        let (memory, dram) = (&report.memory, &report.memory.dram);
+        Self {
+            cycles: count(report.cycles),
+            launch_cycles: count(report.launch_cycles),
+            time_us: Some(report.time_us.micros()),
+            launch_us: Some(report.launch_us.micros()),
+            warp_instructions: count(report.warp_instructions),
+            thread_instructions: count(report.thread_instructions),
+            control_instructions: count(report.control_instructions),
+            machine_instructions: count(report.machine_instructions),
+            lane_utilisation_ppm: count(report.lane_utilisation_ppm),
+            issued: count(report.issued),
+            stalls: report.stalls.iter().map(|(reason, slots)| (reason.clone(), *slots as f64)).collect(),
+            warp_cycles: count(report.warp_cycles),
+            warp_slots: count(report.warp_slots),
+            policy_entries: count(report.policy_entries.into()),
+            policy_spilled_bytes: count(report.policy_spilled_bytes),
+            memory: Memory {
+                accesses: count(memory.accesses),
+                transactions: count(memory.transactions),
+                bytes_useful: count(memory.bytes_useful),
+                bytes_moved: count(memory.bytes_moved),
+                conflict_cycles: count(memory.conflict_cycles),
+                atomics: count(memory.atomics),
+                local_transactions: count(memory.local_transactions),
+                l1: cache(&memory.l1),
+                l2: cache(&memory.l2),
+                dram: Dram {
+                    bytes: count(dram.bytes),
+                    row_hits: count(dram.row_hits),
+                    row_misses: count(dram.row_misses),
+                    row_conflicts: count(dram.row_conflicts),
+                },
+                load_latency: BTreeMap::new(),
+            },
+            machine: Machine::default(),
+        }
+    }
+
+    /// Adds the counters of another run.
+    pub fn add(&mut self, other: &Self) {
+        let instructions = [self.warp_instructions.unwrap_or(0.0), other.warp_instructions.unwrap_or(0.0)];
+        let lanes = self.lane_utilisation_ppm.unwrap_or(0.0) * instructions[0]
+            + other.lane_utilisation_ppm.unwrap_or(0.0) * instructions[1];
+        self.lane_utilisation_ppm =
+            Some(rate(lanes, instructions[0] + instructions[1], 1.0).unwrap_or(0.0).round());
+        let entries = self.policy_entries.zip(other.policy_entries);
+        self.policy_entries = entries.map(|(own, other)| own.max(other));
+        for (own, other) in [
+            (&mut self.cycles, other.cycles),
+            (&mut self.launch_cycles, other.launch_cycles),
+            (&mut self.time_us, other.time_us),
+            (&mut self.launch_us, other.launch_us),
+            (&mut self.warp_instructions, other.warp_instructions),
+            (&mut self.thread_instructions, other.thread_instructions),
+            (&mut self.control_instructions, other.control_instructions),
+            (&mut self.machine_instructions, other.machine_instructions),
+            (&mut self.issued, other.issued),
+            (&mut self.warp_cycles, other.warp_cycles),
+            (&mut self.warp_slots, other.warp_slots),
+            (&mut self.policy_spilled_bytes, other.policy_spilled_bytes),
+        ] {
+            plus(own, other);
+        }
+        for (reason, slots) in &other.stalls {
+            match self.stalls.get_mut(reason) {
+                Some(own) => *own += slots,
+                None => drop(self.stalls.insert(reason.clone(), *slots)),
+            }
+        }
+        self.memory.add(&other.memory);
     }
 
     /// Issue slots without an issue for this reason.
@@ -125,7 +218,33 @@ impl Figures {
     }
 }
 
+/// Adds a count; what is not known in one of the two is not known of both.
+fn plus(own: &mut Option<f64>, other: Option<f64>) {
+    *own = own.zip(other).map(|(own, other)| own + other);
+}
+
 impl Memory {
+    fn add(&mut self, other: &Self) {
+        for (own, other) in [
+            (&mut self.accesses, other.accesses),
+            (&mut self.transactions, other.transactions),
+            (&mut self.bytes_useful, other.bytes_useful),
+            (&mut self.bytes_moved, other.bytes_moved),
+            (&mut self.conflict_cycles, other.conflict_cycles),
+            (&mut self.atomics, other.atomics),
+            (&mut self.local_transactions, other.local_transactions),
+            (&mut self.dram.bytes, other.dram.bytes),
+            (&mut self.dram.row_hits, other.dram.row_hits),
+            (&mut self.dram.row_misses, other.dram.row_misses),
+            (&mut self.dram.row_conflicts, other.dram.row_conflicts),
+        ] {
+            plus(own, other);
+        }
+        self.l1.add(&other.l1);
+        self.l2.add(&other.l2);
+        self.load_latency.clear();
+    }
+
     /// Latencies of the loads that a level served.
     pub fn loads(&self, level: &str) -> Option<&Percentiles> {
         self.load_latency.get(level)
@@ -133,6 +252,18 @@ impl Memory {
 }
 
 impl Cache {
+    fn add(&mut self, other: &Self) {
+        for (own, other) in [
+            (&mut self.hits, other.hits),
+            (&mut self.merges, other.merges),
+            (&mut self.misses, other.misses),
+            (&mut self.reservation_fails, other.reservation_fails),
+            (&mut self.write_backs, other.write_backs),
+        ] {
+            plus(own, other);
+        }
+    }
+
     /// Accesses that hit or merged, in percent of all.
     pub fn hit_rate(&self) -> Option<f64> {
         let found = self.hits? + self.merges?;

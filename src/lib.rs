@@ -22,14 +22,16 @@ mod compare;
 mod configs;
 pub mod console;
 mod contents;
+pub mod cuda;
 pub mod device;
 mod digest;
-mod figures;
+pub mod figures;
 mod files;
 mod find;
 mod findings;
 mod host;
 mod interrupt;
+mod kernels;
 mod listing;
 mod litmus;
 mod machine;
@@ -50,6 +52,7 @@ mod summary;
 mod sweep;
 mod trace;
 mod verify;
+pub mod work;
 pub mod zstd;
 
 /// The version, with the commit where it is known.

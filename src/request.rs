@@ -1,5 +1,5 @@
 //! What is asked to be simulated: a program, a chip, and how. The command line, sweeps, studies and suites
-//! make requests; [`Simulation::new`](crate::run::Simulation::new) finds what they name.
+//! make requests; [`Work::new`](crate::work::Work::new) finds what they name.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use sim_core::sm::scheduler::WarpScheduler;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::WorkloadSpec;
 
+use crate::cuda::command::CudaCommand;
 use crate::ptx_file::PtxLaunch;
 use crate::sanitize::Suppression;
 
@@ -28,6 +29,8 @@ pub enum Program {
         /// Arguments of its kernel as they were typed, for the report.
         args: Vec<String>,
     },
+    /// A CUDA program with a `main`, by its command.
+    Cuda(Box<CudaCommand>),
 }
 
 impl Program {

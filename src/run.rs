@@ -119,6 +119,12 @@ impl Simulation {
                 (spec, folder, Vec::new())
             }
             Program::Given { spec, folder, args } => ((**spec).clone(), folder.clone(), args.clone()),
+            Program::Cuda(command) => {
+                let message = format!("`{}` is a CUDA program, not a workload", command.name());
+                return Err(one(
+                    Diagnostic::error("usage", message).help("`warpsim cuda -- PROGRAM` runs it")
+                ));
+            }
         };
         let (params, chip_settings) = settings(&request, &spec)?;
         let (name, chosen) = chip_for(&request, &spec)?;
@@ -277,7 +283,7 @@ impl Simulation {
 }
 
 /// What a request says that cannot be, or not together.
-fn contradictions(request: &Request) -> Result<(), Diagnostic> {
+pub(crate) fn contradictions(request: &Request) -> Result<(), Diagnostic> {
     let wrong = |message: &str, help: &str| Err(Diagnostic::error("usage", message).help(help));
     if request.functional && request.max_cycles.is_some() {
         return wrong(

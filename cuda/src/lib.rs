@@ -14,6 +14,7 @@ pub mod call;
 #[macro_use]
 pub mod driver;
 
+pub mod checkpoint;
 pub mod closed;
 pub mod device;
 pub mod error;

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 
 use sim_core::error::SimError;
-use warpsim::device::program::{ENVIRONMENT, ProgramRequest};
+use warpsim::device::program::{ENVIRONMENT, LaunchLine, ProgramRequest};
 use warpsim::device::{Device, Run};
 
 /// Writes lines to a file of the process.
@@ -39,19 +39,39 @@ impl Recorder {
         self.written
     }
 
-    /// Writes the lines of a run.
-    pub fn write(&mut self, device: &Device, run: Run, stopped: Option<&SimError>) {
-        let Some(file) = &mut self.file else {
+    /// Writes the lines of a run; gives them.
+    pub fn write(&mut self, device: &Device, run: &Run, stopped: Option<&SimError>) -> Vec<LaunchLine> {
+        if self.file.is_none() && self.request.checkpoint.is_none() {
             self.written += run.report.kernels.len() as u64;
-            return;
-        };
-        for mut line in device.lines(&self.request, run, stopped) {
+            return Vec::new();
+        }
+        let first = self.written;
+        let mut lines = device.lines(&self.request, run, stopped);
+        for line in &mut lines {
             line.launch = self.written;
+            line.run = first;
             self.written += 1;
-            let written = serde_json::to_string(&line).map_err(std::io::Error::from);
-            if let Err(error) = written.and_then(|line| file.write_all((line + "\n").as_bytes())) {
-                eprintln!("warpsim: launches cannot be written down: {error}");
+            self.put(line);
+        }
+        lines
+    }
+
+    /// Writes lines as an earlier run of the program had them.
+    pub fn repeat(&mut self, lines: Vec<LaunchLine>) {
+        self.written += lines.len() as u64;
+        for mut line in lines {
+            if !self.request.sections {
+                line.section = None;
             }
+            self.put(&line);
+        }
+    }
+
+    fn put(&mut self, line: &LaunchLine) {
+        let Some(file) = &mut self.file else { return };
+        let written = serde_json::to_string(line).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|line| file.write_all((line + "\n").as_bytes())) {
+            eprintln!("warpsim: launches cannot be written down: {error}");
         }
     }
 }

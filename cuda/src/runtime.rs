@@ -9,13 +9,16 @@ use sim_core::error::SimError;
 use sim_core::report::Time;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::link::link;
+use sim_memory::vocabulary::Cycle;
 use warpsim::console::complain;
+use warpsim::device::checkpoint::Log;
 use warpsim::device::selection::Selection;
-use warpsim::device::{Device, Kernel, Module, Run};
+use warpsim::device::{Device, Kernel, Module};
 
+use crate::checkpoint;
 use crate::closed;
 use crate::driver::state::Driver;
-use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
+use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE, UNKNOWN};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
 use crate::graph::{Capture, Graph, Node, Work};
@@ -43,6 +46,8 @@ pub struct Runtime {
     pub pools: Pools,
     /// Launches that wait to run: number and stream.
     queued: Vec<(u64, u32)>,
+    /// The same launches, where there is a checkpoint.
+    kernels: Vec<Kernel>,
     /// Modules by fat binary, as far as they were used, with the compute capability of their PTX; what could not be loaded
     /// stays so.
     modules: BTreeMap<usize, Result<(Module, u32), Error>>,
@@ -58,6 +63,8 @@ pub struct State {
     recorder: Option<Recorder>,
     /// Launches that are timed, where not all are.
     selection: Option<Selection>,
+    /// The checkpoint, where there is one.
+    pub log: Option<Log>,
     /// What stopped the device: every call gives it from then on.
     pub sticky: Option<Error>,
     /// The capture that goes on.
@@ -111,6 +118,7 @@ impl State {
             runtime: None,
             recorder: None,
             selection: None,
+            log: None,
             sticky: None,
             capture: None,
             process: None,
@@ -160,6 +168,7 @@ impl State {
             self.selection = Some(selection);
         }
         self.process = Some(std::process::id());
+        checkpoint::open(&mut self.log, request, &mut device)?;
         let shared = Shared::reserve(device.chip().limits.global_mem_size);
         Ok(Runtime {
             device,
@@ -170,6 +179,7 @@ impl State {
             registered: BTreeMap::new(),
             pools: Pools::default(),
             queued: Vec::new(),
+            kernels: Vec::new(),
             modules: BTreeMap::new(),
         })
     }
@@ -273,6 +283,7 @@ impl State {
     }
 
     fn queue(&mut self, kernel: &Kernel) -> Result<(), Error> {
+        let has_log = self.log.is_some();
         let runtime = self.runtime()?;
         if !runtime.streams.run_beside(kernel.stream, runtime.queued.iter().map(|(_, stream)| *stream)) {
             self.synchronize()?;
@@ -283,6 +294,9 @@ impl State {
             INVALID_PTX
         })?;
         runtime.queued.push((number, kernel.stream));
+        if has_log {
+            runtime.kernels.push(kernel.clone());
+        }
         Ok(())
     }
 
@@ -295,18 +309,31 @@ impl State {
             return Ok(());
         };
         runtime.queued.clear();
+        let kernels = std::mem::take(&mut runtime.kernels);
         let device = &mut runtime.device;
-        let ran = runtime.shared.to_device(device).and_then(|()| device.synchronize(&|_, _, _| {}));
+        let ready = runtime.shared.to_device(device);
+        if ready.is_ok() && self.log.as_ref().is_some_and(Log::replays) {
+            return self.replay(&kernels);
+        }
+        let begun = ready.and_then(|()| self.log.as_mut().map_or(Ok(()), |log| log.begin(device)));
+        let ran = begun.and_then(|()| device.synchronize(&|_, _, _| {}));
         let assertion = device.failed();
         let run = device.take();
         let back = runtime.shared.to_host(device);
         if let Some(run) = &run {
             print(&run.report.printed);
-            runtime.resolve(run);
+            let ends: Vec<Cycle> = run.report.kernels.iter().map(|kernel| kernel.end_cycle).collect();
+            runtime.resolve(run.first, run.start, &ends);
         }
         let result = ran.and(back);
-        if let (Some(run), Some(recorder)) = (run, &mut self.recorder) {
-            recorder.write(&runtime.device, run, result.as_ref().err());
+        if let (Some(run), Some(recorder)) = (&run, &mut self.recorder) {
+            let lines = recorder.write(&runtime.device, run, result.as_ref().err());
+            if let (true, Some(log)) = (result.is_ok(), &mut self.log)
+                && let Err(why) = log.end(&mut runtime.device, &kernels, run, lines)
+            {
+                eprintln!("warpsim: the checkpoint ends here: {why}");
+                self.log = None;
+            }
         }
         result.map_err(|error| {
             match &assertion {
@@ -316,6 +343,26 @@ impl State {
             let status = error::of_run(&error);
             self.sticky = Some(status);
             status
+        })
+    }
+
+    /// Puts back what the launches that are queued left in an earlier run of the program.
+    fn replay(&mut self, kernels: &[Kernel]) -> Result<(), Error> {
+        let (Some(runtime), Some(log), Some(recorder)) =
+            (&mut self.runtime, &mut self.log, &mut self.recorder)
+        else {
+            return Err(INITIALIZATION);
+        };
+        let back = log.replay(&mut runtime.device, kernels).and_then(|replayed| {
+            print(&replayed.printed);
+            runtime.resolve(replayed.first, replayed.start, &replayed.ends);
+            recorder.repeat(replayed.lines);
+            runtime.shared.to_host(&mut runtime.device).map_err(|error| error.to_string())
+        });
+        back.map_err(|why| {
+            eprintln!("warpsim: the program cannot go on from the checkpoint: {why}");
+            self.sticky = Some(UNKNOWN);
+            UNKNOWN
         })
     }
 
@@ -342,16 +389,14 @@ impl Runtime {
         last.map_or(When::At(self.device.now()), |(number, _)| When::After(*number))
     }
 
-    /// Events behind launches of a run know their time.
-    fn resolve(&mut self, run: &Run) {
+    /// Events behind launches of a run know their time: of its first launch the number, its beginning, and the cycles at
+    /// which its kernels ended.
+    fn resolve(&mut self, first: u64, start: Time, ends: &[Cycle]) {
         let khz = self.device.chip().clocks().core_khz;
         for event in self.events.values_mut() {
             let Some(When::After(number)) = event.when else { continue };
-            let Some(kernel) = number.checked_sub(run.first).and_then(|i| run.report.kernels.get(i as usize))
-            else {
-                continue;
-            };
-            event.when = Some(When::At(run.start + Time::of(kernel.end_cycle, khz)));
+            let Some(end) = number.checked_sub(first).and_then(|i| ends.get(i as usize)) else { continue };
+            event.when = Some(When::At(start + Time::of(*end, khz)));
         }
     }
 }

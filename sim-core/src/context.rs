@@ -5,11 +5,13 @@ mod abort;
 mod gather;
 mod host;
 mod launch;
+pub mod replay;
 mod run;
 mod runtime;
 mod warm;
 
 use std::any::Any;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -115,6 +117,8 @@ pub struct Context {
     assertion: Option<Assertion>,
     /// For sanitizers: the bytes that earlier runs have written.
     written: Option<Written>,
+    /// Digest of what the host has written since the last run, where it is followed.
+    inputs: Option<std::hash::DefaultHasher>,
 }
 
 impl Drop for Context {
@@ -165,6 +169,7 @@ impl Context {
             taken: (0, 0),
             assertion: None,
             written: None,
+            inputs: None,
             chip,
             costs,
             options,
@@ -279,6 +284,9 @@ impl Context {
     pub fn write(&mut self, address: u64, bytes: &[u8]) {
         self.memory.write(address, bytes);
         self.copies.push((address, bytes.len() as u64));
+        if let Some(inputs) = &mut self.inputs {
+            (address, bytes).hash(inputs);
+        }
     }
 
     /// Copies bytes from device memory to the host.

@@ -28,6 +28,11 @@ impl Time {
         Self { picoseconds: u64::try_from(picoseconds).unwrap_or(u64::MAX) }
     }
 
+    /// A time in picoseconds.
+    pub fn from_picoseconds(picoseconds: u64) -> Self {
+        Self { picoseconds }
+    }
+
     /// The time in picoseconds.
     pub fn picoseconds(self) -> u64 {
         self.picoseconds

@@ -66,6 +66,18 @@ impl Touched {
         }
     }
 
+    /// It as numbers: where the lines of launches begin, and the lines.
+    pub(crate) fn parts(&self) -> (Vec<u64>, Vec<u64>) {
+        let mut short = self.clone();
+        short.shorten();
+        (short.starts.iter().map(|start| *start as u64).collect(), short.lines)
+    }
+
+    /// What [`parts`](Self::parts) gave, again.
+    pub(crate) fn of_parts(capacity: usize, most: usize, starts: &[u64], lines: Vec<u64>) -> Self {
+        Self { lines, capacity, starts: starts.iter().map(|start| *start as usize).collect(), most }
+    }
+
     /// Launches that have ended, as far as they count.
     pub(crate) fn launches(&self) -> usize {
         self.starts.len() - 1
@@ -104,6 +116,9 @@ mod tests {
             touched.launch_ends();
         }
         assert_eq!(touched.last(), [4 * 128, 2 * 128, 5 * 128]);
+        let (starts, lines) = touched.parts();
+        let again = Touched::of_parts(3, 2, &starts, lines);
+        assert_eq!((again.last(), again.launches()), (touched.last(), touched.launches()));
         // However many accesses there were.
         let mut touched = Touched::new(3, 1);
         (0..1000u64).for_each(|i| touched.access(i % 7 * 128));

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::line::{ByteMask, LineData, bits};
 use crate::vocabulary::WARP_LANES;
 
-const PAGE_BYTES: u64 = 1 << 16;
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = 1 << 16;
 const PAGE_WORDS: usize = (PAGE_BYTES / 4) as usize;
 /// Pages in one region of the directory.
 const REGION_PAGES: usize = 1 << 12;
@@ -246,13 +247,17 @@ impl DeviceMemory {
 
     /// Total size in bytes of the allocated pages.
     pub fn touched_bytes(&self) -> u64 {
-        let pages = self
-            .regions
-            .iter()
-            .filter_map(OnceLock::get)
-            .flat_map(|region| region.iter())
-            .filter(|page| page.get().is_some());
-        pages.count() as u64 * PAGE_BYTES
+        self.pages().count() as u64 * PAGE_BYTES
+    }
+
+    /// Addresses of the allocated pages of [`PAGE_BYTES`] each, ascending.
+    pub fn pages(&self) -> impl Iterator<Item = u64> {
+        let regions = self.regions.iter().enumerate();
+        let regions = regions.filter_map(|(i, region)| Some((i, region.get()?)));
+        let pages =
+            regions.flat_map(|(i, region)| region.iter().enumerate().map(move |(j, page)| (i, j, page)));
+        let there = pages.filter(|(.., page)| page.get().is_some());
+        there.map(|(i, j, _)| (i * REGION_PAGES + j) as u64 * PAGE_BYTES)
     }
 }
 
@@ -271,6 +276,7 @@ mod tests {
         memory.read(at - 1, &mut back);
         assert_eq!(back, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0]);
         assert_eq!(memory.touched_bytes(), 2 * PAGE_BYTES);
+        assert_eq!(memory.pages().collect::<Vec<_>>(), [GLOBAL_BASE, GLOBAL_BASE + PAGE_BYTES]);
         memory.write(CONST_BASE + 5, &[7]);
         assert_eq!(memory.word(CONST_BASE + 4), 7 << 8);
     }

@@ -1,6 +1,6 @@
 //! `warpsim baseline check`: red or green, and what moved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
@@ -13,6 +13,7 @@ use crate::compare::{Moved, moved};
 use crate::console::{complain, status, table};
 use crate::contents::differing;
 use crate::files;
+use crate::kernels::numbered;
 use crate::study::jobs;
 
 /// What became of a run.
@@ -110,10 +111,41 @@ fn judge(suite: &Suite, baseline: &Baseline, now: &Measured) -> Verdict {
             reasons.push(one.to_string());
         }
     }
-    if old.kernels.len() != now.kernels.len() {
-        reasons.push(format!("the run had {} launches; now {}", old.kernels.len(), now.kernels.len()));
-    }
+    let allowed = suite.tolerance.get("cycles").copied().unwrap_or(0.0);
+    reasons.extend(launches(&old.kernels, &now.kernels, allowed));
     Verdict { run, reasons, moved }
+}
+
+/// Launches that a reason lists.
+const LAUNCHES: usize = 5;
+
+/// What is not the same launch by launch, by kernel and number: launches that there are not any more, or not yet, and
+/// cycles that moved by more percent than allowed.
+fn launches(was: &[(String, u64)], is: &[(String, u64)], allowed: f64) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if was.len() != is.len() {
+        reasons.push(format!("the run had {} launches; now {}", was.len(), is.len()));
+    }
+    let (was, is) = (numbered(was.iter().cloned()), numbered(is.iter().cloned()));
+    let now: BTreeMap<&(String, usize), u64> = is.iter().map(|(launch, cycles)| (launch, *cycles)).collect();
+    let before: BTreeSet<&(String, usize)> = was.iter().map(|(launch, _)| launch).collect();
+    let mut list = Vec::new();
+    for (launch @ (kernel, number), cycles) in &was {
+        match now.get(launch) {
+            None => list.push(format!("launch {number} of {kernel} is gone")),
+            Some(now) if (*now as f64 - *cycles as f64).abs() * 100.0 > allowed * *cycles as f64 => {
+                list.push(format!("launch {number} of {kernel} took {cycles} core cycles; now {now}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let new = is.iter().filter(|(launch, _)| !before.contains(launch));
+    list.extend(new.map(|((kernel, number), _)| format!("launch {number} of {kernel} is new")));
+    let rest = list.len().saturating_sub(LAUNCHES);
+    list.truncate(LAUNCHES);
+    reasons.extend(list);
+    reasons.extend((rest > 0).then(|| format!("{rest} more launches differ")));
+    reasons
 }
 
 fn judge_host(

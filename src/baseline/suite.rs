@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 use sim_frontend::diagnostic::{Diagnostic, nearest};
 use sim_frontend::yaml::{key_span, read_checked};
 
+use crate::cli::cuda::request_of as cuda_request_of;
 use crate::cli::run::request_of;
 use crate::configs;
 use crate::contents::digests;
 use crate::metrics::{self, METRICS};
-use crate::run::Simulation;
+use crate::request::Request;
 use crate::study::in_parallel;
+use crate::work::Work;
 
 /// A suite.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -26,7 +28,8 @@ pub struct Suite {
     /// Description in one line.
     #[serde(default)]
     pub description: String,
-    /// Arguments of `warpsim run`, one line each. Paths are relative to the current directory, as typed.
+    /// Arguments of `warpsim run`, one line each, or `cuda` and those of `warpsim cuda`. Paths are relative to the current
+    /// directory, as typed.
     pub runs: Vec<String>,
     /// Per cent by which a simulated metric may move; none where nothing is said.
     #[serde(default)]
@@ -82,7 +85,9 @@ impl Suite {
                 wrong(&["runs"], format!("`{run}` is given twice"), None);
             }
             let writes = run.split_whitespace().find_map(|word| {
-                ["--out", "--dump"].into_iter().find(|option| word.split('=').next() == Some(option))
+                ["--out", "--dump", "--record", "--checkpoint"]
+                    .into_iter()
+                    .find(|option| word.split('=').next() == Some(option))
             });
             if let Some(option) = writes {
                 let message = format!("`{run}`: a run of a suite writes no files, so it takes no {option}");
@@ -160,20 +165,30 @@ pub struct Measured {
 
 impl Measured {
     fn of(run: &str) -> Result<Self, Vec<Diagnostic>> {
-        let words: Vec<String> = run.split_whitespace().map(str::to_string).collect();
-        let (report, seconds, _) = Simulation::new(request_of(&words)?)?.run()?;
-        let instructions: u64 = report.device.kernels.iter().map(|kernel| kernel.warp_instructions).sum();
-        let kernels = report.device.kernels.iter().map(|k| (k.name.clone(), k.cycles)).collect();
-        let value = serde_json::to_value(&report)
-            .map_err(|error| vec![Diagnostic::error("report", error.to_string())])?;
-        let metrics = metrics::of(&value).map(|(metric, value)| (metric.name.to_string(), value)).collect();
+        let work = Work::new(request(run)?)?;
+        let done = work.run()?;
+        let launches = done.kernels();
+        let instructions: u64 = launches.iter().map(|(.., instructions)| instructions).sum();
+        let kernels = launches.into_iter().map(|(name, cycles, _)| (name, cycles)).collect();
+        let value = &done.report;
+        let metrics = metrics::of(value).map(|(metric, value)| (metric.name.to_string(), value)).collect();
         Ok(Self {
             run: run.to_string(),
-            result: report.result.to_string(),
+            result: value["result"].as_str().unwrap_or_default().to_string(),
             metrics,
             kernels,
-            contents: digests(&value),
-            speed: instructions as f64 / seconds.max(1e-9),
+            contents: digests(value),
+            speed: instructions as f64 / done.seconds.max(1e-9),
         })
+    }
+}
+
+/// The run of a line.
+fn request(run: &str) -> Result<Request, Vec<Diagnostic>> {
+    let unclosed = || vec![Diagnostic::error("usage", "a quotation is not closed")];
+    let words = shlex::split(run).ok_or_else(unclosed)?;
+    match words.split_first() {
+        Some((first, words)) if first == "cuda" => cuda_request_of(words),
+        _ => request_of(&words),
     }
 }

@@ -1,23 +1,20 @@
 //! `cuda`: runs a program with the simulated device in the place of CUDA's runtime, and shows what its kernels came to.
 
-mod needed;
-mod stub;
-mod summary;
-
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Parser};
+use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::diagnostic::Diagnostic;
 
 use crate::console::{complain, status};
-use crate::device::DeviceRequest;
-use crate::device::program::{ENVIRONMENT, ProgramRequest};
-use crate::device::selection::Selection;
+use crate::cuda::checkpoint::Checkpoint;
+use crate::cuda::command::CudaCommand;
+use crate::cuda::{CudaRun, Outputs, code, summary};
 use crate::files;
 use crate::interrupt::on_interrupt;
+use crate::request::{Program, Request, SchedulerChoice, Setting};
+use crate::sanitize::Checks;
 
 /// Options of `cuda`.
 #[derive(Args, Clone, Debug)]
@@ -38,8 +35,8 @@ pub struct CudaArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads: u16,
     /// Run-time checks, as for `run`.
-    #[arg(long, value_name = "KINDS", default_value = "safety")]
-    check: String,
+    #[arg(long, value_name = "KINDS", default_value = "safety", value_parser = Checks::parse)]
+    check: Checks,
     /// Functional mode: no timing.
     #[arg(long)]
     functional: bool,
@@ -68,15 +65,72 @@ pub struct CudaArgs {
     /// Writes the launches that --time chooses, or all, as workloads for `warpsim run`.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    /// Writes what each completed run of the device left to a folder, from which --from goes on. A program that is killed
+    /// leaves the runs before.
+    #[arg(long, value_name = "DIR", conflicts_with = "record")]
+    checkpoint: Option<PathBuf>,
+    /// Goes on from a checkpoint: the program runs from its start, and launches that the checkpoint has are not simulated
+    /// again. With --checkpoint and the same folder, further runs are added to it.
+    #[arg(long, value_name = "DIR", conflicts_with = "record")]
+    from: Option<PathBuf>,
     /// The program and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
-/// The variable that names the library.
-const LIBRARY: &str = "WARPSIM_CUDA_LIB";
-/// Its file name.
-const LIBRARY_NAME: &str = "libwarpsim_cuda.so";
+impl CudaArgs {
+    /// What is asked for.
+    ///
+    /// # Errors
+    /// Options that are no values.
+    pub fn request(&self) -> Result<Request, Vec<Diagnostic>> {
+        let one = |e: Diagnostic| vec![e];
+        let set: Result<_, _> = self.set.iter().map(|text| Setting::parse(text)).collect();
+        let command = CudaCommand {
+            words: self.command.clone(),
+            time: self.time.clone(),
+            warm: self.warm,
+            ..CudaCommand::default()
+        };
+        Ok(Request {
+            chip: Some(self.chip.clone()),
+            policy: self.policy.as_deref().map(PolicyChoice::parse).transpose().map_err(one)?,
+            scheduler: self.scheduler.as_deref().map(SchedulerChoice::parse).transpose().map_err(one)?,
+            set: set.map_err(one)?,
+            functional: self.functional,
+            check: self.check.check,
+            memory_model: self.check.memory_model,
+            sanitize: self.check.sanitize,
+            max_cycles: self.max_cycles,
+            max_instructions: self.max_instructions,
+            allow_newer_isa: self.allow_newer_isa,
+            profile: self.profile,
+            threads: self.threads.into(),
+            ..Request::new(Program::Cuda(Box::new(command)))
+        })
+    }
+}
+
+/// A line of options of `cuda`.
+#[derive(Parser)]
+#[command(name = "cuda", disable_help_flag = true)]
+struct Line {
+    #[command(flatten)]
+    args: CudaArgs,
+}
+
+/// The run that a line asks for, as it would be typed after `warpsim cuda`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn request_of(words: &[String]) -> Result<Request, Vec<Diagnostic>> {
+    let line = std::iter::once("cuda").chain(words.iter().map(String::as_str));
+    let usage = |line: &str| vec![Diagnostic::error("usage", line.strip_prefix("error: ").unwrap_or(line))];
+    match Line::try_parse_from(line) {
+        Ok(Line { args }) => args.request(),
+        Err(error) => Err(usage(error.to_string().lines().next().unwrap_or_default())),
+    }
+}
 
 /// Runs; gives the exit status of the program.
 pub fn run(args: &CudaArgs) -> u8 {
@@ -90,130 +144,40 @@ pub fn run(args: &CudaArgs) -> u8 {
 }
 
 fn execute(args: &CudaArgs) -> Result<u8, Vec<Diagnostic>> {
-    let wrong = |what: &'static str, message: String| vec![Diagnostic::error(what, message)];
-    let device = DeviceRequest {
-        chip: args.chip.clone(),
-        policy: args.policy.clone(),
-        scheduler: args.scheduler.clone(),
-        set: args.set.clone(),
-        check: args.check.clone(),
-        threads: args.threads.into(),
-        functional: args.functional,
-        max_cycles: args.max_cycles,
-        max_instructions: args.max_instructions,
-        allow_newer_isa: args.allow_newer_isa,
-        profile: args.profile,
-        sample: None,
-    };
-    let configured = device.configured()?;
-    Selection::parse(&args.time).map_err(|error| vec![error])?;
-    let library = library()?;
+    let wrong = |message: String| vec![Diagnostic::error("output", message)];
+    let request = args.request()?;
+    let Program::Cuda(command) = &request.program else { return Ok(status::BAD_INPUT) };
+    let run = CudaRun::new(&request, command)?;
     if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| wrong("output", files::unwritable(folder, &error)))?;
-        files::probe(&folder.join("report.json")).map_err(|error| wrong("output", error))?;
+        std::fs::create_dir_all(folder).map_err(|error| wrong(files::unwritable(folder, &error)))?;
+        files::probe(&folder.join("report.json")).map_err(wrong)?;
     }
-    let temporary = tempfile::Builder::new().prefix("warpsim-cuda-").tempdir();
-    let temporary = temporary.map_err(|error| wrong("output", format!("no temporary folder: {error}")))?;
-    let folder = temporary.path();
-    stub::write_all(folder, &library).map_err(|error| wrong("output", files::unwritable(folder, &error)))?;
     let record = args.record.as_ref().map(|folder| {
         let made = std::fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
-        made.map_err(|error| wrong("output", files::unwritable(folder, &error)))
+        made.map_err(|error| wrong(files::unwritable(folder, &error)))
     });
-    let record = record.transpose()?;
-    let program = args.command[0].clone();
-    if let Some((library, name)) = needed::closed(&found(&program)) {
-        let message = format!("{} needs {library}", program.to_string_lossy());
-        let help = format!(
-            "{name} is machine code without PTX: build the program with kernels in source in its place"
-        );
-        return Err(vec![Diagnostic::error("library", message).help(help)]);
-    }
-    let name = Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
-    let request = ProgramRequest {
-        device,
-        program: name.clone(),
-        folder: Some(folder.to_path_buf()),
+    let checkpoint =
+        Checkpoint::of(&run, args.out.is_some(), args.checkpoint.as_deref(), args.from.as_deref());
+    let outputs = Outputs {
         sections: args.out.is_some(),
-        time: args.time.clone(),
-        warm: args.warm,
-        record,
-    };
-    let request = serde_json::to_string(&request).map_err(|error| wrong("cuda", error.to_string()))?;
-    let prepended = |variable: &str, first: &Path| {
-        let mut value = first.as_os_str().to_os_string();
-        if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {
-            value.push(":");
-            value.push(rest);
-        }
-        value
+        record: record.transpose()?,
+        checkpoint: checkpoint.map_err(|error| vec![error])?,
+        passed: true,
     };
     on_interrupt();
-    let mut command = Command::new(&program);
-    command.args(&args.command[1..]);
-    command.env("LD_LIBRARY_PATH", prepended("LD_LIBRARY_PATH", folder));
-    // The runtime that a program's RPATH leads to comes after what is preloaded.
-    let mut preloaded = library.clone().into_os_string();
-    for name in stub::LINKERS {
-        preloaded.push(":");
-        preloaded.push(folder.join(name));
-    }
-    command.env("LD_PRELOAD", prepended("LD_PRELOAD", Path::new(&preloaded)));
-    command.env(ENVIRONMENT, request);
-    let ended = command
-        .status()
-        .map_err(|error| wrong("program", format!("{} cannot be run: {error}", program.to_string_lossy())))?;
-    let found = summary::read(folder).map_err(|error| wrong("cuda", error))?;
-    eprint!("{}", summary::render(&name, &configured, &found));
+    let ended = run.run(&outputs)?;
+    let name = run.name();
+    eprint!("{}", summary::render(&name, run.configured(), &ended.launches));
+    let (result, message) = run.verdict(&ended);
+    let code = code(ended.status);
     if let Some(folder) = &args.out {
-        let words: Vec<String> =
-            args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let report = summary::report(&words, code(ended), &configured, &found);
+        let words = run.words();
+        let program = summary::Program { name: &name, words: &words, code, result, message: &message };
+        let mut report = summary::report(&program, run.configured(), &ended.launches);
+        report["launches"] = summary::sections(run.configured(), ended.launches);
         let path = folder.join("report.json");
         let text = serde_json::to_string_pretty(&report).unwrap_or_default() + "\n";
-        files::write(&path, text.as_bytes())
-            .map_err(|error| wrong("output", files::unwritable(&path, &error)))?;
+        files::write(&path, text.as_bytes()).map_err(|error| wrong(files::unwritable(&path, &error)))?;
     }
-    Ok(code(ended))
-}
-
-/// The file of a program, as the shell finds it.
-fn found(program: &OsString) -> PathBuf {
-    let path = PathBuf::from(program);
-    if path.components().count() > 1 {
-        return path;
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&folders).map(|folder| folder.join(&path));
-    places.find(|place| place.is_file()).unwrap_or(path)
-}
-
-/// The exit status as a shell gives it: of the program, or of the signal that ended it.
-fn code(ended: ExitStatus) -> u8 {
-    let code = ended.code().or_else(|| ended.signal().map(|signal| 128 + signal));
-    u8::try_from(code.unwrap_or(255) & 0xff).unwrap_or(u8::MAX)
-}
-
-/// The library that is loaded into the program.
-fn library() -> Result<PathBuf, Vec<Diagnostic>> {
-    let wrong = |message: String| {
-        let help = format!(
-            "`cargo build --release` builds it beside the command; {LIBRARY} names it where it lies elsewhere"
-        );
-        vec![Diagnostic::error("cuda", message).help(help)]
-    };
-    let named = std::env::var_os(LIBRARY).map(PathBuf::from);
-    let beside = || {
-        let program = std::env::current_exe().ok()?;
-        let folder = program.parent()?;
-        // Tests are one folder below.
-        let places = [folder.join(LIBRARY_NAME), folder.join("..").join("lib").join(LIBRARY_NAME)];
-        places.into_iter().find(|path| path.is_file())
-    };
-    let path = match named {
-        Some(path) => path,
-        None => beside().ok_or_else(|| wrong(format!("{LIBRARY_NAME} is not beside the command")))?,
-    };
-    path.canonicalize().map_err(|error| wrong(format!("{}: {error}", path.display())))
+    Ok(code)
 }

@@ -2,7 +2,7 @@
 
 pub mod baseline;
 mod chips;
-mod cuda;
+pub mod cuda;
 mod inspect;
 mod isa;
 pub mod litmus;

@@ -25,6 +25,9 @@ pub struct PoliciesArgs {
     /// Workloads, separated by commas. Default: the divergent ones.
     #[arg(long, value_delimiter = ',')]
     pub workloads: Vec<String>,
+    /// CUDA program with its arguments, in one word, as after `warpsim cuda --`; repeatable.
+    #[arg(long = "program", value_name = "COMMAND")]
+    pub programs: Vec<String>,
     /// Policy, as for `run --policy`; repeatable. Default: all.
     #[arg(long = "policy")]
     pub policies: Vec<String>,

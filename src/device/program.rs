@@ -8,7 +8,7 @@ use serde_json::Value;
 use sim_core::error::SimError;
 
 use super::{Device, DeviceRequest, Run};
-use crate::findings;
+use crate::figures::Figures;
 use crate::machine::Machine;
 use crate::report_file::{Report, SCHEMA, Stopped};
 
@@ -33,6 +33,12 @@ pub struct ProgramRequest {
     pub warm: usize,
     /// Where launches are written down as workloads: those of `time`, or all.
     pub record: Option<PathBuf>,
+    /// The folder of a checkpoint.
+    pub checkpoint: Option<PathBuf>,
+    /// The runs of the checkpoint are not simulated again.
+    pub from: bool,
+    /// Further runs are added to the checkpoint.
+    pub keep: bool,
 }
 
 /// Libraries of machine code, by the beginnings of their file names.
@@ -80,11 +86,21 @@ pub struct LaunchLine {
     pub warp_instructions: u64,
     /// Lanes of these issues whose guard was true.
     pub thread_instructions: u64,
-    /// What bounds it, or the launches it ran beside; empty in the functional mode.
+    /// What bounds it, or the launches it ran beside; empty in the functional mode. It follows from the counters.
+    #[serde(default)]
     pub bound: String,
     /// What stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+    /// It was a limit that stopped it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limit: bool,
+    /// The run of the device that it was part of, by the number of that run's first launch.
+    #[serde(default)]
+    pub run: u64,
+    /// Counters of that run, where this is its first launch and it was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Box<Figures>>,
     /// The report of the run it was part of: its own, but where launches of several streams ran together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<Value>,
@@ -119,25 +135,15 @@ impl Device {
     }
 
     /// The lines of the launches of a run.
-    pub fn lines(
-        &self,
-        request: &ProgramRequest,
-        mut run: Run,
-        stopped: Option<&SimError>,
-    ) -> Vec<LaunchLine> {
+    pub fn lines(&self, request: &ProgramRequest, run: &Run, stopped: Option<&SimError>) -> Vec<LaunchLine> {
         let timed = run.report.cycles > 0;
-        if !request.sections {
-            // What bounds a launch does not depend on these, and they are most of a small launch's report.
-            run.report.by_sm.clear();
-            run.report.lines.clear();
-            run.report.samples = None;
-        }
-        let value = (timed || request.sections)
-            .then(|| serde_json::to_value(self.section(&request.program, &run, stopped)).unwrap_or_default());
-        let bound = value
-            .as_ref()
-            .filter(|_| timed)
-            .map_or(String::new(), |value| findings::answer(value).bound.into());
+        let section =
+            |()| serde_json::to_value(self.section(&request.program, run, stopped)).unwrap_or_default();
+        let section = request.sections.then_some(()).map(section);
+        let limit = matches!(
+            stopped,
+            Some(SimError::MaxCycles { .. } | SimError::MaxInstructions { .. } | SimError::MaxMemory { .. })
+        );
         let line = |(i, kernel): (usize, &sim_core::report::KernelReport)| LaunchLine {
             launch: run.first + i as u64,
             kernel: kernel.name.clone(),
@@ -150,9 +156,12 @@ impl Device {
             launched_us: run.start.micros(),
             warp_instructions: kernel.warp_instructions,
             thread_instructions: kernel.thread_instructions,
-            bound: bound.clone(),
+            bound: String::new(),
             stopped: stopped.map(ToString::to_string),
-            section: value.clone().filter(|_| request.sections),
+            limit,
+            run: run.first,
+            figures: (timed && i == 0).then(|| Box::new(Figures::of(&run.report))),
+            section: section.clone(),
         };
         run.report.kernels.iter().enumerate().map(line).collect()
     }

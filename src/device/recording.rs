@@ -52,7 +52,8 @@ pub fn lines(bytes: &[u8]) -> Result<Vec<CachedLine>, String> {
     Ok(words.chunks_exact(LINE / 8).map(line).collect())
 }
 
-fn line_bytes(lines: &[CachedLine]) -> Vec<u8> {
+/// The bytes of a file of [`lines`].
+pub(super) fn line_bytes(lines: &[CachedLine]) -> Vec<u8> {
     let words =
         |line: &CachedLine| [line.line, line.valid as u64, (line.valid >> 64) as u64, u64::from(line.first)];
     lines.iter().flat_map(words).flat_map(u64::to_le_bytes).collect()

@@ -83,7 +83,9 @@ impl Results {
                     .iter()
                     .all(|row| ["workload", "policy", "result"].iter().all(|key| row[key].is_string()))
         });
+        let launches = value["launches"].as_array().filter(|_| value.get("command").is_some());
         match (is_run, is_study) {
+            (true, _) if launches.is_some() => self.add_program(path, launches.map_or(&[], Vec::as_slice))?,
             (true, _) => self.add_run(name(path), value),
             (_, true) => self.studies.push(Study { name: name(path), rows: value }),
             _ => {
@@ -95,6 +97,23 @@ impl Results {
                     path.display()
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// Adds the runs of a CUDA program's launches; those of launches that ran together are one.
+    fn add_program(&mut self, path: &Path, launches: &[Value]) -> Result<(), String> {
+        let timed = launches
+            .iter()
+            .filter(|launch| launch["launch"] == launch["run"] && launch["functional"] == false);
+        let timed: Vec<&Value> = timed.filter(|launch| launch["section"].is_object()).collect();
+        if timed.is_empty() {
+            return Err(format!("{}: the program has no timed launch", path.display()));
+        }
+        for launch in timed {
+            let kernel = launch["kernel"].as_str().unwrap_or_default();
+            let number = launch["launch"].as_u64().unwrap_or_default();
+            self.add_run(format!("{number:04} {kernel}"), launch["section"].clone());
         }
         Ok(())
     }

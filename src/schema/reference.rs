@@ -245,7 +245,7 @@ mod tests {
                  IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec SmSpec \
                  UnifiedSpec UnitClass UnitScope UnitSpec UnitTable WriteQueueSpec",
             ),
-            (Kind::Sweep, "Axes Common Scalar Values Wanted"),
+            (Kind::Sweep, "Axes Common Scalar Values Wanted Workload Workloads"),
         ] {
             let page = page(kind);
             let found: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();

@@ -9,12 +9,14 @@ use sim_frontend::workload::Termination;
 use super::{in_parallel, jobs};
 use crate::cli::study::PoliciesArgs;
 use crate::console::{complain, status, table};
+use crate::cuda::command::CudaCommand;
+use crate::figures::Figures;
 use crate::files;
 use crate::find::{find_workload, workload_folders};
 use crate::metrics::shown;
 use crate::report::{self, Results, Study};
 use crate::request::{Program, Request, Setting};
-use crate::run::measure;
+use crate::work::Work;
 
 /// What others are compared with.
 const BASE: &str = "pdom_stack";
@@ -57,7 +59,9 @@ pub fn run(args: &PoliciesArgs) -> u8 {
         return status::BAD_INPUT;
     }
     let workloads = match crate::configs::chip(&args.chip, &[]) {
-        Ok((chip, _)) if args.workloads.is_empty() => divergent_workloads(args, chip.capability()),
+        Ok((chip, _)) if args.workloads.is_empty() && args.programs.is_empty() => {
+            divergent_workloads(args, chip.capability())
+        }
         Ok(_) => args.workloads.clone(),
         Err(errors) => {
             complain(&errors);
@@ -70,6 +74,7 @@ pub fn run(args: &PoliciesArgs) -> u8 {
     }
     let mut errors = wrong(&policies);
     errors.extend(workloads.iter().filter_map(|w| find_workload(w).err()).flatten());
+    errors.extend(args.programs.iter().filter_map(|program| CudaCommand::parse(program).err()));
     if !errors.is_empty() {
         complain(&errors);
         return status::BAD_INPUT;
@@ -78,8 +83,11 @@ pub fn run(args: &PoliciesArgs) -> u8 {
     if !based {
         policies.insert(0, BASE.to_string());
     }
-    let pairs: Vec<(String, String)> =
-        workloads.iter().flat_map(|w| policies.iter().map(move |p| (w.clone(), p.clone()))).collect();
+    let pairs: Vec<(String, String)> = workloads
+        .iter()
+        .chain(&args.programs)
+        .flat_map(|w| policies.iter().map(move |p| (w.clone(), p.clone())))
+        .collect();
     let mut rows = in_parallel(&pairs, jobs(args.jobs), |(workload, policy)| row(args, workload, policy));
     for at in 0..rows.len() {
         let base = rows.iter().find(|row| row.workload == rows[at].workload && row.policy == BASE);
@@ -161,6 +169,10 @@ fn divergent_workloads(args: &PoliciesArgs, capability: u32) -> Vec<String> {
 fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
     let request = || {
         let one = |e: Diagnostic| vec![e];
+        let program = match args.programs.iter().any(|program| program == workload) {
+            true => Program::Cuda(Box::new(CudaCommand::parse(workload).map_err(one)?)),
+            false => Program::named(workload)?,
+        };
         Ok(Request {
             policy: Some(PolicyChoice::parse(policy).map_err(one)?),
             chip: Some(args.chip.clone()),
@@ -168,7 +180,7 @@ fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
             allow_newer_isa: args.variant.is_some(),
             set: args.set.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>().map_err(one)?,
             check: Check::named(&args.check).unwrap_or_default(),
-            ..Request::new(Program::named(workload)?)
+            ..Request::new(program)
         })
     };
     let row = Row {
@@ -179,21 +191,26 @@ fn row(args: &PoliciesArgs, workload: &str, policy: &str) -> Row {
         ..Row::default()
     };
     let failed = |why: String| Row { result: why, ..row.clone() };
-    let outcome = match request().and_then(measure) {
-        Ok((outcome, _)) => outcome,
+    let done = match request().and_then(Work::new).and_then(|work| work.run()) {
+        Ok(done) if matches!(done.result.as_str(), "pass" | "unchecked") => done,
+        Ok(done) => return failed(done.message),
         Err(errors) => return failed(errors.first().map_or(String::new(), |e| e.message.clone())),
     };
-    let report = outcome.report;
+    let figures = match Figures::read(&done.report) {
+        Ok(figures) => figures,
+        Err(why) => return failed(why),
+    };
+    let count = |value: Option<f64>| value.map(|value| value as u64);
     Row {
         result: "pass".into(),
-        cycles: Some(report.cycles),
-        time_us: Some(report.time_us.micros()),
-        simd_efficiency: Some(report.lane_utilisation_ppm as f64 / 1e6),
-        warp_instructions: Some(report.warp_instructions),
-        control_instructions: Some(report.control_instructions),
-        transactions: Some(report.memory.transactions),
-        entries: Some(report.policy_entries),
-        spilled_bytes: Some(report.policy_spilled_bytes),
+        cycles: count(figures.cycles),
+        time_us: figures.time_us,
+        simd_efficiency: figures.lane_utilisation_ppm.map(|ppm| ppm / 1e6),
+        warp_instructions: count(figures.warp_instructions),
+        control_instructions: count(figures.control_instructions),
+        transactions: count(figures.memory.transactions),
+        entries: count(figures.policy_entries).map(|entries| entries as u32),
+        spilled_bytes: count(figures.policy_spilled_bytes),
         ..row
     }
 }

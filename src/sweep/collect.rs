@@ -1,6 +1,6 @@
 //! `warpsim sweep collect`: the results as one tidy table, a row for each point and metric.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::{Connection, params_from_iter};
@@ -12,6 +12,7 @@ use super::table::{AFTER, BEFORE, read_table};
 use crate::cli::sweep::SweepCollectArgs;
 use crate::console::{complain, status};
 use crate::files::{self, Output};
+use crate::kernels;
 use crate::metrics::{self, METRICS};
 use crate::report::{self, Results};
 use crate::study::{in_parallel, jobs};
@@ -125,7 +126,11 @@ fn rows(point: &Point, stored: &Stored) -> Vec<Vec<String>> {
     let report =
         stored.report.as_ref().filter(|_| matches!(stored.result.as_str(), "pass" | "unchecked" | "fail"));
     let Some(report) = report else { return vec![row("", String::new(), "")] };
-    metrics::of(report).map(|(metric, value)| row(metric.name, value.to_string(), metric.unit)).collect()
+    let all = metrics::of(report).map(|(metric, value)| row(metric.name, value.to_string(), metric.unit));
+    let kernels = kernels::of(report)
+        .into_iter()
+        .map(|figure| row(&figure.name, figure.value.to_string(), figure.unit));
+    all.chain(kernels).collect()
 }
 
 fn write_csv(path: &Path, header: &[&str], rows: &[Vec<String>]) -> Result<(), String> {
@@ -183,6 +188,16 @@ fn write_sqlite(
         let mut insert = transaction.prepare("INSERT INTO metrics VALUES (?, ?, ?)")?;
         for metric in METRICS {
             insert.execute([metric.name, metric.unit, metric.doc])?;
+        }
+        let kernels: BTreeMap<String, (&str, &str)> = found
+            .iter()
+            .flatten()
+            .filter_map(|stored| Some(kernels::of(stored.report.as_ref()?)))
+            .flatten()
+            .map(|figure| (figure.name, (figure.unit, figure.doc)))
+            .collect();
+        for (name, (unit, doc)) in &kernels {
+            insert.execute([name.as_str(), unit, doc])?;
         }
         let mut insert = transaction.prepare("INSERT INTO configs VALUES (?, ?)")?;
         let hashes: BTreeSet<&str> = found.iter().flatten().map(|stored| stored.config.as_str()).collect();

@@ -8,6 +8,8 @@ mod run;
 pub mod spec;
 pub mod store;
 pub mod table;
+pub mod values;
+pub mod workloads;
 
 pub use collect::collect;
 pub use merge::merge;

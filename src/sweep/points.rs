@@ -9,8 +9,9 @@ use super::store::{Store, Stored};
 use crate::configs;
 use crate::digest::hash;
 use crate::request::Request;
-use crate::run::{Simulation, simulator};
+use crate::run::simulator;
 use crate::study::{in_parallel, jobs};
+use crate::work::Work;
 
 /// Reads a sweep and lists its points.
 ///
@@ -52,7 +53,7 @@ impl Candidate {
     pub fn of(point: &Point, common: &Common) -> Self {
         let words = point.words(common);
         let ready = point.request(common).and_then(|request| {
-            let id = Simulation::new(request.clone())?.identity().id;
+            let id = Work::new(request.clone())?.identity().id;
             Ok((id, Box::new(request)))
         });
         match ready {
@@ -68,8 +69,8 @@ impl Candidate {
     pub fn instructions(&self) -> Option<u64> {
         let Self::Ready { request, .. } = self else { return None };
         let request = Request { functional: true, max_cycles: None, ..(**request).clone() };
-        let (report, ..) = Simulation::new(request).ok()?.run().ok()?;
-        Some(report.device.kernels.iter().map(|kernel| kernel.warp_instructions).sum())
+        let done = Work::new(request).ok()?.run().ok()?;
+        Some(done.kernels().iter().map(|(.., instructions)| instructions).sum())
     }
 }
 

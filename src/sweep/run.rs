@@ -18,8 +18,8 @@ use crate::console::{complain, status};
 use crate::files;
 use crate::interrupt::{interrupted, on_interrupt};
 use crate::memory;
-use crate::run::Simulation;
 use crate::study::{in_parallel, jobs};
+use crate::work::Work;
 
 /// What came of a point in this run.
 enum Done {
@@ -196,8 +196,8 @@ fn simulate(store: &Store, point: &Point, common: &Common) -> std::io::Result<(D
         seconds: 0.0,
         report: None,
     };
-    let simulation = match point.request(common).and_then(Simulation::new) {
-        Ok(simulation) => simulation,
+    let work = match point.request(common).and_then(Work::new) {
+        Ok(work) => work,
         Err(errors) => {
             let stored = refused(words, &errors);
             if store.get(&stored.id).is_some() {
@@ -207,7 +207,7 @@ fn simulate(store: &Store, point: &Point, common: &Common) -> std::io::Result<(D
             return Ok((Done::Simulated, Some(stored)));
         }
     };
-    let identity = simulation.identity();
+    let identity = work.identity();
     if let Some(stored) = store.get(&identity.id) {
         return Ok((Done::HadResult, Some(stored)));
     }
@@ -217,24 +217,17 @@ fn simulate(store: &Store, point: &Point, common: &Common) -> std::io::Result<(D
         return Ok((Done::HadResult, Some(stored)));
     }
     let mut stored = Stored { id: identity.id, config: identity.config.clone(), ..refused(words, &[]) };
-    match simulation.run() {
-        Ok((_, _, Some(SimError::Interrupted))) => return Ok((Done::Interrupted, None)),
-        // That others run beside it is no fault of the point's.
-        Ok((_, _, Some(error @ SimError::MaxMemory { .. }))) => {
-            return Ok((Done::Broken(error.to_string()), None));
-        }
-        Ok((report, seconds, stopped)) => {
-            stored.seconds = seconds;
-            stored.result = match &stopped {
-                Some(SimError::Stopped(_)) => "fault".into(),
-                Some(_) => "stopped".into(),
-                None => report.result.to_string(),
-            };
-            stored.message = match stopped {
-                Some(error) => error.to_string().lines().next().unwrap_or_default().to_string(),
-                None => report.difference.clone().unwrap_or_default(),
-            };
-            stored.report = Some(serde_json::to_value(&report)?);
+    match work.run() {
+        Ok(done) => {
+            match done.lost {
+                Some(SimError::Interrupted) => return Ok((Done::Interrupted, None)),
+                // That others run beside it is no fault of the point's.
+                Some(error) => return Ok((Done::Broken(error.to_string()), None)),
+                None => {}
+            }
+            stored.seconds = done.seconds;
+            (stored.result, stored.message) = (done.result, done.message);
+            stored.report = Some(done.report);
         }
         Err(errors) => stored.message = errors.first().map_or(String::new(), |e| e.message.clone()),
     }

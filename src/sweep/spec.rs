@@ -10,141 +10,18 @@ use sim_frontend::diagnostic::{Diagnostic, Source, nearest};
 use sim_frontend::workload::Number;
 use sim_frontend::yaml::{key_span, read_checked};
 
+use super::values::{MOST, Scalar, Values};
+use super::workloads::Workloads;
+use crate::cuda::command::CudaWorkload;
 use crate::request::{Program, Request, SchedulerChoice, Setting};
-
-/// A value of an axis, as it is written.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Scalar {
-    /// A number.
-    Number(Number),
-    /// Anything else.
-    Text(String),
-}
-
-impl std::fmt::Display for Scalar {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => write!(f, "{text}"),
-        }
-    }
-}
-
-/// The values of an axis.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(untagged, deny_unknown_fields)]
-pub enum Values {
-    /// A list of values.
-    List(Vec<Scalar>),
-    /// Values with a constant step between them.
-    Range {
-        /// Its numbers.
-        range: Range,
-    },
-    /// Values with a constant factor between them.
-    Log {
-        /// Its numbers.
-        log: Log,
-    },
-    /// One value.
-    One(Scalar),
-}
-
-/// `from`, `from + step`, … up to `to`.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Range {
-    from: Number,
-    to: Number,
-    step: Number,
-}
-
-/// `from`, `from × factor`, … up to `to`.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Log {
-    from: Number,
-    to: Number,
-    #[serde(default = "two")]
-    factor: Number,
-}
-
-fn two() -> Number {
-    Number::Int(2)
-}
-
-/// Most values of an axis, and most points of a sweep.
-const MOST: usize = 1_000_000;
-
-impl Values {
-    fn list(&self) -> Result<Vec<Scalar>, String> {
-        match self {
-            Self::List(list) => Ok(list.clone()),
-            Self::One(one) => Ok(vec![one.clone()]),
-            Self::Range { range: Range { from, to, step } } => {
-                // Comparisons with NaN are false.
-                if step.partial_cmp(&Number::ZERO) != Some(std::cmp::Ordering::Greater) {
-                    return Err("`step` must be positive".into());
-                }
-                match (from.integer(), to.integer(), step.integer()) {
-                    (Some(from), Some(to), Some(step)) => {
-                        collect(|i| from.checked_add(step.checked_mul(i as i128)?).filter(|v| *v <= to))
-                    }
-                    _ => {
-                        let (from, to, step) = (from.as_f64(), to.as_f64(), step.as_f64());
-                        collect(|i| Some(from + step * i as f64).filter(|v| near(*v, to)))
-                    }
-                }
-            }
-            Self::Log { log: Log { from, to, factor } } => {
-                if !(*factor > Number::Int(1) && *from > Number::ZERO) {
-                    return Err("`from` must be positive and `factor` above 1".into());
-                }
-                match (from.integer(), to.integer(), factor.integer()) {
-                    (Some(from), Some(to), Some(factor)) => collect(|i| {
-                        let scale = factor.checked_pow(u32::try_from(i).ok()?)?;
-                        from.checked_mul(scale).filter(|v| *v <= to)
-                    }),
-                    _ => {
-                        let (to, factor) = (to.as_f64(), factor.as_f64());
-                        let mut next = from.as_f64();
-                        collect(|_| {
-                            let value = next;
-                            next *= factor;
-                            near(value, to).then_some(value)
-                        })
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Up to the end of a range: what rounding leaves of the last value is no reason to lose it.
-fn near(value: f64, to: f64) -> bool {
-    value <= to * (1.0 + 1e-12)
-}
-
-/// Values until there is none.
-fn collect<N: Into<Number>>(mut value: impl FnMut(usize) -> Option<N>) -> Result<Vec<Scalar>, String> {
-    let mut out = Vec::new();
-    while let Some(value) = value(out.len()) {
-        if out.len() >= MOST {
-            return Err(format!("more than {MOST} values"));
-        }
-        out.push(Scalar::Number(value.into()));
-    }
-    Ok(out)
-}
 
 /// The axes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axes {
-    /// Workloads, by name, folder or file. Paths are relative to the current directory.
+    /// Workloads, by name, folder or file, and CUDA programs by their commands. Paths are relative to the current directory.
     #[serde(default)]
-    pub workload: Option<Values>,
+    pub workload: Option<Workloads>,
     /// Variants of the workloads.
     #[serde(default)]
     pub variant: Option<Values>,
@@ -160,7 +37,7 @@ pub struct Axes {
     /// Seeds of random buffer contents, as for `run --seed`.
     #[serde(default)]
     pub seed: Option<Values>,
-    /// Keys of the chip by their paths, and parameters of the workloads by their names.
+    /// Keys of the chip by their paths, parameters of the workloads by their names, and what stands in braces in commands.
     #[serde(default)]
     pub set: BTreeMap<String, Values>,
 }
@@ -257,6 +134,8 @@ pub struct SweepSpec {
 pub struct Point {
     /// Axis and value.
     pub values: Vec<(String, String)>,
+    /// Its workload, where that is a CUDA program.
+    pub cuda: Option<CudaWorkload>,
 }
 
 impl Point {
@@ -291,15 +170,38 @@ impl Point {
             check: common.check.as_deref().and_then(Check::named).unwrap_or_default(),
             max_cycles: common.max_cycles,
             allow_newer_isa: common.allow_newer_isa,
-            ..Request::new(Program::named(self.get("workload").unwrap_or_default())?)
+            ..Request::new(self.program()?)
         })
     }
 
-    /// Arguments of `warpsim run` that make the same run, for people: results have them.
+    fn program(&self) -> Result<Program, Vec<Diagnostic>> {
+        match &self.cuda {
+            None => Program::named(self.get("workload").unwrap_or_default()),
+            Some(cuda) => {
+                let command = cuda.command().map_err(|error| vec![error])?;
+                Ok(Program::Cuda(Box::new(command)))
+            }
+        }
+    }
+
+    /// Arguments of `warpsim run` that make the same run, for people: results have them. Those of a CUDA program are
+    /// `cuda` and its arguments.
     pub fn words(&self, common: &Common) -> Vec<String> {
-        let mut words = vec![self.get("workload").unwrap_or_default().to_string()];
+        let mut words = match &self.cuda {
+            None => vec![self.get("workload").unwrap_or_default().to_string()],
+            Some(cuda) => {
+                let timed = cuda.time.iter().flat_map(|rule| ["--time".to_string(), rule.clone()]);
+                let warm = Some(cuda.warm).filter(|warm| *warm > 0);
+                let warm = warm.map(|warm| ["--warm".to_string(), warm.to_string()]);
+                std::iter::once("cuda".to_string()).chain(timed).chain(warm.into_iter().flatten()).collect()
+            }
+        };
+        let mut command = self.cuda.as_ref().map(|cuda| cuda.command.clone());
         for (axis, value) in self.values.iter().filter(|(axis, _)| axis != "workload") {
-            if Axes::NAMED.contains(&axis.as_str()) {
+            let place = format!("{{{axis}}}");
+            if let Some(command) = command.as_mut().filter(|command| command.contains(&place)) {
+                *command = command.replace(&place, value);
+            } else if Axes::NAMED.contains(&axis.as_str()) {
                 words.extend([format!("--{axis}"), value.clone()]);
             } else {
                 words.extend(["--set".to_string(), format!("{axis}={value}")]);
@@ -314,6 +216,9 @@ impl Point {
         if common.allow_newer_isa {
             words.push("--allow-newer-isa".to_string());
         }
+        if let Some(command) = command {
+            words.extend(["--".to_string(), command]);
+        }
         words
     }
 }
@@ -322,11 +227,12 @@ impl Axes {
     /// Axes that are options of `run`.
     const NAMED: [&'static str; 6] = ["workload", "variant", "chip", "policy", "scheduler", "seed"];
 
-    fn all(&self) -> Vec<(&str, &Values)> {
-        let named = [&self.workload, &self.variant, &self.chip, &self.policy, &self.scheduler, &self.seed];
-        let named =
-            Self::NAMED.into_iter().zip(named).filter_map(|(name, values)| Some((name, values.as_ref()?)));
-        named.chain(self.set.iter().map(|(name, values)| (name.as_str(), values))).collect()
+    fn all(&self) -> Vec<(&str, Values)> {
+        let workloads = self.workload.as_ref().map(Workloads::values);
+        let others = [&self.variant, &self.chip, &self.policy, &self.scheduler, &self.seed];
+        let named = std::iter::once(workloads).chain(others.map(Clone::clone));
+        let named = Self::NAMED.into_iter().zip(named).filter_map(|(name, values)| Some((name, values?)));
+        named.chain(self.set.iter().map(|(name, values)| (name.as_str(), values.clone()))).collect()
     }
 }
 
@@ -350,6 +256,9 @@ impl SweepSpec {
         }
         if spec.axes.workload.is_none() {
             wrong(&["axes"], "`axes` names no workload".into());
+        }
+        for error in spec.axes.workload.iter().flat_map(Workloads::errors) {
+            wrong(&["axes", "workload"], error);
         }
         let axes = spec.axes.all();
         for (name, values) in &axes {
@@ -464,7 +373,9 @@ impl SweepSpec {
                 }
             }
             let values = axes.iter().map(|(name, _)| (*name).to_string()).zip(values).collect();
-            let point = Point { values };
+            let mut point = Point { values, cuda: None };
+            let workload = point.get("workload").unwrap_or_default();
+            point.cuda = self.axes.workload.as_ref().and_then(|list| list.cuda(workload)).cloned();
             let kept = self.only.is_empty() || self.only.iter().any(|filter| point.meets(filter));
             if kept && !self.exclude.iter().any(|filter| point.meets(filter)) {
                 points.push(point);

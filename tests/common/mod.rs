@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub mod cuda;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

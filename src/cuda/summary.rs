@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::totals;
 use crate::console::table;
 use crate::device::Configured;
 use crate::device::program::LaunchLine;
+use crate::figures::Figures;
 use crate::metrics::shown;
-
-/// Version of the format of a program's `report.json`.
-const SCHEMA: u32 = 1;
+use crate::report_file::SCHEMA;
 
 /// The launches that the processes of a program wrote down, by process in the order of their numbers.
 ///
@@ -39,22 +39,41 @@ pub fn read(folder: &Path) -> Result<Vec<LaunchLine>, String> {
 }
 
 /// Launches of a kernel.
-#[derive(Default)]
-struct Kernel {
-    name: String,
-    launches: u64,
-    cycles: u64,
-    micros: f64,
-    instructions: u64,
-    /// Cycles by what bounds them.
-    bounds: Vec<(String, u64)>,
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// How many there were.
+    pub launches: u64,
+    /// Core cycles of the timed ones.
+    pub cycles: u64,
+    /// Their time.
+    pub micros: f64,
+    /// Warp instructions of all of them.
+    pub instructions: u64,
+    /// Counters of the runs of the device that its launches were part of.
+    figures: Figures,
+    /// The last of these runs.
+    run: Option<u64>,
 }
 
-fn by_kernel(launches: &[LaunchLine]) -> Vec<Kernel> {
+/// The kernels, in the order of their first launches.
+pub fn by_kernel(launches: &[LaunchLine]) -> Vec<Kernel> {
     let mut out: Vec<Kernel> = Vec::new();
+    let mut of_run: Option<&LaunchLine> = None;
     for launch in launches {
+        if launch.launch == launch.run {
+            of_run = Some(launch);
+        }
         let at = out.iter().position(|kernel| kernel.name == launch.kernel).unwrap_or_else(|| {
-            out.push(Kernel { name: launch.kernel.clone(), ..Kernel::default() });
+            out.push(Kernel {
+                name: launch.kernel.clone(),
+                launches: 0,
+                cycles: 0,
+                micros: 0.0,
+                instructions: 0,
+                figures: Figures::none(),
+                run: None,
+            });
             out.len() - 1
         });
         let kernel = &mut out[at];
@@ -62,9 +81,10 @@ fn by_kernel(launches: &[LaunchLine]) -> Vec<Kernel> {
         kernel.cycles += launch.cycles;
         kernel.micros += launch.time_us;
         kernel.instructions += launch.warp_instructions;
-        match kernel.bounds.iter_mut().find(|(bound, _)| *bound == launch.bound) {
-            Some((_, cycles)) => *cycles += launch.cycles,
-            None => kernel.bounds.push((launch.bound.clone(), launch.cycles)),
+        if kernel.run.replace(launch.run) != Some(launch.run)
+            && let Some(figures) = of_run.and_then(|first| first.figures.as_deref())
+        {
+            kernel.figures.add(figures);
         }
     }
     out
@@ -91,7 +111,6 @@ pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -
     for kernel in by_kernel(launches) {
         let timed = kernel.cycles > 0;
         let or_none = |text: String| if timed { text } else { "-".to_string() };
-        let most = kernel.bounds.iter().rev().max_by_key(|(_, cycles)| *cycles);
         rows.add_row([
             kernel.name.clone(),
             kernel.launches.to_string(),
@@ -99,7 +118,7 @@ pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -
             or_none(shown(kernel.micros)),
             kernel.instructions.to_string(),
             or_none(format!("{:.2}", kernel.instructions as f64 / kernel.cycles.max(1) as f64)),
-            or_none(most.map_or(String::new(), |(bound, _)| bound.clone())),
+            or_none(totals::bound(&kernel.figures, configured).to_string()),
         ]);
     }
     let _ = writeln!(out, "{rows}");
@@ -109,20 +128,73 @@ pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -
     out
 }
 
-/// `report.json`.
-pub fn report(command: &[String], code: u8, configured: &Configured, launches: &[LaunchLine]) -> Value {
-    json!({
+/// What a program is, and what came of it, for its report.
+pub struct Program<'p> {
+    /// Its name.
+    pub name: &'p str,
+    /// It and its arguments.
+    pub words: &'p [String],
+    /// Its exit status.
+    pub code: u8,
+    /// pass, fail, unchecked, fault or stopped.
+    pub result: &'static str,
+    /// What was wrong.
+    pub message: &'p str,
+}
+
+/// `report.json`: that of a run, with the counters of all timed launches, and an entry for each launch.
+pub fn report(program: &Program<'_>, configured: &Configured, launches: &[LaunchLine]) -> Value {
+    let mut report = json!({
         "schema": SCHEMA,
-        "command": command,
-        "exit_status": code,
+        "workload": program.name,
+        "variant": "cuda",
+        "command": program.words,
+        "exit_status": program.code,
         "chip": configured.chip.name,
         "policy": configured.options.policy.canonical(),
         "scheduler": configured.scheduler,
         "check": configured.options.check_name(),
+        "params": {},
         "set": configured.set,
+        "allow_newer_isa": configured.options.allow_newer_isa,
         "functional": configured.functional,
-        "launches": launches,
+        "result": program.result,
+        "difference": Some(program.message).filter(|message| !message.is_empty()),
+        "kernels": launches.iter().map(kernel).collect::<Vec<_>>(),
+    });
+    if let Some(map) = report.as_object_mut() {
+        map.extend(totals::values(&totals::sum(launches.iter()), configured));
+    }
+    report
+}
+
+/// A launch as `kernels` of a report has it.
+fn kernel(launch: &LaunchLine) -> Value {
+    json!({
+        "name": launch.kernel,
+        "grid_id": launch.launch,
+        "stream": launch.stream,
+        "grid": launch.grid,
+        "block": launch.block,
+        "functional": launch.functional,
+        "cycles": launch.cycles,
+        "time_us": launch.time_us,
+        "warp_instructions": launch.warp_instructions,
+        "thread_instructions": launch.thread_instructions,
     })
+}
+
+/// The launches as `report.json` has them: with what bounds each, and without what their sections say.
+pub fn sections(configured: &Configured, mut launches: Vec<LaunchLine>) -> Value {
+    let mut bound = String::new();
+    for launch in &mut launches {
+        if launch.launch == launch.run {
+            let figures = launch.figures.take();
+            bound = figures.map_or(String::new(), |figures| totals::bound(&figures, configured).to_string());
+        }
+        launch.bound.clone_from(&bound);
+    }
+    serde_json::to_value(launches).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -131,6 +203,9 @@ mod tests {
     use crate::device::DeviceRequest;
 
     fn line(launch: u64, kernel: &str, cycles: u64, bound: &str) -> LaunchLine {
+        let mut figures = Figures::none();
+        (figures.cycles, figures.warp_instructions) = (Some(cycles as f64), Some(500.0));
+        figures.stalls.insert(bound.to_string(), cycles as f64);
         LaunchLine {
             launch,
             kernel: kernel.into(),
@@ -143,8 +218,11 @@ mod tests {
             launched_us: 0.0,
             warp_instructions: 500,
             thread_instructions: 16000,
-            bound: bound.into(),
+            bound: String::new(),
             stopped: None,
+            limit: false,
+            run: launch,
+            figures: (cycles > 0).then(|| Box::new(figures)),
             section: None,
         }
     }
@@ -161,6 +239,14 @@ mod tests {
         }
         assert!(text.find(" b ") < text.find(" a "), "{text}");
         assert!(render("prog", &configured, &[]).contains("no kernel ran"));
+        let program = Program { name: "prog", words: &[], code: 0, result: "unchecked", message: "" };
+        let report = report(&program, &configured, &lines);
+        assert_eq!((&report["cycles"], &report["stalls"]["memory"]), (&json!(1050), &json!(100)));
+        assert_eq!(report["kernels"][2]["cycles"], 900);
+        crate::report_file::is_report(Path::new("report.json"), &report)
+            .unwrap_or_else(|why| panic!("{why}"));
+        let launches = sections(&configured, lines.to_vec());
+        assert_eq!((&launches[1]["bound"], &launches[2]["bound"]), (&json!("barrier"), &json!("dependency")));
     }
 
     #[test]

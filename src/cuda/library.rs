@@ -1,0 +1,45 @@
+//! The library that is loaded into programs.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use sim_frontend::diagnostic::Diagnostic;
+
+use crate::digest::hash;
+
+/// The variable that names the library.
+const LIBRARY: &str = "WARPSIM_CUDA_LIB";
+/// Its file name.
+const LIBRARY_NAME: &str = "libwarpsim_cuda.so";
+
+/// Where it lies.
+///
+/// # Errors
+/// It is not there, with the way out.
+pub fn find() -> Result<PathBuf, Vec<Diagnostic>> {
+    let wrong = |message: String| {
+        let help = format!(
+            "`cargo build --release` builds it beside the command; {LIBRARY} names it where it lies elsewhere"
+        );
+        vec![Diagnostic::error("cuda", message).help(help)]
+    };
+    let named = std::env::var_os(LIBRARY).map(PathBuf::from);
+    let beside = || {
+        let program = std::env::current_exe().ok()?;
+        let folder = program.parent()?;
+        // Tests are one folder below.
+        let places = [folder.join(LIBRARY_NAME), folder.join("..").join("lib").join(LIBRARY_NAME)];
+        places.into_iter().find(|path| path.is_file())
+    };
+    let path = match named {
+        Some(path) => path,
+        None => beside().ok_or_else(|| wrong(format!("{LIBRARY_NAME} is not beside the command")))?,
+    };
+    path.canonicalize().map_err(|error| wrong(format!("{}: {error}", path.display())))
+}
+
+/// The digest of its contents: it has the simulator that runs in programs.
+pub fn digest(library: &Path) -> &'static str {
+    static DIGEST: OnceLock<String> = OnceLock::new();
+    DIGEST.get_or_init(|| hash(&[&std::fs::read(library).unwrap_or_default()]))
+}

@@ -1,0 +1,149 @@
+//! Sweeps, studies and suites of a CUDA program. It is of the driver API with its PTX within it: a C compiler builds it.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod common;
+
+use std::path::Path;
+
+use common::cuda::{built, ran, succeeded};
+use common::{Folder, parse, text};
+
+/// The table of a sweep: rows as maps.
+fn rows(path: &str) -> Vec<std::collections::BTreeMap<String, String>> {
+    let mut reader = csv::Reader::from_path(path).expect("a table");
+    reader.deserialize().map(|row| row.expect("a row")).collect()
+}
+
+#[test]
+fn a_sweep_of_a_program_has_its_totals_its_kernels_and_its_faults() {
+    let Some((program, library)) = built() else { return };
+    let folder = Folder::new("cuda-sweep");
+    let program = program.display();
+    let sweep = folder.write(
+        "s.yaml",
+        &format!(
+            "schema: 1\nname: s\naxes:\n  workload:\n  - cuda: {{name: adds, command: '{program} {{n}}', expect: '^PASS: [0-9]+ times'}}\n  \
+             - cuda: {{name: faults, command: '{program} {{n}} fault'}}\n  - cuda: {{name: wrong, command: '{program} {{n}}', expect: FAIL}}\n  \
+             chip: [rtx2080ti, v100]\n  set: {{n: [1, 3]}}\nexclude:\n- {{workload: [faults, wrong], n: 1}}\n- {{workload: wrong, chip: rtx2080ti}}\n"
+        ),
+    );
+    let results = folder.join("results");
+    let output = ran(&library, &["sweep", "run", &sweep, "--results", &results, "--jobs", "2"]);
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("7 points, 7 simulated") && !said.contains("internal error"), "{said}");
+    let again = ran(&library, &["sweep", "run", &sweep, "--results", &results]);
+    assert!(text(&again.stdout).contains("0 simulated, 7 already had results"), "{}", text(&again.stdout));
+    succeeded(&ran(&library, &["sweep", "collect", &sweep, "--results", &results]));
+    let table = rows(&format!("{results}/table.csv"));
+    let of = |workload: &str,
+              chip: &str,
+              n: &str,
+              metric: &str|
+     -> Vec<&std::collections::BTreeMap<String, String>> {
+        let own = [("workload", workload), ("chip", chip), ("n", n), ("metric", metric)];
+        table.iter().filter(|row| own.iter().all(|(key, value)| row[*key] == *value)).collect()
+    };
+    let value = |workload: &str, chip: &str, n: &str, metric: &str| -> f64 {
+        let found = of(workload, chip, n, metric);
+        assert_eq!((found.len(), found[0]["result"].as_str()), (1, "pass"), "{metric}");
+        found[0]["value"].parse().expect("a number")
+    };
+    // v100 is older than the PTX.
+    assert!(of("adds", "v100", "1", "").iter().all(|row| row["result"] == "fail"), "{table:?}");
+    for (n, count) in [("1", 1.0), ("3", 3.0)] {
+        let figure = |metric: &str| value("adds", "rtx2080ti", n, metric);
+        assert_eq!((figure("kernels.add.launches"), figure("kernels.scale.launches")), (count, count));
+        // 16 blocks of 8 warps, 11 instructions each.
+        assert_eq!(figure("kernels.add.warp_instructions"), count * 16.0 * 8.0 * 11.0);
+        assert_eq!(figure("warp_instructions"), 2.0 * count * 16.0 * 8.0 * 11.0);
+        assert_eq!(figure("cycles"), figure("kernels.add.cycles") + figure("kernels.scale.cycles"));
+        assert!(figure("memory.l2.hit_rate") > 0.0 && figure("ipc") > 0.0);
+    }
+    let fault = of("faults", "rtx2080ti", "3", "");
+    assert_eq!((fault.len(), fault[0]["result"].as_str()), (1, "fault"));
+    assert!(fault[0]["message"].contains("`add`") || fault[0]["message"].contains("add"), "{fault:?}");
+    // The same as `warpsim cuda` reports, by any number of threads.
+    let mut texts = Vec::new();
+    for threads in ["1", "2"] {
+        let out = folder.join(&format!("out{threads}"));
+        let words = ["cuda", "--threads", threads, "--out", &out, "--", &program.to_string(), "3"];
+        assert!(succeeded(&ran(&library, &words)).starts_with("PASS: 3 times"));
+        texts.push(std::fs::read(format!("{out}/report.json")).expect("a report"));
+    }
+    assert_eq!(texts[0], texts[1]);
+    let report = parse(&texts[0]);
+    assert_eq!(report["cycles"].as_f64(), Some(value("adds", "rtx2080ti", "3", "cycles")));
+    assert_eq!(report["launches"].as_array().map(Vec::len), Some(6));
+    let of_sections: u64 = (0..6).filter_map(|i| report["launches"][i]["section"]["cycles"].as_u64()).sum();
+    assert_eq!(report["cycles"].as_u64(), Some(of_sections));
+    // A page of its launches, and a comparison launch by launch.
+    let page = folder.join("page.html");
+    succeeded(&ran(&library, &["report", &folder.join("out1"), "-o", &page]));
+    assert!(std::fs::read_to_string(&page).expect("a page").contains("0005 scale"));
+    let other = folder.join("other");
+    let set = ["cuda", "--set", "memory.l1.hit_latency=99", "--out", &other, "--", &program.to_string(), "2"];
+    succeeded(&ran(&library, &set));
+    let said = succeeded(&ran(&library, &["compare", &folder.join("out1"), &other]));
+    assert!(said.contains("A has 6 launches; B has 4"), "{said}");
+    assert!(
+        said.lines().any(|line| line.contains(" add ") && line.contains(" 2 ") && line.contains("–")),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_suite_and_a_policy_study_hold_programs() {
+    let Some((program, library)) = built() else { return };
+    let folder = Folder::new("cuda-suite");
+    let program = program.display().to_string();
+    let run = format!("cuda --chip rtx2080ti -- {program} 2");
+    let suite = folder.write("s.yaml", &format!("schema: 1\nname: s\nruns:\n- {run}\n"));
+    succeeded(&ran(&library, &["baseline", "record", "--suite", &suite]));
+    let check = ["baseline", "check", "--suite", &suite];
+    assert!(succeeded(&ran(&library, &check)).contains("1 of 1 runs"));
+    let file = folder.join("s.json");
+    let mut recorded = parse(&std::fs::read(&file).expect("a file"));
+    let kernels = recorded["runs"][0]["kernels"].as_array_mut().expect("launches");
+    assert_eq!(kernels.len(), 4);
+    kernels[2][1] = 1.into();
+    std::fs::write(&file, recorded.to_string()).expect("written");
+    let output = ran(&library, &check);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stdout).contains("launch 1 of add took 1 core cycles; now"),
+        "{}",
+        text(&output.stdout)
+    );
+    let words = ["study", "policies", "--program", &format!("{program} 1"), "--chip", "rtx2080ti", "--json"];
+    let words = [&words[..], &["--policy", "pdom_stack", "--policy", "mimd"]].concat();
+    let rows = parse(succeeded(&ran(&library, &words)).as_bytes());
+    let rows = rows.as_array().expect("rows");
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row["result"] == "pass" && row["cycles"].as_u64() > Some(0)), "{rows:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_program_of_a_sweep_is_said() {
+    let folder = Folder::new("cuda-wrong");
+    let plan = |axes: &str| {
+        let sweep = folder.write("s.yaml", &format!("schema: 1\nname: s\naxes:\n{axes}"));
+        let output = ran(Path::new(env!("CARGO_BIN_EXE_warpsim")), &["sweep", "plan", &sweep]);
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    for (axes, wanted) in [
+        ("  workload: {cuda: {command: \"'open\"}}\n", "is no command"),
+        ("  workload: {cuda: {comand: x}}\n", "comand"),
+        (
+            "  workload: [{cuda: {command: a}}, {cuda: {command: a, warm: 1}}]\n",
+            "two workloads are called `a`",
+        ),
+        ("  workload: {cuda: {command: 'true'}}\n  set: {n: 1}\n", "has no {n} that `n` could stand for"),
+        ("  workload: {cuda: {command: 'true'}}\n  seed: 3\n", "--seed is for workloads"),
+        ("  workload: {cuda: {command: 'true', expect: '('}}\n", "regex parse error"),
+    ] {
+        let said = plan(axes);
+        assert!(said.contains(wanted), "{axes}: {said}");
+    }
+}
