@@ -4,6 +4,7 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, St
 
 use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::table::{Entry, Root, TABLE, word_target};
+use crate::matrix::Matrix;
 use crate::form::{
     Accuracy, BarrierKind, BoolOp, CmpOp, CopyStep, FloatTest, Form, Half, MbarrierStep, Modifiers, PrmtMode,
     Reduction, Rounding, ShflMode, VideoSecondary, VoteMode, register_bits,
@@ -196,6 +197,11 @@ fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
             Some(ty) => types.push(ty),
             None => apply(entry.root, word, &mut mods),
         }
+    }
+    mods.matrix = Matrix::of(entry.root, modifiers);
+    if mods.matrix.is_some() {
+        // Types of fragments are no types of registers.
+        types.clear();
     }
     if types.is_empty() && matches!(entry.root, Root::Isspacep) {
         types.push(ScalarType::B64);
