@@ -34,6 +34,36 @@ pub enum TensorType {
 }
 
 impl TensorType {
+    /// All types.
+    pub const ALL: [Self; 10] = [
+        Self::F16,
+        Self::F16F32,
+        Self::Bf16,
+        Self::Tf32,
+        Self::F64,
+        Self::Fp8,
+        Self::Fp8F16,
+        Self::Int8,
+        Self::Int4,
+        Self::B1,
+    ];
+
+    /// Its name in chip files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::F16F32 => "f16_f32",
+            Self::Bf16 => "bf16",
+            Self::Tf32 => "tf32",
+            Self::F64 => "f64",
+            Self::Fp8 => "fp8",
+            Self::Fp8F16 => "fp8_f16",
+            Self::Int8 => "int8",
+            Self::Int4 => "int4",
+            Self::B1 => "b1",
+        }
+    }
+
     /// That of a product.
     pub fn of(types: [Element; 4]) -> Self {
         match (types[1], types[0]) {
@@ -96,21 +126,6 @@ fn thirteen() -> u32 {
     13
 }
 
-/// The latency of some products.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TensorLatency {
-    /// Types; none: any.
-    #[serde(default)]
-    pub types: Vec<TensorType>,
-    /// Shapes, as `m16n8k16`; none: any. Of sparse products that of the elements that are stored.
-    #[serde(default)]
-    pub shapes: Vec<String>,
-    /// Core cycles from issue to the first issue that can read the result.
-    #[schemars(range(min = 1, max = 60_000))]
-    pub cycles: u32,
-}
-
 /// The tensor cores of an SM; how many there are is in `sm.units`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -120,8 +135,11 @@ pub struct TensorSpec {
     /// Dense multiply-adds of a core cycle and unit, by type. A type that is missing is not executed.
     #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 65_536}))]
     pub rates: BTreeMap<TensorType, u32>,
-    /// Latencies; the first that fits counts.
-    pub latencies: Vec<TensorLatency>,
+    /// Core cycles from issue to the first issue that can read the result, by shape and type
+    /// (`m16n8k16_f16_f32`), by shape (`m16n8k16`, of sparse products that of the elements that are stored), by type,
+    /// and of all others (`default`, which must be there).
+    #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 60_000}))]
+    pub latencies: BTreeMap<String, u32>,
 }
 
 impl TensorSpec {
@@ -136,12 +154,9 @@ impl TensorSpec {
             (true, false) => 4 * stored.multiply_adds(),
             _ => stored.multiply_adds(),
         };
-        let fits = |row: &&TensorLatency| {
-            (row.types.is_empty() || row.types.contains(&ty))
-                && (row.shapes.is_empty()
-                    || row.shapes.iter().any(|shape| MatrixShape::named(shape) == Some(stored)))
-        };
-        let latency = self.latencies.iter().find(fits).map_or(1, |row| row.cycles);
+        let shape = format!("m{}n{}k{}", stored.m, stored.n, stored.k);
+        let keys = [format!("{shape}_{}", ty.name()), shape, ty.name().into(), "default".into()];
+        let latency = keys.iter().find_map(|key| self.latencies.get(key)).copied().unwrap_or(1);
         Some((latency.max(1), products.div_ceil(rate).max(1)))
     }
 
@@ -159,12 +174,18 @@ impl TensorSpec {
         if self.rates.values().any(|rate| !(1..=65_536).contains(rate)) {
             wrong("rates", "rates must be between 1 and 65536");
         }
-        if !self.latencies.last().is_some_and(|row| row.types.is_empty() && row.shapes.is_empty()) {
-            wrong("latencies", "the last row must match everything");
+        if self.latencies.values().any(|cycles| !(1..=60_000).contains(cycles)) {
+            wrong("latencies", "latencies must be between 1 and 60000");
         }
-        for shape in self.latencies.iter().flat_map(|row| &row.shapes) {
-            if MatrixShape::named(shape).is_none_or(|shape| shape.k == 0) {
-                wrong("latencies", &format!("`{shape}` is no shape of a product, such as m16n8k16"));
+        if !self.latencies.contains_key("default") {
+            wrong("latencies", "the key `default` is missing");
+        }
+        for key in self.latencies.keys() {
+            let (shape, ty) = key.split_once('_').filter(|_| key.starts_with('m')).unwrap_or((key, ""));
+            let is_shape = MatrixShape::named(shape).is_some_and(|shape| shape.k > 0);
+            let is_type = |name: &str| TensorType::ALL.iter().any(|ty| ty.name() == name);
+            if !(key == "default" || is_type(key) || is_shape && (ty.is_empty() || is_type(ty))) {
+                wrong("latencies", &format!("`{key}` is no shape, type, or shape_type, such as m16n8k16_f16"));
             }
         }
         out
