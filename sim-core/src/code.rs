@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sim_frontend::form::BarrierKind;
 use sim_frontend::chip::TensorSpec;
+use sim_frontend::form::BarrierKind;
 use sim_frontend::isa::UnitClass;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Exposed, Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};

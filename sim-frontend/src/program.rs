@@ -10,8 +10,8 @@ use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, Sta
 use crate::diagnostic::{Diagnostic, Source, Span};
 pub use crate::isa::class::OpClass;
 
-use crate::matrix::MmaOp;
 use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
+use crate::matrix::MmaOp;
 
 /// A program address: the index of an operation in [`Program::ops`].
 pub type Pc = u32;

@@ -134,7 +134,14 @@ fn igemm(i: &Inputs<'_>) -> Result {
 /// Matrices of ones: each product adds its depth, to four sums or, in the chain of one warp, to one.
 fn mma_rate(i: &Inputs<'_>) -> Result {
     let rounds = i.count("rounds")? as f32;
-    let kinds = [(16.0, 4.0, 512), (16.0, 4.0, 512), (16.0, 4.0, 512), (8.0, 4.0, 512), (32.0, 4.0, 512), (16.0, 1.0, 32)];
+    let kinds = [
+        (16.0, 4.0, 512),
+        (16.0, 4.0, 512),
+        (16.0, 4.0, 512),
+        (8.0, 4.0, 512),
+        (32.0, 4.0, 512),
+        (16.0, 1.0, 32),
+    ];
     let of = |(depth, sums, threads): (f32, f32, usize)| {
         (0..512).map(move |thread| if thread < threads { depth * sums * rounds } else { 0.0 })
     };

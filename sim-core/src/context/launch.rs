@@ -114,7 +114,8 @@ impl Context {
                     mma.matrix.types[1].name(),
                     mma.matrix.types[2].name()
                 );
-                let error = Diagnostic::error("tensor", message).help("add its rate to `tensor.rates` of the chip");
+                let error =
+                    Diagnostic::error("tensor", message).help("add its rate to `tensor.rates` of the chip");
                 errors.push(program.placed(error, info));
             }
         }

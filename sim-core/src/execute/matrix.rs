@@ -88,6 +88,11 @@ impl<P: Reconvergence> Resident<P> {
                 }
             }
         }
+        let [written, parts @ ..] = mma.registers();
+        if used != parts[..3].iter().sum::<usize>() * (1 + usize::from(wide)) + parts[3] {
+            let reason = "internal error: a decoded product of matrices lacks operands";
+            return Err(Violation::new("matrix", lanes, reason));
+        }
         let form = code.program.forms.get(usize::from(code.program.ops[pc as usize].form));
         let product = Product {
             op: mma,
@@ -97,7 +102,6 @@ impl<P: Reconvergence> Resident<P> {
         };
         let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
         tensor::multiply(&mut self.scratch, self.world.instruction_set, &product, &mut results);
-        let [written, ..] = mma.registers();
         let rows = &mut self.warps[w].rows;
         for (i, to) in op.dst.iter().enumerate().take(written) {
             let at = usize::from(to.0);

@@ -8,8 +8,8 @@ use sim_frontend::program::{Extra, MbarrierOp, Op, OpClass, Row};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{LaneMask, Semantics, StateSpace, WARP_LANES};
 
-use crate::execute::{Resident, addresses, shared_addresses, sync_mask};
 use crate::execute::{Members, addressing_lanes};
+use crate::execute::{Resident, addresses, shared_addresses, sync_mask};
 use crate::grid::Kernel;
 use crate::mbarrier::{is_odd, perform};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};

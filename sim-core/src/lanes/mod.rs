@@ -23,8 +23,8 @@ use sim_frontend::program::Op;
 use sim_memory::vocabulary::{ScalarType, WARP_LANES};
 
 pub use bodies::LaneFn;
-pub(crate) use float::direction;
 use bodies::{Variants, lane};
+pub(crate) use float::direction;
 
 use crate::instruction_set::InstructionSet;
 

@@ -140,7 +140,9 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
         let (next, unit) = match code.decoded.get(self.resident.policy.pc(split) as usize) {
-            Some(decoded) => (next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest), decoded.unit),
+            Some(decoded) => {
+                (next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest), decoded.unit)
+            }
             // The step reports it with its place.
             None => (Next::At(horizon), self.unit_of[split]),
         };
@@ -477,7 +479,9 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
         let (next, unit) = match code.decoded.get(self.resident.policy.pc(split) as usize) {
-            Some(decoded) => (next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest), decoded.unit),
+            Some(decoded) => {
+                (next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest), decoded.unit)
+            }
             // The step reports it with its place.
             None => (Next::At(horizon), before.1),
         };

@@ -134,7 +134,8 @@ fn group(pairs: &[(Number, Number)], c: u32, types: [Element; 4], bits: i64, kep
         match pair {
             (Number::NotANumber, _) | (_, Number::NotANumber) => return not_a_number,
             (Number::Infinite(x), Number::Infinite(y)) => infinite.push(x != y),
-            (Number::Infinite(x), Number::Finite(value, e)) | (Number::Finite(value, e), Number::Infinite(x)) => {
+            (Number::Infinite(x), Number::Finite(value, e))
+            | (Number::Finite(value, e), Number::Infinite(x)) => {
                 if e.is_none() {
                     return not_a_number;
                 }
@@ -160,28 +161,27 @@ fn group(pairs: &[(Number, Number)], c: u32, types: [Element; 4], bits: i64, kep
 }
 
 /// A chain of groups.
-pub(super) fn dot(
-    a: &[u32],
-    b: &[u32],
-    c: u32,
-    types: [Element; 4],
-    arithmetic: &TensorArithmetic,
-) -> u32 {
+pub(super) fn dot(a: &[u32], b: &[u32], c: u32, types: [Element; 4], arithmetic: &TensorArithmetic) -> u32 {
     let small = matches!(types[1], Element::E4m3 | Element::E5m2);
     let (bits, size, kept) = match types[1] {
         _ if small => (arithmetic.fp8_fraction_bits, arithmetic.groups.fp8, arithmetic.fp8_sum_bits),
         Element::Tf32 => (arithmetic.fraction_bits, arithmetic.groups.tf32, 23),
         _ => (arithmetic.fraction_bits, arithmetic.groups.f16, 23),
     };
-    let pairs: Vec<_> =
-        a.iter().zip(b).map(|(&a, &b)| (number(types[1], a), number(types[2], b))).collect();
+    let pairs: Vec<_> = a.iter().zip(b).map(|(&a, &b)| (number(types[1], a), number(types[2], b))).collect();
     pairs.chunks(size as usize).fold(c, |c, pairs| group(pairs, c, types, bits.into(), kept))
 }
 
 fn integer(ty: Element, bits: u64) -> i64 {
     match ty {
         Element::S8 => i64::from(bits as u8 as i8),
-        Element::S4 => if bits & 8 != 0 { bits as i64 - 16 } else { bits as i64 },
+        Element::S4 => {
+            if bits & 8 != 0 {
+                bits as i64 - 16
+            } else {
+                bits as i64
+            }
+        }
         _ => bits as i64,
     }
 }
@@ -301,9 +301,9 @@ fn places(op: &MmaOp, metadata: &[u32; 32], row: usize, stored: usize) -> Vec<us
         (Element::F16 | Element::Bf16, 16) | (Element::Tf32, 8) => {
             vec![metadata[quad + f] >> if low { 0 } else { 16 } & 0xffff]
         }
-        (Element::F16 | Element::Bf16, _) | (Element::Tf32, _) => (0..2)
-            .map(|i| metadata[quad + 2 * (f % 2) + i] >> if low { 0 } else { 16 } & 0xffff)
-            .collect(),
+        (Element::F16 | Element::Bf16, _) | (Element::Tf32, _) => {
+            (0..2).map(|i| metadata[quad + 2 * (f % 2) + i] >> if low { 0 } else { 16 } & 0xffff).collect()
+        }
         (Element::S8 | Element::U8, 32) | (Element::S4 | Element::U4, 64) => {
             vec![metadata[quad + 2 * f + usize::from(!low)]]
         }
@@ -328,7 +328,11 @@ fn places(op: &MmaOp, metadata: &[u32; 32], row: usize, stored: usize) -> Vec<us
 }
 
 /// The four products of `m8n8k4`: by thread and element of D, its bits.
-pub(super) fn quads(op: &MmaOp, arithmetic: &TensorArithmetic, fragments: [&[[u32; 32]]; 3]) -> Vec<Vec<u32>> {
+pub(super) fn quads(
+    op: &MmaOp,
+    arithmetic: &TensorArithmetic,
+    fragments: [&[[u32; 32]]; 3],
+) -> Vec<Vec<u32>> {
     let matrix = &op.matrix;
     let [of_d, .., of_c] = matrix.types;
     let [ra, rb, rc] = fragments;

@@ -33,7 +33,12 @@ fn op(text: &str) -> MmaOp {
     MmaOp { matrix, selector: 0, half: None, rows: 0, slots: (0, 0) }
 }
 
-fn results(op: &MmaOp, arithmetic: &TensorArithmetic, sources: &[Lanes32], set: InstructionSet) -> Vec<Lanes32> {
+fn results(
+    op: &MmaOp,
+    arithmetic: &TensorArithmetic,
+    sources: &[Lanes32],
+    set: InstructionSet,
+) -> Vec<Lanes32> {
     let mut scratch = Scratch::new();
     let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
     let product = Product { op, arithmetic, rounding: None, sources };

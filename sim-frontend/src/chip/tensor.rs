@@ -185,7 +185,10 @@ impl TensorSpec {
             let is_shape = MatrixShape::named(shape).is_some_and(|shape| shape.k > 0);
             let is_type = |name: &str| TensorType::ALL.iter().any(|ty| ty.name() == name);
             if !(key == "default" || is_type(key) || is_shape && (ty.is_empty() || is_type(ty))) {
-                wrong("latencies", &format!("`{key}` is no shape, type, or shape_type, such as m16n8k16_f16"));
+                wrong(
+                    "latencies",
+                    &format!("`{key}` is no shape, type, or shape_type, such as m16n8k16_f16"),
+                );
             }
         }
         out

@@ -4,11 +4,11 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, St
 
 use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::table::{Entry, Root, TABLE, word_target};
-use crate::matrix::Matrix;
 use crate::form::{
     Accuracy, BarrierKind, BoolOp, CmpOp, CopyStep, FloatTest, Form, Half, MbarrierStep, Modifiers, PrmtMode,
     Reduction, Rounding, ShflMode, VideoSecondary, VoteMode, register_bits,
 };
+use crate::matrix::Matrix;
 
 /// A form with the shapes of its operands.
 #[derive(Clone, Debug)]

@@ -116,6 +116,8 @@ pub(super) fn encode(
     let same = base.as_deref().filter(|_| functions.iter().all(|r| r.emitted.extra.is_empty()));
     if let Some(base) = same {
         encoder.consts.clone_from(&base.consts);
+        encoder.fragments.clone_from(&base.fragments);
+        encoder.more_slots.clone_from(&base.more_slots);
         encoder.specials.clone_from(&base.specials);
         encoder.forms.clone_from(&base.forms);
     }

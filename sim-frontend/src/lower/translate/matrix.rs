@@ -88,7 +88,11 @@ impl<'a> Translator<'_, 'a> {
             e = Some(self.source(&list[4], ScalarType::B32, OperandSize::Exact));
             let most = selectors(&matrix);
             let OperandKind::Int(value) = &list[5].kind else {
-                return self.error(list[5].span, "operand", "the sparsity selector must be an integer constant");
+                return self.error(
+                    list[5].span,
+                    "operand",
+                    "the sparsity selector must be an integer constant",
+                );
             };
             if value.value() < 0 || value.value() >= most as i128 {
                 let message = format!("the sparsity selector must be between 0 and {}", most - 1);
@@ -119,13 +123,7 @@ impl<'a> Translator<'_, 'a> {
                 (2, 8) => list[4 * half..4 * half + 4].to_vec(),
                 _ => list.to_vec(),
             };
-            let own = Fragments {
-                d: part(&of.d),
-                a: of.a.clone(),
-                b: of.b.clone(),
-                c: part(&of.c),
-                e: None,
-            };
+            let own = Fragments { d: part(&of.d), a: of.a.clone(), b: of.b.clone(), c: part(&of.c), e: None };
             parts.push((matrix, (halves == 2).then_some(half as u8), own));
         }
         self.push_parts(inst, selector, &mut parts);
@@ -244,9 +242,33 @@ impl<'a> Translator<'_, 'a> {
 fn selectors(matrix: &Matrix) -> usize {
     let k = usize::from(matrix.shape.k);
     match matrix.types[1] {
-        Element::F16 | Element::Bf16 => if k == 16 || matrix.types[1] == Element::F16 { 4 } else { 2 },
-        Element::Tf32 => if k == 8 { 4 } else { 2 },
-        Element::S4 | Element::U4 => if k == 64 { 2 } else { 1 },
-        _ => if k == 32 { 2 } else { 1 },
+        Element::F16 | Element::Bf16 => {
+            if k == 16 || matrix.types[1] == Element::F16 {
+                4
+            } else {
+                2
+            }
+        }
+        Element::Tf32 => {
+            if k == 8 {
+                4
+            } else {
+                2
+            }
+        }
+        Element::S4 | Element::U4 => {
+            if k == 64 {
+                2
+            } else {
+                1
+            }
+        }
+        _ => {
+            if k == 32 {
+                2
+            } else {
+                1
+            }
+        }
     }
 }

@@ -5,8 +5,8 @@
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
-use super::matrix::Fragments;
 use super::Translator;
+use super::matrix::Fragments;
 use crate::form::{Half, Modifiers, register_bits};
 use crate::isa::Root;
 use crate::lower::ir::{Inst, Operand, PredOperand, Reg};
@@ -198,7 +198,8 @@ impl<'a> Translator<'_, 'a> {
         let ty = if wide { ScalarType::U64 } else { ScalarType::U32 };
         let to = Operand::Reg(self.fresh(ty));
         let mut made = tf3_stack::made(inst, OpClass::Data, Root::Mad, ScalarType::U32);
-        made.form.mods = Modifiers { half: Some(if wide { Half::Wide } else { Half::Lo }), ..Modifiers::plain() };
+        made.form.mods =
+            Modifiers { half: Some(if wide { Half::Wide } else { Half::Lo }), ..Modifiers::plain() };
         (made.form.dst, made.form.dst_reg) = (ty, register_bits(ty));
         (made.guard, made.text, made.dst[0]) = (PredOperand::Const(true), ADDRESS, to);
         made.src[..3].copy_from_slice(&[count, bytes, base]);
@@ -249,7 +250,15 @@ impl<'a> Translator<'_, 'a> {
     }
 
     /// One access of a fragment.
-    fn part(&mut self, inst: &Inst, place: &mut Place, spot: Spot, store: bool, ty: ScalarType, value: Operand) -> Inst {
+    fn part(
+        &mut self,
+        inst: &Inst,
+        place: &mut Place,
+        spot: Spot,
+        store: bool,
+        ty: ScalarType,
+        value: Operand,
+    ) -> Inst {
         let (base, offset) = self.at(inst, place, spot);
         let (class, root) = if store { (OpClass::Store, Root::St) } else { (OpClass::Load, Root::Ld) };
         let mut access = tf3_stack::made(inst, class, root, ty);
