@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use sim_frontend::chip::TensorSpec;
 use sim_frontend::form::BarrierKind;
+use sim_frontend::isa::UnitClass;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Exposed, Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
 use sim_memory::vocabulary::{Scope, Semantics, StateSpace, WARP_LANES};
@@ -25,6 +27,8 @@ pub enum Drain {
     Volatile,
     /// Until the lanes' acquires are complete.
     Acquires,
+    /// Until registers are written that do not fit among the slots.
+    Fragments,
     /// Until the asynchronous copies of the lanes have arrived, except those of this many newest groups;
     /// `None`: all copies.
     Copies(Option<u8>),
@@ -68,7 +72,8 @@ pub struct DecodedOp {
     /// Number of valid entries of `blocking`.
     pub blocking_used: u8,
     /// Slots that a memory operation blocks until `releaseRegs`: the destinations of loads and atomics, the
-    /// data of stores.
+    /// data of stores. Of one with [`Drain::Fragments`]: where its other slots begin in
+    /// [`Program::more_slots`], in two parts, and how many they are.
     pub blocking: [u16; 4],
     /// Address before transformation 6, as used by the shadow pcs.
     pub base_pc: u32,
@@ -175,9 +180,23 @@ impl Exposures {
 const INJECTED_LATENCY: u16 = 1;
 
 impl Code {
-    /// Resolves lane functions for `isa` and costs by `costs`. Loads of parameters at a constant offset
+    /// The slots of an operation beyond those it has itself; see [`Drain::Fragments`].
+    #[inline(never)]
+    pub fn more_slots(&self, decoded: &DecodedOp) -> &[u16] {
+        let [low, high, count, _] = decoded.blocking;
+        let first = usize::from(low) | usize::from(high) << 16;
+        self.program.more_slots.get(first..first + usize::from(count)).unwrap_or_default()
+    }
+
+    /// Resolves lane functions for `isa` and costs by `costs`, those of products of matrices by `tensor`. Loads of parameters at a constant offset
     /// become moves of constant rows, with latency `constant_latency`.
-    pub fn new(program: Arc<Program>, costs: &IsaCosts, constant_latency: u32, isa: InstructionSet) -> Self {
+    pub fn new(
+        program: Arc<Program>,
+        costs: &IsaCosts,
+        tensor: Option<&TensorSpec>,
+        constant_latency: u32,
+        isa: InstructionSet,
+    ) -> Self {
         let cost_of: Vec<_> = program.forms.iter().map(|form| costs.cost(form)).collect();
         let acquires = program.ops.iter().any(|op| acquires(op.class, &op.extra));
         let lane_of: Vec<_> = program.forms.iter().map(|form| resolve(form, isa)).collect();
@@ -188,26 +207,43 @@ impl Code {
             .map(|(op, info)| {
                 let form = usize::from(op.form);
                 let cost = cost_of.get(form);
-                let (blocking, blocking_used) = blocking_of(op);
+                let (mut blocking, blocking_used) = blocking_of(op);
+                let mut drain = drain_of(op.class, &op.extra, acquires);
+                let product = match &op.extra {
+                    Extra::Mma(mma) => {
+                        let (first, count) = mma.slots;
+                        if count > 0 {
+                            drain = Drain::Fragments;
+                            blocking = [first as u16, (first >> 16) as u16, count.into(), 0];
+                        }
+                        tensor.and_then(|tensor| tensor.cost(mma))
+                    }
+                    _ => None,
+                };
                 DecodedOp {
                     lane: lane_of.get(form).copied().flatten().filter(|_| op.class == OpClass::Data),
                     class: op.class,
-                    unit: cost.map_or(0, |c| c.unit as u8),
+                    unit: match op.class {
+                        OpClass::Mma => UnitClass::Tensor as u8,
+                        _ => cost.map_or(0, |c| c.unit as u8),
+                    },
                     injected: info.injected,
                     bookkeeping: info.injected || info.by_hand,
                     control: op.class.effects().control,
-                    drain: drain_of(op.class, &op.extra, acquires),
+                    drain,
                     inverted: info.inverted,
                     guard: op.guard,
                     latency: if info.injected || info.by_hand {
                         INJECTED_LATENCY
                     } else {
-                        cost.map_or(1, |c| c.latency.clamp(1, u32::from(u16::MAX)) as u16)
+                        let latency = product.map(|(latency, _)| latency).or(cost.map(|c| c.latency));
+                        latency.unwrap_or(1).clamp(1, u32::from(u16::MAX)) as u16
                     },
                     initiation: if info.injected || info.by_hand {
                         1
                     } else {
-                        cost.map_or(1, |c| c.initiation.clamp(1, u32::from(u16::MAX)) as u16)
+                        let initiation = product.map(|(_, interval)| interval).or(cost.map(|c| c.initiation));
+                        initiation.unwrap_or(1).clamp(1, u32::from(u16::MAX)) as u16
                     },
                     machine_operations: cost
                         .map_or(1, |c| c.machine_operations.min(u32::from(u16::MAX)) as u16),

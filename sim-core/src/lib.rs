@@ -33,6 +33,7 @@ pub mod report;
 pub mod sanitizer;
 pub mod scoreboard;
 pub mod sm;
+mod tensor;
 pub mod touched;
 pub mod warp;
 pub mod wheel;

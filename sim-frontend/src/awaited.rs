@@ -48,7 +48,7 @@ impl<'p> Awaited<'p> {
     pub fn loads_before(&mut self, pc: Pc) -> Vec<Pc> {
         let mut out = BTreeSet::new();
         let Some(op) = self.program.ops.get(pc as usize) else { return Vec::new() };
-        for &slot in &op.slots[..usize::from(op.slots_used)] {
+        for &slot in op.slots[..usize::from(op.slots_used)].iter().chain(self.program.more_slots(op)) {
             self.walk(pc, slot, &mut out);
         }
         out.into_iter().collect()
@@ -69,7 +69,8 @@ impl<'p> Awaited<'p> {
             }
             let op = &self.program.ops[i];
             let (used, written) = (usize::from(op.slots_used), usize::from(op.slots_written));
-            match op.slots[..used].iter().position(|own| *own == slot) {
+            let mut slots = op.slots[..used].iter().chain(self.program.more_slots(op));
+            match slots.position(|own| *own == slot) {
                 Some(place) if place < written && goes_to_memory(op) => {
                     out.insert(at);
                 }

@@ -3,6 +3,7 @@
 mod footprint;
 pub mod needs;
 mod occupancy;
+pub mod tensor;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use crate::yaml::{key_span, read_checked};
 
 pub use needs::Needs;
 pub use occupancy::BlockNeeds;
+pub use tensor::{TensorArithmetic, TensorSpec, TensorType};
 
 /// A chip.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +49,9 @@ pub struct ChipSpec {
     pub assembler: AssemblerSpec,
     /// Schedulers, functional units and latencies of an SM.
     pub sm: SmSpec,
+    /// Tensor cores, where there are any.
+    #[serde(default)]
+    pub tensor: Option<TensorSpec>,
     /// Dispatch of blocks to SMs.
     pub dispatch: DispatchSpec,
     /// The memory environment.
@@ -411,6 +416,13 @@ impl ChipSpec {
             "requires an L2 (memory.l2.size_bytes above 0)",
         );
         check(l.num_con_warps == self.sm.schedulers, "limits.NumConWarps", "must equal sm.schedulers");
+        let units = self.sm.units.get(UnitClass::Tensor).is_some_and(|unit| unit.count > 0);
+        check(
+            self.tensor.is_none() || units,
+            "tensor",
+            "needs units: `tensor` in sm.units, with a count above 0",
+        );
+        out.extend(self.tensor.iter().flat_map(TensorSpec::problems));
         out
     }
 }

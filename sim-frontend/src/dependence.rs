@@ -459,12 +459,17 @@ impl<'p> Analysis<'p> {
         let written = &op.slots[..usize::from(op.slots_written)];
         let reads_row = |slot: u16| {
             let near = |row: &Row| row.is_some() && (row.0 == slot || row.0 + 1 == slot);
-            usize::from(slot) < rows && op.src.iter().any(near)
+            let fragments = match &op.extra {
+                Extra::Mma(mma) => self.program.fragments(mma),
+                _ => &[],
+            };
+            usize::from(slot) < rows && op.src.iter().chain(fragments).any(near)
         };
         let reads_pred = |at: usize| op.psrc.iter().chain([&op.guard]).any(|&p| self.slot(p) == Some(at));
         let is_read = |slot: &u16| !written.contains(slot) || reads_row(*slot) || reads_pred(place(*slot));
         let reads_marked = all
             .iter()
+            .chain(self.program.more_slots(op))
             .filter(|slot| is_read(slot))
             .any(|slot| marks[place(*slot) / 64] >> (place(*slot) % 64) & 1 == 1);
         let memory = match op.extra {

@@ -5,6 +5,7 @@
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use crate::isa::table::Root;
+use crate::matrix::Matrix;
 
 /// Rounding of a result (PTX ISA "Rounding Modifiers").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -282,6 +283,8 @@ pub struct Modifiers {
     pub shared_cluster: bool,
     /// `barrier.cluster`: true for `.wait`.
     pub cluster_wait: Option<bool>,
+    /// Instructions on matrices.
+    pub matrix: Option<Matrix>,
 }
 
 impl Modifiers {

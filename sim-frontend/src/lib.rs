@@ -12,6 +12,7 @@ pub mod isa_cost;
 pub mod link;
 pub mod load;
 pub mod lower;
+pub mod matrix;
 pub mod program;
 pub mod program_flow;
 pub mod ptx;

@@ -11,6 +11,7 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 pub use crate::isa::class::OpClass;
 
 use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
+use crate::matrix::MmaOp;
 
 /// A program address: the index of an operation in [`Program::ops`].
 pub type Pc = u32;
@@ -224,6 +225,17 @@ pub enum Extra {
     Membar(Scope, Semantics),
     /// Clock: width and which one.
     Clock(ClockRegister),
+    /// A product of matrices.
+    Mma(MmaOp),
+    /// `ldmatrix` and `stmatrix`: the access to a row, how many matrices, and whether they are transposed.
+    Tiles {
+        /// Each thread's address is that of 16 bytes.
+        memory: MemoryOp,
+        /// Matrices.
+        count: u8,
+        /// `.trans`.
+        trans: bool,
+    },
 }
 
 impl Extra {
@@ -234,6 +246,7 @@ impl Extra {
             Self::Memory(facts) => Some(facts),
             Self::Copy(copy) => Some(&copy.memory),
             Self::Bulk(bulk) => Some(&bulk.memory),
+            Self::Tiles { memory, .. } => Some(memory),
             _ => None,
         }
     }
@@ -534,6 +547,10 @@ pub struct Program {
     pub source: Source,
     /// In the papers' dialect.
     pub papers: bool,
+    /// Rows of the fragments that `mma` reads: A, B, C and metadata, one operation after the other.
+    pub fragments: Vec<Row>,
+    /// Slots that operations read and that do not fit into them.
+    pub more_slots: Vec<u16>,
     /// Operations of the entry on registers that it may read before it writes them, in the order of their addresses.
     pub exposed: Vec<Exposed>,
 }
@@ -552,6 +569,20 @@ pub struct Exposed {
 }
 
 impl Program {
+    /// Slots that an operation reads and that do not fit into it.
+    pub fn more_slots(&self, op: &Op) -> &[u16] {
+        let Extra::Mma(MmaOp { slots: (first, count), .. }) = op.extra else { return &[] };
+        let first = first as usize;
+        self.more_slots.get(first..first + usize::from(count)).unwrap_or_default()
+    }
+
+    /// Rows of the fragments that an `mma` reads, A first.
+    pub fn fragments(&self, mma: &MmaOp) -> &[Row] {
+        let [_, a, b, c, e] = mma.registers();
+        let first = mma.rows as usize;
+        self.fragments.get(first..first + a + b + c + e).unwrap_or_default()
+    }
+
     /// The operations for which it cannot run: those that are parsed and checked only.
     pub fn not_executed(&self) -> Vec<Diagnostic> {
         let operations = self.ops.iter().zip(&self.info).filter(|(op, _)| op.class == OpClass::Unsupported);

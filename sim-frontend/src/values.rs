@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::lower::cfg::{Graph, dominators, reverse, reverse_post_order};
-use crate::program::{MAX_SLOTS, Op, OpClass, Pc, Pred, Program, Row};
+use crate::program::{Extra, MAX_SLOTS, Op, OpClass, Pc, Pred, Program, Row};
 use crate::program_flow::successors;
 
 /// A value: what the registers begin with, the result of an instruction, or where results meet.
@@ -71,6 +71,10 @@ pub fn read(program: &Program, op: &Op) -> Vec<u16> {
     out.extend(op.psrc.iter().chain([&op.guard]).filter_map(|pred| pred_slot(program, *pred)));
     let all = &op.slots[..usize::from(op.slots_used).min(MAX_SLOTS)];
     out.extend(all.iter().filter(|slot| !written(op).contains(slot)));
+    out.extend(program.more_slots(op));
+    if let Extra::Mma(mma) = &op.extra {
+        out.extend(program.fragments(mma).iter().filter_map(|row| row_slot(program, *row)));
+    }
     if op.guard != Pred::TRUE {
         out.extend(written(op));
     }

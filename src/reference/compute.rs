@@ -10,6 +10,8 @@ type Result = std::result::Result<HostBuffer, ReferenceError>;
 pub const ALL: &[(&str, Reference)] = &[
     ("sha256", sha256),
     ("dgemm", dgemm),
+    ("igemm", igemm),
+    ("mma_rate", mma_rate),
     ("nbody", nbody),
     ("nbody_half2_x", nbody_half2_x),
     ("nbody_half2_y", nbody_half2_y),
@@ -113,6 +115,37 @@ fn dgemm(i: &Inputs<'_>) -> Result {
         (0..n).fold(0.0, |sum: f64, k| a[row * n + k].mul_add(b[k * n + column], sum))
     };
     Ok(HostBuffer::from_f64(&(0..n * n).map(|at| cell(at / n, at % n)).collect::<Vec<_>>()))
+}
+
+/// A product of bytes: A by rows, B by columns, sums modulo 2^32.
+fn igemm(i: &Inputs<'_>) -> Result {
+    let n = i.count("n")?;
+    let bytes = |name: &str| -> std::result::Result<Vec<i8>, ReferenceError> {
+        Ok(i.i32s(name)?.into_iter().flat_map(|word| word.to_le_bytes().map(u8::cast_signed)).collect())
+    };
+    let (a, b) = (bytes("a")?, bytes("b")?);
+    let cell = |row: usize, column: usize| {
+        let products = a[row * n..(row + 1) * n].iter().zip(&b[column * n..(column + 1) * n]);
+        products.fold(0i32, |sum, (&x, &y)| sum.wrapping_add(i32::from(x) * i32::from(y)))
+    };
+    Ok(from_words((0..n * n).map(|at| cell(at / n, at % n).cast_unsigned())))
+}
+
+/// Matrices of ones: each product adds its depth, to four sums or, in the chain of one warp, to one.
+fn mma_rate(i: &Inputs<'_>) -> Result {
+    let rounds = i.count("rounds")? as f32;
+    let kinds = [
+        (16.0, 4.0, 512),
+        (16.0, 4.0, 512),
+        (16.0, 4.0, 512),
+        (8.0, 4.0, 512),
+        (32.0, 4.0, 512),
+        (16.0, 1.0, 32),
+    ];
+    let of = |(depth, sums, threads): (f32, f32, usize)| {
+        (0..512).map(move |thread| if thread < threads { depth * sums * rounds } else { 0.0 })
+    };
+    Ok(HostBuffer::from_f32(&kinds.into_iter().flat_map(of).collect::<Vec<_>>()))
 }
 
 /// In double precision: the kernel's is within the tolerance of it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sim_frontend::chip::Needs;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::Assembler;
-use sim_frontend::program::{OpClass, Program};
+use sim_frontend::program::{Extra, OpClass, Program};
 
 use super::{Context, ContextOutput};
 use crate::code::Code;
@@ -67,7 +67,13 @@ impl Context {
         let program = program.map_err(SimError::Input)?;
         let newer = self.check_program(&program)?;
         self.used_newer_isa |= newer;
-        let code = Arc::new(Code::new(program, &self.costs, self.chip.memory.constant.hit_latency, self.set));
+        let code = Arc::new(Code::new(
+            program,
+            &self.costs,
+            self.chip.tensor.as_ref(),
+            self.chip.memory.constant.hit_latency,
+            self.set,
+        ));
         self.modules[module].codes.push((entry.to_string(), Arc::clone(&code)));
         Ok(code)
     }
@@ -97,6 +103,20 @@ impl Context {
                     .needs(needs.clone());
                     errors.push(program.placed(error, info));
                 }
+            }
+        }
+        for (op, info) in program.ops.iter().zip(&program.info) {
+            let Extra::Mma(mma) = &op.extra else { continue };
+            if self.chip.tensor.as_ref().is_none_or(|tensor| tensor.cost(mma).is_none()) {
+                let message = format!(
+                    "{} has no tensor cores for products of .{} and .{}",
+                    self.chip.name,
+                    mma.matrix.types[1].name(),
+                    mma.matrix.types[2].name()
+                );
+                let error =
+                    Diagnostic::error("tensor", message).help("add its rate to `tensor.rates` of the chip");
+                errors.push(program.placed(error, info));
             }
         }
         if program.ops.len() as u64 > self.chip.limits.max_prog_size {

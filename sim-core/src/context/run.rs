@@ -61,6 +61,7 @@ impl Context {
                 check => check,
             },
             track_registers: self.options.sanitize.init,
+            tensor: self.chip.tensor.as_ref().map(|tensor| tensor.arithmetic),
             schedule_dependent: self.options.schedule_dependent,
         })
     }

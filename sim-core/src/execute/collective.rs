@@ -68,7 +68,8 @@ impl<P: Reconvergence> Resident<P> {
             return Ok(Step::Done);
         }
         let code = &*kernels[self.warps[w].kernel].code;
-        let Some(mask_row) = sync_mask(op) else {
+        self.computed = Step::Done;
+        let Some(members) = sync_mask(op) else {
             if !P::WHOLE_WARP && !self.world.schedule_dependent {
                 return Err(Violation::new(
                     "collective",
@@ -80,14 +81,28 @@ impl<P: Reconvergence> Resident<P> {
             self.advance(split, w)?;
             return Ok(Step::Done);
         };
-        let masks = read_row(&self.warps[w].rows, &code.consts, mask_row);
+        let masks = match members {
+            Members::Row(row) => read_row(&self.warps[w].rows, &code.consts, row),
+            Members::All if exec != mask => {
+                return Err(Violation::new(
+                    "matrix",
+                    mask & !exec,
+                    format!(
+                        "`{}` requires all threads of the warp to execute it; the guard is false for threads {:#010x}",
+                        code.program.text(pc),
+                        mask & !exec
+                    ),
+                ));
+            }
+            Members::All => &[LaneMask::MAX; WARP_LANES],
+        };
         let wanted = masks[first_lane(exec)];
         if Lanes(exec).all(|l| masks[l as usize] == wanted) {
             self.complete_mask(w, mask, exec, wanted)?;
             if wanted & self.warps[w].live() & !exec == 0 {
                 self.compute(w, code, &[(pc, exec)])?;
                 self.advance(split, w)?;
-                return Ok(Step::Done);
+                return Ok(self.computed);
             }
             self.meet(code, split, w, pc, exec, wanted);
         } else {
@@ -116,7 +131,7 @@ impl<P: Reconvergence> Resident<P> {
         self.park(split, w);
         self.reevaluate_meetings(kernels, w)?;
         if !self.meetings.iter().any(|m| m.splits.contains(&split)) {
-            return Ok(Step::Done);
+            return Ok(self.computed);
         }
         self.give_way(split);
         Ok(Step::Parked)
@@ -235,6 +250,9 @@ impl<P: Reconvergence> Resident<P> {
         {
             observed.push(Event::WarpSync { warp: w as u32, lanes });
         }
+        if let OpClass::Mma | OpClass::MoveMatrix | OpClass::LoadMatrix | OpClass::StoreMatrix = first.class {
+            return self.matrices(w, code, parts, lanes);
+        }
         match (first.class, first.extra) {
             (OpClass::Vote, Extra::Vote { mode, .. }) => {
                 let votes = ops().fold(0, |votes, (op, own)| votes | guard(op.psrc[0], &warp.preds) & own);
@@ -334,7 +352,7 @@ impl<P: Reconvergence> Resident<P> {
 }
 
 /// By lane, source `n` of the instruction that the lane executes.
-fn words_of<'a>(
+pub(super) fn words_of<'a>(
     warp: &Warp,
     code: &Code,
     ops: impl Iterator<Item = (&'a Op, LaneMask)>,
@@ -355,15 +373,28 @@ fn write_words(warp: &mut Warp, op: &Op, lanes: LaneMask, words: &[u32; WARP_LAN
     }
 }
 
-/// The row of the member mask of a `.sync` collective.
-pub(crate) fn sync_mask(op: &Op) -> Option<Row> {
-    match (op.class, op.extra) {
-        (OpClass::Vote, Extra::Vote { sync: true, .. }) => Some(op.src[0]),
-        (OpClass::Shuffle, Extra::Shuffle { sync: true, .. }) => Some(op.src[3]),
-        (OpClass::Redux | OpClass::Match, _) => Some(op.src[1]),
-        (OpClass::WarpSync | OpClass::Elect, _) => Some(op.src[0]),
-        _ => None,
-    }
+/// The threads that a `.sync` collective waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Members {
+    /// Those of a mask.
+    Row(Row),
+    /// The whole warp.
+    All,
+}
+
+/// The member mask of a `.sync` collective.
+pub(crate) fn sync_mask(op: &Op) -> Option<Members> {
+    let row = match (op.class, op.extra) {
+        (OpClass::Vote, Extra::Vote { sync: true, .. }) => op.src[0],
+        (OpClass::Shuffle, Extra::Shuffle { sync: true, .. }) => op.src[3],
+        (OpClass::Redux | OpClass::Match, _) => op.src[1],
+        (OpClass::WarpSync | OpClass::Elect, _) => op.src[0],
+        (OpClass::Mma | OpClass::MoveMatrix | OpClass::LoadMatrix | OpClass::StoreMatrix, _) => {
+            return Some(Members::All);
+        }
+        _ => return None,
+    };
+    Some(Members::Row(row))
 }
 
 /// Minimum or maximum in single precision: -0 lies below +0, and a NaN is left out unless it wins.

@@ -8,6 +8,7 @@ mod barriers;
 mod cluster;
 mod collective;
 mod control;
+mod matrix;
 mod mbarrier;
 mod meet;
 mod observe;
@@ -25,7 +26,8 @@ use sim_memory::vocabulary::{Cycle, LaneMask};
 pub(crate) use access::addresses;
 pub use asynchronous::deliver;
 pub(crate) use asynchronous::shared_addresses;
-pub(crate) use collective::sync_mask;
+pub(crate) use collective::{Members, sync_mask};
+pub(crate) use matrix::addressing_lanes;
 pub use meet::Meeting;
 pub(crate) use regroup::check_split;
 pub use request::{Request, Requests};
@@ -234,7 +236,17 @@ impl<P: Reconvergence> Resident<P> {
                 self.outcome = self.barrier(kernels, split, w, pc, op, exec)?;
                 return Ok(());
             }
-            C::Vote | C::Shuffle | C::Match | C::Redux | C::Elect | C::WarpSync | C::ActiveMask => {
+            C::Vote
+            | C::Shuffle
+            | C::Match
+            | C::Redux
+            | C::Elect
+            | C::WarpSync
+            | C::ActiveMask
+            | C::Mma
+            | C::MoveMatrix
+            | C::LoadMatrix
+            | C::StoreMatrix => {
                 self.outcome = self.collective(kernels, split, w, pc, op, mask, exec)?;
                 return Ok(());
             }

@@ -11,6 +11,7 @@ use sim_memory::observation::{Event, ObjectAction};
 use sim_memory::vocabulary::{LaneMask, Semantics, StateSpace, WARP_LANES};
 
 use super::access::addresses;
+use super::matrix::addressing_lanes;
 use super::resident::Resident;
 use crate::barrier::Arrival;
 use crate::grid::Kernel;
@@ -47,6 +48,9 @@ impl<P: Reconvergence> Resident<P> {
         match (op.class, &op.extra) {
             (OpClass::Load | OpClass::Store | OpClass::Atomic, Extra::Memory(facts)) => {
                 self.observe_access(kernel, op, facts, origin, exec);
+            }
+            (OpClass::LoadMatrix | OpClass::StoreMatrix, Extra::Tiles { memory, count, .. }) => {
+                self.observe_access(kernel, op, memory, origin, exec & addressing_lanes(*count));
             }
             (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => {
                 self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
@@ -90,7 +94,7 @@ impl<P: Reconvergence> Resident<P> {
         origin: (u32, u32),
         exec: LaneMask,
     ) {
-        if matches!(facts.space, StateSpace::Const | StateSpace::Param) {
+        if exec == 0 || matches!(facts.space, StateSpace::Const | StateSpace::Param) {
             return;
         }
         if matches!(
@@ -105,8 +109,8 @@ impl<P: Reconvergence> Resident<P> {
         let warp = &self.warps[origin.0 as usize];
         let own = addresses(warp, &kernel.code, op, facts.address_64, exec);
         let kind = match (op.class, facts.atomic) {
-            (OpClass::Load, _) => AccessKind::Load,
-            (OpClass::Store, _) => AccessKind::Store,
+            (OpClass::Load | OpClass::LoadMatrix, _) => AccessKind::Load,
+            (OpClass::Store | OpClass::StoreMatrix, _) => AccessKind::Store,
             (_, Some((op_, ty))) => AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() },
             _ => return,
         };

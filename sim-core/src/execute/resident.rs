@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sim_frontend::chip::TensorArithmetic;
 use sim_frontend::program::{NO_PC, Pc};
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
@@ -21,6 +22,7 @@ use crate::instruction_set::InstructionSet;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
+use crate::tensor::Scratch;
 use crate::warp::{Tracked, Warp, WarpPlace};
 use crate::writes::Writes;
 
@@ -93,6 +95,8 @@ pub struct World {
     pub check: Check,
     /// The registers that each thread has written are known.
     pub track_registers: bool,
+    /// How tensor cores add, where the chip has any.
+    pub tensor: Option<TensorArithmetic>,
     /// The workload says its results depend on the schedule.
     pub schedule_dependent: bool,
 }
@@ -152,6 +156,10 @@ pub struct Resident<P> {
     /// Room for the barriers an instruction completes.
     pub(super) completed: Vec<Completed>,
     pub(crate) admissions: u64,
+    /// What the last collective did.
+    pub(super) computed: Step,
+    /// Room for products of matrices.
+    pub(super) scratch: Box<Scratch>,
     /// Warp slots as `%nwarpid` gives them.
     slots: u32,
 }
@@ -187,6 +195,8 @@ impl<P: Reconvergence> Resident<P> {
             groups: Vec::new(),
             completed: Vec::new(),
             admissions: 0,
+            computed: Step::Done,
+            scratch: Scratch::new(),
             slots: warp_slots as u32,
         }
     }
@@ -228,6 +238,8 @@ impl<P: Reconvergence> Resident<P> {
             groups,
             completed,
             admissions,
+            computed,
+            scratch: _,
             slots: _,
         } = self;
         *world = Arc::clone(new);
@@ -250,6 +262,7 @@ impl<P: Reconvergence> Resident<P> {
         groups.clear();
         completed.clear();
         *admissions = 0;
+        *computed = Step::Done;
     }
 
     /// Warp and block slots grow to these numbers, for [`Functional`](crate::functional::Functional), which begins with

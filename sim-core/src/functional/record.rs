@@ -8,6 +8,7 @@ use sim_frontend::program::{Extra, MbarrierOp, Op, OpClass, Row};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{AtomicOp, LaneMask, Semantics, StateSpace, WARP_LANES};
 
+use crate::execute::{Members, addressing_lanes};
 use crate::execute::{Resident, addresses, shared_addresses, sync_mask};
 use crate::grid::Kernel;
 use crate::mbarrier::{is_odd, perform};
@@ -91,7 +92,11 @@ impl<P: Reconvergence> Recorder<'_, P> {
                 _ => record.0(Recorded::Other { who, what: "a barrier of an unknown kind" }),
             },
             _ => {
-                let Some(row) = sync_mask(op) else { return };
+                let row = match sync_mask(op) {
+                    None => return,
+                    Some(Members::Row(row)) => row,
+                    Some(Members::All) => return self.record_tiles(record, op, who),
+                };
                 let orders_memory = op.class == OpClass::WarpSync;
                 self.by_value([row, Row::NONE], who, |mask, _, who| {
                     record.0(Recorded::Meet { who, mask: mask.unwrap_or(who.lanes), orders_memory });
@@ -117,8 +122,16 @@ impl<P: Reconvergence> Recorder<'_, P> {
         }
     }
 
+    /// An instruction on matrices: a meeting of the whole warp, and the rows that it reads or writes.
+    fn record_tiles(&self, record: &Record, op: &Op, who: Who) {
+        record.0(Recorded::Meet { who, mask: LaneMask::MAX, orders_memory: false });
+        if let Extra::Tiles { count, .. } = op.extra {
+            self.record_access(record, op, Who { lanes: who.lanes & addressing_lanes(count), ..who });
+        }
+    }
+
     fn record_access(&self, record: &Record, op: &Op, who: Who) {
-        let Extra::Memory(facts) = &op.extra else { return };
+        let Some(facts) = op.extra.access() else { return };
         let warp = &self.resident.warps[who.warp as usize];
         let kernel = &*self.resident.kernels[warp.kernel];
         let base = match facts.space {
@@ -137,8 +150,8 @@ impl<P: Reconvergence> Recorder<'_, P> {
             return;
         }
         let kind = match op.class {
-            OpClass::Load => AccessKind::Read,
-            OpClass::Store => AccessKind::Write,
+            OpClass::Load | OpClass::LoadMatrix => AccessKind::Read,
+            OpClass::Store | OpClass::StoreMatrix => AccessKind::Write,
             _ => AccessKind::Atomic,
         };
         let orders = match kind {

@@ -143,7 +143,7 @@ fn max64(a: f64, b: f64) -> f64 {
     }
 }
 
-pub(super) fn direction(rounding: Option<Rounding>) -> Round {
+pub(crate) fn direction(rounding: Option<Rounding>) -> Round {
     match rounding {
         Some(Rounding::Rz | Rounding::Rzi) => Round::Zero,
         Some(Rounding::Rm | Rounding::Rmi) => Round::Down,

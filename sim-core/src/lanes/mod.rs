@@ -24,6 +24,7 @@ use sim_memory::vocabulary::{ScalarType, WARP_LANES};
 
 pub use bodies::LaneFn;
 use bodies::{Variants, lane};
+pub(crate) use float::direction;
 
 use crate::instruction_set::InstructionSet;
 

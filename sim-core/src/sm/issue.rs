@@ -14,7 +14,7 @@ use super::stats::SmStats;
 use super::units::Units;
 use super::{BlockDone, Sm, Status};
 use crate::block::Block;
-use crate::code::{DecodedOp, Drain, acquires};
+use crate::code::{Code, DecodedOp, Drain, acquires};
 use crate::counts::source_lanes;
 use crate::error::Fault;
 use crate::execute::{Executed, Issuer, Step, Stepped};
@@ -38,12 +38,20 @@ pub(super) enum Next {
 fn next_issue(
     warp: &Warp,
     blocks: &[Option<Block>],
+    code: &Code,
     decoded: &DecodedOp,
     mask: LaneMask,
-    earliest: Cycle,
+    mut earliest: Cycle,
 ) -> Next {
-    if !matches!(decoded.drain, Drain::None) && drains(warp, blocks, decoded.drain, mask) {
-        return Next::Drain;
+    if !matches!(decoded.drain, Drain::None) {
+        if matches!(decoded.drain, Drain::Fragments) {
+            match warp.board.readiness(code.more_slots(decoded), mask, earliest) {
+                Readiness::Memory => return Next::Memory,
+                Readiness::At(at) => earliest = at,
+            }
+        } else if drains(warp, blocks, decoded.drain, mask) {
+            return Next::Drain;
+        }
     }
     match warp.board.readiness(decoded.slots(), mask, earliest) {
         Readiness::Memory => Next::Memory,
@@ -55,7 +63,7 @@ fn next_issue(
 #[inline(never)]
 fn drains(warp: &Warp, blocks: &[Option<Block>], drain: Drain, mask: LaneMask) -> bool {
     match drain {
-        Drain::None => false,
+        Drain::None | Drain::Fragments => false,
         Drain::Block => warp.outstanding.any(mask, false),
         Drain::Device => {
             let writes = blocks.get(warp.block).and_then(Option::as_ref).map(|block| &block.writes);
@@ -110,7 +118,7 @@ impl Issuer for Issue<'_> {
         if self.ahead {
             prefetch_operands(warp, next);
         }
-        (next_issue(warp, blocks, next, mask, now + 1), next.unit)
+        (next_issue(warp, blocks, &kernel.code, next, mask, now + 1), next.unit)
     }
 }
 
@@ -132,7 +140,9 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
         let (next, unit) = match code.decoded.get(self.resident.policy.pc(split) as usize) {
-            Some(decoded) => (next_issue(warp, &self.resident.blocks, decoded, mask, earliest), decoded.unit),
+            Some(decoded) => {
+                (next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest), decoded.unit)
+            }
             // The step reports it with its place.
             None => (Next::At(horizon), self.unit_of[split]),
         };
@@ -312,12 +322,11 @@ impl<P: Reconvergence> Sm<P> {
         let Some((unit, true)) = first.filter(|_| stays) else { return Ok(()) };
         let mask = self.resident.policy.mask(split);
         let warp = &self.resident.warps[w];
-        let Some(decoded) = self.resident.kernels[warp.kernel].code.decoded.get(pc as usize + 1) else {
-            return Ok(());
-        };
+        let code = &self.resident.kernels[warp.kernel].code;
+        let Some(decoded) = code.decoded.get(pc as usize + 1) else { return Ok(()) };
         let (unit, second) = (usize::from(unit), usize::from(decoded.unit));
         let now_ready = {
-            let next = next_issue(warp, &self.resident.blocks, decoded, mask, now);
+            let next = next_issue(warp, &self.resident.blocks, code, decoded, mask, now);
             matches!(next, Next::At(at) if at <= now)
         };
         let accepting = second != self.load_store || self.memory.accepting();
@@ -470,7 +479,9 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
         let (next, unit) = match code.decoded.get(self.resident.policy.pc(split) as usize) {
-            Some(decoded) => (next_issue(warp, &self.resident.blocks, decoded, mask, earliest), decoded.unit),
+            Some(decoded) => {
+                (next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest), decoded.unit)
+            }
             // The step reports it with its place.
             None => (Next::At(horizon), before.1),
         };

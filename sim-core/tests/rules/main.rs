@@ -12,6 +12,7 @@ mod independent;
 mod limits;
 mod liveness;
 mod machine;
+mod matrix;
 mod memory_order;
 mod newer;
 mod random_programs;

@@ -63,6 +63,15 @@ pub enum OpClass {
     ActiveMask,
     /// `bar.warp.sync`.
     WarpSync,
+    /// `mma`: a product of matrices whose fragments the threads of a warp hold (see
+    /// [`MmaOp`](crate::matrix::MmaOp)).
+    Mma,
+    /// `movmatrix`: `dst[0]`, `src[0]`.
+    MoveMatrix,
+    /// `ldmatrix`: `src[0]` and `imm` are the address of a row.
+    LoadMatrix,
+    /// `stmatrix`: as `ldmatrix`, with the data from `src[1]` on.
+    StoreMatrix,
     /// `nanosleep`.
     Sleep,
     /// `trap`: a fault.
@@ -123,6 +132,10 @@ impl OpClass {
                 Effects { waits: true, lanes: true, differs: true, ..NONE }
             }
             Self::ActiveMask => Effects { lanes: true, ..NONE },
+            Self::Mma | Self::MoveMatrix | Self::StoreMatrix => {
+                Effects { waits: true, lanes: true, differs: true, ..NONE }
+            }
+            Self::LoadMatrix => Effects { loads: true, waits: true, lanes: true, differs: true, ..NONE },
         }
     }
 

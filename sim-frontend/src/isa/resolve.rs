@@ -8,6 +8,7 @@ use crate::form::{
     Accuracy, BarrierKind, BoolOp, CmpOp, CopyStep, FloatTest, Form, Half, MbarrierStep, Modifiers, PrmtMode,
     Reduction, Rounding, ShflMode, VideoSecondary, VoteMode, register_bits,
 };
+use crate::matrix::Matrix;
 
 /// A form with the shapes of its operands.
 #[derive(Clone, Debug)]
@@ -196,6 +197,11 @@ fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
             Some(ty) => types.push(ty),
             None => apply(entry.root, word, &mut mods),
         }
+    }
+    mods.matrix = Matrix::of(entry.root, modifiers);
+    if mods.matrix.is_some() {
+        // Types of fragments are no types of registers.
+        types.clear();
     }
     if types.is_empty() && matches!(entry.root, Root::Isspacep) {
         types.push(ScalarType::B64);

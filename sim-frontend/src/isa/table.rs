@@ -26,11 +26,13 @@ pub enum UnitClass {
     LoadStore,
     /// Branches, barriers, collectives.
     Control,
+    /// Products of matrices.
+    Tensor,
 }
 
 impl UnitClass {
     /// All classes, in the order of their numbers.
-    pub const ALL: [UnitClass; 8] = [
+    pub const ALL: [UnitClass; 9] = [
         UnitClass::Alu,
         UnitClass::Fma,
         UnitClass::Imul,
@@ -39,6 +41,7 @@ impl UnitClass {
         UnitClass::Sfu,
         UnitClass::LoadStore,
         UnitClass::Control,
+        UnitClass::Tensor,
     ];
 }
 
@@ -177,6 +180,69 @@ const VIDEO_SHIFT_SECONDARY: &str =
 const SIMD: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst";
 const SIMD_ADD: &str = "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst";
 const SIMD_SET: &str = "{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32";
+
+/// Forms of `mma`.
+const MMA: [&str; 27] = [
+    "{sync} {aligned} {m8n8k4} {row col} {row col} {f16} {f16} {f16} {f16} -> v v v v",
+    "{sync} {aligned} {m8n8k4} {row col} {row col} {f32} {f16} {f16} {f16 f32} -> v v v v",
+    "@75 {sync} {aligned} {m16n8k8} {row} {col} {f16} {f16} {f16} {f16} -> v v v v",
+    "@75 {sync} {aligned} {m16n8k8} {row} {col} {f32} {f16} {f16} {f32} -> v v v v",
+    "@80 {sync} {aligned} {m16n8k16} {row} {col} {f16} {f16} {f16} {f16} -> v v v v",
+    "@80 {sync} {aligned} {m16n8k16} {row} {col} {f32} {f16} {f16} {f32} -> v v v v",
+    "@80 {sync} {aligned} {m16n8k8 m16n8k16} {row} {col} {f32} {bf16} {bf16} {f32} -> v v v v",
+    "@80 {sync} {aligned} {m16n8k4 m16n8k8} {row} {col} {f32} {tf32} {tf32} {f32} -> v v v v",
+    "@80 {sync} {aligned} {m8n8k4} {row} {col} [$rnd] {f64} {f64} {f64} {f64} -> v v v v",
+    "@90 {sync} {aligned} {m16n8k4 m16n8k8 m16n8k16} {row} {col} [$rnd] {f64} {f64} {f64} {f64} -> v v v v",
+    "@75 {sync} {aligned} {m8n8k16} {row} {col} [satfinite] {s32} {s8 u8} {s8 u8} {s32} -> v v v v",
+    "@80 {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} [satfinite] {s32} {s8 u8} {s8 u8} {s32} -> v v v v",
+    "@75 {sync} {aligned} {m8n8k32} {row} {col} [satfinite] {s32} {s4 u4} {s4 u4} {s32} -> v v v v",
+    "@80 {sync} {aligned} {m16n8k32 m16n8k64} {row} {col} [satfinite] {s32} {s4 u4} {s4 u4} {s32} -> v v v v",
+    "@75 {sync} {aligned} {m8n8k128} {row} {col} {s32} {b1} {b1} {s32} {xor} {popc} -> v v v v",
+    "@80 {sync} {aligned} {m8n8k128} {row} {col} {s32} {b1} {b1} {s32} {and} {popc} -> v v v v",
+    "@80 {sync} {aligned} {m16n8k128 m16n8k256} {row} {col} {s32} {b1} {b1} {s32} {xor and} {popc} -> v v v v",
+    "@89 {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f16} {e4m3 e5m2} {e4m3 e5m2} {f16} -> v v v v",
+    "@89 {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v",
+    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f16} {f16} {f16} {f16} -> v v v v a:b32 i",
+    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f32} {f16} {f16} {f32} -> v v v v a:b32 i",
+    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f32} {bf16} {bf16} {f32} -> v v v v a:b32 i",
+    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k8 m16n8k16} {row} {col} {f32} {tf32} {tf32} {f32} -> v v v v a:b32 i",
+    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k32 m16n8k64} {row} {col} [satfinite] {s32} {s8 u8} {s8 u8} {s32} -> v v v v a:b32 i",
+    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64 m16n8k128} {row} {col} [satfinite] {s32} {s4 u4} {s4 u4} {s32} -> v v v v a:b32 i",
+    "@89 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v a:b32 i",
+    "~@100 {sync sp sp::ordered_metadata} <sync aligned row col f16 f32 e4m3 e5m2 e3m2 e2m3 e2m1 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X ue8m0 ue4m3 #shape> -> *",
+];
+/// Forms of `wmma`.
+const WMMA: [&str; 29] = [
+    "{load} {a b} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {f16} -> v m (a:u32)",
+    "@80 {load} {a b} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {bf16} -> v m (a:u32)",
+    "@72 {load} {a b} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {s8 u8} -> v m (a:u32)",
+    "@80 {load} {a b} {sync} {aligned} {row col} {m16n16k8} [global $shared] {tf32} -> v m (a:u32)",
+    "@80 {load} {a b} {sync} {aligned} {row col} {m8n8k4} [global $shared] {f64} -> v m (a:u32)",
+    "@75 {load} {a} {sync} {aligned} {row} {m8n8k32} [global $shared] {s4 u4} -> v m (a:u32)",
+    "@75 {load} {b} {sync} {aligned} {col} {m8n8k32} [global $shared] {s4 u4} -> v m (a:u32)",
+    "@75 {load} {a} {sync} {aligned} {row} {m8n8k128} [global $shared] {b1} -> v m (a:u32)",
+    "@75 {load} {b} {sync} {aligned} {col} {m8n8k128} [global $shared] {b1} -> v m (a:u32)",
+    "{load} {c} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {f16 f32} -> v m (a:u32)",
+    "@72 {load} {c} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {s32} -> v m (a:u32)",
+    "@80 {load} {c} {sync} {aligned} {row col} {m16n16k8} [global $shared] {f32} -> v m (a:u32)",
+    "@80 {load} {c} {sync} {aligned} {row col} {m8n8k4} [global $shared] {f64} -> v m (a:u32)",
+    "@75 {load} {c} {sync} {aligned} {row col} {m8n8k32 m8n8k128} [global $shared] {s32} -> v m (a:u32)",
+    "{store} {d} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {f16 f32} -> m v (a:u32)",
+    "@72 {store} {d} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {s32} -> m v (a:u32)",
+    "@80 {store} {d} {sync} {aligned} {row col} {m16n16k8} [global $shared] {f32} -> m v (a:u32)",
+    "@80 {store} {d} {sync} {aligned} {row col} {m8n8k4} [global $shared] {f64} -> m v (a:u32)",
+    "@75 {store} {d} {sync} {aligned} {row col} {m8n8k32 m8n8k128} [global $shared] {s32} -> m v (a:u32)",
+    "{mma} {sync} {aligned} {row col} {row col} {m16n16k16 m8n32k16 m32n8k16} {f16 f32} {f16 f32} -> v v v v",
+    "@80 {mma} {sync} {aligned} {row col} {row col} {m16n16k16 m8n32k16 m32n8k16} {f32} {bf16} {bf16} {f32} -> v v v v",
+    "@80 {mma} {sync} {aligned} {row col} {row col} {m16n16k8} {f32} {tf32} {tf32} {f32} -> v v v v",
+    "@80 {mma} {sync} {aligned} {row col} {row col} {m8n8k4} [$rnd] {f64} {f64} {f64} {f64} -> v v v v",
+    "@72 {mma} {sync} {aligned} {row col} {row col} {m16n16k16 m8n32k16 m32n8k16} {s32} {s8} {s8} {s32} [satfinite] -> v v v v",
+    "@72 {mma} {sync} {aligned} {row col} {row col} {m16n16k16 m8n32k16 m32n8k16} {s32} {u8} {u8} {s32} [satfinite] -> v v v v",
+    "@75 {mma} {sync} {aligned} {row} {col} {m8n8k32} {s32} {s4} {s4} {s32} [satfinite] -> v v v v",
+    "@75 {mma} {sync} {aligned} {row} {col} {m8n8k32} {s32} {u4} {u4} {s32} [satfinite] -> v v v v",
+    "@75 {mma} {xor} {popc} {sync} {aligned} {row} {col} {m8n8k128} {s32} {b1} {b1} {s32} -> v v v v",
+    "@80 {mma} {and} {popc} {sync} {aligned} {row} {col} {m8n8k128} {s32} {b1} {b1} {s32} -> v v v v",
+];
 
 isa! {
     // Integer and floating-point arithmetic.
@@ -434,21 +500,22 @@ isa! {
     Sured "sured" LoadStore Data 20 "Reduces on a surface." ["~ {b p} {add min max and or} {1d 2d 3d} {u32 u64 s32 b32 s64} {trap clamp zero} -> *"];
     Suq "suq" LoadStore Data 20 "Queries a surface." ["~ {width height depth channel_data_type channel_order array_size memory_layout} {b32} -> *"];
     // Matrices.
-    Wmma "wmma" Fma Data 70 "Warp matrix multiply." [
-        "~ {load store mma} <a b c d sync aligned row col and xor popc rn rz rm rp satfinite global shared shared::cta f16 f32 f64 bf16 tf32 s8 u8 s4 u4 b1 s32 #shape> -> *",
-    ];
-    Mma "mma" Fma Data 70 "Matrix multiply." [
-        "~ {sync sp sp::ordered_metadata} <sync aligned row col and xor popc rn rz rm rp satfinite f16 f32 f64 bf16 tf32 s8 u8 s4 u4 b1 s32 e4m3 e5m2 e3m2 e2m3 e2m1 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X ue8m0 ue4m3 #shape> -> *",
-    ];
+    Wmma "wmma" Tensor Mma 70 "Warp matrix multiply, and what loads and stores its fragments." WMMA;
+    Mma "mma" Tensor Mma 70 "Matrix multiply of fragments that a warp holds." MMA;
     Wgmma "wgmma" Fma Data 90 "Warp-group matrix multiply." [
         "~ {mma_async fence commit_group wait_group} <sp sync aligned f16 f32 bf16 tf32 e4m3 e5m2 s8 u8 b1 s32 and popc satfinite #shape> -> *",
     ];
     Tcgen05 "tcgen05" Fma Data 100 "Fifth-generation tensor core operations." [
         "~ {alloc dealloc relinquish_alloc_permit ld st wait::ld wait::st cp shift mma commit fence::before_thread_sync fence::after_thread_sync} <sp ws sync aligned cta_group::1 cta_group::2 shared::cta shared::cluster b32 b64 x1 x2 x4 x8 x16 x32 x64 x128 16x64b 16x128b 16x256b 32x32b 16x32bx2 128x256b 4x256b 128x128b 64x128b 32x128b warpx4 warpx2::02_13 warpx2::01_23 b8x16 b6x16_p32 b4x16_p64 down pack::16b unpack::16b red min max abs NaN u32 s32 f32 kind::f16 kind::tf32 kind::f8f6f4 kind::i8 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X block16 block32 collector::a::fill collector::a::use collector::a::lastuse collector::a::discard ashift mbarrier::arrive::one multicast::cluster spcluster> -> *",
     ];
-    Ldmatrix "ldmatrix" LoadStore Data 75 "Loads matrices." ["~ {sync} {aligned} {m8n8 m16n16 m8n16} {x1 x2 x4} [trans] [$shared] {b16 b8 b8x16} [b6x16_p32 b4x16_p64] -> *"];
-    Stmatrix "stmatrix" LoadStore Data 90 "Stores matrices." ["~ {sync} {aligned} {m8n8 m16n8} {x1 x2 x4} [trans] [$shared] {b16 b8} -> *"];
-    Movmatrix "movmatrix" Alu Data 75 "Transposes a matrix." ["~ {sync} {aligned} {m8n8} {trans} {b16} -> *"];
+    Ldmatrix "ldmatrix" LoadStore LoadMatrix 75 "Loads matrices from shared memory into fragments." [
+        "{sync} {aligned} {m8n8} {x1 x2 x4} [trans] [$shared] {b16} -> v m",
+        "~@100 {sync} {aligned} {m16n16} {x1 x2} {trans} [$shared] {b8 b8x16} [b6x16_p32 b4x16_p64] -> *", "~@100 {sync} {aligned} {m8n16} {x1 x2 x4} [$shared] {b8x16} {b6x16_p32 b4x16_p64} -> *",
+    ];
+    Stmatrix "stmatrix" LoadStore StoreMatrix 90 "Stores matrices from fragments into shared memory." [
+        "{sync} {aligned} {m8n8} {x1 x2 x4} [trans] [$shared] {b16} -> m v", "~@100 {sync} {aligned} {m16n8} {x1 x2 x4} {trans} [$shared] {b8} -> *",
+    ];
+    Movmatrix "movmatrix" Alu MoveMatrix 75 "Transposes a matrix whose fragments a warp holds." ["{sync} {aligned} {m8n8} {trans} {b16} -> d:b32 a:b32"];
     // Collectives.
     Vote "vote" Control Vote 12 "Votes among the threads of a warp." [
         "{all any uni} {pred} -> q p", "@20 {ballot} {b32} -> d p", "@30 {sync} {all any uni} {pred} -> q p a:b32", "@30 {sync} {ballot} {b32} -> d p a:b32",

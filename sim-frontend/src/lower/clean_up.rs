@@ -352,6 +352,16 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
             done.copies += 1;
         }
     }
+    for operand in &mut inst.fragments {
+        let Operand::Reg(reg) = *operand else { continue };
+        let Some(found) = known.about(facts, reg) else { continue };
+        match (found.base.filter(|_| found.addend == 0), found.constant) {
+            (Some(base), _) => *operand = Operand::Reg(base),
+            (None, Some(constant)) => *operand = constant,
+            _ => continue,
+        }
+        done.copies += 1;
+    }
 }
 
 /// Removes instructions whose results are never read; returns how many.

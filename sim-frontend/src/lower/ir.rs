@@ -102,6 +102,8 @@ pub struct Inst {
     pub dst: [Operand; 4],
     /// Sources.
     pub src: [Operand; 5],
+    /// Sources besides those: fragments of matrices.
+    pub fragments: Vec<Operand>,
     /// Predicate destinations.
     pub pdst: [PredOperand; 2],
     /// Predicate sources.
@@ -136,6 +138,7 @@ impl Inst {
             guard,
             dst: [Operand::None; 4],
             src: [Operand::None; 5],
+            fragments: Vec::new(),
             pdst: [PredOperand::None; 2],
             psrc: [PredOperand::None; 2],
             imm: 0,
@@ -214,7 +217,7 @@ impl Func {
             if let Callee::Function(f) = inst.callee {
                 self.callees.insert(f);
             }
-            for operand in &inst.src {
+            for operand in inst.sources() {
                 if let Operand::Function(f, _) = operand {
                     self.callees.insert(*f);
                     self.addressed.insert(*f);
@@ -298,6 +301,12 @@ impl Block {
 impl Inst {
     /// Puts the numbers of links in: that of an address without a base goes to its offset.
     fn link(&mut self, values: &[u64]) {
+        for operand in &mut self.fragments {
+            if let Operand::Link { link, addend, wide } = *operand {
+                let bits = values.get(link as usize).copied().unwrap_or(0).wrapping_add_signed(addend);
+                *operand = Operand::Const { bits, wide };
+            }
+        }
         for slot in 0..self.src.len() {
             let Operand::Link { link, addend, wide } = self.src[slot] else { continue };
             let value = values.get(link as usize).copied().unwrap_or(0).wrapping_add_signed(addend);
@@ -306,6 +315,7 @@ impl Inst {
             match (&mut self.extra, slot) {
                 (
                     Extra::Memory(_)
+                    | Extra::Tiles { .. }
                     | Extra::Copy(_)
                     | Extra::Bulk(_)
                     | Extra::Mbarrier(_)
@@ -324,6 +334,12 @@ impl Inst {
         }
     }
 
+    /// All sources.
+    #[inline]
+    pub fn sources(&self) -> impl Iterator<Item = &Operand> {
+        self.src.iter().chain(&self.fragments)
+    }
+
     /// Registers it reads, each for itself: rows, predicates, guard; a guarded write reads its
     /// destination too, since lanes whose guard is false keep the old value.
     #[inline]
@@ -331,7 +347,7 @@ impl Inst {
         if self.guard != PredOperand::Const(true) {
             self.for_writes(&mut each);
         }
-        for operand in &self.src {
+        for operand in self.sources() {
             if let Operand::Reg(reg) = operand {
                 each(*reg);
             }

@@ -168,7 +168,7 @@ fn keep_in_frame(func: &mut Func, slots: &[Option<u32>]) {
         _ => None,
     };
     for block in &mut func.blocks {
-        let spilled = |inst: &Inst| inst.src.iter().chain(&inst.dst).any(|operand| slot(operand).is_some());
+        let spilled = |inst: &Inst| inst.sources().chain(&inst.dst).any(|operand| slot(operand).is_some());
         if !block.all().any(spilled) {
             count(block.insts.len());
             continue;
@@ -176,14 +176,16 @@ fn keep_in_frame(func: &mut Func, slots: &[Option<u32>]) {
         // What is loaded before an instruction, and stored after it.
         let mut rewrite = |inst: &mut Inst, stores: &mut Vec<Inst>, out: &mut Vec<Inst>| {
             count(1);
-            for i in 0..inst.src.len() {
-                let Some((reg, at)) = slot(&inst.src[i]) else { continue };
+            for i in 0..inst.src.len() + inst.fragments.len() {
+                let operand = inst.src.iter().chain(&inst.fragments).nth(i);
+                let Some((reg, at)) = operand.and_then(&slot) else { continue };
                 let own = Operand::Reg(fresh(regs, reg));
                 // In all lanes: under a guard it would keep what `own` had before, from the beginning of
                 // the function on.
                 let load = frame_access(inst, false, base, at, own, stored(regs[reg as usize]));
                 out.push(Inst { guard: PredOperand::Const(true), ..load });
-                inst.src.iter_mut().filter(|o| **o == Operand::Reg(reg)).for_each(|o| *o = own);
+                let sources = inst.src.iter_mut().chain(&mut inst.fragments);
+                sources.filter(|o| **o == Operand::Reg(reg)).for_each(|o| *o = own);
             }
             for i in 0..inst.dst.len() {
                 let Some((reg, at)) = slot(&inst.dst[i]) else { continue };

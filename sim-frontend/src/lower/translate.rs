@@ -8,9 +8,11 @@ mod call;
 mod families;
 mod frame;
 mod instruction;
+mod matrix;
 mod memory;
 mod operand;
 pub(crate) mod stack;
+mod wmma;
 
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};

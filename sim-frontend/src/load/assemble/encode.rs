@@ -57,6 +57,8 @@ struct Encoder<'r> {
     form_ids: Vec<Vec<u16>>,
     /// Forms by opcode as it is written.
     opcode_ids: Vec<Vec<u16>>,
+    fragments: Vec<Row>,
+    more_slots: Vec<u16>,
 }
 
 /// Places of the registers that control flow takes, behind the function's own.
@@ -106,12 +108,16 @@ pub(super) fn encode(
         forms: Vec::new(),
         form_ids: Vec::new(),
         opcode_ids: Vec::new(),
+        fragments: Vec::new(),
+        more_slots: Vec::new(),
     };
     // Without registers of its own, the program with injected control flow has the operations of
     // the plain one, and differs in guards and targets alone.
     let same = base.as_deref().filter(|_| functions.iter().all(|r| r.emitted.extra.is_empty()));
     if let Some(base) = same {
         encoder.consts.clone_from(&base.consts);
+        encoder.fragments.clone_from(&base.fragments);
+        encoder.more_slots.clone_from(&base.more_slots);
         encoder.specials.clone_from(&base.specials);
         encoder.forms.clone_from(&base.forms);
     }
@@ -241,6 +247,8 @@ pub(super) fn encode(
         source: facts.source.clone(),
         papers: facts.papers,
         exposed,
+        fragments: encoder.fragments,
+        more_slots: encoder.more_slots,
     })
 }
 
@@ -261,7 +269,7 @@ fn exposed_of(entry: &Ready) -> Vec<Exposed> {
         let Some(inst) = inst_of(entry, item).filter(|_| item.source.is_some()) else { continue };
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         let call = calls.contains(&inst.line);
-        for operand in &inst.src {
+        for operand in inst.sources() {
             if let Operand::Reg(reg) = operand {
                 if call { &mut writes } else { &mut reads }.extend(numbers.get(reg));
             }
@@ -307,7 +315,7 @@ fn inst_of<'r>(ready: &'r Ready, item: &'r Item) -> Option<&'r Inst> {
 
 impl Encoder<'_> {
     /// The operation of the plain program with the guard and target of `item`.
-    fn guarded(&self, f: usize, item: &Item, inst: &Inst, plain: &Op) -> Op {
+    fn guarded(&mut self, f: usize, item: &Item, inst: &Inst, plain: &Op) -> Op {
         let mut op = plain.clone();
         op.class = item.class;
         op.target = self.target(f, item, Some(inst));
@@ -362,6 +370,11 @@ impl Encoder<'_> {
         }
         for (i, operand) in inst.src.iter().enumerate().filter(|(_, o)| given(o)) {
             op.src[i] = self.row(f, *operand);
+        }
+        if let Extra::Mma(mma) = &mut op.extra {
+            mma.rows = self.fragments.len() as u32;
+            let rows: Vec<Row> = inst.fragments.iter().map(|operand| self.row(f, *operand)).collect();
+            self.fragments.extend(rows);
         }
         for i in 0..2 {
             op.pdst[i] = self.pred(f, inst.pdst[i]);
@@ -464,14 +477,21 @@ impl Encoder<'_> {
     }
 
     /// Scoreboard slots: written ones first; a written pair has both rows, a read one its first.
-    fn slots(&self, f: usize, op: &mut Op, inst: Option<&Inst>, item: &Item) {
+    fn slots(&mut self, f: usize, op: &mut Op, inst: Option<&Inst>, item: &Item) {
         op.slots_used = 0;
-        let add = |op: &mut Op, slot: u16| {
+        let mut more = Vec::new();
+        let mut add = |op: &mut Op, slot: u16| {
             let used = usize::from(op.slots_used);
-            debug_assert!(used < MAX_SLOTS || op.slots.contains(&slot));
-            if used < MAX_SLOTS && !op.slots[..used].contains(&slot) {
+            if op.slots[..used].contains(&slot) || more.contains(&slot) {
+                return;
+            }
+            if used < MAX_SLOTS {
                 op.slots[used] = slot;
                 op.slots_used += 1;
+            } else {
+                // Only fragments of matrices are as many.
+                debug_assert!(matches!(op.extra, Extra::Mma(_)));
+                more.push(slot);
             }
         };
         let pred_slot = |p: PredOperand| match p {
@@ -493,7 +513,7 @@ impl Encoder<'_> {
         }
         op.slots_written = op.slots_used;
         if let Some(inst) = inst {
-            for operand in &inst.src {
+            for operand in inst.sources() {
                 if let Operand::Reg(reg) = operand
                     && let Some((place, _)) = self.place(f, *reg)
                 {
@@ -504,6 +524,10 @@ impl Encoder<'_> {
         }
         if let Some(slot) = pred_slot(item.guard) {
             add(op, slot);
+        }
+        if let Extra::Mma(mma) = &mut op.extra {
+            mma.slots = (self.more_slots.len() as u32, more.len() as u8);
+            self.more_slots.extend(more);
         }
     }
 }

@@ -67,6 +67,9 @@ impl<'a> Translator<'_, 'a> {
             }
             OpClass::Copy => self.asynchronous(inst, ast),
             OpClass::Mbarrier => self.mbarrier(inst, ast),
+            OpClass::Mma | OpClass::MoveMatrix | OpClass::LoadMatrix | OpClass::StoreMatrix => {
+                self.matrices(inst, ast, resolved.operands);
+            }
             OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn => {
                 self.func.injected_by_hand = true;
                 self.by_hand_target(inst, ast);

@@ -1,0 +1,200 @@
+//! Instructions on matrices, which all threads of a warp execute together: `mma`, `movmatrix`, `ldmatrix`,
+//! `stmatrix` (PTX ISA "Warp Level Matrix Multiply-Accumulate Instructions").
+
+use sim_frontend::matrix::{Element, MmaOp};
+use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
+
+use super::access::addresses;
+use super::collective::words_of;
+use super::resident::{Resident, Step};
+use crate::code::Code;
+use crate::error::Violation;
+use crate::reconvergence::{Lanes, Reconvergence};
+use crate::registers::{LaneRow, read_row, write_element};
+use crate::tensor::{self, Product, RESULTS, SOURCES};
+
+/// Rows of a matrix, and bytes of a row.
+const ROWS: u32 = 8;
+pub(super) const ROW_BYTES: u32 = 16;
+
+/// The lanes whose addresses `ldmatrix` and `stmatrix` of so many matrices take: eight for each.
+pub(crate) fn addressing_lanes(count: u8) -> LaneMask {
+    LaneMask::MAX >> (LaneMask::BITS - (ROWS * u32::from(count)).clamp(ROWS, LaneMask::BITS))
+}
+
+impl<P: Reconvergence> Resident<P> {
+    /// The lanes of `parts`, which must be all of the warp, execute an instruction on matrices.
+    pub(super) fn matrices(
+        &mut self,
+        w: usize,
+        code: &Code,
+        parts: &[(Pc, LaneMask)],
+        lanes: LaneMask,
+    ) -> Result<(), Violation> {
+        let Some(&(pc, _)) = parts.first() else { return Ok(()) };
+        let op = &code.program.ops[pc as usize];
+        if lanes != LaneMask::MAX {
+            let message = format!(
+                "`{}` requires all 32 threads of the warp; threads {:#010x} do not execute it",
+                code.program.text(pc),
+                !lanes
+            );
+            return Err(Violation::new("matrix", lanes, message));
+        }
+        match (op.class, &op.extra) {
+            (OpClass::Mma, Extra::Mma(mma)) => self.multiply(w, code, pc, op, mma, lanes),
+            (OpClass::MoveMatrix, _) => {
+                let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
+                let from = words_of(&self.warps[w], code, ops(), 0);
+                let to = transposed(&from);
+                for (op, own) in ops() {
+                    write_row(&mut self.warps[w].rows, op.dst[0], own, &to);
+                }
+                Ok(())
+            }
+            (OpClass::LoadMatrix | OpClass::StoreMatrix, Extra::Tiles { memory, count, trans }) => {
+                self.tiles(w, code, parts, memory, *count, *trans)
+            }
+            _ => Err(Violation::new(
+                "matrix",
+                lanes,
+                "internal error: a decoded instruction on matrices has no operands",
+            )),
+        }
+    }
+
+    fn multiply(
+        &mut self,
+        w: usize,
+        code: &Code,
+        pc: Pc,
+        op: &Op,
+        mma: &MmaOp,
+        lanes: LaneMask,
+    ) -> Result<(), Violation> {
+        let Some(arithmetic) = self.world.tensor else {
+            return Err(Violation::new("matrix", lanes, "the chip has no tensor cores"));
+        };
+        let wide = mma.matrix.types[1] == Element::F64;
+        let mut sources = [[0; WARP_LANES]; SOURCES];
+        let mut used = 0;
+        let rows = &self.warps[w].rows;
+        for row in code.program.fragments(mma) {
+            for row in [*row, Row(row.0.wrapping_add(1))].into_iter().take(1 + usize::from(wide)) {
+                if let Some(source) = sources.get_mut(used) {
+                    *source = *read_row(rows, &code.consts, row);
+                    used += 1;
+                }
+            }
+        }
+        let [written, parts @ ..] = mma.registers();
+        if used != parts[..3].iter().sum::<usize>() * (1 + usize::from(wide)) + parts[3] {
+            let reason = "internal error: a decoded product of matrices lacks operands";
+            return Err(Violation::new("matrix", lanes, reason));
+        }
+        let form = code.program.forms.get(usize::from(code.program.ops[pc as usize].form));
+        let product = Product {
+            op: mma,
+            arithmetic: &arithmetic,
+            rounding: form.and_then(|form| form.mods.rounding),
+            sources: &sources[..used],
+        };
+        let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
+        tensor::multiply(&mut self.scratch, self.world.instruction_set, &product, &mut results);
+        let rows = &mut self.warps[w].rows;
+        for (i, to) in op.dst.iter().enumerate().take(written) {
+            let at = usize::from(to.0);
+            if wide {
+                if let Some(pair) = rows.get_mut(at..at + 2) {
+                    pair.copy_from_slice(&results[2 * i..2 * i + 2]);
+                }
+            } else if let Some(row) = rows.get_mut(at) {
+                *row = results[i];
+            }
+        }
+        Ok(())
+    }
+
+    /// `ldmatrix`, `stmatrix`: lane `i` gives the address of row `i % 8` of matrix `i / 8`; thread `4 * g + t` has
+    /// the words `t` of rows `g`, or of the transposed matrices.
+    fn tiles(
+        &mut self,
+        w: usize,
+        code: &Code,
+        parts: &[(Pc, LaneMask)],
+        memory: &MemoryOp,
+        count: u8,
+        trans: bool,
+    ) -> Result<(), Violation> {
+        let load = code.program.ops[parts[0].0 as usize].class == OpClass::LoadMatrix;
+        let addressing = addressing_lanes(count);
+        let mut at = [0; WARP_LANES];
+        for &(pc, own) in parts {
+            let op = &code.program.ops[pc as usize];
+            let of_part = addresses(&self.warps[w], code, op, memory.address_64, own);
+            Lanes(own).for_each(|lane| at[lane as usize] = of_part[lane as usize]);
+        }
+        self.to_shared(w, memory.space, ROW_BYTES.into(), addressing, &mut at)?;
+        // The others stand at the first one's.
+        let first = at[0];
+        Lanes(!addressing).for_each(|lane| at[lane as usize] = first);
+        let warp = &mut self.warps[w];
+        let Some(block) = self.blocks[warp.block].as_mut() else {
+            return Err(Violation::new("env-readShared", addressing, "the block is not resident"));
+        };
+        let bytes = block.shared.bytes_mut();
+        let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
+        for matrix in 0..usize::from(count) {
+            let own = |row: usize| at[8 * matrix + row] as usize;
+            if load {
+                let mut words = [0; WARP_LANES];
+                for (row, words) in words.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                    let from = own(row);
+                    for (word, bytes) in words.iter_mut().zip(bytes[from..from + 16].as_chunks::<4>().0) {
+                        *word = u32::from_le_bytes(*bytes);
+                    }
+                }
+                if trans {
+                    words = transposed(&words);
+                }
+                for (op, lanes) in ops() {
+                    write_row(&mut warp.rows, op.dst[matrix], lanes, &words);
+                }
+            } else {
+                let mut words = words_of(warp, code, ops(), 1 + matrix);
+                if trans {
+                    words = transposed(&words);
+                }
+                for (row, words) in words.as_chunks::<4>().0.iter().enumerate() {
+                    let to = own(row);
+                    for (word, bytes) in words.iter().zip(bytes[to..to + 16].as_chunks_mut::<4>().0) {
+                        let word = word.to_le_bytes();
+                        self.changes += u64::from(self.watching && *bytes != word);
+                        *bytes = word;
+                    }
+                }
+            }
+        }
+        let latencies = &self.world.latency;
+        // Eight rows of sixteen bytes a turn, where no two of them lie in one bank.
+        let turns = latencies.bank_rule.turns(&at, addressing, ROW_BYTES).max(1);
+        self.computed = Step::DoneAfter { latency: latencies.shared + turns - 1, occupancy: turns };
+        Ok(())
+    }
+}
+
+/// The matrix of halves whose rows are the columns of the one whose words `4 * g + t` are those of row `g`.
+fn transposed(words: &[u32; WARP_LANES]) -> [u32; WARP_LANES] {
+    let half = |row: usize, column: usize| words[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
+    std::array::from_fn(|lane| {
+        let (row, column) = (lane / 4, 2 * (lane % 4));
+        half(column, row) | half(column + 1, row) << 16
+    })
+}
+
+fn write_row(rows: &mut [LaneRow], to: Row, lanes: LaneMask, words: &[u32; WARP_LANES]) {
+    for lane in Lanes(lanes) {
+        write_element(rows, to, lane, words[lane as usize].into(), 32);
+    }
+}

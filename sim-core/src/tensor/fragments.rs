@@ -1,0 +1,136 @@
+//! How fragments lie over the threads of a warp (PTX ISA "Matrix Fragments for mma.m16n8k16" and the like): thread
+//! `4 * g + t` holds of A the words `t` of row `g`, of B those of column `g`, and of D pairs of columns `2 * t`.
+//! A word is 32 bits of neighbouring elements along k.
+
+use sim_frontend::matrix::{Element, Matrix};
+
+use super::{B_WORDS, Lanes32, M, N, Scratch};
+use crate::registers::LaneRow;
+
+/// Words of A: registers alternate between rows `g` and `g + 8`.
+#[inline(always)]
+pub(super) fn load_a(scratch: &mut Scratch, rows: usize, registers: &[Lanes32]) {
+    let halves = rows / N;
+    for (r, register) in registers.iter().enumerate() {
+        let (top, word) = (r % halves * N, r / halves * 4);
+        for g in 0..N {
+            for t in 0..4 {
+                scratch.a_words[top + g][word + t] = register[4 * g + t];
+            }
+        }
+    }
+}
+
+/// Words of B.
+#[inline(always)]
+pub(super) fn load_b(scratch: &mut Scratch, registers: &[Lanes32]) {
+    for (words, register) in scratch.b_words.as_chunks_mut::<4>().0.iter_mut().zip(registers) {
+        for g in 0..N {
+            for t in 0..4 {
+                words[t][g] = register[4 * g + t];
+            }
+        }
+    }
+}
+
+/// For each element of D, as its register and lane hold it: `each(row, column, bits)`.
+#[inline(always)]
+pub(super) fn load_c<T: Copy>(
+    sums: &mut [[T; N]; M],
+    ty: Element,
+    registers: &[Lanes32],
+    each: impl Fn(u32) -> T,
+) {
+    if ty == Element::F16 {
+        for (r, register) in registers.iter().enumerate() {
+            for g in 0..N {
+                for t in 0..4 {
+                    let word = register[4 * g + t];
+                    sums[N * r + g][2 * t] = each(word & 0xffff);
+                    sums[N * r + g][2 * t + 1] = each(word >> 16);
+                }
+            }
+        }
+        return;
+    }
+    for (r, pair) in registers.as_chunks::<2>().0.iter().enumerate() {
+        for g in 0..N {
+            for t in 0..4 {
+                sums[N * r + g][2 * t] = each(pair[0][4 * g + t]);
+                sums[N * r + g][2 * t + 1] = each(pair[1][4 * g + t]);
+            }
+        }
+    }
+}
+
+/// The inverse of [`load_c`].
+#[inline(always)]
+pub(super) fn store_d<T: Copy>(
+    sums: &[[T; N]; M],
+    rows: usize,
+    ty: Element,
+    results: &mut [LaneRow],
+    each: impl Fn(T) -> u32,
+) {
+    let pieces = rows / N;
+    if ty == Element::F16 {
+        for (r, register) in results.iter_mut().enumerate().take(pieces) {
+            for g in 0..N {
+                for t in 0..4 {
+                    let row = &sums[N * r + g];
+                    register.0[4 * g + t] = each(row[2 * t]) | each(row[2 * t + 1]) << 16;
+                }
+            }
+        }
+        return;
+    }
+    for (r, pair) in results.as_chunks_mut::<2>().0.iter_mut().enumerate().take(pieces) {
+        for g in 0..N {
+            for t in 0..4 {
+                let row = &sums[N * r + g];
+                pair[0].0[4 * g + t] = each(row[2 * t]);
+                pair[1].0[4 * g + t] = each(row[2 * t + 1]);
+            }
+        }
+    }
+}
+
+/// Where the elements of a sparse A stand among all (PTX ISA "Sparse matrix storage"): of four elements two are
+/// given, of two `.tf32` one, and of four pairs of `.s4` two. Two bits name each.
+pub(super) fn load_places(scratch: &mut Scratch, matrix: &Matrix, selector: u8, metadata: &Lanes32) {
+    let stored = matrix.stored_k();
+    let ty = matrix.types[1];
+    // Elements of a chunk that are given, each chunk four bits of metadata.
+    let given = match ty {
+        Element::Tf32 => 1,
+        Element::S4 | Element::U4 => 4,
+        _ => 2,
+    };
+    let chunks = stored / given;
+    let selector = usize::from(selector);
+    // Halfwords of rows `g` and `g + 8` share a thread where elements have sixteen bits or more; words of them lie
+    // in threads of their own otherwise.
+    let shared = ty.bits() >= 16;
+    for row in 0..M {
+        let (g, lower) = (row % N, row / N);
+        for chunk in 0..chunks {
+            let (thread, shift) = match (shared, chunks) {
+                (true, 0..=4) => (selector, 16 * lower + 4 * chunk),
+                (true, _) => (2 * (selector & 1) + chunk / 4, 16 * lower + 4 * (chunk % 4)),
+                (false, 0..=8) => (2 * selector + lower, 4 * chunk),
+                (false, _) => (2 * (chunk / 8) + lower, 4 * (chunk % 8)),
+            };
+            let nibble = (metadata[4 * g + thread % 4] >> shift & 0xf) as usize;
+            for i in 0..given {
+                let place = match given {
+                    1 => 2 * chunk + (nibble >> 1 & 1),
+                    2 => 4 * chunk + (nibble >> (2 * i) & 3),
+                    _ => 8 * chunk + 2 * (nibble >> (2 * (i / 2)) & 3) + i % 2,
+                };
+                scratch.places[row][given * chunk + i] = place as u8;
+            }
+        }
+    }
+}
+
+const _: () = assert!(B_WORDS.is_multiple_of(4));

@@ -1,0 +1,331 @@
+use proptest::prelude::*;
+use sim_frontend::chip::{TensorArithmetic, tensor::TensorGroups};
+use sim_frontend::form::Rounding;
+use sim_frontend::isa::{self, Root};
+use sim_frontend::matrix::{Element, Matrix, MmaOp};
+
+use super::*;
+
+/// The arithmetic of chips, by fractional bits and groups.
+fn arithmetic(fraction_bits: u32, [f16, tf32, fp8]: [u32; 3]) -> TensorArithmetic {
+    TensorArithmetic {
+        fraction_bits,
+        fp8_fraction_bits: 13,
+        fp8_sum_bits: 13,
+        groups: TensorGroups { f16, tf32, fp8 },
+    }
+}
+
+fn chips() -> [TensorArithmetic; 4] {
+    [
+        arithmetic(23, [4, 1, 1]),
+        arithmetic(24, [8, 4, 16]),
+        arithmetic(25, [16, 8, 32]),
+        arithmetic(10, [1, 2, 3]),
+    ]
+}
+
+fn op(text: &str) -> MmaOp {
+    let words: Vec<&str> = text.split('.').collect();
+    let entry = isa::entry("mma").expect("a row");
+    isa::resolve(entry, &words, false).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+    let matrix = Matrix::of(Root::Mma, &words).expect("a product");
+    MmaOp { matrix, selector: 0, half: None, rows: 0, slots: (0, 0) }
+}
+
+fn results(
+    op: &MmaOp,
+    arithmetic: &TensorArithmetic,
+    sources: &[Lanes32],
+    set: InstructionSet,
+) -> Vec<Lanes32> {
+    let mut scratch = Scratch::new();
+    let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
+    let product = Product { op, arithmetic, rounding: None, sources };
+    multiply(&mut scratch, set, &product, &mut out);
+    out.map(|row| row.0).to_vec()
+}
+
+/// A recorded row: elements of A and B, C as a single, D.
+struct Recorded {
+    a: Vec<u32>,
+    b: Vec<u32>,
+    c: u32,
+    d: u32,
+}
+
+fn recorded(text: &str, digits: usize) -> Vec<Recorded> {
+    let hex = |text: &str| u32::from_str_radix(text, 16).expect("hexadecimal");
+    let list = |text: &str| {
+        let digits = text.as_bytes().chunks(digits);
+        digits.map(|part| hex(std::str::from_utf8(part).expect("ASCII"))).collect::<Vec<_>>()
+    };
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|line| {
+        let parts: Vec<&str> = line.split('\t').collect();
+        Recorded { a: list(parts[0]), b: list(parts[1]), c: hex(parts[2]), d: hex(parts[3]) }
+    })
+    .collect()
+}
+
+/// Single to half, to the nearest, by the soft float that lanes use.
+fn half(bits: u32) -> u32 {
+    use sim_memory::soft_float::{F16, F32, Round};
+    F16.convert(F32, bits.into(), Round::Nearest) as u32
+}
+
+/// A row of A and a column of B among zeros: each recorded row stands elsewhere.
+#[test]
+fn recorded_products_are_reproduced_bit_by_bit() {
+    macro_rules! files {
+        ($(($name:literal, $chip:expr, $shape:literal)),+ $(,)?) => {
+            [$(($name, include_str!(concat!("../../tests/data/tensor/", $name, ".tsv")), $chip, $shape)),+]
+        };
+    }
+    let [volta, ada, hopper, _] = chips();
+    let files = files![
+        ("v100-f16-f16", volta, "m8n8k4.row.col.f16.f16.f16.f16"),
+        ("v100-f16-f32", volta, "m8n8k4.row.col.f32.f16.f16.f32"),
+        ("ada-f16-f16", ada, "m16n8k8.row.col.f16.f16.f16.f16"),
+        ("ada-f16-f32", ada, "m16n8k8.row.col.f32.f16.f16.f32"),
+        ("ada-bf16-f32", ada, "m16n8k8.row.col.f32.bf16.bf16.f32"),
+        ("ada-tf32-f32", ada, "m16n8k4.row.col.f32.tf32.tf32.f32"),
+        ("ada-e4m3-f16", ada, "m16n8k32.row.col.f16.e4m3.e4m3.f16"),
+        ("ada-e4m3-f32", ada, "m16n8k32.row.col.f32.e4m3.e4m3.f32"),
+        ("ada-e5m2-f16", ada, "m16n8k32.row.col.f16.e5m2.e5m2.f16"),
+        ("ada-e5m2-f32", ada, "m16n8k32.row.col.f32.e5m2.e5m2.f32"),
+        ("h200-f16-f16", hopper, "m16n8k16.row.col.f16.f16.f16.f16"),
+        ("h200-f16-f32", hopper, "m16n8k16.row.col.f32.f16.f16.f32"),
+        ("h200-bf16-f32", hopper, "m16n8k16.row.col.f32.bf16.bf16.f32"),
+        ("h200-tf32-f32", hopper, "m16n8k4.row.col.f32.tf32.tf32.f32"),
+        ("h200-e4m3-f32", hopper, "m16n8k32.row.col.f32.e4m3.e4m3.f32"),
+        ("h200-e5m2-f32", hopper, "m16n8k32.row.col.f32.e5m2.e5m2.f32"),
+    ];
+    for (name, text, chip, shape) in files {
+        let mut op = op(&format!("sync.aligned.{shape}"));
+        let types = op.matrix.types;
+        let bits = types[1].bits();
+        let rows = recorded(text, bits / 4);
+        assert_eq!(rows.len(), 200, "{name}");
+        let quad = op.matrix.is_quad();
+        op.half = (quad && types[0] == Element::F32).then_some(0);
+        let [_, ra, rb, rc, _] = op.registers();
+        for (i, row) in rows.iter().enumerate() {
+            assert_eq!(row.a.len(), usize::from(op.matrix.shape.k), "{name}");
+            let mut sources = vec![[0; 32]; ra + rb + rc];
+            let c = if name.starts_with("h200-e") { 0 } else { row.c };
+            let c = if types[3] == Element::F16 { half(c) } else { c };
+            let own = 32 / bits;
+            let (m, n) = if quad { (i % 4, 0) } else { (i % 16, i % 8) };
+            for (k, (a, b)) in row.a.iter().zip(&row.b).enumerate() {
+                let (word, shift) = (k / own, k % own * bits);
+                if quad {
+                    sources[word][m] |= a << shift;
+                    sources[ra + word][n] |= b << shift;
+                } else {
+                    sources[word / 4 * 2 + m / 8][m % 8 * 4 + word % 4] |= a << shift;
+                    sources[ra + word / 4][n * 4 + word % 4] |= b << shift;
+                }
+            }
+            // Lane and register of D and C.
+            let (lane, register, shift) = match (quad, types[0]) {
+                (true, Element::F16) => (m, 0, 0),
+                (true, _) => (m & 1, m & 2, 0),
+                (false, Element::F16) => (m % 8 * 4 + n / 2, m / 8, n % 2 * 16),
+                (false, _) => (m % 8 * 4 + n / 2, m / 8 * 2 + n % 2, 0),
+            };
+            sources[ra + rb + register][lane] |= c << shift;
+            for set in InstructionSet::available() {
+                let d = results(&op, &chip, &sources, set)[register][lane] >> shift;
+                let d = if types[0] == Element::F16 { d & 0xffff } else { d };
+                // Some files give halves as singles.
+                let expected = if types[0] == Element::F16 && row.d > 0xffff { half(row.d) } else { row.d };
+                assert_eq!(d, expected, "{name}, row {i}, {}", set.name());
+            }
+        }
+    }
+}
+
+/// All shapes and types of the table.
+fn shapes() -> Vec<&'static str> {
+    vec![
+        "m16n8k8.row.col.f16.f16.f16.f16",
+        "m16n8k8.row.col.f32.f16.f16.f32",
+        "m16n8k16.row.col.f16.f16.f16.f16",
+        "m16n8k16.row.col.f32.f16.f16.f32",
+        "m16n8k8.row.col.f32.bf16.bf16.f32",
+        "m16n8k16.row.col.f32.bf16.bf16.f32",
+        "m16n8k4.row.col.f32.tf32.tf32.f32",
+        "m16n8k8.row.col.f32.tf32.tf32.f32",
+        "m8n8k4.row.col.f64.f64.f64.f64",
+        "m16n8k4.row.col.f64.f64.f64.f64",
+        "m16n8k8.row.col.f64.f64.f64.f64",
+        "m16n8k16.row.col.f64.f64.f64.f64",
+        "m8n8k16.row.col.s32.s8.u8.s32",
+        "m16n8k16.row.col.satfinite.s32.u8.s8.s32",
+        "m16n8k32.row.col.s32.s8.s8.s32",
+        "m16n8k32.row.col.satfinite.s32.u8.u8.s32",
+        "m8n8k32.row.col.s32.s4.u4.s32",
+        "m16n8k32.row.col.s32.u4.s4.s32",
+        "m16n8k64.row.col.satfinite.s32.s4.s4.s32",
+        "m8n8k128.row.col.s32.b1.b1.s32.xor.popc",
+        "m16n8k128.row.col.s32.b1.b1.s32.and.popc",
+        "m16n8k256.row.col.s32.b1.b1.s32.xor.popc",
+        "m16n8k16.row.col.f16.e4m3.e5m2.f16",
+        "m16n8k32.row.col.f32.e5m2.e4m3.f32",
+        "m16n8k32.row.col.f32.e4m3.e4m3.f32",
+        "m16n8k32.row.col.f16.e5m2.e5m2.f16",
+        "sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+        "sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
+        "sp.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+        "sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+        "sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
+        "sp.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32",
+        "sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32",
+        "sp.sync.aligned.m16n8k64.row.col.s32.s4.u4.s32",
+        "sp.sync.aligned.m16n8k128.row.col.s32.u4.u4.s32",
+        "sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32",
+    ]
+}
+
+/// Words of random elements: any bits, ordinary numbers of similar size, or numbers with many zeros among them.
+fn words(ty: Element, kind: u32, random: u32) -> u32 {
+    let ordinary = match ty {
+        // Exponents near that of one.
+        Element::F16 => random & 0x8fff_8fff | 0x3000_3000,
+        Element::Bf16 => random & 0x87ff_87ff | 0x3c00_3c00,
+        Element::F32 | Element::Tf32 => random & 0x87ff_ffff | 0x3c00_0000,
+        Element::E4m3 => random & 0x9f9f_9f9f | 0x2020_2020,
+        Element::E5m2 => random & 0x8f8f_8f8f | 0x3030_3030,
+        _ => random,
+    };
+    match kind % 4 {
+        0 => random,
+        1 if random.is_multiple_of(3) => 0,
+        3 if random.is_multiple_of(17) => random,
+        _ => ordinary,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
+
+    #[test]
+    fn products_are_those_of_the_reference(
+        which: prop::sample::Index,
+        chip in 0usize..4,
+        kinds: [u32; 3],
+        selector in 0u8..4,
+        seed: u64,
+        rounding in 0usize..4,
+    ) {
+        let shapes = shapes();
+        let text = shapes[which.index(shapes.len())];
+        let full = if text.starts_with("sp") { text.to_string() } else { format!("sync.aligned.{text}") };
+        let mut op = op(&full);
+        let arithmetic = chips()[chip];
+        let types = op.matrix.types;
+        let k = op.matrix.shape.k;
+        let most = match types[1] {
+            Element::F16 | Element::Bf16 if k == 16 => 4,
+            Element::F16 => 4,
+            Element::Bf16 => 2,
+            Element::Tf32 => if k == 8 { 4 } else { 2 },
+            Element::S4 | Element::U4 => if k == 64 { 2 } else { 1 },
+            _ => if k == 32 { 2 } else { 1 },
+        };
+        op.selector = if op.matrix.sparse { selector % most } else { 0 };
+        let wide = if types[1] == Element::F64 { 2 } else { 1 };
+        let [_, a, b, c, e] = op.registers();
+        let counts = [a * wide, b * wide, c * wide, e];
+        let mut state = seed;
+        let mut random = || {
+            // The generator of Steele, Lea and Flood.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (z ^ z >> 31) as u32
+        };
+        let mut sources: Vec<Lanes32> = Vec::new();
+        for (part, count) in counts.into_iter().enumerate() {
+            for r in 0..count {
+                let ty = [types[1], types[2], types[3], Element::S32][part];
+                let kind = kinds.get(part).copied().unwrap_or(0);
+                sources.push(std::array::from_fn(|_| match ty {
+                    // High words decide about doubles.
+                    Element::F64 if r % 2 == 1 => random() & 0x8fff_ffff | 0x3000_0000,
+                    // Chunks of two: 0b0100 or 0b1110 each.
+                    _ if part == 3 && types[1] == Element::Tf32 => {
+                        let bits = random();
+                        (0..8).fold(0, |word, i| word | (if bits >> i & 1 == 1 { 0xe } else { 4 }) << (4 * i))
+                    }
+                    _ => words(ty, kind, random()),
+                }));
+            }
+        }
+        let rounding = [None, Some(Rounding::Rz), Some(Rounding::Rm), Some(Rounding::Rp)][rounding];
+        let rounding = rounding.filter(|_| types[1] == Element::F64);
+        let (of_a, rest) = sources.split_at(counts[0]);
+        let (of_b, rest) = rest.split_at(counts[1]);
+        let (of_c, of_e) = rest.split_at(counts[2]);
+        let expected = reference::product(&op, &arithmetic, rounding, [of_a, of_b, of_c, of_e]);
+        for set in InstructionSet::available() {
+            let mut scratch = Scratch::new();
+            let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
+            let product = Product { op: &op, arithmetic: &arithmetic, rounding, sources: &sources };
+            multiply(&mut scratch, set, &product, &mut out);
+            for (row, list) in expected.iter().enumerate() {
+                for (column, &value) in list.iter().enumerate() {
+                    let lane = row % 8 * 4 + column / 2;
+                    let i = row / 8 * 2 + column % 2;
+                    let own = match types[0] {
+                        Element::F16 => u64::from(out[i / 2].0[lane] >> (16 * (i % 2)) & 0xffff),
+                        Element::F64 => {
+                            u64::from(out[2 * i].0[lane]) | u64::from(out[2 * i + 1].0[lane]) << 32
+                        }
+                        _ => out[i].0[lane].into(),
+                    };
+                    // Infinite or not a number, and zeros of either sign.
+                    prop_assert_eq!(own, value, "{} row {} column {} {:?}", full, row, column, arithmetic);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_quarter_warps_are_those_of_the_reference(
+        layouts in 0usize..4,
+        types in 0usize..3,
+        half in 0u8..2,
+        kinds: [u32; 3],
+        words_of: [[u32; 32]; 12],
+    ) {
+        let layout = ["row.row", "row.col", "col.row", "col.col"][layouts];
+        let types = ["f16.f16.f16.f16", "f32.f16.f16.f16", "f32.f16.f16.f32"][types];
+        let mut op = op(&format!("sync.aligned.m8n8k4.{layout}.{types}"));
+        op.half = (op.matrix.types[0] == Element::F32).then_some(half);
+        let [_, a, b, c, _] = op.registers();
+        let mut sources = words_of[..a + b + c].to_vec();
+        for (r, register) in sources.iter_mut().enumerate() {
+            let part = usize::from(r >= a) + usize::from(r >= a + b);
+            let ty = [Element::F16, Element::F16, op.matrix.types[3]][part];
+            register.iter_mut().for_each(|word| *word = words(ty, kinds[part], *word));
+        }
+        for arithmetic in chips() {
+            let expected = reference::quads(&op, &arithmetic, [&sources[..a], &sources[a..a + b], &sources[a + b..]]);
+            for set in InstructionSet::available() {
+                let own = results(&op, &arithmetic, &sources, set);
+                for (lane, list) in expected.iter().enumerate() {
+                    for (i, &value) in list.iter().enumerate() {
+                        let bits = match op.matrix.types[0] {
+                            Element::F16 => own[i / 2][lane] >> (16 * (i % 2)) & 0xffff,
+                            _ => own[i][lane],
+                        };
+                        prop_assert_eq!(bits, value, "lane {} element {}", lane, i);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! What instructions on matrices say: shape, types, layouts. `mma`, `wmma`, `ldmatrix`, `stmatrix` and
+//! `movmatrix` name them by modifiers, in any order but that of their types.
+
+use crate::isa::Root;
+
+/// The type of a matrix's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX types")]
+pub enum Element {
+    F16,
+    Bf16,
+    Tf32,
+    F32,
+    F64,
+    E4m3,
+    E5m2,
+    S8,
+    U8,
+    S4,
+    U4,
+    B1,
+    S32,
+}
+
+impl Element {
+    /// By its name in PTX.
+    pub fn named(word: &str) -> Option<Self> {
+        Some(match word {
+            "f16" => Self::F16,
+            "bf16" => Self::Bf16,
+            "tf32" => Self::Tf32,
+            "f32" => Self::F32,
+            "f64" => Self::F64,
+            "e4m3" => Self::E4m3,
+            "e5m2" => Self::E5m2,
+            "s8" => Self::S8,
+            "u8" => Self::U8,
+            "s4" => Self::S4,
+            "u4" => Self::U4,
+            "b1" => Self::B1,
+            "s32" => Self::S32,
+            _ => return None,
+        })
+    }
+
+    /// Its name in PTX.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Tf32 => "tf32",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::E4m3 => "e4m3",
+            Self::E5m2 => "e5m2",
+            Self::S8 => "s8",
+            Self::U8 => "u8",
+            Self::S4 => "s4",
+            Self::U4 => "u4",
+            Self::B1 => "b1",
+            Self::S32 => "s32",
+        }
+    }
+
+    /// Bits of an element.
+    pub const fn bits(self) -> usize {
+        match self {
+            Self::F64 => 64,
+            Self::Tf32 | Self::F32 | Self::S32 => 32,
+            Self::F16 | Self::Bf16 => 16,
+            Self::E4m3 | Self::E5m2 | Self::S8 | Self::U8 => 8,
+            Self::S4 | Self::U4 => 4,
+            Self::B1 => 1,
+        }
+    }
+
+    /// Bits of the registers that hold a fragment of it.
+    pub const fn register_bits(self) -> usize {
+        if matches!(self, Self::F64) { 64 } else { 32 }
+    }
+
+    /// Elements of a register.
+    pub const fn packed(self) -> usize {
+        self.register_bits() / self.bits()
+    }
+}
+
+/// How a matrix lies in memory, or in the fragments of `m8n8k4`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum Layout {
+    #[default]
+    Row,
+    Col,
+}
+
+/// The operation on single bits, before they are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum BitOp {
+    Xor,
+    And,
+}
+
+/// What is done with matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MatrixStep {
+    /// `mma`, `wmma.mma`.
+    Multiply,
+    /// `wmma.load.a`.
+    LoadA,
+    /// `wmma.load.b`.
+    LoadB,
+    /// `wmma.load.c`.
+    LoadC,
+    /// `wmma.store.d`.
+    StoreD,
+    /// `ldmatrix`, `stmatrix`, `movmatrix`.
+    Tiles,
+}
+
+/// Rows, columns and depth of a product.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are those of PTX")]
+pub struct MatrixShape {
+    pub m: u16,
+    pub n: u16,
+    pub k: u16,
+}
+
+impl MatrixShape {
+    /// `m16n8k16`; without depth `m8n8`.
+    pub fn named(word: &str) -> Option<Self> {
+        let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k').unwrap_or((rest, "0"));
+        Some(Self { m: m.parse().ok()?, n: n.parse().ok()?, k: k.parse().ok()? })
+    }
+
+    /// Multiply-adds of a dense product.
+    pub fn multiply_adds(self) -> u32 {
+        u32::from(self.m) * u32::from(self.n) * u32::from(self.k)
+    }
+}
+
+/// What an instruction on matrices says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Matrix {
+    /// What it does.
+    pub step: MatrixStep,
+    /// The shape of the product, or of each tile.
+    pub shape: MatrixShape,
+    /// Types of D, A, B and C; of loads and stores that of the matrix, four times.
+    pub types: [Element; 4],
+    /// Layouts of A and B; of loads and stores the first.
+    pub layouts: [Layout; 2],
+    /// `.sp`: of A only the elements that metadata names are given.
+    pub sparse: bool,
+    /// `.satfinite`.
+    pub saturate: bool,
+    /// `.xor.popc`, `.and.popc`.
+    pub bit_op: Option<BitOp>,
+    /// `.trans`.
+    pub trans: bool,
+    /// `.x1`, `.x2`, `.x4`.
+    pub count: u8,
+}
+
+impl Matrix {
+    /// By the modifiers of an instruction.
+    pub fn of(root: Root, words: &[&str]) -> Option<Self> {
+        if !matches!(root, Root::Mma | Root::Wmma | Root::Ldmatrix | Root::Stmatrix | Root::Movmatrix) {
+            return None;
+        }
+        let tiles = !matches!(root, Root::Mma | Root::Wmma);
+        let mut out = Self {
+            step: if tiles { MatrixStep::Tiles } else { MatrixStep::Multiply },
+            shape: MatrixShape::default(),
+            types: [Element::F16; 4],
+            layouts: [Layout::Row; 2],
+            sparse: false,
+            saturate: false,
+            bit_op: None,
+            trans: false,
+            count: 1,
+        };
+        let (mut types, mut layouts) = (Vec::new(), Vec::new());
+        let mut load = false;
+        for word in words {
+            if let Some(shape) = MatrixShape::named(word) {
+                out.shape = shape;
+            } else if let Some(ty) = Element::named(word) {
+                types.push(ty);
+            }
+            match *word {
+                "load" => load = true,
+                "a" => out.step = MatrixStep::LoadA,
+                "b" => out.step = MatrixStep::LoadB,
+                "c" if load => out.step = MatrixStep::LoadC,
+                "d" => out.step = MatrixStep::StoreD,
+                "row" => layouts.push(Layout::Row),
+                "col" => layouts.push(Layout::Col),
+                "sp" | "sp::ordered_metadata" => out.sparse = true,
+                "satfinite" => out.saturate = true,
+                "xor" => out.bit_op = Some(BitOp::Xor),
+                "and" => out.bit_op = Some(BitOp::And),
+                "trans" => out.trans = true,
+                "x2" => out.count = 2,
+                "x4" => out.count = 4,
+                _ => {}
+            }
+        }
+        match *types.as_slice() {
+            [one] => out.types = [one; 4],
+            // `wmma.mma` of halves names D and C only.
+            [d, c] => out.types = [d, Element::F16, Element::F16, c],
+            [d, a, b, c] => out.types = [d, a, b, c],
+            _ => {}
+        }
+        for (to, layout) in out.layouts.iter_mut().zip(layouts) {
+            *to = layout;
+        }
+        Some(out)
+    }
+
+    /// Bits of A's elements that fragments hold for each row.
+    pub fn stored_k(&self) -> usize {
+        usize::from(self.shape.k) / if self.sparse { 2 } else { 1 }
+    }
+
+    /// Registers of the fragments D, A, B and C of an `mma`.
+    pub fn registers(&self) -> [usize; 4] {
+        let [m, n, k] = [self.shape.m, self.shape.n, self.shape.k].map(usize::from);
+        let [d, a, b, c] = self.types;
+        let each = |elements: usize, ty: Element| elements.div_ceil(32 * ty.packed());
+        if self.is_quad() {
+            let sums = |ty: Element| if ty == Element::F16 { 4 } else { 8 };
+            return [sums(d), 2, 2, sums(c)];
+        }
+        [each(m * n, d), each(m * self.stored_k(), a), each(k * n, b), each(m * n, c)]
+    }
+
+    /// Registers of the fragments of a `wmma`, by the same places. Of halves A and B always have eight.
+    pub fn wmma_registers(&self) -> [usize; 4] {
+        let [d, a, b, c] = self.registers();
+        let halves = |ty: Element, registers| if ty == Element::F16 { 8 } else { registers };
+        [d, halves(self.types[1], a), halves(self.types[2], b), c]
+    }
+
+    /// The four products of quarter warps, as on Volta.
+    pub fn is_quad(&self) -> bool {
+        self.shape == MatrixShape { m: 8, n: 8, k: 4 } && self.types[1] == Element::F16
+    }
+}
+
+/// A product of fragments that a warp executes as one operation. Its destinations are those of the operation; the
+/// rows of A, B, C and, of a sparse one, the metadata follow one another in
+/// [`Program::fragments`](crate::program::Program::fragments).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MmaOp {
+    /// Shape, types and the rest.
+    pub matrix: Matrix,
+    /// The threads of four that hold the metadata.
+    pub selector: u8,
+    /// Of the products of quarter warps: which half of the columns of D.
+    pub half: Option<u8>,
+    /// The first row.
+    pub rows: u32,
+    /// The first of the slots that it reads and that do not fit into the operation, and how many they are.
+    pub slots: (u32, u8),
+}
+
+impl MmaOp {
+    /// Registers of D, A, B, C and metadata.
+    pub fn registers(&self) -> [usize; 5] {
+        let [d, a, b, c] = self.matrix.registers();
+        let halves = |n: usize| if self.half.is_some() && n > 4 { n / 2 } else { n };
+        [halves(d), a, b, halves(c), usize::from(self.matrix.sparse)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(root: Root, text: &str) -> Matrix {
+        Matrix::of(root, &text.split('.').collect::<Vec<_>>()).expect("a matrix instruction")
+    }
+
+    #[test]
+    fn fragments_have_the_registers_of_the_manual() {
+        let rows = [
+            ("m16n8k16.row.col.f32.f16.f16.f32", [4, 4, 2, 4]),
+            ("m16n8k16.row.col.f16.f16.f16.f16", [2, 4, 2, 2]),
+            ("m16n8k8.row.col.f32.tf32.tf32.f32", [4, 4, 2, 4]),
+            ("m16n8k32.row.col.s32.s8.u8.s32", [4, 4, 2, 4]),
+            ("m8n8k16.row.col.s32.s8.u8.s32", [2, 1, 1, 2]),
+            ("m16n8k64.row.col.s32.s4.u4.s32", [4, 4, 2, 4]),
+            ("m16n8k256.row.col.s32.b1.b1.s32.and.popc", [4, 4, 2, 4]),
+            ("m16n8k16.row.col.f64.f64.f64.f64", [4, 8, 4, 4]),
+            ("m8n8k4.row.col.f64.f64.f64.f64", [2, 1, 1, 2]),
+            ("m8n8k4.row.row.f32.f16.f16.f16", [8, 2, 2, 4]),
+            ("sp.m16n8k32.row.col.f32.f16.f16.f32", [4, 4, 4, 4]),
+            ("sp.m16n8k128.row.col.s32.s4.s4.s32", [4, 4, 4, 4]),
+        ];
+        for (text, registers) in rows {
+            assert_eq!(of(Root::Mma, text).registers(), registers, "{text}");
+        }
+        let rows = [
+            ("mma.row.col.m16n16k16.f32.f32", [8, 8, 8, 8]),
+            ("mma.row.col.m32n8k16.f16.f32", [4, 8, 8, 8]),
+            ("mma.row.col.m8n32k16.f32.bf16.bf16.f32", [8, 2, 8, 8]),
+            ("mma.row.col.m16n16k8.f32.tf32.tf32.f32", [8, 4, 4, 8]),
+            ("mma.row.col.m32n8k16.s32.u8.u8.s32", [8, 4, 1, 8]),
+        ];
+        for (text, registers) in rows {
+            assert_eq!(of(Root::Wmma, text).wmma_registers(), registers, "{text}");
+        }
+    }
+}
