@@ -21,6 +21,7 @@ pub mod lanes;
 #[cfg(test)]
 mod literal;
 mod liveness;
+pub mod lookups;
 pub mod mbarrier;
 pub mod memory_model;
 pub mod monitor;
@@ -33,6 +34,7 @@ pub mod report;
 pub mod sanitizer;
 pub mod scoreboard;
 pub mod sm;
+pub mod texture;
 pub mod touched;
 pub mod warp;
 pub mod wheel;

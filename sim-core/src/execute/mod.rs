@@ -15,6 +15,7 @@ mod on_chip;
 mod regroup;
 mod request;
 mod resident;
+mod texture;
 mod wide;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub use meet::Meeting;
 pub(crate) use regroup::check_split;
 pub use request::{Request, Requests};
 pub use resident::{LocalLatency, Resident, Step, World};
+pub use texture::Staged;
 
 use crate::block::Block;
 use crate::code::{Code, DecodedOp};
@@ -226,6 +228,8 @@ impl<P: Reconvergence> Resident<P> {
             C::Hint => self.hint(kernel, w, pc, op, exec),
             C::Copy => self.copy(code, w, pc, op, exec)?,
             C::Mbarrier => self.mbarrier(code, w, op, exec)?,
+            C::Texture => self.texture(code, w, pc, op, exec)?,
+            C::TextureOperands => self.stage_operands(code, w, op, exec),
             C::Membar => {}
             C::Clock => {
                 self.clock(w, op, exec, now);

@@ -11,6 +11,7 @@ mod instruction;
 mod memory;
 mod operand;
 pub(crate) mod stack;
+mod texture;
 
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};

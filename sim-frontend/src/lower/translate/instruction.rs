@@ -67,6 +67,7 @@ impl<'a> Translator<'_, 'a> {
             }
             OpClass::Copy => self.asynchronous(inst, ast),
             OpClass::Mbarrier => self.mbarrier(inst, ast),
+            OpClass::Texture => self.texture(inst, ast),
             OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn => {
                 self.func.injected_by_hand = true;
                 self.by_hand_target(inst, ast);
@@ -205,7 +206,7 @@ impl<'a> Translator<'_, 'a> {
                     self.unknown(name, operand.span);
                 }
             }
-            OperandKind::Vector(list) | OperandKind::List(list) => {
+            OperandKind::Vector(list) | OperandKind::List(list) | OperandKind::Texture(list) => {
                 list.iter().for_each(|operand| self.mention(operand));
             }
             OperandKind::Pair(a, b) => {
