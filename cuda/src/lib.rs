@@ -14,6 +14,7 @@ pub mod call;
 #[macro_use]
 pub mod driver;
 
+pub mod arrays;
 pub mod closed;
 pub mod device;
 pub mod error;
@@ -37,4 +38,5 @@ pub mod shared;
 pub mod stream_list;
 pub mod streams;
 pub mod symbols;
+pub mod textures;
 pub mod unsupported;

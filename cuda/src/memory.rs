@@ -312,14 +312,14 @@ pub struct PointerAttributes {
 /// Copies a box.
 ///
 /// # Errors
-/// As [`copy`]; arrays are not supported.
+/// As [`copy`].
 ///
 /// # Safety
 /// Addresses of the host must be valid for the copy.
 pub unsafe fn copy_boxes(state: &mut State, all: &Copy3D) -> Result<(), Error> {
     if all.from_array != 0 || all.to_array != 0 {
-        eprintln!("warpsim: cudaMemcpy3D: arrays are not supported");
-        return Err(crate::error::NOT_SUPPORTED);
+        // SAFETY: the caller's promise.
+        return unsafe { crate::arrays::copy_arrays(state, all) };
     }
     let begin = |side: Pitched, position: Extent, z: usize| {
         let rows = (position.depth + z) * side.height + position.height;
@@ -330,7 +330,7 @@ pub unsafe fn copy_boxes(state: &mut State, all: &Copy3D) -> Result<(), Error> {
         let to = (begin(all.to, all.to_position, z), all.to.pitch);
         let from = (begin(all.from, all.from_position, z), all.from.pitch);
         // SAFETY: CUDA's manual asks for valid boxes.
-        unsafe { copy_rows(state, to, from, size, all.kind) }?;
+        unsafe { copy_rows(state, to, from, size, all.kind & !crate::arrays::IN_BYTES) }?;
     }
     Ok(())
 }

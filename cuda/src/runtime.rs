@@ -13,6 +13,7 @@ use warpsim::console::complain;
 use warpsim::device::selection::Selection;
 use warpsim::device::{Device, Kernel, Module, Run};
 
+use crate::arrays::Images;
 use crate::closed;
 use crate::driver::state::Driver;
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
@@ -41,6 +42,8 @@ pub struct Runtime {
     pub registered: BTreeMap<usize, u64>,
     /// Memory pools.
     pub pools: Pools,
+    /// Arrays, textures and surfaces.
+    pub images: Images,
     /// Launches that wait to run: number and stream.
     queued: Vec<(u64, u32)>,
     /// Modules by fat binary, as far as they were used, with the compute capability of their PTX; what could not be loaded
@@ -169,6 +172,7 @@ impl State {
             graphs: BTreeMap::new(),
             registered: BTreeMap::new(),
             pools: Pools::default(),
+            images: Images::default(),
             queued: Vec::new(),
             modules: BTreeMap::new(),
         })

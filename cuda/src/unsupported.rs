@@ -28,12 +28,12 @@ macro_rules! unsupported {
 
 #[rustfmt::skip]
 unsupported! {
-    __cudaGetProcAddress __cudaRegisterHostVar __cudaRegisterSurface __cudaRegisterTexture
-    __cudaRegisterUnifiedTable cudaArrayGetInfo cudaArrayGetMemoryRequirements cudaArrayGetPlane
-    cudaArrayGetSparseProperties cudaBindSurfaceToArray cudaBindTexture cudaBindTexture2D
-    cudaBindTextureToArray cudaBindTextureToMipmappedArray cudaCreateChannelDesc cudaCreateSurfaceObject
-    cudaCreateTextureObject cudaCreateTextureObject_v2 cudaCtxResetPersistingL2Cache
-    cudaDestroyExternalMemory cudaDestroyExternalSemaphore cudaDestroySurfaceObject cudaDestroyTextureObject
+    __cudaGetProcAddress __cudaRegisterHostVar 
+    __cudaRegisterUnifiedTable cudaArrayGetMemoryRequirements cudaArrayGetPlane
+    cudaArrayGetSparseProperties 
+    
+    cudaCtxResetPersistingL2Cache
+    cudaDestroyExternalMemory cudaDestroyExternalSemaphore 
     cudaDevResourceGenerateDesc cudaDevSmResourceSplit cudaDevSmResourceSplitByCount
     cudaDeviceFlushGPUDirectRDMAWrites cudaDeviceGetDevResource
     cudaDeviceGetExecutionCtx cudaDeviceGetGraphMemAttribute cudaDeviceGetHostAtomicCapabilities
@@ -46,14 +46,14 @@ unsupported! {
     cudaExecutionCtxGetDevResource cudaExecutionCtxGetDevice cudaExecutionCtxGetId
     cudaExecutionCtxRecordEvent cudaExecutionCtxStreamCreate cudaExecutionCtxSynchronize
     cudaExecutionCtxWaitEvent cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray
-    cudaFreeArray cudaFreeMipmappedArray cudaFuncGetParamCount cudaFuncGetParamInfo cudaGLGetDevices
+    cudaFuncGetParamCount cudaFuncGetParamInfo cudaGLGetDevices
     cudaGLMapBufferObject cudaGLMapBufferObjectAsync cudaGLRegisterBufferObject
     cudaGLSetBufferObjectMapFlags cudaGLSetGLDevice cudaGLUnmapBufferObject cudaGLUnmapBufferObjectAsync
-    cudaGLUnregisterBufferObject cudaGetChannelDesc cudaGetDriverEntryPoint cudaGetDriverEntryPointByVersion
+    cudaGLUnregisterBufferObject cudaGetDriverEntryPoint cudaGetDriverEntryPointByVersion
     cudaGetDriverEntryPointByVersion_ptsz cudaGetDriverEntryPoint_ptsz cudaGetExportTable
-    cudaGetMipmappedArrayLevel cudaGetSurfaceObjectResourceDesc cudaGetSurfaceReference
-    cudaGetTextureAlignmentOffset cudaGetTextureObjectResourceDesc cudaGetTextureObjectResourceViewDesc
-    cudaGetTextureObjectTextureDesc cudaGetTextureObjectTextureDesc_v2 cudaGetTextureReference
+    cudaGetSurfaceReference
+    cudaGetTextureObjectResourceViewDesc
+    cudaGetTextureReference
     cudaGraphAddChildGraphNode cudaGraphAddDependencies cudaGraphAddDependencies_v2
     cudaGraphAddEventRecordNode cudaGraphAddEventWaitNode cudaGraphAddExternalSemaphoresSignalNode
     cudaGraphAddExternalSemaphoresWaitNode cudaGraphAddMemAllocNode cudaGraphAddMemFreeNode
@@ -93,19 +93,19 @@ unsupported! {
     cudaLibraryGetGlobal cudaLibraryGetKernel cudaLibraryGetKernelCount cudaLibraryGetManaged
     cudaLibraryGetUnifiedFunction cudaLibraryLoadData cudaLibraryLoadFromFile cudaLibraryUnload
     cudaLogsCurrent cudaLogsDumpToFile cudaLogsDumpToMemory cudaLogsRegisterCallback
-    cudaLogsUnregisterCallback cudaMalloc3DArray cudaMallocArray     cudaMallocMipmappedArray cudaMemDiscardAndPrefetchBatchAsync
+    cudaLogsUnregisterCallback     cudaMemDiscardAndPrefetchBatchAsync
     cudaMemDiscardAndPrefetchBatchAsync_ptsz cudaMemDiscardBatchAsync cudaMemDiscardBatchAsync_ptsz
     cudaMemGetDefaultMemPool cudaMemGetLocationInfo cudaMemGetMemPool     cudaMemPoolExportPointer cudaMemPoolExportToShareableHandle     cudaMemPoolImportFromShareableHandle cudaMemPoolImportPointer     cudaMemPrefetchAsync_v2_ptsz cudaMemPrefetchBatchAsync
     cudaMemPrefetchBatchAsync_ptsz cudaMemRangeGetAttribute cudaMemRangeGetAttributes cudaMemSetMemPool
-    cudaMemcpy2DArrayToArray cudaMemcpy2DArrayToArray_ptds cudaMemcpy2DFromArray cudaMemcpy2DFromArrayAsync
-    cudaMemcpy2DFromArrayAsync_ptsz cudaMemcpy2DFromArray_ptds cudaMemcpy2DToArray cudaMemcpy2DToArrayAsync
-    cudaMemcpy2DToArrayAsync_ptsz cudaMemcpy2DToArray_ptds cudaMemcpy3DBatchAsync
+    
+    
+    cudaMemcpy3DBatchAsync
     cudaMemcpy3DBatchAsync_ptsz cudaMemcpy3DPeer cudaMemcpy3DPeerAsync cudaMemcpy3DPeerAsync_ptsz
     cudaMemcpy3DPeer_ptds cudaMemcpy3DWithAttributesAsync cudaMemcpy3DWithAttributesAsync_ptsz
     cudaMemcpyArrayToArray cudaMemcpyArrayToArray_ptds cudaMemcpyBatchAsync cudaMemcpyBatchAsync_ptsz
-    cudaMemcpyFromArray cudaMemcpyFromArrayAsync cudaMemcpyFromArrayAsync_ptsz cudaMemcpyFromArray_ptds
-    cudaMemcpyPeerAsync cudaMemcpyToArray cudaMemcpyToArrayAsync cudaMemcpyToArrayAsync_ptsz
-    cudaMemcpyToArray_ptds cudaMemcpyWithAttributesAsync cudaMemcpyWithAttributesAsync_ptsz cudaMemset3D
+    
+    cudaMemcpyPeerAsync 
+    cudaMemcpyWithAttributesAsync cudaMemcpyWithAttributesAsync_ptsz cudaMemset3D
     cudaMemset3DAsync cudaMemset3DAsync_ptsz cudaMemset3D_ptds cudaMipmappedArrayGetMemoryRequirements
     cudaMipmappedArrayGetSparseProperties cudaOccupancyMaxActiveClusters
     cudaOccupancyMaxPotentialClusterSize cudaProfilerInitialize cudaSetDoubleForDevice cudaSetDoubleForHost
@@ -120,7 +120,7 @@ unsupported! {
     cudaStreamSetAttribute_ptsz cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_ptsz
     cudaStreamUpdateCaptureDependencies_v2 cudaStreamUpdateCaptureDependencies_v2_ptsz cudaSubgridCreate
     cudaSubgridWorkerGridCreate cudaSubgridWorksetCreate cudaThreadExchangeStreamCaptureMode
-    cudaThreadGetCacheConfig cudaUnbindTexture cudaUserObjectCreate cudaUserObjectRelease
+    cudaThreadGetCacheConfig cudaUserObjectCreate cudaUserObjectRelease
     cudaUserObjectRetain cudaVDPAUGetDevice cudaVDPAUSetVDPAUDevice cudaWaitExternalSemaphoresAsync
     cudaWaitExternalSemaphoresAsync_ptsz cudaWaitExternalSemaphoresAsync_v2
     cudaWaitExternalSemaphoresAsync_v2_ptsz

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use crate::driver::call::Entry;
 use crate::driver::{
+    arrays,
     context, device, errors, graphs, launch, linker, memory, modules, pointers as addresses, streams, tables,
     unsupported,
 };
@@ -127,7 +128,8 @@ enum Found {
 }
 
 static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
-    let lists: [&[Entry]; 13] = [
+    let lists: [&[Entry]; 14] = [
+        arrays::ENTRIES,
         context::ENTRIES,
         device::ENTRIES,
         errors::ENTRIES,

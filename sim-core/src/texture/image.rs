@@ -175,7 +175,8 @@ impl Image {
         u64::from(self.extent.level(level).width) * u64::from(self.format.bytes())
     }
 
-    fn slice_bytes(&self, level: u32) -> u64 {
+    /// Bytes of a slice of a level.
+    pub fn slice_bytes(&self, level: u32) -> u64 {
         let rows = u64::from(self.extent.level(level).height);
         match self.storage {
             Storage::Buffer => self.row_bytes(level),

@@ -65,7 +65,8 @@ fn run(setup: Setup, before: &str, body: &str, policy: &str, functional: bool) -
     let handles: String = (0..3).map(|i| format!("ld.param.u64 %h{i}, [q+{}];\n", 8 * i)).collect();
     let text = module(before, &format!("{registers}{handles}cvt.rn.f32.u32 %x, %t;\n{body}"))
         .replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90")
-        .replace(".param .u64 p)", ".param .u64 p, .param .align 8 .b8 q[24])");
+        .replace(".param .u64 p)", ".param .u64 p, .param .align 8 .b8 q[24])")
+        .replace("%w, %x;", "%w;");
     let mut run = Run::new(device, &text, false, 64);
     let mut handles = setup(run.device.context(run.context).expect("it exists"));
     handles.resize(3, 0);
@@ -314,7 +315,8 @@ fn references_are_variables_of_the_module() {
                         mov.u64 %w, colors;\ntex.2d.v4.f32.f32 {{%f1, _, _, _}}, [%w, {{%x, %y}}];\n\
                         add.f32 %f0, %f0, %f1;\nmov.b32 %r, %f0;\n"
     );
-    let text = module(".global .texref colors;", &format!(".reg .f32 %x, %y, %f<4>;\n{body}"));
+    let text = module(".global .texref colors;", &format!(".reg .f32 %x, %y, %f<4>;\n{body}"))
+        .replace("%w, %x;", "%w;");
     for functional in [false, true] {
         let mut run = Run::new(device_with(chip(|_| {}), "crs_stack", |o| o), &text, false, 64);
         let context = run.device.context(run.context).expect("it exists");
@@ -368,10 +370,10 @@ fn what_is_not_bound_or_lies_outside_is_a_fault() {
 #[test]
 fn a_lookup_takes_the_time_of_its_texels_and_of_the_filter() {
     let body = "mov.f32 %y, 0f00000000;\nmov.u32 %a, %clock;\ntex.2d.v4.f32.f32 {%f0, _, _, _}, [%h0, {%y, %y}];\n\
-                mov.b32 %k0, %f0;\nadd.u32 %k0, %k0, 0;\nmov.u32 %b, %clock;\nsub.u32 %r, %b, %a;\n\
+                mov.b32 %k0, %f0;\nand.b32 %k0, %k0, 1;\nmov.u32 %b, %clock;\nsub.u32 %r, %b, %a;\n\
                 mov.u32 %a, %clock;\ntex.2d.v4.f32.f32 {%f0, _, _, _}, [%h0, {%y, %y}];\n\
-                mov.b32 %k0, %f0;\nadd.u32 %k0, %k0, 0;\nmov.u32 %b, %clock;\nsub.u32 %c, %b, %a;\n\
-                shl.b32 %c, %c, 16;\nor.b32 %r, %r, %c;\n";
+                mov.b32 %k1, %f0;\nand.b32 %k1, %k1, 1;\nmov.u32 %b, %clock;\nsub.u32 %c, %b, %a;\n\
+                add.u32 %c, %c, %k0;\nadd.u32 %c, %c, %k1;\nshl.b32 %c, %c, 16;\nor.b32 %r, %r, %c;\n";
     let word = run(flat, "", body, "convergence_barriers", false).expect("it runs")[0];
     let (miss, hit) = (word & 0xffff, word >> 16);
     // A hit in L1 and the filter; the first lookup goes to DRAM.
