@@ -1,58 +1,16 @@
 //! Arrays: images in device memory whose layout is the device's, with mip levels, layers and faces; and copies of
 //! boxes of them.
 
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 
-use sim_core::texture::{Channels, Format, Image};
+use sim_core::texture::{Format, Image};
 
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, MEMORY_ALLOCATION};
-use crate::graph::{Copy3D, Extent, Pitched};
+use crate::graph::{Copy3D, Extent, IN_BYTES, Pitched};
+use crate::images::{Array, ChannelFormat};
 use crate::memory::copy;
 use crate::pointers;
 use crate::runtime::State;
-use crate::textures::Object;
-
-/// CUDA's `cudaChannelFormatDesc`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ChannelFormat {
-    /// Bits of each channel.
-    pub bits: [i32; 4],
-    /// 0 signed, 1 unsigned, 2 float, 3 none.
-    pub kind: i32,
-}
-
-impl ChannelFormat {
-    /// The format of a texel.
-    ///
-    /// # Errors
-    /// There is none with these channels.
-    pub fn format(self) -> Result<Format, Error> {
-        let [first, ..] = self.bits;
-        let count = self.bits.iter().take_while(|bits| **bits == first && first != 0).count();
-        let rest = self.bits.iter().skip(count).all(|bits| *bits == 0);
-        let bits = u8::try_from(first).map_err(|_| INVALID_VALUE)?;
-        let channels = match self.kind {
-            0 => Channels::Signed(bits),
-            1 => Channels::Unsigned(bits),
-            2 => Channels::Float(bits),
-            _ => return Err(INVALID_VALUE),
-        };
-        Format::new(channels, count as u8).filter(|_| rest).ok_or(INVALID_VALUE)
-    }
-
-    /// That of a format.
-    pub fn of(format: Format) -> Self {
-        let (bits, kind) = match format.channels {
-            Channels::Signed(bits) => (bits, 0),
-            Channels::Unsigned(bits) => (bits, 1),
-            Channels::Float(bits) => (bits, 2),
-        };
-        let bits = std::array::from_fn(|i| if i < format.count.into() { bits.into() } else { 0 });
-        Self { bits, kind }
-    }
-}
 
 /// Layers are what the depth counts.
 pub const LAYERED: u32 = 1;
@@ -60,34 +18,6 @@ pub const LAYERED: u32 = 1;
 pub const CUBEMAP: u32 = 4;
 /// All flags: layered, for surfaces, cubemap, gathers.
 const FLAGS: u32 = 15;
-
-/// An array, or a level of a mipmapped one.
-#[derive(Clone, Debug)]
-pub struct Array {
-    /// All its levels.
-    pub image: Image,
-    /// The level that it is.
-    pub level: u32,
-    /// It is a level, whose memory is another's.
-    pub borrowed: bool,
-    /// It was made as a mipmapped one.
-    pub mipmapped: bool,
-    /// As it was made.
-    pub flags: u32,
-    /// As it was asked for.
-    pub extent: Extent,
-}
-
-/// Arrays and objects by handle.
-#[derive(Debug, Default)]
-pub struct Images {
-    /// Arrays.
-    pub arrays: BTreeMap<usize, Array>,
-    /// Levels of mipmapped arrays that were given out.
-    levels: BTreeMap<(usize, u32), usize>,
-    /// Texture and surface objects.
-    pub objects: BTreeMap<u64, Object>,
-}
 
 /// Makes an array; its handle.
 ///
@@ -105,7 +35,8 @@ pub fn create(
     let layered = flags & (LAYERED | CUBEMAP) != 0;
     let cube = flags & CUBEMAP != 0;
     let no_cube = cube && (width != height || depth == 0 || !depth.is_multiple_of(6));
-    if width == 0 || flags > FLAGS || layered && depth == 0 || no_cube || depth > 0 && height == 0 && !layered {
+    if width == 0 || flags > FLAGS || layered && depth == 0 || no_cube || depth > 0 && height == 0 && !layered
+    {
         return Err(INVALID_VALUE);
     }
     let dimensions = match (height, depth) {
@@ -239,7 +170,13 @@ pub unsafe fn copy_box(
                     let at = begin(memory, from_at, z, y);
                     let room = row.as_mut_ptr() as u64;
                     // What leaves the host's memory for an array goes to the device; the room here is the host's.
-                    let way = if matches!(kind, 1 | 0) { 0 } else if kind == 4 { 4 } else { 2 };
+                    let way = if matches!(kind, 1 | 0) {
+                        0
+                    } else if kind == 4 {
+                        4
+                    } else {
+                        2
+                    };
                     // SAFETY: the caller's promise; the room is this row's.
                     unsafe { copy(state, room, at, size.width, way) }?;
                 }
@@ -264,7 +201,13 @@ pub unsafe fn copy_box(
             Side::Memory(memory) => {
                 for (y, row) in slice.chunks_exact(size.width).enumerate() {
                     let at = begin(memory, to_at, z, y);
-                    let way = if matches!(kind, 2 | 0) { 0 } else if kind == 4 { 4 } else { 1 };
+                    let way = if matches!(kind, 2 | 0) {
+                        0
+                    } else if kind == 4 {
+                        4
+                    } else {
+                        1
+                    };
                     // SAFETY: the caller's promise; the row is not changed.
                     unsafe { copy(state, at, row.as_ptr() as u64, size.width, way) }?;
                 }
@@ -300,9 +243,6 @@ fn pieces(array: &Array, at: Extent, z: usize, y: usize, width: usize) -> Vec<(u
     let pieces = array.image.pieces(array.level, slice, at.width as u64, row, width as u64);
     pieces.into_iter().map(|(address, length)| (address, length as usize)).collect()
 }
-
-/// Marks a direction: widths of the box and of positions in arrays are bytes, as the driver API has them.
-pub const IN_BYTES: i32 = 0x100;
 
 /// A copy of a box with an array.
 ///
@@ -515,11 +455,14 @@ mod tests {
     #[test]
     fn formats_are_one_two_or_four_equal_channels() {
         let format = |bits, kind| ChannelFormat { bits, kind };
-        for (bits, kind) in [([32, 0, 0, 0], 2), ([8, 8, 0, 0], 1), ([16, 16, 16, 16], 0), ([16, 0, 0, 0], 2)] {
+        for (bits, kind) in [([32, 0, 0, 0], 2), ([8, 8, 0, 0], 1), ([16, 16, 16, 16], 0), ([16, 0, 0, 0], 2)]
+        {
             let own = format(bits, kind);
             assert_eq!(own.format().map(ChannelFormat::of), Ok(own));
         }
-        for (bits, kind) in [([8, 8, 8, 0], 1), ([8, 16, 0, 0], 1), ([0, 0, 0, 0], 1), ([8, 0, 8, 0], 1), ([32, 0, 0, 0], 3)] {
+        for (bits, kind) in
+            [([8, 8, 8, 0], 1), ([8, 16, 0, 0], 1), ([0, 0, 0, 0], 1), ([8, 0, 8, 0], 1), ([32, 0, 0, 0], 3)]
+        {
             assert_eq!(format(bits, kind).format(), Err(INVALID_VALUE));
         }
         assert_eq!(size_of::<ChannelFormat>(), 20);

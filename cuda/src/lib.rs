@@ -15,6 +15,7 @@ pub mod call;
 pub mod driver;
 
 pub mod arrays;
+pub mod boxes;
 pub mod closed;
 pub mod device;
 pub mod error;
@@ -24,6 +25,7 @@ pub mod events;
 pub mod fatbin;
 pub mod graph;
 pub mod graphs;
+pub mod images;
 pub mod launch;
 pub mod memory;
 pub mod occupancy;

@@ -13,13 +13,13 @@ use warpsim::console::complain;
 use warpsim::device::selection::Selection;
 use warpsim::device::{Device, Kernel, Module, Run};
 
-use crate::arrays::Images;
 use crate::closed;
 use crate::driver::state::Driver;
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
 use crate::graph::{Capture, Graph, Node, Work};
+use crate::images::Images;
 use crate::pools::Pools;
 use crate::record::Recorder;
 use crate::registry::Registry;

@@ -4,48 +4,15 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use sim_core::texture::{AddressMode, Bound, Channels, Filter, Format, Image, ReadMode, Sampler, Storage};
+use sim_core::texture::{Bound, Format, Image, Storage};
 
-use crate::arrays::{ChannelFormat, array};
+use crate::arrays::array;
 use crate::call::lock;
 use crate::error::{Error, INVALID_SYMBOL, INVALID_VALUE, NOT_SUPPORTED};
+use crate::images::{ChannelFormat, Description, Object, Resource, Sampling};
 use crate::pointers;
 use crate::registry::Variable;
 use crate::runtime::State;
-
-/// CUDA's `cudaResourceDesc`: a kind, and the fields of that kind.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Resource {
-    /// 0 array, 1 mipmapped array, 2 linear memory, 3 pitched memory.
-    kind: i32,
-    /// An array, or an address.
-    at: usize,
-    format: ChannelFormat,
-    /// Bytes of linear memory; texels of a row of pitched memory.
-    width: usize,
-    height: usize,
-    // The newest headers have more room in the union, which nothing uses.
-    pitch: usize,
-}
-
-/// CUDA's `cudaTextureDesc`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Description {
-    address: [i32; 3],
-    filter: i32,
-    read: i32,
-    srgb: i32,
-    border: [f32; 4],
-    normalized: i32,
-    anisotropy: u32,
-    mip_filter: i32,
-    mip_bias: f32,
-    mip_clamp: [f32; 2],
-    no_trilinear_optimization: i32,
-    seamless: i32,
-}
 
 /// CUDA's `textureReference`, as far as it is looked at.
 #[repr(C)]
@@ -60,79 +27,6 @@ pub struct Reference {
     mip_filter: i32,
     mip_bias: f32,
     mip_clamp: [f32; 2],
-}
-
-/// An object as it was made.
-#[derive(Clone, Copy, Debug)]
-pub enum Object {
-    /// By the runtime API; a surface has no second description.
-    Runtime(Resource, Option<Description>),
-    /// By the driver API.
-    Driver,
-}
-
-fn address(number: i32) -> Result<AddressMode, Error> {
-    Ok(match number {
-        0 => AddressMode::Wrap,
-        1 => AddressMode::Clamp,
-        2 => AddressMode::Mirror,
-        3 => AddressMode::Border,
-        _ => return Err(INVALID_VALUE),
-    })
-}
-
-fn filter(number: i32) -> Result<Filter, Error> {
-    match number {
-        0 => Ok(Filter::Point),
-        1 => Ok(Filter::Linear),
-        _ => Err(INVALID_VALUE),
-    }
-}
-
-/// What both interfaces say of sampling, with the numbers that they share.
-pub struct Sampling {
-    /// Address modes.
-    pub address: [i32; 3],
-    /// Filters within and between levels.
-    pub filters: [i32; 2],
-    /// Elements become normalized numbers.
-    pub normalized_float: bool,
-    /// Coordinates go from 0 to 1.
-    pub normalized: bool,
-    /// sRGB.
-    pub srgb: bool,
-    /// Border color.
-    pub border: [f32; 4],
-    /// Bias, and bounds of the level.
-    pub mip: [f32; 3],
-}
-
-impl Sampling {
-    /// The sampler of an image.
-    ///
-    /// # Errors
-    /// A number means nothing, or the image cannot be sampled so.
-    pub fn of(&self, image: &Image) -> Result<Sampler, Error> {
-        let filters = [filter(self.filters[0])?, filter(self.filters[1])?];
-        let integer = !matches!(image.format.channels, Channels::Float(_));
-        let wide = matches!(image.format.channels, Channels::Unsigned(32) | Channels::Signed(32));
-        // Integers are interpolated as normalized numbers only, which those of 32 bits cannot be.
-        if integer && (filters[0] == Filter::Linear && !self.normalized_float || wide && self.normalized_float) {
-            return Err(INVALID_VALUE);
-        }
-        Ok(Sampler {
-            address: [address(self.address[0])?, address(self.address[1])?, address(self.address[2])?],
-            filter: filters[0],
-            normalized: self.normalized,
-            read: if self.normalized_float && integer { ReadMode::NormalizedFloat } else { ReadMode::Element },
-            border: self.border,
-            mip_filter: filters[1],
-            mip_bias: self.mip[0],
-            mip_clamp: [self.mip[1], self.mip[2]],
-            srgb: self.srgb,
-            ..Sampler::default()
-        })
-    }
 }
 
 impl Description {
@@ -307,6 +201,8 @@ fn bind(state: &mut State, stand_in: *const c_void, bound: Option<Bound>) -> Res
 
 /// Binds a texture reference with what the program says in it.
 unsafe fn bind_texture(state: &mut State, reference: *const Reference, image: Image) -> Result<(), Error> {
+    // Only what is registered is looked at.
+    state.registry.variable(reference.cast())?;
     // SAFETY: CUDA's manual asks for a reference.
     let own = unsafe { pointers::get(reference) }?;
     let normalized_float = NORMALIZED.lock().unwrap_or_else(PoisonError::into_inner);

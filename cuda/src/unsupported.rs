@@ -28,18 +28,18 @@ macro_rules! unsupported {
 
 #[rustfmt::skip]
 unsupported! {
-    __cudaGetProcAddress __cudaRegisterHostVar 
+    __cudaGetProcAddress __cudaRegisterHostVar
     __cudaRegisterUnifiedTable cudaArrayGetMemoryRequirements cudaArrayGetPlane
-    cudaArrayGetSparseProperties 
-    
+    cudaArrayGetSparseProperties
+
     cudaCtxResetPersistingL2Cache
-    cudaDestroyExternalMemory cudaDestroyExternalSemaphore 
+    cudaDestroyExternalMemory cudaDestroyExternalSemaphore
     cudaDevResourceGenerateDesc cudaDevSmResourceSplit cudaDevSmResourceSplitByCount
     cudaDeviceFlushGPUDirectRDMAWrites cudaDeviceGetDevResource
     cudaDeviceGetExecutionCtx cudaDeviceGetGraphMemAttribute cudaDeviceGetHostAtomicCapabilities
     cudaDeviceGetNvSciSyncAttributes cudaDeviceGetP2PAtomicCapabilities
     cudaDeviceGetP2PAttribute cudaDeviceGetTexture1DLinearMaxWidth cudaDeviceGraphMemTrim
-    cudaDeviceRegisterAsyncNotification cudaDeviceSetGraphMemAttribute     cudaDeviceUnregisterAsyncNotification cudaEGLStreamConsumerAcquireFrame cudaEGLStreamConsumerConnect
+    cudaDeviceRegisterAsyncNotification cudaDeviceSetGraphMemAttribute cudaDeviceUnregisterAsyncNotification cudaEGLStreamConsumerAcquireFrame cudaEGLStreamConsumerConnect
     cudaEGLStreamConsumerConnectWithFlags cudaEGLStreamConsumerDisconnect cudaEGLStreamConsumerReleaseFrame
     cudaEGLStreamProducerConnect cudaEGLStreamProducerDisconnect cudaEGLStreamProducerPresentFrame
     cudaEGLStreamProducerReturnFrame cudaEventCreateFromEGLSync cudaExecutionCtxDestroy
@@ -93,18 +93,18 @@ unsupported! {
     cudaLibraryGetGlobal cudaLibraryGetKernel cudaLibraryGetKernelCount cudaLibraryGetManaged
     cudaLibraryGetUnifiedFunction cudaLibraryLoadData cudaLibraryLoadFromFile cudaLibraryUnload
     cudaLogsCurrent cudaLogsDumpToFile cudaLogsDumpToMemory cudaLogsRegisterCallback
-    cudaLogsUnregisterCallback     cudaMemDiscardAndPrefetchBatchAsync
+    cudaLogsUnregisterCallback cudaMemDiscardAndPrefetchBatchAsync
     cudaMemDiscardAndPrefetchBatchAsync_ptsz cudaMemDiscardBatchAsync cudaMemDiscardBatchAsync_ptsz
-    cudaMemGetDefaultMemPool cudaMemGetLocationInfo cudaMemGetMemPool     cudaMemPoolExportPointer cudaMemPoolExportToShareableHandle     cudaMemPoolImportFromShareableHandle cudaMemPoolImportPointer     cudaMemPrefetchAsync_v2_ptsz cudaMemPrefetchBatchAsync
+    cudaMemGetDefaultMemPool cudaMemGetLocationInfo cudaMemGetMemPool cudaMemPoolExportPointer cudaMemPoolExportToShareableHandle cudaMemPoolImportFromShareableHandle cudaMemPoolImportPointer cudaMemPrefetchAsync_v2_ptsz cudaMemPrefetchBatchAsync
     cudaMemPrefetchBatchAsync_ptsz cudaMemRangeGetAttribute cudaMemRangeGetAttributes cudaMemSetMemPool
-    
-    
+
+
     cudaMemcpy3DBatchAsync
     cudaMemcpy3DBatchAsync_ptsz cudaMemcpy3DPeer cudaMemcpy3DPeerAsync cudaMemcpy3DPeerAsync_ptsz
     cudaMemcpy3DPeer_ptds cudaMemcpy3DWithAttributesAsync cudaMemcpy3DWithAttributesAsync_ptsz
     cudaMemcpyArrayToArray cudaMemcpyArrayToArray_ptds cudaMemcpyBatchAsync cudaMemcpyBatchAsync_ptsz
-    
-    cudaMemcpyPeerAsync 
+
+    cudaMemcpyPeerAsync
     cudaMemcpyWithAttributesAsync cudaMemcpyWithAttributesAsync_ptsz cudaMemset3D
     cudaMemset3DAsync cudaMemset3DAsync_ptsz cudaMemset3D_ptds cudaMipmappedArrayGetMemoryRequirements
     cudaMipmappedArrayGetSparseProperties cudaOccupancyMaxActiveClusters

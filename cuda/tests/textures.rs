@@ -7,13 +7,15 @@ use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
 use warpsim::device::program::{ENVIRONMENT, ProgramRequest};
-use warpsim_cuda::arrays::{ChannelFormat, cudaCreateChannelDesc, cudaFreeArray, cudaMallocArray, cudaMemcpyToArray};
+use warpsim_cuda::arrays::{cudaCreateChannelDesc, cudaFreeArray, cudaMallocArray, cudaMemcpyToArray};
 use warpsim_cuda::device::cudaDeviceSynchronize;
 use warpsim_cuda::driver::arrays::{
-    cuArrayCreate_v2, cuArrayDestroy, cuSurfObjectCreate, cuSurfObjectDestroy, cuTexObjectCreate, cuTexObjectDestroy,
+    cuArrayCreate_v2, cuArrayDestroy, cuSurfObjectCreate, cuSurfObjectDestroy, cuTexObjectCreate,
+    cuTexObjectDestroy,
 };
 use warpsim_cuda::driver::memory::cuMemcpy2D_v2;
 use warpsim_cuda::fatbin::make::{Packing, container, wrapper};
+use warpsim_cuda::images::ChannelFormat;
 use warpsim_cuda::launch::{Dim3, cudaLaunchKernel};
 use warpsim_cuda::memory::{cudaMalloc, cudaMemcpy};
 use warpsim_cuda::register::{__cudaRegisterFatBinary, __cudaRegisterFatBinaryEnd, __cudaRegisterFunction};
@@ -101,7 +103,18 @@ fn references_and_objects_are_read_and_written_by_kernels() {
         for (stand_in, name) in [(at(&LOOK), c"look"), (at(&FILL), c"fill")] {
             let none = null_mut::<c_void>();
             let name = name.as_ptr();
-            __cudaRegisterFunction(handle, stand_in.cast(), null_mut(), name, -1, none, none, none, none, null_mut());
+            __cudaRegisterFunction(
+                handle,
+                stand_in.cast(),
+                null_mut(),
+                name,
+                -1,
+                none,
+                none,
+                none,
+                none,
+                null_mut(),
+            );
         }
         __cudaRegisterTexture(handle, at(numbers), null(), c"numbers".as_ptr(), 1, 0, 0);
         // Bytes that are read as numbers from 0 to 1.
@@ -114,7 +127,13 @@ fn references_and_objects_are_read_and_written_by_kernels() {
         assert_eq!(cudaMemcpy(memory, words.as_ptr().cast(), 128, 1), 0);
         let format = cudaCreateChannelDesc(32, 0, 0, 0, 0);
         let mut offset = 9;
-        let bound = cudaBindTexture(&raw mut offset, at(numbers).cast(), memory as usize, &raw const format, usize::MAX);
+        let bound = cudaBindTexture(
+            &raw mut offset,
+            at(numbers).cast(),
+            memory as usize,
+            &raw const format,
+            usize::MAX,
+        );
         assert_eq!((bound, offset), (0, 0));
 
         let bytes = ChannelFormat { bits: [8, 0, 0, 0], kind: 1 };
@@ -134,13 +153,19 @@ fn references_and_objects_are_read_and_written_by_kernels() {
         let mut description = [0i32; 26];
         description[..3].copy_from_slice(&[1; 3]);
         let mut object = 0u64;
-        let made = cuTexObjectCreate(&raw mut object, of_array(own).as_ptr().cast(), description.as_ptr().cast(), null());
+        let made = cuTexObjectCreate(
+            &raw mut object,
+            of_array(own).as_ptr().cast(),
+            description.as_ptr().cast(),
+            null(),
+        );
         assert_eq!(made, 0);
 
         let mut out = null_mut();
         assert_eq!(cudaMalloc(&raw mut out, 128), 0);
         for (kernel, handle, threads) in [(at(&FILL), surface, 64), (at(&LOOK), object, 32)] {
-            let mut arguments = [(&raw const out).cast_mut().cast::<c_void>(), (&raw const handle).cast_mut().cast()];
+            let mut arguments =
+                [(&raw const out).cast_mut().cast::<c_void>(), (&raw const handle).cast_mut().cast()];
             let (grid, block) = (Dim3 { x: 1, y: 1, z: 1 }, Dim3 { x: threads, y: 1, z: 1 });
             assert_eq!(cudaLaunchKernel(kernel, grid, block, arguments.as_mut_ptr(), 0, null_mut()), 0);
         }
@@ -157,9 +182,22 @@ fn references_and_objects_are_read_and_written_by_kernels() {
         // A box of the array comes back: rows 2 and 3, the first two texels.
         let mut part = [0f32; 4];
         let copy: [u64; 16] = [
-            0, 2, 3, 0, 0, own as u64, 0, //
-            0, 0, 1, part.as_mut_ptr() as u64, 0, 0, 8, //
-            8, 2,
+            0,
+            2,
+            3,
+            0,
+            0,
+            own as u64,
+            0, //
+            0,
+            0,
+            1,
+            part.as_mut_ptr() as u64,
+            0,
+            0,
+            8, //
+            8,
+            2,
         ];
         assert_eq!(cuMemcpy2D_v2(copy.as_ptr().cast()), 0);
         assert_eq!(part, [16.0, 17.0, 24.0, 25.0]);

@@ -1,11 +1,14 @@
 //! Lookups of textures and loads of surfaces under way: what each lane asked for, and the texels that have arrived.
 
-use sim_frontend::program::{Op, TextureOp};
+use sim_frontend::program::{Op, STAGED_OPERANDS, TextureOp};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::reconvergence::Lanes;
 use crate::registers::{LaneRow, write_element, write_loaded};
 use crate::texture::{Format, MAX_TAPS, Plan, Sampler, half_of};
+
+/// Operands handed over to the next texture instruction, by place and lane.
+pub type Staged = [[u64; WARP_LANES]; STAGED_OPERANDS];
 
 /// No lookup.
 pub const NO_LOOKUP: u32 = u32::MAX;

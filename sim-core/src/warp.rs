@@ -9,8 +9,8 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::code::Code;
 use crate::copies::Copies;
-use crate::execute::Staged;
 use crate::grid::Kernel;
+use crate::lookups::Staged;
 use crate::monitor::Shadow;
 use crate::registers::LaneRow;
 use crate::scoreboard::Scoreboard;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use sim_core::texture::Image;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::program::ParamInfo;
 use sim_frontend::workload::{ArgumentKind, Expr, Number, Params, evaluate, push_element};
 use sim_memory::vocabulary::ScalarType;
 
 use super::buffers::Layout;
-use super::images::Arrays;
 
 /// What arguments may name.
 pub struct Arguments<'r> {
@@ -17,7 +17,7 @@ pub struct Arguments<'r> {
     /// Device addresses of the buffers.
     pub addresses: &'r BTreeMap<String, u64>,
     /// Buffers that are stored as arrays.
-    pub arrays: &'r Arrays,
+    pub arrays: &'r BTreeMap<String, Image>,
     /// Handles of textures and surfaces.
     pub handles: &'r BTreeMap<String, u64>,
     /// They are those of a workload's file, not of the command line.

@@ -2,15 +2,16 @@
 
 use std::ffi::{c_char, c_void};
 
-use sim_core::texture::{Bound, Channels, Format, Image, Storage};
+use sim_core::texture::{Bound, Channels, Format, Image, Sampler, Storage};
 
 use crate::arrays::{self, CUBEMAP, LAYERED, array, copy_box};
 use crate::driver::modules::variable;
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::graph::{Extent, Pitched};
+use crate::images::{Object, Sampling, TextureReference};
 use crate::pointers;
 use crate::runtime::State;
-use crate::textures::{self, Object, Sampling, array_image, linear_image, pitched_image};
+use crate::textures::{self, array_image, linear_image, pitched_image};
 
 /// CUDA's `CUDA_ARRAY_DESCRIPTOR`.
 #[repr(C)]
@@ -151,8 +152,7 @@ impl Description {
 }
 
 /// Integers of 32 bits are read as they are, whatever the flags say; linear memory by index.
-fn sampler(description: &Description, image: &Image) -> Result<sim_core::texture::Sampler, Error> {
-    let mut sampling = description.sampling();
+fn sampler(mut sampling: Sampling, image: &Image) -> Result<Sampler, Error> {
     if matches!(image.format.channels, Channels::Unsigned(32) | Channels::Signed(32)) {
         sampling.normalized_float = false;
     }
@@ -163,38 +163,20 @@ fn sampler(description: &Description, image: &Image) -> Result<sim_core::texture
 }
 
 /// Copies bytes between rows of an array, the first from `x` bytes on, and memory.
-unsafe fn linear(state: &mut State, handle: usize, x: usize, at: u64, bytes: usize, to_array: bool) -> Result<(), Error> {
+unsafe fn linear(
+    state: &mut State,
+    handle: usize,
+    x: usize,
+    at: u64,
+    bytes: usize,
+    to_array: bool,
+) -> Result<(), Error> {
     let memory = arrays::Side::Memory(Pitched { at: at as usize, pitch: bytes, width: bytes, height: 1 });
     let other = (memory, Extent { width: 0, height: 0, depth: 0 });
     let own = (arrays::Side::Array(handle), Extent { width: x, height: 0, depth: 0 });
     let (to, from) = if to_array { (own, other) } else { (other, own) };
     // SAFETY: the caller's promise.
     unsafe { copy_box(state, to, from, Extent { width: bytes, height: 1, depth: 1 }, 4) }
-}
-
-/// What a texture reference of a module is bound to, by the address of its variable, so far.
-#[derive(Clone, Debug)]
-pub struct TextureReference {
-    description: Description,
-    format: Option<Format>,
-    image: Option<Image>,
-}
-
-impl TextureReference {
-    fn new() -> Self {
-        let description = Description {
-            address: [1; 3],
-            filter: 0,
-            flags: 0,
-            anisotropy: 0,
-            mip_filter: 0,
-            mip_bias: 0.0,
-            mip_clamp: [0.0; 2],
-            border: [0.0; 4],
-            rest: [0; 12],
-        };
-        Self { description, format: None, image: None }
-    }
 }
 
 /// Changes a texture reference and binds it anew, behind all that is queued.
@@ -207,7 +189,7 @@ fn change(
     let mut reference = state.driver.references.get(&handle).cloned().ok_or(INVALID_HANDLE)?;
     change(state, &mut reference)?;
     if let Some(image) = &reference.image {
-        let sampler = sampler(&reference.description, image)?;
+        let sampler = sampler(reference.sampling, image)?;
         let bound = Bound::Texture(image.clone(), sampler);
         let device = &mut state.runtime()?.device;
         device.context().map_err(|_| INVALID_VALUE)?.bind(handle as u64, Some(bound));
@@ -298,7 +280,7 @@ driver! {
         // SAFETY: CUDA's manual asks for the structures.
         let (resource, description) = unsafe { (pointers::get(resource)?, pointers::get(description)?) };
         let image = image_of(state, &resource)?;
-        let sampler = sampler(&description, &image)?;
+        let sampler = sampler(description.sampling(), &image)?;
         if at.is_null() {
             return Err(INVALID_VALUE);
         }
@@ -376,21 +358,23 @@ driver! {
 
     context cuTexRefSetAddressMode = (reference: usize, axis: i32, mode: i32) |state| {
         change(state, reference, |_, own| {
-            *own.description.address.get_mut(axis as usize).ok_or(INVALID_VALUE)? = mode;
+            *own.sampling.address.get_mut(axis as usize).ok_or(INVALID_VALUE)? = mode;
             Ok(())
         })
     }
 
     context cuTexRefSetFilterMode = (reference: usize, mode: i32) |state| {
         change(state, reference, |_, own| {
-            own.description.filter = mode;
+            own.sampling.filters[0] = mode;
             Ok(())
         })
     }
 
     context cuTexRefSetFlags = (reference: usize, flags: u32) |state| {
         change(state, reference, |_, own| {
-            own.description.flags = flags;
+            own.sampling.normalized_float = flags & READ_AS_INTEGER == 0;
+            own.sampling.normalized = flags & NORMALIZED_COORDINATES != 0;
+            own.sampling.srgb = flags & SRGB != 0;
             Ok(())
         })
     }
@@ -411,7 +395,7 @@ mod tests {
     #[test]
     fn structures_have_the_sizes_of_the_headers() {
         assert_eq!((size_of::<Flat>(), size_of::<Deep>()), (24, 40));
-        assert_eq!((size_of::<Resource>(), size_of::<Description>()), (152, 104));
+        assert_eq!((size_of::<Resource>(), size_of::<Description>()), (144, 104));
         assert_eq!(std::mem::offset_of!(Resource, width), 24);
     }
 

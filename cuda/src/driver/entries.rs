@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 
 use crate::driver::call::Entry;
 use crate::driver::{
-    arrays,
-    context, device, errors, graphs, launch, linker, memory, modules, pointers as addresses, streams, tables,
-    unsupported,
+    arrays, context, device, errors, graphs, launch, linker, memory, modules, pointers as addresses, streams,
+    tables, unsupported,
 };
 use crate::error::{Error, INVALID_VALUE, NOT_FOUND};
 use crate::pointers;

@@ -2,14 +2,13 @@
 
 use std::ffi::c_void;
 
+use crate::boxes::copy_boxes;
 use crate::driver::call::own;
 use crate::driver::state::Owned;
-use crate::arrays::IN_BYTES;
 use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE};
-use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
+use crate::graph::{Copy3D, Extent, Fill, IN_BYTES, Pitched, Work};
 use crate::memory::{
-    PITCH, allocate, allocate_shared, copy, copy_boxes, copy_rows, fill_rows, free, of_host, register,
-    unregister,
+    PITCH, allocate, allocate_shared, copy, copy_rows, fill_rows, free, of_host, register, unregister,
 };
 use crate::pointers;
 use crate::runtime::State;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::driver::arrays::TextureReference;
 use crate::driver::link::Link;
+use crate::images::TextureReference;
 
 /// What CUDA's static runtime has called when a context goes: the context, a key and a value.
 pub type Destructor = unsafe extern "C" fn(usize, usize, usize);

@@ -31,7 +31,6 @@ pub use meet::Meeting;
 pub(crate) use regroup::check_split;
 pub use request::{Request, Requests};
 pub use resident::{LocalLatency, Resident, Step, World};
-pub use texture::Staged;
 
 use crate::block::Block;
 use crate::code::{Code, DecodedOp};

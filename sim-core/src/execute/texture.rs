@@ -17,9 +17,6 @@ use crate::texture::surface::{NoAddress, Place, formatted};
 use crate::texture::{AddressMode, Bound, Channels, Filter, Image, Level, Lookup, MAX_TAPS, Sampler};
 use crate::warp::Warp;
 
-/// Operands handed over to the next texture instruction, by place and lane.
-pub type Staged = [[u64; WARP_LANES]; STAGED_OPERANDS];
-
 const RULE: &str = "texture";
 
 /// An operand of a lane.

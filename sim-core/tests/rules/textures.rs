@@ -376,7 +376,7 @@ fn a_lookup_takes_the_time_of_its_texels_and_of_the_filter() {
                 add.u32 %c, %c, %k0;\nadd.u32 %c, %c, %k1;\nshl.b32 %c, %c, 16;\nor.b32 %r, %r, %c;\n";
     let word = run(flat, "", body, "convergence_barriers", false).expect("it runs")[0];
     let (miss, hit) = (word & 0xffff, word >> 16);
-    // A hit in L1 and the filter; the first lookup goes to DRAM.
+    // A hit in L1 and the filter; the first lookup goes to L2, where the copy from the host is.
     assert!((70..130).contains(&hit), "{hit}");
-    assert!(miss > hit + 200, "{miss} {hit}");
+    assert!(miss > hit + 150, "{miss} {hit}");
 }

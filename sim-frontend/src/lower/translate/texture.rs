@@ -238,8 +238,13 @@ impl<'a> Translator<'_, 'a> {
         }
         let vector = usize::from(inst.form.mods.vector);
         let Some(list) = self.elements(result, &[vector], "destination") else { return };
+        let before = self.errors.len();
         for (slot, operand) in list.iter().enumerate() {
             inst.dst[slot] = self.destination(operand, inst.form.dst, OperandSize::Exact);
+            // What is wrong with one element is mostly wrong with all.
+            if self.errors.len() > before {
+                return;
+            }
         }
         let mut inputs = Vec::new();
         let sampler = self.place(inst, &mut facts, place, ast.root, &mut inputs);
