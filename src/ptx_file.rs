@@ -96,6 +96,8 @@ fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnosti
                 .unwrap_or_default(),
         }],
         buffers,
+        textures: Default::default(),
+        surfaces: Default::default(),
         variables: BTreeMap::new(),
         l2: None,
         launches: vec![Step::Launch(LaunchSpec {

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 mod buffers;
+mod images;
 mod job;
 mod verdict;
 
@@ -13,6 +14,7 @@ use sim_core::device::Progress;
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
 use sim_core::sm::timeline::Timeline;
+use sim_core::texture::Image;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::{Expr, HostBuffer, LaunchSpec, LoopSpec, Params, Step};
 
@@ -67,19 +69,45 @@ pub fn simulate(
     // Those that have an address get it before others could.
     let mut names: Vec<_> = job.spec.buffers.iter().map(|(name, buffer)| (name, buffer.at)).collect();
     names.sort_by_key(|(_, at)| at.is_none());
+    let arrays = arrays_of(job)?;
     for (name, at) in names {
         let buffer = initial(job, name)?;
+        let array = arrays.get(name);
+        let bytes = array.map_or(buffer.bytes.len() as u64, Image::bytes);
         let address = match at {
-            Some(at) => device.malloc_at(name, at, buffer.bytes.len() as u64)?,
-            None => device.malloc(name, buffer.bytes.len() as u64, 1)?,
+            Some(at) => device.malloc_at(name, at, bytes)?,
+            None => device.malloc(name, bytes, 1)?,
         };
-        device.write(address, &buffer.bytes)?;
+        match array {
+            Some(image) => {
+                let mut stored = vec![0; bytes as usize];
+                images::rearrange(image, |from, to| {
+                    stored[to as usize..][..from.len()].copy_from_slice(&buffer.bytes[from]);
+                });
+                device.write(address, &stored)?;
+            }
+            None => device.write(address, &buffer.bytes)?,
+        }
         addresses.insert(name.clone(), address);
         buffers.insert(name.clone(), Layout { ty: buffer.ty, len: buffer.len() });
     }
     prepare(job, &mut device, module)?;
-    let mut runner =
-        Runner { job, device: &mut device, module, addresses, buffers, launched: 0, stop, progress };
+    let handles = images::bind(job, &mut device, module, &|name| {
+        let layout: &Layout = buffers.get(name)?;
+        Some((*addresses.get(name)?, layout.bytes() as u64))
+    })?;
+    let mut runner = Runner {
+        job,
+        device: &mut device,
+        module,
+        addresses,
+        buffers,
+        arrays,
+        handles,
+        launched: 0,
+        stop,
+        progress,
+    };
     let mut params = job.params.clone();
     let simulating = memory::Simulating::begin();
     let ran = runner.steps(&job.spec.launches, &mut params).and_then(|()| {
@@ -108,8 +136,7 @@ pub fn simulate(
             continue;
         }
         let Ok((buffer, address)) = runner.buffer(name) else { continue };
-        let mut bytes = vec![0; buffer.bytes()];
-        runner.device.read(address, &mut bytes)?;
+        let bytes = runner.read(name, buffer, address)?;
         results.insert(name.clone(), HostBuffer { ty: buffer.ty, bytes });
     }
     let contents = ran.is_ok().then(|| runner.contents()).transpose()?;
@@ -157,18 +184,50 @@ fn prepare(job: &Job, device: &mut Device, module: Module) -> Result<(), SimErro
     Ok(())
 }
 
+/// The buffers that textures and surfaces make arrays of.
+fn arrays_of(job: &Job) -> Result<images::Arrays, SimError> {
+    let mut sizes = BTreeMap::new();
+    for spec in job.spec.textures.values().chain(job.spec.surfaces.values()) {
+        if let Some(buffer) = job.spec.buffers.get(&spec.buffer) {
+            let length = whole(&buffer.length, &job.params, &format!("length of `{}`", spec.buffer))?;
+            sizes.insert(spec.buffer.clone(), u64::from(length) * u64::from(buffer.ty.bytes()));
+        }
+    }
+    images::arrays(job, &|name| sizes.get(name).copied().unwrap_or(0))
+}
+
 struct Runner<'r> {
     job: &'r Job,
     device: &'r mut Device,
     module: Module,
     addresses: BTreeMap<String, u64>,
     buffers: BTreeMap<String, Layout>,
+    arrays: images::Arrays,
+    /// Handles of textures and surfaces.
+    handles: BTreeMap<String, u64>,
     launched: u64,
     stop: &'r AtomicBool,
     progress: &'r Progress<'r>,
 }
 
 impl Runner<'_> {
+    /// The contents of a buffer, in the order of a file.
+    fn read(&mut self, name: &str, buffer: Layout, address: u64) -> Result<Vec<u8>, SimError> {
+        let Some(image) = self.arrays.get(name) else {
+            let mut bytes = vec![0; buffer.bytes()];
+            self.device.read(address, &mut bytes)?;
+            return Ok(bytes);
+        };
+        let mut stored = vec![0; image.bytes() as usize];
+        self.device.read(address, &mut stored)?;
+        let mut bytes = vec![0; buffer.bytes()];
+        images::rearrange(image, |to, from| {
+            let length = to.len();
+            bytes[to].copy_from_slice(&stored[from as usize..][..length]);
+        });
+        Ok(bytes)
+    }
+
     fn synchronize(&mut self) -> Result<(), SimError> {
         self.device.synchronize_until(self.stop, self.progress)
     }
@@ -183,7 +242,10 @@ impl Runner<'_> {
                     let element = number(&fill.value, params, "fill")
                         .and_then(|value| HostBuffer::element(buffer.ty, value).map_err(wrong))
                         .map_err(|error| placed(error, fill.place, self.job.spec.source.as_ref()))?;
-                    self.device.write(address, &element.repeat(buffer.len))?;
+                    // All elements of an array are alike, wherever they lie.
+                    let stored =
+                        self.arrays.get(&fill.buffer).map(|image| image.bytes() as usize / element.len());
+                    self.device.write(address, &element.repeat(stored.unwrap_or(buffer.len)))?;
                 }
                 Step::Loop { body } => self.repeat(body, params)?,
             }
@@ -206,8 +268,7 @@ impl Runner<'_> {
             let Some(until) = &body.until else { continue };
             self.synchronize()?;
             let (buffer, address) = self.buffer(&until.buffer)?;
-            let mut now = HostBuffer { ty: buffer.ty, bytes: vec![0; buffer.bytes()] };
-            self.device.read(address, &mut now.bytes)?;
+            let now = HostBuffer { ty: buffer.ty, bytes: self.read(&until.buffer, buffer, address)? };
             let index = whole(&until.index, params, "until").map_err(at)?;
             let Some(value) = now.number(index as usize) else {
                 return Err(at(wrong(format!("until: `{}` has no element {index}", until.buffer))));
@@ -222,6 +283,13 @@ impl Runner<'_> {
     /// Two buffers exchange their names.
     fn swap(&mut self, a: &str, b: &str) -> Result<(), SimError> {
         let ((first, at), (second, behind)) = (self.buffer(a)?, self.buffer(b)?);
+        if let Some(name) =
+            [a, b].into_iter().find(|name| self.job.images().any(|image| image.buffer == **name))
+        {
+            return Err(wrong(format!(
+                "swap: `{name}` has a texture or surface, which would keep its memory"
+            )));
+        }
         if first.len != second.len {
             return Err(wrong(format!(
                 "swap: `{a}` has {} elements and `{b}` {}: swapped buffers must have the same length",
@@ -288,6 +356,8 @@ impl Runner<'_> {
         let arguments = Arguments {
             layouts: &self.buffers,
             addresses: &self.addresses,
+            arrays: &self.arrays,
+            handles: &self.handles,
             from_file: self.job.spec.source.is_some(),
         };
         for (at, (argument, param)) in spec.args.iter().zip(&info.params).enumerate() {

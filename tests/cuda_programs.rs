@@ -269,3 +269,14 @@ fn what_cannot_be_run_is_said() {
     assert_eq!((passed.status.code(), out.as_str()), (Some(7), "out\n"));
     assert!(err.contains("no kernel ran"), "{err}");
 }
+
+#[test]
+fn textures_and_surfaces_run_timed_and_functional() {
+    for options in [&[][..], &["--functional"][..]] {
+        let Some(output) = run("textures", options) else { return };
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{out}{err}");
+        assert!(out.contains("turned: 0 of 4096 texels differ\nbetween levels: 12.50\n"), "{out}");
+        assert!(err.contains("turn") && err.contains("shrink"), "{err}");
+    }
+}

@@ -60,7 +60,48 @@ def spellings(groups, rng):
     return sorted(out)
 
 
+IMAGES = {"tex", "tld4", "txq", "istypep", "suld", "sust", "sured", "suq"}
+
+
+def image_instruction(root, words, operands):
+    """Texture and surface instructions, without what may be left out."""
+    types = [word for word in words if bits(word) is not None]
+    ty, result = (types[-1], types[0]) if types else ("b32", "b32")
+    vector = 4 if "v4" in words else 2 if "v2" in words else 1
+
+    def listed(kind, count, first):
+        kind = "u16" if kind == "b8" else kind
+        return "{" + ", ".join(register(kind, first + i) for i in range(count)) + "}"
+
+    geometry = next((word for word in words if word in ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube")), "1d")
+    size = {"1d": 1, "2d": 2, "a1d": 2}.get(geometry, 4)
+    of_texture = root in ("tex", "tld4")
+    coordinate = ty if of_texture else "s32"
+    first = ["%r30"] if geometry.startswith("a") else []
+    place = first + [register(coordinate, 31 + i) for i in range(size - len(first))]
+    out = []
+    for i, operand in enumerate(operands):
+        name, _, named = operand.removesuffix("|q").partition(":")
+        if operand.startswith("("):
+            continue
+        if name == "t":
+            out.append("[%l9, {" + ", ".join(place) + "}]")
+        elif name == "m":
+            out.append("[%l9]")
+        elif name == "v" and named:
+            out.append(listed(named, {"1d": 1, "2d": 2, "a1d": 1, "a2d": 2}.get(geometry, 4), 4 * i))
+        elif name == "v":
+            out.append(listed(result if of_texture else ty, vector, 4 * i))
+        elif name == "q":
+            out.append("%p1")
+        else:
+            out.append(register(named or ty, 20 + i))
+    return f"{'.'.join([root, *words])} {', '.join(out)};"
+
+
 def instruction(root, words, operands):
+    if root in IMAGES:
+        return image_instruction(root, words, operands)
     types = [word for word in words if bits(word) is not None]
     video = root.startswith("v") and root not in ("vote",)
     ty = types[-1] if types else "b32"
@@ -142,6 +183,8 @@ def refused(root, words):
         unsigned = {"lo", "ls", "hi", "hs"} & set(words) and not types[-1].startswith("u")
         ordered = re.fullmatch(r"b\d+", types[-1]) and not {"eq", "ne"} & set(words)
         return unsigned or ordered
+    if root in ("suld", "sust"):
+        return (("v4" in words) * 4 + ("v2" in words) * 2) * bits(types[-1]) > 128
     if root in ("ld", "st", "ldu", "atom", "red"):
         local = {"shared", "shared::cta", "local", "param", "param::entry", "param::func", "const"} & set(words)
         hint = any(word.startswith(("L1::", "L2::")) for word in words)

@@ -19,7 +19,8 @@ narrow = {"linked_lists"}
 newer = {"warp_sum": 52, "divergent_shuffle": 52, "nbody_half2": 75, "string_search": 61,
          "virtual_calls": 52, "shuffle_scan": 52, "tile_reduction": 70, "copy_pipeline": 80,
          "mbarrier_pipeline": 80, "barriers": 52, "pipelines": 80,
-         "hgemm_wmma": 70, "hgemm_mma": 80, "igemm": 80, "mma_rate": 80}
+         "hgemm_wmma": 70, "hgemm_mma": 80, "igemm": 80, "mma_rate": 80,
+         "texture_stencil": 52, "bicubic_filter": 52, "surface_writer": 52}
 # Those with the lines of their source.
 lined = {"collatz", "barriers", "pipelines"}
 # Those that need no PTX for sm_90.

@@ -58,6 +58,9 @@ pub struct Copy3D {
     pub kind: i32,
 }
 
+/// Marks a direction: widths of the box and of positions in arrays are bytes, as the driver API has them.
+pub const IN_BYTES: i32 = 0x100;
+
 /// CUDA's `cudaMemsetParams`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 
+use crate::boxes::copy_boxes;
 use crate::call;
 use crate::error::{CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::graph::{Capture, Copy3D, Fill, Graph, HostFunction, Node, Work};
 use crate::launch::{Dim3, How, prepare};
-use crate::memory::{copy, copy_boxes, fill_rows};
+use crate::memory::{copy, fill_rows};
 use crate::pointers;
 use crate::runtime::State;
 

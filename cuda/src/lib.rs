@@ -14,6 +14,8 @@ pub mod call;
 #[macro_use]
 pub mod driver;
 
+pub mod arrays;
+pub mod boxes;
 pub mod checkpoint;
 pub mod closed;
 pub mod device;
@@ -24,6 +26,7 @@ pub mod events;
 pub mod fatbin;
 pub mod graph;
 pub mod graphs;
+pub mod images;
 pub mod launch;
 pub mod memory;
 pub mod occupancy;
@@ -38,4 +41,5 @@ pub mod shared;
 pub mod stream_list;
 pub mod streams;
 pub mod symbols;
+pub mod textures;
 pub mod unsupported;

@@ -8,7 +8,7 @@ use crate::error::{
     ALREADY_REGISTERED, Error, INVALID_DIRECTION, INVALID_HANDLE, INVALID_PITCH, INVALID_VALUE,
     MEMORY_ALLOCATION, NOT_REGISTERED,
 };
-use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
+use crate::graph::{Extent, Fill, Pitched, Work};
 use crate::pointers;
 use crate::pools;
 use crate::runtime::{Runtime, State};
@@ -309,32 +309,6 @@ pub struct PointerAttributes {
     host_pointer: *mut c_void,
 }
 
-/// Copies a box.
-///
-/// # Errors
-/// As [`copy`]; arrays are not supported.
-///
-/// # Safety
-/// Addresses of the host must be valid for the copy.
-pub unsafe fn copy_boxes(state: &mut State, all: &Copy3D) -> Result<(), Error> {
-    if all.from_array != 0 || all.to_array != 0 {
-        eprintln!("warpsim: cudaMemcpy3D: arrays are not supported");
-        return Err(crate::error::NOT_SUPPORTED);
-    }
-    let begin = |side: Pitched, position: Extent, z: usize| {
-        let rows = (position.depth + z) * side.height + position.height;
-        side.at as u64 + (rows * side.pitch + position.width) as u64
-    };
-    let size = (all.extent.width, all.extent.height);
-    for z in 0..all.extent.depth {
-        let to = (begin(all.to, all.to_position, z), all.to.pitch);
-        let from = (begin(all.from, all.from_position, z), all.from.pitch);
-        // SAFETY: CUDA's manual asks for valid boxes.
-        unsafe { copy_rows(state, to, from, size, all.kind) }?;
-    }
-    Ok(())
-}
-
 cuda! {
     fn cudaMalloc = (at: *mut *mut c_void, bytes: usize) |state| { allocate(state, at, bytes) }
 
@@ -438,22 +412,6 @@ cuda! {
         state.runtime()?.streams.find(stream)?;
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { copy_rows(state, (to as u64, to_pitch), (from as u64, from_pitch), (width, height), kind) }
-    }
-
-    fn cudaMemcpy3D cudaMemcpy3D_ptds = (parameters: *const Copy3D) |state| {
-        // SAFETY: CUDA's manual asks for the structure and valid memory.
-        unsafe { copy_boxes(state, &pointers::get(parameters)?) }
-    }
-
-    fn cudaMemcpy3DAsync cudaMemcpy3DAsync_ptsz = (parameters: *const Copy3D, stream: *mut c_void) |state| {
-        state.runtime()?.streams.find(stream)?;
-        // SAFETY: CUDA's manual asks for the structure.
-        let own = unsafe { pointers::get(parameters) }?;
-        if state.captured(stream, || Work::Copy3D(own)) {
-            return Ok(());
-        }
-        // SAFETY: CUDA's manual asks for valid memory.
-        unsafe { copy_boxes(state, &own) }
     }
 
     fn cudaMemset cudaMemset_ptds = (at: *mut c_void, value: i32, bytes: usize) |state| {

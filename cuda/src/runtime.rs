@@ -22,6 +22,7 @@ use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE, UNKNOWN};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
 use crate::graph::{Capture, Graph, Node, Work};
+use crate::images::Images;
 use crate::pools::Pools;
 use crate::record::Recorder;
 use crate::registry::Registry;
@@ -44,6 +45,8 @@ pub struct Runtime {
     pub registered: BTreeMap<usize, u64>,
     /// Memory pools.
     pub pools: Pools,
+    /// Arrays, textures and surfaces.
+    pub images: Images,
     /// Launches that wait to run: number and stream.
     queued: Vec<(u64, u32)>,
     /// The same launches, where there is a checkpoint.
@@ -178,6 +181,7 @@ impl State {
             graphs: BTreeMap::new(),
             registered: BTreeMap::new(),
             pools: Pools::default(),
+            images: Images::default(),
             queued: Vec::new(),
             kernels: Vec::new(),
             modules: BTreeMap::new(),

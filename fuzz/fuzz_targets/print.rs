@@ -16,6 +16,7 @@ fn operand(shape: Shape, mut choose: impl FnMut(&[&str]) -> String) -> String {
         Shape::PredicateDestination => choose(&["%p1", "%p9"]),
         Shape::Predicate => choose(&["%p2", "!%p3"]),
         Shape::Address => choose(&["[%rd1]", "[%rd1+16]", "[sym+-4]", "[256]"]),
+        Shape::Texture => choose(&["[%rd1, {%f1, %f2}]", "[tex, %rd2, {%r1}]", "[tex, %r1]"]),
         Shape::Vector => choose(&["{%r1, %r2}", "{%f1, _, %f3, %f4}", "%r5"]),
         Shape::Label => choose(&["$L__BB0_1", "done"]),
         Shape::Immediate => choose(&["192", "0", "255"]),

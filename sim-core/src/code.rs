@@ -118,7 +118,7 @@ fn blocking_of(op: &Op) -> ([u16; 4], u8) {
         }
     };
     match op.class {
-        OpClass::Load | OpClass::Atomic => {
+        OpClass::Load | OpClass::Atomic | OpClass::Texture => {
             op.slots[..usize::from(op.slots_written)].iter().for_each(|&slot| push(slot));
         }
         OpClass::Store => op.src[1..]
@@ -356,7 +356,15 @@ fn drain_of(class: OpClass, extra: &Extra, acquires: bool) -> Drain {
         {
             Drain::Volatile
         }
-        (OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Copy | OpClass::Mbarrier, _) => ordinary,
+        (
+            OpClass::Load
+            | OpClass::Store
+            | OpClass::Atomic
+            | OpClass::Copy
+            | OpClass::Mbarrier
+            | OpClass::Texture,
+            _,
+        ) => ordinary,
         _ => Drain::None,
     }
 }

@@ -39,6 +39,7 @@ use crate::options::Options;
 use crate::report::{DeviceReport, KernelReport};
 use crate::sanitizer::written::Written;
 use crate::sm::timeline::Timeline;
+use crate::texture::{Bindings, Bound, object_handle};
 
 /// A loaded module with its variables and decoded entries.
 #[derive(Debug)]
@@ -96,6 +97,9 @@ pub struct Context {
     /// What functional runs leave in L2, where they do.
     warming: Option<crate::touched::Warming>,
     allocations: Arc<Allocations>,
+    /// Textures, surfaces and samplers by handle.
+    textures: Arc<Bindings>,
+    next_object: u32,
     /// Bytes of global memory that all contexts of the device have allocated.
     device_bytes: Arc<AtomicU64>,
     own_bytes: u64,
@@ -150,6 +154,8 @@ impl Context {
             copies: Vec::new(),
             workspace: 0,
             warming: None,
+            textures: Arc::default(),
+            next_object: 0,
             device_bytes,
             own_bytes: 0,
             modules: Vec::new(),
@@ -278,6 +284,28 @@ impl Context {
         variables
             .filter(|(variable, _)| variable.space == StateSpace::Global)
             .map(|(variable, (name, address))| (name.as_str(), *address, variable.size))
+    }
+
+    /// Binds a texture, surface or sampler to a handle that none had before.
+    pub fn create_object(&mut self, bound: Bound) -> u64 {
+        let handle = object_handle(self.next_object);
+        self.next_object += 1;
+        self.bind(handle, Some(bound));
+        handle
+    }
+
+    /// What a handle, or the address of a variable of an opaque type, stands for in launches that run from now on.
+    pub fn bind(&mut self, handle: u64, bound: Option<Bound>) {
+        let textures = Arc::make_mut(&mut self.textures);
+        match bound {
+            Some(bound) => textures.insert(handle, bound),
+            None => textures.remove(&handle),
+        };
+    }
+
+    /// What a handle stands for.
+    pub fn bound(&self, handle: u64) -> Option<&Bound> {
+        self.textures.get(&handle)
     }
 
     /// Copies bytes from the host to device memory.

@@ -6,7 +6,8 @@ mod record;
 
 use std::sync::Arc;
 
-use sim_frontend::program::OpClass;
+use sim_frontend::program::{Extra, OpClass};
+use sim_memory::access::AccessKind;
 use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::{StateSpace, WARP_LANES};
@@ -17,9 +18,11 @@ use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
+use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::Record;
 use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
+use crate::sm::accesses::access_kind;
 use crate::touched::Touched;
 
 /// Without time a data operation is counted, and that is all.
@@ -408,7 +411,8 @@ impl<P: Reconvergence> Functional<P> {
     /// Accesses of the last step, at once.
     #[inline(always)]
     fn perform(&mut self, w: usize) {
-        let Resident { requests, warps, blocks, kernels, world, watching, changes, .. } = &mut self.resident;
+        let Resident { requests, lookups, warps, blocks, kernels, world, watching, changes, .. } =
+            &mut self.resident;
         for request in requests.iter() {
             let warp = &mut warps[w];
             let code = &kernels[warp.kernel].code;
@@ -416,6 +420,22 @@ impl<P: Reconvergence> Functional<P> {
             let Some(facts) = op.extra.access() else { continue };
             let bytes = request.bytes as usize;
             let memory = &world.memory;
+            if request.lookup != NO_LOOKUP {
+                let mut texel = [0; 16];
+                for lane in Lanes(request.lanes) {
+                    memory.read(request.addresses[lane as usize], &mut texel[..bytes]);
+                    lookups.arrived(request.lookup, request.part, lane, &texel[..bytes]);
+                }
+                if let Extra::Texture(facts) = &op.extra
+                    && request.part + 1 == request.parts
+                {
+                    let lanes = lookups.lanes(request.lookup);
+                    lookups.write(request.lookup, &mut warp.rows, op, facts, lanes);
+                    lookups.end(request.lookup);
+                }
+                continue;
+            }
+            let kind = access_kind(op, false);
             let words = bytes == 4 && facts.vector == 1 && facts.reg_bits == 32 && !*watching;
             let plain = matches!(op.class, OpClass::Load | OpClass::Store);
             if words && plain && request.space == StateSpace::Global {
@@ -447,14 +467,7 @@ impl<P: Reconvergence> Functional<P> {
                 let mut buffer = [0u8; 16];
                 match op.class {
                     OpClass::Hint => {}
-                    OpClass::Copy => {
-                        memory.read(at, &mut buffer[..bytes]);
-                        if let Some(block) = blocks[warp.block].as_mut() {
-                            let differs = deliver(block, request.operands[l], &buffer[..bytes]);
-                            *changes += u64::from(*watching && differs);
-                        }
-                    }
-                    OpClass::Store => {
+                    _ if op.class != OpClass::Copy && kind == Some(AccessKind::Store) => {
                         let data = &request.data[l][..bytes];
                         if *watching {
                             memory.read(at, &mut buffer[..bytes]);
@@ -462,7 +475,14 @@ impl<P: Reconvergence> Functional<P> {
                         }
                         memory.write(at, data);
                     }
-                    OpClass::Atomic => {
+                    OpClass::Copy => {
+                        memory.read(at, &mut buffer[..bytes]);
+                        if let Some(block) = blocks[warp.block].as_mut() {
+                            let differs = deliver(block, request.operands[l], &buffer[..bytes]);
+                            *changes += u64::from(*watching && differs);
+                        }
+                    }
+                    OpClass::Atomic | OpClass::Texture => {
                         let Some((operation, ty)) = facts.atomic else { continue };
                         memory.read(at, &mut buffer[..bytes]);
                         let old = from_bytes(&buffer[..bytes]);

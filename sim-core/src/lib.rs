@@ -21,6 +21,7 @@ pub mod lanes;
 #[cfg(test)]
 mod literal;
 mod liveness;
+pub mod lookups;
 pub mod mbarrier;
 pub mod memory_model;
 pub mod monitor;
@@ -34,6 +35,7 @@ pub mod sanitizer;
 pub mod scoreboard;
 pub mod sm;
 mod tensor;
+pub mod texture;
 pub mod touched;
 pub mod warp;
 pub mod wheel;

@@ -10,6 +10,7 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 use crate::code::Code;
 use crate::copies::Copies;
 use crate::grid::Kernel;
+use crate::lookups::Staged;
 use crate::monitor::Shadow;
 use crate::registers::LaneRow;
 use crate::scoreboard::Scoreboard;
@@ -174,6 +175,8 @@ pub struct Warp {
     pub awaited_writes: Option<u64>,
     /// The registers that its threads have written, for sanitizers.
     pub tracked: Option<Box<Tracked>>,
+    /// Operands handed over to the next texture instruction, once there has been one with so many.
+    pub staged: Option<Box<Staged>>,
 }
 
 /// The registers that the threads of a warp have written, of those that may be read before.
@@ -259,6 +262,7 @@ impl Warp {
         self.board.reset(usize::from(program.registers) + usize::from(program.predicates));
         self.outstanding = Outstanding::default();
         self.copies = None;
+        self.staged = None;
         self.cluster_arrived = 0;
         self.awaited_writes = None;
         self.again = 0;

@@ -210,6 +210,116 @@ pub enum Reduction {
     Max,
 }
 
+/// The coordinates of a texture or surface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Geometry {
+    /// x.
+    One,
+    /// x, y.
+    Two,
+    /// x, y, z.
+    Three,
+    /// A layer, and x.
+    OneArray,
+    /// A layer, and x, y.
+    TwoArray,
+    /// A direction.
+    Cube,
+    /// A layer of six faces, and a direction.
+    CubeArray,
+}
+
+impl Geometry {
+    /// Axes within a slice or volume.
+    pub fn axes(self) -> usize {
+        match self {
+            Self::One | Self::OneArray => 1,
+            Self::Three => 3,
+            Self::Two | Self::TwoArray | Self::Cube | Self::CubeArray => 2,
+        }
+    }
+
+    /// A layer is the first of the coordinates.
+    pub fn layered(self) -> bool {
+        matches!(self, Self::OneArray | Self::TwoArray | Self::CubeArray)
+    }
+
+    /// A direction selects a face.
+    pub fn cube(self) -> bool {
+        matches!(self, Self::Cube | Self::CubeArray)
+    }
+
+    /// Coordinates besides the layer.
+    pub fn coordinates(self) -> usize {
+        if self.cube() { 3 } else { self.axes() }
+    }
+}
+
+/// What a place beyond a surface means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Beyond {
+    /// A fault.
+    Trap,
+    /// The nearest place of the surface.
+    Clamp,
+    /// Loads give zero, stores are dropped.
+    Zero,
+}
+
+/// Where the mip level of a lookup comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MipLevel {
+    /// The first.
+    #[default]
+    Base,
+    /// `.level`: an operand.
+    Detail,
+    /// `.grad`: derivatives.
+    Gradient,
+}
+
+/// What `txq`, `suq` and `istypep` ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum ImageQuery {
+    Width,
+    Height,
+    Depth,
+    ChannelDataType,
+    ChannelOrder,
+    NormalizedCoords,
+    ForceUnnormalizedCoords,
+    FilterMode,
+    AddrMode(u8),
+    ArraySize,
+    NumMipmapLevels,
+    NumSamples,
+    MemoryLayout,
+    /// `istypep.texref`.
+    IsTexture,
+    /// `istypep.samplerref`.
+    IsSampler,
+    /// `istypep.surfref`.
+    IsSurface,
+}
+
+/// Modifiers of texture and surface instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ImageModifiers {
+    /// `.1d`, `.a2d` and the like.
+    pub geometry: Option<Geometry>,
+    /// `.base`, `.level`, `.grad`.
+    pub level: MipLevel,
+    /// The component that `tld4` gathers.
+    pub component: u8,
+    /// `.trap`, `.clamp`, `.zero`.
+    pub beyond: Option<Beyond>,
+    /// `.p`: x counts texels, and data is converted.
+    pub formatted: bool,
+    /// What is asked for.
+    pub query: Option<ImageQuery>,
+}
+
 /// Every modifier an instruction of the table may carry besides its types. A modifier that a
 /// root does not take stays at its default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -285,6 +395,8 @@ pub struct Modifiers {
     pub cluster_wait: Option<bool>,
     /// Instructions on matrices.
     pub matrix: Option<Matrix>,
+    /// Textures and surfaces.
+    pub image: ImageModifiers,
 }
 
 impl Modifiers {

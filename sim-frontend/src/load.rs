@@ -16,7 +16,7 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::tf2_fold_constants;
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program, function_address};
 use crate::ptx::ast::Module as Ast;
-use crate::ptx::ast::{Init, MAX_VARIABLE, OperandKind, Statement, Storage, Variable};
+use crate::ptx::ast::{Init, MAX_VARIABLE, Opaque, OperandKind, Statement, Storage, Variable};
 use crate::ptx::parser::parse;
 
 /// A variable of global or constant memory.
@@ -63,6 +63,18 @@ pub struct Module {
     parts: Arc<Parts>,
 }
 
+/// Samplers have variables of their own in independent mode only.
+fn samplers_of_unified_mode(source: &Source, ast: &Ast<'_>) -> Vec<Diagnostic> {
+    let unified = !ast.target.contains(&"texmode_independent");
+    let samplers = ast.variables.iter().filter(|variable| variable.opaque == Some(Opaque::Sampler));
+    let error = |variable: &Variable<'_>| {
+        let message =
+            format!("`{}`: a .samplerref variable requires .target texmode_independent", variable.name);
+        Diagnostic::error("target", message).at(variable.span, "").in_source(source)
+    };
+    samplers.filter(|_| unified).map(error).collect()
+}
+
 impl Module {
     /// Parses a module and checks everything that can be checked without addresses.
     ///
@@ -77,6 +89,7 @@ impl Module {
             return Self::build(&linked, papers);
         }
         let mut errors = header::check(source, &ast);
+        errors.extend(samplers_of_unified_mode(source, &ast));
         let mut globals = Vec::new();
         let inner = ast.functions.iter().flat_map(|function| {
             let list = local_globals(function.body.as_deref().unwrap_or_default());

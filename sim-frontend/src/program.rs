@@ -10,7 +10,10 @@ use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, Sta
 use crate::diagnostic::{Diagnostic, Source, Span};
 pub use crate::isa::class::OpClass;
 
-use crate::form::{BarrierKind, Form, MbarrierOptions, MbarrierStep, Reduction, ShflMode, VoteMode};
+use crate::form::{
+    BarrierKind, Beyond, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel, Reduction,
+    ShflMode, VoteMode,
+};
 use crate::matrix::MmaOp;
 
 /// A program address: the index of an operation in [`Program::ops`].
@@ -154,6 +157,63 @@ pub struct MbarrierOp {
     pub repeats: bool,
 }
 
+/// What a texture or surface instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TextureStep {
+    /// `tex`.
+    Sample,
+    /// `tld4`.
+    Gather,
+    /// `suld`.
+    Load,
+    /// `sust`.
+    Store,
+    /// `sured`.
+    Reduce,
+    /// `txq`, `suq`, `istypep`.
+    Query(ImageQuery),
+}
+
+/// A texture or surface instruction: `src[0]` is the handle of the texture or surface. Its other operands, in this
+/// order, are the layer; the coordinates; the level of detail, or the derivatives along x and along y; the offsets by
+/// axis; the reference value; the data, element by element; the handle of the sampler. The first four are `src[1]` to
+/// `src[4]`, the others are handed over by [`OpClass::TextureOperands`] before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TextureOp {
+    /// What it does.
+    pub step: TextureStep,
+    /// What the coordinates are.
+    pub geometry: Geometry,
+    /// Coordinates are integers.
+    pub integer: bool,
+    /// Where the mip level comes from.
+    pub level: MipLevel,
+    /// There are offsets.
+    pub offset: bool,
+    /// There is a reference value.
+    pub reference: bool,
+    /// There is a sampler.
+    pub sampler: bool,
+    /// The component that is gathered.
+    pub component: u8,
+    /// Results are halves: one a register, or two.
+    pub halves: u8,
+    /// Surfaces: what a place beyond them means, and whether x counts texels.
+    pub beyond: Beyond,
+    /// `.p`.
+    pub formatted: bool,
+    /// Operands of 64 bits, by place.
+    pub wide: u16,
+    /// The access to memory.
+    pub memory: MemoryOp,
+}
+
+/// Operands that a texture instruction has itself.
+pub const TEXTURE_OPERANDS: usize = 4;
+
+/// Most operands that are handed over before.
+pub const STAGED_OPERANDS: usize = 12;
+
 /// Facts of the rarer classes, by which [`Op`] stays small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extra {
@@ -236,6 +296,10 @@ pub enum Extra {
         /// `.trans`.
         trans: bool,
     },
+    /// A texture or surface instruction.
+    Texture(TextureOp),
+    /// Operands of the texture instruction that follows: those of 64 bits, by place.
+    TextureOperands(u8),
 }
 
 impl Extra {
@@ -247,6 +311,7 @@ impl Extra {
             Self::Copy(copy) => Some(&copy.memory),
             Self::Bulk(bulk) => Some(&bulk.memory),
             Self::Tiles { memory, .. } => Some(memory),
+            Self::Texture(texture) => Some(&texture.memory),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 mod argument;
 mod buffer;
 mod expr;
+mod image;
 mod key_span;
 mod keys;
 mod number;
@@ -16,6 +17,7 @@ use sim_memory::vocabulary::ScalarType;
 pub use argument::{Argument, ArgumentKind};
 pub use buffer::{HostBuffer, SplitMix64, push_element};
 pub use expr::{Expr, Params, evaluate};
+pub use image::{ImageAddress, ImageAddresses, ImageFilter, ImageRead, ImageSpec, ImageStorage};
 pub use key_span::KeySpan;
 pub use number::Number;
 
@@ -74,6 +76,12 @@ pub struct WorkloadSpec {
     /// Variables of the program by name, as far as something is said of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, VariableSpec>,
+    /// Textures over buffers, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub textures: BTreeMap<String, ImageSpec>,
+    /// Surfaces over buffers, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub surfaces: BTreeMap<String, ImageSpec>,
     /// A file of the lines that L2 holds before the first launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2: Option<String>,

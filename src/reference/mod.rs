@@ -2,6 +2,7 @@
 
 mod compute;
 mod divergence;
+mod images;
 mod inputs;
 mod irregular;
 mod kernels;
@@ -16,6 +17,7 @@ fn all() -> impl Iterator<Item = &'static (&'static str, Reference)> {
         .chain(divergence::ALL)
         .chain(irregular::ALL)
         .chain(compute::ALL)
+        .chain(images::ALL)
 }
 
 /// The reference of a name.

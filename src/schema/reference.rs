@@ -236,8 +236,8 @@ mod tests {
         for (kind, sections) in [
             (
                 Kind::Workload,
-                "Argument BufferSpec Expectation Expr Fill Init LoopSpec ScalarType Schedule Step Termination \
-                 Tolerance Until VariableSpec Variant",
+                "Argument BufferSpec Expectation Expr Fill ImageAddress ImageAddresses ImageFilter ImageRead ImageSpec \
+                 ImageStorage Init LoopSpec ScalarType Schedule Step Termination Tolerance Until VariableSpec Variant",
             ),
             (
                 Kind::Chip,

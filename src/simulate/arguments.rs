@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sim_core::texture::Image;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::program::ParamInfo;
 use sim_frontend::workload::{ArgumentKind, Expr, Number, Params, evaluate, push_element};
@@ -15,6 +16,10 @@ pub struct Arguments<'r> {
     pub layouts: &'r BTreeMap<String, Layout>,
     /// Device addresses of the buffers.
     pub addresses: &'r BTreeMap<String, u64>,
+    /// Buffers that are stored as arrays.
+    pub arrays: &'r BTreeMap<String, Image>,
+    /// Handles of textures and surfaces.
+    pub handles: &'r BTreeMap<String, u64>,
     /// They are those of a workload's file, not of the command line.
     pub from_file: bool,
 }
@@ -99,6 +104,17 @@ impl Arguments<'_> {
     }
 
     fn pointer(&self, buffer: &str, offset: Option<&Expr>, params: &Params) -> Result<[u8; 8], String> {
+        if let Some(handle) = self.handles.get(buffer) {
+            return match offset {
+                None => Ok(handle.to_le_bytes()),
+                Some(_) => Err(format!("`{buffer}` is a texture or surface; its handle has no offset")),
+            };
+        }
+        if self.arrays.contains_key(buffer) {
+            return Err(format!(
+                "`{buffer}` is stored as an array, which kernels do not access by address; pass the texture or surface"
+            ));
+        }
         let (Some(layout), Some(address)) = (self.layouts.get(buffer), self.addresses.get(buffer)) else {
             let known: Vec<&str> = self.layouts.keys().map(String::as_str).collect();
             return Err(format!("there is no buffer `{buffer}`; available: {}", known.join(", ")));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sim_core::error::SimError;
 use sim_frontend::diagnostic::{Diagnostic, Source};
-use sim_frontend::workload::{Expr, KeySpan, Number, Params, WorkloadSpec, evaluate};
+use sim_frontend::workload::{Expr, ImageSpec, KeySpan, Number, Params, WorkloadSpec, evaluate};
 
 /// A workload with everything a run needs.
 pub struct Job {
@@ -22,6 +22,13 @@ pub struct Job {
     pub skip: u64,
     /// Buffers whose final contents are wanted.
     pub dump: Vec<String>,
+}
+
+impl Job {
+    /// Its textures and surfaces.
+    pub fn images(&self) -> impl Iterator<Item = &ImageSpec> {
+        self.spec.textures.values().chain(self.spec.surfaces.values())
+    }
 }
 
 /// An input error of a workload.

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use crate::driver::call::Entry;
 use crate::driver::{
-    context, device, errors, graphs, launch, linker, memory, modules, pointers as addresses, streams, tables,
-    unsupported,
+    arrays, context, device, errors, graphs, launch, linker, memory, modules, pointers as addresses, streams,
+    tables, unsupported,
 };
 use crate::error::{Error, INVALID_VALUE, NOT_FOUND};
 use crate::pointers;
@@ -127,7 +127,8 @@ enum Found {
 }
 
 static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
-    let lists: [&[Entry]; 13] = [
+    let lists: [&[Entry]; 14] = [
+        arrays::ENTRIES,
         context::ENTRIES,
         device::ENTRIES,
         errors::ENTRIES,

@@ -2,13 +2,13 @@
 
 use std::ffi::c_void;
 
+use crate::boxes::copy_boxes;
 use crate::driver::call::own;
 use crate::driver::state::Owned;
-use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED};
-use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
+use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE};
+use crate::graph::{Copy3D, Extent, Fill, IN_BYTES, Pitched, Work};
 use crate::memory::{
-    PITCH, allocate, allocate_shared, copy, copy_boxes, copy_rows, fill_rows, free, of_host, register,
-    unregister,
+    PITCH, allocate, allocate_shared, copy, copy_rows, fill_rows, free, of_host, register, unregister,
 };
 use crate::pointers;
 use crate::runtime::State;
@@ -77,10 +77,8 @@ fn address(kind: i32, host: usize, device: usize) -> Result<usize, Error> {
     match kind {
         1 => Ok(host),
         2 | 4 => Ok(device),
-        3 => {
-            eprintln!("warpsim: copies of arrays are not supported");
-            Err(NOT_SUPPORTED)
-        }
+        // An array has a handle instead.
+        3 => Ok(0),
         _ => Err(INVALID_VALUE),
     }
 }
@@ -88,7 +86,7 @@ fn address(kind: i32, host: usize, device: usize) -> Result<usize, Error> {
 /// A copy of a box as the runtime API has it.
 ///
 /// # Errors
-/// A side is an array, or none.
+/// A side is none.
 pub fn boxes(all: &Boxes) -> Result<Copy3D, Error> {
     let position = |side: &Side3D| Extent { width: side.x, height: side.y, depth: side.z };
     let place = |side: &Side3D| {
@@ -97,21 +95,45 @@ pub fn boxes(all: &Boxes) -> Result<Copy3D, Error> {
         let (pitch, height) = (side.pitch.max(all.width), side.height.max(all.height));
         Ok(Pitched { at, pitch, width: all.width, height })
     };
+    let array = |side: &Side3D| match side.kind {
+        3 if side.array == 0 => Err(INVALID_VALUE),
+        3 => Ok(side.array),
+        _ => Ok(0),
+    };
     Ok(Copy3D {
-        from_array: 0,
+        from_array: array(&all.from)?,
         from_position: position(&all.from),
         from: place(&all.from)?,
-        to_array: 0,
+        to_array: array(&all.to)?,
         to_position: position(&all.to),
         to: place(&all.to)?,
         extent: Extent { width: all.width, height: all.height, depth: all.depth },
-        kind: ANY,
+        kind: ANY | IN_BYTES,
     })
 }
 
 unsafe fn rows(state: &mut State, all: *const Copy2D) -> Result<(), Error> {
     // SAFETY: CUDA's manual asks for the structure.
     let all = unsafe { pointers::get(all) }?;
+    if all.from.kind == 3 || all.to.kind == 3 {
+        let deep = |side: &Side2D| Side3D {
+            x: side.x,
+            y: side.y,
+            z: 0,
+            level: 0,
+            kind: side.kind,
+            host: side.host,
+            device: side.device,
+            array: side.array,
+            reserved: 0,
+            pitch: side.pitch,
+            height: 0,
+        };
+        let (from, to) = (deep(&all.from), deep(&all.to));
+        let all = boxes(&Boxes { from, to, width: all.width, height: all.height, depth: 1 })?;
+        // SAFETY: CUDA's manual asks for valid memory.
+        return unsafe { copy_boxes(state, &all) };
+    }
     let begin = |side: &Side2D| {
         let pitch = if side.pitch == 0 { all.width } else { side.pitch };
         Ok(((address(side.kind, side.host, side.device)? + side.y * pitch + side.x) as u64, pitch))
@@ -429,6 +451,8 @@ mod tests {
             Boxes { from: side, to: Side3D { kind: 1, host: 64, ..side }, width: 16, height: 3, depth: 2 };
         let own = boxes(&all).expect("no array");
         assert_eq!((own.from.at, own.to.at, own.from.pitch, own.to.height), (4096, 64, 16, 3));
-        assert_eq!(boxes(&Boxes { from: Side3D { kind: 3, ..side }, ..all }).err(), Some(NOT_SUPPORTED));
+        assert_eq!(boxes(&Boxes { from: Side3D { kind: 3, ..side }, ..all }).err(), Some(INVALID_VALUE));
+        let array = boxes(&Boxes { from: Side3D { kind: 3, array: 77, ..side }, ..all }).expect("an array");
+        assert_eq!((array.from_array, array.to_array), (77, 0));
     }
 }

@@ -5,6 +5,7 @@
 #[macro_use]
 pub mod call;
 
+pub mod arrays;
 pub mod context;
 pub mod device;
 pub mod entries;

@@ -156,7 +156,11 @@ fn enumerate(state: &mut State, at: *mut usize, room: u32, handle: usize) -> Res
     Ok(())
 }
 
-fn variable(state: &mut State, handle: usize, name: *const c_char) -> Result<Symbol, Error> {
+/// A variable of a module.
+///
+/// # Errors
+/// There is none of this name.
+pub fn variable(state: &mut State, handle: usize, name: *const c_char) -> Result<Symbol, Error> {
     // SAFETY: CUDA's manual asks for a text.
     let name = unsafe { pointers::text(name) }?;
     let module = module_of(state, handle)?;

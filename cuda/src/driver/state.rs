@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::driver::link::Link;
+use crate::images::TextureReference;
 
 /// What CUDA's static runtime has called when a context goes: the context, a key and a value.
 pub type Destructor = unsafe extern "C" fn(usize, usize, usize);
@@ -58,6 +59,8 @@ pub struct Driver {
     pub storage: BTreeMap<(usize, usize), (usize, Option<Destructor>)>,
     /// Links by handle.
     pub links: BTreeMap<usize, Link>,
+    /// Texture references by the address of their variable.
+    pub references: BTreeMap<usize, TextureReference>,
 }
 
 impl Default for Driver {
@@ -82,6 +85,7 @@ impl Driver {
             functions: BTreeMap::new(),
             storage: BTreeMap::new(),
             links: BTreeMap::new(),
+            references: BTreeMap::new(),
         }
     }
 }

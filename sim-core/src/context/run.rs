@@ -42,6 +42,7 @@ impl Context {
         Arc::new(World {
             memory: Arc::clone(&self.memory),
             allocations: Arc::clone(&self.allocations),
+            textures: Arc::clone(&self.textures),
             latency: LocalLatency {
                 shared: spec.shared.latency,
                 shared_atomic: spec.shared.atomic_latency,

@@ -10,6 +10,7 @@ use super::resident::{Resident, Step};
 use crate::code::Code;
 use crate::error::Violation;
 use crate::grid::Kernel;
+use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{each, first_lane, read_element, read_row};
 use crate::warp::Warp;
@@ -290,7 +291,7 @@ impl<P: Reconvergence> Resident<P> {
     ) {
         let warp = &self.warps[w];
         let request = self.requests.next();
-        request.bulk = None;
+        (request.bulk, request.lookup) = (None, NO_LOOKUP);
         request.warp = w;
         request.pc = pc;
         request.space = space;

@@ -14,6 +14,7 @@ use crate::block::Block;
 use crate::code::Code;
 use crate::copies::Bulk;
 use crate::error::Violation;
+use crate::lookups::NO_LOOKUP;
 use crate::mbarrier::{await_one_more, perform};
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{each, guard, read_element, read_row};
@@ -172,6 +173,7 @@ impl<P: Reconvergence> Resident<P> {
                 request.lanes = LaneMask::MAX >> (LaneMask::BITS - pieces);
                 request.bytes = PIECE;
                 (request.part, request.parts) = (0, 1);
+                request.lookup = NO_LOOKUP;
                 request.bulk = Some(Bulk { lane, object: objects[l], bytes, pc });
                 for piece in 0..WARP_LANES as u32 {
                     let offset = u64::from(first + PIECE * piece.min(pieces - 1));

@@ -16,6 +16,7 @@ mod on_chip;
 mod regroup;
 mod request;
 mod resident;
+mod texture;
 mod wide;
 
 use std::sync::Arc;
@@ -228,6 +229,8 @@ impl<P: Reconvergence> Resident<P> {
             C::Hint => self.hint(kernel, w, pc, op, exec),
             C::Copy => self.copy(code, w, pc, op, exec)?,
             C::Mbarrier => self.mbarrier(code, w, op, exec)?,
+            C::Texture => self.texture(code, w, pc, op, exec)?,
+            C::TextureOperands => self.stage_operands(code, w, op, exec),
             C::Membar => {}
             C::Clock => {
                 self.clock(w, op, exec, now);

@@ -3,6 +3,7 @@
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use crate::copies::Bulk;
+use crate::lookups::NO_LOOKUP;
 
 /// What a split asks of global or local memory.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Request {
     pub parts: u8,
     /// It is part of a bulk copy: its lanes are pieces of 16 bytes.
     pub bulk: Option<Bulk>,
+    /// The lookup that it reads texels of.
+    pub lookup: u32,
 }
 
 /// Requests of one step, bulk copies aside: one to global memory and four words of local memory.
@@ -62,6 +65,7 @@ impl Request {
             part: 0,
             parts: 1,
             bulk: None,
+            lookup: NO_LOOKUP,
         }
     }
 }
@@ -100,6 +104,13 @@ impl Requests {
     /// The last one, which there is.
     pub(super) fn last_mut(&mut self) -> &mut Request {
         &mut self.list[self.used.saturating_sub(1)]
+    }
+
+    /// All are parts of one lookup.
+    pub(super) fn number_parts(&mut self, parts: u8, lookup: u32) {
+        for (part, request) in (0..parts).zip(&mut self.list[..self.used]) {
+            (request.part, request.parts, request.lookup) = (part, parts, lookup);
+        }
     }
 
     /// Request number `i`.

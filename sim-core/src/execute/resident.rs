@@ -19,10 +19,12 @@ use crate::cluster_barrier::ClusterBarrier;
 use crate::code::DecodedOp;
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
+use crate::lookups::Lookups;
 use crate::monitor::Check;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
 use crate::tensor::Scratch;
+use crate::texture::Bindings;
 use crate::warp::{Tracked, Warp, WarpPlace};
 use crate::writes::Writes;
 
@@ -75,6 +77,8 @@ pub struct LocalLatency {
 pub struct World {
     /// Global memory of the device.
     pub memory: Arc<DeviceMemory>,
+    /// Textures, surfaces and samplers by handle.
+    pub textures: Arc<Bindings>,
     /// What has been allocated in it.
     pub allocations: Arc<Allocations>,
     /// Latencies of the SM's own memories.
@@ -129,6 +133,8 @@ pub struct Resident<P> {
     pub outcome: Step,
     /// Accesses the last step asks for.
     pub requests: Requests,
+    /// Lookups of textures under way.
+    pub lookups: Lookups,
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
     /// [`NO_PC`] where that is for the shadow pcs of its lanes to say.
     pub expected: BySplit<Pc, P>,
@@ -181,6 +187,7 @@ impl<P: Reconvergence> Resident<P> {
             touched: Vec::new(),
             outcome: Step::Done,
             requests: Requests::default(),
+            lookups: Lookups::default(),
             expected: BySplit::new(warp_slots, NO_PC),
             charge: Cost::default(),
             changed: false,
@@ -224,6 +231,7 @@ impl<P: Reconvergence> Resident<P> {
             touched,
             outcome,
             requests,
+            lookups,
             expected,
             charge,
             changed,
@@ -252,6 +260,7 @@ impl<P: Reconvergence> Resident<P> {
         touched.clear();
         *outcome = Step::Done;
         requests.clear();
+        lookups.reset();
         expected.fill(NO_PC);
         (*charge, *changed) = (Cost::default(), false);
         waits.fill(0);

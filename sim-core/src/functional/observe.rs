@@ -1,6 +1,6 @@
 //! Observation of memory in the functional mode, where each access is performed at once.
 
-use sim_frontend::program::{Extra, MemoryOp, Op, OpClass};
+use sim_frontend::program::{Extra, MemoryOp, Op};
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::{LineAccess, lines};
 use sim_memory::observation::{self, Event, INITIAL, NO_STORES, PartitionObservation, SmObservation, Stores};
@@ -12,6 +12,7 @@ use crate::execute::Request;
 use crate::grid::Kernel;
 use crate::memory_model::Checker;
 use crate::reconvergence::{Lanes, Reconvergence};
+use crate::sm::accesses::access_kind;
 
 /// The observation and its check. The number of an event stands for its cycle.
 #[derive(Debug)]
@@ -39,14 +40,10 @@ impl Observed {
 
     /// An access of a warp to global memory.
     fn access(&mut self, request: &Request, op: &Op, facts: &MemoryOp) {
-        let kind = match (op.class, facts.atomic) {
-            (OpClass::Hint, _) => return,
-            (OpClass::Store, _) => AccessKind::Store,
-            (OpClass::Atomic, Some((op_, ty))) => {
-                AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() }
-            }
-            _ => AccessKind::Load,
-        };
+        let Some(kind) = access_kind(op, false) else { return };
+        if matches!(kind, AccessKind::Hint(_)) {
+            return;
+        }
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
         lines(&request.addresses, request.lanes, request.bytes, &mut parts);
@@ -69,7 +66,7 @@ impl Observed {
                 continue;
             }
             // Of weak accesses only the axioms, and strong ones of the same line, want to know more.
-            let weak = facts.semantics == Semantics::Weak && op.class != OpClass::Atomic;
+            let weak = facts.semantics == Semantics::Weak && !matches!(kind, AccessKind::Atomic { .. });
             if weak
                 && !self.checker.checks_axioms()
                 && (kind == AccessKind::Load || !self.memory.has(part.line))

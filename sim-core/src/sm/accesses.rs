@@ -5,13 +5,15 @@
 use sim_memory::line::LineData;
 use std::sync::Arc;
 
-use sim_frontend::program::Extra;
+use sim_frontend::program::{Extra, Op, OpClass, TextureOp, TextureStep};
+use sim_memory::access::AccessKind;
 use sim_memory::port::{AccessId, RegisterPort};
 use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use crate::block::Block;
 use crate::execute::deliver;
 use crate::grid::Kernel;
+use crate::lookups::{Lookups, NO_LOOKUP};
 use crate::registers::{extend, write_element, write_loaded, write_loaded_word};
 use crate::warp::Warp;
 
@@ -49,6 +51,23 @@ pub struct InFlight {
     pub acquires: bool,
     /// Its number among the writes of its block, where these are counted.
     pub write: Option<u64>,
+    /// The lookup that it reads texels of.
+    pub lookup: u32,
+}
+
+/// What an operation asks of memory; an acquire needs the value's arrival even where nothing keeps the value.
+pub fn access_kind(op: &Op, acquires: bool) -> Option<AccessKind> {
+    let facts = op.extra.access()?;
+    let stores = matches!(op.extra, Extra::Texture(TextureOp { step: TextureStep::Store, .. }));
+    Some(match (op.class, facts.atomic) {
+        (OpClass::Store, _) => AccessKind::Store,
+        (OpClass::Texture, None) if stores => AccessKind::Store,
+        (OpClass::Hint, _) => AccessKind::Hint(facts.hint?),
+        (OpClass::Atomic | OpClass::Texture, Some((op_, ty))) => {
+            AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() || acquires }
+        }
+        _ => AccessKind::Load,
+    })
 }
 
 /// The parts of one access: registers are released when all of them are.
@@ -142,6 +161,8 @@ pub struct Port<'a> {
     pub changes: &'a mut u64,
     /// Warps whose copies have arrived.
     pub copied: &'a mut Vec<usize>,
+    /// Lookups under way.
+    pub lookups: &'a mut Lookups,
     /// Warps some of whose lanes may go on.
     pub woken: &'a mut Vec<usize>,
     /// Counters of the SM.
@@ -206,6 +227,16 @@ impl RegisterPort for Port<'_> {
         let Some(entry) = self.accesses.entries.get(access as usize) else { return };
         let warp = &mut self.warps[entry.warp];
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
+        if entry.lookup != NO_LOOKUP {
+            let bytes = self.lookups.part_bytes(entry.lookup, entry.part);
+            for lane in crate::reconvergence::Lanes(lanes) {
+                let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
+                if let Some(found) = data.get(at..at + bytes) {
+                    self.lookups.arrived(entry.lookup, entry.part, lane, found);
+                }
+            }
+            return;
+        }
         let Extra::Memory(facts) = op.extra else {
             if let Some(facts) = op.extra.access() {
                 let bytes = facts.element_bytes.into();
@@ -277,7 +308,7 @@ impl RegisterPort for Port<'_> {
         debug_assert_eq!(lanes & !entry.blocked, 0, "registers are released once");
         entry.blocked &= !lanes;
         let (w, pc, group, done) = (entry.warp, entry.pc, entry.group, entry.blocked == 0);
-        let acquires = entry.acquires;
+        let (acquires, lookup) = (entry.acquires, entry.lookup);
         if entry.copy {
             return self.copied(w, access, lanes, now);
         }
@@ -295,6 +326,13 @@ impl RegisterPort for Port<'_> {
             if parts.left == 0 {
                 let lanes = parts.lanes;
                 self.accesses.free_groups.push(group);
+                let op = &self.kernels[warp.kernel].code.program.ops[pc as usize];
+                if let Extra::Texture(facts) = &op.extra {
+                    self.lookups.write(lookup, &mut warp.rows, op, facts, lanes);
+                    self.lookups.end(lookup);
+                    // The filter's part of the latency comes behind that of memory.
+                    warp.board.write(decoded.written(), lanes, now, now + Cycle::from(decoded.latency));
+                }
                 warp.board.release(decoded.blocking(), lanes);
             }
         }

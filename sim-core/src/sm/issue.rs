@@ -7,7 +7,7 @@ use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
 use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
-use super::accesses::{ALONE, InFlight, Port};
+use super::accesses::{ALONE, InFlight, Port, access_kind};
 use super::ahead::prefetch_operands;
 use super::recorder::Recorder;
 use super::stats::SmStats;
@@ -18,6 +18,7 @@ use crate::code::{Code, DecodedOp, Drain, acquires};
 use crate::counts::source_lanes;
 use crate::error::Fault;
 use crate::execute::{Executed, Issuer, Step, Stepped};
+use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Reconvergence, SplitId};
 use crate::scoreboard::Readiness;
 use crate::warp::Warp;
@@ -579,8 +580,11 @@ impl<P: Reconvergence> Sm<P> {
         let mut group = ALONE;
         for i in 0..self.resident.requests.len() {
             let request = self.resident.requests.get(i);
-            if request.parts > 1 && request.part == 0 {
-                group = self.accesses.group(request.parts.into(), request.lanes);
+            let looks = request.lookup != NO_LOOKUP;
+            if (request.parts > 1 || looks) && request.part == 0 {
+                // Lanes of a lookup need not have equally many texels.
+                let lanes = if looks { self.resident.lookups.lanes(request.lookup) } else { request.lanes };
+                group = self.accesses.group(request.parts.into(), lanes);
             }
             let warp = &mut self.resident.warps[w];
             let code = &self.resident.kernels[warp.kernel].code;
@@ -603,7 +607,7 @@ impl<P: Reconvergence> Sm<P> {
                 warp.outstanding.begin_acquire(lanes);
             }
             let writes = code.publishes
-                && matches!(op.class, OpClass::Store | OpClass::Atomic)
+                && access_kind(op, false).is_some_and(|kind| kind != AccessKind::Load)
                 && request.space == StateSpace::Global;
             let block = self.resident.blocks[warp.block].as_mut().filter(|_| writes);
             let write = block.map(|block| block.writes.begin());
@@ -628,7 +632,8 @@ impl<P: Reconvergence> Sm<P> {
                 addresses,
                 part: request.part,
                 parts: request.parts,
-                group: if request.parts > 1 { group } else { ALONE },
+                group: if request.parts > 1 || looks { group } else { ALONE },
+                lookup: request.lookup,
                 copy: copies,
                 volatile,
                 acquires,
@@ -637,18 +642,7 @@ impl<P: Reconvergence> Sm<P> {
             if copies {
                 warp.copies_mut().begin(id, lanes, request.operands, request.bulk);
             }
-            let kind = match (op.class, facts.atomic) {
-                (OpClass::Store, _) => AccessKind::Store,
-                (OpClass::Hint, _) => match facts.hint {
-                    Some(hint) => AccessKind::Hint(hint),
-                    None => continue,
-                },
-                (OpClass::Atomic, Some((op_, ty))) => {
-                    // An acquire needs the value's arrival even where nothing keeps the value.
-                    AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() || acquires }
-                }
-                _ => AccessKind::Load,
-            };
+            let Some(kind) = access_kind(op, acquires) else { continue };
             let access = WarpAccess {
                 id,
                 kind,
@@ -672,6 +666,7 @@ impl<P: Reconvergence> Sm<P> {
                 changes: &mut self.resident.changes,
                 copied: &mut self.copied,
                 accesses: &mut self.accesses,
+                lookups: &mut self.resident.lookups,
                 woken: &mut self.woken,
                 stats: &mut self.stats,
                 recorder: self.recorder.as_deref_mut(),

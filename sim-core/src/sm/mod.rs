@@ -506,6 +506,7 @@ impl<P: Reconvergence> Sm<P> {
             changes: &mut self.resident.changes,
             copied: &mut self.copied,
             accesses: &mut self.accesses,
+            lookups: &mut self.resident.lookups,
             woken: &mut self.woken,
             stats: &mut self.stats,
             recorder: self.recorder.as_deref_mut(),

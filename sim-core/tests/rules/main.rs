@@ -17,5 +17,6 @@ mod memory_order;
 mod newer;
 mod random_programs;
 mod runtime;
+mod textures;
 mod threads;
 mod workers;

@@ -25,6 +25,12 @@ pub enum OpClass {
     Copy,
     /// `mbarrier`: `src[0]` and `imm` are the object's address, `src[1]` is the operand.
     Mbarrier,
+    /// Textures and surfaces: `src[0]` is the handle, what follows are the first four of the operands that
+    /// [`TextureOp`](crate::program::TextureOp) lists.
+    Texture,
+    /// The operands of the texture instruction that follows, beyond those that it has room for: up to five, `imm` is
+    /// the place of the first.
+    TextureOperands,
     /// Direct branch to `target`.
     Branch,
     /// Indirect branch (`brx.idx`): table `imm` of [`Program::tables`](crate::program::Program::tables), index in `src[0]`.
@@ -107,13 +113,15 @@ impl OpClass {
             | Self::Store
             | Self::Membar
             | Self::Hint
+            | Self::TextureOperands
             | Self::Sleep
             | Self::Trap
             | Self::Unsupported => NONE,
             Self::Load => Effects { loads: true, ..NONE },
             Self::Copy => Effects { loads: true, ..NONE },
             // Waits at mbarrier objects are loops of tests.
-            Self::Atomic | Self::Mbarrier => Effects { loads: true, differs: true, ..NONE },
+            // Some operands of a texture instruction are those of the one before.
+            Self::Atomic | Self::Mbarrier | Self::Texture => Effects { loads: true, differs: true, ..NONE },
             Self::Branch
             | Self::BranchIndirect
             | Self::Call

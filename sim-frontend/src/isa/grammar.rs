@@ -20,6 +20,8 @@ pub enum Shape {
     Predicate,
     /// `[…]`.
     Address,
+    /// `[texture, coordinates]` or `[texture, sampler, coordinates]`.
+    Texture,
     /// A register, constant or vector.
     Vector,
     /// A label or symbol.
@@ -99,7 +101,7 @@ const LISTS: &[(&str, &str)] = &[
     ("$spaces", "const global local param param::entry param::func shared shared::cta"),
     ("$evict", "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"),
     ("$prefetch", "L2::64B L2::128B L2::256B"),
-    ("$geometry", "1d 2d 3d a1d a2d cube acube 2dms a2dms"),
+    ("$flat", "1d 2d 3d a1d a2d"),
 ];
 
 /// The forms of a root.
@@ -171,6 +173,7 @@ fn operand(word: &str) -> OperandShape {
         "q" => Shape::PredicateDestination,
         "p" => Shape::Predicate,
         "m" => Shape::Address,
+        "t" => Shape::Texture,
         "v" => Shape::Vector,
         "x" => Shape::Part(false),
         "n" => Shape::Part(true),
@@ -218,6 +221,7 @@ pub fn listing(entry: &Entry) -> Vec<FormListing> {
         let pair = if operand.contains("|q") { "[|q]" } else { "" };
         let what = match bare.trim_end_matches("|q") {
             "m" => "[a]",
+            "t" => "[a, {s,} c]",
             "L" => "label",
             "*" => "...",
             "i" => "immediate",

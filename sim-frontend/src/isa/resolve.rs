@@ -5,8 +5,9 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, St
 use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::table::{Entry, Root, TABLE, word_target};
 use crate::form::{
-    Accuracy, BarrierKind, BoolOp, CmpOp, CopyStep, FloatTest, Form, Half, MbarrierStep, Modifiers, PrmtMode,
-    Reduction, Rounding, ShflMode, VideoSecondary, VoteMode, register_bits,
+    Accuracy, BarrierKind, Beyond, BoolOp, CmpOp, CopyStep, FloatTest, Form, Geometry, Half, ImageModifiers,
+    ImageQuery, MbarrierStep, MipLevel, Modifiers, PrmtMode, Reduction, Rounding, ShflMode, VideoSecondary,
+    VoteMode, register_bits,
 };
 use crate::matrix::Matrix;
 
@@ -295,7 +296,10 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             _ => {}
         }
     }
-    let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red | Root::Prefetch);
+    if image(root, word, &mut m.image) {
+        return;
+    }
+    let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red | Root::Prefetch | Root::Sured);
     match word {
         "rn" => m.rounding = Some(Rounding::Rn),
         "rz" => m.rounding = Some(Rounding::Rz),
@@ -446,4 +450,63 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             }
         }
     }
+}
+
+/// What a modifier means on a texture or surface instruction; false if it is none of those.
+fn image(root: Root, word: &str, m: &mut ImageModifiers) -> bool {
+    use ImageQuery as Q;
+    if !matches!(
+        root,
+        Root::Tex
+            | Root::Tld4
+            | Root::Txq
+            | Root::Istypep
+            | Root::Suld
+            | Root::Sust
+            | Root::Sured
+            | Root::Suq
+    ) {
+        return false;
+    }
+    match word {
+        "1d" => m.geometry = Some(Geometry::One),
+        "2d" => m.geometry = Some(Geometry::Two),
+        "3d" => m.geometry = Some(Geometry::Three),
+        "a1d" => m.geometry = Some(Geometry::OneArray),
+        "a2d" => m.geometry = Some(Geometry::TwoArray),
+        "cube" => m.geometry = Some(Geometry::Cube),
+        "acube" => m.geometry = Some(Geometry::CubeArray),
+        "base" => m.level = MipLevel::Base,
+        "level" => m.level = MipLevel::Detail,
+        "grad" => m.level = MipLevel::Gradient,
+        "r" | "g" | "a" if root == Root::Tld4 => {
+            m.component = u8::from(word == "g") + 3 * u8::from(word == "a")
+        }
+        "b" if root == Root::Tld4 => m.component = 2,
+        "b" => m.formatted = false,
+        "p" => m.formatted = true,
+        "trap" => m.beyond = Some(Beyond::Trap),
+        "clamp" => m.beyond = Some(Beyond::Clamp),
+        "zero" => m.beyond = Some(Beyond::Zero),
+        "width" => m.query = Some(Q::Width),
+        "height" => m.query = Some(Q::Height),
+        "depth" => m.query = Some(Q::Depth),
+        "channel_data_type" => m.query = Some(Q::ChannelDataType),
+        "channel_order" => m.query = Some(Q::ChannelOrder),
+        "normalized_coords" => m.query = Some(Q::NormalizedCoords),
+        "force_unnormalized_coords" => m.query = Some(Q::ForceUnnormalizedCoords),
+        "filter_mode" => m.query = Some(Q::FilterMode),
+        "addr_mode_0" => m.query = Some(Q::AddrMode(0)),
+        "addr_mode_1" => m.query = Some(Q::AddrMode(1)),
+        "addr_mode_2" => m.query = Some(Q::AddrMode(2)),
+        "array_size" => m.query = Some(Q::ArraySize),
+        "num_mipmap_levels" => m.query = Some(Q::NumMipmapLevels),
+        "num_samples" => m.query = Some(Q::NumSamples),
+        "memory_layout" => m.query = Some(Q::MemoryLayout),
+        "texref" => m.query = Some(Q::IsTexture),
+        "samplerref" => m.query = Some(Q::IsSampler),
+        "surfref" => m.query = Some(Q::IsSurface),
+        _ => return false,
+    }
+    true
 }

@@ -116,6 +116,8 @@ pub fn word_target(root: Root, word: &str) -> u32 {
         "cta" | "gpu" | "sys" if matches!(root, Root::Atom | Root::Red) => 60,
         "param" | "param::entry" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
         "shared::cluster" if matches!(root, Root::Cvta | Root::Isspacep) => 90,
+        "base" | "level" | "grad" | "a1d" | "a2d" | "cube" | "acube" if root == Root::Tex => 20,
+        "f16" | "f16x2" if root == Root::Tex => 53,
         _ => 0,
     }
 }
@@ -491,14 +493,32 @@ isa! {
     ];
     Tensormap "tensormap" LoadStore Data 90 "Changes a tensor map." ["~ <replace cp_fenceproxy tile global shared::cta tensormap::generic release $scope sync aligned global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode b1024 b32 b64> -> *"];
     // Textures and surfaces.
-    Tex "tex" LoadStore Data 10 "Reads a texture." ["~ [base level grad] {$geometry} [v2 v4] {u32 s32 f32 f16 f16x2 u64 s64} {s32 f32} -> *"];
-    Tld4 "tld4" LoadStore Data 20 "Gathers from a texture." ["~ {r g b a} {2d a2d cube acube} {v4} {u32 s32 f32} {f32} -> *"];
-    Txq "txq" LoadStore Data 20 "Queries a texture." ["~ <level width height depth channel_data_type channel_order normalized_coords force_unnormalized_coords filter_mode addr_mode_0 addr_mode_1 addr_mode_2 array_size num_mipmap_levels num_samples b32> -> *"];
-    Istypep "istypep" Alu Data 30 "Queries an opaque type." ["~ {texref samplerref surfref} -> *"];
-    Suld "suld" LoadStore Data 20 "Loads from a surface." ["~ {b} {$geometry} [ca cg cs cv] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> *"];
-    Sust "sust" LoadStore Data 20 "Stores to a surface." ["~ {b p} {$geometry} [wb cg cs wt] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> *"];
-    Sured "sured" LoadStore Data 20 "Reduces on a surface." ["~ {b p} {add min max and or} {1d 2d 3d} {u32 u64 s32 b32 s64} {trap clamp zero} -> *"];
-    Suq "suq" LoadStore Data 20 "Queries a surface." ["~ {width height depth channel_data_type channel_order array_size memory_layout} {b32} -> *"];
+    Tex "tex" LoadStore Texture 10 "Reads a texture." [
+        "[base] {$flat} {v4} {u32 s32 f32 f16} {s32 f32} -> v|q t (v:s32) (e:f32)", "[base] {$flat} {v2} {f16x2} {s32 f32} -> v|q t (v:s32) (e:f32)",
+        "[base] {cube acube} {v4} {u32 s32 f32 f16} {f32} -> v|q t (e:f32)", "[base] {cube acube} {v2} {f16x2} {f32} -> v|q t (e:f32)",
+        "{level} {$flat} {v4} {u32 s32 f32 f16} {s32 f32} -> v|q t b (v:s32) (e:f32)", "{level} {$flat} {v2} {f16x2} {s32 f32} -> v|q t b (v:s32) (e:f32)",
+        "{level} {cube acube} {v4} {u32 s32 f32 f16} {f32} -> v|q t b (e:f32)", "{level} {cube acube} {v2} {f16x2} {f32} -> v|q t b (e:f32)",
+        "{grad} {$flat} {v4} {u32 s32 f32 f16} {s32 f32} -> v|q t v:f32 v:f32 (v:s32) (e:f32)", "{grad} {$flat} {v2} {f16x2} {s32 f32} -> v|q t v:f32 v:f32 (v:s32) (e:f32)",
+        "{grad} {cube acube} {v4} {u32 s32 f32 f16} {f32} -> v|q t v:f32 v:f32 (e:f32)", "{grad} {cube acube} {v2} {f16x2} {f32} -> v|q t v:f32 v:f32 (e:f32)",
+        "~@30 [base] {2dms a2dms} {v4} {u32 s32 f32 f16} {s32} -> *",
+    ];
+    Tld4 "tld4" LoadStore Texture 20 "Gathers from a texture." [
+        "{r g b a} {2d a2d} {v4} {u32 s32 f32} {f32} -> v|q t (v:s32) (e:f32)", "{r g b a} {cube acube} {v4} {u32 s32 f32} {f32} -> v|q t (e:f32)",
+    ];
+    Txq "txq" LoadStore Texture 20 "Queries a texture." [
+        "{width height depth channel_data_type channel_order array_size num_mipmap_levels num_samples normalized_coords force_unnormalized_coords filter_mode addr_mode_0 addr_mode_1 addr_mode_2} {b32} -> d m",
+        "@30 {level} {width height depth} {b32} -> d m a:u32",
+    ];
+    Istypep "istypep" Alu Texture 30 "Queries an opaque type." ["{texref samplerref surfref} -> q a:u64"];
+    Suld "suld" LoadStore Texture 20 "Loads from a surface." ["{b} {$flat} [ca cg cs cv] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> v t"];
+    Sust "sust" LoadStore Texture 20 "Stores to a surface." [
+        "{b} {$flat} [wb cg cs wt] [v2 v4] {b8 b16 b32 b64} {trap clamp zero} -> t v", "{p} {$flat} [wb cg cs wt] [v2 v4] {b32} {trap clamp zero} -> t v",
+    ];
+    Sured "sured" LoadStore Texture 20 "Reduces on a surface." [
+        "{b} {add min max} {1d 2d 3d} {u32 s32 u64} {trap clamp zero} -> t a", "@50 {b} {min max} {1d 2d 3d} {s64} {trap clamp zero} -> t a",
+        "{b} {and or} {1d 2d 3d} {b32} {trap clamp zero} -> t a", "{p} {add min max and or} {1d 2d 3d} {b32} {trap clamp zero} -> t a",
+    ];
+    Suq "suq" LoadStore Texture 20 "Queries a surface." ["{width height depth channel_data_type channel_order array_size memory_layout} {b32} -> d m"];
     // Matrices.
     Wmma "wmma" Tensor Mma 70 "Warp matrix multiply, and what loads and stores its fragments." WMMA;
     Mma "mma" Tensor Mma 70 "Matrix multiply of fragments that a warp holds." MMA;

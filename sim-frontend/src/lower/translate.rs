@@ -12,6 +12,7 @@ mod matrix;
 mod memory;
 mod operand;
 pub(crate) mod stack;
+mod texture;
 mod wmma;
 
 use rustc_hash::FxHashMap;

@@ -36,6 +36,28 @@ pub enum Storage {
     Space(StateSpace),
 }
 
+/// An opaque type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opaque {
+    /// `.texref`.
+    Texture,
+    /// `.samplerref`.
+    Sampler,
+    /// `.surfref`.
+    Surface,
+}
+
+impl Opaque {
+    /// As PTX writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Texture => ".texref",
+            Self::Sampler => ".samplerref",
+            Self::Surface => ".surfref",
+        }
+    }
+}
+
 /// A variable, register or parameter declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable<'a> {
@@ -43,6 +65,8 @@ pub struct Variable<'a> {
     pub storage: Storage,
     /// Element type (untyped in the papers' dialect: `b32`).
     pub ty: ScalarType,
+    /// It is declared with an opaque type; its value is a handle.
+    pub opaque: Option<Opaque>,
     /// Elements of `.v2`, `.v4`; 1 otherwise.
     pub vector: u32,
     /// `.align` in bytes.
@@ -268,6 +292,8 @@ pub enum OperandKind<'a> {
         /// Added bytes.
         offset: i64,
     },
+    /// `[a, b, c]`: a texture or surface, perhaps a sampler, and coordinates.
+    Texture(Vec<Operand<'a>>),
     /// `p|q`.
     Pair(Box<Operand<'a>>, Box<Operand<'a>>),
     /// `(a, b)` of a call.

@@ -8,7 +8,7 @@ pub mod papers;
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
-use super::ast::{Function, Init, Instruction, Module, Operand, OperandKind, Storage, Variable};
+use super::ast::{Function, Init, Instruction, Module, Opaque, Operand, OperandKind, Storage, Variable};
 use super::lexer::{Kind, Token, lex};
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 
@@ -419,7 +419,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn variables(&mut self, external: bool, end: u8) -> Parsed<Vec<Variable<'a>>> {
         let start = self.span();
         let mut storage = None;
-        let (mut align, mut ty, mut vector) = (None, None, 1);
+        let (mut align, mut ty, mut vector, mut opaque) = (None, None, 1, None);
         while self.kind() == Some(Kind::Dotted) {
             let word = &self.word()[1..];
             self.at += 1;
@@ -449,7 +449,14 @@ impl<'a> Parser<'a> {
                 }
                 "v2" => vector = 2,
                 "v4" => vector = 4,
-                "texref" | "samplerref" | "surfref" => ty = Some(ScalarType::B64),
+                "texref" | "samplerref" | "surfref" => {
+                    ty = Some(ScalarType::B64);
+                    opaque = Some(match word {
+                        "texref" => Opaque::Texture,
+                        "samplerref" => Opaque::Sampler,
+                        _ => Opaque::Surface,
+                    });
+                }
                 "attribute" => {
                     while !matches!(self.kind(), None | Some(Kind::Punct(b')'))) {
                         self.at += 1;
@@ -492,6 +499,7 @@ impl<'a> Parser<'a> {
             let mut variable = Variable {
                 storage,
                 ty,
+                opaque,
                 vector,
                 align,
                 name,

@@ -101,6 +101,12 @@ fn print(out: &mut String, operand: &Operand<'_>) {
             out.push(']');
             Ok(())
         }
+        OperandKind::Texture(operands) => {
+            out.push('[');
+            list(out, operands);
+            out.push(']');
+            Ok(())
+        }
         OperandKind::Pair(a, b) => {
             print(out, a);
             out.push('|');

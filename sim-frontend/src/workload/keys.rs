@@ -13,8 +13,9 @@ use serde_yaml::Spanned;
 use sim_memory::vocabulary::ScalarType;
 
 use super::{
-    Argument, ArgumentKind, BufferSpec, Expectation, Expr, Fill, HostBuffer, Init, KeySpan, LaunchSpec,
-    LoopSpec, Number, Schedule, Step, Termination, Tolerance, Until, VariableSpec, Variant, WorkloadSpec,
+    Argument, ArgumentKind, BufferSpec, Expectation, Expr, Fill, HostBuffer, ImageSpec, Init, KeySpan,
+    LaunchSpec, LoopSpec, Number, Schedule, Step, Termination, Tolerance, Until, VariableSpec, Variant,
+    WorkloadSpec,
 };
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::yaml::span_of as span;
@@ -58,6 +59,14 @@ pub(super) struct WorkloadKeys {
     /// Variables of the program by name: where they lie and what they hold, where the program does not say it.
     #[serde(default)]
     variables: BTreeMap<String, VariableKeys>,
+    /// Textures over buffers, by name: an argument with the name is the handle.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, ImageSpec>")]
+    textures: BTreeMap<String, Spanned<ImageSpec>>,
+    /// Surfaces over buffers, by name: an argument with the name is the handle.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, ImageSpec>")]
+    surfaces: BTreeMap<String, Spanned<ImageSpec>>,
     /// A file of the lines that L2 holds before the first launch, as `warpsim cuda --record` writes it.
     #[serde(default)]
     l2: Option<String>,
@@ -290,6 +299,25 @@ impl Reader<'_> {
             length_place,
             init_place: KeySpan(init_place),
         })
+    }
+
+    /// Textures or surfaces, over buffers that there are.
+    fn images(
+        &mut self,
+        what: &str,
+        images: BTreeMap<String, Spanned<ImageSpec>>,
+        buffers: &dyn Fn(&str) -> Option<ScalarType>,
+    ) -> BTreeMap<String, ImageSpec> {
+        let mut out = BTreeMap::new();
+        for (name, image) in images {
+            let at = span(&image);
+            self.known(at, what, &image.value.buffer, buffers);
+            if buffers(&name).is_some() {
+                self.wrong(at, format!("`{name}` is a buffer; `{what}` needs a name of its own"));
+            }
+            out.insert(name, ImageSpec { place: KeySpan(at), ..image.value });
+        }
+        out
     }
 
     fn steps(
@@ -530,6 +558,11 @@ impl WorkloadKeys {
             let init_place = KeySpan(init.as_ref().and_then(span));
             variables.insert(name, VariableSpec { at, init: init.map(|init| init.value), init_place });
         }
+        let textures = reader.images("textures", self.textures, &names);
+        let surfaces = reader.images("surfaces", self.surfaces, &names);
+        if let Some((name, both)) = surfaces.iter().find(|(name, _)| textures.contains_key(*name)) {
+            reader.wrong(both.place.0, format!("`{name}` is a texture; a surface needs a name of its own"));
+        }
         let launches = reader.steps(self.launches.unwrap_or_default(), &names);
         let expect = self.expect.into_iter().filter_map(|keys| reader.expectation(keys, &names)).collect();
         let Reader { mut errors, .. } = reader;
@@ -548,6 +581,8 @@ impl WorkloadKeys {
                     variants,
                     buffers,
                     variables,
+                    textures,
+                    surfaces,
                     l2: self.l2,
                     launches,
                     expect,

@@ -70,6 +70,7 @@ impl<'a> Translator<'_, 'a> {
             OpClass::Mma | OpClass::MoveMatrix | OpClass::LoadMatrix | OpClass::StoreMatrix => {
                 self.matrices(inst, ast, resolved.operands);
             }
+            OpClass::Texture => self.texture(inst, ast),
             OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn => {
                 self.func.injected_by_hand = true;
                 self.by_hand_target(inst, ast);
@@ -208,7 +209,7 @@ impl<'a> Translator<'_, 'a> {
                     self.unknown(name, operand.span);
                 }
             }
-            OperandKind::Vector(list) | OperandKind::List(list) => {
+            OperandKind::Vector(list) | OperandKind::List(list) | OperandKind::Texture(list) => {
                 list.iter().for_each(|operand| self.mention(operand));
             }
             OperandKind::Pair(a, b) => {

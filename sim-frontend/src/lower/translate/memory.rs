@@ -239,6 +239,13 @@ impl<'a> Translator<'_, 'a> {
                 None
             }
             None => match self.cx.symbols.get(name).copied() {
+                Some(Symbol::Variable(_)) if self.opaque(name).is_some() => {
+                    let message = format!(
+                        "`{name}` is of an opaque type; only texture and surface instructions access it"
+                    );
+                    self.error(operand.span, "operand", message);
+                    None
+                }
                 Some(Symbol::Variable(space)) => {
                     let link = self.link(Link::Variable(name.into()));
                     Some(linked(space, link, offset))

@@ -402,6 +402,7 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Vector(_)
             | OperandKind::List(_)
             | OperandKind::Pair(..)
+            | OperandKind::Texture(_)
             | OperandKind::Address { .. }
             | OperandKind::Negated(..)
             | OperandKind::Not(_) => {

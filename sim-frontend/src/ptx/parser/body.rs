@@ -304,10 +304,17 @@ impl<'a> Parser<'a> {
 
     fn address(&mut self) -> Parsed<OperandKind<'a>> {
         if self.kind() == Some(Kind::Name) && self.word() != "WARP_SZ" {
-            let base = Some(self.name("an address")?);
-            // Texture coordinates and the like: `[tex, {a, b}]`.
-            while self.eat(b',') {
-                self.deeper(|p| p.operand())?;
+            let at = self.span();
+            let name = self.name("an address")?;
+            let base = Some(name);
+            if self.eat(b',') {
+                let mut list = vec![Operand { kind: OperandKind::Name(name), span: at }];
+                loop {
+                    list.push(self.deeper(|p| p.operand())?);
+                    if !self.eat(b',') {
+                        return Ok(OperandKind::Texture(list));
+                    }
+                }
             }
             let offset = self.signed_offset()?;
             return Ok(OperandKind::Address { base, offset });

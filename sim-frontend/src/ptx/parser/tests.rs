@@ -154,6 +154,7 @@ fn from_table(pick: &[u32]) -> Vec<String> {
             Shape::PredicateDestination => "%p1".into(),
             Shape::Predicate => ["%p2", "!%p3"][choose(2)].into(),
             Shape::Address => ["[%rd1]", "[%rd1+16]", "[sym+-4]", "[256]"][choose(4)].into(),
+            Shape::Texture => ["[%rd1, {%f1, %f2}]", "[tex, %rd2, {%r1}]", "[tex, %r1]"][choose(3)].into(),
             Shape::Vector => ["{%r1, %r2}", "{%f1, _, %f3, %f4}"][choose(2)].into(),
             Shape::Label => "$L__BB0_1".into(),
             Shape::DestinationPart(_) => ["%r1", "%r1.b0", "%r1.h10"][choose(3)].into(),
