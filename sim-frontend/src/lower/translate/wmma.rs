@@ -160,7 +160,7 @@ impl<'a> Translator<'_, 'a> {
         };
         let stride = match stride {
             Operand::Const { bits: elements, .. } => {
-                Operand::Const { bits: elements.wrapping_mul(bits) / 8 & 0xffff_ffff, wide: false }
+                Operand::Const { bits: (elements.wrapping_mul(bits) / 8) & 0xffff_ffff, wide: false }
             }
             _ if bits == 8 => stride,
             elements => {
