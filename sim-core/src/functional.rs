@@ -435,7 +435,6 @@ impl<P: Reconvergence> Functional<P> {
                 }
                 continue;
             }
-            let kind = access_kind(op, false);
             let words = bytes == 4 && facts.vector == 1 && facts.reg_bits == 32 && !*watching;
             let plain = matches!(op.class, OpClass::Load | OpClass::Store);
             if words && plain && request.space == StateSpace::Global {
@@ -458,6 +457,7 @@ impl<P: Reconvergence> Functional<P> {
                     continue;
                 }
             }
+            let kind = access_kind(op, false);
             for lane in Lanes(request.lanes) {
                 let l = lane as usize;
                 let at = match request.space {
