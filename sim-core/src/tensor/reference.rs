@@ -19,7 +19,7 @@ pub(super) fn two(e: i64) -> BigRational {
 /// A number of a type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Number {
-    NotANumber,
+    Undefined,
     /// True: negative.
     Infinite(bool),
     /// Its value, and its exponent in hardware; none for zero.
@@ -45,10 +45,10 @@ pub(super) fn number(ty: Element, bits: u32) -> Number {
     let rest = bits & ((1 << fraction) - 1);
     let top = (1 << exponent) - 1;
     if ty == Element::E4m3 && field == top && rest == 7 {
-        return Number::NotANumber;
+        return Number::Undefined;
     }
     if ty != Element::E4m3 && field == top {
-        return if rest == 0 { Number::Infinite(negative) } else { Number::NotANumber };
+        return if rest == 0 { Number::Infinite(negative) } else { Number::Undefined };
     }
     let significand = i64::from(rest) + if field == 0 { 0 } else { 1 << fraction };
     let own = field.max(1) - bias;
@@ -109,7 +109,7 @@ fn to_half(value: &BigRational) -> u32 {
     let odd = (&whole % 2u32) == BigInt::one();
     let units = u32::try_from(whole).expect("fits") + u32::from(rest > half || rest == half && odd);
     // Units beyond the significand carry into the exponent.
-    sign | (((e + 14) as u32) << 10) + units
+    sign | ((((e + 14) as u32) << 10) + units)
 }
 
 /// One group: products and the sum so far.
@@ -126,13 +126,13 @@ fn group(pairs: &[(Number, Number)], c: u32, types: [Element; 4], bits: i64, kep
     let mut terms = Vec::new();
     let mut infinite = Vec::new();
     match c {
-        Number::NotANumber => return not_a_number,
+        Number::Undefined => return not_a_number,
         Number::Infinite(negative) => infinite.push(negative),
         Number::Finite(value, exponent) => terms.push((value, exponent)),
     }
     for pair in pairs {
         match pair {
-            (Number::NotANumber, _) | (_, Number::NotANumber) => return not_a_number,
+            (Number::Undefined, _) | (_, Number::Undefined) => return not_a_number,
             (Number::Infinite(x), Number::Infinite(y)) => infinite.push(x != y),
             (Number::Infinite(x), Number::Finite(value, e))
             | (Number::Finite(value, e), Number::Infinite(x)) => {
@@ -277,7 +277,7 @@ pub(super) fn product(
                         _ => match number(Element::F16, c as u32) {
                             Number::Finite(value, _) => to_single(&value, 23),
                             Number::Infinite(negative) => 0x7f80_0000 | u32::from(negative) << 31,
-                            Number::NotANumber => 0x7fff_ffff,
+                            Number::Undefined => 0x7fff_ffff,
                         },
                     };
                     dot(&words(x), &words(&y), c, matrix.types, arithmetic).into()
@@ -381,7 +381,7 @@ pub(super) fn quads(
                     (Element::F32, Element::F16) => match number(Element::F16, c[row][column]) {
                         Number::Finite(value, _) => to_single(&value, 23),
                         Number::Infinite(negative) => 0x7f80_0000 | u32::from(negative) << 31,
-                        Number::NotANumber => 0x7fff_ffff,
+                        Number::Undefined => 0x7fff_ffff,
                     },
                     _ => c[row][column],
                 };

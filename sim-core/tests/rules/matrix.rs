@@ -179,7 +179,7 @@ fn wmma(shape: [usize; 3], types: [&'static str; 4], layouts: [bool; 4], extra: 
         before[*start..*start + part.len()].copy_from_slice(part);
     }
     let count = |ty: &str, elements: usize, half: usize| {
-        let own = elements / 32 / (bits(ty).max(32).min(64) / bits(ty)).max(1);
+        let own = elements / 32 / (bits(ty).clamp(32, 64) / bits(ty)).max(1);
         if ty == "f16" { half } else { own.max(1) }
     };
     let list = |ty: &str, prefix: &'static str, first: usize, count: usize| match ty {
@@ -383,7 +383,7 @@ fn sparse_products_take_the_elements_that_the_metadata_names() {
                 mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0,%d1,%d2,%d3}, {%a0,%a1}, {%b0,%b1}, \
                 {%c5,%c5,%c5,%c5}, %e, 1;\nst.global.b32 [%own], %d0;\nst.global.b32 [%own+128], %d3;\n";
     let sum: u32 = [1, 3, 5, 7, 9, 11, 13, 15].iter().sum();
-    assert_eq!(every_way(&body, &[0; 64]), [(sum as f32).to_bits(); 64]);
+    assert_eq!(every_way(body, &[0; 64]), [(sum as f32).to_bits(); 64]);
 }
 
 /// All threads of the warp must execute the instruction: a fault with its place otherwise.
