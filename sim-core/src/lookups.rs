@@ -15,6 +15,7 @@ pub const NO_LOOKUP: u32 = u32::MAX;
 
 /// What a lane makes of its texels.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "lookups are the usual case, and their list is used again")]
 pub enum Asked {
     /// A lookup of a texture.
     Sampled {

@@ -451,20 +451,8 @@ fn image_facts(image: &Image, query: ImageQuery, level: u32) -> u32 {
     let axes = image.dimensions;
     match query {
         ImageQuery::Width => extent.width,
-        ImageQuery::Height => {
-            if axes > 1 {
-                extent.height
-            } else {
-                0
-            }
-        }
-        ImageQuery::Depth => {
-            if axes > 2 {
-                extent.depth
-            } else {
-                0
-            }
-        }
+        ImageQuery::Height if axes > 1 => extent.height,
+        ImageQuery::Depth if axes > 2 => extent.depth,
         // As the driver's `CUarray_format`.
         ImageQuery::ChannelDataType => match image.format.channels {
             Channels::Unsigned(8) => 1,
