@@ -305,7 +305,7 @@ driver! {
 
     context cuModuleGetTexRef cuModuleGetSurfRef = (at: *mut usize, module: usize, name: *const c_char) |state| {
         let address = variable(state, module, name)?.address as usize;
-        state.driver.references.entry(address).or_insert_with(TextureReference::new);
+        state.driver.references.entry(address).or_default();
         out!(at, address);
         Ok(())
     }

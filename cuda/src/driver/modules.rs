@@ -160,7 +160,7 @@ fn enumerate(state: &mut State, at: *mut usize, room: u32, handle: usize) -> Res
 ///
 /// # Errors
 /// There is none of this name.
-pub fn variable(state: &mut State, handle: usize, name: *const c_char) -> Result<Symbol, Error> {
+pub(super) fn variable(state: &mut State, handle: usize, name: *const c_char) -> Result<Symbol, Error> {
     // SAFETY: CUDA's manual asks for a text.
     let name = unsafe { pointers::text(name) }?;
     let module = module_of(state, handle)?;
