@@ -122,9 +122,8 @@ int main() {
             return 1;
         }
     bool large = cuLaunchKernel(apply, 1, 1, 1, 4096, 1, 1, 0, stream, pointers, nullptr) == CUDA_ERROR_INVALID_VALUE;
-    CUarray array;
-    CUDA_ARRAY_DESCRIPTOR shape = {16, 16, CU_AD_FORMAT_FLOAT, 1};
-    bool refused = cuArrayCreate(&array, &shape) == CUDA_ERROR_NOT_SUPPORTED;
+    CUdeviceptr reserved;
+    bool refused = cuMemAddressReserve(&reserved, 1 << 21, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED;
     CHECK(cuMemFree(data));
     bool twice = cuMemFree(data) == CUDA_ERROR_INVALID_VALUE;
     CHECK(cuModuleUnload(module));

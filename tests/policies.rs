@@ -44,7 +44,7 @@ fn every_policy_passes_every_workload_with_every_check_on() {
         "--variant",
         "sm_90",
         "--chip",
-        "rtx2080ti",
+        "rtx3080",
         "--check",
         "full",
         "--json",

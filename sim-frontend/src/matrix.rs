@@ -1,7 +1,7 @@
 //! What instructions on matrices say: shape, types, layouts. `mma`, `wmma`, `ldmatrix`, `stmatrix` and
 //! `movmatrix` name them by modifiers, in any order but that of their types.
 
-use crate::isa::Root;
+use crate::isa::table::Root;
 
 /// The type of a matrix's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

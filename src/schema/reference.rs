@@ -243,7 +243,8 @@ mod tests {
                 Kind::Chip,
                 "AssemblerSpec BankRule CacheSpec Choice ClockSpec Coalescing ConstantSpec DispatchSpec DramSpec \
                  IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec SmSpec \
-                 UnifiedSpec UnitClass UnitScope UnitSpec UnitTable WriteQueueSpec",
+                 TensorArithmetic TensorGroups TensorSpec UnifiedSpec UnitClass UnitScope UnitSpec \
+                 UnitTable WriteQueueSpec",
             ),
             (Kind::Sweep, "Axes Common Scalar Values Wanted Workload Workloads"),
         ] {

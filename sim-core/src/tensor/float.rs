@@ -8,7 +8,8 @@ use sim_frontend::form::Rounding;
 use sim_frontend::matrix::{Element, Layout};
 use sim_memory::soft_float;
 
-use super::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch, fragments};
+use super::fragments;
+use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
 use crate::lanes::direction;
 use crate::registers::LaneRow;
 

@@ -4,7 +4,7 @@
 
 use sim_frontend::matrix::{Element, Matrix};
 
-use super::{B_WORDS, Lanes32, M, N, Scratch};
+use super::scratch::{B_WORDS, Lanes32, M, N, Scratch};
 use crate::registers::LaneRow;
 
 /// Words of A: registers alternate between rows `g` and `g + 8`.

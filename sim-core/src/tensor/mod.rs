@@ -5,95 +5,17 @@ mod float;
 mod fragments;
 #[cfg(test)]
 mod reference;
+mod scratch;
 #[cfg(test)]
 mod tests;
 mod whole;
 
-use sim_frontend::chip::TensorArithmetic;
-use sim_frontend::form::Rounding;
-use sim_frontend::matrix::{Element, MmaOp};
-use sim_memory::vocabulary::WARP_LANES;
+use sim_frontend::matrix::Element;
 
 use crate::instruction_set::InstructionSet;
 use crate::registers::LaneRow;
 
-/// Most rows of A or D.
-const M: usize = 16;
-/// Columns of B and D.
-const N: usize = 8;
-/// Most words of a row of A.
-const A_WORDS: usize = 8;
-/// Most words of a column of B.
-const B_WORDS: usize = 16;
-/// Most elements of a row of A that are floating-point numbers, and rows of B.
-const FLOATS: [usize; 2] = [32, 64];
-/// The same of integers.
-const INTEGERS: [usize; 2] = [64, 128];
-/// Most rows of all fragments that are read, and of D.
-pub(crate) const SOURCES: usize = 32;
-pub(crate) const RESULTS: usize = 8;
-
-/// A register of 32 lanes.
-type Lanes32 = [u32; WARP_LANES];
-
-/// What products are worked out in. It is written before it is read.
-#[derive(Clone, Debug)]
-pub(crate) struct Scratch {
-    /// Words of A by rows, and of B by word and column.
-    a_words: [[u32; A_WORDS]; M],
-    b_words: [[u32; N]; B_WORDS],
-    /// Elements and their exponents.
-    a: [[f64; FLOATS[0]]; M],
-    a_exponents: [[i32; FLOATS[0]]; M],
-    b: [[f64; N]; FLOATS[1]],
-    b_exponents: [[i32; N]; FLOATS[1]],
-    a_integers: [[i32; INTEGERS[0]]; M],
-    b_integers: [[i32; N]; INTEGERS[1]],
-    /// For each element of a sparse A: its place among all.
-    places: [[u8; INTEGERS[0]]; M],
-    /// The sum so far.
-    sums: [[f64; N]; M],
-    whole_sums: [[i32; N]; M],
-}
-
-impl Scratch {
-    pub(crate) fn new() -> Box<Self> {
-        Box::new(Self {
-            a_words: [[0; A_WORDS]; M],
-            b_words: [[0; N]; B_WORDS],
-            a: [[0.0; FLOATS[0]]; M],
-            a_exponents: [[0; FLOATS[0]]; M],
-            b: [[0.0; N]; FLOATS[1]],
-            b_exponents: [[0; N]; FLOATS[1]],
-            a_integers: [[0; INTEGERS[0]]; M],
-            b_integers: [[0; N]; INTEGERS[1]],
-            places: [[0; INTEGERS[0]]; M],
-            sums: [[0.0; N]; M],
-            whole_sums: [[0; N]; M],
-        })
-    }
-}
-
-/// A product: what is read, and how it is added.
-pub(crate) struct Product<'r> {
-    pub(crate) op: &'r MmaOp,
-    pub(crate) arithmetic: &'r TensorArithmetic,
-    pub(crate) rounding: Option<Rounding>,
-    /// Rows of A, B, C and metadata, one after the other; those of doubles are pairs.
-    pub(crate) sources: &'r [Lanes32],
-}
-
-impl Product<'_> {
-    /// Rows of A, B, C and metadata.
-    fn parts(&self) -> [&[Lanes32]; 4] {
-        let wide = if self.op.matrix.types[1] == Element::F64 { 2 } else { 1 };
-        let [_, a, b, c, e] = self.op.registers();
-        let (own_a, rest) = self.sources.split_at(a * wide);
-        let (own_b, rest) = rest.split_at(b * wide);
-        let (own_c, rest) = rest.split_at(c * wide);
-        [own_a, own_b, own_c, &rest[..e.min(rest.len())]]
-    }
-}
+pub(crate) use scratch::{Product, RESULTS, SOURCES, Scratch};
 
 /// The rows of D.
 pub(crate) fn multiply(

@@ -3,7 +3,9 @@ use sim_frontend::chip::{TensorArithmetic, tensor::TensorGroups};
 use sim_frontend::form::Rounding;
 use sim_frontend::isa::{self, Root};
 use sim_frontend::matrix::{Element, Matrix, MmaOp};
+use sim_memory::vocabulary::WARP_LANES;
 
+use super::scratch::Lanes32;
 use super::*;
 
 /// The arithmetic of chips, by fractional bits and groups.

@@ -2,7 +2,8 @@
 
 use sim_frontend::matrix::{BitOp, Element};
 
-use super::{INTEGERS, M, N, Product, RESULTS, Scratch, fragments};
+use super::fragments;
+use super::scratch::{INTEGERS, M, N, Product, RESULTS, Scratch};
 use crate::registers::LaneRow;
 
 /// Element `p` of a word.

@@ -86,16 +86,15 @@ pub(super) fn encode(
     control_flow: ControlFlow,
     base: Option<Arc<Program>>,
 ) -> Result<Program, Vec<Diagnostic>> {
-    let mut starts = Vec::new();
-    let mut pc = 0;
+    let (mut starts, mut pc) = (Vec::new(), 0);
     for ready in functions {
         starts.push(pc as Pc);
         pc += ready.emitted.items.len();
     }
     let taken = functions.iter().map(|ready| taken(&ready.assignment, &ready.emitted));
     let (registers, predicates) = taken.fold((0, 0), |all, own| (all.0.max(own.0), all.1.max(own.1)));
-    let registers = u16::try_from(registers.next_multiple_of(2)).unwrap_or(u16::MAX);
-    let predicates = u16::try_from(predicates).unwrap_or(u16::MAX);
+    let rows = [registers.next_multiple_of(2), predicates];
+    let [registers, predicates] = rows.map(|rows| u16::try_from(rows).unwrap_or(u16::MAX));
     let mut encoder = Encoder {
         functions,
         places: facts.numbers.iter().copied().zip(0..).collect(),
