@@ -1,6 +1,6 @@
 //! `warpsim compare`: what tells two reports apart, and where the cycles went.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::cli::baseline::CompareArgs;
 use crate::console::{status, table};
 use crate::contents::{differing, digests};
 use crate::files;
-use crate::kernels::numbered;
+use crate::kernels::paired;
 use crate::metrics::{self, METRICS, shown};
 use crate::report_file::is_report;
 use crate::sweep::store::Stored;
@@ -293,25 +293,19 @@ fn slots(a: &Value, b: &Value) {
 fn kernels(a: &Value, b: &Value) {
     let list = |report: &Value| {
         let launches = report.get("kernels").and_then(Value::as_array).cloned().unwrap_or_default();
-        numbered(launches.into_iter().map(|kernel| {
+        let launches = launches.into_iter().map(|kernel| {
             let name = kernel.get("name").and_then(Value::as_str).unwrap_or("?").to_string();
             (name, kernel.get("cycles").and_then(Value::as_f64).unwrap_or(0.0))
-        }))
+        });
+        launches.collect::<Vec<_>>()
     };
     let (a, b) = (list(a), list(b));
     if a.len() != b.len() {
         println!("A has {} launches; B has {}", a.len(), b.len());
     }
-    let other: BTreeMap<&(String, usize), f64> = b.iter().map(|(launch, cycles)| (launch, *cycles)).collect();
-    let own: BTreeSet<&(String, usize)> = a.iter().map(|(launch, _)| launch).collect();
-    let pairs = a.iter().map(|(launch, cycles)| (launch, Some(*cycles), other.get(launch).copied()));
-    let alone = b
-        .iter()
-        .filter(|(launch, _)| !own.contains(launch))
-        .map(|(launch, cycles)| (launch, None, Some(*cycles)));
     let mut out = table(&["kernel", "launch", "A, core cycles", "B", "change"]);
     let mut rows = 0;
-    for ((kernel, number), was, is) in pairs.chain(alone).filter(|(_, was, is)| was != is) {
+    for ((kernel, number), was, is) in paired(a, b).into_iter().filter(|(_, was, is)| was != is) {
         let text = |cycles: Option<f64>| cycles.map_or("–".to_string(), |cycles| cycles.to_string());
         let by = was.zip(is).filter(|(was, _)| *was != 0.0);
         let by = by.map_or(String::new(), |(was, is)| format!("{:+.2} %", (is / was - 1.0) * 100.0));

@@ -19,7 +19,7 @@ use sim_frontend::diagnostic::Diagnostic;
 
 use crate::device::program::{ENVIRONMENT, LaunchLine, ProgramRequest};
 use crate::device::selection::Selection;
-use crate::device::{Configured, DeviceRequest};
+use crate::device::{CHIP, Configured, DeviceRequest};
 use crate::digest::hash;
 use crate::files;
 use crate::request::{Request, Setting};
@@ -27,8 +27,6 @@ use crate::run::{Identity, simulator};
 use checkpoint::Checkpoint;
 use command::CudaCommand;
 
-/// The chip where none is named.
-const CHIP: &str = "rtx2080ti";
 /// The most bytes of a program, or of a file that its command names, that its identity holds.
 const LONGEST: u64 = 1 << 32;
 
@@ -50,9 +48,10 @@ pub struct CudaRun {
     configured: Configured,
     device: DeviceRequest,
     command: CudaCommand,
-    words: Vec<OsString>,
     expect: Option<Regex>,
     library: PathBuf,
+    /// The digest of the library.
+    loaded: &'static str,
 }
 
 /// A program that has ended.
@@ -113,10 +112,12 @@ impl CudaRun {
         Selection::parse(&command.time).map_err(|error| vec![error])?;
         let expect = command.expect.as_deref().map(Regex::new).transpose();
         let expect = expect.map_err(|error| wrong("expect", error.to_string()))?;
-        let run =
-            Self { configured, device, command: command.clone(), words, expect, library: library::find()? };
+        let (library, loaded) = library::find()?;
+        // Words with what is set.
+        let command = CudaCommand { words, ..command.clone() };
+        let run = Self { configured, device, command, expect, library, loaded };
         if let Some((library, name)) = needed::closed(&run.file()) {
-            let message = format!("{} needs {library}", run.words[0].to_string_lossy());
+            let message = format!("{} needs {library}", run.command.words[0].to_string_lossy());
             let help = format!(
                 "{name} is machine code without PTX: build the program with kernels in source in its place"
             );
@@ -132,23 +133,23 @@ impl CudaRun {
 
     /// The name of the program.
     pub fn name(&self) -> String {
-        let program = Path::new(&self.words[0]);
-        program.file_name().unwrap_or(&self.words[0]).to_string_lossy().into_owned()
+        let program = Path::new(&self.command.words[0]);
+        program.file_name().unwrap_or(&self.command.words[0]).to_string_lossy().into_owned()
     }
 
     /// The program and its arguments.
     pub fn words(&self) -> Vec<String> {
-        self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        self.command.words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     /// What tells the simulator from others: the command, and the library that is loaded into programs.
     fn simulator(&self) -> String {
-        format!("{}, library {}", simulator(), library::digest(&self.library))
+        format!("{}, library {}", simulator(), self.loaded)
     }
 
     /// The file of the program, as the shell finds it in the folder where it runs.
     fn file(&self) -> PathBuf {
-        let path = PathBuf::from(&self.words[0]);
+        let path = PathBuf::from(&self.command.words[0]);
         if path.components().count() > 1 {
             return self.command.folder.as_ref().map_or(path.clone(), |folder| folder.join(&path));
         }
@@ -157,25 +158,40 @@ impl CudaRun {
         places.find(|place| place.is_file()).unwrap_or(path)
     }
 
+    /// The chip with its values and costs.
+    fn chip(&self) -> Vec<u8> {
+        serde_json::to_vec(&(&*self.configured.chip, &*self.configured.costs)).unwrap_or_default()
+    }
+
+    /// Their digest.
+    fn config(&self) -> String {
+        hash(&[&self.chip()])
+    }
+
     /// What identifies the run: the device, the command with the contents of the program and of the files that its
     /// arguments name, and the simulator.
-    pub fn identity(&self) -> Identity {
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn identity(&self) -> Result<Identity, Vec<Diagnostic>> {
         let bytes = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
-        let chip = bytes(serde_json::to_vec(&(&*self.configured.chip, &*self.configured.costs)));
-        let config = hash(&[&chip]);
+        let chip = self.chip();
         let device = bytes(serde_json::to_vec(&DeviceRequest { threads: 1, ..self.device.clone() }));
         let command = bytes(serde_json::to_vec(&self.command));
-        let words = self.words.iter().map(|word| word.as_encoded_bytes().to_vec());
+        let words = &self.command.words;
         let folder = self.command.folder.clone().unwrap_or_default();
-        let files = self.words[1..].iter().map(|word| folder.join(word)).filter(|path| path.is_file());
-        let files = std::iter::once(self.file()).chain(files);
-        let files = files.map(|path| files::read(&path, LONGEST).unwrap_or_default());
+        let files = words[1..].iter().map(|word| folder.join(word)).filter(|path| path.is_file());
+        let read = |path: PathBuf| {
+            files::read(&path, LONGEST).map_err(|error| wrong("program", files::unreadable(&path, &error)))
+        };
+        let files = std::iter::once(self.file()).chain(files).map(read).collect::<Result<Vec<_>, _>>()?;
+        let words = words.iter().map(|word| word.as_encoded_bytes().to_vec());
         let texts: Vec<Vec<u8>> = words.chain(files).collect();
         let mut parts: Vec<&[u8]> =
-            vec![simulator().as_bytes(), library::digest(&self.library).as_bytes(), &chip, &device, &command];
+            vec![simulator().as_bytes(), self.loaded.as_bytes(), &chip, &device, &command];
         parts.extend(texts.iter().map(Vec::as_slice));
         let values = serde_json::to_string_pretty(&*self.configured.chip).unwrap_or_default() + "\n";
-        Identity { id: hash(&parts), config, values }
+        Ok(Identity { id: hash(&parts), config: self.config(), values })
     }
 
     /// Runs the program.
@@ -202,12 +218,12 @@ impl CudaRun {
             keep: outputs.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.keep),
         };
         let request = serde_json::to_string(&request).map_err(|error| wrong("cuda", error.to_string()))?;
-        let program = &self.words[0];
+        let program = &self.command.words[0];
         // A program with a path is meant relative to the folder where it runs.
         let file = if Path::new(program).components().count() > 1 { self.file() } else { program.into() };
         let mut command =
             Command::new(std::path::absolute(&file).ok().filter(|path| path.exists()).unwrap_or(file));
-        command.args(&self.words[1..]).envs(&self.command.env);
+        command.args(&self.command.words[1..]).envs(&self.command.env);
         if let Some(folder) = &self.command.folder {
             command.current_dir(folder);
         }

@@ -43,7 +43,7 @@ use crate::chip_for::{fits_target, naming_chips};
 use crate::interrupt::STOP;
 use crate::memory;
 
-pub use configured::{Configured, DeviceRequest};
+pub use configured::{CHIP, Configured, DeviceRequest};
 
 /// A module of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -58,7 +58,7 @@ pub fn of(report: &Value) -> Vec<KernelFigure> {
 }
 
 /// Launches with their numbers among those of their kernel, from 0, in the order of the launches.
-pub fn numbered<T>(launches: impl IntoIterator<Item = (String, T)>) -> Vec<((String, usize), T)> {
+fn numbered<T>(launches: impl IntoIterator<Item = (String, T)>) -> Vec<((String, usize), T)> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let number = |(name, launch): (String, T)| {
         let next = seen.entry(name.clone()).or_default();
@@ -66,6 +66,27 @@ pub fn numbered<T>(launches: impl IntoIterator<Item = (String, T)>) -> Vec<((Str
         ((name, *next - 1), launch)
     };
     launches.into_iter().map(number).collect()
+}
+
+/// A launch by kernel and number: what one run and another one have of it.
+pub type Pair<T> = ((String, usize), Option<T>, Option<T>);
+
+/// Launches of two runs by kernel and number: in the order of the first run, then those that only the second has.
+pub fn paired<T>(
+    was: impl IntoIterator<Item = (String, T)>,
+    is: impl IntoIterator<Item = (String, T)>,
+) -> Vec<Pair<T>> {
+    let mut pairs: Vec<Pair<T>> =
+        numbered(was).into_iter().map(|(launch, was)| (launch, Some(was), None)).collect();
+    let places: BTreeMap<(String, usize), usize> =
+        pairs.iter().enumerate().map(|(at, (launch, ..))| (launch.clone(), at)).collect();
+    for (launch, is) in numbered(is) {
+        match places.get(&launch) {
+            Some(&at) => pairs[at].2 = Some(is),
+            None => pairs.push((launch, None, Some(is))),
+        }
+    }
+    pairs
 }
 
 #[cfg(test)]

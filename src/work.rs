@@ -45,9 +45,12 @@ impl Work {
     }
 
     /// What identifies the run.
-    pub fn identity(&self) -> Identity {
+    ///
+    /// # Errors
+    /// A file that a program reads cannot be read.
+    pub fn identity(&self) -> Result<Identity, Vec<Diagnostic>> {
         match self {
-            Self::Workload(simulation) => simulation.identity(),
+            Self::Workload(simulation) => Ok(simulation.identity()),
             Self::Cuda(run) => run.identity(),
         }
     }

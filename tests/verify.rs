@@ -380,6 +380,9 @@ fn atomic_operations_order_threads_as_they_did_in_the_run() {
         let races = kinds(&report, "threads");
         assert!(code == 3 && races.iter().all(|kind| kind == "race"), "{atomic}: {report:#}");
     }
+    // Who reads a word that has been stored to in part reads no release.
+    let torn = "fence.sc.cta;\natom.acquire.cta.shared.add.u32 %r5, [x+252], 1;\nst.shared.u8 [x+254], 0;";
+    assert_eq!(last(torn).0, 3);
     // Where nothing that is read decides, the order of the run is no order.
     let body = "atom.acq_rel.cta.shared.add.u32 %r5, [x+252], 1;\nst.shared.u32 [x], %r1;";
     let (code, report, _) = ptx("undecided", body, "64", &[]);

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use sim_core::texture::{Format, Image};
 
-use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, MEMORY_ALLOCATION};
+use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED};
 use crate::graph::{Copy3D, Extent, IN_BYTES, Pitched};
 use crate::images::{Array, ChannelFormat};
 use crate::memory::copy;
@@ -162,6 +162,14 @@ pub unsafe fn copy_box(
     if size.width == 0 {
         return Ok(());
     }
+    // One side at least is an array, which bounds the size.
+    for (side, at) in [(to, to_at), (from, from_at)] {
+        if let Side::Array(handle) = side
+            && !array(state, handle)?.holds(at, size)
+        {
+            return Err(INVALID_VALUE);
+        }
+    }
     let mut slice = vec![0u8; size.width * size.height];
     for z in 0..size.depth {
         match from {
@@ -170,12 +178,10 @@ pub unsafe fn copy_box(
                     let at = begin(memory, from_at, z, y);
                     let room = row.as_mut_ptr() as u64;
                     // What leaves the host's memory for an array goes to the device; the room here is the host's.
-                    let way = if matches!(kind, 1 | 0) {
-                        0
-                    } else if kind == 4 {
-                        4
-                    } else {
-                        2
+                    let way = match kind {
+                        0 | 1 => 0,
+                        4 => 4,
+                        _ => 2,
                     };
                     // SAFETY: the caller's promise; the room is this row's.
                     unsafe { copy(state, room, at, size.width, way) }?;
@@ -183,9 +189,6 @@ pub unsafe fn copy_box(
             }
             Side::Array(handle) => {
                 let array = array(state, handle)?;
-                if !array.holds(from_at, size) {
-                    return Err(INVALID_VALUE);
-                }
                 let (start, bytes) = array.slice(state, (from_at.depth + z) as u32)?;
                 for (y, row) in slice.chunks_exact_mut(size.width).enumerate() {
                     let mut at = 0;
@@ -201,12 +204,10 @@ pub unsafe fn copy_box(
             Side::Memory(memory) => {
                 for (y, row) in slice.chunks_exact(size.width).enumerate() {
                     let at = begin(memory, to_at, z, y);
-                    let way = if matches!(kind, 2 | 0) {
-                        0
-                    } else if kind == 4 {
-                        4
-                    } else {
-                        1
+                    let way = match kind {
+                        0 | 2 => 0,
+                        4 => 4,
+                        _ => 1,
                     };
                     // SAFETY: the caller's promise; the row is not changed.
                     unsafe { copy(state, at, row.as_ptr() as u64, size.width, way) }?;
@@ -214,9 +215,6 @@ pub unsafe fn copy_box(
             }
             Side::Array(handle) => {
                 let array = array(state, handle)?;
-                if !array.holds(to_at, size) {
-                    return Err(INVALID_VALUE);
-                }
                 let (start, mut bytes) = array.slice(state, (to_at.depth + z) as u32)?;
                 for (y, row) in slice.chunks_exact(size.width).enumerate() {
                     let mut at = 0;
@@ -340,6 +338,18 @@ pub extern "C" fn cudaCreateChannelDesc(x: i32, y: i32, z: i32, w: i32, kind: i3
     ChannelFormat { bits: [x, y, z, w], kind }
 }
 
+/// Copies of arrays are captured by `cudaMemcpy3DAsync` alone.
+///
+/// # Errors
+/// The stream is being captured.
+pub fn not_captured(state: &State, stream: *mut c_void) -> Result<(), Error> {
+    if state.is_captured(stream) {
+        eprintln!("warpsim: of the copies of arrays, cudaMemcpy3DAsync is supported in a capture");
+        return Err(NOT_SUPPORTED);
+    }
+    Ok(())
+}
+
 cuda! {
     fn cudaMallocArray = (at: *mut usize, format: *const ChannelFormat, width: usize, height: usize, flags: u32) |state| {
         make(state, at, format, Extent { width, height, depth: 0 }, (1, flags & !(LAYERED | CUBEMAP)), false)
@@ -393,6 +403,7 @@ cuda! {
         to: usize, x: usize, y: usize, from: usize, pitch: usize, width: usize, height: usize, kind: i32, stream: *mut c_void
     ) |state| {
         state.runtime()?.streams.find(stream)?;
+        not_captured(state, stream)?;
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { rows(state, to, [x, y], (from, pitch), [width, height], (true, kind)) }
     }
@@ -408,6 +419,7 @@ cuda! {
         to: usize, pitch: usize, from: usize, x: usize, y: usize, width: usize, height: usize, kind: i32, stream: *mut c_void
     ) |state| {
         state.runtime()?.streams.find(stream)?;
+        not_captured(state, stream)?;
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { rows(state, from, [x, y], (to, pitch), [width, height], (false, kind)) }
     }
@@ -430,6 +442,7 @@ cuda! {
         to: usize, x: usize, y: usize, from: usize, bytes: usize, kind: i32, stream: *mut c_void
     ) |state| {
         state.runtime()?.streams.find(stream)?;
+        not_captured(state, stream)?;
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { linear(state, to, [x, y], from, bytes, (true, kind)) }
     }
@@ -443,6 +456,7 @@ cuda! {
         to: usize, from: usize, x: usize, y: usize, bytes: usize, kind: i32, stream: *mut c_void
     ) |state| {
         state.runtime()?.streams.find(stream)?;
+        not_captured(state, stream)?;
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { linear(state, from, [x, y], to, bytes, (false, kind)) }
     }

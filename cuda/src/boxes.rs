@@ -12,7 +12,7 @@ use crate::runtime::State;
 /// Copies a box.
 ///
 /// # Errors
-/// As [`copy`].
+/// As [`copy_rows`], or as [`copy_arrays`] where an array takes part.
 ///
 /// # Safety
 /// Addresses of the host must be valid for the copy.

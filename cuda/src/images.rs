@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sim_core::texture::{AddressMode, Channels, Filter, Format, Image, ReadMode, Sampler};
+use sim_core::texture::{AddressMode, Channels, Filter, Format, Image, ReadMode, Sampler, Storage};
 
 use crate::error::{Error, INVALID_VALUE};
 use crate::graph::Extent;
@@ -164,7 +164,9 @@ impl Sampling {
     /// # Errors
     /// A number means nothing, or the image cannot be sampled so.
     pub fn of(&self, image: &Image) -> Result<Sampler, Error> {
-        let filters = [filter(self.filters[0])?, filter(self.filters[1])?];
+        // Linear memory is read by index, whatever the filter.
+        let within = if image.storage == Storage::Buffer { Filter::Point } else { filter(self.filters[0])? };
+        let filters = [within, filter(self.filters[1])?];
         let integer = !matches!(image.format.channels, Channels::Float(_));
         let wide = matches!(image.format.channels, Channels::Unsigned(32) | Channels::Signed(32));
         // Integers are interpolated as normalized numbers only, which those of 32 bits cannot be.
@@ -187,7 +189,6 @@ impl Sampling {
             mip_bias: self.mip[0],
             mip_clamp: [self.mip[1], self.mip[2]],
             srgb: self.srgb,
-            ..Sampler::default()
         })
     }
 }
@@ -203,9 +204,9 @@ pub struct TextureReference {
     pub image: Option<Image>,
 }
 
-impl TextureReference {
+impl Default for TextureReference {
     /// Nothing is said of it.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let sampling = Sampling {
             address: [1; 3],
             filters: [0; 2],
@@ -216,11 +217,5 @@ impl TextureReference {
             mip: [0.0; 3],
         };
         Self { sampling, format: None, image: None }
-    }
-}
-
-impl Default for TextureReference {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use sim_core::texture::{Bound, Format, Image, Storage};
+use sim_core::texture::{Bound, Format, Image};
 
 use crate::arrays::array;
 use crate::call::lock;
@@ -209,8 +209,7 @@ unsafe fn bind_texture(state: &mut State, reference: *const Reference, image: Im
     let normalized_float = normalized_float.get(&(reference as usize)).copied().unwrap_or(false);
     let sampling = Sampling {
         address: own.address,
-        // Linear memory is read by index.
-        filters: [if image.storage == Storage::Buffer { 0 } else { own.filter }, own.mip_filter],
+        filters: [own.filter, own.mip_filter],
         normalized_float,
         normalized: own.normalized != 0,
         srgb: own.srgb != 0,

@@ -181,15 +181,14 @@ const INJECTED_LATENCY: u16 = 1;
 
 impl Code {
     /// The slots of an operation beyond those it has itself; see [`Drain::Fragments`].
-    #[inline(never)]
     pub fn more_slots(&self, decoded: &DecodedOp) -> &[u16] {
         let [low, high, count, _] = decoded.blocking;
         let first = usize::from(low) | usize::from(high) << 16;
         self.program.more_slots.get(first..first + usize::from(count)).unwrap_or_default()
     }
 
-    /// Resolves lane functions for `isa` and costs by `costs`, those of products of matrices by `tensor`. Loads of parameters at a constant offset
-    /// become moves of constant rows, with latency `constant_latency`.
+    /// Resolves lane functions for `isa` and costs by `costs`, those of products of matrices by `tensor`. Loads of
+    /// parameters at a constant offset become moves of constant rows, with latency `constant_latency`.
     pub fn new(
         program: Arc<Program>,
         costs: &IsaCosts,

@@ -7,7 +7,6 @@ mod record;
 use std::sync::Arc;
 
 use sim_frontend::program::{Extra, OpClass};
-use sim_memory::access::AccessKind;
 use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::{StateSpace, WARP_LANES};
@@ -22,7 +21,6 @@ use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::Record;
 use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
-use crate::sm::accesses::access_kind;
 use crate::touched::Touched;
 
 /// Without time a data operation is counted, and that is all.
@@ -457,7 +455,8 @@ impl<P: Reconvergence> Functional<P> {
                     continue;
                 }
             }
-            let kind = access_kind(op, false);
+            // Loads of surfaces have been served above.
+            let stores = op.class == OpClass::Store || op.class == OpClass::Texture && facts.atomic.is_none();
             for lane in Lanes(request.lanes) {
                 let l = lane as usize;
                 let at = match request.space {
@@ -467,7 +466,7 @@ impl<P: Reconvergence> Functional<P> {
                 let mut buffer = [0u8; 16];
                 match op.class {
                     OpClass::Hint => {}
-                    _ if op.class != OpClass::Copy && kind == Some(AccessKind::Store) => {
+                    OpClass::Store | OpClass::Texture if stores => {
                         let data = &request.data[l][..bytes];
                         if *watching {
                             memory.read(at, &mut buffer[..bytes]);

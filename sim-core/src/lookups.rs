@@ -83,12 +83,11 @@ impl Lookups {
 
     /// Begins a lookup of the lanes that ask for something; its number is used again after its end.
     pub fn begin(&mut self, asked: [Option<Asked>; WARP_LANES]) -> u32 {
-        let asked = Vec::from(asked);
         let Some(number) = self.free.pop() else {
             self.list.push(Lookup {
                 lanes: 0,
                 parts: Vec::new(),
-                asked,
+                asked: Vec::from(asked),
                 texels: vec![[[0; 16]; MAX_TAPS]; WARP_LANES],
             });
             return (self.list.len() - 1) as u32;
@@ -96,7 +95,8 @@ impl Lookups {
         let lookup = &mut self.list[number as usize];
         lookup.lanes = 0;
         lookup.parts.clear();
-        lookup.asked = asked;
+        lookup.asked.clear();
+        lookup.asked.extend(asked);
         number
     }
 

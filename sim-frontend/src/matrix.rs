@@ -222,7 +222,7 @@ impl Matrix {
         Some(out)
     }
 
-    /// Bits of A's elements that fragments hold for each row.
+    /// Elements of a row of A that fragments hold.
     pub fn stored_k(&self) -> usize {
         usize::from(self.shape.k) / if self.sparse { 2 } else { 1 }
     }

@@ -1,6 +1,6 @@
 //! `warpsim baseline check`: red or green, and what moved.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
@@ -13,7 +13,7 @@ use crate::compare::{Moved, moved};
 use crate::console::{complain, status, table};
 use crate::contents::differing;
 use crate::files;
-use crate::kernels::numbered;
+use crate::kernels::paired;
 use crate::study::jobs;
 
 /// What became of a run.
@@ -126,21 +126,18 @@ fn launches(was: &[(String, u64)], is: &[(String, u64)], allowed: f64) -> Vec<St
     if was.len() != is.len() {
         reasons.push(format!("the run had {} launches; now {}", was.len(), is.len()));
     }
-    let (was, is) = (numbered(was.iter().cloned()), numbered(is.iter().cloned()));
-    let now: BTreeMap<&(String, usize), u64> = is.iter().map(|(launch, cycles)| (launch, *cycles)).collect();
-    let before: BTreeSet<&(String, usize)> = was.iter().map(|(launch, _)| launch).collect();
     let mut list = Vec::new();
-    for (launch @ (kernel, number), cycles) in &was {
-        match now.get(launch) {
-            None => list.push(format!("launch {number} of {kernel} is gone")),
-            Some(now) if (*now as f64 - *cycles as f64).abs() * 100.0 > allowed * *cycles as f64 => {
-                list.push(format!("launch {number} of {kernel} took {cycles} core cycles; now {now}"));
+    for ((kernel, number), was, is) in paired(was.iter().cloned(), is.iter().cloned()) {
+        let launch = format!("launch {number} of {kernel}");
+        match (was, is) {
+            (Some(_), None) => list.push(format!("{launch} is gone")),
+            (None, Some(_)) => list.push(format!("{launch} is new")),
+            (Some(was), Some(is)) if (is as f64 - was as f64).abs() * 100.0 > allowed * was as f64 => {
+                list.push(format!("{launch} took {was} core cycles; now {is}"));
             }
-            Some(_) => {}
+            _ => {}
         }
     }
-    let new = is.iter().filter(|(launch, _)| !before.contains(launch));
-    list.extend(new.map(|((kernel, number), _)| format!("launch {number} of {kernel} is new")));
     let rest = list.len().saturating_sub(LAUNCHES);
     list.truncate(LAUNCHES);
     reasons.extend(list);

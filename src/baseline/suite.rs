@@ -85,12 +85,14 @@ impl Suite {
                 wrong(&["runs"], format!("`{run}` is given twice"), None);
             }
             let writes = run.split_whitespace().find_map(|word| {
-                ["--out", "--dump", "--record", "--checkpoint"]
+                ["--out", "--dump", "--record", "--checkpoint", "--from"]
                     .into_iter()
                     .find(|option| word.split('=').next() == Some(option))
             });
             if let Some(option) = writes {
-                let message = format!("`{run}`: a run of a suite writes no files, so it takes no {option}");
+                let message = format!(
+                    "`{run}`: a run of a suite writes no files and goes on from none, so it takes no {option}"
+                );
                 wrong(&["runs"], message, None);
             }
         }

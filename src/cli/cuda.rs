@@ -20,7 +20,7 @@ use crate::sanitize::Checks;
 #[derive(Args, Clone, Debug)]
 pub struct CudaArgs {
     /// Chip: a name or a file.
-    #[arg(long, default_value = "rtx2080ti")]
+    #[arg(long, default_value = crate::device::CHIP)]
     chip: String,
     /// Reconvergence policy: NAME[:KEY=VALUE,…]; `warpsim policies` lists them. Default: the chip's.
     #[arg(long)]

@@ -80,7 +80,7 @@ fn header(run: &CudaRun, sections: bool) -> Value {
         "schema": SCHEMA,
         "simulator": run.simulator(),
         "chip": device.chip,
-        "config": run.identity().config,
+        "config": run.config(),
         "policy": device.policy,
         "scheduler": device.scheduler,
         "set": device.set,

@@ -1,6 +1,6 @@
 //! The library that is loaded into programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use sim_frontend::diagnostic::Diagnostic;
@@ -12,11 +12,12 @@ const LIBRARY: &str = "WARPSIM_CUDA_LIB";
 /// Its file name.
 const LIBRARY_NAME: &str = "libwarpsim_cuda.so";
 
-/// Where it lies.
+/// Where it lies, and the digest of its contents: it has the simulator that runs in programs.
 ///
 /// # Errors
-/// It is not there, with the way out.
-pub fn find() -> Result<PathBuf, Vec<Diagnostic>> {
+/// It is not there or cannot be read, with the way out.
+pub fn find() -> Result<(PathBuf, &'static str), Vec<Diagnostic>> {
+    static DIGEST: OnceLock<String> = OnceLock::new();
     let wrong = |message: String| {
         let help = format!(
             "`cargo build --release` builds it beside the command; {LIBRARY} names it where it lies elsewhere"
@@ -35,11 +36,11 @@ pub fn find() -> Result<PathBuf, Vec<Diagnostic>> {
         Some(path) => path,
         None => beside().ok_or_else(|| wrong(format!("{LIBRARY_NAME} is not beside the command")))?,
     };
-    path.canonicalize().map_err(|error| wrong(format!("{}: {error}", path.display())))
-}
-
-/// The digest of its contents: it has the simulator that runs in programs.
-pub fn digest(library: &Path) -> &'static str {
-    static DIGEST: OnceLock<String> = OnceLock::new();
-    DIGEST.get_or_init(|| hash(&[&std::fs::read(library).unwrap_or_default()]))
+    let unread = |error: std::io::Error| wrong(format!("{}: {error}", path.display()));
+    let path = path.canonicalize().map_err(unread)?;
+    if let Some(digest) = DIGEST.get() {
+        return Ok((path, digest));
+    }
+    let bytes = std::fs::read(&path).map_err(unread)?;
+    Ok((path, DIGEST.get_or_init(|| hash(&[&bytes]))))
 }

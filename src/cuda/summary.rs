@@ -184,17 +184,19 @@ fn kernel(launch: &LaunchLine) -> Value {
     })
 }
 
-/// The launches as `report.json` has them: with what bounds each, and without what their sections say.
-pub fn sections(configured: &Configured, mut launches: Vec<LaunchLine>) -> Value {
-    let mut bound = String::new();
-    for launch in &mut launches {
+/// The launches as `report.json` has them: with what bounds each, or the launches it ran beside (empty in the functional
+/// mode), and without the counters of which that follows.
+pub fn sections(configured: &Configured, launches: Vec<LaunchLine>) -> Value {
+    let mut bound = "";
+    let entry = |mut launch: LaunchLine| {
         if launch.launch == launch.run {
-            let figures = launch.figures.take();
-            bound = figures.map_or(String::new(), |figures| totals::bound(&figures, configured).to_string());
+            bound = launch.figures.take().map_or("", |figures| totals::bound(&figures, configured));
         }
-        launch.bound.clone_from(&bound);
-    }
-    serde_json::to_value(launches).unwrap_or_default()
+        let mut value = serde_json::to_value(launch).unwrap_or_default();
+        value["bound"] = bound.into();
+        value
+    };
+    launches.into_iter().map(entry).collect()
 }
 
 #[cfg(test)]
@@ -218,7 +220,6 @@ mod tests {
             launched_us: 0.0,
             warp_instructions: 500,
             thread_instructions: 16000,
-            bound: String::new(),
             stopped: None,
             limit: false,
             run: launch,

@@ -322,11 +322,10 @@ impl Log {
             inputs: self.before.1,
             memory: self.store(&memory)?,
             // No lines are told from no slices.
-            l2: left
-                .l2
-                .map(|lines| Ok(self.store(&line_bytes(&lines))?.unwrap_or_default()))
-                .transpose()
-                .map_err(|e: String| e)?,
+            l2: match left.l2 {
+                None => None,
+                Some(lines) => Some(self.store(&line_bytes(&lines))?.unwrap_or_default()),
+            },
             warm: self.store(&warm_bytes(&left.warm))?,
             copies: left.copies,
             timed,

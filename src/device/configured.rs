@@ -17,6 +17,9 @@ use crate::memory;
 use crate::request::{Request, SchedulerChoice, Setting};
 use crate::sanitize::Checks;
 
+/// The chip of CUDA programs where none is named.
+pub const CHIP: &str = "rtx2080ti";
+
 /// A device that is asked for, in the words of the command line; it travels to other processes as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -50,7 +53,7 @@ pub struct DeviceRequest {
 impl Default for DeviceRequest {
     fn default() -> Self {
         Self {
-            chip: "rtx2080ti".to_string(),
+            chip: CHIP.to_string(),
             policy: None,
             scheduler: None,
             set: Vec::new(),

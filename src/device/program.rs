@@ -86,9 +86,6 @@ pub struct LaunchLine {
     pub warp_instructions: u64,
     /// Lanes of these issues whose guard was true.
     pub thread_instructions: u64,
-    /// What bounds it, or the launches it ran beside; empty in the functional mode. It follows from the counters.
-    #[serde(default)]
-    pub bound: String,
     /// What stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
@@ -156,7 +153,6 @@ impl Device {
             launched_us: run.start.micros(),
             warp_instructions: kernel.warp_instructions,
             thread_instructions: kernel.thread_instructions,
-            bound: String::new(),
             stopped: stopped.map(ToString::to_string),
             limit,
             run: run.first,

@@ -171,7 +171,6 @@ fn sampler_of(spec: &ImageSpec) -> Result<Sampler, String> {
         mip_bias: spec.mip_bias,
         mip_clamp: [spec.mip_min, spec.mip_max],
         srgb: spec.srgb,
-        ..Sampler::default()
     })
 }
 

@@ -53,7 +53,7 @@ impl Candidate {
     pub fn of(point: &Point, common: &Common) -> Self {
         let words = point.words(common);
         let ready = point.request(common).and_then(|request| {
-            let id = Work::new(request.clone())?.identity().id;
+            let id = Work::new(request.clone())?.identity()?.id;
             Ok((id, Box::new(request)))
         });
         match ready {

@@ -196,8 +196,9 @@ fn simulate(store: &Store, point: &Point, common: &Common) -> std::io::Result<(D
         seconds: 0.0,
         report: None,
     };
-    let work = match point.request(common).and_then(Work::new) {
-        Ok(work) => work,
+    let ready = point.request(common).and_then(Work::new).and_then(|work| Ok((work.identity()?, work)));
+    let (identity, work) = match ready {
+        Ok(ready) => ready,
         Err(errors) => {
             let stored = refused(words, &errors);
             if store.get(&stored.id).is_some() {
@@ -207,7 +208,6 @@ fn simulate(store: &Store, point: &Point, common: &Common) -> std::io::Result<(D
             return Ok((Done::Simulated, Some(stored)));
         }
     };
-    let identity = work.identity();
     if let Some(stored) = store.get(&identity.id) {
         return Ok((Done::HadResult, Some(stored)));
     }

@@ -13,6 +13,9 @@ use sim_verify::sync::program::{LANES, Operation, Step, Stream};
 /// Events that a word holds at most: releases by operations that acquire nothing add up.
 const MOST_EVENTS: usize = 1024;
 
+/// Bytes of a word at most.
+const LONGEST: u32 = 16;
+
 /// A lane's last fence, and what it has read since.
 #[derive(Clone, Debug, Default)]
 struct Lane {
@@ -25,8 +28,8 @@ struct Lane {
 /// The order of the atomic operations of a block.
 #[derive(Debug)]
 pub struct Atomics {
-    /// By address: the releases that a read of it synchronizes with.
-    words: BTreeMap<u32, Vec<u32>>,
+    /// By address: bytes of the word, and the releases that a read of it synchronizes with.
+    words: BTreeMap<u32, (u32, Vec<u32>)>,
     events: u32,
     /// By stream and lane.
     lanes: Vec<[Lane; LANES]>,
@@ -37,9 +40,9 @@ pub struct Atomics {
 }
 
 /// What atomic operations are told to be too many of.
-pub const TOO_MANY: &str = "more than 1,024 releases to one word that no operation on it acquires";
+const TOO_MANY: &str = "more than 1,024 releases to one word that no operation on it acquires";
 
-fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+fn each(mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| mask >> lane & 1 == 1)
 }
 
@@ -59,7 +62,7 @@ impl Atomics {
 
     /// A fence, of lanes of the warp with this number.
     pub fn fence(&mut self, stream: &mut Stream, warp: usize, who: Who, orders: Orders) {
-        for lane in lanes(who.lanes) {
+        for lane in each(who.lanes) {
             if orders.acquires {
                 let read = std::mem::take(&mut self.lanes[warp][lane].read);
                 self.observe(stream, lane, who.pc, &read);
@@ -71,14 +74,15 @@ impl Atomics {
     }
 
     /// Bytes are written in another way than by an atomic operation: who reads them now reads no release.
-    pub fn overwritten(&mut self, lanes_: u32, bytes: u32, addresses: &[u64; LANES]) {
+    pub fn overwritten(&mut self, lanes: u32, bytes: u32, addresses: &[u64; LANES]) {
         if self.words.is_empty() {
             return;
         }
-        for lane in lanes(lanes_) {
+        for lane in each(lanes) {
             let start = addresses[lane] as u32;
+            let near = self.words.range(start.saturating_sub(LONGEST)..start.saturating_add(bytes));
             let words: Vec<u32> =
-                self.words.range(start..start.saturating_add(bytes)).map(|(at, _)| *at).collect();
+                near.filter(|(at, (own, _))| **at + own > start).map(|(at, _)| *at).collect();
             words.iter().for_each(|word| drop(self.words.remove(word)));
         }
     }
@@ -93,13 +97,13 @@ impl Atomics {
         warp: usize,
         who: Who,
         orders: Orders,
-        addresses: &[u64; LANES],
+        (bytes, addresses): (u32, &[u64; LANES]),
         access: Step,
     ) -> Result<(), &'static str> {
         let mut signals = Vec::new();
-        for lane in lanes(who.lanes) {
+        for lane in each(who.lanes) {
             let word = addresses[lane] as u32;
-            let mut held = self.words.remove(&word).unwrap_or_default();
+            let (_, mut held) = self.words.remove(&word).unwrap_or_default();
             // A step of the lane between the fence and this operation is not released by it.
             let fence = self.lanes[warp][lane].fence.filter(|_| orders.writes);
             let apart = |&(at, _): &(usize, u32)| stream.steps[at..].iter().any(|s| s.lanes >> lane & 1 == 1);
@@ -141,7 +145,7 @@ impl Atomics {
                 return Err(TOO_MANY);
             }
             if !held.is_empty() {
-                self.words.insert(word, held);
+                self.words.insert(word, (bytes, held));
             }
         }
         stream.steps.push(access);

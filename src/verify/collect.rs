@@ -34,6 +34,15 @@ struct Running {
     atomics: Option<Atomics>,
 }
 
+impl Running {
+    /// Lanes of a warp do something else than to repeat a test that has failed.
+    fn get_on(&mut self, warp: usize, lanes: u32) {
+        if self.tested {
+            (0..LANES).filter(|lane| lanes >> lane & 1 == 1).for_each(|lane| self.tests[warp][lane] = None);
+        }
+    }
+}
+
 /// A test of an mbarrier object: where, its address, and the parity of the phase.
 #[derive(Clone, Copy, PartialEq)]
 struct Test {
@@ -112,7 +121,7 @@ impl Collector {
             Recorded::Access { who, kind: AccessKind::Atomic, orders, bytes, addresses } => {
                 let at = shared(who.lanes, addresses);
                 let operation = Operation::Access { access: Access::Atomic, bytes, addresses: at };
-                self.atomic(who, orders, addresses, operation);
+                self.atomic(who, orders, (bytes, addresses), operation);
             }
             Recorded::Fence { who, orders } => {
                 if let Some((block, warp)) = self.block(who.warp)
@@ -188,15 +197,13 @@ impl Collector {
         }
     }
 
-    fn atomic(&mut self, who: Who, orders: Orders, addresses: &[u64; LANES], operation: Operation) {
+    fn atomic(&mut self, who: Who, orders: Orders, words: (u32, &[u64; LANES]), operation: Operation) {
         let Some((block, warp)) = self.block(who.warp) else { return };
+        block.get_on(warp, who.lanes);
         let Some(atomics) = &mut block.atomics else { return self.step(who, operation) };
-        if block.tested {
-            (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1).for_each(|l| block.tests[warp][l] = None);
-        }
         let stream = &mut block.programs.streams[warp];
         let access = Step { lanes: who.lanes, site: who.pc, operation };
-        if let Err(what) = atomics.atomic(stream, warp, who, orders, addresses, access) {
+        if let Err(what) = atomics.atomic(stream, warp, who, orders, words, access) {
             block.beyond.get_or_insert((what, who.pc));
         }
     }
@@ -238,9 +245,7 @@ impl Collector {
 
     fn step(&mut self, who: Who, operation: Operation) {
         let Some((block, index)) = self.block(who.warp) else { return };
-        if block.tested {
-            (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1).for_each(|l| block.tests[index][l] = None);
-        }
+        block.get_on(index, who.lanes);
         block.programs.streams[index].steps.push(Step { lanes: who.lanes, site: who.pc, operation });
     }
 

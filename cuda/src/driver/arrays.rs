@@ -2,9 +2,9 @@
 
 use std::ffi::{c_char, c_void};
 
-use sim_core::texture::{Bound, Channels, Format, Image, Sampler, Storage};
+use sim_core::texture::{Bound, Channels, Format, Image, Sampler};
 
-use crate::arrays::{self, CUBEMAP, LAYERED, array, copy_box};
+use crate::arrays::{self, CUBEMAP, LAYERED, array, copy_box, not_captured};
 use crate::driver::modules::variable;
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::graph::{Extent, Pitched};
@@ -74,32 +74,14 @@ const SRGB: u32 = 16;
 
 /// A texel of channels of a type (`CUarray_format`).
 fn format(number: i32, channels: u32) -> Result<Format, Error> {
-    let channel = match number {
-        1 => Channels::Unsigned(8),
-        2 => Channels::Unsigned(16),
-        3 => Channels::Unsigned(32),
-        8 => Channels::Signed(8),
-        9 => Channels::Signed(16),
-        10 => Channels::Signed(32),
-        16 => Channels::Float(16),
-        32 => Channels::Float(32),
-        _ => return Err(INVALID_VALUE),
-    };
-    u8::try_from(channels).ok().and_then(|count| Format::new(channel, count)).ok_or(INVALID_VALUE)
+    let channel = u32::try_from(number).ok().and_then(Channels::of_number);
+    let count = u8::try_from(channels).ok();
+    channel.zip(count).and_then(|(channel, count)| Format::new(channel, count)).ok_or(INVALID_VALUE)
 }
 
 /// The number of a type of channels.
 fn number(format: Format) -> i32 {
-    match format.channels {
-        Channels::Unsigned(8) => 1,
-        Channels::Unsigned(16) => 2,
-        Channels::Unsigned(_) => 3,
-        Channels::Signed(8) => 8,
-        Channels::Signed(16) => 9,
-        Channels::Signed(_) => 10,
-        Channels::Float(16) => 16,
-        Channels::Float(_) => 32,
-    }
+    format.channels.number().cast_signed()
 }
 
 fn make(state: &mut State, at: *mut usize, all: Deep, levels: u32, mipmapped: bool) -> Result<(), Error> {
@@ -151,13 +133,10 @@ impl Description {
     }
 }
 
-/// Integers of 32 bits are read as they are, whatever the flags say; linear memory by index.
+/// Integers of 32 bits are read as they are, whatever the flags say.
 fn sampler(mut sampling: Sampling, image: &Image) -> Result<Sampler, Error> {
     if matches!(image.format.channels, Channels::Unsigned(32) | Channels::Signed(32)) {
         sampling.normalized_float = false;
-    }
-    if image.storage == Storage::Buffer {
-        sampling.filters[0] = 0;
     }
     sampling.of(image)
 }
@@ -247,6 +226,7 @@ driver! {
 
     context cuMemcpyHtoAAsync_v2 cuMemcpyHtoAAsync_v2_ptsz = (to: usize, x: usize, from: u64, bytes: usize, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
+        not_captured(state, stream)?;
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { linear(state, to, x, from, bytes, true) }
     }
@@ -263,6 +243,7 @@ driver! {
 
     context cuMemcpyAtoHAsync_v2 cuMemcpyAtoHAsync_v2_ptsz = (to: u64, from: usize, x: usize, bytes: usize, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
+        not_captured(state, stream)?;
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { linear(state, from, x, to, bytes, false) }
     }

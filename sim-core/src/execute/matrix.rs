@@ -12,7 +12,7 @@ use crate::code::Code;
 use crate::error::Violation;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{LaneRow, read_row, write_element};
-use crate::tensor::{self, Product, RESULTS, SOURCES};
+use crate::tensor::{self, Product, RESULTS, SOURCES, Scratch};
 
 /// Rows of a matrix, and bytes of a row.
 const ROWS: u32 = 8;
@@ -25,6 +25,7 @@ pub(crate) fn addressing_lanes(count: u8) -> LaneMask {
 
 impl<P: Reconvergence> Resident<P> {
     /// The lanes of `parts`, which must be all of the warp, execute an instruction on matrices.
+    #[inline(never)]
     pub(super) fn matrices(
         &mut self,
         w: usize,
@@ -43,7 +44,7 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Violation::new("matrix", lanes, message));
         }
         match (op.class, &op.extra) {
-            (OpClass::Mma, Extra::Mma(mma)) => self.multiply(w, code, pc, op, mma, lanes),
+            (OpClass::Mma, Extra::Mma(mma)) => self.multiply(w, code, op, mma, lanes),
             (OpClass::MoveMatrix, _) => {
                 let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
                 let from = words_of(&self.warps[w], code, ops(), 0);
@@ -68,7 +69,6 @@ impl<P: Reconvergence> Resident<P> {
         &mut self,
         w: usize,
         code: &Code,
-        pc: Pc,
         op: &Op,
         mma: &MmaOp,
         lanes: LaneMask,
@@ -93,7 +93,7 @@ impl<P: Reconvergence> Resident<P> {
             let reason = "internal error: a decoded product of matrices lacks operands";
             return Err(Violation::new("matrix", lanes, reason));
         }
-        let form = code.program.forms.get(usize::from(code.program.ops[pc as usize].form));
+        let form = code.program.forms.get(usize::from(op.form));
         let product = Product {
             op: mma,
             arithmetic: &arithmetic,
@@ -101,7 +101,8 @@ impl<P: Reconvergence> Resident<P> {
             sources: &sources[..used],
         };
         let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
-        tensor::multiply(&mut self.scratch, self.world.instruction_set, &product, &mut results);
+        let scratch = self.scratch.get_or_insert_with(Scratch::new);
+        tensor::multiply(scratch, self.world.instruction_set, &product, &mut results);
         let rows = &mut self.warps[w].rows;
         for (i, to) in op.dst.iter().enumerate().take(written) {
             let at = usize::from(to.0);

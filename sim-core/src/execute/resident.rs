@@ -164,8 +164,8 @@ pub struct Resident<P> {
     pub(crate) admissions: u64,
     /// What the last collective did.
     pub(super) computed: Step,
-    /// Room for products of matrices.
-    pub(super) scratch: Box<Scratch>,
+    /// Room for products of matrices, once there has been one.
+    pub(super) scratch: Option<Box<Scratch>>,
     /// Warp slots as `%nwarpid` gives them.
     slots: u32,
 }
@@ -203,7 +203,7 @@ impl<P: Reconvergence> Resident<P> {
             completed: Vec::new(),
             admissions: 0,
             computed: Step::Done,
-            scratch: Scratch::new(),
+            scratch: None,
             slots: warp_slots as u32,
         }
     }

@@ -14,7 +14,7 @@ use crate::lookups::{Asked, NO_LOOKUP};
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{read_element, write_element, write_pred};
 use crate::texture::surface::{NoAddress, Place, formatted};
-use crate::texture::{AddressMode, Bound, Channels, Filter, Image, Level, Lookup, MAX_TAPS, Sampler};
+use crate::texture::{AddressMode, Bound, Filter, Image, Level, Lookup, MAX_TAPS, Sampler};
 use crate::warp::Warp;
 
 const RULE: &str = "texture";
@@ -80,6 +80,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// One texture or surface instruction.
+    #[inline(never)]
     pub(super) fn texture(
         &mut self,
         code: &Code,
@@ -143,7 +144,7 @@ impl<P: Reconvergence> Resident<P> {
             let reason = format!("handle {handle:#x} is no texture");
             return Err(Violation::new(RULE, 1 << lane, reason));
         };
-        if facts.geometry.cube() && image.layers < 6 {
+        if facts.geometry.cube() && !image.cube {
             let reason = format!("the texture of handle {handle:#x} is no cubemap");
             return Err(Violation::new(RULE, 1 << lane, reason));
         }
@@ -453,17 +454,7 @@ fn image_facts(image: &Image, query: ImageQuery, level: u32) -> u32 {
         ImageQuery::Width => extent.width,
         ImageQuery::Height if axes > 1 => extent.height,
         ImageQuery::Depth if axes > 2 => extent.depth,
-        // As the driver's `CUarray_format`.
-        ImageQuery::ChannelDataType => match image.format.channels {
-            Channels::Unsigned(8) => 1,
-            Channels::Unsigned(16) => 2,
-            Channels::Unsigned(_) => 3,
-            Channels::Signed(8) => 8,
-            Channels::Signed(16) => 9,
-            Channels::Signed(_) => 10,
-            Channels::Float(16) => 16,
-            Channels::Float(_) => 32,
-        },
+        ImageQuery::ChannelDataType => image.format.channels.number(),
         ImageQuery::ChannelOrder => image.format.count.into(),
         ImageQuery::ArraySize => image.layers,
         ImageQuery::NumMipmapLevels => image.levels,

@@ -51,17 +51,16 @@ pub struct InFlight {
     pub acquires: bool,
     /// Its number among the writes of its block, where these are counted.
     pub write: Option<u64>,
-    /// The lookup that it reads texels of.
-    pub lookup: u32,
 }
 
 /// What an operation asks of memory; an acquire needs the value's arrival even where nothing keeps the value.
+#[inline]
 pub fn access_kind(op: &Op, acquires: bool) -> Option<AccessKind> {
     let facts = op.extra.access()?;
-    let stores = matches!(op.extra, Extra::Texture(TextureOp { step: TextureStep::Store, .. }));
+    let stores = || matches!(op.extra, Extra::Texture(TextureOp { step: TextureStep::Store, .. }));
     Some(match (op.class, facts.atomic) {
         (OpClass::Store, _) => AccessKind::Store,
-        (OpClass::Texture, None) if stores => AccessKind::Store,
+        (OpClass::Texture, None) if stores() => AccessKind::Store,
         (OpClass::Hint, _) => AccessKind::Hint(facts.hint?),
         (OpClass::Atomic | OpClass::Texture, Some((op_, ty))) => {
             AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() || acquires }
@@ -75,6 +74,8 @@ pub fn access_kind(op: &Op, acquires: bool) -> Option<AccessKind> {
 struct Group {
     left: u32,
     lanes: LaneMask,
+    /// The lookup whose texels they read.
+    lookup: u32,
 }
 
 /// The group of an access that belongs to none.
@@ -120,9 +121,9 @@ impl Accesses {
         }
     }
 
-    /// Registers a group of `parts` accesses of `lanes`.
-    pub fn group(&mut self, parts: u32, lanes: LaneMask) -> u32 {
-        let group = Group { left: parts, lanes };
+    /// Registers a group of `parts` accesses of `lanes`, of a `lookup` or of none.
+    pub fn group(&mut self, parts: u32, lanes: LaneMask, lookup: u32) -> u32 {
+        let group = Group { left: parts, lanes, lookup };
         match self.free_groups.pop() {
             Some(id) => {
                 self.groups[id as usize] = group;
@@ -227,18 +228,17 @@ impl RegisterPort for Port<'_> {
         let Some(entry) = self.accesses.entries.get(access as usize) else { return };
         let warp = &mut self.warps[entry.warp];
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
-        if entry.lookup != NO_LOOKUP {
-            let bytes = self.lookups.part_bytes(entry.lookup, entry.part);
-            for lane in crate::reconvergence::Lanes(lanes) {
-                let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
-                if let Some(found) = data.get(at..at + bytes) {
-                    self.lookups.arrived(entry.lookup, entry.part, lane, found);
-                }
-            }
-            return;
-        }
         let Extra::Memory(facts) = op.extra else {
-            if let Some(facts) = op.extra.access() {
+            if let Extra::Texture(_) = op.extra {
+                let Some(group) = self.accesses.groups.get(entry.group as usize) else { return };
+                let bytes = self.lookups.part_bytes(group.lookup, entry.part);
+                for lane in crate::reconvergence::Lanes(lanes) {
+                    let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
+                    if let Some(found) = data.get(at..at + bytes) {
+                        self.lookups.arrived(group.lookup, entry.part, lane, found);
+                    }
+                }
+            } else if let Some(facts) = op.extra.access() {
                 let bytes = facts.element_bytes.into();
                 self.deliver(access, lanes, line, data, bytes);
             }
@@ -308,7 +308,7 @@ impl RegisterPort for Port<'_> {
         debug_assert_eq!(lanes & !entry.blocked, 0, "registers are released once");
         entry.blocked &= !lanes;
         let (w, pc, group, done) = (entry.warp, entry.pc, entry.group, entry.blocked == 0);
-        let (acquires, lookup) = (entry.acquires, entry.lookup);
+        let acquires = entry.acquires;
         if entry.copy {
             return self.copied(w, access, lanes, now);
         }
@@ -324,10 +324,12 @@ impl RegisterPort for Port<'_> {
             let parts = &mut self.accesses.groups[group as usize];
             parts.left -= 1;
             if parts.left == 0 {
-                let lanes = parts.lanes;
+                let (lanes, lookup) = (parts.lanes, parts.lookup);
                 self.accesses.free_groups.push(group);
                 let op = &self.kernels[warp.kernel].code.program.ops[pc as usize];
-                if let Extra::Texture(facts) = &op.extra {
+                if lookup != NO_LOOKUP
+                    && let Extra::Texture(facts) = &op.extra
+                {
                     self.lookups.write(lookup, &mut warp.rows, op, facts, lanes);
                     self.lookups.end(lookup);
                     // The filter's part of the latency comes behind that of memory.

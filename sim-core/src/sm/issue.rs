@@ -45,13 +45,9 @@ fn next_issue(
     mut earliest: Cycle,
 ) -> Next {
     if !matches!(decoded.drain, Drain::None) {
-        if matches!(decoded.drain, Drain::Fragments) {
-            match warp.board.readiness(code.more_slots(decoded), mask, earliest) {
-                Readiness::Memory => return Next::Memory,
-                Readiness::At(at) => earliest = at,
-            }
-        } else if drains(warp, blocks, decoded.drain, mask) {
-            return Next::Drain;
+        match awaited(warp, blocks, code, decoded, mask, earliest) {
+            Next::At(at) => earliest = at,
+            waits => return waits,
         }
     }
     match warp.board.readiness(decoded.slots(), mask, earliest) {
@@ -60,8 +56,27 @@ fn next_issue(
     }
 }
 
-/// Accesses of `mask` have to be performed before.
+/// What an operation waits for besides its own slots.
 #[inline(never)]
+fn awaited(
+    warp: &Warp,
+    blocks: &[Option<Block>],
+    code: &Code,
+    decoded: &DecodedOp,
+    mask: LaneMask,
+    earliest: Cycle,
+) -> Next {
+    match decoded.drain {
+        Drain::Fragments => match warp.board.readiness(code.more_slots(decoded), mask, earliest) {
+            Readiness::Memory => Next::Memory,
+            Readiness::At(at) => Next::At(at),
+        },
+        drain if drains(warp, blocks, drain, mask) => Next::Drain,
+        _ => Next::At(earliest),
+    }
+}
+
+/// Accesses of `mask` have to be performed before.
 fn drains(warp: &Warp, blocks: &[Option<Block>], drain: Drain, mask: LaneMask) -> bool {
     match drain {
         Drain::None | Drain::Fragments => false,
@@ -584,7 +599,7 @@ impl<P: Reconvergence> Sm<P> {
             if (request.parts > 1 || looks) && request.part == 0 {
                 // Lanes of a lookup need not have equally many texels.
                 let lanes = if looks { self.resident.lookups.lanes(request.lookup) } else { request.lanes };
-                group = self.accesses.group(request.parts.into(), lanes);
+                group = self.accesses.group(request.parts.into(), lanes, request.lookup);
             }
             let warp = &mut self.resident.warps[w];
             let code = &self.resident.kernels[warp.kernel].code;
@@ -606,8 +621,9 @@ impl<P: Reconvergence> Sm<P> {
             if acquires {
                 warp.outstanding.begin_acquire(lanes);
             }
+            let Some(kind) = access_kind(op, acquires) else { continue };
             let writes = code.publishes
-                && access_kind(op, false).is_some_and(|kind| kind != AccessKind::Load)
+                && matches!(kind, AccessKind::Store | AccessKind::Atomic { .. })
                 && request.space == StateSpace::Global;
             let block = self.resident.blocks[warp.block].as_mut().filter(|_| writes);
             let write = block.map(|block| block.writes.begin());
@@ -633,7 +649,6 @@ impl<P: Reconvergence> Sm<P> {
                 part: request.part,
                 parts: request.parts,
                 group: if request.parts > 1 || looks { group } else { ALONE },
-                lookup: request.lookup,
                 copy: copies,
                 volatile,
                 acquires,
@@ -642,7 +657,6 @@ impl<P: Reconvergence> Sm<P> {
             if copies {
                 warp.copies_mut().begin(id, lanes, request.operands, request.bulk);
             }
-            let Some(kind) = access_kind(op, acquires) else { continue };
             let access = WarpAccess {
                 id,
                 kind,

@@ -422,6 +422,13 @@ impl<P: Reconvergence> Sm<P> {
         let accepting = self.memory.accepting();
         let mut first: Option<Cycle> = None;
         for (scheduler, lane) in self.scheduler_states.iter().enumerate() {
+            if self.ready_of(scheduler).all(|word| word == 0) {
+                continue;
+            }
+            // No cycle is earlier than the next one.
+            if accepting && self.units.all_free(scheduler, now + 1) {
+                return Some(now + 1);
+            }
             let free = self.units.free(scheduler);
             for (class, free) in free.iter().enumerate() {
                 // Where the load-store unit does not accept, it wakes the SM itself.

@@ -139,7 +139,7 @@ impl Plan {
         };
         match self.reference {
             Some(reference) => {
-                let holds = sampler.compare.holds(reference, f32::from_bits(bits));
+                let holds = reference <= f32::from_bits(bits);
                 f32::from(u8::from(holds)).to_bits()
             }
             None => bits,

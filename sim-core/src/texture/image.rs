@@ -11,6 +11,30 @@ pub enum Channels {
     Float(u8),
 }
 
+/// Types of channels with their numbers in CUDA's driver API (`CUarray_format`), which queries give too.
+const CHANNELS: [(u32, Channels); 8] = [
+    (1, Channels::Unsigned(8)),
+    (2, Channels::Unsigned(16)),
+    (3, Channels::Unsigned(32)),
+    (8, Channels::Signed(8)),
+    (9, Channels::Signed(16)),
+    (10, Channels::Signed(32)),
+    (16, Channels::Float(16)),
+    (32, Channels::Float(32)),
+];
+
+impl Channels {
+    /// Those of a `CUarray_format`.
+    pub fn of_number(number: u32) -> Option<Self> {
+        CHANNELS.iter().find(|(own, _)| *own == number).map(|(_, channels)| *channels)
+    }
+
+    /// Their `CUarray_format`; 0, which is none, of a width that no format has.
+    pub fn number(self) -> u32 {
+        CHANNELS.iter().find(|(_, channels)| *channels == self).map_or(0, |(number, _)| *number)
+    }
+}
+
 /// The format of a texel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {

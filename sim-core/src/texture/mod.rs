@@ -11,7 +11,7 @@ pub mod surface;
 pub use filter::{f32_of_srgb, half_of};
 pub use image::{Channels, Extent, Format, Image, Storage};
 pub use lookup::{Geometry, Level, Lookup, MAX_TAPS, Plan, Tap};
-pub use sampler::{AddressMode, Compare, Filter, ReadMode, Sampler};
+pub use sampler::{AddressMode, Filter, ReadMode, Sampler};
 
 use std::collections::BTreeMap;
 

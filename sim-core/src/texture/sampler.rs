@@ -52,37 +52,6 @@ pub enum ReadMode {
     NormalizedFloat,
 }
 
-/// How a reference value is compared with what a depth texture holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it: reference OP texel")]
-pub enum Compare {
-    Never,
-    Less,
-    Equal,
-    #[default]
-    LessEqual,
-    Greater,
-    NotEqual,
-    GreaterEqual,
-    Always,
-}
-
-impl Compare {
-    /// True if the comparison of a reference with a texel holds.
-    pub fn holds(self, reference: f32, texel: f32) -> bool {
-        match self {
-            Self::Never => false,
-            Self::Less => reference < texel,
-            Self::Equal => reference == texel,
-            Self::LessEqual => reference <= texel,
-            Self::Greater => reference > texel,
-            Self::NotEqual => reference != texel,
-            Self::GreaterEqual => reference >= texel,
-            Self::Always => true,
-        }
-    }
-}
-
 /// The state of a sampler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampler {
@@ -104,8 +73,6 @@ pub struct Sampler {
     pub mip_clamp: [f32; 2],
     /// Integers of 8 bits are sRGB; the fourth channel is linear.
     pub srgb: bool,
-    /// How depth textures compare.
-    pub compare: Compare,
 }
 
 impl Default for Sampler {
@@ -120,7 +87,6 @@ impl Default for Sampler {
             mip_bias: 0.0,
             mip_clamp: [0.0, 255.0],
             srgb: false,
-            compare: Compare::default(),
         }
     }
 }

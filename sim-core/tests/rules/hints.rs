@@ -63,3 +63,28 @@ fn discarded_lines_are_not_written_back() {
     let (words, _) = cold(&format!("{store}applypriority.global.L2::evict_normal [%out+128], 128;\n{load}"));
     assert_eq!(words[..32], (7..39).collect::<Vec<u32>>()[..]);
 }
+
+/// Writes of the block are awaited by a fence of device scope, what other threads have prefetched is not.
+#[test]
+fn fences_do_not_wait_for_hints_of_other_threads() {
+    let waited = |other: &str| {
+        let body = format!(
+            "setp.ge.u32 %p, %t, 32;\n@%p bra OTHER;\nmov.u32 %b, 0;\nWAIT:\nadd.u32 %b, %b, 1;\nsetp.lt.u32 %q, %b, 1;\n\
+             @%q bra WAIT;\nmov.u32 %b, %clock;\nmembar.gl;\nmov.u32 %c, %clock;\nsub.u32 %r, %c, %b;\nbra OVER;\n\
+             OTHER:\n{other}\nmov.u32 %b, 0;\nSTAY:\nadd.u32 %b, %b, 1;\nsetp.lt.u32 %q, %b, 99;\n@%q bra STAY;\nOVER:"
+        );
+        let mut run = Run::new(
+            device_with(chip(|c| c.limits.num_processors = 1), "crs_stack", |o| o),
+            &module("", &body),
+            false,
+            4096,
+        );
+        run.launch(1, 64, false).expect("it fits");
+        run.wait().unwrap_or_else(|e| panic!("it ends: {e}"));
+        run.words()[0]
+    };
+    let none = waited("");
+    let stored = waited("st.global.u32 [%own+4096], %t;");
+    assert!(stored > none + 50, "{none} {stored}");
+    assert_eq!(waited("prefetch.global.L2 [%own+4096];"), none);
+}
