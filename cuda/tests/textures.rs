@@ -7,7 +7,9 @@ use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
 use warpsim::device::program::{ENVIRONMENT, ProgramRequest};
-use warpsim_cuda::arrays::{cudaCreateChannelDesc, cudaFreeArray, cudaMallocArray, cudaMemcpyToArray};
+use warpsim_cuda::arrays::{
+    cudaCreateChannelDesc, cudaFreeArray, cudaMallocArray, cudaMemcpy2DToArray, cudaMemcpyToArray,
+};
 use warpsim_cuda::device::cudaDeviceSynchronize;
 use warpsim_cuda::driver::arrays::{
     cuArrayCreate_v2, cuArrayDestroy, cuSurfObjectCreate, cuSurfObjectDestroy, cuTexObjectCreate,
@@ -141,6 +143,13 @@ fn references_and_objects_are_read_and_written_by_kernels() {
         assert_eq!(cudaMallocArray(&raw mut array, &raw const bytes, 8, 8, 0), 0);
         let texels: Vec<u8> = (0..64).map(|i| if i % 9 == 0 { 255 } else { 0 }).collect();
         assert_eq!(cudaMemcpyToArray(array, 0, 0, texels.as_ptr() as usize, 64, 1), 0);
+        // No room is made for a box that the array does not hold.
+        for (x, width, height) in
+            [(0, usize::MAX, 1), (0, 1 << 40, 1 << 40), (usize::MAX, 8, 1), (4, 8, 1), (0, 8, 9)]
+        {
+            let copied = cudaMemcpy2DToArray(array, x, 0, texels.as_ptr() as usize, 8, width, height, 1);
+            assert_eq!(copied, 1, "{x} {width} {height}");
+        }
         assert_eq!(cudaBindTextureToArray(at(colors).cast(), array, null()), 0);
         assert_eq!(cudaBindTextureToArray(at(&LOOK).cast(), array, null()), 13, "no reference");
 

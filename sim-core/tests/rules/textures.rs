@@ -365,6 +365,13 @@ fn what_is_not_bound_or_lies_outside_is_a_fault() {
             assert!(error.contains(wanted), "{error}");
         }
     }
+    let layers: Setup = |context| {
+        let six = numbers(context, ([8, 8, 1], 2), |image| image.layers = 6);
+        vec![context.create_object(Bound::Texture(six, Sampler::default()))]
+    };
+    let cube = "tex.cube.v4.f32.f32 {%f0, _, _, _}, [%h0, {%x, %x, %x, %x}];\n";
+    let error = run(layers, "", cube, "crs_stack", false).expect_err("six layers are no cube");
+    assert!(error.contains("is no cubemap"), "{error}");
 }
 
 #[test]
