@@ -37,6 +37,19 @@ fn unchecked_runs_are_recorded_and_tolerances_are_numbers() {
     }
 }
 
+/// Whatever a run of a suite would write, or take from elsewhere, is refused by its name.
+#[test]
+fn runs_of_suites_write_nothing_and_go_on_from_nothing() {
+    let folder = Folder::new("baseline-writes");
+    for option in ["--out", "--dump", "--record", "--checkpoint", "--from"] {
+        let runs = format!("schema: 1\nname: s\nruns:\n- cuda {option} x -- ./p\n- vecadd {option}=x\n");
+        let output = warpsim(&["baseline", "record", "--suite", &folder.write("s.yaml", &runs)]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{option}: {said}");
+        assert_eq!(said.matches(&format!("so it takes no {option}")).count(), 2, "{said}");
+    }
+}
+
 /// The suite may grow and must not shrink: chips, policies and kinds of work that it holds.
 #[test]
 fn the_suite_does_not_shrink() {
