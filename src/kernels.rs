@@ -113,5 +113,17 @@ mod tests {
         let names: Vec<_> =
             numbered(launches).into_iter().map(|((name, i), ())| format!("{name} {i}")).collect();
         assert_eq!(names, ["b 0", "a 0", "b 1"]);
+        let run = |kernels: &[(&str, u32)]| {
+            kernels.iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>()
+        };
+        let pairs = paired(run(&[("b", 1), ("a", 2), ("b", 3)]), run(&[("c", 4), ("b", 5), ("a", 6)]));
+        let pair = |name: &str, number, was, is| ((name.to_string(), number), was, is);
+        let wanted = [
+            pair("b", 0, Some(1), Some(5)),
+            pair("a", 0, Some(2), Some(6)),
+            pair("b", 1, Some(3), None),
+            pair("c", 0, None, Some(4)),
+        ];
+        assert_eq!(pairs, wanted);
     }
 }

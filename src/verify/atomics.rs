@@ -13,9 +13,6 @@ use sim_verify::sync::program::{LANES, Operation, Step, Stream};
 /// Events that a word holds at most: releases by operations that acquire nothing add up.
 const MOST_EVENTS: usize = 1024;
 
-/// Bytes of a word at most.
-const LONGEST: u32 = 16;
-
 /// A lane's last fence, and what it has read since.
 #[derive(Clone, Debug, Default)]
 struct Lane {
@@ -28,8 +25,9 @@ struct Lane {
 /// The order of the atomic operations of a block.
 #[derive(Debug)]
 pub struct Atomics {
-    /// By address: bytes of the word, and the releases that a read of it synchronizes with.
-    words: BTreeMap<u32, (u32, Vec<u32>)>,
+    /// By address: the releases that a read of it synchronizes with. A store in between would end them; it races with both
+    /// sides, or is ordered between them, so that they are ordered without.
+    words: BTreeMap<u32, Vec<u32>>,
     events: u32,
     /// By stream and lane.
     lanes: Vec<[Lane; LANES]>,
@@ -73,20 +71,6 @@ impl Atomics {
         }
     }
 
-    /// Bytes are written in another way than by an atomic operation: who reads them now reads no release.
-    pub fn overwritten(&mut self, lanes: u32, bytes: u32, addresses: &[u64; LANES]) {
-        if self.words.is_empty() {
-            return;
-        }
-        for lane in each(lanes) {
-            let start = addresses[lane] as u32;
-            let near = self.words.range(start.saturating_sub(LONGEST)..start.saturating_add(bytes));
-            let words: Vec<u32> =
-                near.filter(|(at, (own, _))| **at + own > start).map(|(at, _)| *at).collect();
-            words.iter().for_each(|word| drop(self.words.remove(word)));
-        }
-    }
-
     /// An atomic operation, whose step is `access`.
     ///
     /// # Errors
@@ -97,13 +81,13 @@ impl Atomics {
         warp: usize,
         who: Who,
         orders: Orders,
-        (bytes, addresses): (u32, &[u64; LANES]),
+        addresses: &[u64; LANES],
         access: Step,
     ) -> Result<(), &'static str> {
         let mut signals = Vec::new();
         for lane in each(who.lanes) {
             let word = addresses[lane] as u32;
-            let (_, mut held) = self.words.remove(&word).unwrap_or_default();
+            let mut held = self.words.remove(&word).unwrap_or_default();
             // A step of the lane between the fence and this operation is not released by it.
             let fence = self.lanes[warp][lane].fence.filter(|_| orders.writes);
             let apart = |&(at, _): &(usize, u32)| stream.steps[at..].iter().any(|s| s.lanes >> lane & 1 == 1);
@@ -145,7 +129,7 @@ impl Atomics {
                 return Err(TOO_MANY);
             }
             if !held.is_empty() {
-                self.words.insert(word, (bytes, held));
+                self.words.insert(word, held);
             }
         }
         stream.steps.push(access);

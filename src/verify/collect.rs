@@ -121,7 +121,7 @@ impl Collector {
             Recorded::Access { who, kind: AccessKind::Atomic, orders, bytes, addresses } => {
                 let at = shared(who.lanes, addresses);
                 let operation = Operation::Access { access: Access::Atomic, bytes, addresses: at };
-                self.atomic(who, orders, (bytes, addresses), operation);
+                self.atomic(who, orders, addresses, operation);
             }
             Recorded::Fence { who, orders } => {
                 if let Some((block, warp)) = self.block(who.warp)
@@ -131,12 +131,6 @@ impl Collector {
                 }
             }
             Recorded::Access { who, kind, bytes, addresses, .. } => {
-                if kind == AccessKind::Write
-                    && let Some((block, _)) = self.block(who.warp)
-                    && let Some(atomics) = &mut block.atomics
-                {
-                    atomics.overwritten(who.lanes, bytes, addresses);
-                }
                 let access = match kind {
                     AccessKind::Read => Access::Read,
                     AccessKind::Write => Access::Write,
@@ -197,13 +191,13 @@ impl Collector {
         }
     }
 
-    fn atomic(&mut self, who: Who, orders: Orders, words: (u32, &[u64; LANES]), operation: Operation) {
+    fn atomic(&mut self, who: Who, orders: Orders, addresses: &[u64; LANES], operation: Operation) {
         let Some((block, warp)) = self.block(who.warp) else { return };
         block.get_on(warp, who.lanes);
         let Some(atomics) = &mut block.atomics else { return self.step(who, operation) };
         let stream = &mut block.programs.streams[warp];
         let access = Step { lanes: who.lanes, site: who.pc, operation };
-        if let Err(what) = atomics.atomic(stream, warp, who, orders, words, access) {
+        if let Err(what) = atomics.atomic(stream, warp, who, orders, addresses, access) {
             block.beyond.get_or_insert((what, who.pc));
         }
     }
