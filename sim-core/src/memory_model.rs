@@ -360,6 +360,7 @@ impl Checker {
         }
         let mut releases = Vec::new();
         if transfer.strong() {
+            releases.reserve(lanes.count_ones() as usize);
             for lane in Lanes(*lanes) {
                 warp.releases(lane as usize, semantics, scope, block.phase, &mut releases);
             }
@@ -496,7 +497,7 @@ impl Checker {
         let strong = found.transfer.strong() && read.morally_strong(lane, &found.transfer, writer);
         let out =
             (strong && !found.releases.is_empty()).then(|| (lane, Arc::clone(&found.releases), writer as u8));
-        if let Some(place) = place {
+        if let Some(place) = place.filter(|_| self.axioms) {
             line.read_by(place, read.warp.thread(lane), byte);
         }
         out
@@ -669,6 +670,7 @@ fn inherit(store: &mut Store, observed: &Reads) {
         return;
     }
     let releases = Arc::make_mut(&mut store.releases);
+    releases.reserve(observed.len());
     for (lane, inherited, writer) in observed {
         let of = inherited.iter().filter(|(by, _)| by == writer);
         releases.extend(of.map(|(_, release)| (*lane as u8, release.clone())));

@@ -37,6 +37,10 @@ impl Stores {
             return Self::One(INITIAL);
         }
         let first = stores[mask.trailing_zeros() as usize];
+        if let Some(run) = run(mask) {
+            let differ = stores[run].iter().fold(0, |differ, store| differ | store ^ first);
+            return if differ == 0 { Self::One(first) } else { Self::Each(Box::new(*stores)) };
+        }
         if mask.count_ones() <= FEW {
             let same = bytes(mask).all(|i| stores[i] == first);
             return if same { Self::One(first) } else { Self::Each(Box::new(*stores)) };
@@ -376,10 +380,17 @@ fn bytes(mut mask: ByteMask) -> impl Iterator<Item = usize> {
     })
 }
 
+/// The bytes of `mask` if they lie side by side, as those of one lane do.
+fn run(mask: ByteMask) -> Option<std::ops::Range<usize>> {
+    let (first, count) = (mask.trailing_zeros(), mask.count_ones());
+    (mask != 0 && first + count + mask.leading_zeros() == ByteMask::BITS)
+        .then(|| first as usize..(first + count) as usize)
+}
+
 /// Copies the stores of the bytes of `mask`.
 pub fn copy(to: &mut LineStores, from: &LineStores, mask: ByteMask) {
-    if mask == ByteMask::MAX {
-        *to = *from;
+    if let Some(run) = run(mask) {
+        to[run.clone()].copy_from_slice(&from[run]);
         return;
     }
     if mask.count_ones() <= FEW {
@@ -393,6 +404,10 @@ pub fn copy(to: &mut LineStores, from: &LineStores, mask: ByteMask) {
 
 /// Sets the store of the bytes of `mask`.
 pub fn fill(to: &mut LineStores, mask: ByteMask, store: Transaction) {
+    if let Some(run) = run(mask) {
+        to[run].fill(store);
+        return;
+    }
     if mask.count_ones() <= FEW {
         bytes(mask).for_each(|i| to[i] = store);
         return;
@@ -405,4 +420,40 @@ pub fn fill(to: &mut LineStores, mask: ByteMask, store: Transaction) {
 /// The positions of lanes' addresses in their lines.
 pub fn offsets(addresses: &[u64; WARP_LANES]) -> [u8; WARP_LANES] {
     std::array::from_fn(|lane| offset_in_line(addresses[lane]) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn masks_of_any_shape_are_followed_byte_by_byte(
+            (first, last) in (0u32..128, 0u32..128),
+            some: u64,
+            more: u64,
+            kind in 0u32..4,
+            base in 0u32..3,
+        ) {
+            let all = ByteMask::MAX;
+            let run = all << first.min(last) & all >> (127 - first.max(last));
+            let scattered = ByteMask::from(some & more) | ByteMask::from(some) << 64;
+            let mask = [run, scattered, run & scattered, 0][kind as usize];
+            let from: LineStores = std::array::from_fn(|i| base + (i as u32 / 32) * (base / 2));
+            let (mut copied, mut filled) = (NO_STORES, from);
+            copy(&mut copied, &from, mask);
+            fill(&mut filled, mask, 9);
+            for i in 0..128 {
+                let inside = mask >> i & 1 == 1;
+                proptest::prop_assert_eq!(copied[i], if inside { from[i] } else { INITIAL });
+                proptest::prop_assert_eq!(filled[i], if inside { 9 } else { from[i] });
+            }
+            let of = Stores::of(&from, mask);
+            for i in (0..128).filter(|i| mask >> i & 1 == 1) {
+                proptest::prop_assert_eq!(of.at(i), from[i]);
+            }
+            let one = (0..128).filter(|i| mask >> i & 1 == 1).all(|i| from[i] == from[mask.trailing_zeros() as usize]);
+            proptest::prop_assert_eq!(matches!(of, Stores::One(_)), one);
+        }
+    }
 }

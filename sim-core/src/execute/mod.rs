@@ -144,7 +144,43 @@ impl<P: Reconvergence> Resident<P> {
     ///
     /// # Errors
     /// As [`step`](Self::step).
+    #[inline(always)]
     pub fn step_other(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        mask: LaneMask,
+        exec: LaneMask,
+        now: Cycle,
+    ) -> Result<(), Violation> {
+        match self.world.instruction_set {
+            InstructionSet::Baseline => self.step_beside_kernels(split, w, pc, mask, exec, now),
+            // SAFETY: the set is one that `InstructionSet::available` found on this host, and
+            // both sets hold these features.
+            #[allow(unsafe_code, reason = "addresses and words of 32 lanes are vectors")]
+            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe {
+                self.step_other_avx2(split, w, pc, mask, exec, now)
+            },
+        }
+    }
+
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
+    #[allow(unsafe_code, reason = "callers must have the features")]
+    unsafe fn step_other_avx2(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        mask: LaneMask,
+        exec: LaneMask,
+        now: Cycle,
+    ) -> Result<(), Violation> {
+        self.step_beside_kernels(split, w, pc, mask, exec, now)
+    }
+
+    #[inline(always)]
+    fn step_beside_kernels(
         &mut self,
         split: SplitId,
         w: usize,
@@ -158,36 +194,14 @@ impl<P: Reconvergence> Resident<P> {
         if self.on_chip {
             self.observe_step(&kernels, w, pc, exec);
         }
-        let step = match self.world.instruction_set {
-            InstructionSet::Baseline => self.step_by_class(&kernels, split, w, pc, mask, exec, now),
-            // SAFETY: the set is one that `InstructionSet::available` found on this host, and
-            // both sets hold these features.
-            #[allow(unsafe_code, reason = "addresses and words of 32 lanes are vectors")]
-            InstructionSet::Avx2Fma | InstructionSet::Avx512 => unsafe {
-                self.step_by_class_avx2(&kernels, split, w, pc, mask, exec, now)
-            },
-        };
-        self.kernels = kernels;
+        let step = self.step_by_class(&kernels, split, w, pc, mask, exec, now);
+        // What stood in for them is empty: dropping it would be a call that does nothing.
+        std::mem::forget(std::mem::replace(&mut self.kernels, kernels));
         step?;
         if std::mem::take(&mut self.changed) {
             self.check_threads(w)?;
         }
         Ok(())
-    }
-
-    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
-    #[allow(unsafe_code, reason = "callers must have the features")]
-    unsafe fn step_by_class_avx2(
-        &mut self,
-        kernels: &[Arc<Kernel>],
-        split: SplitId,
-        w: usize,
-        pc: Pc,
-        mask: LaneMask,
-        exec: LaneMask,
-        now: Cycle,
-    ) -> Result<(), Violation> {
-        self.step_by_class(kernels, split, w, pc, mask, exec, now)
     }
 
     #[inline(always)]

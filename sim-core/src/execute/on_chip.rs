@@ -41,8 +41,17 @@ impl<P: Reconvergence> Resident<P> {
             // Below 2^31, with an offset below 2^30 either way, the low words say it all.
             let high = read_row(&warp.rows, &code.consts, Row(op.src[0].0 + 1));
             let mut above = 0;
-            for lane in 0..WARP_LANES {
-                above |= if lanes >> lane & 1 == 1 { high[lane] | row[lane] >> 31 } else { 0 };
+            if lanes == LaneMask::MAX {
+                let (mut highs, mut lows) = (0, 0);
+                for lane in 0..WARP_LANES {
+                    highs |= high[lane];
+                    lows |= row[lane];
+                }
+                above = highs | lows >> 31;
+            } else {
+                for lane in 0..WARP_LANES {
+                    above |= if lanes >> lane & 1 == 1 { high[lane] | row[lane] >> 31 } else { 0 };
+                }
             }
             if above != 0 || op.imm.unsigned_abs() >= 1 << 30 {
                 return None;

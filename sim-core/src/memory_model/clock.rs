@@ -177,9 +177,9 @@ impl Clock {
         known.is_some_and(|known| known.of(point.thread.lane()) >= after(point.epoch))
     }
 
-    /// True if all threads of a block are known up to this phase.
-    pub fn knows_phase(&self, block: u32, phase: u32) -> bool {
-        self.get(key_of(block)).is_some_and(|known| known.of(0).cast_unsigned() > phase)
+    /// How often it knows a block to have met.
+    pub fn meetings(&self, block: u32) -> u32 {
+        self.get(key_of(block)).map_or(0, |known| known.of(0).cast_unsigned())
     }
 
     /// True if all threads of the warp of a thread are known up to this epoch.
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(clock.met(), Met::Nobody);
         clock.meet(7, 2);
         assert_eq!(clock.met(), Met::Block(7, 2));
-        assert!(clock.knows_phase(7, 1) && !clock.knows_phase(7, 2) && !clock.knows_phase(6, 0));
+        assert_eq!([7, 6].map(|block| clock.meetings(block)), [2, 0]);
         clock.add_warp(&[point(7, 1, 4, 2), point(7, 3, 0, 2)], false);
         assert_eq!(clock.met(), Met::Several);
         assert!(clock.knows(point(7, 1, 4, 2)) && !clock.knows(point(7, 3, 1, 2)));

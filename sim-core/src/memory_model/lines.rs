@@ -10,7 +10,6 @@ use sim_memory::vocabulary::{Cycle, LaneMask, Scope, Semantics, WARP_LANES};
 
 use super::clock::Thread;
 use super::threads::{Release, Snapshot, inclusive};
-use crate::reconvergence::Lanes;
 
 /// Stores of a line that are known at most; of what older ones wrote nothing is checked.
 const MOST_STORES: usize = 48;
@@ -114,8 +113,15 @@ impl Transfer {
 
     /// The lane that wrote a byte: where several did, the highest.
     pub fn writer(&self, byte: usize) -> usize {
-        let writes = |lane: &u32| self.bytes_of(*lane as usize).contains(&byte);
-        Lanes(self.lanes).filter(writes).last().map_or(0, |lane| lane as usize)
+        let mut rest = self.lanes;
+        while rest != 0 {
+            let lane = rest.ilog2() as usize;
+            if self.bytes_of(lane).contains(&byte) {
+                return lane;
+            }
+            rest &= !(1 << lane);
+        }
+        0
     }
 
     /// True for anything but a weak access (MM §3.3).

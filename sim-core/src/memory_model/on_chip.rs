@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sim_frontend::program::{Extra, NO_PC};
 use sim_memory::access::AccessKind;
-use sim_memory::coalescing::{LineAccess, lines};
+use sim_memory::coalescing::lines;
 use sim_memory::line::{ByteMask, LINE_BYTES};
 use sim_memory::observation::{Event, ObjectAction, fill};
 use sim_memory::vocabulary::{
@@ -77,34 +77,6 @@ fn count<T>(unwritten: &mut Option<(usize, T, u64)>, lane: usize, first: Option<
         (found @ None, Some(first)) => *found = Some((lane, first, 1)),
         (_, None) => {}
     }
-}
-
-/// Splits an access into lines as [`lines`] does, if that of the first lane has no other lane: then most have few. False
-/// if it is not so.
-fn scattered(addresses: &[u32; WARP_LANES], lanes: LaneMask, size: u8, out: &mut Vec<LineAccess>) -> bool {
-    let numbers = addresses.map(|address| address / LINE_BYTES);
-    let of_line = |number: u32| {
-        let mut same: LaneMask = 0;
-        for lane in 0..WARP_LANES {
-            same |= if numbers[lane] == number { 1 << lane } else { 0 };
-        }
-        same
-    };
-    let number = numbers[lanes.trailing_zeros() as usize % WARP_LANES];
-    if u32::from(size) >= LINE_BYTES || !(of_line(number) & lanes).is_power_of_two() {
-        return false;
-    }
-    let element: ByteMask = (1 << size) - 1;
-    let mut left = lanes;
-    while left != 0 {
-        let number = numbers[left.trailing_zeros() as usize];
-        let same = of_line(number) & left;
-        let bytes =
-            Lanes(same).fold(0, |bytes, lane| bytes | element << (addresses[lane as usize] % LINE_BYTES));
-        out.push(LineAccess { line: u64::from(number * LINE_BYTES), bytes, lanes: same, segment: 0 });
-        left &= !same;
-    }
-    true
 }
 
 impl Checker {
@@ -265,9 +237,7 @@ impl Checker {
         let base = SHARED | u64::from(block) << 24;
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
-        if !scattered(access.addresses, lanes, access.size, &mut parts) {
-            lines(&access.addresses.map(u64::from), lanes, access.size.into(), &mut parts);
-        }
+        lines(&access.addresses.map(u64::from), lanes, access.size.into(), &mut parts);
         let mut transfer = self.transfer(sm, at, access, lanes);
         for part in &parts {
             self.next_transfer(&mut transfer, base | part.line, part.bytes, part.lanes);
@@ -611,43 +581,5 @@ impl Checker {
         for slot in self.warps.slots() {
             self.end_warp(slot);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scattered_accesses_are_split_like_others() {
-        let mut random = 1u64;
-        let mut below = |limit: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((random >> 33) % limit) as u32
-        };
-        let mut count = 0;
-        for _ in 0..2000 {
-            let size = 1 << below(5);
-            let stride = [0, size, 33 * size, 260 / size * size, 128][below(5) as usize];
-            let places = u64::from(4096 / size);
-            let any = below(3) == 0;
-            let first = below(64) * size;
-            let addresses: [u32; WARP_LANES] =
-                std::array::from_fn(
-                    |lane| {
-                        if any { below(places) * size } else { first + lane as u32 * stride }
-                    },
-                );
-            let lanes = [u32::MAX, below(1 << 32) | 1, 1 << below(32)][below(3) as usize];
-            let (mut own, mut expected) = (Vec::new(), Vec::new());
-            if scattered(&addresses, lanes, size as u8, &mut own) {
-                lines(&addresses.map(u64::from), lanes, size, &mut expected);
-                assert_eq!(own, expected, "{addresses:?} {lanes:#x} {size}");
-                count += 1;
-            } else {
-                assert!(own.is_empty());
-            }
-        }
-        assert!(count > 200, "{count}");
     }
 }

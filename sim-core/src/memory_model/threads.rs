@@ -133,6 +133,8 @@ pub struct Snapshot {
     common: Option<usize>,
     /// The blocks whose meetings all lanes know.
     met: Met,
+    /// How often all lanes know that their own block has met.
+    meetings: u32,
 }
 
 /// Set in the numbers of blocks of what copies for threads: for each thread, the agent that performs its `cp.async`.
@@ -192,7 +194,8 @@ impl Snapshot {
         match self.met {
             Met::Nobody => false,
             Met::Block(known, before) => known == block && before > phase,
-            Met::Several => self.common.is_some_and(|lane| self.clocks.of(lane).knows_phase(block, phase)),
+            Met::Several if block == self.block => self.meetings > phase,
+            Met::Several => self.common.is_some_and(|lane| self.clocks.of(lane).meetings(block) > phase),
         }
     }
 
@@ -251,6 +254,7 @@ impl Warp {
             partners: self.copied.clone(),
             common,
             met: common.map_or(Met::Nobody, |lane| self.clocks.of(lane).met()),
+            meetings: common.map_or(0, |lane| self.clocks.of(lane).meetings(self.block)),
         });
         self.snapshot = Some(Arc::clone(&new));
         new
@@ -276,7 +280,7 @@ impl Warp {
         self.snapshot = None;
         agents.partners = Some(Arc::new(threads));
         (agents.epochs, agents.latest) = (*epochs, latest(epochs));
-        (agents.block, agents.phase) = (self.block | COPIES, u32::MAX);
+        (agents.block, agents.phase, agents.meetings) = (self.block | COPIES, u32::MAX, 0);
         Arc::new(agents)
     }
 
@@ -290,7 +294,7 @@ impl Warp {
         agents.latest = latest(&agents.epochs);
         agents.synchronized[0] = agents.synchronized[lane];
         (agents.block, agents.first, agents.phase) = (agent.thread.block, agent.thread.index, u32::MAX);
-        (agents.common, agents.met) = (None, Met::Nobody);
+        (agents.common, agents.met, agents.meetings) = (None, Met::Nobody, 0);
         Arc::new(agents)
     }
 
@@ -363,8 +367,11 @@ impl Warp {
         phase: u32,
         out: &mut Vec<(u8, Release)>,
     ) {
-        let fences = self.patterns.iter().flat_map(|patterns| &patterns.fences[lane]);
-        out.extend(fences.map(|fence| (lane as u8, fence.clone())));
+        if let Some(patterns) = &self.patterns {
+            for fence in &patterns.fences[lane] {
+                out.push((lane as u8, fence.clone()));
+            }
+        }
         if matches!(semantics, Semantics::Release | Semantics::AcqRel | Semantics::Sc) {
             out.push((lane as u8, self.release(lane, scope, phase)));
         }

@@ -210,6 +210,9 @@ impl Races {
             self.make_room(new);
         }
         let line = self.shadow.line(new.line);
+        if self.shadow.at(line).is_over(new) {
+            self.shadow.clear(line);
+        }
         let words = words(new.bytes);
         let mut active = self.shadow.at(line).active(new, words, self.one_stream);
         let mut gone = 0;
@@ -271,7 +274,7 @@ impl Races {
     /// shared memory those before the last barrier of the whole block.
     fn drop_ordered(&mut self, line: u32, new: &Transfer) {
         let now = new.warp.point(0);
-        let mut gone = 0;
+        let (mut gone, mut oldest) = (0, u32::MAX);
         for at in 0..self.shadow.at(line).places().len() {
             let old = &self.shadow.entry(line, at).transfer;
             let then = old.warp.point(0);
@@ -280,8 +283,13 @@ impl Races {
                 && then.thread.block == now.thread.block
                 && then.phase < now.phase
                 && now.phase != u32::MAX;
-            gone |= u64::from(launched || met) << at;
+            if launched || met {
+                gone |= 1 << at;
+            } else {
+                oldest = oldest.min(then.phase);
+            }
         }
+        self.shadow.begins(line, oldest);
         if gone != 0 {
             self.shadow.remove(line, gone);
         }

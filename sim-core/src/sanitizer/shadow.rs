@@ -6,7 +6,7 @@ use sim_memory::access::AccessKind;
 use sim_memory::line::{ByteMask, LINE_BYTES};
 use sim_memory::vocabulary::Scope;
 
-use crate::memory_model::clock::Met;
+use crate::memory_model::clock::{Met, Point};
 use crate::memory_model::lines::{SHARED, Transfer};
 
 /// Accesses of a line that are known at most.
@@ -112,6 +112,10 @@ pub struct Line {
     grid: u32,
     /// No access is of an earlier phase of its block.
     oldest: u32,
+    /// No access is of a later phase of `block`; `u32::MAX` once one was of another block, or of an agent.
+    newest: u32,
+    /// The block of the first access.
+    block: u32,
     size: u8,
     len: u8,
     warps: [u8; MOST_ENTRIES],
@@ -130,6 +134,8 @@ impl Line {
         current: 0,
         grid: 0,
         oldest: u32::MAX,
+        newest: 0,
+        block: 0,
         size: 0,
         len: 0,
         warps: [0; MOST_ENTRIES],
@@ -140,7 +146,7 @@ impl Line {
 
     fn clear(&mut self) {
         (self.bytes, self.writes, self.strong, self.current) = (0, 0, 0, 0);
-        (self.grid, self.oldest, self.size, self.len) = (0, u32::MAX, 0, 0);
+        (self.grid, self.oldest, self.newest, self.size, self.len) = (0, u32::MAX, 0, 0, 0);
     }
 
     /// Places of its accesses.
@@ -199,6 +205,17 @@ impl Line {
 
     fn of_block(&self, new: &Transfer) -> u64 {
         equal(&self.blocks, Tags::of(new).block, self.len.into()) & first(self.len.into())
+    }
+
+    /// True if a barrier of the whole block has ordered all its accesses before all that can still follow: shared memory
+    /// is the block's alone.
+    pub fn is_over(&self, new: &Transfer) -> bool {
+        let Point { thread, phase, .. } = new.warp.point(0);
+        self.newest < phase
+            && self.len != 0
+            && new.line & SHARED != 0
+            && thread.block == self.block
+            && phase != u32::MAX
     }
 
     /// True if an access may precede all that can still follow: one of an earlier launch, or, in shared memory, of an
@@ -267,7 +284,12 @@ impl Line {
         self.writes |= if writes(new) { bit } else { 0 };
         self.strong |= if strong && self.size == new.size { bit } else { 0 };
         self.current |= if self.grid == new.grid { bit } else { 0 };
-        self.oldest = self.oldest.min(new.warp.point(0).phase);
+        let Point { thread, phase, .. } = new.warp.point(0);
+        if at == 0 {
+            self.block = thread.block;
+        }
+        self.oldest = self.oldest.min(phase);
+        self.newest = if thread.block == self.block { self.newest.max(phase) } else { u32::MAX };
         self.bytes |= new.bytes;
         let tags = Tags::of(new);
         (self.warps[at], self.blocks[at], self.places[at]) = (tags.warp, tags.block, place);
@@ -395,13 +417,23 @@ impl Shadow {
         entry.bytes == 0
     }
 
+    /// Takes all accesses out of a line.
+    pub fn clear(&mut self, place: u32) {
+        let line = &mut self.lines[place as usize];
+        self.free_entries.extend_from_slice(line.places());
+        line.clear();
+    }
+
+    /// Says that no access of a line is of an earlier phase.
+    pub fn begins(&mut self, place: u32, oldest: u32) {
+        self.lines[place as usize].oldest = oldest;
+    }
+
     /// Takes accesses out of a line.
     pub fn remove(&mut self, place: u32, which: u64) {
         let line = &mut self.lines[place as usize];
         if which == first(line.len.into()) {
-            self.free_entries.extend_from_slice(line.places());
-            line.clear();
-            return;
+            return self.clear(place);
         }
         let mut rest = which;
         while rest != 0 {
@@ -430,9 +462,7 @@ impl Shadow {
     }
 
     fn free(&mut self, place: u32) {
-        let line = &mut self.lines[place as usize];
-        self.free_entries.extend_from_slice(line.places());
-        line.clear();
+        self.clear(place);
         self.free_lines.push(place);
         self.used -= 1;
     }

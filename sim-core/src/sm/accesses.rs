@@ -35,8 +35,6 @@ pub struct InFlight {
     pub pending: LaneMask,
     /// Cycle of issue.
     pub issued: Cycle,
-    /// Each lane's physical address.
-    pub addresses: [u64; WARP_LANES],
     /// Word `part` of `parts` of an access to local memory.
     pub part: u8,
     /// How many parts there are.
@@ -85,6 +83,8 @@ pub const ALONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub struct Accesses {
     entries: Vec<InFlight>,
+    /// Of each entry, the physical address of each lane.
+    addresses: Vec<[u64; WARP_LANES]>,
     free: Vec<AccessId>,
     groups: Vec<Group>,
     free_groups: Vec<u32>,
@@ -100,22 +100,25 @@ impl InFlight {
 impl Accesses {
     /// Forgets all accesses.
     pub fn reset(&mut self) {
-        let Self { entries, free, groups, free_groups } = self;
+        let Self { entries, addresses, free, groups, free_groups } = self;
         entries.clear();
+        addresses.clear();
         free.clear();
         groups.clear();
         free_groups.clear();
     }
 
-    /// Registers an access; ids are reused.
-    pub fn begin(&mut self, entry: InFlight) -> AccessId {
+    /// Registers an access with the physical address of each lane; ids are reused.
+    pub fn begin(&mut self, entry: InFlight, addresses: &[u64; WARP_LANES]) -> AccessId {
         match self.free.pop() {
             Some(id) => {
                 self.entries[id as usize] = entry;
+                self.addresses[id as usize] = *addresses;
                 id
             }
             None => {
                 self.entries.push(entry);
+                self.addresses.push(*addresses);
                 (self.entries.len() - 1) as AccessId
             }
         }
@@ -179,7 +182,7 @@ impl Port<'_> {
         if entry.open() == 0 {
             if let Some(recorder) = &mut self.recorder {
                 let code = &self.kernels[self.warps[entry.warp].kernel].code;
-                recorder.access(code, entry, entry.lanes, now);
+                recorder.access(code, (entry, &self.accesses.addresses[id as usize]), entry.lanes, now);
             }
             self.accesses.free.push(id);
         }
@@ -195,11 +198,12 @@ impl Port<'_> {
     #[cold]
     fn deliver(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &LineData, bytes: usize) {
         let entry = &self.accesses.entries[access as usize];
+        let addresses = &self.accesses.addresses[access as usize];
         let warp = &self.warps[entry.warp];
         let copy = warp.copies.as_ref().and_then(|copies| copies.of(access));
         let (Some(copy), Some(block)) = (copy, self.blocks[warp.block].as_mut()) else { return };
         for lane in crate::reconvergence::Lanes(lanes) {
-            let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
+            let at = addresses[lane as usize].wrapping_sub(line) as usize;
             if let Some(found) = data.get(at..at + bytes) {
                 *self.changes += u64::from(deliver(block, copy.to[lane as usize], found));
             }
@@ -226,6 +230,7 @@ impl RegisterPort for Port<'_> {
     /// [reg-writeTo]
     fn write_to_regs(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &LineData, _now: Cycle) {
         let Some(entry) = self.accesses.entries.get(access as usize) else { return };
+        let Some(addresses) = self.accesses.addresses.get(access as usize) else { return };
         let warp = &mut self.warps[entry.warp];
         let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
         let Extra::Memory(facts) = op.extra else {
@@ -233,7 +238,7 @@ impl RegisterPort for Port<'_> {
                 let Some(group) = self.accesses.groups.get(entry.group as usize) else { return };
                 let bytes = self.lookups.part_bytes(group.lookup, entry.part);
                 for lane in crate::reconvergence::Lanes(lanes) {
-                    let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
+                    let at = addresses[lane as usize].wrapping_sub(line) as usize;
                     if let Some(found) = data.get(at..at + bytes) {
                         self.lookups.arrived(group.lookup, entry.part, lane, found);
                     }
@@ -247,7 +252,7 @@ impl RegisterPort for Port<'_> {
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
         if entry.parts > 1 {
             for lane in crate::reconvergence::Lanes(lanes) {
-                let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
+                let at = addresses[lane as usize].wrapping_sub(line) as usize;
                 if let Some(&[a, b, c, d]) = data.get(at..at + 4) {
                     write_loaded_word(&mut warp.rows, op, &facts, lane, entry.part, [a, b, c, d]);
                 }
@@ -260,7 +265,7 @@ impl RegisterPort for Port<'_> {
             && let Some(row) = warp.rows.get_mut(usize::from(op.dst[0].0))
         {
             // One word a lane into a 32-bit register: no extension, no pairs.
-            if lanes == LaneMask::MAX && consecutive(&entry.addresses) && entry.addresses[0] == line {
+            if lanes == LaneMask::MAX && consecutive(addresses) && addresses[0] == line {
                 for (to, from) in row.0.iter_mut().zip(data.as_chunks().0) {
                     *to = u32::from_le_bytes(*from);
                 }
@@ -268,7 +273,7 @@ impl RegisterPort for Port<'_> {
             }
             for lane in 0..32usize {
                 if lanes >> lane & 1 == 1 {
-                    let at = (entry.addresses[lane].wrapping_sub(line) & 127) as usize & !3;
+                    let at = (addresses[lane].wrapping_sub(line) & 127) as usize & !3;
                     let word = [data[at], data[at + 1], data[at + 2], data[at + 3]];
                     row.0[lane] = u32::from_le_bytes(word);
                 }
@@ -276,7 +281,7 @@ impl RegisterPort for Port<'_> {
             return;
         }
         for lane in crate::reconvergence::Lanes(lanes) {
-            let at = entry.addresses[lane as usize].wrapping_sub(line) as usize;
+            let at = addresses[lane as usize].wrapping_sub(line) as usize;
             if let Some(found) = data.get(at..at + bytes) {
                 write_loaded(&mut warp.rows, op, &facts, lane, found);
             }

@@ -5,7 +5,7 @@ use sim_frontend::program::{Extra, OpClass};
 use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
-use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
+use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace, WARP_LANES};
 
 use super::accesses::{ALONE, InFlight, Port, access_kind};
 use super::ahead::prefetch_operands;
@@ -136,6 +136,17 @@ impl Issuer for Issue<'_> {
         }
         (next_issue(warp, blocks, &kernel.code, next, mask, now + 1), next.unit)
     }
+}
+
+/// Where the bytes of local memory lie that lanes of a warp of an SM access.
+#[inline(never)]
+fn physical(sm: u32, w: u32, lanes: LaneMask, addresses: &[u64; WARP_LANES]) -> [u64; WARP_LANES] {
+    let mut found = *addresses;
+    for lane in crate::reconvergence::Lanes(lanes) {
+        let address = &mut found[lane as usize];
+        *address = sim_memory::address_space::local_physical(sm, w, lane, *address);
+    }
+    found
 }
 
 impl<P: Reconvergence> Sm<P> {
@@ -627,25 +638,21 @@ impl<P: Reconvergence> Sm<P> {
                 && request.space == StateSpace::Global;
             let block = self.resident.blocks[warp.block].as_mut().filter(|_| writes);
             let write = block.map(|block| block.writes.begin());
-            let mut addresses = request.addresses;
-            if request.space == StateSpace::Local {
-                for lane in crate::reconvergence::Lanes(lanes) {
-                    addresses[lane as usize] = sim_memory::address_space::local_physical(
-                        self.index,
-                        w as u32,
-                        lane,
-                        request.addresses[lane as usize],
-                    );
+            let local;
+            let addresses = match request.space {
+                StateSpace::Local => {
+                    local = physical(self.index, w as u32, lanes, &request.addresses);
+                    &local
                 }
-            }
-            let id = self.accesses.begin(InFlight {
+                _ => &request.addresses,
+            };
+            let entry = InFlight {
                 warp: w,
                 pc,
                 lanes,
                 blocked: lanes,
                 pending: lanes,
                 issued: now,
-                addresses,
                 part: request.part,
                 parts: request.parts,
                 group: if request.parts > 1 || looks { group } else { ALONE },
@@ -653,7 +660,8 @@ impl<P: Reconvergence> Sm<P> {
                 volatile,
                 acquires,
                 write,
-            });
+            };
+            let id = self.accesses.begin(entry, addresses);
             if copies {
                 warp.copies_mut().begin(id, lanes, request.operands, request.bulk);
             }
@@ -666,7 +674,7 @@ impl<P: Reconvergence> Sm<P> {
                 scope: facts.scope,
                 element_bytes: request.bytes,
                 lanes,
-                addresses: &addresses,
+                addresses,
                 data: &request.data,
                 operands: Some(&request.operands),
             };

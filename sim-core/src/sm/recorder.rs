@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sim_memory::sm_memory::Asked;
-use sim_memory::vocabulary::{Cycle, LaneMask};
+use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use super::accesses::InFlight;
 use super::profile::Profile;
@@ -62,10 +62,16 @@ impl Recorder {
         }
     }
 
-    /// An access of these lanes is over.
-    pub fn access(&mut self, code: &Arc<Code>, access: &InFlight, lanes: LaneMask, now: Cycle) {
+    /// An access of these lanes, with the address of each, is over.
+    pub fn access(
+        &mut self,
+        code: &Arc<Code>,
+        (access, addresses): (&InFlight, &[u64; WARP_LANES]),
+        lanes: LaneMask,
+        now: Cycle,
+    ) {
         if let Some(timeline) = &mut self.timeline {
-            let least = crate::reconvergence::Lanes(lanes).map(|lane| access.addresses[lane as usize]).min();
+            let least = crate::reconvergence::Lanes(lanes).map(|lane| addresses[lane as usize]).min();
             let facts = [u64::from(lanes.count_ones()), least.unwrap_or(0)];
             timeline.access(code, access.pc, access.warp as u32, facts, access.issued, now);
         }

@@ -56,28 +56,46 @@ unsafe fn lines_avx2(
 
 #[inline(always)]
 fn lines_here(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32, out: &mut Vec<LineAccess>) {
+    if lanes == 0 {
+        return;
+    }
     let mut low = [0u32; WARP_LANES];
     for lane in 0..WARP_LANES {
         low[lane] = offset_in_line(addresses[lane]) as u32;
     }
+    let first = line_of(addresses[lanes.trailing_zeros() as usize]);
+    let mut other = 0u64;
+    for lane in 0..WARP_LANES {
+        // Inactive lanes count too: who holds them at an active one's address is quicker.
+        other |= line_of(addresses[lane] ^ first);
+    }
+    if other == 0 {
+        let bytes = bytes_of(&low, lanes, element_bytes);
+        out.push(LineAccess { line: first, bytes, lanes, segment: 0 });
+        return;
+    }
+    // Where lines differ in 32 bits of their numbers only, these are compared.
+    let near = other / u64::from(LINE_BYTES) <= u64::from(u32::MAX);
+    let mut numbers = [0u32; WARP_LANES];
+    for lane in 0..WARP_LANES {
+        numbers[lane] = (addresses[lane] / u64::from(LINE_BYTES)) as u32;
+    }
     let mut left = lanes;
     while left != 0 {
-        let line = line_of(addresses[left.trailing_zeros() as usize]);
-        let mut other = 0u64;
+        let lowest = left.trailing_zeros() as usize;
+        let line = line_of(addresses[lowest]);
+        let mut same = 0u32;
         for lane in 0..WARP_LANES {
-            // Inactive lanes count too: who holds them at an active one's address is quicker.
-            other |= line_of(addresses[lane] ^ line);
+            same |= if numbers[lane] == numbers[lowest] { 1 << lane } else { 0 };
         }
-        let same = if other == 0 {
-            left
-        } else {
-            let mut same = 0u32;
+        if !near {
             for lane in 0..WARP_LANES {
-                same |= u32::from(line_of(addresses[lane]) == line) << lane;
+                same &= !(u32::from(line_of(addresses[lane]) != line) << lane);
             }
-            same & left
-        };
-        out.push(LineAccess { line, bytes: bytes_of(&low, same, element_bytes), lanes: same, segment: 0 });
+        }
+        same &= left;
+        let bytes = bytes_of(&low, same, element_bytes);
+        out.push(LineAccess { line, bytes, lanes: same, segment: 0 });
         left &= !same;
     }
 }
@@ -177,10 +195,13 @@ mod tests {
             size in 0usize..5,
             base in 0u64..1 << 45,
             near: bool,
+            far: u32,
         ) {
             let size = [1u64, 2, 4, 8, 16][size];
             let spread = if near { 1 } else { 5 };
-            let addresses = std::array::from_fn(|l| base / 128 * 128 + at[l] * spread * size);
+            // Some lanes at lines whose numbers have the same lowest 32 bits.
+            let above = |l: usize| if near { 0 } else { u64::from(far >> l & 1) << 40 };
+            let addresses = std::array::from_fn(|l| base / 128 * 128 + at[l] * spread * size + above(l));
             let expected = literal(&addresses, lanes, size as u32);
             proptest::prop_assert_eq!(&of(addresses, lanes, size as u32), &expected);
             let mut here = Vec::new();
