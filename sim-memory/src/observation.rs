@@ -354,18 +354,29 @@ impl PartitionObservation {
         }
     }
 
+    /// The stores of bytes of a line of device memory.
+    pub fn stores_of(&self, line: u64, mask: ByteMask) -> Stores {
+        match self.memory.get(&line) {
+            Some(stores) => Stores::of(stores, mask),
+            None => Stores::One(if self.forgot && mask != 0 { FORGOTTEN } else { INITIAL }),
+        }
+    }
+
     /// Records the stores of bytes that are written to device memory.
     pub fn write_memory(&mut self, line: u64, mask: ByteMask, stores: &LineStores) {
-        if mask == 0 {
-            return;
+        if mask != 0 {
+            copy(self.line(line), stores, mask);
         }
+    }
+
+    /// The stores of a line of device memory, to be changed.
+    pub fn line(&mut self, line: u64) -> &mut LineStores {
         if self.memory.len() >= MOST_LINES && !self.memory.contains_key(&line) {
             self.memory.clear();
             self.forgot = true;
         }
         let unknown = if self.forgot { FORGOTTEN } else { INITIAL };
-        let known = self.memory.entry(line).or_insert_with(|| Box::new([unknown; LINE_BYTES as usize]));
-        copy(known, stores, mask);
+        self.memory.entry(line).or_insert_with(|| Box::new([unknown; LINE_BYTES as usize]))
     }
 }
 

@@ -3,7 +3,7 @@
 use sim_frontend::program::{Extra, MemoryOp, Op};
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::{LineAccess, lines};
-use sim_memory::observation::{self, Event, INITIAL, NO_STORES, PartitionObservation, SmObservation, Stores};
+use sim_memory::observation::{self, Event, INITIAL, PartitionObservation, SmObservation, Stores};
 use sim_memory::vocabulary::{Cycle, LaneMask, Semantics, StateSpace, WARP_LANES};
 
 use super::{Functional, Halt};
@@ -73,12 +73,12 @@ impl Observed {
             {
                 continue;
             }
-            let mut stores = NO_STORES;
-            self.memory.read_memory(part.line, part.bytes, &mut stores);
             if kind == AccessKind::Load {
-                self.push(&Event::Loaded { transaction, stores: Stores::of(&stores, part.bytes) });
+                let stores = self.memory.stores_of(part.line, part.bytes);
+                self.push(&Event::Loaded { transaction, stores });
                 continue;
             }
+            let stores = self.memory.line(part.line);
             let mut reads = None;
             if let AccessKind::Atomic { .. } = kind {
                 let mut found = [INITIAL; WARP_LANES];
@@ -91,8 +91,7 @@ impl Observed {
                 }
                 reads = Some(Box::new(found));
             }
-            observation::fill(&mut stores, part.bytes, transaction);
-            self.memory.write_memory(part.line, part.bytes, &stores);
+            observation::fill(stores, part.bytes, transaction);
             let (line, bytes) = (part.line, part.bytes);
             self.push(&Event::Performed { line, bytes, stores: Stores::One(transaction), reads });
             if let AccessKind::Atomic { returns: true, .. } = kind {

@@ -81,6 +81,16 @@ impl Literal {
         }
         self.make_room(new);
         let mut known = self.lines.remove(&new.line).unwrap_or_default();
+        let is_over = |old: &Known| {
+            let (then, now) = (old.transfer.warp.point(0), new.warp.point(0));
+            then.thread.block == now.thread.block && then.phase < now.phase && now.phase != u32::MAX
+        };
+        // A barrier of the whole block orders them all before what follows: they race with nothing any more.
+        let over = new.line & SHARED != 0 && known.iter().all(is_over);
+        if over {
+            assert!(known.iter().all(|old| self.pairs(&old.transfer, new, ByteMask::MAX).is_none()));
+            known.clear();
+        }
         for old in &mut known {
             let overlap = old.bytes & new.bytes;
             if overlap != 0 && self.stands_for(&old.transfer, new, overlap, told) {
@@ -234,7 +244,11 @@ fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: us
             clock.add(release.point);
             match random.below(2) {
                 0 => block.warps[w].learns(random.below(16) as usize, &clock),
-                _ => block.warps[w].set_clocks(u32::MAX, &clock),
+                _ => {
+                    // Nobody forgets.
+                    block.warps[w].tell(u32::MAX, &mut clock);
+                    block.warps[w].set_clocks(u32::MAX, &clock);
+                }
             }
         }
         let mut agent: Option<(Arc<Snapshot>, LaneMask)> = None;
