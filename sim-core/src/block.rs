@@ -4,6 +4,7 @@ use sim_memory::shared::SharedMemory;
 
 use crate::barrier::BarrierEnv;
 use crate::cluster_barrier::ClusterBarrier;
+use crate::register_pool::RegisterPool;
 use crate::writes::Writes;
 
 /// A block that occupies a block slot of an SM.
@@ -21,6 +22,8 @@ pub struct Block {
     pub cluster: ClusterBarrier,
     /// The block's writes in flight.
     pub writes: Writes,
+    /// Registers that its warps have given back, once one has.
+    pub registers: Option<Box<RegisterPool>>,
     /// The shared memory of the block.
     pub shared: SharedMemory,
     /// Warp slots of its warps, in warp order.

@@ -217,6 +217,14 @@ impl Code {
                         }
                         tensor.and_then(|tensor| tensor.cost(mma))
                     }
+                    Extra::Wgmma(wgmma) => {
+                        let (first, count) = wgmma.slots;
+                        if count > 0 {
+                            drain = Drain::Fragments;
+                            blocking = [first as u16, (first >> 16) as u16, count, 0];
+                        }
+                        tensor.and_then(|tensor| tensor.warpgroup_cost(wgmma))
+                    }
                     _ => None,
                 };
                 DecodedOp {
@@ -224,6 +232,8 @@ impl Code {
                     class: op.class,
                     unit: match op.class {
                         OpClass::Mma => UnitClass::Tensor as u8,
+                        // The tensor core takes it when it comes to it.
+                        OpClass::Wgmma => UnitClass::Control as u8,
                         _ => cost.map_or(0, |c| c.unit as u8),
                     },
                     injected: info.injected,

@@ -15,7 +15,7 @@ use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use crate::cluster_barrier::CLUSTER;
 use crate::error::{Fault, FaultKind};
-use crate::execute::Resident;
+use crate::execute::{Meeting, Resident};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::registers::guard;
 use crate::registers::{LaneRow, first_lane};
@@ -401,6 +401,24 @@ fn at_barrier<P: Reconvergence>(resident: &Resident<P>, w: usize) -> LaneMask {
     waiting.fold(0, |mask, split| mask | resident.policy.mask(split))
 }
 
+/// What threads at a `setmaxnreg` wait for, in words.
+fn waits_for_registers<P: Reconvergence>(resident: &Resident<P>, meeting: &Meeting) -> Option<String> {
+    let warp = &resident.warps[meeting.warp];
+    let (pc, _) = meeting.parts.first()?;
+    let code = &resident.kernels[warp.kernel].code;
+    let Extra::SetRegisters { count, .. } = code.program.ops.get(*pc as usize)?.extra else { return None };
+    let pool = resident.blocks.get(warp.block)?.as_ref()?.registers.as_deref();
+    let begins = code.program.entry_registers.unwrap_or(0).next_multiple_of(8);
+    let (own, free) = pool.map_or((begins, 0), |pool| (pool.of(warp.index as usize).into(), pool.free()));
+    let all_here = meeting.mask & warp.live() & !meeting.arrived == 0;
+    all_here.then(|| {
+        format!(
+            "waits for registers: {count} for each thread of a warp that has {own}, where the block's warps have given \
+             back {free} and no more will be"
+        )
+    })
+}
+
 /// What a blocked split waits for, in words: the barrier, who has arrived, where the others are.
 pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) -> String {
     let warp = &resident.warps[resident.warp_of(split)];
@@ -408,6 +426,9 @@ pub fn waits_in_words<P: Reconvergence>(resident: &Resident<P>, split: SplitId) 
     let Some(block) = resident.blocks.get(warp.block).and_then(Option::as_ref).filter(|_| bits != 0) else {
         let meeting = resident.meetings.iter().find(|meeting| meeting.splits.contains(&split));
         return meeting.map_or("waits".into(), |meeting| {
+            if let Some(words) = waits_for_registers(resident, meeting) {
+                return words;
+            }
             let absent = meeting.mask & warp.live() & !meeting.arrived;
             format!(
                 "waits at a warp-collective instruction with member mask {:#x} for lanes {absent:#x}, which never arrive",

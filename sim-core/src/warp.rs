@@ -12,6 +12,7 @@ use crate::copies::Copies;
 use crate::grid::Kernel;
 use crate::lookups::Staged;
 use crate::monitor::Shadow;
+use crate::products::Products;
 use crate::registers::LaneRow;
 use crate::scoreboard::Scoreboard;
 
@@ -175,6 +176,8 @@ pub struct Warp {
     pub awaited_writes: Option<u64>,
     /// The registers that its threads have written, for sanitizers.
     pub tracked: Option<Box<Tracked>>,
+    /// Products of its warpgroup, once there has been one.
+    pub products: Option<Box<Products>>,
     /// Operands handed over to the next texture instruction, once there has been one with so many.
     pub staged: Option<Box<Staged>>,
 }
@@ -262,6 +265,7 @@ impl Warp {
         self.board.reset(usize::from(program.registers) + usize::from(program.predicates));
         self.outstanding = Outstanding::default();
         self.copies = None;
+        self.products = None;
         self.staged = None;
         self.cluster_arrived = 0;
         self.awaited_writes = None;
@@ -287,6 +291,11 @@ impl Warp {
     /// Its asynchronous copies.
     pub fn copies_mut(&mut self) -> &mut Copies {
         self.copies.get_or_insert_default()
+    }
+
+    /// Its products.
+    pub fn products_mut(&mut self) -> &mut Products {
+        self.products.get_or_insert_default()
     }
 
     /// No access is under way.

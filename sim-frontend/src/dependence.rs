@@ -457,19 +457,22 @@ impl<'p> Analysis<'p> {
         };
         let all = &op.slots[..usize::from(op.slots_used)];
         let written = &op.slots[..usize::from(op.slots_written)];
+        let more = self.program.more_slots(op);
+        let more_written = self.program.more_written(op);
         let reads_row = |slot: u16| {
             let near = |row: &Row| row.is_some() && (row.0 == slot || row.0 + 1 == slot);
-            let fragments = match &op.extra {
-                Extra::Mma(mma) => self.program.fragments(mma),
-                _ => &[],
-            };
+            let fragments = self.program.fragments_of(op);
             usize::from(slot) < rows && op.src.iter().chain(fragments).any(near)
         };
         let reads_pred = |at: usize| op.psrc.iter().chain([&op.guard]).any(|&p| self.slot(p) == Some(at));
-        let is_read = |slot: &u16| !written.contains(slot) || reads_row(*slot) || reads_pred(place(*slot));
+        let is_read = |slot: &u16| {
+            !(written.contains(slot) || more_written.contains(slot))
+                || reads_row(*slot)
+                || reads_pred(place(*slot))
+        };
         let reads_marked = all
             .iter()
-            .chain(self.program.more_slots(op))
+            .chain(more)
             .filter(|slot| is_read(slot))
             .any(|slot| marks[place(*slot) / 64] >> (place(*slot) % 64) & 1 == 1);
         let memory = match op.extra {
@@ -484,7 +487,7 @@ impl<'p> Analysis<'p> {
             class => class.effects().loads || class.effects().lanes,
         };
         let marked = foreign || reads_marked || self.controlled[pc];
-        for slot in written {
+        for slot in written.iter().chain(more_written) {
             let at = place(*slot);
             let (word, bit) = (&mut marks[at / 64], 1 << (at % 64));
             let keeps = op.guard != Pred::TRUE && *word & bit != 0;

@@ -18,5 +18,6 @@ pub mod program_flow;
 pub mod ptx;
 pub mod values;
 pub mod waits;
+pub mod wgmma;
 pub mod workload;
 pub mod yaml;

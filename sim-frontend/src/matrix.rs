@@ -117,6 +117,12 @@ pub enum MatrixStep {
     StoreD,
     /// `ldmatrix`, `stmatrix`, `movmatrix`.
     Tiles,
+    /// `wgmma.fence`.
+    Fence,
+    /// `wgmma.commit_group`.
+    Commit,
+    /// `wgmma.wait_group`.
+    Wait,
 }
 
 /// Rows, columns and depth of a product.
@@ -168,10 +174,13 @@ pub struct Matrix {
 impl Matrix {
     /// By the modifiers of an instruction.
     pub fn of(root: Root, words: &[&str]) -> Option<Self> {
-        if !matches!(root, Root::Mma | Root::Wmma | Root::Ldmatrix | Root::Stmatrix | Root::Movmatrix) {
+        if !matches!(
+            root,
+            Root::Mma | Root::Wmma | Root::Wgmma | Root::Ldmatrix | Root::Stmatrix | Root::Movmatrix
+        ) {
             return None;
         }
-        let tiles = !matches!(root, Root::Mma | Root::Wmma);
+        let tiles = !matches!(root, Root::Mma | Root::Wmma | Root::Wgmma);
         let mut out = Self {
             step: if tiles { MatrixStep::Tiles } else { MatrixStep::Multiply },
             shape: MatrixShape::default(),
@@ -193,6 +202,9 @@ impl Matrix {
             }
             match *word {
                 "load" => load = true,
+                "fence" => out.step = MatrixStep::Fence,
+                "commit_group" => out.step = MatrixStep::Commit,
+                "wait_group" => out.step = MatrixStep::Wait,
                 "a" => out.step = MatrixStep::LoadA,
                 "b" => out.step = MatrixStep::LoadB,
                 "c" if load => out.step = MatrixStep::LoadC,
@@ -211,6 +223,8 @@ impl Matrix {
         }
         match *types.as_slice() {
             [one] => out.types = [one; 4],
+            // That of C is D's.
+            [d, a, b] => out.types = [d, a, b, d],
             // `wmma.mma` of halves names D and C only.
             [d, c] => out.types = [d, Element::F16, Element::F16, c],
             [d, a, b, c] => out.types = [d, a, b, c],

@@ -15,6 +15,7 @@ use crate::form::{
     ShflMode, VoteMode,
 };
 use crate::matrix::MmaOp;
+use crate::wgmma::WgmmaOp;
 
 /// A program address: the index of an operation in [`Program::ops`].
 pub type Pc = u32;
@@ -287,6 +288,21 @@ pub enum Extra {
     Clock(ClockRegister),
     /// A product of matrices.
     Mma(MmaOp),
+    /// A warp's part of a product of its warpgroup.
+    Wgmma(WgmmaOp),
+    /// `wgmma.fence`.
+    WgmmaFence,
+    /// The products since the last one are a group.
+    WgmmaCommit,
+    /// Waits for all groups of products but this many newest ones.
+    WgmmaWait(u32),
+    /// `setmaxnreg`: whether registers are taken, and how many a thread has then.
+    SetRegisters {
+        /// `.inc`.
+        take: bool,
+        /// Registers of a thread.
+        count: u16,
+    },
     /// `ldmatrix` and `stmatrix`: the access to a row, how many matrices, and whether they are transposed.
     Tiles {
         /// Each thread's address is that of 16 bytes.
@@ -520,6 +536,22 @@ pub struct LaunchBounds {
     pub max_registers: Option<u32>,
 }
 
+impl LaunchBounds {
+    /// The registers that a thread of a kernel with `setmaxnreg` begins with: what `.maxnreg` says, or what is there
+    /// for each thread of as many blocks as shall be resident. Without either the assembler ignores `setmaxnreg`.
+    pub fn entry_registers(&self) -> Option<u32> {
+        const REGISTERS: u32 = 65536;
+        const MOST: u32 = 255;
+        if let Some(registers) = self.max_registers {
+            return Some(registers.clamp(1, MOST));
+        }
+        let block = self.required.or(self.max)?;
+        let threads = block.iter().fold(1u32, |threads, n| threads.saturating_mul(*n));
+        let threads = threads.checked_next_multiple_of(32)?.checked_mul(self.min_blocks?)?;
+        Some((REGISTERS.checked_div(threads)? & !7).clamp(8, MOST))
+    }
+}
+
 /// The control flow a program was loaded with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ControlFlow {
@@ -575,6 +607,8 @@ pub struct Program {
     pub predicates: u16,
     /// 32-bit registers per thread as occupancy counts them, before rounding by the chip.
     pub registers_per_thread: u32,
+    /// The registers that a thread begins with where `setmaxnreg` changes them later; none where it does not.
+    pub entry_registers: Option<u32>,
     /// Special registers used: row and which; rows lie at `registers..registers + specials`.
     pub specials: Vec<(Row, SpecialRegister)>,
     /// Functions, the entry first.
@@ -614,7 +648,7 @@ pub struct Program {
     pub papers: bool,
     /// Rows of the fragments that `mma` reads: A, B, C and metadata, one operation after the other.
     pub fragments: Vec<Row>,
-    /// Slots that operations read and that do not fit into them.
+    /// Slots that operations touch and that do not fit into them; of each those come first that it writes.
     pub more_slots: Vec<u16>,
     /// Operations of the entry on registers that it may read before it writes them, in the order of their addresses.
     pub exposed: Vec<Exposed>,
@@ -634,11 +668,41 @@ pub struct Exposed {
 }
 
 impl Program {
-    /// Slots that an operation reads and that do not fit into it.
+    /// Slots of an operation that do not fit into it; those come first that it writes.
     pub fn more_slots(&self, op: &Op) -> &[u16] {
-        let Extra::Mma(MmaOp { slots: (first, count), .. }) = op.extra else { return &[] };
-        let first = first as usize;
-        self.more_slots.get(first..first + usize::from(count)).unwrap_or_default()
+        let (first, count) = match op.extra {
+            Extra::Mma(MmaOp { slots: (first, count), .. }) => (first as usize, usize::from(count)),
+            Extra::Wgmma(WgmmaOp { slots: (first, count), .. }) => (first as usize, usize::from(count)),
+            _ => return &[],
+        };
+        self.more_slots.get(first..first + count).unwrap_or_default()
+    }
+
+    /// Of [`more_slots`](Self::more_slots), those that the operation writes.
+    pub fn more_written(&self, op: &Op) -> &[u16] {
+        let written = match &op.extra {
+            Extra::Wgmma(wgmma) => usize::from(wgmma.written),
+            _ => 0,
+        };
+        self.more_slots(op).get(..written).unwrap_or_default()
+    }
+
+    /// Rows that an operation reads besides its sources: fragments of matrices.
+    pub fn fragments_of(&self, op: &Op) -> &[Row] {
+        match &op.extra {
+            Extra::Mma(mma) => self.fragments(mma),
+            Extra::Wgmma(wgmma) => self.wgmma_rows(wgmma)[0],
+            _ => &[],
+        }
+    }
+
+    /// Rows that a `wgmma` reads (A, C and metadata), and those of D.
+    pub fn wgmma_rows(&self, wgmma: &WgmmaOp) -> [&[Row]; 2] {
+        let [d, a, c, e] = wgmma.registers();
+        let first = wgmma.rows as usize;
+        let read = a + c + e;
+        let rows = self.fragments.get(first..first + read + d).unwrap_or_default();
+        rows.split_at_checked(read).map_or([&[], &[]], |(read, written)| [read, written])
     }
 
     /// Rows of the fragments that an `mma` reads, A first.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::lower::cfg::{Graph, dominators, reverse, reverse_post_order};
-use crate::program::{Extra, MAX_SLOTS, Op, OpClass, Pc, Pred, Program, Row};
+use crate::program::{MAX_SLOTS, Op, OpClass, Pc, Pred, Program, Row};
 use crate::program_flow::successors;
 
 /// A value: what the registers begin with, the result of an instruction, or where results meet.
@@ -61,7 +61,12 @@ pub fn pred_slot(program: &Program, pred: Pred) -> Option<u16> {
 }
 
 /// Slots that an instruction writes.
-pub fn written(op: &Op) -> &[u16] {
+pub fn written<'p>(program: &'p Program, op: &'p Op) -> impl Iterator<Item = u16> + 'p {
+    own_written(op).iter().chain(program.more_written(op)).copied()
+}
+
+/// Of these, those that fit into its operation: all but those of some products of matrices.
+pub fn own_written(op: &Op) -> &[u16] {
     &op.slots[..usize::from(op.slots_written).min(MAX_SLOTS)]
 }
 
@@ -70,13 +75,11 @@ pub fn read(program: &Program, op: &Op) -> Vec<u16> {
     let mut out: Vec<u16> = op.src.iter().filter_map(|row| row_slot(program, *row)).collect();
     out.extend(op.psrc.iter().chain([&op.guard]).filter_map(|pred| pred_slot(program, *pred)));
     let all = &op.slots[..usize::from(op.slots_used).min(MAX_SLOTS)];
-    out.extend(all.iter().filter(|slot| !written(op).contains(slot)));
-    out.extend(program.more_slots(op));
-    if let Extra::Mma(mma) = &op.extra {
-        out.extend(program.fragments(mma).iter().filter_map(|row| row_slot(program, *row)));
-    }
+    out.extend(all.iter().filter(|slot| !own_written(op).contains(slot)));
+    out.extend(&program.more_slots(op)[program.more_written(op).len()..]);
+    out.extend(program.fragments_of(op).iter().filter_map(|row| row_slot(program, *row)));
     if op.guard != Pred::TRUE {
-        out.extend(written(op));
+        out.extend(written(program, op));
     }
     out.sort_unstable();
     out.dedup();
@@ -109,7 +112,8 @@ impl Values {
     pub fn before(&self, program: &Program, pc: Pc, slot: u16) -> Value {
         let block = self.block(pc);
         let from = self.blocks[block].pcs.start;
-        match (from..pc).rev().find(|at| written(&program.ops[*at as usize]).contains(&slot)) {
+        match (from..pc).rev().find(|at| written(program, &program.ops[*at as usize]).any(|own| own == slot))
+        {
             Some(at) => Value::Written(at, slot),
             None => self.entry[block * self.slots + usize::from(slot)].unwrap_or(Value::Initial),
         }
@@ -158,9 +162,9 @@ impl Values {
                 }
                 let mut row = self.entry[block * self.slots..][..self.slots].to_vec();
                 for pc in self.blocks[block].pcs.clone() {
-                    for slot in written(&program.ops[pc as usize]) {
-                        if let Some(value) = row.get_mut(usize::from(*slot)) {
-                            *value = Some(Value::Written(pc, *slot));
+                    for slot in written(program, &program.ops[pc as usize]) {
+                        if let Some(value) = row.get_mut(usize::from(slot)) {
+                            *value = Some(Value::Written(pc, slot));
                         }
                     }
                 }

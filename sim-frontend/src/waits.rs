@@ -10,7 +10,7 @@ use crate::dependence::decided_by_others;
 use crate::form::{CmpOp, MbarrierStep};
 use crate::isa::table::Root;
 use crate::program::{Extra, Op, OpClass, Pc, Pred, Program, Row};
-use crate::values::{Value, Values, pred_slot, read, row_slot, written};
+use crate::values::{Value, Values, own_written, pred_slot, read, row_slot, written};
 use sim_memory::vocabulary::StateSpace;
 
 /// What decides how threads synchronize: addresses of the first instructions for which it does.
@@ -182,8 +182,8 @@ impl Marks<'_> {
             (_, class) if class.effects().loads || class.effects().lanes => OTHERS,
             _ => 0,
         };
-        for slot in written(op) {
-            changed |= self.add(Value::Written(pc, *slot), marks);
+        for slot in written(self.program, op) {
+            changed |= self.add(Value::Written(pc, slot), marks);
         }
         changed
     }
@@ -354,10 +354,10 @@ impl Marks<'_> {
             true => row_slot(self.program, op.dst[0]),
             false => pred_slot(self.program, op.pdst[0]),
         };
-        for slot in written(op) {
-            known.remove(slot);
+        for slot in written(self.program, op) {
+            known.remove(&slot);
         }
-        if let (Some(slot), Some(value), Some(true), [_]) = (into, result, runs, written(op)) {
+        if let (Some(slot), Some(value), Some(true), [_]) = (into, result, runs, own_written(op)) {
             known.insert(slot, value);
         }
         known
@@ -388,7 +388,7 @@ impl Marks<'_> {
     fn same_value(&self, one: Value, other: Value, depth: u32) -> bool {
         let (Value::Written(p, slot), Value::Written(q, other_slot)) = (one, other) else { return false };
         let (a, b) = (&self.program.ops[p as usize], &self.program.ops[q as usize]);
-        let place = |op: &Op, slot: u16| written(op).iter().position(|own| *own == slot);
+        let place = |op: &Op, slot: u16| own_written(op).iter().position(|own| *own == slot);
         depth > 0
             && a.class == OpClass::Data
             && b.class == OpClass::Data

@@ -106,16 +106,26 @@ impl Context {
             }
         }
         for (op, info) in program.ops.iter().zip(&program.info) {
-            let Extra::Mma(mma) = &op.extra else { continue };
-            if self.chip.tensor.as_ref().is_none_or(|tensor| tensor.cost(mma).is_none()) {
+            let tensor = self.chip.tensor.as_ref();
+            let (types, cost, who, key) = match &op.extra {
+                Extra::Mma(mma) => {
+                    (mma.matrix.types, tensor.and_then(|tensor| tensor.cost(mma)), "", "tensor.rates")
+                }
+                Extra::Wgmma(wgmma) => {
+                    let cost = tensor.and_then(|tensor| tensor.warpgroup_cost(wgmma));
+                    (wgmma.matrix.types, cost, " by a warpgroup", "tensor.wgmma.rates")
+                }
+                _ => continue,
+            };
+            if cost.is_none() {
                 let message = format!(
-                    "{} has no tensor cores for products of .{} and .{}",
+                    "{} has no tensor cores for products of .{} and .{}{who}",
                     self.chip.name,
-                    mma.matrix.types[1].name(),
-                    mma.matrix.types[2].name()
+                    types[1].name(),
+                    types[2].name()
                 );
-                let error =
-                    Diagnostic::error("tensor", message).help("add its rate to `tensor.rates` of the chip");
+                let help = format!("add its rate to `{key}` of the chip");
+                let error = Diagnostic::error("tensor", message).help(&help);
                 errors.push(program.placed(error, info));
             }
         }

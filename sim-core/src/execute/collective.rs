@@ -99,10 +99,12 @@ impl<P: Reconvergence> Resident<P> {
         let wanted = masks[first_lane(exec)];
         if Lanes(exec).all(|l| masks[l as usize] == wanted) {
             self.complete_mask(w, mask, exec, wanted)?;
-            if wanted & self.warps[w].live() & !exec == 0 {
+            if wanted & self.warps[w].live() & !exec == 0 && !self.lacks_registers(w, code, op) {
                 self.compute(w, code, &[(pc, exec)])?;
                 self.advance(split, w)?;
-                return Ok(self.computed);
+                let computed = self.computed;
+                self.after_registers(kernels, w, op)?;
+                return Ok(computed);
             }
             self.meet(code, split, w, pc, exec, wanted);
         } else {
@@ -195,6 +197,7 @@ impl<P: Reconvergence> Resident<P> {
         let mut i = 0;
         // Splits of meetings that end, with the lanes that go on.
         let mut freed: Vec<(SplitId, LaneMask)> = Vec::new();
+        let mut given = false;
         while i < self.meetings.len() {
             let live = self.warps[w].live();
             let meeting = &self.meetings[i];
@@ -202,10 +205,16 @@ impl<P: Reconvergence> Resident<P> {
                 i += 1;
                 continue;
             }
+            let code = &*kernels[self.warps[w].kernel].code;
+            let op = meeting.parts.first().and_then(|(pc, _)| code.program.ops.get(*pc as usize));
+            if op.is_some_and(|op| self.lacks_registers(w, code, op)) {
+                i += 1;
+                continue;
+            }
             let meeting = self.meetings.remove(i);
             debug_assert_eq!(meeting.arrived & !meeting.mask, 0);
-            let code = &*kernels[self.warps[w].kernel].code;
             self.compute(w, code, &meeting.parts)?;
+            given |= op.is_some_and(gives_registers);
             for &split in &meeting.splits {
                 let lanes = meeting.arrived & self.policy.mask(split);
                 match freed.iter_mut().find(|(other, _)| *other == split) {
@@ -222,7 +231,21 @@ impl<P: Reconvergence> Resident<P> {
                 self.resume(part);
             }
         }
-        Ok(())
+        if given { self.take_registers(kernels, w) } else { Ok(()) }
+    }
+
+    /// Warps that wait for registers take those that a step has given back.
+    fn after_registers(&mut self, kernels: &[Arc<Kernel>], w: usize, op: &Op) -> Result<(), Violation> {
+        if gives_registers(op) { self.take_registers(kernels, w) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn take_registers(&mut self, kernels: &[Arc<Kernel>], w: usize) -> Result<(), Violation> {
+        let mates = self.blocks[self.warps[w].block].as_ref().map_or(Vec::new(), |block| block.warps.clone());
+        mates
+            .into_iter()
+            .filter(|mate| *mate != w)
+            .try_for_each(|mate| self.reevaluate_meetings(kernels, mate))
     }
 
     /// Takes the lanes of a split whose mask is complete out of it, where threads of a warp go on
@@ -250,7 +273,13 @@ impl<P: Reconvergence> Resident<P> {
         {
             observed.push(Event::WarpSync { warp: w as u32, lanes });
         }
-        if let OpClass::Mma | OpClass::MoveMatrix | OpClass::LoadMatrix | OpClass::StoreMatrix = first.class {
+        if let OpClass::Mma
+        | OpClass::Wgmma
+        | OpClass::SetRegisters
+        | OpClass::MoveMatrix
+        | OpClass::LoadMatrix
+        | OpClass::StoreMatrix = first.class
+        {
             return self.matrices(w, code, parts, lanes);
         }
         match (first.class, first.extra) {
@@ -389,12 +418,25 @@ pub(crate) fn sync_mask(op: &Op) -> Option<Members> {
         (OpClass::Shuffle, Extra::Shuffle { sync: true, .. }) => op.src[3],
         (OpClass::Redux | OpClass::Match, _) => op.src[1],
         (OpClass::WarpSync | OpClass::Elect, _) => op.src[0],
-        (OpClass::Mma | OpClass::MoveMatrix | OpClass::LoadMatrix | OpClass::StoreMatrix, _) => {
+        (
+            OpClass::Mma
+            | OpClass::Wgmma
+            | OpClass::SetRegisters
+            | OpClass::MoveMatrix
+            | OpClass::LoadMatrix
+            | OpClass::StoreMatrix,
+            _,
+        ) => {
             return Some(Members::All);
         }
         _ => return None,
     };
     Some(Members::Row(row))
+}
+
+/// `setmaxnreg.dec`.
+fn gives_registers(op: &Op) -> bool {
+    matches!(op.extra, Extra::SetRegisters { take: false, .. })
 }
 
 /// Minimum or maximum in single precision: -0 lies below +0, and a NaN is left out unless it wins.

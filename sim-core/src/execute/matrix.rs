@@ -44,6 +44,7 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Violation::new("matrix", lanes, message));
         }
         match (op.class, &op.extra) {
+            (OpClass::Wgmma | OpClass::SetRegisters, _) => self.warpgroup(w, code, op),
             (OpClass::Mma, Extra::Mma(mma)) => self.multiply(w, code, op, mma, lanes),
             (OpClass::MoveMatrix, _) => {
                 let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
@@ -186,7 +187,7 @@ impl<P: Reconvergence> Resident<P> {
 }
 
 /// The matrix of halves whose rows are the columns of the one whose words `4 * g + t` are those of row `g`.
-fn transposed(words: &[u32; WARP_LANES]) -> [u32; WARP_LANES] {
+pub(super) fn transposed(words: &[u32; WARP_LANES]) -> [u32; WARP_LANES] {
     let half = |row: usize, column: usize| words[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
     std::array::from_fn(|lane| {
         let (row, column) = (lane / 4, 2 * (lane % 4));

@@ -17,6 +17,7 @@ mod regroup;
 mod request;
 mod resident;
 mod texture;
+mod warpgroup;
 mod wide;
 
 use std::sync::Arc;
@@ -261,6 +262,8 @@ impl<P: Reconvergence> Resident<P> {
             | C::WarpSync
             | C::ActiveMask
             | C::Mma
+            | C::Wgmma
+            | C::SetRegisters
             | C::MoveMatrix
             | C::LoadMatrix
             | C::StoreMatrix => {

@@ -51,6 +51,13 @@ pub enum Step {
     /// The split waits at a barrier or for other lanes of a collective; no scheduler considers it
     /// until it appears in [`Resident::touched`].
     Parked,
+    /// A product of a warpgroup has begun, for which shared memory is read for so many cycles.
+    Product {
+        /// Cycles.
+        shared: u32,
+    },
+    /// The split waits this many cycles for products.
+    Wait(u64),
     /// The split sleeps for this many cycles.
     Sleep(u64),
 }
@@ -356,6 +363,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         self.blocks[slot] = Some(Block {
             writes: Writes::default(),
+            registers: None,
             number,
             index,
             kernel: kernel_index,

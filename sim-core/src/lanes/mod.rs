@@ -39,7 +39,7 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
     let variants: Option<Variants> = match form.root {
         R::Mov => mov::resolve(form),
         // Nothing that a thread can see: no counters, no dependent grids, registers stay as they are.
-        R::Pmevent | R::Griddepcontrol | R::Setmaxnreg => lane!(|_: &mut file::LaneFile<'_>, _: &Op, _| {}),
+        R::Pmevent | R::Griddepcontrol => lane!(|_: &mut file::LaneFile<'_>, _: &Op, _| {}),
         // Each block is a cluster of its own, of rank 0.
         R::Getctarank => lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w32(op.dst[0], m, [0; WARP_LANES])),
         // A policy is opaque; which lines it prefers is not modelled.

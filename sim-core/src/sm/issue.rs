@@ -1,7 +1,8 @@
 //! The issue stage: which split a scheduler picks, what issuing it does, and when it can issue
 //! again.
 
-use sim_frontend::program::{Extra, OpClass};
+use sim_frontend::isa::UnitClass;
+use sim_frontend::program::{Extra, OpClass, Row};
 use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
@@ -458,6 +459,11 @@ impl<P: Reconvergence> Sm<P> {
                 return Ok(());
             }
             Step::Control | Step::Again => earliest = now + Cycle::from(self.branch_latency.max(1)),
+            Step::Product { shared } => {
+                occupancy = 1;
+                self.begin_product(scheduler, w, pc, shared, now);
+            }
+            Step::Wait(cycles) => earliest = now + 1 + cycles,
             Step::Sleep(cycles) => {
                 earliest = now + 1 + cycles;
                 parked = (cycles > 0).then_some(Status::Sleep);
@@ -492,6 +498,29 @@ impl<P: Reconvergence> Sm<P> {
         let others = if control { self.branch_latency } else { self.barrier_latency };
         self.reschedule_touched(split, now, others);
         Ok(())
+    }
+
+    /// A warp's part of a product: the tensor core of its scheduler takes it after those before it, and shared memory
+    /// is read for it meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn begin_product(&mut self, scheduler: usize, w: usize, pc: u32, shared: u32, now: Cycle) {
+        let warp = &mut self.resident.warps[w];
+        let code = &self.resident.kernels[warp.kernel].code;
+        let decoded = &code.decoded[pc as usize];
+        let Extra::Wgmma(wgmma) = &code.program.ops[pc as usize].extra else { return };
+        let d = code.program.wgmma_rows(wgmma)[1].first().copied().unwrap_or(Row::NONE);
+        let (latency, interval) = (Cycle::from(decoded.latency), decoded.initiation);
+        let tensor = UnitClass::Tensor as usize;
+        let products = warp.products_mut();
+        let start = now.max(self.units.free(scheduler)[tensor]).max(products.earliest(d, latency));
+        self.units.occupy(tensor, scheduler, start, interval.into());
+        let from = now.max(self.units.free(scheduler)[self.load_store]);
+        if shared > 0 {
+            self.units.occupy(self.load_store, scheduler, from, shared);
+        }
+        let computed = start + latency.max(interval.into());
+        products.begin(d, start, computed.max(from + Cycle::from(shared)));
     }
 
     /// A split that issued in this cycle looks for its next issue.

@@ -4,8 +4,11 @@
 mod float;
 mod fragments;
 #[cfg(test)]
+mod literal_layout;
+#[cfg(test)]
 mod reference;
 mod scratch;
+pub(crate) mod shared_matrix;
 #[cfg(test)]
 mod tests;
 mod whole;

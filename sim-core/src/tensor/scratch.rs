@@ -5,6 +5,8 @@ use sim_frontend::form::Rounding;
 use sim_frontend::matrix::{Element, MmaOp};
 use sim_memory::vocabulary::WARP_LANES;
 
+use crate::registers::LaneRow;
+
 /// Most rows of A or D.
 pub(super) const M: usize = 16;
 /// Columns of B and D.
@@ -42,6 +44,8 @@ pub(crate) struct Scratch {
     /// The sum so far.
     pub(super) sums: [[f64; N]; M],
     pub(super) whole_sums: [[i32; N]; M],
+    /// Room for the rows of D of a product that is made of several.
+    pub(crate) wide: Vec<LaneRow>,
 }
 
 impl Scratch {
@@ -58,6 +62,7 @@ impl Scratch {
             places: [[0; INTEGERS[0]]; M],
             sums: [[0.0; N]; M],
             whole_sums: [[0; N]; M],
+            wide: Vec::new(),
         })
     }
 }

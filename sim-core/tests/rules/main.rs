@@ -19,4 +19,5 @@ mod random_programs;
 mod runtime;
 mod textures;
 mod threads;
+mod warpgroup;
 mod workers;

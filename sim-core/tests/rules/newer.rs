@@ -126,7 +126,7 @@ fn a_block_is_a_cluster_of_its_own_and_hints_to_the_machine_do_nothing() {
                 mad.lo.u32 %r, %a, 100, %b;\nmad.lo.u32 %r, %c, 10, %r;\nmov.u32 %a, %reserved_smem_offset_1;\n\
                 add.u32 %r, %r, %a;\nmov.u32 %c, 7;\ngetctarank.shared::cluster.u32 %c, %t;\nadd.u32 %r, %r, %c;\n\
                 mov.pred %p, %is_explicit_cluster;\n@%p add.u32 %r, %r, 5000;\npmevent 3;\ngriddepcontrol.wait;\n\
-                griddepcontrol.launch_dependents;\nsetmaxnreg.inc.sync.aligned.u32 64;\n";
+                griddepcontrol.launch_dependents;\n";
     assert_eq!(words("", body, "crs_stack")[..32], [110; 32]);
 }
 

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::matrix::{Element, MatrixShape, MmaOp};
+use crate::wgmma::WgmmaOp;
 
 /// Types of a product that have a rate of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -126,6 +127,19 @@ fn thirteen() -> u32 {
     13
 }
 
+/// Products by warpgroups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WarpgroupSpec {
+    /// Dense multiply-adds of a core cycle and unit, by type. A type that is missing is not executed.
+    #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 65_536}))]
+    pub rates: BTreeMap<TensorType, u32>,
+    /// Core cycles from where a product begins to where the next one that is added to the same registers may, at least;
+    /// it also takes them to complete.
+    #[schemars(range(min = 1, max = 60_000))]
+    pub latency: u32,
+}
+
 /// The tensor cores of an SM; how many there are is in `sm.units`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -140,6 +154,9 @@ pub struct TensorSpec {
     /// and of all others (`default`, which must be there).
     #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 60_000}))]
     pub latencies: BTreeMap<String, u32>,
+    /// Products by warpgroups (`wgmma`), where the chip executes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wgmma: Option<WarpgroupSpec>,
 }
 
 impl TensorSpec {
@@ -160,6 +177,15 @@ impl TensorSpec {
         Some((latency.max(1), products.div_ceil(rate).max(1)))
     }
 
+    /// The same of a warp's part of a product by its warpgroup.
+    pub fn warpgroup_cost(&self, op: &WgmmaOp) -> Option<(u32, u32)> {
+        let spec = self.wgmma.as_ref()?;
+        let matrix = &op.matrix;
+        let rate = (*spec.rates.get(&TensorType::of(matrix.types))?).max(1);
+        let stored = MatrixShape { k: matrix.stored_k() as u16, ..matrix.shape };
+        Some((spec.latency.max(1), stored.multiply_adds().div_ceil(rate).max(1)))
+    }
+
     /// What is wrong with it: key and reason.
     pub(super) fn problems(&self) -> Vec<(String, String)> {
         let mut out = Vec::new();
@@ -176,6 +202,14 @@ impl TensorSpec {
         }
         if self.latencies.values().any(|cycles| !(1..=60_000).contains(cycles)) {
             wrong("latencies", "latencies must be between 1 and 60000");
+        }
+        if let Some(spec) = &self.wgmma {
+            if spec.rates.values().any(|rate| !(1..=65_536).contains(rate)) {
+                wrong("wgmma.rates", "rates must be between 1 and 65536");
+            }
+            if !(1..=60_000).contains(&spec.latency) {
+                wrong("wgmma.latency", "the latency must be between 1 and 60000");
+            }
         }
         if !self.latencies.contains_key("default") {
             wrong("latencies", "the key `default` is missing");

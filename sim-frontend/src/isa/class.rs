@@ -72,6 +72,12 @@ pub enum OpClass {
     /// `mma`: a product of matrices whose fragments the threads of a warp hold (see
     /// [`MmaOp`](crate::matrix::MmaOp)).
     Mma,
+    /// `wgmma`: a warp's part of a product of its warpgroup, and the groups of products (see
+    /// [`WgmmaOp`](crate::wgmma::WgmmaOp)). `src[0]` is the descriptor of A, where A is in shared memory,
+    /// `src[1]` that of B, `psrc[0]` says whether C is added.
+    Wgmma,
+    /// `setmaxnreg`: registers move between a warp and the pool of its block.
+    SetRegisters,
     /// `movmatrix`: `dst[0]`, `src[0]`.
     MoveMatrix,
     /// `ldmatrix`: `src[0]` and `imm` are the address of a row.
@@ -143,6 +149,8 @@ impl OpClass {
             Self::Mma | Self::MoveMatrix | Self::StoreMatrix => {
                 Effects { waits: true, lanes: true, differs: true, ..NONE }
             }
+            Self::Wgmma => Effects { loads: true, waits: true, lanes: true, differs: true, ..NONE },
+            Self::SetRegisters => Effects { waits: true, ..NONE },
             Self::LoadMatrix => Effects { loads: true, waits: true, lanes: true, differs: true, ..NONE },
         }
     }

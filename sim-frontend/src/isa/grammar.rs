@@ -84,6 +84,20 @@ pub(super) struct Grammar {
     pub(super) legacy: Option<Legacy>,
 }
 
+/// Shapes of `wgmma` with this depth: N is a multiple of 8, or of 16 from 32 on.
+macro_rules! shapes {
+    ($k:literal) => {
+        shapes!($k, 8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192 200 208 216 224
+            232 240 248 256)
+    };
+    ($k:literal, by 16) => {
+        shapes!($k, 8 16 24 32 48 64 80 96 112 128 144 160 176 192 208 224 240 256)
+    };
+    ($k:literal, $first:literal $($n:literal)+) => {
+        concat!("m64n", $first, "k", $k $(, " m64n", $n, "k", $k)+)
+    };
+}
+
 /// Lists of words that many rows share.
 const LISTS: &[(&str, &str)] = &[
     ("$rnd", "rn rz rm rp"),
@@ -102,6 +116,13 @@ const LISTS: &[(&str, &str)] = &[
     ("$evict", "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"),
     ("$prefetch", "L2::64B L2::128B L2::256B"),
     ("$flat", "1d 2d 3d a1d a2d"),
+    ("$m64nNk8", shapes!(8)),
+    ("$m64nNk16", shapes!(16)),
+    ("$m64nNk32", shapes!(32)),
+    ("$m64nNk64", shapes!(64)),
+    ("$m64nMk32", shapes!(32, by 16)),
+    ("$m64nMk64", shapes!(64, by 16)),
+    ("$m64nMk256", shapes!(256, by 16)),
 ];
 
 /// The forms of a root.
@@ -209,6 +230,10 @@ pub fn listing(entry: &Entry) -> Vec<FormListing> {
     let spelled = |group: &Group| -> String {
         let dotted: Vec<String> = group.words.iter().map(|word| format!(".{word}")).collect();
         match (group.kind, group.words.as_slice()) {
+            // Of many shapes the first and the last.
+            (GroupKind::One, [first, _, _, .., last]) if first.starts_with("m64n") => {
+                format!(".({first}|…|{last})")
+            }
             (GroupKind::One, [word]) => format!(".{word}"),
             (GroupKind::One, words) => format!(".({})", words.join("|")),
             (GroupKind::Optional, _) => format!("[{}]", dotted.join("|")),

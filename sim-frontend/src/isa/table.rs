@@ -213,6 +213,23 @@ const MMA: [&str; 27] = [
     "@89 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v a:b32 i",
     "~@100 {sync sp sp::ordered_metadata} <sync aligned row col f16 f32 e4m3 e5m2 e3m2 e2m3 e2m1 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X ue8m0 ue4m3 #shape> -> *",
 ];
+/// Forms of `wgmma`.
+const WGMMA: [&str; 14] = [
+    "{mma_async} {sync} [aligned] {$m64nNk16} {f16 f32} {f16} {f16} -> v v a:u64 p i i (i) i",
+    "{mma_async} {sync} [aligned] {$m64nNk16} {f32} {bf16} {bf16} -> v v a:u64 p i i (i) i",
+    "{mma_async} {sync} [aligned] {$m64nNk8} {f32} {tf32} {tf32} -> v v a:u64 p i i",
+    "{mma_async} {sync} [aligned] {$m64nNk32} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 p i i",
+    "{mma_async} {sync} [aligned] {$m64nMk32} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 p",
+    "{mma_async} {sync} [aligned] {$m64nMk256} {s32} {b1} {b1} {and} {popc} -> v v a:u64 p",
+    "{mma_async} {sp} {sync} [aligned] {$m64nNk32} {f16 f32} {f16} {f16} -> v v a:u64 a:b32 i p i i (i) i",
+    "{mma_async} {sp} {sync} [aligned] {$m64nNk32} {f32} {bf16} {bf16} -> v v a:u64 a:b32 i p i i (i) i",
+    "{mma_async} {sp} {sync} [aligned] {$m64nNk16} {f32} {tf32} {tf32} -> v v a:u64 a:b32 i p i i",
+    "{mma_async} {sp} {sync} [aligned] {$m64nNk64} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 a:b32 i p i i",
+    "{mma_async} {sp} {sync} [aligned] {$m64nMk64} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 a:b32 i p",
+    "{fence} {sync} [aligned] -> ",
+    "{commit_group} {sync} [aligned] -> ",
+    "{wait_group} {sync} [aligned] -> i",
+];
 /// Forms of `wmma`.
 const WMMA: [&str; 29] = [
     "{load} {a b} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {f16} -> v m (a:u32)",
@@ -522,9 +539,7 @@ isa! {
     // Matrices.
     Wmma "wmma" Tensor Mma 70 "Warp matrix multiply, and what loads and stores its fragments." WMMA;
     Mma "mma" Tensor Mma 70 "Matrix multiply of fragments that a warp holds." MMA;
-    Wgmma "wgmma" Fma Data 90 "Warp-group matrix multiply." [
-        "~ {mma_async fence commit_group wait_group} <sp sync aligned f16 f32 bf16 tf32 e4m3 e5m2 s8 u8 b1 s32 and popc satfinite #shape> -> *",
-    ];
+    Wgmma "wgmma" Tensor Wgmma 90 "Products of matrices by a warpgroup, which go on while its warps execute other instructions." WGMMA;
     Tcgen05 "tcgen05" Fma Data 100 "Fifth-generation tensor core operations." [
         "~ {alloc dealloc relinquish_alloc_permit ld st wait::ld wait::st cp shift mma commit fence::before_thread_sync fence::after_thread_sync} <sp ws sync aligned cta_group::1 cta_group::2 shared::cta shared::cluster b32 b64 x1 x2 x4 x8 x16 x32 x64 x128 16x64b 16x128b 16x256b 32x32b 16x32bx2 128x256b 4x256b 128x128b 64x128b 32x128b warpx4 warpx2::02_13 warpx2::01_23 b8x16 b6x16_p32 b4x16_p64 down pack::16b unpack::16b red min max abs NaN u32 s32 f32 kind::f16 kind::tf32 kind::f8f6f4 kind::i8 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X block16 block32 collector::a::fill collector::a::use collector::a::lastuse collector::a::discard ashift mbarrier::arrive::one multicast::cluster spcluster> -> *",
     ];
@@ -570,7 +585,7 @@ isa! {
     Brkpt "brkpt" Control Trap 11 "A breakpoint: with no debugger, a fault." [" -> "];
     Pmevent "pmevent" Control Data 10 "Triggers a performance monitor event, which is ignored." ["[mask] -> i"];
     Griddepcontrol "griddepcontrol" Control Data 90 "Controls the execution of dependent grids, which begin when the prerequisite grid has completed." ["{launch_dependents wait} -> "];
-    Setmaxnreg "setmaxnreg" Control Data 90 "Changes the register count." ["{inc dec} {sync} {aligned} {u32} -> i"];
+    Setmaxnreg "setmaxnreg" Control SetRegisters 90 "Moves registers between the warps of a warpgroup and the pool of their block." ["{inc dec} {sync} {aligned} {u32} -> i"];
     Clusterlaunchcontrol "clusterlaunchcontrol" Control Data 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4 pred b32 b64 b128> -> *"];
     Alloca "alloca" Alu Data 52 "Allocates stack memory." ["{u32 u64} -> d a (i)"] rewritten;
     Stacksave "stacksave" Alu Data 52 "Saves the stack pointer." ["{u32 u64} -> d"] rewritten;

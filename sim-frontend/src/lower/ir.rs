@@ -104,6 +104,8 @@ pub struct Inst {
     pub src: [Operand; 5],
     /// Sources besides those: fragments of matrices.
     pub fragments: Vec<Operand>,
+    /// Destinations besides those: D of a `wgmma`.
+    pub results: Vec<Operand>,
     /// Predicate destinations.
     pub pdst: [PredOperand; 2],
     /// Predicate sources.
@@ -139,6 +141,7 @@ impl Inst {
             dst: [Operand::None; 4],
             src: [Operand::None; 5],
             fragments: Vec::new(),
+            results: Vec::new(),
             pdst: [PredOperand::None; 2],
             psrc: [PredOperand::None; 2],
             imm: 0,
@@ -340,6 +343,12 @@ impl Inst {
         self.src.iter().chain(&self.fragments)
     }
 
+    /// All destinations but predicates.
+    #[inline]
+    pub fn destinations(&self) -> impl Iterator<Item = &Operand> {
+        self.dst.iter().chain(&self.results)
+    }
+
     /// Registers it reads, each for itself: rows, predicates, guard; a guarded write reads its
     /// destination too, since lanes whose guard is false keep the old value.
     #[inline]
@@ -362,7 +371,7 @@ impl Inst {
     /// Registers it writes, each for itself.
     #[inline]
     pub fn for_writes(&self, mut each: impl FnMut(Reg)) {
-        for operand in &self.dst {
+        for operand in self.destinations() {
             if let Operand::Reg(reg) = operand {
                 each(*reg);
             }

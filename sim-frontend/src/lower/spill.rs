@@ -75,7 +75,7 @@ fn fixed_registers(func: &Func) -> Vec<bool> {
         // A store behind it would see the guard that it writes.
         let own_guard = matches!(inst.guard, PredOperand::Reg(p, _)
             if inst.pdst.iter().any(|d| matches!(d, PredOperand::Reg(q, _) if *q == p)));
-        for operand in inst.src.iter().filter(|_| call).chain(inst.dst.iter().filter(|_| own_guard)) {
+        for operand in inst.src.iter().filter(|_| call).chain(inst.destinations().filter(|_| own_guard)) {
             if let Operand::Reg(reg) = operand {
                 fixed[*reg as usize] = true;
             }
@@ -168,7 +168,8 @@ fn keep_in_frame(func: &mut Func, slots: &[Option<u32>]) {
         _ => None,
     };
     for block in &mut func.blocks {
-        let spilled = |inst: &Inst| inst.sources().chain(&inst.dst).any(|operand| slot(operand).is_some());
+        let spilled =
+            |inst: &Inst| inst.sources().chain(inst.destinations()).any(|operand| slot(operand).is_some());
         if !block.all().any(spilled) {
             count(block.insts.len());
             continue;
@@ -187,10 +188,12 @@ fn keep_in_frame(func: &mut Func, slots: &[Option<u32>]) {
                 let sources = inst.src.iter_mut().chain(&mut inst.fragments);
                 sources.filter(|o| **o == Operand::Reg(reg)).for_each(|o| *o = own);
             }
-            for i in 0..inst.dst.len() {
-                let Some((reg, at)) = slot(&inst.dst[i]) else { continue };
+            for i in 0..inst.dst.len() + inst.results.len() {
+                let operand = inst.destinations().nth(i);
+                let Some((reg, at)) = operand.and_then(&slot) else { continue };
                 let own = Operand::Reg(fresh(regs, reg));
-                inst.dst.iter_mut().filter(|o| **o == Operand::Reg(reg)).for_each(|o| *o = own);
+                let destinations = inst.dst.iter_mut().chain(&mut inst.results);
+                destinations.filter(|o| **o == Operand::Reg(reg)).for_each(|o| *o = own);
                 if inst.guard != PredOperand::Const(true) {
                     // Lanes that the guard leaves out keep what they had: from here on, not from the
                     // beginning of the function on.

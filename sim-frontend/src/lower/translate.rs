@@ -13,6 +13,7 @@ mod memory;
 mod operand;
 pub(crate) mod stack;
 mod texture;
+mod wgmma;
 mod wmma;
 
 use rustc_hash::FxHashMap;

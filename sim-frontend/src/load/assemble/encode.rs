@@ -217,6 +217,8 @@ pub(super) fn encode(
         })
         .collect::<Vec<_>>();
     let pairs_and_words = u32::from(registers);
+    let moves = ops.iter().any(|op| op.class == OpClass::SetRegisters);
+    let entry_registers = facts.bounds.entry_registers().filter(|_| moves);
     Ok(Program {
         entry: functions.first().map_or_else(|| "".into(), |f| Arc::clone(&f.name)),
         control_flow,
@@ -227,7 +229,8 @@ pub(super) fn encode(
         consts: encoder.consts,
         registers,
         predicates,
-        registers_per_thread: pairs_and_words,
+        registers_per_thread: entry_registers.unwrap_or(pairs_and_words),
+        entry_registers,
         specials: encoder.specials,
         functions,
         tables,
@@ -375,6 +378,12 @@ impl Encoder<'_> {
             let rows: Vec<Row> = inst.fragments.iter().map(|operand| self.row(f, *operand)).collect();
             self.fragments.extend(rows);
         }
+        if let Extra::Wgmma(wgmma) = &mut op.extra {
+            wgmma.rows = self.fragments.len() as u32;
+            let operands = inst.fragments.iter().chain(&inst.results);
+            let rows: Vec<Row> = operands.map(|operand| self.row(f, *operand)).collect();
+            self.fragments.extend(rows);
+        }
         for i in 0..2 {
             op.pdst[i] = self.pred(f, inst.pdst[i]);
             op.psrc[i] = self.pred(f, inst.psrc[i]);
@@ -479,7 +488,7 @@ impl Encoder<'_> {
     fn slots(&mut self, f: usize, op: &mut Op, inst: Option<&Inst>, item: &Item) {
         op.slots_used = 0;
         let mut more = Vec::new();
-        let mut add = |op: &mut Op, slot: u16| {
+        let add = |op: &mut Op, more: &mut Vec<u16>, slot: u16| {
             let used = usize::from(op.slots_used);
             if op.slots[..used].contains(&slot) || more.contains(&slot) {
                 return;
@@ -489,7 +498,7 @@ impl Encoder<'_> {
                 op.slots_used += 1;
             } else {
                 // Only fragments of matrices are as many.
-                debug_assert!(matches!(op.extra, Extra::Mma(_)));
+                debug_assert!(matches!(op.extra, Extra::Mma(_) | Extra::Wgmma(_)));
                 more.push(slot);
             }
         };
@@ -498,34 +507,39 @@ impl Encoder<'_> {
             _ => None,
         };
         if let Some(inst) = inst {
-            for operand in &inst.dst {
+            for operand in inst.destinations() {
                 if let Operand::Reg(reg) = operand
                     && let Some((place, width)) = self.place(f, *reg)
                 {
-                    add(op, place);
+                    add(op, &mut more, place);
                     if width == Width::Pair {
-                        add(op, place + 1);
+                        add(op, &mut more, place + 1);
                     }
                 }
             }
-            inst.pdst.iter().filter_map(|p| pred_slot(*p)).for_each(|slot| add(op, slot));
+            inst.pdst.iter().filter_map(|p| pred_slot(*p)).for_each(|slot| add(op, &mut more, slot));
         }
         op.slots_written = op.slots_used;
+        let more_written = more.len() as u16;
         if let Some(inst) = inst {
             for operand in inst.sources() {
                 if let Operand::Reg(reg) = operand
                     && let Some((place, _)) = self.place(f, *reg)
                 {
-                    add(op, place);
+                    add(op, &mut more, place);
                 }
             }
-            inst.psrc.iter().filter_map(|p| pred_slot(*p)).for_each(|slot| add(op, slot));
+            inst.psrc.iter().filter_map(|p| pred_slot(*p)).for_each(|slot| add(op, &mut more, slot));
         }
         if let Some(slot) = pred_slot(item.guard) {
-            add(op, slot);
+            add(op, &mut more, slot);
         }
         if let Extra::Mma(mma) = &mut op.extra {
             mma.slots = (self.more_slots.len() as u32, more.len() as u8);
+            self.more_slots.extend(more);
+        } else if let Extra::Wgmma(wgmma) = &mut op.extra {
+            wgmma.slots = (self.more_slots.len() as u32, more.len() as u16);
+            wgmma.written = more_written;
             self.more_slots.extend(more);
         }
     }

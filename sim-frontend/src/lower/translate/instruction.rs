@@ -70,6 +70,8 @@ impl<'a> Translator<'_, 'a> {
             OpClass::Mma | OpClass::MoveMatrix | OpClass::LoadMatrix | OpClass::StoreMatrix => {
                 self.matrices(inst, ast, resolved.operands);
             }
+            OpClass::Wgmma => self.warpgroup(inst, ast, resolved.operands),
+            OpClass::SetRegisters => self.set_registers(inst, ast),
             OpClass::Texture => self.texture(inst, ast),
             OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn => {
                 self.func.injected_by_hand = true;
@@ -175,6 +177,9 @@ impl<'a> Translator<'_, 'a> {
             return false;
         }
         let form = &resolved.form;
+        if !self.fits_architecture(ast, form.root) {
+            return false;
+        }
         let local = matches!(form.root, Root::Ld | Root::St) && form.mods.space == Some(StateSpace::Local);
         if local && form.mods.semantics == Semantics::Volatile && module.version.is_some_and(|v| v < (9, 1)) {
             let message = format!("`{}` requires PTX ISA 9.1 or later", print::opcode(ast));

@@ -1,0 +1,287 @@
+//! `wgmma` and `setmaxnreg`: what the warps of a warpgroup do (PTX ISA "Asynchronous Warpgroup Level Matrix
+//! Multiply-Accumulate Instructions").
+//!
+//! A warp needs its own sixteen rows of A and all of B for its sixteen rows of D, so that each works out its part by
+//! itself, at the time it executes the instruction: warps of a group need not meet. Registers of D are written at once,
+//! which a program that waits for its products cannot tell; how long the tensor cores take, [`Products`] says.
+//!
+//! [`Products`]: crate::products::Products
+
+use sim_frontend::matrix::{Element, Matrix, MatrixShape, MmaOp};
+use sim_frontend::program::{Extra, Op, Row};
+use sim_frontend::wgmma::{WARPGROUP, WgmmaOp};
+use sim_memory::vocabulary::{LaneMask, WARP_LANES};
+
+use super::matrix::transposed;
+use super::resident::{Resident, Step};
+use crate::code::Code;
+use crate::error::Violation;
+use crate::monitor::Check;
+use crate::reconvergence::Reconvergence;
+use crate::register_pool::RegisterPool;
+use crate::registers::{LaneRow, guard, read_element, read_row};
+use crate::tensor::shared_matrix::{Descriptor, PIECE, PIECE_BYTES};
+use crate::tensor::{self, Product, RESULTS, SOURCES, Scratch};
+
+/// Columns of B and D that are worked out at once.
+const COLUMNS: usize = 8;
+
+/// A register of 32 lanes.
+type Lanes32 = [u32; WARP_LANES];
+
+/// A matrix in shared memory: its descriptor, and whether pieces hold neighbours across K.
+#[derive(Clone, Copy)]
+struct Operand {
+    descriptor: Descriptor,
+    transposed: bool,
+    name: char,
+}
+
+impl Operand {
+    /// Eight rows of A or columns of B from the eighth of number `of` on, by as many bytes along K: what the threads
+    /// of a warp hold of them in the register of number `piece`.
+    fn core(&self, memory: &[u8], of: u32, piece: u32) -> Result<Lanes32, Violation> {
+        let mut words = [0; WARP_LANES];
+        for (line, words) in words.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let line = line as u32;
+            let at = match self.transposed {
+                true => self.descriptor.across_k(of, 8 * piece + line),
+                false => self.descriptor.along_k(8 * of + line, piece),
+            };
+            let found = usize::try_from(at).ok().and_then(|at| memory.get(at..at + PIECE_BYTES));
+            let Some(bytes) = found else { return Err(self.outside(at, memory.len())) };
+            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                *word = u32::from_le_bytes(*bytes);
+            }
+        }
+        Ok(if self.transposed { transposed(&words) } else { words })
+    }
+
+    #[cold]
+    fn outside(&self, at: u64, size: usize) -> Violation {
+        let Descriptor { start, leading, stride, .. } = self.descriptor;
+        let reason = format!(
+            "the descriptor of {} (start {start:#x}, leading offset {leading}, stride offset {stride}) reaches \
+             {PIECE_BYTES} bytes at {at:#x}, outside the {size} bytes of the block's shared memory",
+            self.name
+        );
+        Violation::new("env-readShared", LaneMask::MAX, reason)
+    }
+}
+
+impl<P: Reconvergence> Resident<P> {
+    /// All lanes of a warp execute a `wgmma` or `setmaxnreg`.
+    #[inline(never)]
+    pub(super) fn warpgroup(&mut self, w: usize, code: &Code, op: &Op) -> Result<(), Violation> {
+        self.in_warpgroup(w)?;
+        match &op.extra {
+            Extra::Wgmma(wgmma) => self.warpgroup_product(w, code, op, wgmma),
+            Extra::WgmmaFence => {
+                self.warps[w].products_mut().fenced = true;
+                Ok(())
+            }
+            Extra::WgmmaCommit => {
+                self.warps[w].products_mut().commit();
+                Ok(())
+            }
+            Extra::WgmmaWait(newest) => {
+                let done = self.warps[w].products_mut().wait(*newest);
+                self.computed = Step::Wait(done.saturating_sub(self.now + 1));
+                Ok(())
+            }
+            Extra::SetRegisters { take, count } => self.set_registers(w, code, *take, *count),
+            _ => Err(Violation::new(
+                "wgmma",
+                LaneMask::MAX,
+                "internal error: a decoded instruction of a warpgroup has no operands",
+            )),
+        }
+    }
+
+    /// The warp is one of four whole ones, of which the first has a number that is a multiple of four.
+    fn in_warpgroup(&self, w: usize) -> Result<(), Violation> {
+        let warp = &self.warps[w];
+        let first = warp.index / WARPGROUP * WARPGROUP;
+        let Some(block) = self.blocks[warp.block].as_ref() else {
+            return Err(Violation::new("wgmma", LaneMask::MAX, "the block is not resident"));
+        };
+        let whole = |index: u32| {
+            let mate = block.warps.get(index as usize).and_then(|&w| self.warps.get(w));
+            mate.is_some_and(|mate| mate.threads == LaneMask::MAX)
+        };
+        if warp.threads == LaneMask::MAX && (first..first + WARPGROUP).all(whole) {
+            return Ok(());
+        }
+        let reason = format!(
+            "warp {} is not in a warpgroup: all 128 threads of warps {first} to {} must execute the instruction, and the \
+             block does not have them",
+            warp.index,
+            first + WARPGROUP - 1
+        );
+        Err(Violation::new("wgmma", LaneMask::MAX, reason))
+    }
+
+    /// The value of a descriptor, which is the same in all threads.
+    fn descriptor(&self, w: usize, code: &Code, row: Row, name: char) -> Result<Descriptor, Violation> {
+        let rows = &self.warps[w].rows;
+        let value = |lane| read_element(rows, &code.consts, row, lane, 64);
+        let bits = value(0);
+        let other =
+            (0..WARP_LANES as u32).filter(|&lane| value(lane) != bits).fold(0, |all, lane| all | 1 << lane);
+        if other != 0 && self.world.check != Check::Off {
+            let reason = format!("the descriptor of {name} differs from that of the warp's first thread");
+            return Err(Violation::new("wgmma", other, reason));
+        }
+        Ok(Descriptor::of(bits))
+    }
+
+    fn warpgroup_product(
+        &mut self,
+        w: usize,
+        code: &Code,
+        op: &Op,
+        wgmma: &WgmmaOp,
+    ) -> Result<(), Violation> {
+        let wrong = |reason: &str| Err(Violation::new("wgmma", LaneMask::MAX, reason));
+        let Some(arithmetic) = self.world.tensor else { return wrong("the chip has no tensor cores") };
+        let check = self.world.check != Check::Off;
+        if check && !self.warps[w].products.as_ref().is_some_and(|products| products.fenced) {
+            return wrong(
+                "no wgmma.fence has been executed before the warp's first wgmma.mma_async, which may see other values in \
+                 its registers: the result is undefined in PTX; `--check off` ignores it",
+            );
+        }
+        let adds = guard(op.psrc[0], &self.warps[w].preds);
+        if check && adds != 0 && adds != LaneMask::MAX {
+            let reason = "scale-d differs from that of the other threads of the warp";
+            return Err(Violation::new("wgmma", !adds, reason));
+        }
+        let rank = self.warps[w].index % WARPGROUP;
+        let operand = |descriptor, transposed, name| Operand { descriptor, transposed, name };
+        let of_a = match wgmma.shared_a {
+            true => Some(operand(self.descriptor(w, code, op.src[0], 'A')?, wgmma.transposed[0], 'A')),
+            false => None,
+        };
+        let of_b = operand(self.descriptor(w, code, op.src[1], 'B')?, wgmma.transposed[1], 'B');
+
+        let [d, a, ..] = wgmma.registers();
+        let [read, written] = code.program.wgmma_rows(wgmma);
+        let matrix = tile(&wgmma.matrix);
+        let mma = MmaOp { matrix, selector: wgmma.selector, half: None, rows: 0, slots: (0, 0) };
+        let [d_tile, a_tile, b_tile, c_tile, e_tile] = mma.registers();
+        let tiles = usize::from(wgmma.matrix.shape.n) / COLUMNS;
+        let used = a_tile + b_tile + c_tile + e_tile;
+        if written.len() != d || d != tiles * d_tile || used > SOURCES {
+            return wrong("internal error: a decoded product of matrices lacks operands");
+        }
+
+        let mut scratch = self.scratch.take().unwrap_or_else(Scratch::new);
+        let warp = &self.warps[w];
+        let memory = self.blocks[warp.block].as_ref().map_or(&[][..], |block| block.shared.bytes());
+        let register = |row: &Row| *read_row(&warp.rows, &code.consts, *row);
+        let mut sources = [[0; WARP_LANES]; SOURCES];
+        for (i, to) in sources[..a_tile].iter_mut().enumerate() {
+            *to = match &of_a {
+                // Registers alternate between the upper and the lower eight rows.
+                Some(of_a) => of_a.core(memory, 2 * rank + i as u32 % 2, i as u32 / 2)?,
+                None => register(&read[i]),
+            };
+            if wgmma.negated {
+                negate(to, wgmma.matrix.types[1]);
+            }
+        }
+        if e_tile > 0 {
+            sources[used - 1] = read.last().map_or([0; WARP_LANES], register);
+        }
+        let sums = if adds != 0 { read.get(a..a + d).unwrap_or_default() } else { &[] };
+        let mut out = std::mem::take(&mut scratch.wide);
+        out.clear();
+        for column in 0..tiles {
+            for piece in 0..b_tile {
+                sources[a_tile + piece] = of_b.core(memory, column as u32, piece as u32)?;
+            }
+            for i in 0..c_tile {
+                let own = sums.get(column * c_tile + i).map_or([0; WARP_LANES], register);
+                sources[a_tile + b_tile + i] = own;
+            }
+            let product =
+                Product { op: &mma, arithmetic: &arithmetic, rounding: None, sources: &sources[..used] };
+            let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
+            tensor::multiply(&mut scratch, self.world.instruction_set, &product, &mut results);
+            out.extend_from_slice(&results[..d_tile]);
+        }
+        // Written last: a register of D may be one that A is read from.
+        let rows = &mut self.warps[w].rows;
+        for (to, result) in written.iter().zip(&out) {
+            if let Some(row) = rows.get_mut(usize::from(to.0)) {
+                *row = *result;
+            }
+        }
+        scratch.wide = out;
+        self.scratch = Some(scratch);
+        self.computed = Step::Product { shared: shared_cycles(wgmma, rank, self.world.latency.banks) };
+        Ok(())
+    }
+
+    /// True if an instruction that takes registers has to wait until others are given back.
+    pub(super) fn lacks_registers(&self, w: usize, code: &Code, op: &Op) -> bool {
+        let Extra::SetRegisters { take: true, count } = op.extra else { return false };
+        let warp = &self.warps[w];
+        let Some(registers) = code.program.entry_registers else { return false };
+        let Some(block) = self.blocks[warp.block].as_ref() else { return false };
+        match &block.registers {
+            Some(pool) => !pool.has(warp.index as usize, count),
+            None => u32::from(count) > registers.next_multiple_of(8),
+        }
+    }
+
+    fn set_registers(&mut self, w: usize, code: &Code, take: bool, count: u16) -> Result<(), Violation> {
+        // The assembler leaves it out where it does not know how many a thread begins with.
+        let Some(registers) = code.program.entry_registers else { return Ok(()) };
+        let warp = &self.warps[w];
+        let index = warp.index as usize;
+        let Some(block) = self.blocks[warp.block].as_mut() else { return Ok(()) };
+        let warps = block.warps.len();
+        let pool = block.registers.get_or_insert_with(|| Box::new(RegisterPool::new(warps, registers)));
+        let own = pool.of(index);
+        if take && count < own || !take && count > own {
+            let (name, than) = if take { ("inc", "less") } else { ("dec", "more") };
+            let reason = format!(
+                "setmaxnreg.{name} asks for {count} registers a thread, {than} than the {own} that the warp has"
+            );
+            return Err(Violation::new("setmaxnreg", LaneMask::MAX, reason));
+        }
+        if !pool.set(index, count) {
+            let reason = "internal error: registers are taken that nobody has given back";
+            return Err(Violation::new("setmaxnreg", LaneMask::MAX, reason));
+        }
+        self.changes += u64::from(self.watching && count != own);
+        Ok(())
+    }
+}
+
+/// The part of a warp's product that is worked out at once.
+fn tile(part: &Matrix) -> Matrix {
+    Matrix { shape: MatrixShape { n: COLUMNS as u16, ..part.shape }, ..*part }
+}
+
+/// Cycles for which a warp's part reads shared memory: its rows of A, and B, which is read once for the four warps.
+fn shared_cycles(wgmma: &WgmmaOp, rank: u32, banks: u32) -> u32 {
+    let [of_a, of_b] = wgmma.k_bytes().map(|bytes| bytes as u32);
+    let shape = wgmma.matrix.shape;
+    let a = if wgmma.shared_a { u32::from(shape.m) * of_a } else { 0 };
+    let b = if rank == 0 { u32::from(shape.n) * of_b } else { 0 };
+    (a + b).div_ceil(4 * banks.max(1))
+}
+
+/// Changes the sign of all elements.
+fn negate(words: &mut Lanes32, ty: Element) {
+    let signs = match ty {
+        Element::F16 | Element::Bf16 => 0x8000_8000,
+        Element::E4m3 | Element::E5m2 => 0x8080_8080,
+        _ => 0x8000_0000,
+    };
+    words.iter_mut().for_each(|word| *word ^= signs);
+}
+
+const _: () = assert!(PIECE == COLUMNS, "pieces across K are of as many columns as tiles have");
