@@ -136,6 +136,9 @@ fn numbers(root: &Value, schema: &Value, path: &str, out: &mut Vec<(String, Valu
     match (path, schema["additionalProperties"].is_object()) {
         ("/sm/units", true) => numbers(root, &schema["additionalProperties"], "/sm/units/alu", out),
         ("/tensor/rates", true) => numbers(root, &schema["additionalProperties"], "/tensor/rates/f16", out),
+        ("/tensor/wgmma/rates", true) => {
+            numbers(root, &schema["additionalProperties"], "/tensor/wgmma/rates/f16", out);
+        }
         ("/tensor/latencies", true) => {
             numbers(root, &schema["additionalProperties"], "/tensor/latencies/default", out);
         }
@@ -159,8 +162,8 @@ fn every_number_has_bounds_and_is_held_to_them() {
     chip.memory.interconnect.spread = 1;
     let sizes = UnifiedSpec { size_bytes: 0, shared_bytes: vec![0], carveout_bytes: Some(0) };
     chip.memory.unified = Some(sizes);
-    let a100 = include_str!("../../../configs/chips/a100.yaml");
-    chip.tensor = load(a100).unwrap_or_else(|e| panic!("{}", e[0].render())).tensor;
+    let gh200 = include_str!("../../../configs/chips/gh200.yaml");
+    chip.tensor = load(gh200).unwrap_or_else(|e| panic!("{}", e[0].render())).tensor;
     let good = serde_json::to_value(&chip).expect("plain data");
     let schema = schemars::schema_for!(ChipSpec).to_value();
     let mut all = Vec::new();

@@ -172,7 +172,15 @@ fn match_any_order(
                 && ScalarType::named(word).is_some()
                 && grammar.groups[*i].words.iter().all(|w| ScalarType::named(w).is_some())
         };
-        let found = (0..grammar.groups.len()).find(fits).or_else(|| (0..grammar.groups.len()).find(loose));
+        let layout = |word: &&str| matches!(*word, "row" | "col");
+        // Those of A and B: the first is A's.
+        let next_layout = |i: &usize| !used[*i] && grammar.groups[*i].words.iter().all(layout);
+        let found = if layout(word) && grammar.groups.iter().any(|group| group.words.iter().all(layout)) {
+            (0..grammar.groups.len()).find(next_layout).filter(fits)
+        } else {
+            (0..grammar.groups.len()).find(fits)
+        };
+        let found = found.or_else(|| (0..grammar.groups.len()).find(loose));
         match found {
             Some(i) => used[i] = true,
             None => {

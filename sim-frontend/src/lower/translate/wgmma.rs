@@ -60,7 +60,8 @@ impl<'a> Translator<'_, 'a> {
         let [d, a, ..] = matrix.registers();
         let of_d = match matrix.types[0] {
             Element::F32 => ScalarType::F32,
-            // Pairs of halves, and sums of integers: no registers of type `.f32`.
+            Element::S32 => ScalarType::S32,
+            // Pairs of halves do not lie in registers of type `.f32`.
             _ => ScalarType::U32,
         };
         let sums = self.warpgroup_fragment(&list[0], d, of_d);
@@ -132,8 +133,13 @@ impl<'a> Translator<'_, 'a> {
             self.error(operand.span, "vector", message);
             return None;
         }
-        let out: Vec<Operand> = list.iter().map(|element| self.register_source(element, ty)).collect();
-        out.iter().all(|operand| matches!(operand, Operand::Reg(_))).then_some(out)
+        // The first that is wrong says enough.
+        let before = self.errors.len();
+        let each = list.iter().map(|element| match self.register_source(element, ty) {
+            Operand::Reg(reg) if self.errors.len() == before => Some(Operand::Reg(reg)),
+            _ => None,
+        });
+        each.collect()
     }
 
     /// A source that must be a register.
