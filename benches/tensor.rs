@@ -16,6 +16,31 @@ fn a100() -> ChipSpec {
     ChipSpec::load(&Source::new("a100.yaml", text)).expect("the shipped chip is right")
 }
 
+fn gh200() -> ChipSpec {
+    let text = include_str!("../configs/chips/gh200.yaml");
+    ChipSpec::load(&Source::new("gh200.yaml", text)).expect("the shipped chip is right")
+}
+
+/// Products of a warpgroup whose matrices lie in shared memory, all zeros.
+fn warpgroup(columns: u32) -> String {
+    let registers = (0..columns / 2).map(|i| format!("%m{i}")).collect::<Vec<_>>().join(", ");
+    let zeros: String = (0..columns / 2).map(|i| format!("mov.f32 %m{i}, 0f00000000;\n")).collect();
+    let line = format!(
+        "wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.f16.f16 {{{registers}}}, %da, %db, 1, 1, 1, 0, 0;\n"
+    );
+    common::kernel(&line.repeat(COPIES as usize), ROUNDS)
+        .replace(".version 3.0\n.target sm_20", ".version 8.0\n.target sm_90a")
+        .replace(".reg .pred", ".reg .f32 %m<128>;\n.reg .b64 %da, %db;\n.reg .pred")
+        .replace(".shared .align 4 .b8 room[4096]", ".shared .align 1024 .b8 room[40960]")
+        .replace(
+            "mov.u32 %n,",
+            &format!(
+                "{zeros}mov.b64 %da, {:#x};\nadd.u64 %db, %da, 512;\nwgmma.fence.sync.aligned;\nmov.u32 %n,",
+                1u64 << 62 | 64 << 32 | 1 << 16
+            ),
+        )
+}
+
 fn tensor(c: &mut Criterion) {
     let mut group = c.benchmark_group("tensor");
     let f32 = "{%m0,%m1,%m2,%m3}, {%a,%b,%c,%d}, {%a,%b}, {%m0,%m1,%m2,%m3};\n";
@@ -40,6 +65,13 @@ fn tensor(c: &mut Criterion) {
         group.throughput(Throughput::Elements(u64::from(ROUNDS * COPIES * products)));
         group.bench_function(name, |b| {
             b.iter_custom(|n| (0..n).map(|_| common::time(a100(), &text, (1, 32), true, None)).sum());
+        });
+    }
+    for columns in [8, 64, 256] {
+        let text = warpgroup(columns);
+        group.throughput(Throughput::Elements(u64::from(ROUNDS * COPIES) * 64 * 16 * u64::from(columns)));
+        group.bench_function(format!("wgmma.m64n{columns}k16.f32.f16"), |b| {
+            b.iter_custom(|n| (0..n).map(|_| common::time(gh200(), &text, (1, 128), true, None)).sum());
         });
     }
     group.finish();

@@ -122,7 +122,7 @@ fn the_page_of_instructions_is_the_table() {
         one.contains("dp4a.(u32|s32).(u32|s32)") && one.contains("sm_61") && one.contains("executed"),
         "{one}"
     );
-    let parsed = text(&["isa", "wgmma"]);
+    let parsed = text(&["isa", "tcgen05"]);
     assert!(parsed.contains("parsed") && !parsed.contains("executed"), "{parsed}");
     let list: serde_json::Value = serde_json::from_str(&text(&["isa", "--json"])).expect("JSON");
     assert!(list.as_array().is_some_and(|rows| rows.len() >= 135), "{}", list.as_array().map_or(0, Vec::len));
@@ -133,9 +133,9 @@ fn a_kernel_that_cannot_run_is_said_to_be_one() {
     let folder = std::env::temp_dir().join(format!("warpsim-inspect-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("mixed.ptx");
-    let body = ".version 8.0\n.target sm_90a\n.address_size 64\n\
+    let body = ".version 8.6\n.target sm_100a\n.address_size 64\n\
                 .visible .entry tensor() { .reg .b32 %r<9>;\nmov.u32 %r1, 1;\n\
-                wgmma.fence.sync.aligned;\nret; }\n\
+                tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\nret; }\n\
                 .visible .entry unknown() { .reg .b32 %r<9>;\nsummon.u32 %r1;\nret; }\n\
                 .visible .entry fine() { ret; }\n";
     std::fs::write(&file, body).expect("a writable folder");
@@ -143,7 +143,7 @@ fn a_kernel_that_cannot_run_is_said_to_be_one() {
     let shown = text(&["inspect", file]);
     for words in [
         "kernel tensor cannot run:\n",
-        "mixed.ptx:6:1: error: `wgmma` is parsed but not executed",
+        "mixed.ptx:6:1: error: `tcgen05` is parsed but not executed",
         "kernel unknown cannot run:\n",
         "mixed.ptx:9:1: error: unknown instruction `summon`",
         "kernel fine: 1 instructions",
@@ -151,7 +151,7 @@ fn a_kernel_that_cannot_run_is_said_to_be_one() {
         assert!(shown.contains(words), "no `{words}` in\n{shown}");
     }
     assert!(!shown.contains("kernel fine cannot run"), "{shown}");
-    for (entry, words) in [("tensor", "`wgmma` is parsed but not executed"), ("unknown", "`summon`")] {
+    for (entry, words) in [("tensor", "`tcgen05` is parsed but not executed"), ("unknown", "`summon`")] {
         let output = warpsim(&["inspect", file, "--entry", entry]);
         assert_eq!(output.status.code(), Some(2), "{entry}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(words), "{entry}");

@@ -255,13 +255,20 @@ fn small_numbers_and_nothing_are_told_as_they_are() {
 #[test]
 fn what_is_not_executed_is_shown_alone() {
     let folder = Folder::new("alone");
-    let body = KERNEL.replace("  ret;", "  .reg .u32 %r<3>; mov.u32 %r1, 0; wgmma.fence.sync.aligned; ret;");
-    let body = body.replace(".version 6.0", ".version 8.0").replace("sm_70", "sm_90a");
+    let body = KERNEL.replace(
+        "  ret;",
+        "  .reg .u32 %r<3>; mov.u32 %r1, 0; tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; ret;",
+    );
+    let body = body.replace(".version 6.0", ".version 8.6").replace("sm_70", "sm_100a");
     let file = folder.write("k.ptx", &body);
     let (code, out) = said(&["inspect", &file, "--entry", "k"]);
     assert!(code == Some(2) && out.contains("not executed"), "{out}");
     let carets = out.lines().find(|line| line.contains('^')).expect("underlined");
-    assert_eq!(carets.matches('^').count(), "wgmma.fence.sync.aligned".len(), "{out}");
+    assert_eq!(
+        carets.matches('^').count(),
+        "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned".len(),
+        "{out}"
+    );
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn everything() -> Vec<(String, String)> {
 fn chip_of(workload: &str) -> &'static str {
     match workload {
         "hgemm_wmma" | "hgemm_mma" | "igemm" | "mma_rate" => "a100",
+        "hgemm_wgmma" | "wgmma_rate" => "h100",
         _ => "gtx480",
     }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the PTX of the workloads from their CUDA sources, and checks it.
 
-sm_20 by Debian's clang-14, sm_52 by NVRTC 11.8, sm_90 by NVRTC 12.9, the latter two from PyPI
+sm_20 by Debian's clang-14, sm_52 by NVRTC 11.8, sm_90 and sm_90a by NVRTC 12.9, the latter two from PyPI
 (nvidia-cuda-nvrtc-cu11, -cu12; ptxas for --check from nvidia-cuda-nvcc-cu11, -cu12) in a virtual
 environment that this script runs in. The sm_20 PTX of vecadd, fmaloop, sgemm and reduce is what
 LLVM 14 made of the same kernels when other simulators were measured on them; it is kept.
@@ -21,6 +21,8 @@ newer = {"warp_sum": 52, "divergent_shuffle": 52, "nbody_half2": 75, "string_sea
          "mbarrier_pipeline": 80, "barriers": 52, "pipelines": 80,
          "hgemm_wmma": 70, "hgemm_mma": 80, "igemm": 80, "mma_rate": 80,
          "texture_stencil": 52, "bicubic_filter": 52, "surface_writer": 52}
+# Those that only sm_90a has.
+hopper = {"hgemm_wgmma", "wgmma_rate"}
 # Those with the lines of their source.
 lined = {"collatz", "barriers", "pipelines"}
 # Those that need no PTX for sm_90.
@@ -72,7 +74,7 @@ for source in sorted([*here.glob("*/*.cu"), *(here.parent / "docs" / "tutorial")
     if arguments and name not in arguments:
         continue
     folder = source.parent
-    if name not in kept and name not in newer:
+    if name not in kept and name not in newer and name not in hopper:
         out = folder / f"{name}.sm_20.ptx"
         command = ["clang-14", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_20", "-nocudainc",
                    "-nocudalib", "-O2", "-ffp-contract=off", "-S", "-o", str(out), source.name]
@@ -90,6 +92,10 @@ for source in sorted([*here.glob("*/*.cu"), *(here.parent / "docs" / "tutorial")
     for package, pattern, arch, nvcc in [("cuda_nvrtc", "libnvrtc.so.11*", newer.get(name, 52), "cuda_nvcc"), ("cuda_nvrtc", "libnvrtc.so.12", 90, "cuda_nvcc")]:
         if name in older and arch == 90:
             continue
+        if name in hopper:
+            if arch != 90:
+                continue
+            arch = "90a"
         text = nvrtc(library(package, pattern), source.read_text(), source.name, arch)
         # No file of the machine that this ran on.
         (folder / f"{name}.sm_{arch}.ptx").write_text(text.replace(f'"{os.getcwd()}/', '"./'))

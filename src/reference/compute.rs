@@ -12,6 +12,7 @@ pub const ALL: &[(&str, Reference)] = &[
     ("dgemm", dgemm),
     ("igemm", igemm),
     ("mma_rate", mma_rate),
+    ("wgmma_rate", wgmma_rate),
     ("nbody", nbody),
     ("nbody_half2_x", nbody_half2_x),
     ("nbody_half2_y", nbody_half2_y),
@@ -146,6 +147,14 @@ fn mma_rate(i: &Inputs<'_>) -> Result {
         (0..512).map(move |thread| if thread < threads { depth * sums * rounds } else { 0.0 })
     };
     Ok(HostBuffer::from_f32(&kinds.into_iter().flat_map(of).collect::<Vec<_>>()))
+}
+
+/// Matrices of ones: each product adds its depth.
+fn wgmma_rate(i: &Inputs<'_>) -> Result {
+    let rounds = i.count("rounds")? as f32;
+    let depths = [[16.0; 13].as_slice(), &[8.0, 32.0, 32.0]].concat();
+    let of = |depth| std::iter::repeat_n(depth * rounds, 128);
+    Ok(HostBuffer::from_f32(&depths.into_iter().flat_map(of).collect::<Vec<_>>()))
 }
 
 /// In double precision: the kernel's is within the tolerance of it.

@@ -99,6 +99,7 @@ impl<P: Reconvergence> Resident<P> {
             op: mma,
             arithmetic: &arithmetic,
             rounding: form.and_then(|form| form.mods.rounding),
+            keeps_a: false,
             sources: &sources[..used],
         };
         let mut results = [LaneRow([0; WARP_LANES]); RESULTS];

@@ -204,8 +204,13 @@ impl<P: Reconvergence> Resident<P> {
                 let own = sums.get(column * c_tile + i).map_or([0; WARP_LANES], register);
                 sources[a_tile + b_tile + i] = own;
             }
-            let product =
-                Product { op: &mma, arithmetic: &arithmetic, rounding: None, sources: &sources[..used] };
+            let product = Product {
+                op: &mma,
+                arithmetic: &arithmetic,
+                rounding: None,
+                keeps_a: column > 0,
+                sources: &sources[..used],
+            };
             let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
             tensor::multiply(&mut scratch, self.world.instruction_set, &product, &mut results);
             out.extend_from_slice(&results[..d_tile]);

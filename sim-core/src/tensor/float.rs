@@ -219,7 +219,9 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     let [a, b, c, e] = product.parts();
     let [of_d, of_a, of_b, of_c] = matrix.types;
     let rows = usize::from(matrix.shape.m).min(M);
-    fragments::load_a(scratch, rows, a);
+    // Rows of A that are not known yet.
+    let new_rows = if product.keeps_a { 0 } else { rows };
+    fragments::load_a(scratch, new_rows, a);
     fragments::load_b(scratch, b);
     fragments::load_c(&mut scratch.sums, of_c, c, |bits| f64::from(single(of_c, bits)));
     let packed = of_a.packed();
@@ -227,12 +229,12 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     let words = [stored / packed, usize::from(matrix.shape.k) / packed];
     // Once for each type, so that loops know it.
     match (of_a, of_b) {
-        (Element::F16, _) => decode(scratch, [Element::F16; 2], rows, words),
-        (Element::Bf16, _) => decode(scratch, [Element::Bf16; 2], rows, words),
-        (Element::Tf32, _) => decode(scratch, [Element::Tf32; 2], rows, words),
-        (Element::E4m3, Element::E4m3) => decode(scratch, [Element::E4m3; 2], rows, words),
-        (Element::E5m2, Element::E5m2) => decode(scratch, [Element::E5m2; 2], rows, words),
-        _ => decode(scratch, [of_a, of_b], rows, words),
+        (Element::F16, _) => decode(scratch, [Element::F16; 2], new_rows, words),
+        (Element::Bf16, _) => decode(scratch, [Element::Bf16; 2], new_rows, words),
+        (Element::Tf32, _) => decode(scratch, [Element::Tf32; 2], new_rows, words),
+        (Element::E4m3, Element::E4m3) => decode(scratch, [Element::E4m3; 2], new_rows, words),
+        (Element::E5m2, Element::E5m2) => decode(scratch, [Element::E5m2; 2], new_rows, words),
+        _ => decode(scratch, [of_a, of_b], new_rows, words),
     }
     match e.first() {
         Some(metadata) => {

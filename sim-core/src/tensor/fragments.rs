@@ -11,6 +11,9 @@ use crate::registers::LaneRow;
 #[inline(always)]
 pub(super) fn load_a(scratch: &mut Scratch, rows: usize, registers: &[Lanes32]) {
     let halves = rows / N;
+    if halves == 0 {
+        return;
+    }
     for (r, register) in registers.iter().enumerate() {
         let (top, word) = (r % halves * N, r / halves * 4);
         for g in 0..N {

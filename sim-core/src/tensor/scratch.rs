@@ -72,6 +72,8 @@ pub(crate) struct Product<'r> {
     pub(crate) op: &'r MmaOp,
     pub(crate) arithmetic: &'r TensorArithmetic,
     pub(crate) rounding: Option<Rounding>,
+    /// A is that of the last product of the scratch, which has the same form.
+    pub(crate) keeps_a: bool,
     /// Rows of A, B, C and metadata, one after the other; those of doubles are pairs.
     pub(crate) sources: &'r [Lanes32],
 }

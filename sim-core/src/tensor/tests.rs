@@ -43,7 +43,7 @@ fn results(
 ) -> Vec<Lanes32> {
     let mut scratch = Scratch::new();
     let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
-    let product = Product { op, arithmetic, rounding: None, sources };
+    let product = Product { op, arithmetic, rounding: None, keeps_a: false, sources };
     multiply(&mut scratch, set, &product, &mut out);
     out.map(|row| row.0).to_vec()
 }
@@ -275,7 +275,7 @@ proptest! {
         for set in InstructionSet::available() {
             let mut scratch = Scratch::new();
             let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
-            let product = Product { op: &op, arithmetic: &arithmetic, rounding, sources: &sources };
+            let product = Product { op: &op, arithmetic: &arithmetic, rounding, keeps_a: false, sources: &sources };
             multiply(&mut scratch, set, &product, &mut out);
             for (row, list) in expected.iter().enumerate() {
                 for (column, &value) in list.iter().enumerate() {

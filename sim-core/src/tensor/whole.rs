@@ -25,7 +25,9 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     let [a, b, c, e] = product.parts();
     let [_, of_a, of_b, _] = matrix.types;
     let rows = usize::from(matrix.shape.m).min(M);
-    fragments::load_a(scratch, rows, a);
+    // Rows of A that are not known yet.
+    let new_rows = if product.keeps_a { 0 } else { rows };
+    fragments::load_a(scratch, new_rows, a);
     fragments::load_b(scratch, b);
     fragments::load_c(&mut scratch.whole_sums, Element::S32, c, u32::cast_signed);
     let packed = of_a.packed();
@@ -47,9 +49,9 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
             fragments::load_places(scratch, matrix, product.op.selector, metadata);
         }
         match (of_a, of_b) {
-            (Element::S8, Element::S8) => decode(scratch, [Element::S8; 2], rows, words),
-            (Element::U8, Element::U8) => decode(scratch, [Element::U8; 2], rows, words),
-            _ => decode(scratch, [of_a, of_b], rows, words),
+            (Element::S8, Element::S8) => decode(scratch, [Element::S8; 2], new_rows, words),
+            (Element::U8, Element::U8) => decode(scratch, [Element::U8; 2], new_rows, words),
+            _ => decode(scratch, [of_a, of_b], new_rows, words),
         }
         let Scratch { a_integers, b_integers, places, whole_sums, .. } = scratch;
         for row in 0..rows {
