@@ -4,6 +4,7 @@ use sim_memory::shared::SharedMemory;
 
 use crate::barrier::BarrierEnv;
 use crate::cluster_barrier::ClusterBarrier;
+use crate::products::GroupReads;
 use crate::register_pool::RegisterPool;
 use crate::writes::Writes;
 
@@ -24,6 +25,8 @@ pub struct Block {
     pub writes: Writes,
     /// Registers that its warps have given back, once one has.
     pub registers: Option<Box<RegisterPool>>,
+    /// Reads of shared memory for products, by warpgroup, once there has been one.
+    pub product_reads: Vec<GroupReads>,
     /// The shared memory of the block.
     pub shared: SharedMemory,
     /// Warp slots of its warps, in warp order.

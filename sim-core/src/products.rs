@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use sim_frontend::program::Row;
+use sim_frontend::wgmma::WARPGROUP;
 use sim_memory::vocabulary::Cycle;
 
 /// The products of one warp.
@@ -17,6 +18,35 @@ pub struct Products {
     groups: VecDeque<Cycle>,
     /// The first register of D of the last product, and when it began to be added to.
     last: Option<(Row, Cycle)>,
+    /// How many have begun.
+    begun: u64,
+}
+
+/// When shared memory has been read for the products of a warpgroup, which is done once for its warps.
+#[derive(Clone, Debug, Default)]
+pub struct GroupReads {
+    /// The number of the first product below.
+    first: u64,
+    /// Products that some warps have begun and others have not: when they are read, and how many have.
+    open: VecDeque<(Cycle, u32)>,
+}
+
+impl GroupReads {
+    /// A warp of the group begins product `number`, which has been read at `read` if it is the first to do so.
+    pub fn of(&mut self, number: u64, read: impl FnOnce() -> Cycle) -> Cycle {
+        let place = number.saturating_sub(self.first) as usize;
+        if place >= self.open.len() {
+            self.open.push_back((read(), 0));
+        }
+        let Some((done, warps)) = self.open.get_mut(place) else { return 0 };
+        *warps += 1;
+        let done = *done;
+        while self.open.front().is_some_and(|(_, warps)| *warps >= WARPGROUP) {
+            self.open.pop_front();
+            self.first += 1;
+        }
+        done
+    }
 }
 
 impl Products {
@@ -25,8 +55,14 @@ impl Products {
         self.last.filter(|(row, _)| *row == d).map_or(0, |(_, start)| start + apart)
     }
 
+    /// How many products have begun.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
     /// A product begins at `start` and is complete at `done`.
     pub fn begin(&mut self, d: Row, start: Cycle, done: Cycle) {
+        self.begun += 1;
         self.last = Some((d, start));
         self.open = self.open.max(done);
     }
@@ -66,6 +102,20 @@ mod tests {
         assert_eq!(products.wait(0), 0);
         products.commit();
         assert_eq!(products.wait(0), 90);
+    }
+
+    #[test]
+    fn a_product_is_read_once_for_the_warps_of_a_group() {
+        let mut reads = GroupReads::default();
+        assert_eq!(reads.of(0, || 18), 18);
+        assert_eq!(reads.of(1, || 36), 36);
+        for _ in 0..2 {
+            assert_eq!(reads.of(0, || 99), 18);
+        }
+        assert_eq!((reads.of(1, || 99), reads.of(0, || 99)), (36, 18));
+        assert_eq!((reads.first, reads.open.len()), (1, 1), "all four have begun the first");
+        assert_eq!((reads.of(2, || 54), reads.of(1, || 99), reads.of(1, || 99)), (54, 36, 36));
+        assert_eq!((reads.first, reads.open.len()), (2, 1));
     }
 
     #[test]

@@ -62,7 +62,7 @@ __device__ unsigned long long describe(const unsigned char *at)
 #define HALVES(n, registers, a, b, kind)                                                                             \
     RATE(f16_shared_##n, kind, registers, float, "f", 0x3c003c00, "m64n" #n "k16.f32.f16.f16", "%" #a, "%" #b,        \
          ", 1, 1, 0, 0", "l"(describe(room)))                                                                        \
-    RATE(f16_registers_##n, kind + 6, registers, float, "f", 0x3c003c00, "m64n" #n "k16.f32.f16.f16",                \
+    RATE(f16_registers_##n, (kind + 6), registers, float, "f", 0x3c003c00, "m64n" #n "k16.f32.f16.f16",                \
          "{%" #a ", %" #a ", %" #a ", %" #a "}", "%" #b, ", 1, 1, 0", "r"(0x3c003c00))
 
 HALVES(8, 4, 4, 5, 0)

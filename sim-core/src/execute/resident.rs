@@ -51,9 +51,9 @@ pub enum Step {
     /// The split waits at a barrier or for other lanes of a collective; no scheduler considers it
     /// until it appears in [`Resident::touched`].
     Parked,
-    /// A product of a warpgroup has begun, for which shared memory is read for so many cycles.
+    /// The warp has begun its part of a product of its warpgroup.
     Product {
-        /// Cycles.
+        /// Cycles for which shared memory is read for the warps of the group together.
         shared: u32,
     },
     /// The split waits this many cycles for products.
@@ -364,6 +364,7 @@ impl<P: Reconvergence> Resident<P> {
         self.blocks[slot] = Some(Block {
             writes: Writes::default(),
             registers: None,
+            product_reads: Vec::new(),
             number,
             index,
             kernel: kernel_index,

@@ -224,7 +224,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         scratch.wide = out;
         self.scratch = Some(scratch);
-        self.computed = Step::Product { shared: shared_cycles(wgmma, rank, self.world.latency.banks) };
+        self.computed = Step::Product { shared: shared_cycles(wgmma, self.world.latency.banks) };
         Ok(())
     }
 
@@ -270,13 +270,12 @@ fn tile(part: &Matrix) -> Matrix {
     Matrix { shape: MatrixShape { n: COLUMNS as u16, ..part.shape }, ..*part }
 }
 
-/// Cycles for which a warp's part reads shared memory: its rows of A, and B, which is read once for the four warps.
-fn shared_cycles(wgmma: &WgmmaOp, rank: u32, banks: u32) -> u32 {
+/// Cycles for which shared memory is read for a product of a warpgroup: A where it lies there, and B.
+fn shared_cycles(wgmma: &WgmmaOp, banks: u32) -> u32 {
     let [of_a, of_b] = wgmma.k_bytes().map(|bytes| bytes as u32);
     let shape = wgmma.matrix.shape;
-    let a = if wgmma.shared_a { u32::from(shape.m) * of_a } else { 0 };
-    let b = if rank == 0 { u32::from(shape.n) * of_b } else { 0 };
-    (a + b).div_ceil(4 * banks.max(1))
+    let a = if wgmma.shared_a { WARPGROUP * u32::from(shape.m) * of_a } else { 0 };
+    (a + u32::from(shape.n) * of_b).div_ceil(4 * banks.max(1))
 }
 
 /// Changes the sign of all elements.

@@ -3,6 +3,7 @@
 
 use sim_frontend::isa::UnitClass;
 use sim_frontend::program::{Extra, OpClass, Row};
+use sim_frontend::wgmma::WARPGROUP;
 use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
@@ -20,6 +21,7 @@ use crate::counts::source_lanes;
 use crate::error::Fault;
 use crate::execute::{Executed, Issuer, Step, Stepped};
 use crate::lookups::NO_LOOKUP;
+use crate::products::GroupReads;
 use crate::reconvergence::{Reconvergence, SplitId};
 use crate::scoreboard::Readiness;
 use crate::warp::Warp;
@@ -515,12 +517,21 @@ impl<P: Reconvergence> Sm<P> {
         let products = warp.products_mut();
         let start = now.max(self.units.free(scheduler)[tensor]).max(products.earliest(d, latency));
         self.units.occupy(tensor, scheduler, start, interval.into());
-        let from = now.max(self.units.free(scheduler)[self.load_store]);
-        if shared > 0 {
-            self.units.occupy(self.load_store, scheduler, from, shared);
+        let (number, group) = (products.begun(), (warp.index / WARPGROUP) as usize);
+        let Some(block) = self.resident.blocks.get_mut(warp.block).and_then(Option::as_mut) else { return };
+        if block.product_reads.len() <= group {
+            block.product_reads.resize_with(group + 1, GroupReads::default);
         }
+        let read = block.product_reads[group].of(number, || {
+            // Other accesses to shared memory go first.
+            let turns = self.stats.shared_accesses + self.stats.bank_conflict_cycles;
+            let (free, before) = self.product_reads;
+            let read = now.max(free + (turns - before)) + Cycle::from(shared);
+            self.product_reads = (read, turns);
+            read
+        });
         let computed = start + latency.max(interval.into());
-        products.begin(d, start, computed.max(from + Cycle::from(shared)));
+        warp.products_mut().begin(d, start, computed.max(read));
     }
 
     /// A split that issued in this cycle looks for its next issue.

@@ -169,6 +169,9 @@ pub struct Sm<P> {
     pub recorder: Option<Box<Recorder>>,
     /// Splits likely to issue in the epoch to come.
     coming: Vec<SplitId>,
+    /// When shared memory has been read for the products of warpgroups so far, and the turns of other accesses to it when
+    /// this was worked out.
+    product_reads: (Cycle, u64),
     /// A message has come since it was made or reset.
     used: bool,
 }
@@ -232,6 +235,7 @@ impl<P: Reconvergence> Sm<P> {
             recorder: None,
             following: false,
             coming: Vec::new(),
+            product_reads: (0, 0),
             used: false,
         }
     }

@@ -61,6 +61,7 @@ impl<P: Reconvergence> Sm<P> {
             dual_issue: _,
             recorder,
             coming,
+            product_reads,
             used,
         } = self;
         memory.reset(spec);
@@ -91,7 +92,7 @@ impl<P: Reconvergence> Sm<P> {
         copied.clear();
         touched.clear();
         done.clear();
-        (*resident_warps, *following) = (0, false);
+        (*resident_warps, *following, *product_reads) = (0, false, (0, 0));
         finishing.clear();
         coming.clear();
     }

@@ -540,7 +540,9 @@ fn misuse_is_reported() {
         "wgmma.fence.sync.aligned;",
         "and.b32 %x1, %t, 31;\nsetp.lt.u32 %q, %x1, 5;\n@%q wgmma.fence.sync.aligned;",
     );
-    refused(&guarded, 128, "requires all threads of the warp");
+    // Threads by themselves wait for the others.
+    let found = run(&guarded, &vec![0; ROOM + 128 * OWN], 128, "crs_stack", false).expect_err("it is wrong");
+    assert!(found.to_string().contains("requires all threads of the warp"), "{found}");
     // Without checks it goes on.
     let unchecked = good.replace("wgmma.fence.sync.aligned;", "");
     let free = device_with(chip(), "crs_stack", |options| Options { check: Check::Off, ..options });
@@ -590,6 +592,18 @@ fn products_take_their_time() {
             assert_eq!(many - few, 32 * wanted, "n = {n}, A in shared memory: {shared_a}");
         }
     }
+}
+
+/// Other accesses to shared memory take turns that products then lack.
+#[test]
+fn accesses_to_shared_memory_hold_up_products_that_need_it() {
+    let store = "st.shared.u32 [%s], %x2;";
+    let (few, many) = (cycles(8, true, 8, store), cycles(8, true, 40, store));
+    // Eighteen for A and B, and one for each warp; the first warp runs ahead of the stores of others.
+    assert!((32 * (18 + 1)..=32 * (18 + 4)).contains(&(many - few)), "{}", many - few);
+    // The tensor cores are what products of many columns wait for.
+    let (few, many) = (cycles(128, true, 8, store), cycles(128, true, 40, store));
+    assert_eq!(many - few, 32 * 64);
 }
 
 /// The warp goes on while its products are worked out, and waits for them only where it says so.
