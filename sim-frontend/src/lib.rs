@@ -9,6 +9,7 @@ pub mod fairness;
 pub mod form;
 pub mod isa;
 pub mod isa_cost;
+mod launch_bounds;
 pub mod link;
 pub mod load;
 pub mod lower;

@@ -9,6 +9,7 @@ use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, Sta
 
 use crate::diagnostic::{Diagnostic, Source, Span};
 pub use crate::isa::class::OpClass;
+pub use crate::launch_bounds::LaunchBounds;
 
 use crate::form::{
     BarrierKind, Beyond, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel, Reduction,
@@ -523,35 +524,6 @@ pub struct ParamInfo {
     pub ty: Option<sim_memory::vocabulary::ScalarType>,
 }
 
-/// Limits a kernel states about its launches, in threads or blocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LaunchBounds {
-    /// Block size required by `.reqntid`.
-    pub required: Option<[u32; 3]>,
-    /// Largest block size, by `.maxntid`.
-    pub max: Option<[u32; 3]>,
-    /// Resident blocks per SM asked for by `.minnctapersm`.
-    pub min_blocks: Option<u32>,
-    /// Registers per thread allowed by `.maxnreg`.
-    pub max_registers: Option<u32>,
-}
-
-impl LaunchBounds {
-    /// The registers that a thread of a kernel with `setmaxnreg` begins with: what `.maxnreg` says, or what is there
-    /// for each thread of as many blocks as shall be resident. Without either the assembler ignores `setmaxnreg`.
-    pub fn entry_registers(&self) -> Option<u32> {
-        const REGISTERS: u32 = 65536;
-        const MOST: u32 = 255;
-        if let Some(registers) = self.max_registers {
-            return Some(registers.clamp(1, MOST));
-        }
-        let block = self.required.or(self.max)?;
-        let threads = block.iter().fold(1u32, |threads, n| threads.saturating_mul(*n));
-        let threads = threads.checked_next_multiple_of(32)?.checked_mul(self.min_blocks?)?;
-        Some((REGISTERS.checked_div(threads)? & !7).clamp(8, MOST))
-    }
-}
-
 /// The control flow a program was loaded with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ControlFlow {
@@ -676,33 +648,6 @@ impl Program {
             _ => return &[],
         };
         self.more_slots.get(first..first + count).unwrap_or_default()
-    }
-
-    /// Of [`more_slots`](Self::more_slots), those that the operation writes.
-    pub fn more_written(&self, op: &Op) -> &[u16] {
-        let written = match &op.extra {
-            Extra::Wgmma(wgmma) => usize::from(wgmma.written),
-            _ => 0,
-        };
-        self.more_slots(op).get(..written).unwrap_or_default()
-    }
-
-    /// Rows that an operation reads besides its sources: fragments of matrices.
-    pub fn fragments_of(&self, op: &Op) -> &[Row] {
-        match &op.extra {
-            Extra::Mma(mma) => self.fragments(mma),
-            Extra::Wgmma(wgmma) => self.wgmma_rows(wgmma)[0],
-            _ => &[],
-        }
-    }
-
-    /// Rows that a `wgmma` reads (A, C and metadata), and those of D.
-    pub fn wgmma_rows(&self, wgmma: &WgmmaOp) -> [&[Row]; 2] {
-        let [d, a, c, e] = wgmma.registers();
-        let first = wgmma.rows as usize;
-        let read = a + c + e;
-        let rows = self.fragments.get(first..first + read + d).unwrap_or_default();
-        rows.split_at_checked(read).map_or([&[], &[]], |(read, written)| [read, written])
     }
 
     /// Rows of the fragments that an `mma` reads, A first.

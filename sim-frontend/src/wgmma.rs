@@ -2,6 +2,7 @@
 //! matrices by the four warps of a warpgroup, of which each has sixteen rows of D and A.
 
 use crate::matrix::{Matrix, MatrixShape};
+use crate::program::{Extra, Op, Program, Row};
 
 /// Warps of a warpgroup.
 pub const WARPGROUP: u32 = 4;
@@ -50,4 +51,33 @@ impl WgmmaOp {
 /// The part of a warp in a product of a warpgroup.
 pub fn part(matrix: &Matrix) -> Matrix {
     Matrix { shape: MatrixShape { m: ROWS, ..matrix.shape }, ..*matrix }
+}
+
+impl Program {
+    /// Of [`more_slots`](Self::more_slots), those that the operation writes.
+    pub fn more_written(&self, op: &Op) -> &[u16] {
+        let written = match &op.extra {
+            Extra::Wgmma(wgmma) => usize::from(wgmma.written),
+            _ => 0,
+        };
+        self.more_slots(op).get(..written).unwrap_or_default()
+    }
+
+    /// Rows that an operation reads besides its sources: fragments of matrices.
+    pub fn fragments_of(&self, op: &Op) -> &[Row] {
+        match &op.extra {
+            Extra::Mma(mma) => self.fragments(mma),
+            Extra::Wgmma(wgmma) => self.wgmma_rows(wgmma)[0],
+            _ => &[],
+        }
+    }
+
+    /// Rows that a `wgmma` reads (A, C and metadata), and those of D.
+    pub fn wgmma_rows(&self, wgmma: &WgmmaOp) -> [&[Row]; 2] {
+        let [d, a, c, e] = wgmma.registers();
+        let first = wgmma.rows as usize;
+        let read = a + c + e;
+        let rows = self.fragments.get(first..first + read + d).unwrap_or_default();
+        rows.split_at_checked(read).map_or([&[], &[]], |(read, written)| [read, written])
+    }
 }

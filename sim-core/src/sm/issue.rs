@@ -1,9 +1,7 @@
 //! The issue stage: which split a scheduler picks, what issuing it does, and when it can issue
 //! again.
 
-use sim_frontend::isa::UnitClass;
-use sim_frontend::program::{Extra, OpClass, Row};
-use sim_frontend::wgmma::WARPGROUP;
+use sim_frontend::program::{Extra, OpClass};
 use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
@@ -21,7 +19,6 @@ use crate::counts::source_lanes;
 use crate::error::Fault;
 use crate::execute::{Executed, Issuer, Step, Stepped};
 use crate::lookups::NO_LOOKUP;
-use crate::products::GroupReads;
 use crate::reconvergence::{Reconvergence, SplitId};
 use crate::scoreboard::Readiness;
 use crate::warp::Warp;
@@ -500,38 +497,6 @@ impl<P: Reconvergence> Sm<P> {
         let others = if control { self.branch_latency } else { self.barrier_latency };
         self.reschedule_touched(split, now, others);
         Ok(())
-    }
-
-    /// A warp's part of a product: the tensor core of its scheduler takes it after those before it, and shared memory
-    /// is read for it meanwhile.
-    #[cold]
-    #[inline(never)]
-    fn begin_product(&mut self, scheduler: usize, w: usize, pc: u32, shared: u32, now: Cycle) {
-        let warp = &mut self.resident.warps[w];
-        let code = &self.resident.kernels[warp.kernel].code;
-        let decoded = &code.decoded[pc as usize];
-        let Extra::Wgmma(wgmma) = &code.program.ops[pc as usize].extra else { return };
-        let d = code.program.wgmma_rows(wgmma)[1].first().copied().unwrap_or(Row::NONE);
-        let (latency, interval) = (Cycle::from(decoded.latency), decoded.initiation);
-        let tensor = UnitClass::Tensor as usize;
-        let products = warp.products_mut();
-        let start = now.max(self.units.free(scheduler)[tensor]).max(products.earliest(d, latency));
-        self.units.occupy(tensor, scheduler, start, interval.into());
-        let (number, group) = (products.begun(), (warp.index / WARPGROUP) as usize);
-        let Some(block) = self.resident.blocks.get_mut(warp.block).and_then(Option::as_mut) else { return };
-        if block.product_reads.len() <= group {
-            block.product_reads.resize_with(group + 1, GroupReads::default);
-        }
-        let read = block.product_reads[group].of(number, || {
-            // Other accesses to shared memory go first.
-            let turns = self.stats.shared_accesses + self.stats.bank_conflict_cycles;
-            let (free, before) = self.product_reads;
-            let read = now.max(free + (turns - before)) + Cycle::from(shared);
-            self.product_reads = (read, turns);
-            read
-        });
-        let computed = start + latency.max(interval.into());
-        warp.products_mut().begin(d, start, computed.max(read));
     }
 
     /// A split that issued in this cycle looks for its next issue.

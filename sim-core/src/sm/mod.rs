@@ -6,6 +6,7 @@ pub mod accesses;
 mod ahead;
 mod formation;
 mod issue;
+mod products;
 pub mod profile;
 pub mod recorder;
 mod reuse;

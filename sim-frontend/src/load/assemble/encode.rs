@@ -122,8 +122,7 @@ pub(super) fn encode(
     }
     // The first form of every program.
     let control = if same.is_some() { 0 } else { encoder.form(control_form()) };
-    let mut ops: Vec<Op> = Vec::with_capacity(pc);
-    let mut info: Vec<OpInfo> = Vec::with_capacity(pc);
+    let (mut ops, mut info): (Vec<Op>, Vec<OpInfo>) = (Vec::with_capacity(pc), Vec::with_capacity(pc));
     let mut tables = Vec::new();
     let base_starts: Vec<Pc> = match &base {
         Some(base) => base.functions.iter().map(|f| f.entry_pc).collect(),
@@ -216,9 +215,7 @@ pub(super) fn encode(
             frame_bytes: ready.func.frame_bytes,
         })
         .collect::<Vec<_>>();
-    let pairs_and_words = u32::from(registers);
-    let moves = ops.iter().any(|op| op.class == OpClass::SetRegisters);
-    let entry_registers = facts.bounds.entry_registers().filter(|_| moves);
+    let entry_registers = entry_registers(&facts.bounds, &ops);
     Ok(Program {
         entry: functions.first().map_or_else(|| "".into(), |f| Arc::clone(&f.name)),
         control_flow,
@@ -229,7 +226,7 @@ pub(super) fn encode(
         consts: encoder.consts,
         registers,
         predicates,
-        registers_per_thread: entry_registers.unwrap_or(pairs_and_words),
+        registers_per_thread: entry_registers.unwrap_or(registers.into()),
         entry_registers,
         specials: encoder.specials,
         functions,
@@ -543,6 +540,12 @@ impl Encoder<'_> {
             self.more_slots.extend(more);
         }
     }
+}
+
+/// What a thread begins with, where operations change it.
+fn entry_registers(bounds: &LaunchBounds, ops: &[Op]) -> Option<u32> {
+    let moves = ops.iter().any(|op| op.class == OpClass::SetRegisters);
+    bounds.entry_registers().filter(|_| moves)
 }
 
 /// The form of injected control flow.
