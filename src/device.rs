@@ -332,6 +332,8 @@ impl Device {
             stream: kernel.stream,
             params: kernel.params.clone(),
             functional,
+            cluster: None,
+            non_portable_cluster: false,
         };
         let workspace = if kernel.cooperative { self.workspace(kernel.stream)? } else { 0 };
         self.context()?.set_workspace(workspace);

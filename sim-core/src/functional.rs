@@ -18,6 +18,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
 use crate::lookups::NO_LOOKUP;
+use crate::packet::{Does, Packet, What};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::Record;
 use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
@@ -197,19 +198,26 @@ impl<P: Reconvergence> Functional<P> {
         // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
         // have not begun are there more at a time, up to what the chip holds.
         // Blocks of a cooperative launch do.
-        let mut room = if kernel.workspace == 0 { fits.max(1) } else { most_room.max(1) };
+        let cluster = kernel.cluster_size();
+        let most_room = most_room.max(cluster);
+        let mut room = if kernel.workspace == 0 { fits.max(cluster) } else { most_room };
         self.make_room(kernel, room.min(most_room));
         self.splits.clear();
         self.queued.fill(false);
         let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
         while done < blocks {
-            while next < blocks && live < room {
-                let Some(slot) = self.resident.admit(kernel, next) else { break };
+            // Blocks of a cluster begin together.
+            while next < blocks && (live + cluster <= room || !next.is_multiple_of(cluster.into())) {
+                let number = kernel.in_order(next);
+                let Some(slot) = self.resident.admit(kernel, number) else { break };
+                if cluster > 1 {
+                    self.resident.join_cluster(slot, kernel, &vec![0; cluster as usize]);
+                }
                 if self.observed.is_some() {
-                    self.observe_block(slot, kernel, next);
+                    self.observe_block(slot, kernel, number);
                 }
                 if let Some(record) = &self.record {
-                    record::block(record, &self.resident, slot, kernel, next);
+                    record::block(record, &self.resident, slot, kernel, number);
                 }
                 next += 1;
                 live += 1;
@@ -253,13 +261,13 @@ impl<P: Reconvergence> Functional<P> {
                     }
                     Verdict::Stuck(fault) => Some(fault),
                 }
-            } else if !moved && done < blocks && (next == blocks || live >= room) {
+            } else if !moved && done < blocks && (next == blocks || live + cluster > room) {
                 Some(self.deadlock())
             } else {
                 None
             };
             if let Some(fault) = stuck {
-                if next == blocks || live < room || room >= most_room {
+                if next == blocks || live + cluster <= room || room >= most_room {
                     return Err(Halt::Fault(if alone { fault } else { not_begun(fault) }));
                 }
                 room = room.saturating_mul(2).min(most_room);
@@ -398,6 +406,9 @@ impl<P: Reconvergence> Functional<P> {
                 Step::Parked => self.parked[split as usize] = true,
                 _ => {}
             }
+            if !self.resident.outgoing.is_empty() {
+                self.exchange()?;
+            }
             self.queue_touched();
             if self.parked[split as usize] {
                 return Ok(false);
@@ -506,6 +517,25 @@ impl<P: Reconvergence> Functional<P> {
                 }
             }
         }
+    }
+
+    /// What the last step left for other blocks of the cluster, at once.
+    #[cold]
+    #[inline(never)]
+    fn exchange(&mut self) -> Result<(), Halt> {
+        for Packet { grid_id, number, what, .. } in std::mem::take(&mut self.resident.outgoing) {
+            match what {
+                What::Arrived { rank, odd } => self.resident.hear_of_cluster(grid_id, number, rank, odd),
+                What::Access(mut access) | What::Answer(mut access) => {
+                    let served = self.resident.serve(grid_id, number, &mut access);
+                    served.map_err(|violation| Halt::Fault(access.origin.fault(&violation, 0, 0)))?;
+                    if access.does == Does::Access {
+                        self.resident.accept(&access);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Bulk copies among the accesses of the last step are counted at their mbarrier objects.

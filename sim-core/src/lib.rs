@@ -26,6 +26,7 @@ pub mod mbarrier;
 pub mod memory_model;
 pub mod monitor;
 pub mod options;
+pub mod packet;
 pub mod printf;
 pub mod reconvergence;
 pub mod recording;

@@ -159,6 +159,8 @@ pub enum CopyStep {
     Arrive,
     /// `.bulk`, from global to shared memory, counted by an mbarrier object.
     Bulk,
+    /// `st.async` and `red.async`.
+    Store,
 }
 
 /// What an `mbarrier` operation does besides its kind.

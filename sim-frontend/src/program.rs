@@ -99,6 +99,8 @@ pub struct MemoryOp {
     pub atomic: Option<(AtomicOp, sim_memory::vocabulary::ScalarType)>,
     /// Hints: what is asked of the caches.
     pub hint: Option<CacheHint>,
+    /// It may access shared memory of other blocks of the cluster: `.shared::cluster`, or a generic address.
+    pub cluster: bool,
 }
 
 /// An address of shared memory beside that in `src[0]` and `imm`: what is added to its base.
@@ -131,6 +133,15 @@ pub struct BulkOp {
     pub object: SharedAddress,
 }
 
+/// `st.async` and `red.async`: as a store or reduction, with the base of the mbarrier object's address in `src[4]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AsyncStore {
+    /// What is stored, and how.
+    pub memory: MemoryOp,
+    /// The address of the object, in the same block.
+    pub object: SharedAddress,
+}
+
 /// Where the mbarrier object lies whose address is `src[0]` and `imm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MbarrierPlace {
@@ -155,6 +166,8 @@ pub struct MbarrierOp {
     pub releases: bool,
     /// A test that is made again and again until it passes, whatever else its loop does.
     pub repeats: bool,
+    /// What it orders, it orders for all blocks of the cluster.
+    pub cluster: bool,
 }
 
 /// What a texture or surface instruction does.
@@ -241,6 +254,8 @@ pub enum Extra {
     Copy(CopyOp),
     /// A bulk copy.
     Bulk(BulkOp),
+    /// An asynchronous store or reduction.
+    StoreAsync(AsyncStore),
     /// What was copied since the last one is a group.
     CopyCommit,
     /// Waits for all groups but this many newest ones, or for all copies.
@@ -310,6 +325,7 @@ impl Extra {
             Self::Memory(facts) => Some(facts),
             Self::Copy(copy) => Some(&copy.memory),
             Self::Bulk(bulk) => Some(&bulk.memory),
+            Self::StoreAsync(store) => Some(&store.memory),
             Self::Tiles { memory, .. } => Some(memory),
             Self::Texture(texture) => Some(&texture.memory),
             _ => None,
@@ -450,6 +466,22 @@ pub enum SpecialRegister {
     WorkspaceHigh,
     /// `%envreg2`: the lower half.
     WorkspaceLow,
+    ClusterIdX,
+    ClusterIdY,
+    ClusterIdZ,
+    NclusterIdX,
+    NclusterIdY,
+    NclusterIdZ,
+    ClusterCtaidX,
+    ClusterCtaidY,
+    ClusterCtaidZ,
+    ClusterNctaidX,
+    ClusterNctaidY,
+    ClusterNctaidZ,
+    ClusterCtarank,
+    ClusterNctarank,
+    /// 1 where the launch or the kernel gives the size of clusters.
+    IsExplicitCluster,
 }
 
 impl SpecialRegister {
@@ -518,6 +550,12 @@ pub struct LaunchBounds {
     pub min_blocks: Option<u32>,
     /// Registers per thread allowed by `.maxnreg`.
     pub max_registers: Option<u32>,
+    /// Blocks of a cluster by axis, by `.reqnctapercluster`.
+    pub cluster: Option<[u32; 3]>,
+    /// `.explicitcluster`: the size of clusters must be given.
+    pub explicit_cluster: bool,
+    /// Most blocks of a cluster, by `.maxclusterrank`.
+    pub max_cluster: Option<u32>,
 }
 
 /// The control flow a program was loaded with.

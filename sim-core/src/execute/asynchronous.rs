@@ -14,6 +14,7 @@ use crate::block::Block;
 use crate::code::Code;
 use crate::copies::Bulk;
 use crate::error::Violation;
+use crate::grid::Kernel;
 use crate::lookups::NO_LOOKUP;
 use crate::mbarrier::{await_one_more, perform};
 use crate::reconvergence::{Lanes, Reconvergence};
@@ -27,7 +28,7 @@ impl<P: Reconvergence> Resident<P> {
     /// One `cp.async` instruction.
     pub(super) fn copy(
         &mut self,
-        code: &Code,
+        kernel: &Kernel,
         w: usize,
         pc: Pc,
         op: &Op,
@@ -35,8 +36,10 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Result<(), Violation> {
         self.requests.clear();
         self.outcome = Step::Done;
+        let code = &*kernel.code;
         match &op.extra {
             _ if exec == 0 => Ok(()),
+            Extra::StoreAsync(facts) => self.store_async(kernel, w, pc, op, facts, exec),
             Extra::Copy(facts) => self.begin_copy(code, w, pc, op, facts, exec),
             Extra::Bulk(facts) => self.begin_bulk(code, w, pc, op, facts, exec),
             Extra::CopyCommit => {

@@ -21,6 +21,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::lookups::Lookups;
 use crate::monitor::Check;
+use crate::packet::Packet;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
 use crate::tensor::Scratch;
@@ -133,6 +134,8 @@ pub struct Resident<P> {
     pub outcome: Step,
     /// Accesses the last step asks for.
     pub requests: Requests,
+    /// Packets to blocks of clusters that are still to be sent.
+    pub outgoing: Vec<Packet>,
     /// Lookups of textures under way.
     pub lookups: Lookups,
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
@@ -187,6 +190,7 @@ impl<P: Reconvergence> Resident<P> {
             touched: Vec::new(),
             outcome: Step::Done,
             requests: Requests::default(),
+            outgoing: Vec::new(),
             lookups: Lookups::default(),
             expected: BySplit::new(warp_slots, NO_PC),
             charge: Cost::default(),
@@ -231,6 +235,7 @@ impl<P: Reconvergence> Resident<P> {
             touched,
             outcome,
             requests,
+            outgoing,
             lookups,
             expected,
             charge,
@@ -260,6 +265,7 @@ impl<P: Reconvergence> Resident<P> {
         touched.clear();
         *outcome = Step::Done;
         requests.clear();
+        outgoing.clear();
         lookups.reset();
         expected.fill(NO_PC);
         (*charge, *changed) = (Cost::default(), false);

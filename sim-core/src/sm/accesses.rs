@@ -194,6 +194,30 @@ impl Port<'_> {
         }
     }
 
+    /// An access to shared memory of another block is over for all its lanes.
+    pub fn answered(&mut self, id: AccessId, now: Cycle) {
+        let Some(entry) = self.accesses.entries.get_mut(id as usize) else { return };
+        let (w, pc, lanes) = (entry.warp, entry.pc, entry.lanes);
+        let (volatile, acquires) = (entry.volatile, entry.acquires);
+        let blocked = std::mem::take(&mut entry.blocked);
+        entry.pending = 0;
+        let warp = &mut self.warps[w];
+        warp.outstanding.end_block(lanes);
+        warp.outstanding.end_device(lanes);
+        if volatile {
+            warp.outstanding.end_volatile(lanes);
+        }
+        if acquires {
+            warp.outstanding.end_acquire(lanes);
+        }
+        if blocked != 0 {
+            let decoded = &self.kernels[warp.kernel].code.decoded[pc as usize];
+            warp.board.release(decoded.blocking(), blocked);
+        }
+        self.close_if_done(id, now);
+        self.wake(w);
+    }
+
     /// Bytes of asynchronous copies go to shared memory.
     #[cold]
     fn deliver(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &LineData, bytes: usize) {

@@ -453,6 +453,9 @@ impl<P: Reconvergence> Sm<P> {
                 let touched = std::mem::take(&mut self.resident.touched);
                 self.send_accesses(w, pc, now)?;
                 self.resident.touched = touched;
+                if !self.resident.outgoing.is_empty() {
+                    self.send_packets(now);
+                }
                 self.after_issue((scheduler, place), split, earliest, now);
                 self.reschedule_touched(split, now, 1);
                 return Ok(());
@@ -488,6 +491,9 @@ impl<P: Reconvergence> Sm<P> {
         debug_assert_eq!(self.place(split), (scheduler, place));
         if self.resident.observed.is_some() {
             self.log_barriers(now);
+        }
+        if !self.resident.outgoing.is_empty() {
+            self.send_packets(now);
         }
         let others = if control { self.branch_latency } else { self.barrier_latency };
         self.reschedule_touched(split, now, others);

@@ -58,6 +58,7 @@ impl<P: Reconvergence> Sm<P> {
             instruction_set: _,
             following,
             ahead: _,
+            network,
             dual_issue: _,
             recorder,
             coming,
@@ -87,6 +88,9 @@ impl<P: Reconvergence> Sm<P> {
         unit_of.fill(0);
         (*live, *now, *next) = (1, 0, None);
         inbox.clear();
+        if let Some(network) = network {
+            network.reset();
+        }
         woken.clear();
         copied.clear();
         touched.clear();

@@ -299,6 +299,9 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
     if image(root, word, &mut m.image) {
         return;
     }
+    if word == "async" && matches!(root, Root::St | Root::Red) {
+        return m.copy = Some(CopyStep::Store);
+    }
     let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red | Root::Prefetch | Root::Sured);
     match word {
         "rn" => m.rounding = Some(Rounding::Rn),

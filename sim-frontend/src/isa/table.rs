@@ -115,7 +115,7 @@ pub fn word_target(root: Root, word: &str) -> u32 {
         "cluster" if memory || matches!(root, Root::Fence | Root::Mbarrier) => 90,
         "cta" | "gpu" | "sys" if matches!(root, Root::Atom | Root::Red) => 60,
         "param" | "param::entry" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
-        "shared::cluster" if matches!(root, Root::Cvta | Root::Isspacep) => 90,
+        "shared::cluster" if memory || matches!(root, Root::Cvta | Root::Isspacep) => 90,
         "base" | "level" | "grad" | "a1d" | "a2d" | "cube" | "acube" if root == Root::Tex => 20,
         "f16" | "f16x2" if root == Root::Tex => 53,
         _ => 0,
@@ -404,27 +404,26 @@ isa! {
     ];
     Isspacep "isspacep" Alu Data 20 "Tests whether a generic address lies in a space." ["{const global local $shared shared::cluster param param::entry} -> q a:u64"];
     Ld "ld" LoadStore Load 10 "Loads." [
-        "[weak] [$spaces] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "[weak] [$spaces shared::cluster] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
-        "{volatile} [global $shared] [$prefetch] [v2 v4] {$memory} -> v m", "{volatile} {local} [v2 v4] {$memory} -> v m",
-        "@70 {relaxed acquire} [$scope] [global $shared] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "{volatile} [global $shared shared::cluster] [$prefetch] [v2 v4] {$memory} -> v m", "{volatile} {local} [v2 v4] {$memory} -> v m",
+        "@70 {relaxed acquire} [$scope] [global $shared shared::cluster] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> v m",
         "@32 {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)", "@70 {global} {nc} {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "~@70 [weak relaxed acquire volatile] [$scope] [$spaces] [ca cg cs lu cv] [nc] [$evict] [L2::cache_hint] [$prefetch] {b128} -> *",
-        "~@90 [weak relaxed acquire volatile] [$scope] {shared::cluster} [v2 v4] {$memory} -> *",
         "~@100 [weak relaxed acquire volatile] [$scope] {global} [nc] [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [$prefetch] [v2 v4 v8] {$memory} -> *",
         "~@100 [weak relaxed acquire volatile] [$scope] [global] [nc] [$evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> *",
     ];
     Ldu "ldu" LoadStore Load 20 "Loads uniform data through the read-only path." ["[global] [v2 v4] {$memory} -> v m"];
     St "st" LoadStore Store 10 "Stores." [
-        "[weak] [global local $shared param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
+        "[weak] [global local $shared shared::cluster param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
-        "{volatile} [global $shared] [v2 v4] {$memory} -> m v", "{volatile} {local} [v2 v4] {$memory} -> m v",
-        "@70 {relaxed release} [$scope] [global $shared] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
+        "{volatile} [global $shared shared::cluster] [v2 v4] {$memory} -> m v", "{volatile} {local} [v2 v4] {$memory} -> m v",
+        "@70 {relaxed release} [$scope] [global $shared shared::cluster] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> m v",
         "~@70 [weak relaxed release volatile] [$scope] [global local $shared param] [wb cg cs wt] [$evict] [L2::cache_hint] {b128} -> *",
-        "~@90 [weak relaxed release volatile] [$scope] {shared::cluster} [v2 v4] {$memory} -> *",
-        "~@90 {async} [weak mmio] [relaxed release] [$scope] [global shared::cluster] [mbarrier::complete_tx::bytes] [v2 v4] {$memory} -> *", "~@100 {bulk} {async} {shared::cta shared::cluster} {mbarrier::complete_tx::bytes} {$memory} -> *",
+        "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} [v2 v4] {b32 u32 s32 f32 b64 u64 s64 f64} -> m v m",
+        "~@100 {async} [mmio] {release} {$scope} [global] {$memory} -> *", "~@100 {bulk} {async} {shared::cta shared::cluster} {mbarrier::complete_tx::bytes} {$memory} -> *",
         "~@100 [weak relaxed release volatile] [$scope] {global} [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [v2 v4 v8] {$memory} -> *",
         "~@100 [weak relaxed release volatile] [$scope] [global] [$evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> *",
     ];
@@ -439,28 +438,31 @@ isa! {
         "{range} [global] {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d m a:u32 b:u32",
     ];
     Atom "atom" LoadStore Atomic 11 "Atomic read-modify-write operation; returns the old value." [
-        "[$ordering] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
-        "[$ordering] [$scope] [global $shared] {exch} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
-        "[$ordering] [$scope] [global $shared] {cas} {b32 b64} -> d m b c", "@70 [$ordering] [$scope] [global $shared] {cas} {b16} -> d m b c",
-        "[$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {u32 s32 u64} -> d m b (e:b64)", "@20 [$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {f32} -> d m b (e:b64)",
-        "@60 [$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {f64} -> d m b (e:b64)",
-        "[$ordering] [$scope] [global $shared] {inc dec} [L2::cache_hint] {u32} -> d m b (e:b64)",
-        "[$ordering] [$scope] [global $shared] {min max} [L2::cache_hint] {u32 s32} -> d m b (e:b64)", "@32 [$ordering] [$scope] [global $shared] {min max} [L2::cache_hint] {u64 s64} -> d m b (e:b64)",
-        "@60 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16x2} -> d m b (e:b64)", "@70 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16} -> d m b (e:b64)",
-        "@90 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> d m b (e:b64)",
-        "~@90 [$ordering] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *", "~@90 [$ordering] [$scope] [global $shared] {exch cas} [L2::cache_hint] {b128} -> *",
-        "~@90 [$ordering] [$scope] {shared::cluster} {add min max exch cas and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
+        "[$ordering] [$scope] [global $shared shared::cluster] {and or xor} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared shared::cluster] {exch} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared shared::cluster] {cas} {b32 b64} -> d m b c", "@70 [$ordering] [$scope] [global $shared shared::cluster] {cas} {b16} -> d m b c",
+        "[$ordering] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {u32 s32 u64} -> d m b (e:b64)", "@20 [$ordering] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {f32} -> d m b (e:b64)",
+        "@60 [$ordering] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {f64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared shared::cluster] {inc dec} [L2::cache_hint] {u32} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u32 s32} -> d m b (e:b64)", "@32 [$ordering] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u64 s64} -> d m b (e:b64)",
+        "@60 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16x2} -> d m b (e:b64)", "@70 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16} -> d m b (e:b64)",
+        "@90 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> d m b (e:b64)",
+        "~@90 [$ordering] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *", "~@90 [$ordering] [$scope] [global $shared shared::cluster] {exch cas} [L2::cache_hint] {b128} -> *",
     ];
     Red "red" LoadStore Atomic 11 "Atomic reduction in memory; returns no value." [
-        "[relaxed release] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
-        "[relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {u32 s32 u64} -> m b (e:b64)", "@20 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f32} -> m b (e:b64)",
-        "@60 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f64} -> m b (e:b64)",
-        "[relaxed release] [$scope] [global $shared] {inc dec} [L2::cache_hint] {u32} -> m b (e:b64)",
-        "[relaxed release] [$scope] [global $shared] {min max} [L2::cache_hint] {u32 s32} -> m b (e:b64)", "@32 [relaxed release] [$scope] [global $shared] {min max} [L2::cache_hint] {u64 s64} -> m b (e:b64)",
-        "@60 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16x2} -> m b (e:b64)", "@70 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16} -> m b (e:b64)",
-        "@90 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared shared::cluster] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {u32 s32 u64} -> m b (e:b64)", "@20 [relaxed release] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {f32} -> m b (e:b64)",
+        "@60 [relaxed release] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {f64} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared shared::cluster] {inc dec} [L2::cache_hint] {u32} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u32 s32} -> m b (e:b64)", "@32 [relaxed release] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u64 s64} -> m b (e:b64)",
+        "@60 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16x2} -> m b (e:b64)", "@70 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16} -> m b (e:b64)",
+        "@90 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> m b (e:b64)",
         "~@90 [relaxed release] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *",
-        "~@90 [async] [relaxed release] [$scope] {shared::cluster} [mbarrier::complete_tx::bytes] {add min max and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m b m",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m b m",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {add} {u32 s32 u64} -> m b m",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {and or xor} {b32} -> m b m",
+        "~@100 {async} [mmio] {release} {$scope} [global] {add min max and or xor inc dec} {$atomic} -> *",
     ];
     Membar "membar" LoadStore Membar 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
     Fence "fence" LoadStore Membar 70 "Orders memory operations." [
@@ -486,8 +488,8 @@ isa! {
         "@90 {try_wait} {parity} [$shared] {b64} -> q m a:u32 (b:u32)", "@90 {try_wait} {parity} {acquire} {cta cluster} [$shared] {b64} -> q m a:u32 (b:u32)", "@90 {try_wait} {parity} {relaxed} {cta cluster} [$shared] {b64} -> q m a:u32 (b:u32)",
         "@90 {expect_tx complete_tx} [shared shared::cta shared::cluster] {b64} -> m a:u32", "@90 {expect_tx complete_tx} {relaxed} {cta cluster} [shared shared::cta shared::cluster] {b64} -> m a:u32",
     ];
-    Mapa "mapa" Alu Data 90 "Maps a shared address to another block of the cluster." ["~ [shared::cluster] {u32 u64} -> *"];
-    Getctarank "getctarank" Alu Data 90 "The rank of the block that owns an address; 0, because each block is a cluster." ["[shared::cluster] {u32 u64} -> d:u32 a"];
+    Mapa "mapa" Alu Data 90 "Maps a shared address to another block of the cluster." ["[shared::cluster] {u32 u64} -> d a b:u32"];
+    Getctarank "getctarank" Alu Data 90 "The rank of the block that owns an address." ["[shared::cluster] {u32 u64} -> d:u32 a"];
     Multimem "multimem" LoadStore Data 90 "Operations on multicast addresses." [
         "~ {ld_reduce st red cp} <async bulk weak relaxed acquire release $scope global add min max and or xor acc::f32 acc::f16 v2 v4 v8 f16 f16x2 bf16 bf16x2 f32 e4m3x4 e5m2x4 e4m3 e5m2 e4m3x2 e5m2x2 shared::cta bulk_group cp_mask $atomic> -> *",
     ];

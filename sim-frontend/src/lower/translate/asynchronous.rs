@@ -1,6 +1,6 @@
 //! `cp.async` and `mbarrier`: what shared memory takes part in without a thread's registers.
 
-use sim_memory::vocabulary::{CacheOp, ScalarType, Semantics, StateSpace};
+use sim_memory::vocabulary::{CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use super::Translator;
 use super::memory::Address;
@@ -8,7 +8,9 @@ use crate::form::{CopyStep, MbarrierStep};
 use crate::lower::ir::{Inst, Operand};
 use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf4_access_sizes;
-use crate::program::{BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress};
+use crate::program::{
+    AsyncStore, BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress,
+};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 
 impl<'a> Translator<'_, 'a> {
@@ -39,11 +41,52 @@ impl<'a> Translator<'_, 'a> {
                     self.push(inst);
                 }
             }
+            (CopyStep::Store, _) => self.store_async(inst, ast),
             (CopyStep::Copy, _) if inst.form.mods.cache_hint => self.count(ast, "4 or 5"),
             (CopyStep::Copy, _) => self.count(ast, "3 or 4"),
             (CopyStep::Bulk, _) => self.count(ast, 4),
             (CopyStep::WaitGroup | CopyStep::Arrive, _) => self.count(ast, 1),
             (CopyStep::CommitGroup | CopyStep::WaitAll, _) => self.count(ast, 0),
+        }
+    }
+
+    /// `st.async [to], b, [object]` and `red.async`. Four elements are two stores of two: there is one source too few for them
+    /// and the object, and each store counts its own bytes.
+    pub(super) fn store_async(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let [to, data, object] = ast.operands.as_slice() else { return self.count(ast, 3) };
+        inst.class = OpClass::Copy;
+        let elements = inst.form.mods.vector.max(1);
+        let data = self.as_list(data);
+        let parts: &[AstOperand<'a>] = match &data.kind {
+            OperandKind::Vector(parts) => parts,
+            _ => std::slice::from_ref(&data),
+        };
+        if parts.len() != usize::from(elements) {
+            let message = format!("expected {elements} elements");
+            return self.error(data.span, "vector", message);
+        }
+        let values: Vec<Operand> =
+            parts.iter().map(|part| self.source(part, inst.form.ty, OperandSize::Exact)).collect();
+        let Some(address) = self.address(to) else { return };
+        self.lies_in(&address, to, StateSpace::Shared);
+        (inst.src[0], inst.imm) = (address.base, address.offset);
+        let Some(object) = self.beside(&mut inst.src[4], object) else { return };
+        // Without a space the addresses are generic.
+        let space = match address.space {
+            Some(_) => StateSpace::Shared,
+            None => inst.form.mods.space.unwrap_or(StateSpace::Generic),
+        };
+        let bits = crate::form::register_bits(inst.form.ty).max(32);
+        let mut memory = tf4_access_sizes::facts(&inst.form, space, bits, address.wide);
+        memory.cluster = true;
+        for (part, two) in values.chunks(2).enumerate() {
+            let mut inst = inst.clone();
+            memory.vector = two.len() as u8;
+            inst.src[1..3].fill(Operand::None);
+            inst.src[1..=two.len()].copy_from_slice(two);
+            inst.imm += (part * 2 * usize::from(memory.element_bytes)) as i64;
+            inst.extra = Extra::StoreAsync(AsyncStore { memory, object });
+            self.push(inst);
         }
     }
 
@@ -238,6 +281,7 @@ impl<'a> Translator<'_, 'a> {
             operand_bits: if state { 64 } else { 32 },
             releases: matches!(step, M::Arrive | M::ArriveDrop) && mods.semantics != Semantics::Relaxed,
             repeats: false,
+            cluster: mods.scope == Some(Scope::Cluster),
         });
         self.push(inst);
     }
