@@ -435,6 +435,12 @@ impl Form {
         Self { root, dst: ty, ty, dst_reg: bits, src_reg: bits, mods: Modifiers::plain() }
     }
 
+    /// It reads the rank of the thread's block as a last source, which is not written.
+    pub fn asks_for_rank(&self) -> bool {
+        let own = self.mods.space == Some(StateSpace::Shared) && !self.mods.shared_cluster;
+        self.root == Root::Getctarank || self.root == Root::Isspacep && own
+    }
+
     /// `setp.cmp.type`.
     pub fn compare(cmp: CmpOp, ty: ScalarType) -> Self {
         let mods = Modifiers { cmp: Some(cmp), ..Modifiers::plain() };

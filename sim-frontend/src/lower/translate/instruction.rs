@@ -514,8 +514,7 @@ impl<'a> Translator<'_, 'a> {
         if matches!(form.root, Root::Addc | Root::Subc | Root::Madc) {
             inst.psrc[0] = PredOperand::Reg(self.carry(), false);
         }
-        let own = form.mods.space == Some(StateSpace::Shared) && !form.mods.shared_cluster;
-        if form.root == Root::Getctarank || form.root == Root::Isspacep && own {
+        if form.asks_for_rank() {
             inst.src[1] = Operand::Special(SpecialRegister::ClusterCtarank);
         }
         self.classify(&mut inst, &form);
