@@ -7,8 +7,8 @@ use warpsim::device::Kernel;
 
 use crate::call;
 use crate::error::{
-    COOPERATIVE_TOO_LARGE, Error, INVALID_CLUSTER_SIZE, INVALID_CONFIGURATION, INVALID_FUNCTION, INVALID_VALUE,
-    MISSING_CONFIGURATION, NOT_SUPPORTED, OUT_OF_RESOURCES,
+    COOPERATIVE_TOO_LARGE, Error, INVALID_CLUSTER_SIZE, INVALID_CONFIGURATION, INVALID_FUNCTION,
+    INVALID_VALUE, MISSING_CONFIGURATION, NOT_SUPPORTED, OUT_OF_RESOURCES,
 };
 use crate::graph::Work;
 use crate::occupancy::{DEFAULT_SHARED, resident_blocks};
@@ -172,10 +172,11 @@ pub unsafe fn prepare(
     }
     if let Some(cluster) = how.cluster.or(entry.bounds.cluster) {
         let size = cluster.iter().fold(1u64, |product, n| product.saturating_mul(u64::from(*n)));
-        let most = runtime.device.chip().cluster.as_ref().map_or(1, |spec| match found.non_portable_cluster {
-            true => spec.max_blocks_non_portable,
-            false => spec.max_blocks,
-        });
+        let most =
+            runtime.device.chip().cluster.as_ref().map_or(1, |spec| match found.non_portable_cluster {
+                true => spec.max_blocks_non_portable,
+                false => spec.max_blocks,
+            });
         let divides = how.grid.iter().zip(cluster).all(|(grid, n)| n > 0 && grid.is_multiple_of(n));
         if !divides || size > most.into() {
             return Err(INVALID_CLUSTER_SIZE);

@@ -32,6 +32,9 @@ pub enum Drain {
     /// Until the asynchronous copies of the lanes have arrived, except those of this many newest groups;
     /// `None`: all copies.
     Copies(Option<u8>),
+    /// Until the bulk copies of the lanes to global memory are over, except those of this many newest groups; true: until
+    /// they have read.
+    Puts(u8, bool),
 }
 
 /// The decoded form of an operation, as the issue stage needs it.
@@ -343,6 +346,7 @@ fn drain_of(class: OpClass, extra: &Extra, acquires: bool) -> Drain {
         // Other SMs see what was written before.
         (_, Extra::Mbarrier(MbarrierOp { releases: true, .. }))
         | (_, Extra::ClusterBarrier { releases: true, .. }) => Drain::Device,
+        (_, Extra::BulkWait(newest, read)) => Drain::Puts(*newest, *read),
         (_, Extra::CopyWait(newest)) => Drain::Copies(*newest),
         (OpClass::Store | OpClass::Atomic, Extra::Memory(facts))
             if matches!(facts.semantics, Semantics::Release | Semantics::AcqRel | Semantics::Sc) =>

@@ -11,6 +11,7 @@ use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::{StateSpace, WARP_LANES};
 
+use crate::bulk::Way;
 use crate::counts::KernelCounts;
 use crate::error::{Fault, FaultKind, Location, Violation};
 use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver};
@@ -399,8 +400,8 @@ impl<P: Reconvergence> Functional<P> {
                         self.note_accesses(w);
                     }
                     self.perform(w);
-                    if let Err((pc, violation)) = self.count_bulk(w) {
-                        return Err(Halt::Fault(self.fault(w, pc, &violation)));
+                    if !self.resident.jobs.is_empty() {
+                        self.do_jobs()?;
                     }
                 }
                 Step::Parked => self.parked[split as usize] = true,
@@ -519,6 +520,22 @@ impl<P: Reconvergence> Functional<P> {
         }
     }
 
+    /// Bulk copies of the last step, at once.
+    #[cold]
+    #[inline(never)]
+    fn do_jobs(&mut self) -> Result<(), Halt> {
+        for job in std::mem::take(&mut self.resident.jobs) {
+            if let Some(touched) = &mut self.touched {
+                let far = job.pieces.iter().filter(|_| !matches!(job.way, Way::Between(_)));
+                far.for_each(|piece| touched.access(piece.far));
+            }
+            let origin = job.origin.clone();
+            let done = self.resident.do_job(job);
+            done.map_err(|violation| Halt::Fault(origin.fault(&violation, 0, 0)))?;
+        }
+        Ok(())
+    }
+
     /// What the last step left for other blocks of the cluster, at once.
     #[cold]
     #[inline(never)]
@@ -534,15 +551,6 @@ impl<P: Reconvergence> Functional<P> {
                     }
                 }
             }
-        }
-        Ok(())
-    }
-
-    /// Bulk copies among the accesses of the last step are counted at their mbarrier objects.
-    fn count_bulk(&mut self, w: usize) -> Result<(), (u32, Violation)> {
-        for i in 0..self.resident.requests.len() {
-            let Some(bulk) = self.resident.requests.get(i).bulk else { break };
-            self.resident.count_bulk(w, bulk).map_err(|violation| (bulk.pc, violation))?;
         }
         Ok(())
     }

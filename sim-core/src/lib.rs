@@ -4,6 +4,7 @@
 pub mod answers;
 pub mod barrier;
 pub mod block;
+pub mod bulk;
 pub mod by_split;
 pub mod cluster_barrier;
 pub mod code;

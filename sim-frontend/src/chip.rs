@@ -18,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;
 use crate::yaml::{key_span, read_checked};
 
-pub use cluster::ClusterSpec;
+pub use cluster::{ClusterSpec, TmaSpec};
 pub use needs::Needs;
 pub use occupancy::BlockNeeds;
 pub use tensor::{TensorArithmetic, TensorSpec, TensorType};
@@ -57,6 +57,9 @@ pub struct ChipSpec {
     /// Clusters of blocks, where there are any.
     #[serde(default)]
     pub cluster: Option<ClusterSpec>,
+    /// The unit of bulk copies.
+    #[serde(default)]
+    pub tma: TmaSpec,
     /// Dispatch of blocks to SMs.
     pub dispatch: DispatchSpec,
     /// The memory environment.

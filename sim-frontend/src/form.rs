@@ -157,10 +157,27 @@ pub enum CopyStep {
     WaitAll,
     /// `.mbarrier.arrive`.
     Arrive,
-    /// `.bulk`, from global to shared memory, counted by an mbarrier object.
+    /// `.bulk`: a copy of many bytes by one thread.
     Bulk,
+    /// `.bulk.commit_group`.
+    BulkCommit,
+    /// `.bulk.wait_group`.
+    BulkWait,
     /// `st.async` and `red.async`.
     Store,
+}
+
+/// Between which spaces a bulk copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BulkWay {
+    /// From global memory to shared memory of blocks of the cluster.
+    Load,
+    /// From the block's shared memory to global memory; with an operation, a reduction there.
+    Store,
+    /// From the block's shared memory to that of a block of the cluster.
+    Between,
+    /// From global memory into L2.
+    Prefetch,
 }
 
 /// What an `mbarrier` operation does besides its kind.
@@ -387,6 +404,12 @@ pub struct Modifiers {
     pub video: Video,
     /// `cp.async`.
     pub copy: Option<CopyStep>,
+    /// Between which spaces a bulk copy goes.
+    pub bulk: Option<BulkWay>,
+    /// `.read` of `cp.async.bulk.wait_group`.
+    pub bulk_read: bool,
+    /// `.multicast::cluster`.
+    pub multicast: bool,
     /// `.noinc` of `cp.async.mbarrier.arrive`.
     pub no_inc: bool,
     pub mbarrier: Option<MbarrierStep>,

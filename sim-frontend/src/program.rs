@@ -11,8 +11,8 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 pub use crate::isa::class::OpClass;
 
 use crate::form::{
-    BarrierKind, Beyond, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel, Reduction,
-    ShflMode, VoteMode,
+    BarrierKind, Beyond, BulkWay, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel,
+    Reduction, ShflMode, VoteMode,
 };
 use crate::matrix::MmaOp;
 
@@ -121,15 +121,18 @@ pub struct CopyOp {
     pub to: SharedAddress,
 }
 
-/// A bulk copy: `src[0]` and `imm` are the global address, `src[1]` is the base of the shared one,
-/// `src[2]` the bytes, `src[3]` the base of the mbarrier object's address.
+/// A bulk copy of `src[2]` bytes. `src[0]` and `imm` are the address in global memory, of a copy between blocks that of
+/// its source. `src[1]` is the base of the address in shared memory, of a copy between blocks that of its destination.
+/// `src[3]` is the base of the mbarrier object's address, `src[4]` the mask of ranks of a multicast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BulkOp {
-    /// The accesses to global memory it is made of.
+    /// Between which spaces it goes.
+    pub way: BulkWay,
+    /// The accesses to global memory it is made of, or what is done to the elements.
     pub memory: MemoryOp,
     /// The shared address.
     pub to: SharedAddress,
-    /// That of the object.
+    /// That of the object, where there is one.
     pub object: SharedAddress,
 }
 
@@ -256,6 +259,10 @@ pub enum Extra {
     Bulk(BulkOp),
     /// An asynchronous store or reduction.
     StoreAsync(AsyncStore),
+    /// The bulk copies to global memory since the last one are a group.
+    BulkCommit,
+    /// Waits for all groups of bulk copies but this many newest ones; true: until they have read.
+    BulkWait(u8, bool),
     /// What was copied since the last one is a group.
     CopyCommit,
     /// Waits for all groups but this many newest ones, or for all copies.

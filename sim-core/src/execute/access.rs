@@ -291,7 +291,7 @@ impl<P: Reconvergence> Resident<P> {
     ) {
         let warp = &self.warps[w];
         let request = self.requests.next();
-        (request.bulk, request.lookup) = (None, NO_LOOKUP);
+        request.lookup = NO_LOOKUP;
         request.warp = w;
         request.pc = pc;
         request.space = space;

@@ -5,6 +5,7 @@
 mod access;
 mod asynchronous;
 mod barriers;
+mod bulk;
 mod cluster;
 mod collective;
 mod control;

@@ -14,6 +14,7 @@ use super::meet::Meeting;
 use super::request::Requests;
 use crate::barrier::{BarrierEnv, Completed};
 use crate::block::Block;
+use crate::bulk::Job;
 use crate::by_split::BySplit;
 use crate::cluster_barrier::ClusterBarrier;
 use crate::code::DecodedOp;
@@ -136,6 +137,8 @@ pub struct Resident<P> {
     pub requests: Requests,
     /// Packets to blocks of clusters that are still to be sent.
     pub outgoing: Vec<Packet>,
+    /// Bulk copies that are still to be made.
+    pub jobs: Vec<Job>,
     /// Lookups of textures under way.
     pub lookups: Lookups,
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
@@ -191,6 +194,7 @@ impl<P: Reconvergence> Resident<P> {
             outcome: Step::Done,
             requests: Requests::default(),
             outgoing: Vec::new(),
+            jobs: Vec::new(),
             lookups: Lookups::default(),
             expected: BySplit::new(warp_slots, NO_PC),
             charge: Cost::default(),
@@ -236,6 +240,7 @@ impl<P: Reconvergence> Resident<P> {
             outcome,
             requests,
             outgoing,
+            jobs,
             lookups,
             expected,
             charge,
@@ -266,6 +271,7 @@ impl<P: Reconvergence> Resident<P> {
         *outcome = Step::Done;
         requests.clear();
         outgoing.clear();
+        jobs.clear();
         lookups.reset();
         expected.fill(NO_PC);
         (*charge, *changed) = (Cost::default(), false);

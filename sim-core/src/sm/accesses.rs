@@ -223,13 +223,16 @@ impl Port<'_> {
     fn deliver(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &LineData, bytes: usize) {
         let entry = &self.accesses.entries[access as usize];
         let addresses = &self.accesses.addresses[access as usize];
-        let warp = &self.warps[entry.warp];
-        let copy = warp.copies.as_ref().and_then(|copies| copies.of(access));
+        let warp = &mut self.warps[entry.warp];
+        let copy = warp.copies.as_mut().and_then(|copies| copies.of_mut(access));
         let (Some(copy), Some(block)) = (copy, self.blocks[warp.block].as_mut()) else { return };
         for lane in crate::reconvergence::Lanes(lanes) {
             let at = addresses[lane as usize].wrapping_sub(line) as usize;
-            if let Some(found) = data.get(at..at + bytes) {
-                *self.changes += u64::from(deliver(block, copy.to[lane as usize], found));
+            let bytes = copy.piece(lane).unwrap_or(bytes);
+            let Some(found) = data.get(at..at + bytes) else { continue };
+            match &mut copy.landed {
+                Some(landed) => landed[lane as usize][..bytes].copy_from_slice(found),
+                None => *self.changes += u64::from(deliver(block, copy.to[lane as usize], found)),
             }
         }
     }

@@ -90,6 +90,9 @@ fn drains(warp: &Warp, blocks: &[Option<Block>], drain: Drain, mask: LaneMask) -
         }
         Drain::Volatile => warp.outstanding.any_volatile(mask) || warp.outstanding.any_acquire(mask),
         Drain::Acquires => warp.outstanding.any_acquire(mask),
+        Drain::Puts(newest, read) => {
+            warp.copies.as_ref().is_some_and(|copies| copies.awaits_puts(mask, newest, read))
+        }
         Drain::Copies(newest) => warp.copies.as_ref().is_some_and(|copies| copies.awaits(mask, newest)),
     }
 }
@@ -456,6 +459,9 @@ impl<P: Reconvergence> Sm<P> {
                 if !self.resident.outgoing.is_empty() {
                     self.send_packets(now);
                 }
+                if !self.resident.jobs.is_empty() {
+                    self.queue_jobs(now);
+                }
                 self.after_issue((scheduler, place), split, earliest, now);
                 self.reschedule_touched(split, now, 1);
                 return Ok(());
@@ -669,7 +675,7 @@ impl<P: Reconvergence> Sm<P> {
             };
             let id = self.accesses.begin(entry, addresses);
             if copies {
-                warp.copies_mut().begin(id, lanes, request.operands, request.bulk);
+                warp.copies_mut().begin(id, lanes, request.operands, None);
             }
             let access = WarpAccess {
                 id,

@@ -15,6 +15,7 @@ pub mod states;
 pub mod stats;
 mod status;
 pub mod timeline;
+mod tma;
 pub mod units;
 mod watch;
 
@@ -37,6 +38,7 @@ use units::{UNIT_CLASSES, Units};
 use self::network::Network;
 use self::recorder::Recorder;
 use self::timeline::Timeline;
+use self::tma::Tma;
 use crate::by_split::BySplit;
 use crate::error::Fault;
 use crate::execute::{Resident, World};
@@ -58,6 +60,8 @@ pub enum SmMessage {
         /// SMs of the blocks of its cluster, by rank, where it has several.
         sms: Option<Arc<[u32]>>,
     },
+    /// From itself: the unit of bulk copies goes on.
+    Tma,
     /// Of another block of a cluster.
     Packet {
         /// The SM that sent it.
@@ -185,6 +189,8 @@ pub struct Sm<P> {
     used: bool,
     /// To the other SMs of its GPC, where blocks of clusters use it.
     network: Option<Box<Network>>,
+    /// What makes bulk copies.
+    tma: Box<Tma>,
 }
 
 impl<P: Reconvergence> Sm<P> {
@@ -248,6 +254,7 @@ impl<P: Reconvergence> Sm<P> {
             coming: Vec::new(),
             used: false,
             network: Network::new(chip),
+            tma: Box::new(Tma::new(chip)),
         }
     }
 
@@ -499,6 +506,7 @@ impl<P: Reconvergence> Sm<P> {
             }
             SmMessage::FlushL1 => self.memory.flush_l1(),
             SmMessage::Abort { grid_id } => self.abort(grid_id),
+            SmMessage::Tma => return self.copy_next(),
             SmMessage::Packet { packet, .. } => return self.receive_packet(packet),
         }
         Ok(())
@@ -557,6 +565,9 @@ impl<P: Reconvergence> Sm<P> {
         while let Some(w) = self.copied.pop() {
             if let Err((pc, violation)) = self.resident.arrivals_due(w) {
                 return Err(self.fault(w, pc, &violation));
+            }
+            if !self.resident.outgoing.is_empty() {
+                self.send_packets(self.now);
             }
         }
         Ok(())

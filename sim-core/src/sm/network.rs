@@ -64,10 +64,12 @@ impl Network {
     }
 }
 
-/// Where a message comes from, in the order in which those of one cycle take effect: the dispatcher, then the SMs.
+/// Where a message comes from, in the order in which those of one cycle take effect: the dispatcher, then the
+/// SMs, then the unit of bulk copies.
 fn source(message: &SmMessage) -> u32 {
     match message {
         SmMessage::Packet { from, .. } => from + 1,
+        SmMessage::Tma => u32::MAX,
         _ => 0,
     }
 }
@@ -132,22 +134,24 @@ impl<P: Reconvergence> Sm<P> {
         if acquires {
             warp.outstanding.begin_acquire(lanes);
         }
-        access.access = self.accesses.begin(InFlight {
-            warp: w,
-            pc,
-            lanes,
-            blocked: if stores { 0 } else { lanes },
-            pending: lanes,
-            issued: now,
-            addresses: [0; WARP_LANES],
-            part: 0,
-            parts: 1,
-            group: ALONE,
-            copy: false,
-            volatile,
-            acquires,
-            write: None,
-        });
+        access.access = self.accesses.begin(
+            InFlight {
+                warp: w,
+                pc,
+                lanes,
+                blocked: if stores { 0 } else { lanes },
+                pending: lanes,
+                issued: now,
+                part: 0,
+                parts: 1,
+                group: ALONE,
+                copy: false,
+                volatile,
+                acquires,
+                write: None,
+            },
+            &[0; WARP_LANES],
+        );
     }
 
     /// A packet arrives.

@@ -59,6 +59,7 @@ impl<P: Reconvergence> Sm<P> {
             following,
             ahead: _,
             network,
+            tma,
             dual_issue: _,
             recorder,
             coming,
@@ -91,6 +92,7 @@ impl<P: Reconvergence> Sm<P> {
         if let Some(network) = network {
             network.reset();
         }
+        tma.reset();
         woken.clear();
         copied.clear();
         touched.clear();

@@ -12,10 +12,10 @@ use sim_frontend::chip::{ChipSpec, ClusterSpec};
 
 use crate::machine::{Run, chip, device_with, module};
 
-const POLICIES: [&str; 5] = ["crs_stack", "convergence_barriers", "multi_path", "dual_path", "mimd"];
+pub const POLICIES: [&str; 5] = ["crs_stack", "convergence_barriers", "multi_path", "dual_path", "mimd"];
 
 /// Nine SMs in three GPCs.
-fn clustered(change: impl FnOnce(&mut ChipSpec)) -> Arc<ChipSpec> {
+pub fn clustered(change: impl FnOnce(&mut ChipSpec)) -> Arc<ChipSpec> {
     chip(|c| {
         c.limits.num_processors = 9;
         c.cluster = Some(ClusterSpec {
@@ -32,16 +32,16 @@ fn clustered(change: impl FnOnce(&mut ChipSpec)) -> Arc<ChipSpec> {
 
 /// How a test runs.
 #[derive(Clone, Copy)]
-struct How {
-    policy: &'static str,
-    functional: bool,
-    threads: usize,
-    epoch: Option<u64>,
+pub struct How {
+    pub policy: &'static str,
+    pub functional: bool,
+    pub threads: usize,
+    pub epoch: Option<u64>,
 }
 
-const TIMED: How = How { policy: "crs_stack", functional: false, threads: 1, epoch: None };
+pub const TIMED: How = How { policy: "crs_stack", functional: false, threads: 1, epoch: None };
 
-fn launched(
+pub fn launched(
     chip: Arc<ChipSpec>,
     text: &str,
     [grid, cluster]: [[u32; 3]; 2],
@@ -74,12 +74,12 @@ fn launched(
     Ok((run.words(), run.report()))
 }
 
-fn text(body: &str) -> String {
+pub fn text(body: &str) -> String {
     module("", body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90")
 }
 
 /// Words of `out` after a grid of `blocks` ran in clusters, the same in both modes under every policy.
-fn words(body: &str, blocks: u32, cluster: u32, block: u32) -> Vec<u32> {
+pub fn words(body: &str, blocks: u32, cluster: u32, block: u32) -> Vec<u32> {
     let mut found: Option<Vec<u32>> = None;
     for policy in POLICIES {
         for functional in [false, true] {
@@ -94,7 +94,7 @@ fn words(body: &str, blocks: u32, cluster: u32, block: u32) -> Vec<u32> {
     found.expect("there are policies")
 }
 
-fn refused(body: &str, blocks: u32, cluster: u32, block: u32, message: &str) {
+pub fn refused(body: &str, blocks: u32, cluster: u32, block: u32, message: &str) {
     for functional in [false, true] {
         let how = How { functional, ..TIMED };
         let ran = launched(clustered(|_| {}), &text(body), [[blocks, 1, 1], [cluster, 1, 1]], block, how);
@@ -104,10 +104,10 @@ fn refused(body: &str, blocks: u32, cluster: u32, block: u32, message: &str) {
 }
 
 /// All threads of the cluster meet.
-const MEET: &str = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+pub const MEET: &str = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
 
 /// `%own_rank`, `%ranks`; `%at`: the thread's word of `room`; `%next`: the rank after the block's own.
-const RANKS: &str = ".reg .u32 %rank, %ranks, %next, %at, %there;\nmov.u32 %rank, %cluster_ctarank;\n\
+pub const RANKS: &str = ".reg .u32 %rank, %ranks, %next, %at, %there;\nmov.u32 %rank, %cluster_ctarank;\n\
     mov.u32 %ranks, %cluster_nctarank;\nadd.u32 %next, %rank, 1;\nrem.u32 %next, %next, %ranks;\n\
     mov.u32 %at, room;\nshl.b32 %a, %t, 2;\nadd.u32 %at, %at, %a;\n\
     mapa.shared::cluster.u32 %there, %at, %next;\n";

@@ -4,6 +4,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod asynchronous;
+mod bulk;
 mod clusters;
 mod contract;
 mod dual_issue;

@@ -46,6 +46,28 @@ impl ClusterSpec {
     }
 }
 
+/// The unit of an SM that makes bulk copies (the tensor memory accelerator). Its accesses go to L2 as others do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TmaSpec {
+    /// Core cycles from the issue of a copy to its first access.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub latency: u32,
+    /// Bytes that it asks for in a core cycle.
+    #[schemars(range(min = 1, max = 4096))]
+    pub bytes_per_cycle: u32,
+    /// Core cycles between two accesses at least.
+    #[schemars(range(min = 1, max = 1024))]
+    pub access_interval: u32,
+}
+
+impl Default for TmaSpec {
+    /// Of a chip that says nothing: a line of 128 bytes every two cycles.
+    fn default() -> Self {
+        Self { latency: 1, bytes_per_cycle: 64, access_interval: 1 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -422,7 +422,8 @@ isa! {
         "@70 {relaxed release} [$scope] [global $shared shared::cluster] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> m v",
         "~@70 [weak relaxed release volatile] [$scope] [global local $shared param] [wb cg cs wt] [$evict] [L2::cache_hint] {b128} -> *",
-        "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} [v2 v4] {b32 u32 s32 f32 b64 u64 s64 f64} -> m v m",
+        "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} [v2] {b32 u32 s32 f32 b64 u64 s64 f64} -> m v m",
+        "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} {v4} {b32 u32 s32 f32} -> m v m",
         "~@100 {async} [mmio] {release} {$scope} [global] {$memory} -> *", "~@100 {bulk} {async} {shared::cta shared::cluster} {mbarrier::complete_tx::bytes} {$memory} -> *",
         "~@100 [weak relaxed release volatile] [$scope] {global} [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [v2 v4 v8] {$memory} -> *",
         "~@100 [weak relaxed release volatile] [$scope] [global] [$evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> *",
@@ -460,19 +461,35 @@ isa! {
         "~@90 [relaxed release] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m b m",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m b m",
-        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {add} {u32 s32 u64} -> m b m",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {add} {u32 s32 u64 s64} -> m b m",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {and or xor} {b32} -> m b m",
         "~@100 {async} [mmio] {release} {$scope} [global] {add min max and or xor inc dec} {$atomic} -> *",
     ];
     Membar "membar" LoadStore Membar 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
     Fence "fence" LoadStore Membar 70 "Orders memory operations." [
         "[sc acq_rel] {$scope} -> ", "{acquire release} {$scope} -> ", "{proxy} {alias} -> ", "@90 {proxy} {async} [global shared::cta shared::cluster] -> ", "@90 {mbarrier_init} {release} {cluster} -> ",
-        "~@90 <proxy async tensormap::generic async::generic acquire release sync_restrict::shared::cta sync_restrict::shared::cluster $scope> -> *",
+        "@90 {proxy} {tensormap::generic} {release} {$scope} -> ", "@90 {proxy} {tensormap::generic} {acquire} {$scope} -> m i",
+        "@90 {proxy} {async::generic} {acquire} {sync_restrict::shared::cluster} {cluster} -> ", "@90 {proxy} {async::generic} {release} {sync_restrict::shared::cta} {cluster} -> ",
+        "@90 {acquire} {sync_restrict::shared::cluster} {cluster} -> ", "@90 {release} {sync_restrict::shared::cta} {cluster} -> ",
     ];
     Cp "cp" LoadStore Copy 80 "Copies asynchronously." [
         "{async} {ca cg} {$shared} {global} [L2::cache_hint] [$prefetch] -> m m i (a:u32) (e:b64)",
         "{async} {commit_group} -> ", "{async} {wait_group} -> i", "{async} {wait_all} -> ", "{async} {mbarrier} {arrive} [noinc] [$shared] {b64} -> m",
         "@90 {async} {bulk} {shared::cta shared::cluster} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m m a:u32 m (e:b64)",
+        "@90 {async} {bulk} {shared::cluster} {global} {mbarrier::complete_tx::bytes} {multicast::cluster} [L2::cache_hint] -> m m a:u32 m b:b16 (e:b64)",
+        "@90 {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} -> m m a:u32 m",
+        "@90 {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] -> m m a:u32 (e:b64)",
+        "@90 {async} {bulk} {prefetch} {L2} {global} [L2::cache_hint] -> m a:u32 (e:b64)",
+        "@90 {async} {bulk} {commit_group} -> ", "@90 {async} {bulk} {wait_group} [read] -> i",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {and or xor} {b32 b64} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {add} {u32 s32 u64 f32 f64} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {add} {noftz} {f16 bf16} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {inc dec} {u32} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {min max} {u32 s32 u64 s64} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {and or xor} {b32} -> m m a:u32 m",
+        "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {add} {u32 s32 u64} -> m m a:u32 m",
+        "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m m a:u32 m",
+        "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m m a:u32 m",
         "~@90 {async reduce prefetch} <async bulk prefetch tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
     ];
     Mbarrier "mbarrier" LoadStore Mbarrier 80 "Operations on mbarrier objects." [

@@ -4,7 +4,7 @@ use sim_memory::vocabulary::{CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use super::Translator;
 use super::memory::Address;
-use crate::form::{CopyStep, MbarrierStep};
+use crate::form::{BulkWay, CopyStep, MbarrierStep};
 use crate::lower::ir::{Inst, Operand};
 use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf4_access_sizes;
@@ -19,8 +19,15 @@ impl<'a> Translator<'_, 'a> {
         let step = inst.form.mods.copy.unwrap_or(CopyStep::Copy);
         match (step, ast.operands.as_slice()) {
             (CopyStep::Copy, [to, from, size, rest @ ..]) => self.copy(inst, ast, [to, from, size], rest),
-            (CopyStep::Bulk, [to, from, size, object, rest @ ..]) => {
-                self.bulk(inst, ast, [to, from, size, object], rest)
+            (CopyStep::Bulk, _) => self.bulk(inst, ast),
+            (CopyStep::BulkCommit, []) => {
+                inst.extra = Extra::BulkCommit;
+                self.push(inst);
+            }
+            (CopyStep::BulkWait, [newest]) => {
+                let Some(newest) = self.constant(newest) else { return };
+                inst.extra = Extra::BulkWait(newest.min(u8::MAX.into()) as u8, inst.form.mods.bulk_read);
+                self.push(inst);
             }
             (CopyStep::CommitGroup | CopyStep::WaitAll, []) => {
                 inst.extra = match step {
@@ -44,9 +51,8 @@ impl<'a> Translator<'_, 'a> {
             (CopyStep::Store, _) => self.store_async(inst, ast),
             (CopyStep::Copy, _) if inst.form.mods.cache_hint => self.count(ast, "4 or 5"),
             (CopyStep::Copy, _) => self.count(ast, "3 or 4"),
-            (CopyStep::Bulk, _) => self.count(ast, 4),
-            (CopyStep::WaitGroup | CopyStep::Arrive, _) => self.count(ast, 1),
-            (CopyStep::CommitGroup | CopyStep::WaitAll, _) => self.count(ast, 0),
+            (CopyStep::WaitGroup | CopyStep::Arrive | CopyStep::BulkWait, _) => self.count(ast, 1),
+            (CopyStep::CommitGroup | CopyStep::WaitAll | CopyStep::BulkCommit, _) => self.count(ast, 0),
         }
     }
 
@@ -135,29 +141,64 @@ impl<'a> Translator<'_, 'a> {
         self.push(inst);
     }
 
-    /// `cp.async.bulk [to], [from], size, [object] {, policy}`.
-    fn bulk(
-        &mut self,
-        mut inst: Inst,
-        ast: &Instruction<'a>,
-        [to, from, size, object]: [&AstOperand<'a>; 4],
-        rest: &[AstOperand<'a>],
-    ) {
-        match rest {
-            [policy] if inst.form.mods.cache_hint => {
-                self.source(policy, ScalarType::B64, OperandSize::Exact);
-            }
-            [] if !inst.form.mods.cache_hint => {}
-            _ => return self.count(ast, 4 + usize::from(inst.form.mods.cache_hint)),
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`: `[to], [from], size, [object] {, mask} {, policy}`, to global memory
+    /// without an object, a prefetch without a destination either.
+    fn bulk(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let mods = inst.form.mods;
+        let Some(way) = mods.bulk else { return };
+        let mut rest = ast.operands.as_slice();
+        let wanted = match way {
+            BulkWay::Load => 4 + usize::from(mods.multicast),
+            BulkWay::Between => 4,
+            BulkWay::Store => 3,
+            BulkWay::Prefetch => 2,
+        };
+        if rest.len() != wanted + usize::from(mods.cache_hint) {
+            return self.count(ast, wanted + usize::from(mods.cache_hint));
         }
-        inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
-        let from = self.copied_from(&mut inst, from);
-        let to = self.beside(&mut inst.src[1], to);
-        let object = self.beside(&mut inst.src[3], object);
-        let (Some(mut memory), Some(to), Some(object)) = (from, to, object) else { return };
-        // Bulk copies go past L1.
-        (memory.element_bytes, memory.cache) = (16, CacheOp::Cg);
-        inst.extra = Extra::Bulk(BulkOp { memory, to, object });
+        if let (true, [others @ .., policy]) = (mods.cache_hint, rest) {
+            self.source(policy, ScalarType::B64, OperandSize::Exact);
+            rest = others;
+        }
+        let none = SharedAddress { offset: 0, wide: false };
+        let (memory, to, object) = match (way, rest) {
+            (BulkWay::Load, [to, from, size, object, mask @ ..]) => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                if let [mask] = mask {
+                    inst.src[4] = self.source(mask, ScalarType::B16, OperandSize::Exact);
+                }
+                let from = self.copied_from(&mut inst, from);
+                let to = self.beside(&mut inst.src[1], to);
+                (from, to, self.beside(&mut inst.src[3], object))
+            }
+            (BulkWay::Between, [to, from, size, object]) => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                let to = self.beside(&mut inst.src[1], to);
+                let object = self.beside(&mut inst.src[3], object);
+                let Some(address) = self.address(from) else { return };
+                self.lies_in(&address, from, StateSpace::Shared);
+                (inst.src[0], inst.imm) = (address.base, address.offset);
+                let memory = tf4_access_sizes::facts(&inst.form, StateSpace::Shared, 32, address.wide);
+                (Some(memory), to, object)
+            }
+            (BulkWay::Store, [to, from, size]) => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                let memory = self.copied_from(&mut inst, to);
+                (memory, self.beside(&mut inst.src[1], from), Some(none))
+            }
+            (_, [from, size]) => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                (self.copied_from(&mut inst, from), Some(none), Some(none))
+            }
+            _ => return,
+        };
+        let (Some(mut memory), Some(to), Some(object)) = (memory, to, object) else { return };
+        // Bulk copies go past L1; reductions are made of their elements.
+        memory.cache = CacheOp::Cg;
+        if memory.atomic.is_none() {
+            memory.element_bytes = 16;
+        }
+        inst.extra = Extra::Bulk(BulkOp { way, memory, to, object });
         self.push(inst);
     }
 
