@@ -1,7 +1,7 @@
 //! Bulk copies (PTX ISA "cp.async.bulk") as the unit makes them: pieces of up to 16 bytes that lie together on both
 //! sides, one after another.
 
-use sim_memory::vocabulary::LaneMask;
+use sim_memory::vocabulary::{AtomicOp, LaneMask, ScalarType};
 
 use crate::packet::Origin;
 
@@ -25,6 +25,12 @@ pub struct Job {
     pub bytes: u32,
     /// What is still to be copied, the last piece first.
     pub pieces: Vec<Piece>,
+    /// Where a load of a tensor goes beyond it: offsets in shared memory, and what lies there.
+    pub beyond: Vec<u32>,
+    /// The bytes of such a piece.
+    pub fill: [u8; PIECE as usize],
+    /// The reduction in global memory.
+    pub atomic: Option<(AtomicOp, ScalarType)>,
 }
 
 /// What a bulk copy does.
@@ -64,5 +70,15 @@ impl Job {
             self.pieces.pop();
         }
         taken
+    }
+
+    /// Takes the next pieces beyond the tensor.
+    pub fn take_beyond(&mut self) -> Vec<u32> {
+        self.beyond.split_off(self.beyond.len().saturating_sub(LaneMask::BITS as usize))
+    }
+
+    /// All of it is made.
+    pub fn is_over(&self) -> bool {
+        self.pieces.is_empty() && self.beyond.is_empty()
     }
 }

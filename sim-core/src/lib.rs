@@ -37,6 +37,7 @@ pub mod sanitizer;
 pub mod scoreboard;
 pub mod sm;
 mod tensor;
+pub mod tensor_map;
 pub mod texture;
 pub mod touched;
 pub mod warp;

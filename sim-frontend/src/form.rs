@@ -406,6 +406,8 @@ pub struct Modifiers {
     pub copy: Option<CopyStep>,
     /// Between which spaces a bulk copy goes.
     pub bulk: Option<BulkWay>,
+    /// Dimensions of a bulk copy of a tensor, 0 for other copies.
+    pub tensor: u8,
     /// `.read` of `cp.async.bulk.wait_group`.
     pub bulk_read: bool,
     /// `.multicast::cluster`.

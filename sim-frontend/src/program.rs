@@ -136,6 +136,23 @@ pub struct BulkOp {
     pub object: SharedAddress,
 }
 
+/// A bulk copy of a box of a tensor. `src[0]` and `imm` are the generic address of the tensor map, `src[1]`, `src[3]` and
+/// `src[4]` those of [`BulkOp`]; the coordinates, the innermost first, are handed over by [`OpClass::TextureOperands`]
+/// before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorOp {
+    /// Between which spaces it goes: a load, store or prefetch.
+    pub way: BulkWay,
+    /// Dimensions.
+    pub rank: u8,
+    /// How the map is addressed, and the reduction; its type is the map's.
+    pub memory: MemoryOp,
+    /// The shared address.
+    pub to: SharedAddress,
+    /// That of the mbarrier object, where there is one.
+    pub object: SharedAddress,
+}
+
 /// `st.async` and `red.async`: as a store or reduction, with the base of the mbarrier object's address in `src[4]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AsyncStore {
@@ -257,6 +274,8 @@ pub enum Extra {
     Copy(CopyOp),
     /// A bulk copy.
     Bulk(BulkOp),
+    /// A bulk copy of a box of a tensor.
+    Tensor(TensorOp),
     /// An asynchronous store or reduction.
     StoreAsync(AsyncStore),
     /// The bulk copies to global memory since the last one are a group.
@@ -332,6 +351,7 @@ impl Extra {
             Self::Memory(facts) => Some(facts),
             Self::Copy(copy) => Some(&copy.memory),
             Self::Bulk(bulk) => Some(&bulk.memory),
+            Self::Tensor(tensor) => Some(&tensor.memory),
             Self::StoreAsync(store) => Some(&store.memory),
             Self::Tiles { memory, .. } => Some(memory),
             Self::Texture(texture) => Some(&texture.memory),

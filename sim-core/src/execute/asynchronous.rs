@@ -37,6 +37,7 @@ impl<P: Reconvergence> Resident<P> {
             Extra::StoreAsync(facts) => self.store_async(kernel, w, pc, op, facts, exec),
             Extra::Copy(facts) => self.begin_copy(code, w, pc, op, facts, exec),
             Extra::Bulk(facts) => self.begin_bulk(kernel, w, pc, op, facts, exec),
+            Extra::Tensor(facts) => self.begin_tensor(kernel, w, pc, op, facts, exec),
             Extra::BulkCommit => {
                 self.warps[w].copies_mut().commit_puts(exec);
                 Ok(())

@@ -58,42 +58,24 @@ impl<P: Reconvergence> Resident<P> {
             }
             let (own, blocks) = self.own_rank(w);
             let mut ranks = 1 << own;
-            if tracked {
-                let mut one = objects;
-                self.objects_of_bulk(w, lane, &mut one)?;
-                objects[l] = one[l];
-            }
             if op.src[4].is_some() {
-                ranks = read_element(&self.warps[w].rows, &code.consts, op.src[4], lane, 16) as u32 & 0xffff;
-                if u64::from(ranks) >> blocks != 0 || ranks == 0 {
-                    let reason = format!(
-                        "the mask {ranks:#x} of a multicast names no blocks of the cluster of {blocks}, or others too"
-                    );
-                    return Err(Violation::new("cp-async", 1 << lane, reason));
-                }
+                let mask = read_element(&self.warps[w].rows, &code.consts, op.src[4], lane, 16);
+                ranks = self.ranks_of_mask(lane, mask as u32 & 0xffff, blocks)?;
             }
             if size == 0 {
                 continue;
             }
             let room = self.blocks[self.warps[w].block].as_ref().map_or(0, |block| block.shared.len() as u64);
             let bytes = u64::from(size);
-            if facts.way == BulkWay::Between || facts.way == BulkWay::Load {
-                // Data and object are in one block.
+            if tracked {
                 let place = if facts.way == BulkWay::Load { &mut near[l] } else { &mut far[l] };
-                let (rank, offset) = self.block_of_bulk(w, lane, *place, blocks)?;
-                let (of_object, object) = self.block_of_bulk(w, lane, objects[l], blocks)?;
-                if rank != of_object {
-                    let reason = format!(
-                        "the destination is in the shared memory of block {rank} of the cluster, the mbarrier object in that of block {of_object}"
-                    );
-                    return Err(Violation::new("mbarrier", 1 << lane, reason));
-                }
+                let (offset, object, to) = self.target_of_bulk(w, lane, *place, objects[l], blocks)?;
                 if offset + bytes > room {
                     return Err(outside(1 << lane, &[offset; WARP_LANES], bytes, room));
                 }
                 (*place, objects[l]) = (offset, object);
                 if !op.src[4].is_some() {
-                    ranks = 1 << rank;
+                    ranks = to;
                 }
             }
             if !matches!(facts.way, BulkWay::Load | BulkWay::Prefetch) {
@@ -133,12 +115,38 @@ impl<P: Reconvergence> Resident<P> {
         peers.map_or((0, 1), |peers| (peers.rank, peers.blocks.len() as u64))
     }
 
-    /// An mbarrier object's address is aligned and holds one.
-    fn objects_of_bulk(&self, w: usize, lane: u32, objects: &mut [u64; WARP_LANES]) -> Result<(), Violation> {
-        let l = lane as usize;
-        let plain = of_cluster(objects[l]).1;
-        let mut own = [plain; WARP_LANES];
-        self.to_shared(w, StateSpace::Shared, 8, 1 << lane, &mut own)
+    /// Where a bulk copy that an mbarrier object tracks goes: offsets of data and object, which are in one block, and the
+    /// bit of its rank.
+    pub(super) fn target_of_bulk(
+        &self,
+        w: usize,
+        lane: u32,
+        place: u64,
+        object: u64,
+        blocks: u64,
+    ) -> Result<(u64, u64, u32), Violation> {
+        let mut plain = [of_cluster(object).1; WARP_LANES];
+        self.to_shared(w, StateSpace::Shared, 8, 1 << lane, &mut plain)?;
+        let (rank, offset) = self.block_of_bulk(w, lane, place, blocks)?;
+        let (of_object, object) = self.block_of_bulk(w, lane, object, blocks)?;
+        if rank != of_object {
+            let reason = format!(
+                "the destination is in the shared memory of block {rank} of the cluster, the mbarrier object in that of block {of_object}"
+            );
+            return Err(Violation::new("mbarrier", 1 << lane, reason));
+        }
+        Ok((offset, object, 1 << rank))
+    }
+
+    /// The ranks of a multicast.
+    pub(super) fn ranks_of_mask(&self, lane: u32, mask: u32, blocks: u64) -> Result<u32, Violation> {
+        if u64::from(mask) >> blocks != 0 || mask == 0 {
+            let reason = format!(
+                "the mask {mask:#x} of a multicast names no blocks of the cluster of {blocks}, or others too"
+            );
+            return Err(Violation::new("cp-async", 1 << lane, reason));
+        }
+        Ok(mask)
     }
 
     /// The rank and offset that a shared address names.
@@ -171,7 +179,11 @@ impl<P: Reconvergence> Resident<P> {
         let warp = &self.warps[w];
         let index = self.blocks[warp.block].as_ref().map_or([0; 3], |block| block.index);
         let origin = Origin::new(kernel, index, (w, warp.index), pc, self.sm);
-        self.jobs.push(Job { origin, grid_id: kernel.grid_id, lane, way, object, bytes, pieces });
+        let op = &kernel.code.program.ops[pc as usize];
+        let atomic = op.extra.access().and_then(|facts| facts.atomic);
+        let (beyond, fill) = (Vec::new(), [0; PIECE as usize]);
+        let grid_id = kernel.grid_id;
+        self.jobs.push(Job { origin, grid_id, lane, way, object, bytes, pieces, beyond, fill, atomic });
         self.outcome = Step::Access;
     }
 
@@ -248,6 +260,32 @@ impl<P: Reconvergence> Resident<P> {
         }
     }
 
+    /// What a load of a tensor goes beyond it is filled and counted.
+    ///
+    /// # Errors
+    /// What is wrong with the mbarrier object.
+    pub fn fill_beyond(&mut self, job: &mut Job) -> Result<(), Violation> {
+        let Way::Load(ranks) = job.way else { return Ok(()) };
+        loop {
+            let places = job.take_beyond();
+            if places.is_empty() {
+                return Ok(());
+            }
+            let mut to = [[0; 2]; WARP_LANES];
+            to.iter_mut().zip(&places).for_each(|(to, near)| *to = [u64::from(*near), job.bytes.into()]);
+            let bulk = Bulk {
+                lane: job.lane,
+                object: job.object.into(),
+                bytes: places.len() as u32 * job.bytes,
+                pc: job.origin.pc,
+                to: BulkTo::Ranks(ranks),
+            };
+            let lanes = LaneMask::MAX >> (WARP_LANES - places.len());
+            let landed = Some(Box::new([job.fill; WARP_LANES]));
+            self.part_is_over(job.origin.slot, Over { bulk, lanes, to, landed })?;
+        }
+    }
+
     /// A job for pieces that go on.
     fn job_of(&self, w: usize, bulk: Bulk, bytes: u32) -> Job {
         let warp = &self.warps[w];
@@ -256,7 +294,18 @@ impl<P: Reconvergence> Resident<P> {
         let origin = Origin::new(kernel, index, (w, warp.index), bulk.pc, self.sm);
         let object = bulk.object as u32;
         let (lane, way) = (bulk.lane, Way::Prefetch);
-        Job { origin, grid_id: kernel.grid_id, lane, way, object, bytes, pieces: Vec::new() }
+        Job {
+            origin,
+            grid_id: kernel.grid_id,
+            lane,
+            way,
+            object,
+            bytes,
+            pieces: Vec::new(),
+            beyond: Vec::new(),
+            fill: [0; PIECE as usize],
+            atomic: None,
+        }
     }
 
     /// The bytes of a part of a bulk copy have arrived: `complete_tx` at its object.
@@ -274,11 +323,11 @@ impl<P: Reconvergence> Resident<P> {
     /// What is wrong with an mbarrier object.
     pub fn do_job(&mut self, mut job: Job) -> Result<(), Violation> {
         let w = job.origin.slot;
-        let op = job.origin.code.program.ops[job.origin.pc as usize].clone();
-        let atomic = op.extra.access().and_then(|facts| facts.atomic);
+        let atomic = job.atomic;
         let bytes = job.bytes as usize;
         let memory = std::sync::Arc::clone(&self.world.memory);
         self.changes += 1;
+        self.fill_beyond(&mut job)?;
         loop {
             let pieces = job.take(sim_memory::line::line_of);
             if pieces.is_empty() {

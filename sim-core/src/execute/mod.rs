@@ -18,6 +18,7 @@ mod regroup;
 mod remote;
 mod request;
 mod resident;
+mod tensor_copy;
 mod texture;
 mod wide;
 

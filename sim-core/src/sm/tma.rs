@@ -56,6 +56,12 @@ impl<P: Reconvergence> Sm<P> {
             self.tma.busy = false;
             return Ok(());
         };
+        // What is filled costs no access.
+        let filled = self.resident.fill_beyond(&mut job);
+        filled.map_err(|violation| job.origin.fault(&violation, self.index, now))?;
+        if !self.resident.outgoing.is_empty() {
+            self.send_packets(now);
+        }
         let TmaSpec { bytes_per_cycle, access_interval, .. } = self.tma.spec;
         let mut after = Cycle::from(access_interval);
         if self.memory.accepting() || matches!(job.way, Way::Between(_)) {
@@ -68,7 +74,7 @@ impl<P: Reconvergence> Sm<P> {
         } else {
             after = 1;
         }
-        if job.pieces.is_empty() {
+        if job.is_over() {
             let put = match job.way {
                 Way::Store(number) => Some(number),
                 _ => None,
@@ -92,8 +98,6 @@ impl<P: Reconvergence> Sm<P> {
     fn copy_pieces(&mut self, job: &Job, pieces: &[Piece], now: Cycle) -> Result<(), Box<Fault>> {
         let (w, pc) = (job.origin.slot, job.origin.pc);
         let lanes = LaneMask::MAX >> (WARP_LANES - pieces.len().clamp(1, WARP_LANES));
-        let op = &job.origin.code.program.ops[pc as usize];
-        let facts = op.extra.access().copied();
         let (own, _) = self.resident.own_rank(w);
         let (kind, to) = match job.way {
             Way::Between(rank) => {
@@ -107,7 +111,7 @@ impl<P: Reconvergence> Sm<P> {
             Way::Prefetch => (AccessKind::Hint(CacheHint::PrefetchL2), BulkTo::Cache),
             Way::Store(number) => {
                 self.resident.warps[w].copies_mut().put(number);
-                let kind = match facts.and_then(|facts| facts.atomic) {
+                let kind = match job.atomic {
                     Some((op, ty)) => AccessKind::Atomic { op, ty, returns: false },
                     None => AccessKind::Store,
                 };

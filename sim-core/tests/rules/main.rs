@@ -19,6 +19,7 @@ mod memory_order;
 mod newer;
 mod random_programs;
 mod runtime;
+mod tensor_copies;
 mod textures;
 mod threads;
 mod workers;

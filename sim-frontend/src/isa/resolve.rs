@@ -265,6 +265,7 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             "commit_group" if m.copy == Some(CopyStep::Bulk) => return m.copy = Some(CopyStep::BulkCommit),
             "wait_group" if m.copy == Some(CopyStep::Bulk) => return m.copy = Some(CopyStep::BulkWait),
             "read" => return m.bulk_read = true,
+            "1d" | "2d" | "3d" | "4d" | "5d" => return m.tensor = word.as_bytes()[0] - b'0',
             "multicast::cluster" => return m.multicast = true,
             "bulk_group" => return m.bulk = Some(BulkWay::Store),
             "prefetch" => return m.bulk = Some(BulkWay::Prefetch),

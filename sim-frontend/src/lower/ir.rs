@@ -322,6 +322,8 @@ impl Inst {
                     | Extra::CopyArrive(..),
                     0,
                 ) => self.imm = self.imm.wrapping_add(value as i64),
+                (Extra::Tensor(tensor), 1) => beside(&mut tensor.to.offset),
+                (Extra::Tensor(tensor), 3) => beside(&mut tensor.object.offset),
                 (Extra::StoreAsync(_), 0) => self.imm = self.imm.wrapping_add(value as i64),
                 (Extra::StoreAsync(store), 4) => beside(&mut store.object.offset),
                 (Extra::Copy(copy), 1) => beside(&mut copy.to.offset),

@@ -1,12 +1,15 @@
 //! `cp.async` and `mbarrier`: what shared memory takes part in without a thread's registers.
 
+use crate::program::{TensorOp, Text};
 use sim_memory::vocabulary::{CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use super::Translator;
 use super::memory::Address;
 use crate::form::{BulkWay, CopyStep, MbarrierStep};
+use crate::isa::Root;
 use crate::lower::ir::{Inst, Operand};
 use crate::lower::tf1_validate::OperandSize;
+use crate::lower::tf3_stack::made;
 use crate::lower::tf4_access_sizes;
 use crate::program::{
     AsyncStore, BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress,
@@ -19,6 +22,7 @@ impl<'a> Translator<'_, 'a> {
         let step = inst.form.mods.copy.unwrap_or(CopyStep::Copy);
         match (step, ast.operands.as_slice()) {
             (CopyStep::Copy, [to, from, size, rest @ ..]) => self.copy(inst, ast, [to, from, size], rest),
+            (CopyStep::Bulk, _) if inst.form.mods.tensor > 0 => self.tensor_copy(inst, ast),
             (CopyStep::Bulk, _) => self.bulk(inst, ast),
             (CopyStep::BulkCommit, []) => {
                 inst.extra = Extra::BulkCommit;
@@ -199,6 +203,72 @@ impl<'a> Translator<'_, 'a> {
             memory.element_bytes = 16;
         }
         inst.extra = Extra::Bulk(BulkOp { way, memory, to, object });
+        self.push(inst);
+    }
+
+    /// `cp.async.bulk.tensor`: `[to], [map, {coordinates}], [object] {, mask} {, policy}`, to global memory `[map,
+    /// {coordinates}], [from] {, policy}`, a prefetch of a place only.
+    fn tensor_copy(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let mods = inst.form.mods;
+        let Some(way) = mods.bulk else { return };
+        let mut rest = ast.operands.as_slice();
+        let wanted = match way {
+            BulkWay::Load => 3 + usize::from(mods.multicast),
+            BulkWay::Store => 2,
+            _ => 1,
+        };
+        if rest.len() != wanted + usize::from(mods.cache_hint) {
+            return self.count(ast, wanted + usize::from(mods.cache_hint));
+        }
+        if let (true, [others @ .., policy]) = (mods.cache_hint, rest) {
+            self.source(policy, ScalarType::B64, OperandSize::Exact);
+            rest = others;
+        }
+        let none = SharedAddress { offset: 0, wide: false };
+        let (place, to, object) = match (way, rest) {
+            (BulkWay::Load, [to, place, object, mask @ ..]) => {
+                if let [mask] = mask {
+                    inst.src[4] = self.source(mask, ScalarType::B16, OperandSize::Exact);
+                }
+                let to = self.beside(&mut inst.src[1], to);
+                (place, to, self.beside(&mut inst.src[3], object))
+            }
+            (BulkWay::Store, [place, from]) => (place, self.beside(&mut inst.src[1], from), Some(none)),
+            (_, [place]) => (place, Some(none), Some(none)),
+            _ => return,
+        };
+        let (Some(to), Some(object)) = (to, object) else { return };
+        let wrong = "expected a tensor map and its coordinates: `[%rd1, {%r1, %r2}]`";
+        let OperandKind::Texture(list) = &place.kind else {
+            return self.error(place.span, "operands", wrong);
+        };
+        let [map, coordinates] = list.as_slice() else {
+            return self.error(place.span, "operands", wrong);
+        };
+        let coordinates = self.as_list(coordinates);
+        let parts: &[AstOperand<'a>] = match &coordinates.kind {
+            OperandKind::Vector(parts) => parts,
+            _ => std::slice::from_ref(&coordinates),
+        };
+        if parts.len() != usize::from(mods.tensor) {
+            let message = format!(
+                "a tensor of {} dimensions has as many coordinates, not {}",
+                mods.tensor,
+                parts.len()
+            );
+            return self.error(coordinates.span, "vector", message);
+        }
+        inst.src[0] = self.source(map, ScalarType::B64, OperandSize::Exact);
+        let mut stage = made(&inst, OpClass::TextureOperands, Root::Mov, ScalarType::B32);
+        stage.text = Text::Made("coordinates of the copy that follows");
+        stage.extra = Extra::TextureOperands(0);
+        for (slot, part) in parts.iter().enumerate() {
+            stage.src[slot] = self.source(part, ScalarType::S32, OperandSize::Exact);
+        }
+        self.push(stage);
+        let mut memory = tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, true);
+        (memory.element_bytes, memory.cache) = (16, CacheOp::Cg);
+        inst.extra = Extra::Tensor(TensorOp { way, rank: mods.tensor, memory, to, object });
         self.push(inst);
     }
 
