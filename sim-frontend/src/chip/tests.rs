@@ -161,6 +161,8 @@ fn every_number_has_bounds_and_is_held_to_them() {
     chip.memory.unified = Some(sizes);
     let a100 = include_str!("../../../configs/chips/a100.yaml");
     chip.tensor = load(a100).unwrap_or_else(|e| panic!("{}", e[0].render())).tensor;
+    let gh200 = include_str!("../../../configs/chips/gh200.yaml");
+    chip.cluster = load(gh200).unwrap_or_else(|e| panic!("{}", e[0].render())).cluster;
     let good = serde_json::to_value(&chip).expect("plain data");
     let schema = schemars::schema_for!(ChipSpec).to_value();
     let mut all = Vec::new();
