@@ -70,6 +70,10 @@ pub struct Kernel {
     pub functional: bool,
     /// Its blocks may wait for each other: it has a workspace for a barrier of the grid.
     pub cooperative: bool,
+    /// Blocks of a cluster by axis; where none are given, as the kernel says, or each block is a cluster.
+    pub cluster: Option<[u32; 3]>,
+    /// Clusters may have more blocks than every chip allows.
+    pub non_portable_cluster: bool,
 }
 
 impl Kernel {
@@ -85,6 +89,8 @@ impl Kernel {
             params: params.to_vec(),
             functional: false,
             cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
         }
     }
 }
@@ -332,6 +338,8 @@ impl Device {
             stream: kernel.stream,
             params: kernel.params.clone(),
             functional,
+            cluster: kernel.cluster,
+            non_portable_cluster: kernel.non_portable_cluster,
         };
         let workspace = if kernel.cooperative { self.workspace(kernel.stream)? } else { 0 };
         self.context()?.set_workspace(workspace);

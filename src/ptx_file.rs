@@ -105,6 +105,8 @@ fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnosti
             grid: size(&launch.grid, "--grid")?,
             block: size(&launch.block, "--block")?,
             dynamic_shared: Some(Expr::Number(launch.dynamic_shared.into())),
+            cluster: Vec::new(),
+            non_portable_cluster: false,
             stream: 0,
             args: list,
             place: KeySpan::default(),

@@ -391,6 +391,11 @@ impl Runner<'_> {
             params: block,
             functional: self.launched < self.job.skip,
             cooperative: false,
+            cluster: match spec.cluster.as_slice() {
+                [] => None,
+                list => Some(size(list, "cluster")?),
+            },
+            non_portable_cluster: spec.non_portable_cluster,
         };
         self.launched += 1;
         self.device.launch(&kernel)?;

@@ -21,8 +21,9 @@ newer = {"warp_sum": 52, "divergent_shuffle": 52, "nbody_half2": 75, "string_sea
          "mbarrier_pipeline": 80, "barriers": 52, "pipelines": 80,
          "hgemm_wmma": 70, "hgemm_mma": 80, "igemm": 80, "mma_rate": 80,
          "texture_stencil": 52, "bicubic_filter": 52, "surface_writer": 52}
-# Those that only sm_90a has.
-hopper = {"hgemm_wgmma", "wgmma_rate"}
+# Those that only sm_90 has, and of these those that only sm_90a has.
+hopper = {"hgemm_wgmma", "wgmma_rate", "dsmem_histogram", "dsmem_chase"}
+accelerated = {"hgemm_wgmma", "wgmma_rate"}
 # Those with the lines of their source.
 lined = {"collatz", "barriers", "pipelines"}
 # Those that need no PTX for sm_90.
@@ -90,11 +91,9 @@ for source in sorted([*here.glob("*/*.cu"), *(here.parent / "docs" / "tutorial")
             command[command.index(str(out))] = str(folder / f"{name}.sm_20_32.ptx")
             subprocess.run([*command, "-m32"], check=True, cwd=folder, stderr=subprocess.DEVNULL)
     for package, pattern, arch, nvcc in [("cuda_nvrtc", "libnvrtc.so.11*", newer.get(name, 52), "cuda_nvcc"), ("cuda_nvrtc", "libnvrtc.so.12", 90, "cuda_nvcc")]:
-        if name in older and arch == 90:
+        if name in older and arch == 90 or name in hopper and arch != 90:
             continue
-        if name in hopper:
-            if arch != 90:
-                continue
+        if name in accelerated:
             arch = "90a"
         text = nvrtc(library(package, pattern), source.read_text(), source.name, arch)
         # No file of the machine that this ran on.

@@ -79,6 +79,8 @@ pub fn time(
         stream: 0,
         params: out.to_le_bytes().to_vec(),
         functional,
+        cluster: None,
+        non_portable_cluster: false,
     };
     device.launch(context, &launch).expect("launches");
     let start = Instant::now();

@@ -70,6 +70,8 @@ pub const MISALIGNED: Error = Error(716);
 pub const LAUNCH_FAILURE: Error = Error(719);
 /// `cudaErrorCooperativeLaunchTooLarge`: too many blocks in cooperative launch.
 pub const COOPERATIVE_TOO_LARGE: Error = Error(720);
+/// `cudaErrorInvalidClusterSize`: a kernel launch error has occurred due to cluster misconfiguration.
+pub const INVALID_CLUSTER_SIZE: Error = Error(912);
 /// `cudaErrorNotSupported`: operation not supported.
 pub const NOT_SUPPORTED: Error = Error(801);
 /// `cudaErrorStreamCaptureUnsupported`: operation not permitted when stream is capturing.

@@ -7,8 +7,8 @@ use warpsim::device::Kernel;
 
 use crate::call;
 use crate::error::{
-    COOPERATIVE_TOO_LARGE, Error, INVALID_CONFIGURATION, INVALID_FUNCTION, INVALID_VALUE,
-    MISSING_CONFIGURATION, NOT_SUPPORTED, OUT_OF_RESOURCES,
+    COOPERATIVE_TOO_LARGE, Error, INVALID_CLUSTER_SIZE, INVALID_CONFIGURATION, INVALID_FUNCTION,
+    INVALID_VALUE, MISSING_CONFIGURATION, NOT_SUPPORTED, OUT_OF_RESOURCES,
 };
 use crate::graph::Work;
 use crate::occupancy::{DEFAULT_SHARED, resident_blocks};
@@ -78,12 +78,13 @@ pub struct How {
     shared: usize,
     stream: *mut c_void,
     cooperative: bool,
+    cluster: Option<[u32; 3]>,
 }
 
 impl How {
     /// A launch that is not cooperative.
     pub fn of(grid: Dim3, block: Dim3, shared: usize, stream: *mut c_void) -> Self {
-        Self { grid: grid.sizes(), block: block.sizes(), shared, stream, cooperative: false }
+        Self { grid: grid.sizes(), block: block.sizes(), shared, stream, cooperative: false, cluster: None }
     }
 
     /// All blocks run at once.
@@ -105,7 +106,7 @@ impl How {
             let attribute = unsafe { pointers::get(attributes.wrapping_add(i)) }?;
             match attribute.id {
                 COOPERATIVE => self.cooperative = attribute.value[0] != 0,
-                CLUSTER if attribute.value[..3] == [1, 1, 1] => {}
+                CLUSTER => self.cluster = attribute.value.first_chunk().copied(),
                 id if HINTS.contains(&id) => {}
                 id => {
                     eprintln!("warpsim: launch attribute {id} is not supported");
@@ -169,6 +170,18 @@ pub unsafe fn prepare(
             return Err(COOPERATIVE_TOO_LARGE);
         }
     }
+    if let Some(cluster) = how.cluster.or(entry.bounds.cluster) {
+        let size = cluster.iter().fold(1u64, |product, n| product.saturating_mul(u64::from(*n)));
+        let most =
+            runtime.device.chip().cluster.as_ref().map_or(1, |spec| match found.non_portable_cluster {
+                true => spec.max_blocks_non_portable,
+                false => spec.max_blocks,
+            });
+        let divides = how.grid.iter().zip(cluster).all(|(grid, n)| n > 0 && grid.is_multiple_of(n));
+        if !divides || size > most.into() {
+            return Err(INVALID_CLUSTER_SIZE);
+        }
+    }
     let mut params = vec![0; attributes.parameters as usize];
     for (i, parameter) in entry.params.iter().enumerate() {
         // SAFETY: the program passes an array with a pointer for each parameter of the kernel.
@@ -191,6 +204,8 @@ pub unsafe fn prepare(
         params,
         functional: false,
         cooperative: how.cooperative,
+        cluster: how.cluster,
+        non_portable_cluster: found.non_portable_cluster,
     })
 }
 

@@ -100,6 +100,8 @@ pub struct FuncAttributes {
 /// `cudaFuncAttributeMaxDynamicSharedMemorySize`.
 const MAX_DYNAMIC_SHARED: i32 = 8;
 /// `cudaFuncAttributePreferredSharedMemoryCarveout`, a hint.
+/// `cudaFuncAttributeNonPortableClusterSizeAllowed`.
+const NON_PORTABLE_CLUSTER: i32 = 14;
 const CARVEOUT: i32 = 9;
 
 /// What a program is told of the kernel of a stand-in.
@@ -142,6 +144,11 @@ pub fn set(state: &mut State, function: *const c_void, attribute: i32, value: i3
             }
             let found = state.registry.functions.get_mut(&(function as usize)).ok_or(INVALID_VALUE)?;
             found.dynamic_shared = Some(value);
+            Ok(())
+        }
+        NON_PORTABLE_CLUSTER if (0..=1).contains(&value) => {
+            let found = state.registry.functions.get_mut(&(function as usize)).ok_or(INVALID_VALUE)?;
+            found.non_portable_cluster = value == 1;
             Ok(())
         }
         CARVEOUT if (-1..=100).contains(&value) => Ok(()),

@@ -52,7 +52,8 @@ pub unsafe extern "C" fn __cudaRegisterFunction(
     // SAFETY: what nvcc's code passes is a text.
     let Ok(name) = (unsafe { pointers::text(name) }) else { return };
     let Ok(c_name) = CString::new(name.as_str()) else { return };
-    let function = Function { binary: index(handle), name, c_name, dynamic_shared: None };
+    let function =
+        Function { binary: index(handle), name, c_name, dynamic_shared: None, non_portable_cluster: false };
     lock().registry.functions.insert(stand_in as usize, function);
 }
 

@@ -21,6 +21,8 @@ pub struct Function {
     pub c_name: CString,
     /// Dynamic shared memory that `cudaFuncSetAttribute` allows.
     pub dynamic_shared: Option<u32>,
+    /// `cudaFuncSetAttribute` allows clusters of more blocks than every chip does.
+    pub non_portable_cluster: bool,
 }
 
 /// A variable.

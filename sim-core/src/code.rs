@@ -32,6 +32,9 @@ pub enum Drain {
     /// Until the asynchronous copies of the lanes have arrived, except those of this many newest groups;
     /// `None`: all copies.
     Copies(Option<u8>),
+    /// Until the bulk copies of the lanes to global memory are over, except those of this many newest groups; true: until
+    /// they have read.
+    Puts(u8, bool),
 }
 
 /// The decoded form of an operation, as the issue stage needs it.
@@ -336,7 +339,7 @@ pub fn acquires(class: OpClass, extra: &Extra) -> bool {
     match (class, extra) {
         (OpClass::Load | OpClass::Atomic, Extra::Memory(facts)) => {
             matches!(facts.semantics, Semantics::Acquire | Semantics::AcqRel | Semantics::Sc)
-                && facts.space != StateSpace::Shared
+                && (facts.space != StateSpace::Shared || facts.cluster)
         }
         _ => false,
     }
@@ -349,19 +352,24 @@ fn drain_of(class: OpClass, extra: &Extra, acquires: bool) -> Drain {
         (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => Drain::Block,
         (OpClass::WarpSync, _) | (OpClass::Membar, Extra::Membar(Scope::Cta, _)) => Drain::Block,
         (OpClass::Membar, _) => Drain::Device,
+        (_, Extra::Mbarrier(MbarrierOp { releases: true, cluster: false, .. })) => Drain::Block,
+        // Other SMs see what was written before.
         (_, Extra::Mbarrier(MbarrierOp { releases: true, .. }))
-        | (_, Extra::ClusterBarrier { releases: true, .. }) => Drain::Block,
+        | (_, Extra::ClusterBarrier { releases: true, .. }) => Drain::Device,
+        (_, Extra::BulkWait(newest, read)) => Drain::Puts(*newest, *read),
         (_, Extra::CopyWait(newest)) => Drain::Copies(*newest),
         (OpClass::Store | OpClass::Atomic, Extra::Memory(facts))
             if matches!(facts.semantics, Semantics::Release | Semantics::AcqRel | Semantics::Sc) =>
         {
-            // Only threads of the block meet at an object in shared memory.
-            let block = facts.scope == Scope::Cta || facts.space == StateSpace::Shared;
+            // Only threads of the block meet at an object in its shared memory.
+            let own = facts.space == StateSpace::Shared && !facts.cluster;
+            let block = facts.scope == Scope::Cta || own;
             if block { Drain::Block } else { Drain::Device }
         }
         // Shared memory acts at issue, in order by itself.
         (OpClass::Load | OpClass::Store, Extra::Memory(facts))
-            if facts.semantics == Semantics::Volatile && facts.space != StateSpace::Shared =>
+            if facts.semantics == Semantics::Volatile
+                && (facts.space != StateSpace::Shared || facts.cluster) =>
         {
             Drain::Volatile
         }

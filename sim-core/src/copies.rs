@@ -6,17 +6,57 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::reconvergence::Lanes;
 
-/// The bulk copy that an access is part of. It is issued by one thread and tracked by an mbarrier object.
+/// The bulk copy that an access is part of. It is issued by one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bulk {
     /// The lane of the thread.
     pub lane: u32,
-    /// The shared address of the mbarrier object.
+    /// The shared address of the mbarrier object that tracks it.
     pub object: u64,
     /// Number of bytes of this access.
     pub bytes: u32,
     /// Address of the copy instruction.
     pub pc: u32,
+    /// Where its bytes go.
+    pub to: BulkTo,
+}
+
+/// Where the bytes of an access of a bulk copy go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkTo {
+    /// To the shared memory of the block.
+    Here,
+    /// To the shared memory of the blocks of these ranks; they land in between.
+    Ranks(u32),
+    /// To global memory: number of the copy among those of the warp.
+    Global(u64),
+    /// Into L2.
+    Cache,
+}
+
+/// A part of a bulk copy that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// Which one.
+    pub bulk: Bulk,
+    /// Its pieces.
+    pub lanes: LaneMask,
+    /// Where each piece goes, and its bytes.
+    pub to: [[u64; 2]; WARP_LANES],
+    /// The bytes that landed.
+    pub landed: Option<Box<[[u8; 16]; WARP_LANES]>>,
+}
+
+/// A bulk copy to global memory.
+#[derive(Clone, Debug)]
+struct Put {
+    number: u64,
+    lane: u32,
+    /// Groups that its thread had committed when it issued the copy.
+    group: u32,
+    /// Accesses in flight, and whether more are to come.
+    in_flight: u32,
+    unread: bool,
 }
 
 /// An asynchronous copy by some lanes of a warp.
@@ -34,6 +74,9 @@ pub struct Copy {
     /// The bulk copy it is part of, if any. A bulk copy belongs to no group, and its lanes are pieces of 16
     /// bytes.
     bulk: Option<Bulk>,
+    lanes: LaneMask,
+    /// The bytes of a bulk copy to other blocks, as they arrive.
+    pub landed: Option<Box<[[u8; 16]; WARP_LANES]>>,
 }
 
 /// A pending `cp.async.mbarrier.arrive` of a lane whose copies are in flight.
@@ -50,6 +93,11 @@ pub struct Arrival {
 }
 
 impl Copy {
+    /// Bytes of a piece, where it is of a bulk copy.
+    pub fn piece(&self, lane: u32) -> Option<usize> {
+        self.bulk.map(|_| self.to[lane as usize][1] as usize)
+    }
+
     /// The threads that wait for the copy; none for a bulk copy.
     fn of_threads(&self) -> LaneMask {
         if self.bulk.is_some() { 0 } else { self.pending }
@@ -64,8 +112,14 @@ pub struct Copies {
     begun: u64,
     committed: [u32; WARP_LANES],
     arrivals: Vec<Arrival>,
-    /// Parts of bulk copies that have arrived but are not yet counted at their mbarrier objects.
-    counted: Vec<Bulk>,
+    /// Parts of bulk copies that are over but not yet counted.
+    counted: Vec<Over>,
+    /// Bulk copies whose accesses are still to be made.
+    held: u32,
+    /// Bulk copies to global memory, in issue order.
+    puts: Vec<Put>,
+    puts_begun: u64,
+    puts_committed: [u32; WARP_LANES],
 }
 
 impl Copies {
@@ -77,7 +131,9 @@ impl Copies {
         to: [[u64; 2]; WARP_LANES],
         bulk: Option<Bulk>,
     ) {
-        let copy = Copy { access, pending: lanes, group: self.committed, to, bulk };
+        let landed =
+            bulk.filter(|bulk| matches!(bulk.to, BulkTo::Ranks(_))).map(|_| Box::new([[0; 16]; WARP_LANES]));
+        let copy = Copy { access, pending: lanes, group: self.committed, to, bulk, lanes, landed };
         self.under_way.push((self.begun, copy));
         self.begun += 1;
     }
@@ -100,7 +156,62 @@ impl Copies {
 
     /// True if no copy is in flight.
     pub fn drained(&self) -> bool {
-        self.under_way.is_empty()
+        self.under_way.is_empty() && self.held == 0
+    }
+
+    /// A bulk copy begins whose accesses come later; the number of one to global memory.
+    pub fn hold(&mut self, lane: u32, to_global: bool) -> u64 {
+        self.held += 1;
+        if to_global {
+            let group = self.puts_committed[lane as usize];
+            self.puts.push(Put { number: self.puts_begun, lane, group, in_flight: 0, unread: true });
+            self.puts_begun += 1;
+        }
+        self.puts_begun.saturating_sub(1)
+    }
+
+    /// All accesses of a bulk copy have been made; to global memory: of this one.
+    pub fn let_go(&mut self, put: Option<u64>) {
+        self.held -= 1;
+        if let Some(put) = put.and_then(|number| self.puts.iter_mut().find(|put| put.number == number)) {
+            put.unread = false;
+        }
+        self.puts.retain(|put| put.unread || put.in_flight > 0);
+    }
+
+    /// An access of a bulk copy to global memory is made.
+    pub fn put(&mut self, number: u64) {
+        if let Some(put) = self.puts.iter_mut().find(|put| put.number == number) {
+            put.in_flight += 1;
+        }
+    }
+
+    /// An access of a bulk copy to global memory is performed.
+    pub fn put_is_over(&mut self, number: u64) {
+        if let Some(put) = self.puts.iter_mut().find(|put| put.number == number) {
+            put.in_flight -= 1;
+        }
+        self.puts.retain(|put| put.unread || put.in_flight > 0);
+    }
+
+    /// `cp.async.bulk.commit_group`.
+    pub fn commit_puts(&mut self, lanes: LaneMask) {
+        Lanes(lanes).for_each(|lane| self.puts_committed[lane as usize] += 1);
+    }
+
+    /// True if `lanes` must wait at `cp.async.bulk.wait_group`: for committed copies except those of the `newest` last
+    /// groups of each lane; until they have `read` their sources.
+    pub fn awaits_puts(&self, lanes: LaneMask, newest: u8, read: bool) -> bool {
+        self.puts.iter().any(|put| {
+            lanes >> put.lane & 1 == 1
+                && put.group + u32::from(newest) < self.puts_committed[put.lane as usize]
+                && (put.unread || !read)
+        })
+    }
+
+    /// The copy that an access belongs to.
+    pub fn of_mut(&mut self, access: AccessId) -> Option<&mut Copy> {
+        self.under_way.iter_mut().find(|(_, copy)| copy.access == access).map(|(_, copy)| copy)
     }
 
     /// The copy that an access belongs to.
@@ -118,12 +229,13 @@ impl Copies {
     /// Removes the copy of an access, whose id may be reused now.
     pub fn end(&mut self, access: AccessId) {
         if let Some(at) = self.under_way.iter().position(|(_, copy)| copy.access == access) {
-            self.counted.extend(self.under_way.remove(at).1.bulk);
+            let Copy { bulk, lanes, to, landed, .. } = self.under_way.remove(at).1;
+            self.counted.extend(bulk.map(|bulk| Over { bulk, lanes, to, landed }));
         }
     }
 
     /// Takes the next part of a bulk copy that has arrived and must be counted.
-    pub fn arrived_bulk(&mut self) -> Option<Bulk> {
+    pub fn arrived_bulk(&mut self) -> Option<Over> {
         (!self.counted.is_empty()).then(|| self.counted.remove(0))
     }
 
@@ -171,7 +283,7 @@ mod tests {
     #[test]
     fn threads_do_not_wait_for_bulk_copies_and_their_bytes_are_counted() {
         let mut copies = Copies::default();
-        let bulk = Bulk { lane: 3, object: 8, bytes: 512, pc: 1 };
+        let bulk = Bulk { to: BulkTo::Here, lane: 3, object: 8, bytes: 512, pc: 1 };
         copies.begin(4, u32::MAX, [[0; 2]; 32], Some(bulk));
         copies.commit(u32::MAX);
         assert!(!copies.awaits(u32::MAX, None) && !copies.awaits(u32::MAX, Some(0)));
@@ -179,7 +291,8 @@ mod tests {
         copies.arrived(4, u32::MAX);
         assert_eq!(copies.arrived_bulk(), None);
         copies.end(4);
-        assert_eq!((copies.arrived_bulk(), copies.arrived_bulk()), (Some(bulk), None));
+        assert_eq!(copies.arrived_bulk().map(|over| over.bulk), Some(bulk));
+        assert_eq!(copies.arrived_bulk(), None);
     }
 
     #[test]

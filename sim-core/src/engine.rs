@@ -78,7 +78,12 @@ impl<P: Reconvergence> Engine<P> {
     /// An engine for SMs and partitions.
     pub fn new(chip: Arc<ChipSpec>, sms: Vec<Sm<P>>, partitions: Vec<Partition>) -> Self {
         let lookahead = Cycle::from(
-            chip.memory.interconnect.latency.min(chip.dispatch.latency).min(chip.dispatch.done_latency),
+            chip.memory
+                .interconnect
+                .latency
+                .min(chip.dispatch.latency)
+                .min(chip.dispatch.done_latency)
+                .min(chip.cluster.as_ref().map_or(u32::MAX, |spec| spec.hop(chip.memory.shared.latency))),
         );
         let done_latency = Cycle::from(chip.dispatch.done_latency);
         let dispatcher = Dispatcher::new(chip, sms.len());

@@ -11,6 +11,7 @@ use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::{StateSpace, WARP_LANES};
 
+use crate::bulk::Way;
 use crate::counts::KernelCounts;
 use crate::error::{Fault, FaultKind, Location, Violation};
 use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver};
@@ -18,6 +19,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
 use crate::lookups::NO_LOOKUP;
+use crate::packet::{Does, Packet, What};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::Record;
 use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
@@ -197,19 +199,26 @@ impl<P: Reconvergence> Functional<P> {
         // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
         // have not begun are there more at a time, up to what the chip holds.
         // Blocks of a cooperative launch do.
-        let mut room = if kernel.workspace == 0 { fits.max(1) } else { most_room.max(1) };
+        let cluster = kernel.cluster_size();
+        let most_room = most_room.max(cluster);
+        let mut room = if kernel.workspace == 0 { fits.max(cluster) } else { most_room };
         self.make_room(kernel, room.min(most_room));
         self.splits.clear();
         self.queued.fill(false);
         let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
         while done < blocks {
-            while next < blocks && live < room {
-                let Some(slot) = self.resident.admit(kernel, next) else { break };
+            // Blocks of a cluster begin together.
+            while next < blocks && (live + cluster <= room || !next.is_multiple_of(cluster.into())) {
+                let number = kernel.in_order(next);
+                let Some(slot) = self.resident.admit(kernel, number) else { break };
+                if cluster > 1 {
+                    self.resident.join_cluster(slot, kernel, &vec![0; cluster as usize]);
+                }
                 if self.observed.is_some() {
-                    self.observe_block(slot, kernel, next);
+                    self.observe_block(slot, kernel, number);
                 }
                 if let Some(record) = &self.record {
-                    record::block(record, &self.resident, slot, kernel, next);
+                    record::block(record, &self.resident, slot, kernel, number);
                 }
                 next += 1;
                 live += 1;
@@ -253,13 +262,13 @@ impl<P: Reconvergence> Functional<P> {
                     }
                     Verdict::Stuck(fault) => Some(fault),
                 }
-            } else if !moved && done < blocks && (next == blocks || live >= room) {
+            } else if !moved && done < blocks && (next == blocks || live + cluster > room) {
                 Some(self.deadlock())
             } else {
                 None
             };
             if let Some(fault) = stuck {
-                if next == blocks || live < room || room >= most_room {
+                if next == blocks || live + cluster <= room || room >= most_room {
                     return Err(Halt::Fault(if alone { fault } else { not_begun(fault) }));
                 }
                 room = room.saturating_mul(2).min(most_room);
@@ -391,12 +400,15 @@ impl<P: Reconvergence> Functional<P> {
                         self.note_accesses(w);
                     }
                     self.perform(w);
-                    if let Err((pc, violation)) = self.count_bulk(w) {
-                        return Err(Halt::Fault(self.fault(w, pc, &violation)));
+                    if !self.resident.jobs.is_empty() {
+                        self.do_jobs()?;
                     }
                 }
                 Step::Parked => self.parked[split as usize] = true,
                 _ => {}
+            }
+            if !self.resident.outgoing.is_empty() {
+                self.exchange()?;
             }
             self.queue_touched();
             if self.parked[split as usize] {
@@ -508,11 +520,37 @@ impl<P: Reconvergence> Functional<P> {
         }
     }
 
-    /// Bulk copies among the accesses of the last step are counted at their mbarrier objects.
-    fn count_bulk(&mut self, w: usize) -> Result<(), (u32, Violation)> {
-        for i in 0..self.resident.requests.len() {
-            let Some(bulk) = self.resident.requests.get(i).bulk else { break };
-            self.resident.count_bulk(w, bulk).map_err(|violation| (bulk.pc, violation))?;
+    /// Bulk copies of the last step, at once.
+    #[cold]
+    #[inline(never)]
+    fn do_jobs(&mut self) -> Result<(), Halt> {
+        for job in std::mem::take(&mut self.resident.jobs) {
+            if let Some(touched) = &mut self.touched {
+                let far = job.pieces.iter().filter(|_| !matches!(job.way, Way::Between(_)));
+                far.for_each(|piece| touched.access(piece.far));
+            }
+            let origin = job.origin.clone();
+            let done = self.resident.do_job(job);
+            done.map_err(|violation| Halt::Fault(origin.fault(&violation, 0, 0)))?;
+        }
+        Ok(())
+    }
+
+    /// What the last step left for other blocks of the cluster, at once.
+    #[cold]
+    #[inline(never)]
+    fn exchange(&mut self) -> Result<(), Halt> {
+        for Packet { grid_id, number, what, .. } in std::mem::take(&mut self.resident.outgoing) {
+            match what {
+                What::Arrived { rank, odd } => self.resident.hear_of_cluster(grid_id, number, rank, odd),
+                What::Access(mut access) | What::Answer(mut access) => {
+                    let served = self.resident.serve(grid_id, number, &mut access);
+                    served.map_err(|violation| Halt::Fault(access.origin.fault(&violation, 0, 0)))?;
+                    if access.does == Does::Access {
+                        self.resident.accept(&access);
+                    }
+                }
+            }
         }
         Ok(())
     }

@@ -349,6 +349,21 @@ fn special(
         S::LocalBytes => [kernel.local_bytes; WARP_LANES],
         S::WorkspaceHigh => [(kernel.workspace >> 32) as u32; WARP_LANES],
         S::WorkspaceLow => [kernel.workspace as u32; WARP_LANES],
+        S::ClusterIdX => [place.ctaid[0] / kernel.cluster[0]; WARP_LANES],
+        S::ClusterIdY => [place.ctaid[1] / kernel.cluster[1]; WARP_LANES],
+        S::ClusterIdZ => [place.ctaid[2] / kernel.cluster[2]; WARP_LANES],
+        S::NclusterIdX => [kernel.grid[0] / kernel.cluster[0]; WARP_LANES],
+        S::NclusterIdY => [kernel.grid[1] / kernel.cluster[1]; WARP_LANES],
+        S::NclusterIdZ => [kernel.grid[2] / kernel.cluster[2]; WARP_LANES],
+        S::ClusterCtaidX => [place.ctaid[0] % kernel.cluster[0]; WARP_LANES],
+        S::ClusterCtaidY => [place.ctaid[1] % kernel.cluster[1]; WARP_LANES],
+        S::ClusterCtaidZ => [place.ctaid[2] % kernel.cluster[2]; WARP_LANES],
+        S::ClusterNctaidX => [kernel.cluster[0]; WARP_LANES],
+        S::ClusterNctaidY => [kernel.cluster[1]; WARP_LANES],
+        S::ClusterNctaidZ => [kernel.cluster[2]; WARP_LANES],
+        S::ClusterCtarank => [kernel.rank(place.ctaid); WARP_LANES],
+        S::ClusterNctarank => [kernel.cluster_size(); WARP_LANES],
+        S::IsExplicitCluster => [kernel.explicit_cluster.into(); WARP_LANES],
     }
 }
 

@@ -1,5 +1,6 @@
 //! Chip files: every constant and parameter of a GPU, checked before anything is built.
 
+pub mod cluster;
 mod footprint;
 pub mod needs;
 mod occupancy;
@@ -17,6 +18,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;
 use crate::yaml::{key_span, read_checked};
 
+pub use cluster::{ClusterSpec, TmaSpec};
 pub use needs::Needs;
 pub use occupancy::BlockNeeds;
 pub use tensor::{TensorArithmetic, TensorSpec, TensorType};
@@ -52,6 +54,12 @@ pub struct ChipSpec {
     /// Tensor cores, where there are any.
     #[serde(default)]
     pub tensor: Option<TensorSpec>,
+    /// Clusters of blocks, where there are any.
+    #[serde(default)]
+    pub cluster: Option<ClusterSpec>,
+    /// The unit of bulk copies.
+    #[serde(default)]
+    pub tma: TmaSpec,
     /// Dispatch of blocks to SMs.
     pub dispatch: DispatchSpec,
     /// The memory environment.
@@ -422,6 +430,18 @@ impl ChipSpec {
             "tensor",
             "needs units: `tensor` in sm.units, with a count above 0",
         );
+        if let Some(cluster) = &self.cluster {
+            check(
+                cluster.max_blocks <= cluster.max_blocks_non_portable,
+                "cluster.max_blocks",
+                "must be at most cluster.max_blocks_non_portable",
+            );
+            check(
+                cluster.latency > self.memory.shared.latency + 1,
+                "cluster.latency",
+                "must be more than memory.shared.latency and a cycle each way",
+            );
+        }
         out.extend(self.tensor.iter().flat_map(TensorSpec::problems));
         out
     }

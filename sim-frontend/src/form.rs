@@ -157,8 +157,27 @@ pub enum CopyStep {
     WaitAll,
     /// `.mbarrier.arrive`.
     Arrive,
-    /// `.bulk`, from global to shared memory, counted by an mbarrier object.
+    /// `.bulk`: a copy of many bytes by one thread.
     Bulk,
+    /// `.bulk.commit_group`.
+    BulkCommit,
+    /// `.bulk.wait_group`.
+    BulkWait,
+    /// `st.async` and `red.async`.
+    Store,
+}
+
+/// Between which spaces a bulk copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BulkWay {
+    /// From global memory to shared memory of blocks of the cluster.
+    Load,
+    /// From the block's shared memory to global memory; with an operation, a reduction there.
+    Store,
+    /// From the block's shared memory to that of a block of the cluster.
+    Between,
+    /// From global memory into L2.
+    Prefetch,
 }
 
 /// What an `mbarrier` operation does besides its kind.
@@ -385,6 +404,14 @@ pub struct Modifiers {
     pub video: Video,
     /// `cp.async`.
     pub copy: Option<CopyStep>,
+    /// Between which spaces a bulk copy goes.
+    pub bulk: Option<BulkWay>,
+    /// Dimensions of a bulk copy of a tensor, 0 for other copies.
+    pub tensor: u8,
+    /// `.read` of `cp.async.bulk.wait_group`.
+    pub bulk_read: bool,
+    /// `.multicast::cluster`.
+    pub multicast: bool,
     /// `.noinc` of `cp.async.mbarrier.arrive`.
     pub no_inc: bool,
     pub mbarrier: Option<MbarrierStep>,
@@ -431,6 +458,12 @@ impl Form {
     pub fn plain(root: Root, ty: ScalarType) -> Self {
         let bits = register_bits(ty);
         Self { root, dst: ty, ty, dst_reg: bits, src_reg: bits, mods: Modifiers::plain() }
+    }
+
+    /// It reads the rank of the thread's block as a last source, which is not written.
+    pub fn asks_for_rank(&self) -> bool {
+        let own = self.mods.space == Some(StateSpace::Shared) && !self.mods.shared_cluster;
+        self.root == Root::Getctarank || self.root == Root::Isspacep && own
     }
 
     /// `setp.cmp.type`.

@@ -11,6 +11,12 @@ pub struct LaunchBounds {
     pub min_blocks: Option<u32>,
     /// Registers per thread allowed by `.maxnreg`.
     pub max_registers: Option<u32>,
+    /// Blocks of a cluster by axis, by `.reqnctapercluster`.
+    pub cluster: Option<[u32; 3]>,
+    /// `.explicitcluster`: the size of clusters must be given.
+    pub explicit_cluster: bool,
+    /// Most blocks of a cluster, by `.maxclusterrank`.
+    pub max_cluster: Option<u32>,
 }
 
 impl LaunchBounds {

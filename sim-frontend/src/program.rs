@@ -12,8 +12,8 @@ pub use crate::isa::class::OpClass;
 pub use crate::launch_bounds::LaunchBounds;
 
 use crate::form::{
-    BarrierKind, Beyond, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel, Reduction,
-    ShflMode, VoteMode,
+    BarrierKind, Beyond, BulkWay, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel,
+    Reduction, ShflMode, VoteMode,
 };
 use crate::matrix::MmaOp;
 use crate::wgmma::WgmmaOp;
@@ -101,6 +101,8 @@ pub struct MemoryOp {
     pub atomic: Option<(AtomicOp, sim_memory::vocabulary::ScalarType)>,
     /// Hints: what is asked of the caches.
     pub hint: Option<CacheHint>,
+    /// It may access shared memory of other blocks of the cluster: `.shared::cluster`, or a generic address.
+    pub cluster: bool,
 }
 
 /// An address of shared memory beside that in `src[0]` and `imm`: what is added to its base.
@@ -121,15 +123,44 @@ pub struct CopyOp {
     pub to: SharedAddress,
 }
 
-/// A bulk copy: `src[0]` and `imm` are the global address, `src[1]` is the base of the shared one,
-/// `src[2]` the bytes, `src[3]` the base of the mbarrier object's address.
+/// A bulk copy of `src[2]` bytes. `src[0]` and `imm` are the address in global memory, of a copy between blocks that of
+/// its source. `src[1]` is the base of the address in shared memory, of a copy between blocks that of its destination.
+/// `src[3]` is the base of the mbarrier object's address, `src[4]` the mask of ranks of a multicast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BulkOp {
-    /// The accesses to global memory it is made of.
+    /// Between which spaces it goes.
+    pub way: BulkWay,
+    /// The accesses to global memory it is made of, or what is done to the elements.
     pub memory: MemoryOp,
     /// The shared address.
     pub to: SharedAddress,
-    /// That of the object.
+    /// That of the object, where there is one.
+    pub object: SharedAddress,
+}
+
+/// A bulk copy of a box of a tensor. `src[0]` and `imm` are the generic address of the tensor map, `src[1]`, `src[3]` and
+/// `src[4]` those of [`BulkOp`]; the coordinates, the innermost first, are handed over by [`OpClass::TextureOperands`]
+/// before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorOp {
+    /// Between which spaces it goes: a load, store or prefetch.
+    pub way: BulkWay,
+    /// Dimensions.
+    pub rank: u8,
+    /// How the map is addressed, and the reduction; its type is the map's.
+    pub memory: MemoryOp,
+    /// The shared address.
+    pub to: SharedAddress,
+    /// That of the mbarrier object, where there is one.
+    pub object: SharedAddress,
+}
+
+/// `st.async` and `red.async`: as a store or reduction, with the base of the mbarrier object's address in `src[4]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AsyncStore {
+    /// What is stored, and how.
+    pub memory: MemoryOp,
+    /// The address of the object, in the same block.
     pub object: SharedAddress,
 }
 
@@ -157,6 +188,8 @@ pub struct MbarrierOp {
     pub releases: bool,
     /// A test that is made again and again until it passes, whatever else its loop does.
     pub repeats: bool,
+    /// What it orders, it orders for all blocks of the cluster.
+    pub cluster: bool,
 }
 
 /// What a texture or surface instruction does.
@@ -243,6 +276,14 @@ pub enum Extra {
     Copy(CopyOp),
     /// A bulk copy.
     Bulk(BulkOp),
+    /// A bulk copy of a box of a tensor.
+    Tensor(TensorOp),
+    /// An asynchronous store or reduction.
+    StoreAsync(AsyncStore),
+    /// The bulk copies to global memory since the last one are a group.
+    BulkCommit,
+    /// Waits for all groups of bulk copies but this many newest ones; true: until they have read.
+    BulkWait(u8, bool),
     /// What was copied since the last one is a group.
     CopyCommit,
     /// Waits for all groups but this many newest ones, or for all copies.
@@ -327,6 +368,8 @@ impl Extra {
             Self::Memory(facts) => Some(facts),
             Self::Copy(copy) => Some(&copy.memory),
             Self::Bulk(bulk) => Some(&bulk.memory),
+            Self::Tensor(tensor) => Some(&tensor.memory),
+            Self::StoreAsync(store) => Some(&store.memory),
             Self::Tiles { memory, .. } => Some(memory),
             Self::Texture(texture) => Some(&texture.memory),
             _ => None,
@@ -467,6 +510,22 @@ pub enum SpecialRegister {
     WorkspaceHigh,
     /// `%envreg2`: the lower half.
     WorkspaceLow,
+    ClusterIdX,
+    ClusterIdY,
+    ClusterIdZ,
+    NclusterIdX,
+    NclusterIdY,
+    NclusterIdZ,
+    ClusterCtaidX,
+    ClusterCtaidY,
+    ClusterCtaidZ,
+    ClusterNctaidX,
+    ClusterNctaidY,
+    ClusterNctaidZ,
+    ClusterCtarank,
+    ClusterNctarank,
+    /// 1 where the launch or the kernel gives the size of clusters.
+    IsExplicitCluster,
 }
 
 impl SpecialRegister {

@@ -82,6 +82,8 @@ fn synchronizes(op: &Op) -> bool {
 fn names(op: &Op) -> Vec<Row> {
     match (&op.extra, op.class) {
         (Extra::Copy(_), _) => vec![op.src[1]],
+        (Extra::Tensor(_), _) => vec![op.src[0], op.src[1], op.src[3]],
+        (Extra::StoreAsync(_), _) => vec![op.src[0], op.src[4]],
         (Extra::Bulk(_), _) => op.src[1..4].to_vec(),
         (Extra::Mbarrier(m), _) if m.place.is_none() => Vec::new(),
         (_, OpClass::Barrier | OpClass::Mbarrier) => op.src[..2].to_vec(),

@@ -243,6 +243,12 @@ pub struct LaunchSpec {
     pub block: Vec<Expr>,
     /// Dynamic shared memory in bytes.
     pub dynamic_shared: Option<Expr>,
+    /// One to three sizes of clusters in blocks; none where the kernel says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cluster: Vec<Expr>,
+    /// Clusters may have more blocks than every chip allows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub non_portable_cluster: bool,
     /// Stream of the launch.
     pub stream: u32,
     /// Arguments in order.

@@ -19,6 +19,9 @@ pub const CONST_WINDOW: u64 = 0x0300_0000;
 pub const PARAM_WINDOW: u64 = 0x0400_0000;
 /// Bytes of each window.
 pub const WINDOW_BYTES: u64 = 0x0100_0000;
+/// Bits of an offset in the shared memory of a block. Within the window of shared memory the block's own memory comes
+/// first, then, from `(rank + 1) << CLUSTER_SHIFT` on, that of the block of each rank of its cluster.
+pub const CLUSTER_SHIFT: u32 = 19;
 /// Address range of all windows, which are contiguous.
 pub const WINDOWS: Range<u64> = SHARED_WINDOW..PARAM_WINDOW + WINDOW_BYTES;
 /// First global address.
@@ -47,6 +50,18 @@ pub fn local_physical(sm: u32, warp_slot: u32, lane: u32, offset: u64) -> u64 {
         + (offset / 4) * u64::from(LINE_BYTES)
         + u64::from(lane) * 4
         + offset % 4
+}
+
+/// The shared address by which all blocks of a cluster name byte `offset` of the block of a rank.
+pub fn in_cluster(rank: u32, offset: u32) -> u32 {
+    // Ranks beyond the window are no blocks of any cluster; they stay within it, so that the access names them.
+    let most = (WINDOW_BYTES >> CLUSTER_SHIFT) as u32 - 1;
+    rank.saturating_add(1).min(most) << CLUSTER_SHIFT | offset & ((1 << CLUSTER_SHIFT) - 1)
+}
+
+/// The rank that a shared address names, `None` for the block's own memory, and the offset there.
+pub fn of_cluster(address: u64) -> (Option<u64>, u64) {
+    ((address >> CLUSTER_SHIFT).checked_sub(1), address & ((1 << CLUSTER_SHIFT) - 1))
 }
 
 /// The base of a space's window in the generic address space; `None` for global memory, which has no window.

@@ -41,6 +41,8 @@ struct Launch {
     stream: u32,
     functional: bool,
     cooperative: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster: Option<[u32; 3]>,
     /// The parameter block in hexadecimal.
     params: String,
 }
@@ -248,6 +250,7 @@ impl Log {
             stream: kernel.stream,
             functional: kernel.functional || device.configured.functional,
             cooperative: kernel.cooperative,
+            cluster: kernel.cluster,
             params: kernel.params.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
@@ -441,6 +444,7 @@ mod tests {
             stream: 0,
             functional: false,
             cooperative: false,
+            cluster: None,
             params: "00".into(),
         };
         assert_eq!(difference(&launch, &launch), None);

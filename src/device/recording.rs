@@ -179,11 +179,15 @@ impl Recording {
             let _ = writeln!(text, "  {}: {{at: {at}, init: {init}}}", quoted(name));
         }
         let l2 = folder.file(&line_bytes(&self.l2))?;
-        let Kernel { grid, block, dynamic_shared, .. } = &self.kernel;
+        let Kernel { grid, block, dynamic_shared, cluster, non_portable_cluster, .. } = &self.kernel;
+        let cluster = cluster.map_or(String::new(), |cluster| {
+            let more = if *non_portable_cluster { ", non_portable_cluster: true" } else { "" };
+            format!(", cluster: {cluster:?}{more}")
+        });
         let arguments = self.arguments(device);
         let _ = writeln!(
             text,
-            "l2: {}\nlaunches:\n- {{entry: {}, grid: {grid:?}, block: {block:?}, dynamic_shared: {dynamic_shared}, args: [{}]}}",
+            "l2: {}\nlaunches:\n- {{entry: {}, grid: {grid:?}, block: {block:?}, dynamic_shared: {dynamic_shared}{cluster}, args: [{}]}}",
             quoted(&l2),
             quoted(&self.kernel.entry),
             arguments.join(", ")

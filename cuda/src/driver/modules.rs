@@ -137,7 +137,13 @@ fn kernel(state: &mut State, handle: usize, name: &str) -> Result<usize, Error> 
     state.runtime()?.device.entry(module, name).ok_or(NOT_FOUND)?;
     let own = state.handle();
     let c_name = CString::new(name).map_err(|_| NOT_FOUND)?;
-    let function = Function { binary, name: name.to_string(), c_name, dynamic_shared: None };
+    let function = Function {
+        binary,
+        name: name.to_string(),
+        c_name,
+        dynamic_shared: None,
+        non_portable_cluster: false,
+    };
     state.registry.functions.insert(own, function);
     state.driver.functions.insert((binary, name.to_string()), own);
     Ok(own)

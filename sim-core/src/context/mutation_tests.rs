@@ -260,6 +260,8 @@ fn run(
         stream: 0,
         params: out.to_le_bytes().to_vec(),
         functional,
+        cluster: None,
+        non_portable_cluster: false,
     };
     device.launch(id, &launch).expect("launches");
     PLANNED.set(planned);

@@ -100,7 +100,18 @@ fn run(chip: &str, costs: &str, new: bool, change: impl FnOnce(&mut Options)) ->
         let params = [&out.to_le_bytes()[..], &stride.to_le_bytes()].concat();
         let (entry, grid, block) = (entry.into(), [grid, 1, 1], [block, 1, 1]);
         let (dynamic_shared, stream, functional) = (0, 0, false);
-        let launch = Launch { module: 0, entry, grid, block, dynamic_shared, stream, params, functional };
+        let launch = Launch {
+            module: 0,
+            entry,
+            grid,
+            block,
+            dynamic_shared,
+            stream,
+            params,
+            functional,
+            cluster: None,
+            non_portable_cluster: false,
+        };
         context.launch(&launch).expect("launches");
         context.synchronize(&stop, &|_, _, _| {}).expect("runs");
         assert!(context.idle.is_some(), "the engine is kept");

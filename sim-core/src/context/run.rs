@@ -294,7 +294,11 @@ impl Context {
             let registers = kernel.code.program.registers_per_thread;
             let needs = chip.block_needs(threads, registers, kernel.shared_bytes);
             // A grid of few blocks does not fill an SM.
-            let most = kernel.blocks().div_ceil(chip.limits.num_processors.into());
+            let most = match kernel.cluster_size() {
+                1 => kernel.blocks().div_ceil(chip.limits.num_processors.into()),
+                // Blocks of a cluster may have to share SMs.
+                size => kernel.blocks().min(size.into()),
+            };
             chip.occupancy(needs).0.min(u32::try_from(most).unwrap_or(u32::MAX)) * needs.shared
         });
         let shared = shared.max().unwrap_or(0);

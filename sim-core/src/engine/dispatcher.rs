@@ -63,6 +63,10 @@ pub(super) struct Dispatcher {
     /// For each SM: blocks, warps, registers and shared memory bytes in use.
     used: Vec<[u32; 4]>,
     cursor: usize,
+    /// The GPC that is asked first for room for a cluster.
+    gpc_cursor: usize,
+    /// Blocks of clusters that were sent beyond those of their cycle.
+    owed: u32,
     /// The next cycle at which the dispatcher acts.
     next: Option<Cycle>,
     pub(super) inbox: Vec<(Cycle, u32, BlockDone)>,
@@ -87,6 +91,8 @@ impl Dispatcher {
             running: Vec::new(),
             used: vec![[0; 4]; sms],
             cursor: 0,
+            gpc_cursor: 0,
+            owed: 0,
             next: None,
             inbox: Vec::new(),
             arrived: Vec::new(),
@@ -260,6 +266,12 @@ impl Dispatcher {
             let kernel = Arc::clone(&running.kernel);
             let needs = needs_of(&d.chip, &kernel);
             let limits = limits_of(&self.chip);
+            if kernel.cluster_size() > 1 {
+                if !self.send_clusters(i, &kernel, now, &mut budget) {
+                    return;
+                }
+                continue;
+            }
             while self.running[i].next < kernel.blocks() {
                 let d = &mut *self;
                 if budget == 0 {
@@ -282,11 +294,55 @@ impl Dispatcher {
                 let number = d.running[i].next;
                 d.running[i].next += 1;
                 budget -= 1;
-                let message = SmMessage::Block { kernel: Arc::clone(&kernel), number };
+                let message = SmMessage::Block { kernel: Arc::clone(&kernel), number, sms: None };
                 d.outbox.push((sm as u32, now + latency, message));
             }
             debug_assert!(self.running[i].fits > 0, "launches that fit nowhere are refused");
         }
+    }
+
+    /// Sends whole clusters to the SMs of a GPC with room for them, GPCs in round-robin order, their blocks to as many SMs
+    /// as there are. False where the blocks of this cycle are used up.
+    #[cold]
+    fn send_clusters(&mut self, i: usize, kernel: &Arc<Kernel>, now: Cycle, budget: &mut u32) -> bool {
+        let size = kernel.cluster_size();
+        let (needs, limits) = (needs_of(&self.chip, kernel), limits_of(&self.chip));
+        let latency = Cycle::from(self.chip.dispatch.latency);
+        let bounds = self.chip.cluster.as_ref().map(|spec| spec.bounds(self.used.len() as u32));
+        let gpcs: Vec<[u32; 2]> =
+            bounds.iter().flat_map(|bounds| bounds.windows(2)).map(|gpc| [gpc[0], gpc[1]]).collect();
+        while self.running[i].next < kernel.blocks() {
+            let d = &mut *self;
+            // A cluster starts as a whole: what is beyond the blocks of a cycle is taken from the next ones.
+            let paid = d.owed.min(*budget);
+            (d.owed, *budget) = (d.owed - paid, *budget - paid);
+            if *budget == 0 {
+                d.next = Some(now + 1);
+                return false;
+            }
+            let places = (0..gpcs.len()).map(|k| (d.gpc_cursor + k) % gpcs.len());
+            let found = places.into_iter().find_map(|gpc| {
+                let sms = place_cluster(&d.used, gpcs[gpc], size, needs, limits)?;
+                Some((gpc, sms))
+            });
+            let Some((gpc, sms)) = found else { break };
+            d.gpc_cursor = (gpc + 1) % gpcs.len();
+            let sms: Arc<[u32]> = sms.into();
+            for &sm in &*sms {
+                for (used, need) in d.used[sm as usize].iter_mut().zip(needs) {
+                    *used += need;
+                }
+                let number = kernel.in_order(d.running[i].next);
+                d.running[i].next += 1;
+                let sms = Some(Arc::clone(&sms));
+                let message = SmMessage::Block { kernel: Arc::clone(kernel), number, sms };
+                d.outbox.push((sm, now + latency, message));
+            }
+            let paid = size.min(*budget);
+            d.owed += size - paid;
+            *budget -= paid;
+        }
+        true
     }
 
     /// The next cycle at which the dispatcher acts.
@@ -343,4 +399,35 @@ fn fits_of(chip: &ChipSpec, kernel: &Kernel) -> u32 {
     let threads = kernel.block.iter().product();
     let needs = chip.block_needs(threads, kernel.code.program.registers_per_thread, kernel.shared_bytes);
     chip.occupancy(needs).0
+}
+
+/// SMs from `first` to `end` for the blocks of a cluster, by rank, where there is room: one after another, until each
+/// block has one.
+fn place_cluster(
+    used: &[[u32; 4]],
+    [first, end]: [u32; 2],
+    size: u32,
+    needs: [u32; 4],
+    limits: [u32; 4],
+) -> Option<Vec<u32>> {
+    let mut used = used.get(first as usize..end as usize)?.to_vec();
+    let mut sms = Vec::new();
+    loop {
+        let before = sms.len();
+        for (sm, used) in (first..end).zip(&mut used) {
+            if sms.len() == size as usize {
+                return Some(sms);
+            }
+            if used.iter().zip(needs).zip(limits).all(|((used, need), limit)| *used + need <= limit) {
+                used.iter_mut().zip(needs).for_each(|(used, need)| *used += need);
+                sms.push(sm);
+            }
+        }
+        if sms.len() == size as usize {
+            return Some(sms);
+        }
+        if sms.len() == before {
+            return None;
+        }
+    }
 }

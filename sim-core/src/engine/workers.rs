@@ -16,6 +16,7 @@ use super::gate::Gate;
 use super::pace::Pace;
 use super::primitives::{self, CachePadded, Mutex};
 use crate::error::{Fault, FaultKind, Location, SimError};
+use crate::packet::Packet;
 use crate::reconvergence::Reconvergence;
 use crate::sm::{BlockDone, Sm, SmMessage};
 
@@ -41,6 +42,8 @@ struct Mailbox {
     requests: Vec<(Cycle, u32, u32, Request)>,
     /// Arrival cycle, index of the SM at its worker, sending partition, reply.
     replies: Vec<(Cycle, u32, u32, Reply)>,
+    /// Arrival cycle, index of the SM at its worker, sending SM, packet.
+    packets: Vec<(Cycle, u32, u32, Packet)>,
 }
 
 /// The SMs and partitions of one worker.
@@ -165,6 +168,11 @@ impl<P: Reconvergence> Worker<P> {
                     let (worker, place) = homes.partitions[to as usize];
                     out[worker as usize].requests.push((at, place, from, request));
                 });
+                sm.take_packets(|(at, to, packet)| {
+                    next = next.min(at);
+                    let (worker, place) = homes.sms[to as usize];
+                    out[worker as usize].packets.push((at, place, from, packet));
+                });
                 sm.take_done(|block| done.push((block.at + *done_latency, from, block)));
             } else if let Some((from, partition)) = partitions.get_mut(i - count) {
                 partition.take_replies(|at, to, reply| {
@@ -188,6 +196,10 @@ impl<P: Reconvergence> Worker<P> {
         for (at, place, from, reply) in mail.replies.drain(..) {
             answers(at, place, from, reply, sms, of_sms);
         }
+        for (at, place, from, packet) in mail.packets.drain(..) {
+            sms[place as usize].deliver_packet(at, from, packet);
+            of_sms[place as usize] = at.min(of_sms[place as usize]);
+        }
     }
 
     fn deliver_dispatched(&mut self, mail: &mut Vec<(u32, Cycle, SmMessage)>) {
@@ -206,8 +218,10 @@ impl<P: Reconvergence> Worker<P> {
 
     /// With a single worker: delivers the components' messages to each other and to the dispatcher.
     pub(super) fn post(&mut self, dispatcher: &mut Vec<(Cycle, u32, BlockDone)>) -> Option<Cycle> {
-        let Self { sms, partitions, next, done_latency, ran, .. } = self;
+        let Self { sms, partitions, next, done_latency, ran, out, .. } = self;
         let count = sms.len();
+        // Packets go from one SM to another.
+        let packets = &mut out[0].packets;
         let (of_sms, of_partitions) = next.split_at_mut(count);
         // Messages are large: they go from where they were made to where they are kept, without a
         // mailbox between.
@@ -215,10 +229,15 @@ impl<P: Reconvergence> Worker<P> {
             if let Some(sm) = sms.get_mut(i) {
                 let from = sm.index;
                 sm.take_requests(|at, to, request| arrives(at, to, from, request, partitions, of_partitions));
+                sm.take_packets(|(at, to, packet)| packets.push((at, to, from, packet)));
                 sm.take_done(|block| dispatcher.push((block.at + *done_latency, from, block)));
             } else if let Some((from, partition)) = partitions.get_mut(i - count) {
                 partition.take_replies(|at, to, reply| answers(at, to, *from, reply, sms, of_sms));
             }
+        }
+        for (at, to, from, packet) in packets.drain(..) {
+            sms[to as usize].deliver_packet(at, from, packet);
+            of_sms[to as usize] = at.min(of_sms[to as usize]);
         }
         self.next_event()
     }
@@ -266,6 +285,7 @@ pub(super) fn reset<P: Reconvergence>(
         for mail in out {
             mail.requests.clear();
             mail.replies.clear();
+            mail.packets.clear();
         }
         done.clear();
         ran.clear();

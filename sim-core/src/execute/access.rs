@@ -102,7 +102,7 @@ impl<P: Reconvergence> Resident<P> {
         match facts.space {
             StateSpace::Global => self.global(code, w, pc, op, facts, exec, &addresses),
             StateSpace::Local => self.local(kernel, w, pc, op, facts, exec, &addresses),
-            StateSpace::Shared => self.shared(code, w, op, facts, exec, &addresses),
+            StateSpace::Shared => self.shared(kernel, w, pc, op, facts, exec, &addresses),
             StateSpace::Const | StateSpace::Param => self.constant(w, op, facts, exec, &addresses),
             StateSpace::Generic => {
                 // Most are global addresses: one test for all windows tells.
@@ -122,7 +122,7 @@ impl<P: Reconvergence> Resident<P> {
                 for lane in 0..WARP_LANES {
                     addresses[lane] = addresses[lane].wrapping_sub(SHARED_WINDOW);
                 }
-                self.shared(code, w, op, facts, exec, &addresses)
+                self.shared(kernel, w, pc, op, facts, exec, &addresses)
             }
         }
     }
@@ -153,7 +153,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             let own = only(&own, lanes);
             match space {
-                StateSpace::Shared => self.shared(&kernel.code, w, op, facts, lanes, &own)?,
+                StateSpace::Shared => self.shared(kernel, w, pc, op, facts, lanes, &own)?,
                 StateSpace::Const => self.constant(w, op, facts, lanes, &own)?,
                 StateSpace::Param => self.params_at(kernel, w, op, facts, lanes, &own)?,
                 StateSpace::Local => self.local(kernel, w, pc, op, facts, lanes, &own)?,
@@ -291,7 +291,7 @@ impl<P: Reconvergence> Resident<P> {
     ) {
         let warp = &self.warps[w];
         let request = self.requests.next();
-        (request.bulk, request.lookup) = (None, NO_LOOKUP);
+        request.lookup = NO_LOOKUP;
         request.warp = w;
         request.pc = pc;
         request.space = space;
@@ -340,7 +340,7 @@ impl<P: Reconvergence> Resident<P> {
 }
 
 /// What an access did whose lanes lie in two spaces: requests are waited for; without any, the longer time.
-fn both(a: Step, b: Step) -> Step {
+pub(super) fn both(a: Step, b: Step) -> Step {
     match (a, b) {
         (Step::Done, other) | (other, Step::Done) => other,
         (Step::DoneAfter { latency, occupancy }, Step::DoneAfter { latency: other, occupancy: more }) => {

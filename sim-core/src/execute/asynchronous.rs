@@ -2,7 +2,7 @@
 //! copies, and the mbarrier objects that count them.
 
 use sim_frontend::form::{MbarrierOptions, MbarrierStep};
-use sim_frontend::program::{BulkOp, CopyOp, Extra, NO_PC, Op, OpClass, Pc, Row, SharedAddress};
+use sim_frontend::program::{CopyOp, Extra, NO_PC, Op, OpClass, Pc, Row, SharedAddress};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::observation::{Event, ObjectAction};
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
@@ -12,22 +12,18 @@ use super::on_chip::outside;
 use super::resident::{Resident, Step};
 use crate::block::Block;
 use crate::code::Code;
-use crate::copies::Bulk;
 use crate::error::Violation;
-use crate::lookups::NO_LOOKUP;
+use crate::grid::Kernel;
 use crate::mbarrier::{await_one_more, perform};
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{each, guard, read_element, read_row};
 use crate::warp::Warp;
 
-/// Bytes of the pieces of a bulk copy.
-const PIECE: u32 = 16;
-
 impl<P: Reconvergence> Resident<P> {
     /// One `cp.async` instruction.
     pub(super) fn copy(
         &mut self,
-        code: &Code,
+        kernel: &Kernel,
         w: usize,
         pc: Pc,
         op: &Op,
@@ -35,10 +31,19 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Result<(), Violation> {
         self.requests.clear();
         self.outcome = Step::Done;
+        let code = &*kernel.code;
         match &op.extra {
             _ if exec == 0 => Ok(()),
+            Extra::StoreAsync(facts) => self.store_async(kernel, w, pc, op, facts, exec),
             Extra::Copy(facts) => self.begin_copy(code, w, pc, op, facts, exec),
-            Extra::Bulk(facts) => self.begin_bulk(code, w, pc, op, facts, exec),
+            Extra::Bulk(facts) => self.begin_bulk(kernel, w, pc, op, facts, exec),
+            Extra::Tensor(facts) => self.begin_tensor(kernel, w, pc, op, facts, exec),
+            Extra::BulkCommit => {
+                self.warps[w].copies_mut().commit_puts(exec);
+                Ok(())
+            }
+            // Its drain waited.
+            Extra::BulkWait(..) => Ok(()),
             Extra::CopyCommit => {
                 self.observe_event(|| Event::Commit { warp: w as u32, lanes: exec });
                 self.warps[w].copies_mut().commit(exec);
@@ -120,72 +125,6 @@ impl<P: Reconvergence> Resident<P> {
         Ok(())
     }
 
-    /// Each thread's copy becomes accesses of up to 32 pieces of 16 bytes, which go through the
-    /// load-store unit one after another.
-    fn begin_bulk(
-        &mut self,
-        code: &Code,
-        w: usize,
-        pc: Pc,
-        op: &Op,
-        facts: &BulkOp,
-        exec: LaneMask,
-    ) -> Result<(), Violation> {
-        let warp = &self.warps[w];
-        let from = addresses(warp, code, op, facts.memory.address_64, exec);
-        let to = shared_addresses(warp, code, op.src[1], facts.to);
-        let mut objects = shared_addresses(warp, code, op.src[3], facts.object);
-        let sizes = *read_row(&warp.rows, &code.consts, op.src[2]);
-        self.to_shared(w, StateSpace::Shared, 8, exec, &mut objects)?;
-        let room = self.blocks[warp.block].as_ref().map_or(0, |block| block.shared.len() as u64);
-        for lane in Lanes(exec) {
-            let l = lane as usize;
-            let size = sizes[l];
-            if !size.is_multiple_of(PIECE) || (from[l] | to[l]) & u64::from(PIECE - 1) != 0 {
-                let reason = format!(
-                    "addresses and size of a bulk copy must be multiples of 16, not {:#x}, {:#x} and {size}",
-                    to[l], from[l]
-                );
-                return Err(Violation::new("cp-async", 1 << lane, reason));
-            }
-            if size == 0 {
-                continue;
-            }
-            if to[l].checked_add(size.into()).is_none_or(|end| end > room) {
-                return Err(outside(1 << lane, &to, size.into(), room));
-            }
-            self.in_buffers(OpClass::Load, 1 << lane, &from, size.into())?;
-            let (to_first, object) = (to[l] as u32, objects[l] as u32);
-            self.observe_event(|| Event::Bulk {
-                origin: (w as u32, pc),
-                lane,
-                to: to_first,
-                bytes: size,
-                object,
-            });
-            for first in (0..size).step_by(WARP_LANES * PIECE as usize) {
-                let bytes = (size - first).min(WARP_LANES as u32 * PIECE);
-                let pieces = bytes / PIECE;
-                let request = self.requests.next();
-                request.warp = w;
-                request.pc = pc;
-                request.space = StateSpace::Global;
-                request.lanes = LaneMask::MAX >> (LaneMask::BITS - pieces);
-                request.bytes = PIECE;
-                (request.part, request.parts) = (0, 1);
-                request.lookup = NO_LOOKUP;
-                request.bulk = Some(Bulk { lane, object: objects[l], bytes, pc });
-                for piece in 0..WARP_LANES as u32 {
-                    let offset = u64::from(first + PIECE * piece.min(pieces - 1));
-                    request.addresses[piece as usize] = from[l] + offset;
-                    request.operands[piece as usize] = [to[l] + offset, PIECE.into()];
-                }
-                self.outcome = Step::Access;
-            }
-        }
-        Ok(())
-    }
-
     /// The bytes at a lane's global address have arrived: `to` is where they go and how many were read.
     pub fn copy_arrived(&mut self, w: usize, to: [u64; 2], bytes: &[u8]) {
         if let Some(block) = self.blocks[self.warps[w].block].as_mut() {
@@ -199,23 +138,15 @@ impl<P: Reconvergence> Resident<P> {
     /// The object was invalidated, or awaits no arrival.
     pub fn arrivals_due(&mut self, w: usize) -> Result<(), (Pc, Violation)> {
         self.object_action = (NO_PC, ObjectAction::Count);
-        while let Some(bulk) = self.warps[w].copies.as_mut().and_then(|copies| copies.arrived_bulk()) {
-            self.count_bulk(w, bulk).map_err(|violation| (bulk.pc, violation))?;
+        while let Some(over) = self.warps[w].copies.as_mut().and_then(|copies| copies.arrived_bulk()) {
+            let pc = over.bulk.pc;
+            self.part_is_over(w, over).map_err(|violation| (pc, violation))?;
         }
         while let Some(arrival) = self.warps[w].copies.as_mut().and_then(|copies| copies.due()) {
             let at = arrival.address;
             let act = |word| after_copies(perform(MbarrierStep::Arrive, MbarrierOptions::default(), word, 1));
             self.act_on_object(w, arrival.lane, at, act).map_err(|violation| (arrival.pc, violation))?;
         }
-        Ok(())
-    }
-
-    /// The bytes of a part of a bulk copy have arrived: `complete_tx` at its object.
-    pub fn count_bulk(&mut self, w: usize, bulk: Bulk) -> Result<(), Violation> {
-        self.object_action = (NO_PC, ObjectAction::Count);
-        let bytes = bulk.bytes.into();
-        let counted = |word| perform(MbarrierStep::CompleteTx, MbarrierOptions::default(), word, bytes);
-        self.act_on_object(w, bulk.lane, bulk.object, |word| after_copies(counted(word)))?;
         Ok(())
     }
 
@@ -251,7 +182,7 @@ impl<P: Reconvergence> Resident<P> {
 }
 
 /// A reason that belongs to a later time than its instruction.
-fn after_copies<T>(done: Result<T, String>) -> Result<T, String> {
+pub(super) fn after_copies<T>(done: Result<T, String>) -> Result<T, String> {
     done.map_err(|reason| format!("on completion of the asynchronous copies: {reason}"))
 }
 

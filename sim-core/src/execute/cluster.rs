@@ -1,4 +1,4 @@
-//! `barrier.cluster` (PTX ISA): threads arrive and wait in two steps. A cluster is one block here.
+//! `barrier.cluster` (PTX ISA): threads arrive and wait in two steps.
 
 use sim_frontend::program::NO_PC;
 use sim_memory::observation::{Event, ObjectAction};
@@ -85,15 +85,23 @@ impl<P: Reconvergence> Resident<P> {
         }
     }
 
-    /// All threads that live have arrived: the next phase begins.
+    /// The live threads of a block may all have arrived, or all its threads have ended: the other blocks of its cluster
+    /// are told, and the next phase begins if they have arrived too.
     fn end_cluster_phase(&mut self, slot: usize) {
         let Some(block) = self.blocks[slot].as_mut() else { return };
-        if block.cluster.arrived == 0 || block.cluster.arrived < block.live_threads {
-            return;
+        let all = block.cluster.arrived != 0 && block.cluster.arrived >= block.live_threads;
+        if block.cluster.peers.is_some() {
+            return self.tell_cluster(slot, all);
         }
-        block.cluster.arrived = 0;
-        block.cluster.odd = !block.cluster.odd;
-        let waiting = std::mem::take(&mut block.cluster.waiting);
+        if all {
+            self.next_cluster_phase(slot);
+        }
+    }
+
+    /// The next phase begins in a block.
+    pub(super) fn next_cluster_phase(&mut self, slot: usize) {
+        let Some(block) = self.blocks[slot].as_mut() else { return };
+        let waiting = block.cluster.next_phase();
         if let (true, Some(&w)) = (self.on_chip, block.warps.first()) {
             self.observe_cluster(w, 1, ObjectAction::Count, true);
             for &split in &waiting {

@@ -2,14 +2,16 @@
 //! lane after lane, as shared atomics do.
 
 use sim_frontend::form::MbarrierStep;
-use sim_frontend::program::{Extra, MbarrierPlace, Op};
+use sim_frontend::program::{Extra, MbarrierPlace, Op, Pc};
+use sim_memory::address_space::of_cluster;
 use sim_memory::observation::ObjectAction;
-use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace, WARP_LANES};
 
 use super::access::addresses;
 use super::resident::{Resident, Step};
 use crate::code::Code;
 use crate::error::Violation;
+use crate::grid::Kernel;
 use crate::mbarrier::perform;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{read_element, write_element, write_pred};
@@ -33,10 +35,11 @@ impl<P: Reconvergence> Resident<P> {
     /// One `mbarrier` instruction.
     pub(super) fn mbarrier(
         &mut self,
-        code: &Code,
+        kernel: &Kernel,
         w: usize,
+        pc: Pc,
         op: &Op,
-        exec: LaneMask,
+        mut exec: LaneMask,
     ) -> Result<(), Violation> {
         let Extra::Mbarrier(facts) = &op.extra else {
             return Err(Violation::new(
@@ -46,6 +49,7 @@ impl<P: Reconvergence> Resident<P> {
             ));
         };
         self.outcome = Step::Done;
+        let code = &*kernel.code;
         let operand = |rows: &[_], lane| match op.src[1].is_some() {
             true => read_element(rows, &code.consts, op.src[1], lane, facts.operand_bits.into()),
             false => 1,
@@ -60,7 +64,13 @@ impl<P: Reconvergence> Resident<P> {
             }
             return Ok(());
         };
-        let places = self.objects(code, w, op, place, exec)?;
+        let mut places = addresses(&self.warps[w], code, op, place.address_64, exec);
+        self.without_window(place.space, exec, &mut places)?;
+        let sent = self.outgoing.len();
+        if places.iter().any(|at| of_cluster(*at).0.is_some()) {
+            exec = self.mbarrier_of_cluster(kernel, w, pc, (op, facts), exec, &mut places)?;
+        }
+        self.to_shared(w, StateSpace::Shared, BYTES, exec, &mut places)?;
         self.object_action.1 = action(facts.step);
         let latencies = self.world.latency;
         let waits = matches!(facts.step, MbarrierStep::TestWait | MbarrierStep::TryWait);
@@ -86,6 +96,9 @@ impl<P: Reconvergence> Resident<P> {
         let waited = (start - self.now).min((u32::MAX / 2).into()) as u32;
         self.lock_wait = start.saturating_sub(first).min((u32::MAX / 2).into()) as u32;
         self.outcome = Step::DoneAfter { latency: waited + own, occupancy: 1 };
+        if self.outgoing.len() > sent {
+            self.outcome = Step::Access;
+        }
         Ok(())
     }
 

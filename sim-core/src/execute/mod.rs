@@ -5,6 +5,7 @@
 mod access;
 mod asynchronous;
 mod barriers;
+mod bulk;
 mod cluster;
 mod collective;
 mod control;
@@ -14,8 +15,10 @@ mod meet;
 mod observe;
 mod on_chip;
 mod regroup;
+mod remote;
 mod request;
 mod resident;
+mod tensor_copy;
 mod texture;
 mod warpgroup;
 mod wide;
@@ -242,8 +245,8 @@ impl<P: Reconvergence> Resident<P> {
             C::Load | C::Store | C::Atomic => self.access(kernel, w, pc, op, exec)?,
             C::LoadParam => self.load_param(kernel, w, op, exec)?,
             C::Hint => self.hint(kernel, w, pc, op, exec),
-            C::Copy => self.copy(code, w, pc, op, exec)?,
-            C::Mbarrier => self.mbarrier(code, w, op, exec)?,
+            C::Copy => self.copy(kernel, w, pc, op, exec)?,
+            C::Mbarrier => self.mbarrier(kernel, w, pc, op, exec)?,
             C::Texture => self.texture(code, w, pc, op, exec)?,
             C::TextureOperands => self.stage_operands(code, w, op, exec),
             C::Membar => {}

@@ -1,7 +1,7 @@
 //! Accesses that never leave the SM: shared memory, constant memory and kernel parameters. They
 //! happen at issue; latency and bank conflicts are charged.
 
-use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Row};
+use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::atomics;
 use sim_memory::shared::{BankRule, turns};
@@ -117,13 +117,15 @@ impl<P: Reconvergence> Resident<P> {
     #[inline(always)]
     pub(super) fn shared(
         &mut self,
-        code: &Code,
+        kernel: &Kernel,
         w: usize,
+        pc: Pc,
         op: &Op,
         facts: &MemoryOp,
         lanes: LaneMask,
         addresses: &[u64; WARP_LANES],
     ) -> Result<(), Violation> {
+        let code = &*kernel.code;
         let warp = &mut self.warps[w];
         let Some(block) = self.blocks[warp.block].as_mut() else {
             return Err(Violation::new("env-readShared", lanes, "the block is not resident"));
@@ -138,7 +140,7 @@ impl<P: Reconvergence> Resident<P> {
             most = most.max(addresses[lane] as u32);
         }
         if high != 0 || u64::from(most) + bytes as u64 > size {
-            return Err(outside(lanes, addresses, bytes as u64, size));
+            return self.shared_of_cluster(kernel, w, pc, op, facts, lanes, addresses);
         }
         let memory = block.shared.bytes_mut();
         match op.class {

@@ -2,7 +2,6 @@
 
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
-use crate::copies::Bulk;
 use crate::lookups::NO_LOOKUP;
 
 /// What a split asks of global or local memory.
@@ -29,13 +28,11 @@ pub struct Request {
     pub part: u8,
     /// How many parts the access has.
     pub parts: u8,
-    /// It is part of a bulk copy: its lanes are pieces of 16 bytes.
-    pub bulk: Option<Bulk>,
     /// The lookup that it reads texels of.
     pub lookup: u32,
 }
 
-/// Requests of one step, bulk copies aside: one to global memory and four words of local memory.
+/// Requests of one step: one to global memory and four words of local memory.
 const USUAL: usize = 5;
 
 /// The requests of one step: a generic access may touch both spaces.
@@ -64,7 +61,6 @@ impl Request {
             bytes: 0,
             part: 0,
             parts: 1,
-            bulk: None,
             lookup: NO_LOOKUP,
         }
     }

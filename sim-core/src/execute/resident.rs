@@ -14,6 +14,7 @@ use super::meet::Meeting;
 use super::request::Requests;
 use crate::barrier::{BarrierEnv, Completed};
 use crate::block::Block;
+use crate::bulk::Job;
 use crate::by_split::BySplit;
 use crate::cluster_barrier::ClusterBarrier;
 use crate::code::DecodedOp;
@@ -21,6 +22,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::lookups::Lookups;
 use crate::monitor::Check;
+use crate::packet::Packet;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
 use crate::tensor::Scratch;
@@ -140,6 +142,10 @@ pub struct Resident<P> {
     pub outcome: Step,
     /// Accesses the last step asks for.
     pub requests: Requests,
+    /// Packets to blocks of clusters that are still to be sent.
+    pub outgoing: Vec<Packet>,
+    /// Bulk copies that are still to be made.
+    pub jobs: Vec<Job>,
     /// Lookups of textures under way.
     pub lookups: Lookups,
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
@@ -194,6 +200,8 @@ impl<P: Reconvergence> Resident<P> {
             touched: Vec::new(),
             outcome: Step::Done,
             requests: Requests::default(),
+            outgoing: Vec::new(),
+            jobs: Vec::new(),
             lookups: Lookups::default(),
             expected: BySplit::new(warp_slots, NO_PC),
             charge: Cost::default(),
@@ -238,6 +246,8 @@ impl<P: Reconvergence> Resident<P> {
             touched,
             outcome,
             requests,
+            outgoing,
+            jobs,
             lookups,
             expected,
             charge,
@@ -267,6 +277,8 @@ impl<P: Reconvergence> Resident<P> {
         touched.clear();
         *outcome = Step::Done;
         requests.clear();
+        outgoing.clear();
+        jobs.clear();
         lookups.reset();
         expected.fill(NO_PC);
         (*charge, *changed) = (Cost::default(), false);

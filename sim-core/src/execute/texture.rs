@@ -315,7 +315,7 @@ impl<P: Reconvergence> Resident<P> {
         (request.lanes, request.bytes) = (lanes, bytes);
         request.addresses = addresses;
         (request.part, request.parts) = (0, 1);
-        (request.bulk, request.lookup) = (None, NO_LOOKUP);
+        request.lookup = NO_LOOKUP;
     }
 
     /// `sust`, `sured`.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::form::MbarrierStep;
+use sim_frontend::form::{BulkWay, MbarrierStep};
 use sim_frontend::program::{Extra, MbarrierOp, Op, OpClass, Row};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
 use sim_memory::vocabulary::{AtomicOp, LaneMask, Semantics, StateSpace, WARP_LANES};
@@ -35,6 +35,11 @@ pub(super) fn block<P: Reconvergence>(
     let warps: Vec<(u32, LaneMask)> =
         block.warps.iter().map(|&w| (w as u32, resident.warps[w].threads)).collect();
     record.0(Recorded::Block { kernel, number, warps: &warps });
+    if let (true, Some(&(warp, lanes))) = (kernel.cluster_size() > 1, warps.first()) {
+        // What blocks of a cluster do to each other is not followed.
+        let who = Who { warp, pc: kernel.code.program.entry_pc, lanes };
+        record.0(Recorded::Other { who, what: "a kernel in clusters of several blocks" });
+    }
 }
 
 /// The next instruction of a split.
@@ -215,6 +220,13 @@ impl<P: Reconvergence> Recorder<'_, P> {
             Extra::CopyArrive(place, no_inc) => {
                 let Ok(addresses) = self.resident.objects(code, w, op, *place, who.lanes) else { return };
                 record.0(Recorded::CopiesArrive { who, no_inc: *no_inc, addresses: &addresses });
+            }
+            Extra::Bulk(facts) if facts.way != BulkWay::Load || op.src[4].is_some() => {
+                record.0(Recorded::Other { who, what: "a bulk copy that is no load into the own block" });
+            }
+            Extra::StoreAsync(_) => record.0(Recorded::Other { who, what: "an asynchronous store" }),
+            Extra::BulkCommit | Extra::BulkWait(..) => {
+                record.0(Recorded::Other { who, what: "groups of bulk copies" });
             }
             Extra::Bulk(facts) => {
                 let (to, object) = (shared(op.src[1], facts.to, 1), shared(op.src[3], facts.object, 8));

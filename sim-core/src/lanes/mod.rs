@@ -40,14 +40,12 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
         R::Mov => mov::resolve(form),
         // Nothing that a thread can see: no counters, no dependent grids, registers stay as they are.
         R::Pmevent | R::Griddepcontrol => lane!(|_: &mut file::LaneFile<'_>, _: &Op, _| {}),
-        // Each block is a cluster of its own, of rank 0.
-        R::Getctarank => lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w32(op.dst[0], m, [0; WARP_LANES])),
         // A policy is opaque; which lines it prefers is not modelled.
         R::Createpolicy => {
             lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w64(op.dst[0], m, [0; WARP_LANES]))
         }
         R::Cvt => convert::resolve(form),
-        R::Cvta | R::Isspacep => address::resolve(form),
+        R::Cvta | R::Isspacep | R::Mapa | R::Getctarank => address::resolve(form),
         _ if is_video(form.root) => video::resolve(form),
         _ if packed::handles(form) => packed::resolve(form),
         R::Setp | R::Set | R::Selp | R::Slct | R::Testp => compare::resolve(form),

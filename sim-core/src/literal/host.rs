@@ -229,6 +229,8 @@ impl Host<'_> {
             stream: spec.stream,
             params: bytes,
             functional: self.functional,
+            cluster: None,
+            non_portable_cluster: false,
         };
         self.context.launch(&launch).unwrap_or_else(|e| panic!("{e}"));
     }

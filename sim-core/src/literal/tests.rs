@@ -78,6 +78,8 @@ fn follow(text: &str, threads: u32, functional: bool) -> Result<Follower, String
         stream: 0,
         params: out.to_le_bytes().to_vec(),
         functional,
+        cluster: None,
+        non_portable_cluster: false,
     };
     context.launch(&launch).map_err(|e| e.to_string())?;
     host::wait(context);

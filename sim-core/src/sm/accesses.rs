@@ -194,18 +194,45 @@ impl Port<'_> {
         }
     }
 
+    /// An access to shared memory of another block is over for all its lanes.
+    pub fn answered(&mut self, id: AccessId, now: Cycle) {
+        let Some(entry) = self.accesses.entries.get_mut(id as usize) else { return };
+        let (w, pc, lanes) = (entry.warp, entry.pc, entry.lanes);
+        let (volatile, acquires) = (entry.volatile, entry.acquires);
+        let blocked = std::mem::take(&mut entry.blocked);
+        entry.pending = 0;
+        let warp = &mut self.warps[w];
+        warp.outstanding.end_block(lanes);
+        warp.outstanding.end_device(lanes);
+        if volatile {
+            warp.outstanding.end_volatile(lanes);
+        }
+        if acquires {
+            warp.outstanding.end_acquire(lanes);
+        }
+        if blocked != 0 {
+            let decoded = &self.kernels[warp.kernel].code.decoded[pc as usize];
+            warp.board.release(decoded.blocking(), blocked);
+        }
+        self.close_if_done(id, now);
+        self.wake(w);
+    }
+
     /// Bytes of asynchronous copies go to shared memory.
     #[cold]
     fn deliver(&mut self, access: AccessId, lanes: LaneMask, line: u64, data: &LineData, bytes: usize) {
         let entry = &self.accesses.entries[access as usize];
         let addresses = &self.accesses.addresses[access as usize];
-        let warp = &self.warps[entry.warp];
-        let copy = warp.copies.as_ref().and_then(|copies| copies.of(access));
+        let warp = &mut self.warps[entry.warp];
+        let copy = warp.copies.as_mut().and_then(|copies| copies.of_mut(access));
         let (Some(copy), Some(block)) = (copy, self.blocks[warp.block].as_mut()) else { return };
         for lane in crate::reconvergence::Lanes(lanes) {
             let at = addresses[lane as usize].wrapping_sub(line) as usize;
-            if let Some(found) = data.get(at..at + bytes) {
-                *self.changes += u64::from(deliver(block, copy.to[lane as usize], found));
+            let bytes = copy.piece(lane).unwrap_or(bytes);
+            let Some(found) = data.get(at..at + bytes) else { continue };
+            match &mut copy.landed {
+                Some(landed) => landed[lane as usize][..bytes].copy_from_slice(found),
+                None => *self.changes += u64::from(deliver(block, copy.to[lane as usize], found)),
             }
         }
     }

@@ -90,6 +90,9 @@ fn drains(warp: &Warp, blocks: &[Option<Block>], drain: Drain, mask: LaneMask) -
         }
         Drain::Volatile => warp.outstanding.any_volatile(mask) || warp.outstanding.any_acquire(mask),
         Drain::Acquires => warp.outstanding.any_acquire(mask),
+        Drain::Puts(newest, read) => {
+            warp.copies.as_ref().is_some_and(|copies| copies.awaits_puts(mask, newest, read))
+        }
         Drain::Copies(newest) => warp.copies.as_ref().is_some_and(|copies| copies.awaits(mask, newest)),
     }
 }
@@ -453,6 +456,12 @@ impl<P: Reconvergence> Sm<P> {
                 let touched = std::mem::take(&mut self.resident.touched);
                 self.send_accesses(w, pc, now)?;
                 self.resident.touched = touched;
+                if !self.resident.outgoing.is_empty() {
+                    self.send_packets(now);
+                }
+                if !self.resident.jobs.is_empty() {
+                    self.queue_jobs(now);
+                }
                 self.after_issue((scheduler, place), split, earliest, now);
                 self.reschedule_touched(split, now, 1);
                 return Ok(());
@@ -493,6 +502,9 @@ impl<P: Reconvergence> Sm<P> {
         debug_assert_eq!(self.place(split), (scheduler, place));
         if self.resident.observed.is_some() {
             self.log_barriers(now);
+        }
+        if !self.resident.outgoing.is_empty() {
+            self.send_packets(now);
         }
         let others = if control { self.branch_latency } else { self.barrier_latency };
         self.reschedule_touched(split, now, others);
@@ -668,7 +680,7 @@ impl<P: Reconvergence> Sm<P> {
             };
             let id = self.accesses.begin(entry, addresses);
             if copies {
-                warp.copies_mut().begin(id, lanes, request.operands, request.bulk);
+                warp.copies_mut().begin(id, lanes, request.operands, None);
             }
             let access = WarpAccess {
                 id,

@@ -6,6 +6,7 @@ pub mod accesses;
 mod ahead;
 mod formation;
 mod issue;
+mod network;
 mod products;
 pub mod profile;
 pub mod recorder;
@@ -15,6 +16,7 @@ pub mod states;
 pub mod stats;
 mod status;
 pub mod timeline;
+mod tma;
 pub mod units;
 mod watch;
 
@@ -34,13 +36,16 @@ use states::{STATUSES, Status};
 use stats::{STALLS, SmStats, Stall};
 use units::{UNIT_CLASSES, Units};
 
+use self::network::Network;
 use self::recorder::Recorder;
 use self::timeline::Timeline;
+use self::tma::Tma;
 use crate::by_split::BySplit;
 use crate::error::Fault;
 use crate::execute::{Resident, World};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
+use crate::packet::Packet;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::wheel::Wheel;
 
@@ -53,6 +58,17 @@ pub enum SmMessage {
         kernel: Arc<Kernel>,
         /// Its number in the grid.
         number: u64,
+        /// SMs of the blocks of its cluster, by rank, where it has several.
+        sms: Option<Arc<[u32]>>,
+    },
+    /// From itself: the unit of bulk copies goes on.
+    Tma,
+    /// Of another block of a cluster.
+    Packet {
+        /// The SM that sent it.
+        from: u32,
+        /// What it is.
+        packet: Packet,
     },
     /// Forget the global lines of L1: a dependent grid starts.
     FlushL1,
@@ -175,6 +191,10 @@ pub struct Sm<P> {
     product_reads: (Cycle, u64),
     /// A message has come since it was made or reset.
     used: bool,
+    /// To the other SMs of its GPC, where blocks of clusters use it.
+    network: Option<Box<Network>>,
+    /// What makes bulk copies.
+    tma: Box<Tma>,
 }
 
 impl<P: Reconvergence> Sm<P> {
@@ -238,6 +258,8 @@ impl<P: Reconvergence> Sm<P> {
             coming: Vec::new(),
             product_reads: (0, 0),
             used: false,
+            network: Network::new(chip),
+            tma: Box::new(Tma::new(chip)),
         }
     }
 
@@ -262,11 +284,14 @@ impl<P: Reconvergence> Sm<P> {
         warp * P::SPLITS as SplitId + within
     }
 
-    /// A message that arrives at `at`; messages come in the order of their cycles.
+    /// A message that arrives at `at`; those of one sender and cycle come in their order.
     pub fn deliver(&mut self, at: Cycle, message: SmMessage) {
-        debug_assert!(self.inbox.back().is_none_or(|(last, _)| *last <= at));
         self.used = true;
-        self.inbox.push_back((at, message));
+        if self.overtakes(at, &message) {
+            self.deliver_before_others(at, message);
+        } else {
+            self.inbox.push_back((at, message));
+        }
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
@@ -356,7 +381,7 @@ impl<P: Reconvergence> Sm<P> {
         self.now = now;
         while self.inbox.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, message)) = self.inbox.pop_front() {
-                self.receive(message);
+                self.receive(message)?;
             }
         }
         if self.memory.next_event().is_some_and(|at| at <= now) {
@@ -449,16 +474,19 @@ impl<P: Reconvergence> Sm<P> {
         first
     }
 
-    fn receive(&mut self, message: SmMessage) {
+    fn receive(&mut self, message: SmMessage) -> Result<(), Box<Fault>> {
         let now = self.now;
         match message {
-            SmMessage::Block { kernel, number } => {
+            SmMessage::Block { kernel, number, sms } => {
                 let grid = kernel.grid_id as usize;
                 if self.stats.kernels.len() <= grid {
                     self.stats.kernels.resize(grid + 1, Default::default());
                 }
                 let slot = self.resident.admit(&kernel, number);
                 debug_assert!(slot.is_some(), "the device counts slots");
+                if let (Some(slot), Some(sms)) = (slot, sms) {
+                    self.resident.join_cluster(slot, &kernel, &sms);
+                }
                 if self.memory.observation.is_some()
                     && let Some(slot) = slot
                 {
@@ -483,12 +511,18 @@ impl<P: Reconvergence> Sm<P> {
             }
             SmMessage::FlushL1 => self.memory.flush_l1(),
             SmMessage::Abort { grid_id } => self.abort(grid_id),
+            SmMessage::Tma => return self.copy_next(),
+            SmMessage::Packet { packet, .. } => return self.receive_packet(packet),
         }
+        Ok(())
     }
 
     /// Ends the threads of a grid's blocks; the blocks' places are free once the accesses in
     /// flight are performed.
     fn abort(&mut self, grid_id: u32) {
+        if let Some(network) = &mut self.network {
+            network.abort(grid_id);
+        }
         let slots = 0..self.resident.blocks.len();
         for slot in slots {
             let Some(block) = self.resident.blocks[slot].as_mut() else { continue };
@@ -536,6 +570,9 @@ impl<P: Reconvergence> Sm<P> {
         while let Some(w) = self.copied.pop() {
             if let Err((pc, violation)) = self.resident.arrivals_due(w) {
                 return Err(self.fault(w, pc, &violation));
+            }
+            if !self.resident.outgoing.is_empty() {
+                self.send_packets(self.now);
             }
         }
         Ok(())

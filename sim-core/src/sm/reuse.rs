@@ -58,6 +58,8 @@ impl<P: Reconvergence> Sm<P> {
             instruction_set: _,
             following,
             ahead: _,
+            network,
+            tma,
             dual_issue: _,
             recorder,
             coming,
@@ -88,6 +90,10 @@ impl<P: Reconvergence> Sm<P> {
         unit_of.fill(0);
         (*live, *now, *next) = (1, 0, None);
         inbox.clear();
+        if let Some(network) = network {
+            network.reset();
+        }
+        tma.reset();
         woken.clear();
         copied.clear();
         touched.clear();

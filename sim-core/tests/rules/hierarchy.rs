@@ -220,6 +220,8 @@ fn dev_create_dio_create_link_newctx_link_newvm_contexts_share_nothing() {
         stream: 0,
         params: run.out.to_le_bytes().to_vec(),
         functional: false,
+        cluster: None,
+        non_portable_cluster: false,
     };
     assert!(matches!(run.device.launch(other, &launch), Err(SimError::Input(_))));
     let context = run.device.context(other).expect("it exists");

@@ -30,6 +30,8 @@ fn refusal(
             stream: 0,
             params: out.to_le_bytes().to_vec(),
             functional: false,
+            cluster: None,
+            non_portable_cluster: false,
         };
         device.launch(context, &launch)
     });

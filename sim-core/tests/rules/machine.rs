@@ -138,6 +138,8 @@ impl Run {
             stream,
             params: [&self.out.to_le_bytes(), more].concat(),
             functional,
+            cluster: None,
+            non_portable_cluster: false,
         };
         self.device.launch(self.context, &launch)
     }

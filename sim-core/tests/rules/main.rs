@@ -4,6 +4,8 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod asynchronous;
+mod bulk;
+mod clusters;
 mod contract;
 mod dual_issue;
 mod hierarchy;
@@ -17,6 +19,7 @@ mod memory_order;
 mod newer;
 mod random_programs;
 mod runtime;
+mod tensor_copies;
 mod textures;
 mod threads;
 mod warpgroup;

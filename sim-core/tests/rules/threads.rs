@@ -302,6 +302,8 @@ fn calls_mix_registers_and_parameter_variables() {
                     stream: 0,
                     params: vec![0; 8],
                     functional: false,
+                    cluster: None,
+                    non_portable_cluster: false,
                 };
                 device.launch(context, &launch).map(|_| ())
             })

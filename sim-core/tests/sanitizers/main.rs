@@ -161,6 +161,8 @@ impl Program {
                 stream,
                 params: out.to_le_bytes().to_vec(),
                 functional,
+                cluster: None,
+                non_portable_cluster: false,
             };
             device.launch(context, &launch).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         }

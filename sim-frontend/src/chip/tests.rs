@@ -163,7 +163,8 @@ fn every_number_has_bounds_and_is_held_to_them() {
     let sizes = UnifiedSpec { size_bytes: 0, shared_bytes: vec![0], carveout_bytes: Some(0) };
     chip.memory.unified = Some(sizes);
     let gh200 = include_str!("../../../configs/chips/gh200.yaml");
-    chip.tensor = load(gh200).unwrap_or_else(|e| panic!("{}", e[0].render())).tensor;
+    let gh200 = load(gh200).unwrap_or_else(|e| panic!("{}", e[0].render()));
+    (chip.tensor, chip.cluster) = (gh200.tensor, gh200.cluster);
     let good = serde_json::to_value(&chip).expect("plain data");
     let schema = schemars::schema_for!(ChipSpec).to_value();
     let mut all = Vec::new();

@@ -5,9 +5,9 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, St
 use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::table::{Entry, Root, TABLE, word_target};
 use crate::form::{
-    Accuracy, BarrierKind, Beyond, BoolOp, CmpOp, CopyStep, FloatTest, Form, Geometry, Half, ImageModifiers,
-    ImageQuery, MbarrierStep, MipLevel, Modifiers, PrmtMode, Reduction, Rounding, ShflMode, VideoSecondary,
-    VoteMode, register_bits,
+    Accuracy, BarrierKind, Beyond, BoolOp, BulkWay, CmpOp, CopyStep, FloatTest, Form, Geometry, Half,
+    ImageModifiers, ImageQuery, MbarrierStep, MipLevel, Modifiers, PrmtMode, Reduction, Rounding, ShflMode,
+    VideoSecondary, VoteMode, register_bits,
 };
 use crate::matrix::Matrix;
 
@@ -270,6 +270,18 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
     if root == Root::Cp {
         match word {
             "async" => return m.copy = Some(CopyStep::Copy),
+            "commit_group" if m.copy == Some(CopyStep::Bulk) => return m.copy = Some(CopyStep::BulkCommit),
+            "wait_group" if m.copy == Some(CopyStep::Bulk) => return m.copy = Some(CopyStep::BulkWait),
+            "read" => return m.bulk_read = true,
+            "1d" | "2d" | "3d" | "4d" | "5d" => return m.tensor = word.as_bytes()[0] - b'0',
+            "multicast::cluster" => return m.multicast = true,
+            "bulk_group" => return m.bulk = Some(BulkWay::Store),
+            "prefetch" => return m.bulk = Some(BulkWay::Prefetch),
+            // The space that was named last is the source.
+            "mbarrier::complete_tx::bytes" => {
+                let global = m.space == Some(StateSpace::Global);
+                return m.bulk = Some(if global { BulkWay::Load } else { BulkWay::Between });
+            }
             "commit_group" => return m.copy = Some(CopyStep::CommitGroup),
             "wait_group" => return m.copy = Some(CopyStep::WaitGroup),
             "wait_all" => return m.copy = Some(CopyStep::WaitAll),
@@ -307,7 +319,13 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
     if image(root, word, &mut m.image) {
         return;
     }
-    let memory = matches!(root, Root::Ld | Root::St | Root::Atom | Root::Red | Root::Prefetch | Root::Sured);
+    if word == "async" && matches!(root, Root::St | Root::Red) {
+        return m.copy = Some(CopyStep::Store);
+    }
+    let memory = matches!(
+        root,
+        Root::Ld | Root::St | Root::Atom | Root::Red | Root::Cp | Root::Prefetch | Root::Sured
+    );
     match word {
         "rn" => m.rounding = Some(Rounding::Rn),
         "rz" => m.rounding = Some(Rounding::Rz),

@@ -115,7 +115,7 @@ pub fn word_target(root: Root, word: &str) -> u32 {
         "cluster" if memory || matches!(root, Root::Fence | Root::Mbarrier) => 90,
         "cta" | "gpu" | "sys" if matches!(root, Root::Atom | Root::Red) => 60,
         "param" | "param::entry" if matches!(root, Root::Cvta | Root::Isspacep) => 70,
-        "shared::cluster" if matches!(root, Root::Cvta | Root::Isspacep) => 90,
+        "shared::cluster" if memory || matches!(root, Root::Cvta | Root::Isspacep) => 90,
         "base" | "level" | "grad" | "a1d" | "a2d" | "cube" | "acube" if root == Root::Tex => 20,
         "f16" | "f16x2" if root == Root::Tex => 53,
         _ => 0,
@@ -421,27 +421,27 @@ isa! {
     ];
     Isspacep "isspacep" Alu Data 20 "Tests whether a generic address lies in a space." ["{const global local $shared shared::cluster param param::entry} -> q a:u64"];
     Ld "ld" LoadStore Load 10 "Loads." [
-        "[weak] [$spaces] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "[weak] [$spaces shared::cluster] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
-        "{volatile} [global $shared] [$prefetch] [v2 v4] {$memory} -> v m", "{volatile} {local} [v2 v4] {$memory} -> v m",
-        "@70 {relaxed acquire} [$scope] [global $shared] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
+        "{volatile} [global $shared shared::cluster] [$prefetch] [v2 v4] {$memory} -> v m", "{volatile} {local} [v2 v4] {$memory} -> v m",
+        "@70 {relaxed acquire} [$scope] [global $shared shared::cluster] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> v m",
         "@32 {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)", "@70 {global} {nc} {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "~@70 [weak relaxed acquire volatile] [$scope] [$spaces] [ca cg cs lu cv] [nc] [$evict] [L2::cache_hint] [$prefetch] {b128} -> *",
-        "~@90 [weak relaxed acquire volatile] [$scope] {shared::cluster} [v2 v4] {$memory} -> *",
         "~@100 [weak relaxed acquire volatile] [$scope] {global} [nc] [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [$prefetch] [v2 v4 v8] {$memory} -> *",
         "~@100 [weak relaxed acquire volatile] [$scope] [global] [nc] [$evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> *",
     ];
     Ldu "ldu" LoadStore Load 20 "Loads uniform data through the read-only path." ["[global] [v2 v4] {$memory} -> v m"];
     St "st" LoadStore Store 10 "Stores." [
-        "[weak] [global local $shared param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
+        "[weak] [global local $shared shared::cluster param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
-        "{volatile} [global $shared] [v2 v4] {$memory} -> m v", "{volatile} {local} [v2 v4] {$memory} -> m v",
-        "@70 {relaxed release} [$scope] [global $shared] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
+        "{volatile} [global $shared shared::cluster] [v2 v4] {$memory} -> m v", "{volatile} {local} [v2 v4] {$memory} -> m v",
+        "@70 {relaxed release} [$scope] [global $shared shared::cluster] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> m v",
         "~@70 [weak relaxed release volatile] [$scope] [global local $shared param] [wb cg cs wt] [$evict] [L2::cache_hint] {b128} -> *",
-        "~@90 [weak relaxed release volatile] [$scope] {shared::cluster} [v2 v4] {$memory} -> *",
-        "~@90 {async} [weak mmio] [relaxed release] [$scope] [global shared::cluster] [mbarrier::complete_tx::bytes] [v2 v4] {$memory} -> *", "~@100 {bulk} {async} {shared::cta shared::cluster} {mbarrier::complete_tx::bytes} {$memory} -> *",
+        "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} [v2] {b32 u32 s32 f32 b64 u64 s64 f64} -> m v m",
+        "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} {v4} {b32 u32 s32 f32} -> m v m",
+        "~@100 {async} [mmio] {release} {$scope} [global] {$memory} -> *", "~@100 {bulk} {async} {shared::cta shared::cluster} {mbarrier::complete_tx::bytes} {$memory} -> *",
         "~@100 [weak relaxed release volatile] [$scope] {global} [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [v2 v4 v8] {$memory} -> *",
         "~@100 [weak relaxed release volatile] [$scope] [global] [$evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> *",
     ];
@@ -456,38 +456,62 @@ isa! {
         "{range} [global] {L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged} [L2::evict_first L2::evict_unchanged] {b64} -> d m a:u32 b:u32",
     ];
     Atom "atom" LoadStore Atomic 11 "Atomic read-modify-write operation; returns the old value." [
-        "[$ordering] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
-        "[$ordering] [$scope] [global $shared] {exch} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
-        "[$ordering] [$scope] [global $shared] {cas} {b32 b64} -> d m b c", "@70 [$ordering] [$scope] [global $shared] {cas} {b16} -> d m b c",
-        "[$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {u32 s32 u64} -> d m b (e:b64)", "@20 [$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {f32} -> d m b (e:b64)",
-        "@60 [$ordering] [$scope] [global $shared] {add} [L2::cache_hint] {f64} -> d m b (e:b64)",
-        "[$ordering] [$scope] [global $shared] {inc dec} [L2::cache_hint] {u32} -> d m b (e:b64)",
-        "[$ordering] [$scope] [global $shared] {min max} [L2::cache_hint] {u32 s32} -> d m b (e:b64)", "@32 [$ordering] [$scope] [global $shared] {min max} [L2::cache_hint] {u64 s64} -> d m b (e:b64)",
-        "@60 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16x2} -> d m b (e:b64)", "@70 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16} -> d m b (e:b64)",
-        "@90 [$ordering] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> d m b (e:b64)",
-        "~@90 [$ordering] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *", "~@90 [$ordering] [$scope] [global $shared] {exch cas} [L2::cache_hint] {b128} -> *",
-        "~@90 [$ordering] [$scope] {shared::cluster} {add min max exch cas and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
+        "[$ordering] [$scope] [global $shared shared::cluster] {and or xor} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared shared::cluster] {exch} [L2::cache_hint] {b32 b64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared shared::cluster] {cas} {b32 b64} -> d m b c", "@70 [$ordering] [$scope] [global $shared shared::cluster] {cas} {b16} -> d m b c",
+        "[$ordering] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {u32 s32 u64} -> d m b (e:b64)", "@20 [$ordering] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {f32} -> d m b (e:b64)",
+        "@60 [$ordering] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {f64} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared shared::cluster] {inc dec} [L2::cache_hint] {u32} -> d m b (e:b64)",
+        "[$ordering] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u32 s32} -> d m b (e:b64)", "@32 [$ordering] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u64 s64} -> d m b (e:b64)",
+        "@60 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16x2} -> d m b (e:b64)", "@70 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16} -> d m b (e:b64)",
+        "@90 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> d m b (e:b64)",
+        "~@90 [$ordering] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *", "~@90 [$ordering] [$scope] [global $shared shared::cluster] {exch cas} [L2::cache_hint] {b128} -> *",
     ];
     Red "red" LoadStore Atomic 11 "Atomic reduction in memory; returns no value." [
-        "[relaxed release] [$scope] [global $shared] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
-        "[relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {u32 s32 u64} -> m b (e:b64)", "@20 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f32} -> m b (e:b64)",
-        "@60 [relaxed release] [$scope] [global $shared] {add} [L2::cache_hint] {f64} -> m b (e:b64)",
-        "[relaxed release] [$scope] [global $shared] {inc dec} [L2::cache_hint] {u32} -> m b (e:b64)",
-        "[relaxed release] [$scope] [global $shared] {min max} [L2::cache_hint] {u32 s32} -> m b (e:b64)", "@32 [relaxed release] [$scope] [global $shared] {min max} [L2::cache_hint] {u64 s64} -> m b (e:b64)",
-        "@60 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16x2} -> m b (e:b64)", "@70 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {f16} -> m b (e:b64)",
-        "@90 [relaxed release] [$scope] [global $shared] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared shared::cluster] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {u32 s32 u64} -> m b (e:b64)", "@20 [relaxed release] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {f32} -> m b (e:b64)",
+        "@60 [relaxed release] [$scope] [global $shared shared::cluster] {add} [L2::cache_hint] {f64} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared shared::cluster] {inc dec} [L2::cache_hint] {u32} -> m b (e:b64)",
+        "[relaxed release] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u32 s32} -> m b (e:b64)", "@32 [relaxed release] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u64 s64} -> m b (e:b64)",
+        "@60 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16x2} -> m b (e:b64)", "@70 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16} -> m b (e:b64)",
+        "@90 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> m b (e:b64)",
         "~@90 [relaxed release] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *",
-        "~@90 [async] [relaxed release] [$scope] {shared::cluster} [mbarrier::complete_tx::bytes] {add min max and or xor inc dec} [noftz] [L2::cache_hint] {$atomic f16 f16x2 bf16 bf16x2 f32} -> *",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m b m",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m b m",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {add} {u32 s32 u64 s64} -> m b m",
+        "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {and or xor} {b32} -> m b m",
+        "~@100 {async} [mmio] {release} {$scope} [global] {add min max and or xor inc dec} {$atomic} -> *",
     ];
     Membar "membar" LoadStore Membar 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
     Fence "fence" LoadStore Membar 70 "Orders memory operations." [
         "[sc acq_rel] {$scope} -> ", "{acquire release} {$scope} -> ", "{proxy} {alias} -> ", "@90 {proxy} {async} [global shared::cta shared::cluster] -> ", "@90 {mbarrier_init} {release} {cluster} -> ",
-        "~@90 <proxy async tensormap::generic async::generic acquire release sync_restrict::shared::cta sync_restrict::shared::cluster $scope> -> *",
+        "@90 {proxy} {tensormap::generic} {release} {$scope} -> ", "@90 {proxy} {tensormap::generic} {acquire} {$scope} -> m i",
+        "@90 {proxy} {async::generic} {acquire} {sync_restrict::shared::cluster} {cluster} -> ", "@90 {proxy} {async::generic} {release} {sync_restrict::shared::cta} {cluster} -> ",
+        "@90 {acquire} {sync_restrict::shared::cluster} {cluster} -> ", "@90 {release} {sync_restrict::shared::cta} {cluster} -> ",
     ];
     Cp "cp" LoadStore Copy 80 "Copies asynchronously." [
         "{async} {ca cg} {$shared} {global} [L2::cache_hint] [$prefetch] -> m m i (a:u32) (e:b64)",
         "{async} {commit_group} -> ", "{async} {wait_group} -> i", "{async} {wait_all} -> ", "{async} {mbarrier} {arrive} [noinc] [$shared] {b64} -> m",
         "@90 {async} {bulk} {shared::cta shared::cluster} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m m a:u32 m (e:b64)",
+        "@90 {async} {bulk} {shared::cluster} {global} {mbarrier::complete_tx::bytes} {multicast::cluster} [L2::cache_hint] -> m m a:u32 m b:b16 (e:b64)",
+        "@90 {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} -> m m a:u32 m",
+        "@90 {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] -> m m a:u32 (e:b64)",
+        "@90 {async} {bulk} {prefetch} {L2} {global} [L2::cache_hint] -> m a:u32 (e:b64)",
+        "@90 {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {shared::cta shared::cluster} {global} [tile] {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m t m (e:b64)",
+        "@90 {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {shared::cluster} {global} [tile] {mbarrier::complete_tx::bytes} {multicast::cluster} [L2::cache_hint] -> m t m b:b16 (e:b64)",
+        "@90 {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {global} {shared::cta} [tile] {bulk_group} [L2::cache_hint] -> t m (e:b64)",
+        "@90 {async} {bulk} {prefetch} {tensor} {1d 2d 3d 4d 5d} {L2} {global} [tile] [L2::cache_hint] -> t (e:b64)",
+        "@90 {reduce} {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {global} {shared::cta} {add min max inc dec and or xor} [tile] {bulk_group} [L2::cache_hint] -> t m (e:b64)",
+        "@90 {async} {bulk} {commit_group} -> ", "@90 {async} {bulk} {wait_group} [read] -> i",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {and or xor} {b32 b64} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {add} {u32 s32 u64 f32 f64} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {add} {noftz} {f16 bf16} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {inc dec} {u32} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {min max} {u32 s32 u64 s64} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {and or xor} {b32} -> m m a:u32 m",
+        "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {add} {u32 s32 u64} -> m m a:u32 m",
+        "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m m a:u32 m",
+        "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m m a:u32 m",
         "~@90 {async reduce prefetch} <async bulk prefetch tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
     ];
     Mbarrier "mbarrier" LoadStore Mbarrier 80 "Operations on mbarrier objects." [
@@ -503,8 +527,8 @@ isa! {
         "@90 {try_wait} {parity} [$shared] {b64} -> q m a:u32 (b:u32)", "@90 {try_wait} {parity} {acquire} {cta cluster} [$shared] {b64} -> q m a:u32 (b:u32)", "@90 {try_wait} {parity} {relaxed} {cta cluster} [$shared] {b64} -> q m a:u32 (b:u32)",
         "@90 {expect_tx complete_tx} [shared shared::cta shared::cluster] {b64} -> m a:u32", "@90 {expect_tx complete_tx} {relaxed} {cta cluster} [shared shared::cta shared::cluster] {b64} -> m a:u32",
     ];
-    Mapa "mapa" Alu Data 90 "Maps a shared address to another block of the cluster." ["~ [shared::cluster] {u32 u64} -> *"];
-    Getctarank "getctarank" Alu Data 90 "The rank of the block that owns an address; 0, because each block is a cluster." ["[shared::cluster] {u32 u64} -> d:u32 a"];
+    Mapa "mapa" Alu Data 90 "Maps a shared address to another block of the cluster." ["[shared::cluster] {u32 u64} -> d a b:u32"];
+    Getctarank "getctarank" Alu Data 90 "The rank of the block that owns an address." ["[shared::cluster] {u32 u64} -> d:u32 a"];
     Multimem "multimem" LoadStore Data 90 "Operations on multicast addresses." [
         "~ {ld_reduce st red cp} <async bulk weak relaxed acquire release $scope global add min max and or xor acc::f32 acc::f16 v2 v4 v8 f16 f16x2 bf16 bf16x2 f32 e4m3x4 e5m2x4 e4m3 e5m2 e4m3x2 e5m2x2 shared::cta bulk_group cp_mask $atomic> -> *",
     ];

@@ -481,6 +481,9 @@ fn bounds(function: &Function<'_>) -> LaunchBounds {
             "maxntid" => bounds.max = Some([at(0), at(1), at(2)]),
             "minnctapersm" => bounds.min_blocks = Some(at(0)),
             "maxnreg" => bounds.max_registers = Some(at(0)),
+            "reqnctapercluster" => bounds.cluster = Some([at(0), at(1), at(2)]),
+            "explicitcluster" => bounds.explicit_cluster = true,
+            "maxclusterrank" => bounds.max_cluster = Some(at(0)),
             _ => {}
         }
     }

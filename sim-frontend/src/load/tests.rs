@@ -315,28 +315,22 @@ fn an_unknown_form_refuses_the_kernels_that_reach_it_only() {
 }
 
 #[test]
-fn kernels_in_clusters_of_several_blocks_are_refused() {
-    let entry = |directives: &str| {
-        format!("{HEAD}.entry k()\n.maxntid 32\n{directives}\n{{ ret; }}\n.entry other() {{ ret; }}\n")
-    };
-    for (directives, words) in [
-        (".reqnctapercluster 7", Some("clusters of 7 blocks (.reqnctapercluster)")),
-        (".explicitcluster .reqnctapercluster 1, 2, 1", Some("clusters of 1 x 2 x 1 blocks")),
-        (".explicitcluster", Some(".explicitcluster")),
-        (".explicitcluster .reqnctapercluster 1", None),
-        (".reqnctapercluster 1, 1, 1", None),
-        (".maxclusterrank 8", None),
+fn directives_about_clusters_are_bounds_of_launches() {
+    let entry = |directives: &str| format!("{HEAD}.entry k()\n.maxntid 32\n{directives}\n{{ ret; }}\n");
+    for (directives, cluster, explicit, most) in [
+        (".reqnctapercluster 7", Some([7, 1, 1]), false, None),
+        (".explicitcluster .reqnctapercluster 1, 2, 1", Some([1, 2, 1]), true, None),
+        (".explicitcluster", None, true, None),
+        (".maxclusterrank 8", None, false, Some(8)),
+        ("", None, false, None),
     ] {
         let m = module(&entry(directives));
-        let made = |entry: &str| m.program(entry, &|_| Some(0), ControlFlow::Plain, 8192);
-        assert!(made("other").is_ok());
-        match words {
-            None => assert!(made("k").is_ok(), "{directives}"),
-            Some(words) => {
-                let error = made("k").expect_err(directives)[0].to_string();
-                assert!(error.starts_with("t.ptx:4:8") && error.contains(words), "{directives}: {error}");
-            }
-        }
+        let bounds = m.program("k", &|_| Some(0), ControlFlow::Plain, 8192).expect(directives).bounds.clone();
+        assert_eq!(
+            (bounds.cluster, bounds.explicit_cluster, bounds.max_cluster),
+            (cluster, explicit, most),
+            "{directives}"
+        );
     }
 }
 

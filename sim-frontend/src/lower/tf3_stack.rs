@@ -89,6 +89,7 @@ pub fn frame_access(
         address_64: false,
         atomic: None,
         hint: None,
+        cluster: false,
     });
     inst
 }

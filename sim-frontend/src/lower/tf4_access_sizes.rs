@@ -25,6 +25,7 @@ pub fn facts(form: &Form, space: StateSpace, reg_bits: u8, address_64: bool) -> 
         address_64,
         atomic: form.mods.atomic.map(|op| (op, form.ty)),
         hint: None,
+        cluster: form.mods.shared_cluster || space == StateSpace::Generic,
     }
 }
 

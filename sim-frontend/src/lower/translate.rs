@@ -168,7 +168,6 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         t.func.stack_base = Some(base);
     }
     t.func.blocks.push(t.placeholder());
-    t.clusters(ast);
     t.parameters(ast);
     let body = ast.body.as_deref().unwrap_or_default();
     t.plan_frame(ast, body);
@@ -225,30 +224,6 @@ impl<'m, 'a> Translator<'m, 'a> {
     pub(super) fn refuse_since(&mut self, before: usize) {
         let found = self.errors.drain(before.min(self.errors.len())..);
         self.func.refused.extend(found);
-    }
-
-    /// Each block is a cluster of its own: a kernel that asks for other clusters does not run.
-    fn clusters(&mut self, ast: &Function<'a>) {
-        let values = |name: &str| ast.bounds.iter().find(|(own, _)| *own == name).map(|(_, values)| values);
-        let required = values("reqnctapercluster");
-        let before = self.errors.len();
-        if let Some(axes) = required.filter(|axes| axes.iter().any(|blocks| *blocks > 1)) {
-            let axes: Vec<String> = axes.iter().map(u64::to_string).collect();
-            let message = format!(
-                "`{}` runs in clusters of {} blocks (.reqnctapercluster); only clusters of one block are supported",
-                ast.name,
-                axes.join(" x ")
-            );
-            self.error(ast.span, "unsupported", message);
-        } else if required.is_none() && values("explicitcluster").is_some() {
-            let message = format!(
-                "`{}` is .explicitcluster, which requires a cluster size at launch; launches cannot specify one here",
-                ast.name
-            );
-            self.error(ast.span, "unsupported", message);
-            self.help("`.reqnctapercluster 1` makes each block a cluster".into());
-        }
-        self.refuse_since(before);
     }
 
     fn parameters(&mut self, ast: &Function<'a>) {

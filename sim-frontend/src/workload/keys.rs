@@ -152,6 +152,10 @@ pub(super) struct StepKeys {
     block: Option<Vec<Expr>>,
     /// Dynamic shared memory in bytes.
     dynamic_shared: Option<Expr>,
+    /// One to three sizes of clusters in blocks; by default as the kernel says, or each block is a cluster.
+    cluster: Option<Vec<Expr>>,
+    /// Clusters may have more blocks than every chip allows; by default not.
+    non_portable_cluster: Option<bool>,
     /// Number of the stream.
     stream: Option<u32>,
     /// Arguments in order.
@@ -334,9 +338,23 @@ impl Reader<'_> {
         buffers: &dyn Fn(&str) -> Option<ScalarType>,
     ) -> Option<Step> {
         let at = span(&keys);
-        let StepKeys { fill, body, entry, grid, block, dynamic_shared, stream, args } = keys.value;
+        let StepKeys {
+            fill,
+            body,
+            entry,
+            grid,
+            block,
+            dynamic_shared,
+            cluster,
+            non_portable_cluster,
+            stream,
+            args,
+        } = keys.value;
         let launches = entry.is_some() || grid.is_some() || block.is_some() || args.is_some();
-        let only_launches = dynamic_shared.is_some() || stream.is_some();
+        let only_launches = dynamic_shared.is_some()
+            || stream.is_some()
+            || cluster.is_some()
+            || non_portable_cluster.is_some();
         match (fill, body) {
             (Some(fill), None) if !launches && !only_launches => {
                 let fill = Fill { buffer: fill.buffer?, value: fill.value?, place: KeySpan(at) };
@@ -363,6 +381,8 @@ impl Reader<'_> {
                     grid: grid?,
                     block: block?,
                     dynamic_shared,
+                    cluster: cluster.unwrap_or_default(),
+                    non_portable_cluster: non_portable_cluster.unwrap_or_default(),
                     stream: stream.unwrap_or_default(),
                     args,
                     place,

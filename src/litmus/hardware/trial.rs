@@ -127,6 +127,8 @@ pub fn run(
         stream: 0,
         params,
         functional: false,
+        cluster: None,
+        non_portable_cluster: false,
     };
     device.launch(context, &launch)?;
     let mut endless = false;

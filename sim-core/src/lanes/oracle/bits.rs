@@ -208,9 +208,30 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
             let (a, window) = (integer_value(a, ty), i128::from(window));
             out((if m.to { a - window } else { a + window }) as u64)
         }
+        // Half a mebibyte for the block's own memory, then as much for each block of the cluster.
+        R::Mapa | R::Getctarank => {
+            let window = if m.shared_cluster { 0 } else { SHARED_WINDOW };
+            let bits = ty.bits();
+            let all = if bits == 64 { u64::MAX } else { u64::from(u32::MAX) };
+            let at = (a & all).wrapping_sub(window);
+            let (part, offset) = (at / (512 << 10), at as u32 % (512 << 10));
+            let value = match (form.root, part) {
+                (R::Mapa, _) => {
+                    let rank = (x.src[1] as u32).min(30);
+                    window + (u64::from(rank) + 1) * (512 << 10) + u64::from(offset)
+                }
+                (_, 0) => x.src[1] & u64::from(u32::MAX),
+                (_, part) => (part - 1) & u64::from(u32::MAX),
+            };
+            Some(Expected::Bits(value & all))
+        }
         R::Isspacep => {
             let inside = |window: u64| a >= window && a - window < WINDOW_BYTES;
             let yes = match m.space? {
+                StateSpace::Shared if !m.shared_cluster && inside(SHARED_WINDOW) => {
+                    let part = (a - SHARED_WINDOW) / (512 << 10);
+                    part == 0 || part - 1 == x.src[1] & u64::from(u32::MAX)
+                }
                 StateSpace::Shared => inside(SHARED_WINDOW),
                 StateSpace::Local => inside(LOCAL_WINDOW),
                 StateSpace::Const => inside(CONST_WINDOW),

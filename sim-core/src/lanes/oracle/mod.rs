@@ -60,7 +60,7 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
     match form.root {
         R::Mov if form.ty == T::Pred => Some(Expected::Predicates(x.psrc[0], None)),
         R::Mov => Some(Expected::Bits(x.src[0] & width_mask(form.ty))),
-        R::Createpolicy | R::Getctarank | R::Pmevent | R::Griddepcontrol => Some(Expected::Bits(0)),
+        R::Createpolicy | R::Pmevent | R::Griddepcontrol => Some(Expected::Bits(0)),
         R::Cvt => convert::expected(form, x),
         root if is_video(root) => Some(Expected::Bits(video::expected(form, x)?.into())),
         R::Setp | R::Set => compare(form, x),

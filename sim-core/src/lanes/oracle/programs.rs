@@ -112,6 +112,9 @@ fn step(list: &[(&'static str, Vec<&'static str>)], seed: &mut u64) -> Option<St
             operation.pdst[0] = predicate(false);
         }
     }
+    if form.asks_for_rank() {
+        sources.push((32, 0));
+    }
     let mut place = |width: u8| {
         let number = mix(seed) as usize % REGISTERS;
         (width, row(width, number))

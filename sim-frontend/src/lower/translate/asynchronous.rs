@@ -1,14 +1,19 @@
 //! `cp.async` and `mbarrier`: what shared memory takes part in without a thread's registers.
 
-use sim_memory::vocabulary::{CacheOp, ScalarType, Semantics, StateSpace};
+use crate::program::{TensorOp, Text};
+use sim_memory::vocabulary::{CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use super::Translator;
 use super::memory::Address;
-use crate::form::{CopyStep, MbarrierStep};
+use crate::form::{BulkWay, CopyStep, MbarrierStep};
+use crate::isa::Root;
 use crate::lower::ir::{Inst, Operand};
 use crate::lower::tf1_validate::OperandSize;
+use crate::lower::tf3_stack::made;
 use crate::lower::tf4_access_sizes;
-use crate::program::{BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress};
+use crate::program::{
+    AsyncStore, BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress,
+};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 
 impl<'a> Translator<'_, 'a> {
@@ -17,8 +22,16 @@ impl<'a> Translator<'_, 'a> {
         let step = inst.form.mods.copy.unwrap_or(CopyStep::Copy);
         match (step, ast.operands.as_slice()) {
             (CopyStep::Copy, [to, from, size, rest @ ..]) => self.copy(inst, ast, [to, from, size], rest),
-            (CopyStep::Bulk, [to, from, size, object, rest @ ..]) => {
-                self.bulk(inst, ast, [to, from, size, object], rest)
+            (CopyStep::Bulk, _) if inst.form.mods.tensor > 0 => self.tensor_copy(inst, ast),
+            (CopyStep::Bulk, _) => self.bulk(inst, ast),
+            (CopyStep::BulkCommit, []) => {
+                inst.extra = Extra::BulkCommit;
+                self.push(inst);
+            }
+            (CopyStep::BulkWait, [newest]) => {
+                let Some(newest) = self.constant(newest) else { return };
+                inst.extra = Extra::BulkWait(newest.min(u8::MAX.into()) as u8, inst.form.mods.bulk_read);
+                self.push(inst);
             }
             (CopyStep::CommitGroup | CopyStep::WaitAll, []) => {
                 inst.extra = match step {
@@ -39,11 +52,51 @@ impl<'a> Translator<'_, 'a> {
                     self.push(inst);
                 }
             }
+            (CopyStep::Store, _) => self.store_async(inst, ast),
             (CopyStep::Copy, _) if inst.form.mods.cache_hint => self.count(ast, "4 or 5"),
             (CopyStep::Copy, _) => self.count(ast, "3 or 4"),
-            (CopyStep::Bulk, _) => self.count(ast, 4),
-            (CopyStep::WaitGroup | CopyStep::Arrive, _) => self.count(ast, 1),
-            (CopyStep::CommitGroup | CopyStep::WaitAll, _) => self.count(ast, 0),
+            (CopyStep::WaitGroup | CopyStep::Arrive | CopyStep::BulkWait, _) => self.count(ast, 1),
+            (CopyStep::CommitGroup | CopyStep::WaitAll | CopyStep::BulkCommit, _) => self.count(ast, 0),
+        }
+    }
+
+    /// `st.async [to], b, [object]` and `red.async`. Four elements are two stores of two: there is one source too few for them
+    /// and the object, and each store counts its own bytes.
+    pub(super) fn store_async(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let [to, data, object] = ast.operands.as_slice() else { return self.count(ast, 3) };
+        inst.class = OpClass::Copy;
+        let elements = inst.form.mods.vector.max(1);
+        let data = self.as_list(data);
+        let parts: &[AstOperand<'a>] = match &data.kind {
+            OperandKind::Vector(parts) => parts,
+            _ => std::slice::from_ref(&data),
+        };
+        if parts.len() != usize::from(elements) {
+            let message = format!("expected {elements} elements");
+            return self.error(data.span, "vector", message);
+        }
+        let values: Vec<Operand> =
+            parts.iter().map(|part| self.source(part, inst.form.ty, OperandSize::Exact)).collect();
+        let Some(address) = self.address(to) else { return };
+        self.lies_in(&address, to, StateSpace::Shared);
+        (inst.src[0], inst.imm) = (address.base, address.offset);
+        let Some(object) = self.beside(&mut inst.src[4], object) else { return };
+        // Without a space the addresses are generic.
+        let space = match address.space {
+            Some(_) => StateSpace::Shared,
+            None => inst.form.mods.space.unwrap_or(StateSpace::Generic),
+        };
+        let bits = crate::form::register_bits(inst.form.ty).max(32);
+        let mut memory = tf4_access_sizes::facts(&inst.form, space, bits, address.wide);
+        memory.cluster = true;
+        for (part, two) in values.chunks(2).enumerate() {
+            let mut inst = inst.clone();
+            memory.vector = two.len() as u8;
+            inst.src[1..3].fill(Operand::None);
+            inst.src[1..=two.len()].copy_from_slice(two);
+            inst.imm += (part * 2 * usize::from(memory.element_bytes)) as i64;
+            inst.extra = Extra::StoreAsync(AsyncStore { memory, object });
+            self.push(inst);
         }
     }
 
@@ -92,29 +145,130 @@ impl<'a> Translator<'_, 'a> {
         self.push(inst);
     }
 
-    /// `cp.async.bulk [to], [from], size, [object] {, policy}`.
-    fn bulk(
-        &mut self,
-        mut inst: Inst,
-        ast: &Instruction<'a>,
-        [to, from, size, object]: [&AstOperand<'a>; 4],
-        rest: &[AstOperand<'a>],
-    ) {
-        match rest {
-            [policy] if inst.form.mods.cache_hint => {
-                self.source(policy, ScalarType::B64, OperandSize::Exact);
-            }
-            [] if !inst.form.mods.cache_hint => {}
-            _ => return self.count(ast, 4 + usize::from(inst.form.mods.cache_hint)),
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`: `[to], [from], size, [object] {, mask} {, policy}`, to global memory
+    /// without an object, a prefetch without a destination either.
+    fn bulk(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let mods = inst.form.mods;
+        let Some(way) = mods.bulk else { return };
+        let mut rest = ast.operands.as_slice();
+        let wanted = match way {
+            BulkWay::Load => 4 + usize::from(mods.multicast),
+            BulkWay::Between => 4,
+            BulkWay::Store => 3,
+            BulkWay::Prefetch => 2,
+        };
+        if rest.len() != wanted + usize::from(mods.cache_hint) {
+            return self.count(ast, wanted + usize::from(mods.cache_hint));
         }
-        inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
-        let from = self.copied_from(&mut inst, from);
-        let to = self.beside(&mut inst.src[1], to);
-        let object = self.beside(&mut inst.src[3], object);
-        let (Some(mut memory), Some(to), Some(object)) = (from, to, object) else { return };
-        // Bulk copies go past L1.
+        if let (true, [others @ .., policy]) = (mods.cache_hint, rest) {
+            self.source(policy, ScalarType::B64, OperandSize::Exact);
+            rest = others;
+        }
+        let none = SharedAddress { offset: 0, wide: false };
+        let (memory, to, object) = match (way, rest) {
+            (BulkWay::Load, [to, from, size, object, mask @ ..]) => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                if let [mask] = mask {
+                    inst.src[4] = self.source(mask, ScalarType::B16, OperandSize::Exact);
+                }
+                let from = self.copied_from(&mut inst, from);
+                let to = self.beside(&mut inst.src[1], to);
+                (from, to, self.beside(&mut inst.src[3], object))
+            }
+            (BulkWay::Between, [to, from, size, object]) => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                let to = self.beside(&mut inst.src[1], to);
+                let object = self.beside(&mut inst.src[3], object);
+                let Some(address) = self.address(from) else { return };
+                self.lies_in(&address, from, StateSpace::Shared);
+                (inst.src[0], inst.imm) = (address.base, address.offset);
+                let memory = tf4_access_sizes::facts(&inst.form, StateSpace::Shared, 32, address.wide);
+                (Some(memory), to, object)
+            }
+            (BulkWay::Store, [to, from, size]) => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                let memory = self.copied_from(&mut inst, to);
+                (memory, self.beside(&mut inst.src[1], from), Some(none))
+            }
+            (_, [from, size]) => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                (self.copied_from(&mut inst, from), Some(none), Some(none))
+            }
+            _ => return,
+        };
+        let (Some(mut memory), Some(to), Some(object)) = (memory, to, object) else { return };
+        // Bulk copies go past L1; reductions are made of their elements.
+        memory.cache = CacheOp::Cg;
+        if memory.atomic.is_none() {
+            memory.element_bytes = 16;
+        }
+        inst.extra = Extra::Bulk(BulkOp { way, memory, to, object });
+        self.push(inst);
+    }
+
+    /// `cp.async.bulk.tensor`: `[to], [map, {coordinates}], [object] {, mask} {, policy}`, to global memory `[map,
+    /// {coordinates}], [from] {, policy}`, a prefetch of a place only.
+    fn tensor_copy(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
+        let mods = inst.form.mods;
+        let Some(way) = mods.bulk else { return };
+        let mut rest = ast.operands.as_slice();
+        let wanted = match way {
+            BulkWay::Load => 3 + usize::from(mods.multicast),
+            BulkWay::Store => 2,
+            _ => 1,
+        };
+        if rest.len() != wanted + usize::from(mods.cache_hint) {
+            return self.count(ast, wanted + usize::from(mods.cache_hint));
+        }
+        if let (true, [others @ .., policy]) = (mods.cache_hint, rest) {
+            self.source(policy, ScalarType::B64, OperandSize::Exact);
+            rest = others;
+        }
+        let none = SharedAddress { offset: 0, wide: false };
+        let (place, to, object) = match (way, rest) {
+            (BulkWay::Load, [to, place, object, mask @ ..]) => {
+                if let [mask] = mask {
+                    inst.src[4] = self.source(mask, ScalarType::B16, OperandSize::Exact);
+                }
+                let to = self.beside(&mut inst.src[1], to);
+                (place, to, self.beside(&mut inst.src[3], object))
+            }
+            (BulkWay::Store, [place, from]) => (place, self.beside(&mut inst.src[1], from), Some(none)),
+            (_, [place]) => (place, Some(none), Some(none)),
+            _ => return,
+        };
+        let (Some(to), Some(object)) = (to, object) else { return };
+        let wrong = "expected a tensor map and its coordinates: `[%rd1, {%r1, %r2}]`";
+        let OperandKind::Texture(list) = &place.kind else {
+            return self.error(place.span, "operands", wrong);
+        };
+        let [map, coordinates] = list.as_slice() else {
+            return self.error(place.span, "operands", wrong);
+        };
+        let coordinates = self.as_list(coordinates);
+        let parts: &[AstOperand<'a>] = match &coordinates.kind {
+            OperandKind::Vector(parts) => parts,
+            _ => std::slice::from_ref(&coordinates),
+        };
+        if parts.len() != usize::from(mods.tensor) {
+            let message = format!(
+                "a tensor of {} dimensions has as many coordinates, not {}",
+                mods.tensor,
+                parts.len()
+            );
+            return self.error(coordinates.span, "vector", message);
+        }
+        inst.src[0] = self.source(map, ScalarType::B64, OperandSize::Exact);
+        let mut stage = made(&inst, OpClass::TextureOperands, Root::Mov, ScalarType::B32);
+        stage.text = Text::Made("coordinates of the copy that follows");
+        stage.extra = Extra::TextureOperands(0);
+        for (slot, part) in parts.iter().enumerate() {
+            stage.src[slot] = self.source(part, ScalarType::S32, OperandSize::Exact);
+        }
+        self.push(stage);
+        let mut memory = tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, true);
         (memory.element_bytes, memory.cache) = (16, CacheOp::Cg);
-        inst.extra = Extra::Bulk(BulkOp { memory, to, object });
+        inst.extra = Extra::Tensor(TensorOp { way, rank: mods.tensor, memory, to, object });
         self.push(inst);
     }
 
@@ -238,6 +392,7 @@ impl<'a> Translator<'_, 'a> {
             operand_bits: if state { 64 } else { 32 },
             releases: matches!(step, M::Arrive | M::ArriveDrop) && mods.semantics != Semantics::Relaxed,
             repeats: false,
+            cluster: mods.scope == Some(Scope::Cluster),
         });
         self.push(inst);
     }

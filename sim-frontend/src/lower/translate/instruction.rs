@@ -8,12 +8,12 @@ use sim_memory::vocabulary::{ScalarType, Scope, Semantics, StateSpace};
 use super::operand::special;
 use super::{Opcode, Translator};
 use crate::diagnostic::{Span, nearest};
-use crate::form::{BarrierKind, Form};
+use crate::form::{BarrierKind, CopyStep, Form};
 use crate::isa::{self, Entry, Kind, Legacy, OperandShape, Resolved, Root, Shape};
 use crate::lower::ir::{Inst, Operand, PredOperand, Reg, Terminator, Width};
 use crate::lower::tf1_validate::{OperandSize, modifiers};
 use crate::lower::tf5_explicit_exit;
-use crate::program::{Extra, OpClass, Text};
+use crate::program::{Extra, OpClass, SpecialRegister, Text};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 use crate::ptx::print;
 
@@ -62,6 +62,7 @@ impl<'a> Translator<'_, 'a> {
                 }
             }
             OpClass::Call => self.call(inst, ast),
+            _ if resolved.form.mods.copy == Some(CopyStep::Store) => self.store_async(inst, ast),
             OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Hint => {
                 self.memory(inst, ast, resolved.operands);
             }
@@ -517,6 +518,9 @@ impl<'a> Translator<'_, 'a> {
         }
         if matches!(form.root, Root::Addc | Root::Subc | Root::Madc) {
             inst.psrc[0] = PredOperand::Reg(self.carry(), false);
+        }
+        if form.asks_for_rank() {
+            inst.src[1] = Operand::Special(SpecialRegister::ClusterCtarank);
         }
         self.classify(&mut inst, &form);
         if inst.class == OpClass::Barrier

@@ -5,7 +5,7 @@ use sim_memory::vocabulary::{ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
 use crate::diagnostic::{Span, nearest};
-use crate::form::VideoSelect;
+use crate::form::{CmpOp, Form, VideoSelect};
 use crate::isa::{Kind, Root, entry_of};
 use crate::lower::ir::{Link, Operand, PredOperand, Reg};
 use crate::lower::tf1_validate::{OperandSize, compatible, mismatch};
@@ -42,14 +42,10 @@ pub(super) fn special(name: &str, component: Option<&str>) -> Option<Special> {
         "%ntid" => return axis(S::NtidX, S::NtidY, S::NtidZ),
         "%ctaid" => return axis(S::CtaidX, S::CtaidY, S::CtaidZ),
         "%nctaid" => return axis(S::NctaidX, S::NctaidY, S::NctaidZ),
-        // Every block is a cluster of its own.
-        "%clusterid" => return axis(S::CtaidX, S::CtaidY, S::CtaidZ),
-        "%nclusterid" => return axis(S::NctaidX, S::NctaidY, S::NctaidZ),
-        "%cluster_ctaid" | "%cluster_nctaid" => {
-            let known = matches!(component, None | Some("x" | "y" | "z" | "w"));
-            let value = u64::from(name == "%cluster_nctaid" && component != Some("w"));
-            return known.then_some(Special::Value(value));
-        }
+        "%clusterid" => return axis(S::ClusterIdX, S::ClusterIdY, S::ClusterIdZ),
+        "%nclusterid" => return axis(S::NclusterIdX, S::NclusterIdY, S::NclusterIdZ),
+        "%cluster_ctaid" => return axis(S::ClusterCtaidX, S::ClusterCtaidY, S::ClusterCtaidZ),
+        "%cluster_nctaid" => return axis(S::ClusterNctaidX, S::ClusterNctaidY, S::ClusterNctaidZ),
         _ if component.is_some() => return None,
         _ => {}
     }
@@ -73,8 +69,9 @@ pub(super) fn special(name: &str, component: Option<&str>) -> Option<Special> {
         "%globaltimer" => Special::Clock(ClockRegister::GlobalTimer),
         "%globaltimer_lo" => Special::Clock(ClockRegister::GlobalTimerLo),
         "%globaltimer_hi" => Special::Clock(ClockRegister::GlobalTimerHi),
-        "%cluster_ctarank" | "%current_graph_exec" => Special::Value(0),
-        "%cluster_nctarank" => Special::Value(1),
+        "%current_graph_exec" => Special::Value(0),
+        "%cluster_ctarank" => Special::Constant(S::ClusterCtarank),
+        "%cluster_nctarank" => Special::Constant(S::ClusterNctarank),
         "%aggr_smem_size" => Special::Constant(S::TotalSmemSize),
         // No shared memory is kept back for the system.
         _ if name.starts_with("%reserved_smem_offset_") => Special::Value(0),
@@ -222,7 +219,18 @@ impl<'a> Translator<'_, 'a> {
     /// A predicate operand, negated or not [expr-B].
     pub(super) fn predicate(&mut self, operand: &AstOperand<'a>) -> PredOperand {
         match &operand.kind {
-            OperandKind::Name("%is_explicit_cluster") => PredOperand::Const(false),
+            OperandKind::Name("%is_explicit_cluster") => {
+                let like = self.blank_like(operand.span);
+                let reg = self.fresh(ScalarType::Pred);
+                let mut inst = made(&like, OpClass::Data, Root::Setp, ScalarType::U32);
+                inst.form = Form::compare(CmpOp::Ne, ScalarType::U32);
+                inst.pdst[0] = PredOperand::Reg(reg, false);
+                inst.src[0] = Operand::Special(SpecialRegister::IsExplicitCluster);
+                inst.src[1] = Operand::Const { bits: 0, wide: false };
+                inst.text = Text::Made("whether the size of clusters is given");
+                self.push(inst);
+                PredOperand::Reg(reg, false)
+            }
             OperandKind::Name(name) => self.predicate_named(name, false, operand.span),
             OperandKind::Not(name) => self.predicate_named(name, true, operand.span),
             OperandKind::Int(value) => PredOperand::Const(value.value() != 0),

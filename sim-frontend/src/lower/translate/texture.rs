@@ -46,6 +46,7 @@ impl<'a> Translator<'_, 'a> {
             address_64: true,
             atomic: None,
             hint: None,
+            cluster: false,
         };
         TextureOp {
             step,

@@ -1,0 +1,84 @@
+//! Bulk copies (PTX ISA "cp.async.bulk") as the unit makes them: pieces of up to 16 bytes that lie together on both
+//! sides, one after another.
+
+use sim_memory::vocabulary::{AtomicOp, LaneMask, ScalarType};
+
+use crate::packet::Origin;
+
+/// Bytes of a piece at most.
+pub const PIECE: u32 = 16;
+
+/// A bulk copy that was issued.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The instruction and its thread.
+    pub origin: Origin,
+    /// Grid of the block.
+    pub grid_id: u32,
+    /// The lane of the thread.
+    pub lane: u32,
+    /// What it does.
+    pub way: Way,
+    /// Offset of the mbarrier object in the shared memory of the blocks that get the bytes.
+    pub object: u32,
+    /// Bytes of each piece.
+    pub bytes: u32,
+    /// What is still to be copied, the last piece first.
+    pub pieces: Vec<Piece>,
+    /// Where a load of a tensor goes beyond it: offsets in shared memory, and what lies there.
+    pub beyond: Vec<u32>,
+    /// The bytes of such a piece.
+    pub fill: [u8; PIECE as usize],
+    /// The reduction in global memory.
+    pub atomic: Option<(AtomicOp, ScalarType)>,
+}
+
+/// What a bulk copy does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From global memory to the shared memory of blocks of these ranks.
+    Load(u32),
+    /// From shared to global memory, or a reduction there: its number among those of the warp.
+    Store(u64),
+    /// From shared memory to that of the block of this rank.
+    Between(u32),
+    /// Into L2.
+    Prefetch,
+}
+
+/// Bytes that are copied at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Address in global memory; of a copy between blocks, the offset that it goes to.
+    pub far: u64,
+    /// Offset in shared memory: of a load where it goes, else where it comes from.
+    pub near: u32,
+}
+
+impl Job {
+    /// Takes the next pieces that one access makes: up to 32, in global memory of one line.
+    pub fn take(&mut self, line_of: impl Fn(u64) -> u64) -> Vec<Piece> {
+        let mut taken: Vec<Piece> = Vec::new();
+        while let Some(&piece) = self.pieces.last() {
+            let apart = taken.first().is_some_and(|first| {
+                !matches!(self.way, Way::Between(_)) && line_of(first.far) != line_of(piece.far)
+            });
+            if apart || taken.len() == LaneMask::BITS as usize {
+                break;
+            }
+            taken.push(piece);
+            self.pieces.pop();
+        }
+        taken
+    }
+
+    /// Takes the next pieces beyond the tensor.
+    pub fn take_beyond(&mut self) -> Vec<u32> {
+        self.beyond.split_off(self.beyond.len().saturating_sub(LaneMask::BITS as usize))
+    }
+
+    /// All of it is made.
+    pub fn is_over(&self) -> bool {
+        self.pieces.is_empty() && self.beyond.is_empty()
+    }
+}
