@@ -13,20 +13,26 @@ fn rows(output: &Output) -> Vec<Value> {
     json(output).as_array().expect("rows").clone()
 }
 
-/// Workloads of instructions that the GTX 480 lacks: they have no program for it.
-fn needs_newer(workload: &serde_json::Value) -> bool {
-    !workload["variants"].to_string().contains("sm_20")
+/// The chip that has the instructions of a workload: the oldest one for which it has a program.
+fn chip_of(workload: &serde_json::Value) -> &'static str {
+    let variants = workload["variants"].as_array().expect("a list");
+    let newest = variants.iter().all(|variant| variant.to_string().contains("sm_90"));
+    match variants.iter().any(|variant| variant.to_string().contains("sm_20")) {
+        true => "gtx480",
+        false if newest => "h100",
+        false => "rtx3080",
+    }
 }
 
 #[test]
 fn every_policy_passes_every_workload_with_every_check_on() {
     let listed = rows(&warpsim(&["workloads", "--json"]));
-    let names = |newer: bool| -> Vec<&str> {
+    let names = |chip: &str| -> Vec<&str> {
         let ending = listed.iter().filter(|w| w["termination"] == "always");
-        ending.filter(|w| needs_newer(w) == newer).filter_map(|w| w["name"].as_str()).collect()
+        ending.filter(|w| chip_of(w) == chip).filter_map(|w| w["name"].as_str()).collect()
     };
-    let (names, newer) = (names(false), names(true));
-    assert!(names.len() >= 47 && newer.len() >= 5, "{} and {}", names.len(), newer.len());
+    let (names, newer, newest) = (names("gtx480"), names("rtx3080"), names("h100"));
+    assert!(names.len() >= 47 && newer.len() >= 5 && newest.len() >= 4, "{names:?} {newer:?} {newest:?}");
     let all = warpsim(&["study", "policies", "--workloads", &names.join(","), "--check", "full", "--json"]);
     let policies = rows(&all).iter().map(|row| row["policy"].clone()).fold(Vec::new(), |mut seen, policy| {
         if !seen.contains(&policy) {
@@ -49,7 +55,19 @@ fn every_policy_passes_every_workload_with_every_check_on() {
         "full",
         "--json",
     ]);
-    for row in rows(&all).iter().chain(&rows(&newer)) {
+    let newest = newest.join(",");
+    let newest = warpsim(&[
+        "study",
+        "policies",
+        "--workloads",
+        &newest,
+        "--chip",
+        "h100",
+        "--check",
+        "full",
+        "--json",
+    ]);
+    for row in rows(&all).iter().chain(&rows(&newer)).chain(&rows(&newest)) {
         assert_eq!(row["result"], "pass", "{row}");
     }
     assert_eq!(rows(&all).len(), POLICIES.len() * names.len());

@@ -25,11 +25,12 @@ fn everything() -> Vec<(String, String)> {
     out
 }
 
-/// The chip that a workload runs on: the oldest one, but for products of matrices, whose arithmetic it does not have.
+/// The chip that a workload runs on: the oldest one, but for products of matrices, whose arithmetic it does not have, and
+/// for clusters.
 fn chip_of(workload: &str) -> &'static str {
     match workload {
         "hgemm_wmma" | "hgemm_mma" | "igemm" | "mma_rate" => "a100",
-        "hgemm_wgmma" | "wgmma_rate" => "h100",
+        "hgemm_wgmma" | "wgmma_rate" | "dsmem_chase" | "dsmem_histogram" => "h100",
         _ => "gtx480",
     }
 }

@@ -17,6 +17,7 @@ pub mod matrix;
 pub mod program;
 pub mod program_flow;
 pub mod ptx;
+mod special_registers;
 pub mod values;
 pub mod waits;
 pub mod wgmma;

@@ -241,10 +241,10 @@ mod tests {
             ),
             (
                 Kind::Chip,
-                "AssemblerSpec BankRule CacheSpec Choice ClockSpec Coalescing ConstantSpec DispatchSpec DramSpec \
-                 IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec SmSpec \
-                 TensorArithmetic TensorGroups TensorSpec UnifiedSpec UnitClass UnitScope UnitSpec \
-                 UnitTable WriteQueueSpec",
+                "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing ConstantSpec DispatchSpec \
+                 DramSpec IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
+                 SmSpec TensorArithmetic TensorGroups TensorSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
+                 UnitTable WarpgroupSpec WriteQueueSpec",
             ),
             (Kind::Sweep, "Axes Common Scalar Values Wanted Workload Workloads"),
         ] {

@@ -51,6 +51,17 @@ pub struct InFlight {
     pub write: Option<u64>,
 }
 
+/// Where the bytes of local memory lie that lanes of a warp of an SM access.
+#[inline(never)]
+pub fn physical(sm: u32, w: u32, lanes: LaneMask, addresses: &[u64; WARP_LANES]) -> [u64; WARP_LANES] {
+    let mut found = *addresses;
+    for lane in crate::reconvergence::Lanes(lanes) {
+        let address = &mut found[lane as usize];
+        *address = sim_memory::address_space::local_physical(sm, w, lane, *address);
+    }
+    found
+}
+
 /// What an operation asks of memory; an acquire needs the value's arrival even where nothing keeps the value.
 #[inline]
 pub fn access_kind(op: &Op, acquires: bool) -> Option<AccessKind> {

@@ -5,10 +5,11 @@ use sim_frontend::program::{Extra, OpClass};
 use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
-use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
-use super::accesses::{ALONE, InFlight, Port, access_kind};
+use super::accesses::{ALONE, InFlight, Port, access_kind, physical};
 use super::ahead::prefetch_operands;
+use super::drains::drains;
 use super::recorder::Recorder;
 use super::stats::SmStats;
 use super::units::Units;
@@ -76,27 +77,6 @@ fn awaited(
     }
 }
 
-/// Accesses of `mask` have to be performed before.
-fn drains(warp: &Warp, blocks: &[Option<Block>], drain: Drain, mask: LaneMask) -> bool {
-    match drain {
-        Drain::None | Drain::Fragments => false,
-        Drain::Block => warp.outstanding.any(mask, false),
-        Drain::Device => {
-            let writes = blocks.get(warp.block).and_then(Option::as_ref).map(|block| &block.writes);
-            warp.outstanding.any(mask, true)
-                || writes.is_some_and(|writes| {
-                    !writes.are_performed(warp.awaited_writes.unwrap_or_else(|| writes.begun()))
-                })
-        }
-        Drain::Volatile => warp.outstanding.any_volatile(mask) || warp.outstanding.any_acquire(mask),
-        Drain::Acquires => warp.outstanding.any_acquire(mask),
-        Drain::Puts(newest, read) => {
-            warp.copies.as_ref().is_some_and(|copies| copies.awaits_puts(mask, newest, read))
-        }
-        Drain::Copies(newest) => warp.copies.as_ref().is_some_and(|copies| copies.awaits(mask, newest)),
-    }
-}
-
 /// The issue of a data operation.
 struct Issue<'s> {
     stats: &'s mut SmStats,
@@ -139,17 +119,6 @@ impl Issuer for Issue<'_> {
         }
         (next_issue(warp, blocks, &kernel.code, next, mask, now + 1), next.unit)
     }
-}
-
-/// Where the bytes of local memory lie that lanes of a warp of an SM access.
-#[inline(never)]
-fn physical(sm: u32, w: u32, lanes: LaneMask, addresses: &[u64; WARP_LANES]) -> [u64; WARP_LANES] {
-    let mut found = *addresses;
-    for lane in crate::reconvergence::Lanes(lanes) {
-        let address = &mut found[lane as usize];
-        *address = sim_memory::address_space::local_physical(sm, w, lane, *address);
-    }
-    found
 }
 
 impl<P: Reconvergence> Sm<P> {

@@ -4,9 +4,12 @@
 
 pub mod accesses;
 mod ahead;
+mod bulk_copies;
+mod drains;
 mod formation;
 mod issue;
 mod network;
+mod packets;
 mod products;
 pub mod profile;
 pub mod recorder;

@@ -1,0 +1,161 @@
+//! Bulk copies of an SM: an access of up to a line at a time, which goes to L2 as other accesses do.
+
+use sim_frontend::chip::TmaSpec;
+use sim_memory::access::{AccessKind, WarpAccess};
+use sim_memory::line::line_of;
+use sim_memory::vocabulary::{CacheHint, CacheOp, Cycle, LaneMask, Scope, Semantics, StateSpace, WARP_LANES};
+
+use super::accesses::{ALONE, InFlight, Port};
+use super::{Sm, SmMessage};
+use crate::bulk::{Job, Piece, Way};
+use crate::copies::{Bulk, BulkTo};
+use crate::error::Fault;
+use crate::reconvergence::Reconvergence;
+
+impl<P: Reconvergence> Sm<P> {
+    /// The unit gets the bulk copies of the last step.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn queue_jobs(&mut self, now: Cycle) {
+        self.tma.queue.extend(self.resident.jobs.drain(..));
+        if !std::mem::replace(&mut self.tma.busy, true) {
+            self.deliver(now + Cycle::from(self.tma.spec.latency), SmMessage::Tma);
+        }
+    }
+
+    /// The unit makes its next access.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn copy_next(&mut self) -> Result<(), Box<Fault>> {
+        let now = self.now;
+        let Some(mut job) = self.tma.queue.pop_front() else {
+            self.tma.busy = false;
+            return Ok(());
+        };
+        // What is filled costs no access.
+        let filled = self.resident.fill_beyond(&mut job);
+        filled.map_err(|violation| job.origin.fault(&violation, self.index, now))?;
+        if !self.resident.outgoing.is_empty() {
+            self.send_packets(now);
+        }
+        let TmaSpec { bytes_per_cycle, access_interval, .. } = self.tma.spec;
+        let mut after = Cycle::from(access_interval);
+        if self.memory.accepting() || matches!(job.way, Way::Between(_)) {
+            let pieces = job.take(line_of);
+            let bytes = pieces.len() as u32 * job.bytes;
+            after = after.max(bytes.div_ceil(bytes_per_cycle).into());
+            if !pieces.is_empty() {
+                self.copy_pieces(&job, &pieces, now)?;
+            }
+        } else {
+            after = 1;
+        }
+        if job.is_over() {
+            let put = match job.way {
+                Way::Store(number) => Some(number),
+                _ => None,
+            };
+            let w = job.origin.slot;
+            self.resident.warps[w].copies_mut().let_go(put);
+            self.woken.push(w);
+        } else {
+            self.tma.queue.push_front(job);
+        }
+        if self.tma.queue.is_empty() {
+            // What comes later waits for the port as what came before does.
+            self.tma.busy = false;
+        } else {
+            self.deliver(now + after, SmMessage::Tma);
+        }
+        self.arrive_after_copies()?;
+        self.wake_waiting(now)
+    }
+
+    fn copy_pieces(&mut self, job: &Job, pieces: &[Piece], now: Cycle) -> Result<(), Box<Fault>> {
+        let (w, pc) = (job.origin.slot, job.origin.pc);
+        let lanes = LaneMask::MAX >> (WARP_LANES - pieces.len().clamp(1, WARP_LANES));
+        let (own, _) = self.resident.own_rank(w);
+        let (kind, to) = match job.way {
+            Way::Between(rank) => {
+                let data = self.resident.bytes_of(job, pieces);
+                self.resident.send_pieces(job, rank, pieces, &data);
+                self.send_packets(now);
+                return Ok(());
+            }
+            Way::Load(ranks) if ranks == 1 << own => (AccessKind::Load, BulkTo::Here),
+            Way::Load(ranks) => (AccessKind::Load, BulkTo::Ranks(ranks)),
+            Way::Prefetch => (AccessKind::Hint(CacheHint::PrefetchL2), BulkTo::Cache),
+            Way::Store(number) => {
+                self.resident.warps[w].copies_mut().put(number);
+                let kind = match job.atomic {
+                    Some((op, ty)) => AccessKind::Atomic { op, ty, returns: false },
+                    None => AccessKind::Store,
+                };
+                (kind, BulkTo::Global(number))
+            }
+        };
+        let data = match job.way {
+            Way::Store(_) => self.resident.bytes_of(job, pieces),
+            _ => Box::new([[0; 16]; WARP_LANES]),
+        };
+        let mut addresses = [pieces.first().map_or(0, |piece| piece.far); WARP_LANES];
+        let mut places = [[0; 2]; WARP_LANES];
+        let mut operands = [[0; 2]; WARP_LANES];
+        for (lane, piece) in pieces.iter().enumerate() {
+            addresses[lane] = piece.far;
+            places[lane] = [piece.near.into(), job.bytes.into()];
+            operands[lane][0] = crate::registers::from_bytes(&data[lane][..job.bytes.min(8) as usize]);
+        }
+        let id = self.accesses.begin(
+            InFlight {
+                warp: w,
+                pc,
+                lanes,
+                blocked: lanes,
+                pending: lanes,
+                issued: now,
+                part: 0,
+                parts: 1,
+                group: ALONE,
+                copy: true,
+                volatile: false,
+                acquires: false,
+                write: None,
+            },
+            &addresses,
+        );
+        let bytes = pieces.len() as u32 * job.bytes;
+        let bulk = Bulk { lane: job.lane, object: job.object.into(), bytes, pc, to };
+        self.resident.warps[w].copies_mut().begin(id, lanes, places, Some(bulk));
+        let access = WarpAccess {
+            id,
+            kind,
+            space: StateSpace::Global,
+            cache_op: if kind == AccessKind::Store { CacheOp::Wb } else { CacheOp::Cg },
+            semantics: Semantics::Weak,
+            scope: Scope::Cta,
+            element_bytes: job.bytes,
+            lanes,
+            addresses: &addresses,
+            data: &data,
+            operands: Some(&operands),
+        };
+        if let Some(observation) = &mut self.memory.observation {
+            observation.origin = (w as u32, pc);
+        }
+        let mut port = Port {
+            warps: &mut self.resident.warps,
+            blocks: &mut self.resident.blocks,
+            kernels: &self.resident.kernels,
+            changes: &mut self.resident.changes,
+            copied: &mut self.copied,
+            accesses: &mut self.accesses,
+            lookups: &mut self.resident.lookups,
+            woken: &mut self.woken,
+            stats: &mut self.stats,
+            recorder: self.recorder.as_deref_mut(),
+        };
+        let result = self.memory.access(now, &access, &mut port);
+        result.map_err(|fault| self.memory_fault(&fault))
+    }
+}
