@@ -344,9 +344,9 @@ mod tests {
                     let place = to + number * element + byte;
                     let (row, chunk, rest) = (place / 128, place % 128 / 16, place % 16);
                     let chunk = match map.swizzle {
-                        128 => chunk ^ row % 8,
-                        64 => chunk ^ row % 4,
-                        32 => chunk ^ row % 2,
+                        128 => chunk ^ (row % 8),
+                        64 => chunk ^ (row % 4),
+                        32 => chunk ^ (row % 2),
                         _ => chunk,
                     };
                     let from = inside.then_some((at + i128::from(byte)) as u64);
