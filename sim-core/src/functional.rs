@@ -378,7 +378,12 @@ impl<P: Reconvergence> Functional<P> {
             }
             let pc = self.resident.policy.pc(split);
             let done = self.resident.step(split, 0, Counting(&mut self.counts[grid]));
-            match done.map_err(|violation| Halt::Fault(self.fault(w, pc, &violation)))? {
+            // No `map_err`: it has become a call for each step before.
+            let stepped = match done {
+                Ok(stepped) => stepped,
+                Err(violation) => return Err(Halt::Fault(self.fault(w, pc, &violation))),
+            };
+            match stepped {
                 Stepped::Data(()) => continue,
                 Stepped::Arrived(()) => {
                     self.queue_touched();
