@@ -186,6 +186,25 @@ pub struct Port<'a> {
     pub recorder: Option<&'a mut Recorder>,
 }
 
+/// The port of an SM. It borrows all but the memory, which takes it.
+macro_rules! port {
+    ($sm:ident) => {
+        $crate::sm::accesses::Port {
+            warps: &mut $sm.resident.warps,
+            blocks: &mut $sm.resident.blocks,
+            kernels: &$sm.resident.kernels,
+            changes: &mut $sm.resident.changes,
+            copied: &mut $sm.copied,
+            accesses: &mut $sm.accesses,
+            lookups: &mut $sm.resident.lookups,
+            woken: &mut $sm.woken,
+            stats: &mut $sm.stats,
+            recorder: $sm.recorder.as_deref_mut(),
+        }
+    };
+}
+pub(super) use port;
+
 impl Port<'_> {
     /// The id of an access is free once the access is over.
     fn close_if_done(&mut self, id: AccessId, now: Cycle) {

@@ -5,7 +5,7 @@ use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::line::line_of;
 use sim_memory::vocabulary::{CacheHint, CacheOp, Cycle, LaneMask, Scope, Semantics, StateSpace, WARP_LANES};
 
-use super::accesses::{ALONE, InFlight, Port};
+use super::accesses::{ALONE, InFlight, port};
 use super::{Sm, SmMessage};
 use crate::bulk::{Job, Piece, Way};
 use crate::copies::{Bulk, BulkTo};
@@ -143,18 +143,7 @@ impl<P: Reconvergence> Sm<P> {
         if let Some(observation) = &mut self.memory.observation {
             observation.origin = (w as u32, pc);
         }
-        let mut port = Port {
-            warps: &mut self.resident.warps,
-            blocks: &mut self.resident.blocks,
-            kernels: &self.resident.kernels,
-            changes: &mut self.resident.changes,
-            copied: &mut self.copied,
-            accesses: &mut self.accesses,
-            lookups: &mut self.resident.lookups,
-            woken: &mut self.woken,
-            stats: &mut self.stats,
-            recorder: self.recorder.as_deref_mut(),
-        };
+        let mut port = port!(self);
         let result = self.memory.access(now, &access, &mut port);
         result.map_err(|fault| self.memory_fault(&fault))
     }

@@ -7,7 +7,7 @@ use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
 use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
-use super::accesses::{ALONE, InFlight, Port, access_kind, physical};
+use super::accesses::{ALONE, InFlight, access_kind, physical, port};
 use super::ahead::prefetch_operands;
 use super::drains::drains;
 use super::recorder::Recorder;
@@ -667,18 +667,7 @@ impl<P: Reconvergence> Sm<P> {
             if let Some(observation) = &mut self.memory.observation {
                 observation.origin = (w as u32, pc);
             }
-            let mut port = Port {
-                warps: &mut self.resident.warps,
-                blocks: &mut self.resident.blocks,
-                kernels: &self.resident.kernels,
-                changes: &mut self.resident.changes,
-                copied: &mut self.copied,
-                accesses: &mut self.accesses,
-                lookups: &mut self.resident.lookups,
-                woken: &mut self.woken,
-                stats: &mut self.stats,
-                recorder: self.recorder.as_deref_mut(),
-            };
+            let mut port = port!(self);
             let result = self.memory.access(now, &access, &mut port);
             if let Err(fault) = result {
                 return Err(self.memory_fault(&fault));

@@ -33,7 +33,7 @@ use sim_memory::messages::Request;
 use sim_memory::sm_memory::SmMemory;
 use sim_memory::vocabulary::Cycle;
 
-use accesses::{Accesses, Port};
+use accesses::{Accesses, port};
 use scheduler::{Picker, WarpScheduler};
 use states::{STATUSES, Status};
 use stats::{STALLS, SmStats, Stall};
@@ -548,18 +548,7 @@ impl<P: Reconvergence> Sm<P> {
     }
 
     fn advance_memory(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
-        let mut port = Port {
-            warps: &mut self.resident.warps,
-            blocks: &mut self.resident.blocks,
-            kernels: &self.resident.kernels,
-            changes: &mut self.resident.changes,
-            copied: &mut self.copied,
-            accesses: &mut self.accesses,
-            lookups: &mut self.resident.lookups,
-            woken: &mut self.woken,
-            stats: &mut self.stats,
-            recorder: self.recorder.as_deref_mut(),
-        };
+        let mut port = port!(self);
         let result = self.memory.advance(now + 1, &mut port);
         if let Err(fault) = result {
             return Err(self.memory_fault(&fault));

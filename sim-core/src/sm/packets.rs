@@ -5,7 +5,7 @@ use sim_frontend::form::MbarrierStep;
 use sim_frontend::program::OpClass;
 use sim_memory::vocabulary::{Cycle, Semantics, WARP_LANES};
 
-use super::accesses::{ALONE, InFlight, Port};
+use super::accesses::{ALONE, InFlight, port};
 use super::{Sm, SmMessage};
 use crate::code::{Drain, acquires};
 use crate::error::Fault;
@@ -138,18 +138,7 @@ impl<P: Reconvergence> Sm<P> {
                 if acquires(op.class, &op.extra) {
                     self.memory.flush_l1();
                 }
-                let mut port = Port {
-                    warps: &mut self.resident.warps,
-                    blocks: &mut self.resident.blocks,
-                    kernels: &self.resident.kernels,
-                    changes: &mut self.resident.changes,
-                    copied: &mut self.copied,
-                    accesses: &mut self.accesses,
-                    lookups: &mut self.resident.lookups,
-                    woken: &mut self.woken,
-                    stats: &mut self.stats,
-                    recorder: self.recorder.as_deref_mut(),
-                };
+                let mut port = port!(self);
                 port.answered(access.access, now);
                 self.wake_waiting(now)?;
             }

@@ -44,6 +44,25 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
+    /// The elements of a fragment, which are so many.
+    pub(super) fn fragment_elements(
+        &mut self,
+        operand: &AstOperand<'a>,
+        registers: usize,
+    ) -> Option<Vec<AstOperand<'a>>> {
+        let AstOperand { kind: OperandKind::Vector(list), span } = self.as_list(operand) else {
+            self.error(operand.span, "vector", format!("expected a vector of {registers} elements"));
+            return None;
+        };
+        if list.len() != registers {
+            let message =
+                format!("the fragment has {} elements; the instruction requires {registers}", list.len());
+            self.error(span, "vector", message);
+            return None;
+        }
+        Some(list)
+    }
+
     /// The registers of a fragment.
     pub(super) fn fragment(
         &mut self,
@@ -52,20 +71,10 @@ impl<'a> Translator<'_, 'a> {
         ty: Element,
         written: bool,
     ) -> Option<Vec<Operand>> {
-        let operand = self.as_list(operand);
-        let OperandKind::Vector(list) = &operand.kind else {
-            self.error(operand.span, "vector", format!("expected a vector of {registers} elements"));
-            return None;
-        };
-        if list.len() != registers {
-            let message =
-                format!("the fragment has {} elements; the instruction requires {registers}", list.len());
-            self.error(operand.span, "vector", message);
-            return None;
-        }
+        let list = self.fragment_elements(operand, registers)?;
         let ty = if ty == Element::F64 { ScalarType::F64 } else { ScalarType::B32 };
         let mut out = Vec::with_capacity(registers);
-        for element in list {
+        for element in &list {
             if !written && matches!(element.kind, OperandKind::Sink) {
                 self.error(element.span, "operand", "the sink symbol `_` is no source");
                 return None;

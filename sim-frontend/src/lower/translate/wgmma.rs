@@ -122,17 +122,7 @@ impl<'a> Translator<'_, 'a> {
         registers: usize,
         ty: ScalarType,
     ) -> Option<Vec<Operand>> {
-        let operand = self.as_list(operand);
-        let OperandKind::Vector(list) = &operand.kind else {
-            self.error(operand.span, "vector", format!("expected a vector of {registers} elements"));
-            return None;
-        };
-        if list.len() != registers {
-            let message =
-                format!("the fragment has {} elements; the instruction requires {registers}", list.len());
-            self.error(operand.span, "vector", message);
-            return None;
-        }
+        let list = self.fragment_elements(operand, registers)?;
         // The first that is wrong says enough.
         let before = self.errors.len();
         let each = list.iter().map(|element| match self.register_source(element, ty) {
