@@ -70,12 +70,12 @@ pub const MISALIGNED: Error = Error(716);
 pub const LAUNCH_FAILURE: Error = Error(719);
 /// `cudaErrorCooperativeLaunchTooLarge`: too many blocks in cooperative launch.
 pub const COOPERATIVE_TOO_LARGE: Error = Error(720);
-/// `cudaErrorInvalidClusterSize`: a kernel launch error has occurred due to cluster misconfiguration.
-pub const INVALID_CLUSTER_SIZE: Error = Error(912);
 /// `cudaErrorNotSupported`: operation not supported.
 pub const NOT_SUPPORTED: Error = Error(801);
 /// `cudaErrorStreamCaptureUnsupported`: operation not permitted when stream is capturing.
 pub const CAPTURE_UNSUPPORTED: Error = Error(900);
+/// `cudaErrorInvalidClusterSize`: a kernel launch error has occurred due to cluster misconfiguration.
+pub const INVALID_CLUSTER_SIZE: Error = Error(912);
 /// `cudaErrorUnknown`: unknown error.
 pub const UNKNOWN: Error = Error(999);
 

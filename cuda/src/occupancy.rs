@@ -100,9 +100,9 @@ pub struct FuncAttributes {
 /// `cudaFuncAttributeMaxDynamicSharedMemorySize`.
 const MAX_DYNAMIC_SHARED: i32 = 8;
 /// `cudaFuncAttributePreferredSharedMemoryCarveout`, a hint.
+const CARVEOUT: i32 = 9;
 /// `cudaFuncAttributeNonPortableClusterSizeAllowed`.
 const NON_PORTABLE_CLUSTER: i32 = 14;
-const CARVEOUT: i32 = 9;
 
 /// What a program is told of the kernel of a stand-in.
 ///

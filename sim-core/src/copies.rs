@@ -54,8 +54,9 @@ struct Put {
     lane: u32,
     /// Groups that its thread had committed when it issued the copy.
     group: u32,
-    /// Accesses in flight, and whether more are to come.
+    /// Accesses in flight.
     in_flight: u32,
+    /// More are to come.
     unread: bool,
 }
 

@@ -17,6 +17,7 @@ use crate::cluster_barrier::CLUSTER;
 use crate::error::{Fault, FaultKind};
 use crate::execute::{Meeting, Resident};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::register_pool::RegisterPool;
 use crate::registers::guard;
 use crate::registers::{LaneRow, first_lane};
 use crate::warp::Warp;
@@ -408,8 +409,8 @@ fn waits_for_registers<P: Reconvergence>(resident: &Resident<P>, meeting: &Meeti
     let code = &resident.kernels[warp.kernel].code;
     let Extra::SetRegisters { count, .. } = code.program.ops.get(*pc as usize)?.extra else { return None };
     let pool = resident.blocks.get(warp.block)?.as_ref()?.registers.as_deref();
-    let begins = code.program.entry_registers.unwrap_or(0).next_multiple_of(8);
-    let (own, free) = pool.map_or((begins, 0), |pool| (pool.of(warp.index as usize).into(), pool.free()));
+    let begins = RegisterPool::granted(code.program.entry_registers?);
+    let (own, free) = pool.map_or((begins, 0), |pool| (pool.of(warp.index as usize), pool.free()));
     let all_here = meeting.mask & warp.live() & !meeting.arrived == 0;
     all_here.then(|| {
         format!(

@@ -16,8 +16,8 @@ pub struct Products {
     open: Cycle,
     /// The same of committed groups that nobody has waited for, the oldest first.
     groups: VecDeque<Cycle>,
-    /// The first register of D of the last product, and when it began to be added to.
-    last: Option<(Row, Cycle)>,
+    /// For each D, by its first register, when its last product began.
+    starts: Vec<(Row, Cycle)>,
     /// How many have begun.
     begun: u64,
 }
@@ -50,9 +50,9 @@ impl GroupReads {
 }
 
 impl Products {
-    /// A product that is added to the same registers as the last one begins this much later at least.
+    /// A product that is added to the same registers as an earlier one begins this much later at least.
     pub fn earliest(&self, d: Row, apart: Cycle) -> Cycle {
-        self.last.filter(|(row, _)| *row == d).map_or(0, |(_, start)| start + apart)
+        self.starts.iter().find(|(row, _)| *row == d).map_or(0, |(_, start)| start + apart)
     }
 
     /// How many products have begun.
@@ -63,7 +63,10 @@ impl Products {
     /// A product begins at `start` and is complete at `done`.
     pub fn begin(&mut self, d: Row, start: Cycle, done: Cycle) {
         self.begun += 1;
-        self.last = Some((d, start));
+        match self.starts.iter_mut().find(|(row, _)| *row == d) {
+            Some((_, last)) => *last = start,
+            None => self.starts.push((d, start)),
+        }
         self.open = self.open.max(done);
     }
 
@@ -124,5 +127,10 @@ mod tests {
         assert_eq!(products.earliest(Row(4), 13), 0);
         products.begin(Row(4), 10, 30);
         assert_eq!((products.earliest(Row(4), 13), products.earliest(Row(5), 13)), (23, 0));
+        // Those into others come in between.
+        products.begin(Row(8), 14, 34);
+        assert_eq!((products.earliest(Row(4), 13), products.earliest(Row(8), 13)), (23, 27));
+        products.begin(Row(4), 23, 43);
+        assert_eq!(products.earliest(Row(4), 13), 36);
     }
 }

@@ -10,8 +10,12 @@ pub struct RegisterPool {
 impl RegisterPool {
     /// That of a block whose `warps` warps begin with `registers` a thread.
     pub fn new(warps: usize, registers: u32) -> Self {
-        // Registers are given out in eights.
-        Self { free: 0, counts: vec![registers.next_multiple_of(8).min(256) as u16; warps] }
+        Self { free: 0, counts: vec![Self::granted(registers); warps] }
+    }
+
+    /// What a thread has that begins with so many registers: they are given out in eights.
+    pub fn granted(registers: u32) -> u16 {
+        registers.min(256).next_multiple_of(8) as u16
     }
 
     /// The registers of a warp's threads.

@@ -15,6 +15,7 @@
 //! | 72–91 | sizes of the box |
 //! | 92–111 | strides of elements |
 
+use sim_memory::address_space::CLUSTER_SHIFT;
 use sim_memory::vocabulary::ScalarType;
 
 use crate::bulk::{PIECE, Piece};
@@ -135,6 +136,13 @@ impl TensorMap {
                 self.swizzle
             ));
         }
+        let bytes = self
+            .counts()
+            .iter()
+            .fold(u64::from(self.element().bytes()), |bytes, count| bytes.saturating_mul(u64::from(*count)));
+        if bytes > 1 << CLUSTER_SHIFT {
+            return Err(format!("a box has {bytes} bytes, more than the shared memory of a block"));
+        }
         if self.nan && !self.element().is_float() {
             return Err("elements that are no floating-point numbers cannot be NaN".into());
         }
@@ -147,7 +155,7 @@ impl TensorMap {
         out[..4].copy_from_slice(MAGIC);
         out[4] = self.data_type;
         out[5] = self.sizes.len() as u8;
-        out[6] = self.swizzle.checked_ilog2().map_or(0, |log| log as u8 - 4);
+        out[6] = (self.swizzle / 16).checked_ilog2().map_or(0, |log| log as u8);
         out[7] = self.nan.into();
         out[8..16].copy_from_slice(&self.address.to_le_bytes());
         let mut words = |first: usize, list: &[u32]| {
@@ -251,7 +259,7 @@ impl TensorMap {
                 };
                 let near = self.swizzled(to + number * row + within);
                 if inside && (0..end).contains(&along) {
-                    out.inside.push(Piece { far: (base + along) as u64, near });
+                    out.inside.push(Piece { far: base.wrapping_add(along) as u64, near });
                 } else {
                     out.beyond.push(near);
                 }
@@ -384,7 +392,7 @@ mod tests {
             nan: false,
         };
         assert_eq!(good.check(), Ok(()));
-        let wrong: [(fn(&mut TensorMap), &str); 9] = [
+        let wrong: [(fn(&mut TensorMap), &str); 10] = [
             (|m| m.address = 8, "no multiple of 16"),
             (|m| m.strides[0] = 24, "a stride of 24 bytes"),
             (|m| m.sizes[1] = 0, "is 0"),
@@ -394,6 +402,14 @@ mod tests {
             (|m| m.box_sizes[0] = 16, "more than the swizzle's 32"),
             (|m| m.nan = true, "cannot be NaN"),
             (|m| m.strides.clear(), "one number a dimension"),
+            (
+                |m| {
+                    // 2^32 bytes and more: no number of 32 bits has so many.
+                    (m.sizes, m.strides) = (vec![256; 5], vec![512; 4]);
+                    (m.box_sizes, m.element_strides, m.swizzle) = (vec![256; 5], vec![1; 5], 0);
+                },
+                "bytes, more than the shared memory of a block",
+            ),
         ];
         for (change, words) in wrong {
             let mut map = good.clone();

@@ -23,6 +23,7 @@ impl LaunchBounds {
     /// The registers that a thread of a kernel with `setmaxnreg` begins with: what `.maxnreg` says, or what is there
     /// for each thread of as many blocks as shall be resident. Without either the assembler ignores `setmaxnreg`.
     pub fn entry_registers(&self) -> Option<u32> {
+        // Those of an SM, as the assembler counts them for all targets that have `setmaxnreg`.
         const REGISTERS: u32 = 65536;
         const MOST: u32 = 255;
         if let Some(registers) = self.max_registers {

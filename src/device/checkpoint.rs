@@ -41,8 +41,10 @@ struct Launch {
     stream: u32,
     functional: bool,
     cooperative: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     cluster: Option<[u32; 3]>,
+    #[serde(default)]
+    non_portable_cluster: bool,
     /// The parameter block in hexadecimal.
     params: String,
 }
@@ -251,6 +253,7 @@ impl Log {
             functional: kernel.functional || device.configured.functional,
             cooperative: kernel.cooperative,
             cluster: kernel.cluster,
+            non_portable_cluster: kernel.non_portable_cluster,
             params: kernel.params.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
@@ -445,9 +448,15 @@ mod tests {
             functional: false,
             cooperative: false,
             cluster: None,
+            non_portable_cluster: false,
             params: "00".into(),
         };
         assert_eq!(difference(&launch, &launch), None);
+        let clusters = Launch { cluster: Some([2, 1, 1]), ..launch.clone() };
+        assert_eq!(difference(&launch, &clusters), Some("cluster is null, and was [2,1,1]".into()));
+        assert_eq!(difference(&clusters, &launch), Some("cluster is [2,1,1], and was null".into()));
+        let wide = Launch { non_portable_cluster: true, ..launch.clone() };
+        assert_eq!(difference(&wide, &launch), Some("non_portable_cluster is true, and was false".into()));
         let other = Launch { grid: [2, 1, 1], ..launch.clone() };
         assert_eq!(difference(&launch, &other), Some("grid is [1,1,1], and was [2,1,1]".into()));
     }

@@ -180,10 +180,11 @@ impl Recording {
         }
         let l2 = folder.file(&line_bytes(&self.l2))?;
         let Kernel { grid, block, dynamic_shared, cluster, non_portable_cluster, .. } = &self.kernel;
-        let cluster = cluster.map_or(String::new(), |cluster| {
-            let more = if *non_portable_cluster { ", non_portable_cluster: true" } else { "" };
-            format!(", cluster: {cluster:?}{more}")
-        });
+        let mut cluster = cluster.map_or(String::new(), |cluster| format!(", cluster: {cluster:?}"));
+        // A kernel may give the size itself.
+        if *non_portable_cluster {
+            cluster += ", non_portable_cluster: true";
+        }
         let arguments = self.arguments(device);
         let _ = writeln!(
             text,

@@ -341,7 +341,7 @@ impl Context {
             }
             return Ok(None);
         };
-        let size: u64 = cluster.iter().map(|n| u64::from(*n)).product();
+        let size = cluster.iter().fold(1u64, |size, n| size.saturating_mul((*n).into()));
         if size == 0 {
             return refuse("cluster size", format!("a cluster of {cluster:?} blocks has none"));
         }

@@ -65,8 +65,8 @@ pub(super) struct Dispatcher {
     cursor: usize,
     /// The GPC that is asked first for room for a cluster.
     gpc_cursor: usize,
-    /// Blocks of clusters that were sent beyond those of their cycle.
-    owed: u32,
+    /// A cluster that has more blocks than a cycle sends takes those of the cycles before this one.
+    free_at: Cycle,
     /// The next cycle at which the dispatcher acts.
     next: Option<Cycle>,
     pub(super) inbox: Vec<(Cycle, u32, BlockDone)>,
@@ -92,7 +92,7 @@ impl Dispatcher {
             used: vec![[0; 4]; sms],
             cursor: 0,
             gpc_cursor: 0,
-            owed: 0,
+            free_at: 0,
             next: None,
             inbox: Vec::new(),
             arrived: Vec::new(),
@@ -252,7 +252,7 @@ impl Dispatcher {
     /// [ctx-issue] [sched-issueBlocks].
     fn send_blocks(&mut self, now: Cycle) {
         let latency = Cycle::from(self.chip.dispatch.latency);
-        let mut budget = self.chip.dispatch.blocks_per_cycle;
+        let mut budget = if now < self.free_at { 0 } else { self.chip.dispatch.blocks_per_cycle };
         for i in 0..self.running.len() {
             let d = &mut *self;
             let running = &d.running[i];
@@ -275,7 +275,7 @@ impl Dispatcher {
             while self.running[i].next < kernel.blocks() {
                 let d = &mut *self;
                 if budget == 0 {
-                    d.next = Some(now + 1);
+                    d.next = Some(d.free_at.max(now + 1));
                     return;
                 }
                 let sms = d.used.len();
@@ -313,11 +313,8 @@ impl Dispatcher {
             bounds.iter().flat_map(|bounds| bounds.windows(2)).map(|gpc| [gpc[0], gpc[1]]).collect();
         while self.running[i].next < kernel.blocks() {
             let d = &mut *self;
-            // A cluster starts as a whole: what is beyond the blocks of a cycle is taken from the next ones.
-            let paid = d.owed.min(*budget);
-            (d.owed, *budget) = (d.owed - paid, *budget - paid);
             if *budget == 0 {
-                d.next = Some(now + 1);
+                d.next = Some(d.free_at.max(now + 1));
                 return false;
             }
             let places = (0..gpcs.len()).map(|k| (d.gpc_cursor + k) % gpcs.len());
@@ -338,9 +335,12 @@ impl Dispatcher {
                 let message = SmMessage::Block { kernel: Arc::clone(kernel), number, sms };
                 d.outbox.push((sm, now + latency, message));
             }
-            let paid = size.min(*budget);
-            d.owed += size - paid;
-            *budget -= paid;
+            // A cluster starts as a whole: what is beyond the blocks of this cycle is taken from the next ones.
+            let beyond = size.saturating_sub(*budget);
+            *budget = budget.saturating_sub(size);
+            if beyond > 0 {
+                d.free_at = now + 1 + Cycle::from(beyond / d.chip.dispatch.blocks_per_cycle.max(1));
+            }
         }
         true
     }

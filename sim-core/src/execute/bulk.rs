@@ -1,7 +1,7 @@
 //! Bulk copies: what an instruction asks of the unit that makes them, and what happens where their bytes are.
 
 use sim_frontend::form::{BulkWay, MbarrierOptions, MbarrierStep};
-use sim_frontend::program::{BulkOp, Op, OpClass, Pc};
+use sim_frontend::program::{BulkOp, NO_PC, Op, OpClass, Pc};
 use sim_memory::address_space::of_cluster;
 use sim_memory::atomics;
 use sim_memory::observation::{Event, ObjectAction};
@@ -19,8 +19,6 @@ use crate::mbarrier::perform;
 use crate::packet::{Does, Origin, Packet, RemoteAccess, What};
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{from_bytes, read_element, read_row};
-
-use sim_frontend::program::NO_PC;
 
 impl<P: Reconvergence> Resident<P> {
     /// `cp.async.bulk` and `cp.reduce.async.bulk`: a job for each thread.

@@ -209,6 +209,10 @@ impl<P: Reconvergence> Resident<P> {
         facts: &AsyncStore,
         exec: LaneMask,
     ) -> Result<(), Violation> {
+        if self.on_chip {
+            let reason = "sanitizers do not follow st.async and red.async";
+            return Err(Violation::new("unsupported", exec, reason));
+        }
         let (code, warp) = (&*kernel.code, &self.warps[w]);
         let memory = &facts.memory;
         let bytes = u64::from(memory.element_bytes) * u64::from(memory.vector);

@@ -20,14 +20,8 @@ use crate::monitor::Check;
 use crate::reconvergence::Reconvergence;
 use crate::register_pool::RegisterPool;
 use crate::registers::{LaneRow, guard, read_element, read_row};
-use crate::tensor::shared_matrix::{Descriptor, PIECE, PIECE_BYTES};
-use crate::tensor::{self, Product, RESULTS, SOURCES, Scratch};
-
-/// Columns of B and D that are worked out at once.
-const COLUMNS: usize = 8;
-
-/// A register of 32 lanes.
-type Lanes32 = [u32; WARP_LANES];
+use crate::tensor::shared_matrix::{Descriptor, PIECE_BYTES};
+use crate::tensor::{self, Lanes32, N as COLUMNS, Product, RESULTS, SOURCES, Scratch};
 
 /// A matrix in shared memory: its descriptor, and whether pieces hold neighbours across K.
 #[derive(Clone, Copy)]
@@ -215,7 +209,7 @@ impl<P: Reconvergence> Resident<P> {
             tensor::multiply(&mut scratch, self.world.instruction_set, &product, &mut results);
             out.extend_from_slice(&results[..d_tile]);
         }
-        // Written last: a register of D may be one that A is read from.
+        // Written last: one that D names twice is a sum of a later tile.
         let rows = &mut self.warps[w].rows;
         for (to, result) in written.iter().zip(&out) {
             if let Some(row) = rows.get_mut(usize::from(to.0)) {
@@ -236,7 +230,7 @@ impl<P: Reconvergence> Resident<P> {
         let Some(block) = self.blocks[warp.block].as_ref() else { return false };
         match &block.registers {
             Some(pool) => !pool.has(warp.index as usize, count),
-            None => u32::from(count) > registers.next_multiple_of(8),
+            None => count > RegisterPool::granted(registers),
         }
     }
 
@@ -287,5 +281,3 @@ fn negate(words: &mut Lanes32, ty: Element) {
     };
     words.iter_mut().for_each(|word| *word ^= signs);
 }
-
-const _: () = assert!(PIECE == COLUMNS, "pieces across K are of as many columns as tiles have");

@@ -19,7 +19,8 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn queue_jobs(&mut self, now: Cycle) {
         self.tma.queue.extend(self.resident.jobs.drain(..));
         if !std::mem::replace(&mut self.tma.busy, true) {
-            self.deliver(now + Cycle::from(self.tma.spec.latency), SmMessage::Tma);
+            let begin = now + Cycle::from(self.tma.spec.latency);
+            self.deliver(begin.max(self.tma.free_at), SmMessage::Tma);
         }
     }
 
@@ -61,10 +62,9 @@ impl<P: Reconvergence> Sm<P> {
         } else {
             self.tma.queue.push_front(job);
         }
-        if self.tma.queue.is_empty() {
-            // What comes later waits for the port as what came before does.
-            self.tma.busy = false;
-        } else {
+        self.tma.free_at = now + after;
+        self.tma.busy = !self.tma.queue.is_empty();
+        if self.tma.busy {
             self.deliver(now + after, SmMessage::Tma);
         }
         self.arrive_after_copies()?;

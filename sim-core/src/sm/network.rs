@@ -18,7 +18,7 @@ pub(super) struct Network {
     sent: u64,
     /// Packets that left since they were last taken: cycle of arrival, SM, packet.
     pub(super) out: Vec<(Cycle, u32, Packet)>,
-    /// Grids that were aborted: what their blocks still send each other is dropped.
+    /// Grids that were aborted: what is wrong with packets that their blocks still send each other is no fault.
     pub(super) aborted: Vec<u32>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use sim_frontend::chip::{ChipSpec, TmaSpec};
+use sim_memory::vocabulary::Cycle;
 
 use crate::bulk::Job;
 
@@ -13,16 +14,18 @@ pub(super) struct Tma {
     pub(super) queue: VecDeque<Job>,
     /// Its next access is scheduled.
     pub(super) busy: bool,
+    /// When it can make the one after the last.
+    pub(super) free_at: Cycle,
 }
 
 impl Tma {
     pub(super) fn new(chip: &ChipSpec) -> Self {
-        Self { spec: chip.tma, queue: VecDeque::new(), busy: false }
+        Self { spec: chip.tma, queue: VecDeque::new(), busy: false, free_at: 0 }
     }
 
     pub(super) fn reset(&mut self) {
-        let Self { spec: _, queue, busy } = self;
+        let Self { spec: _, queue, busy, free_at } = self;
         queue.clear();
-        *busy = false;
+        (*busy, *free_at) = (false, 0);
     }
 }

@@ -18,7 +18,7 @@ use sim_frontend::matrix::Element;
 use crate::instruction_set::InstructionSet;
 use crate::registers::LaneRow;
 
-pub(crate) use scratch::{Product, RESULTS, SOURCES, Scratch};
+pub(crate) use scratch::{Lanes32, N, Product, RESULTS, SOURCES, Scratch};
 
 /// The rows of D.
 pub(crate) fn multiply(

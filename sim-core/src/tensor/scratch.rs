@@ -10,7 +10,7 @@ use crate::registers::LaneRow;
 /// Most rows of A or D.
 pub(super) const M: usize = 16;
 /// Columns of B and D.
-pub(super) const N: usize = 8;
+pub const N: usize = 8;
 /// Most words of a row of A.
 pub(super) const A_WORDS: usize = 8;
 /// Most words of a column of B.
@@ -24,7 +24,7 @@ pub(crate) const SOURCES: usize = 32;
 pub(crate) const RESULTS: usize = 8;
 
 /// A register of 32 lanes.
-pub(super) type Lanes32 = [u32; WARP_LANES];
+pub type Lanes32 = [u32; WARP_LANES];
 
 /// What products are worked out in. It is written before it is read.
 #[derive(Clone, Debug)]

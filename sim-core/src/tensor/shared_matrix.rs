@@ -1,8 +1,6 @@
 //! Matrices in shared memory as `wgmma` describes them (PTX ISA "Asynchronous Warpgroup Level Matrix Shared Memory
 //! Layout"): pieces of 16 bytes that neighbours along K or along M and N share, eight of which are a core matrix.
 
-/// Elements of a piece along M or N where it holds neighbours along these: halves.
-pub(crate) const PIECE: usize = 8;
 /// Bytes of a piece.
 pub(crate) const PIECE_BYTES: usize = 16;
 
@@ -16,9 +14,9 @@ pub(crate) struct Descriptor {
     /// Stride dimension byte offset.
     pub(crate) stride: u32,
     /// The rows of 128 bytes by which the pattern of the swizzle begins behind its alignment.
-    pub(crate) base: u32,
+    base: u32,
     /// Address bits that the swizzle changes: none, one of 32 bytes, two of 64, three of 128.
-    pub(crate) swizzle: u32,
+    swizzle: u32,
 }
 
 impl Descriptor {

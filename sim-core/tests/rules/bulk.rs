@@ -1,5 +1,7 @@
 //! Bulk copies: to and from shared memory, between blocks of a cluster, to several of them at once, with reductions.
 
+use sim_frontend::chip::TmaSpec;
+
 use crate::clusters::{How, MEET, RANKS, TIMED, clustered, launched, refused, text, words};
 
 /// `%object` in each block waits for one arrival and bytes; `%far` is that of the next block. `%src` is `out` from word
@@ -156,6 +158,32 @@ fn bulk_copies_of_wrong_sizes_places_and_masks_are_faults() {
     refused(&store("[%src+8]", "[%at]", "32"), 2, 2, 32, "must be multiples of 16");
     refused(&store("[%src]", "[%at+4000]", "128"), 2, 2, 32, "is outside the 4096 bytes");
     refused(&store("[%src+100000]", "[%at]", "128"), 2, 2, 32, "is not in any allocation");
+}
+
+/// A copy that is asked for when the one before it has made its only access keeps the distance too.
+#[test]
+fn the_unit_asks_for_so_many_bytes_a_cycle_and_keeps_accesses_apart() {
+    let copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%at], [%src], %size, [%object];\n\
+                add.u32 %a, %a, 1;\nadd.u32 %a, %a, 1;\n";
+    let of = |copies: usize, bytes_per_cycle: u32, access_interval: u32| {
+        let body = format!(
+            "{RANKS}{OBJECTS}{MEET}@%p bra OVER;\nmov.u32 %size, {};\n\
+             mbarrier.arrive.expect_tx.shared::cta.b64 _, [%object], %size;\nmov.u32 %size, 128;\n\
+             mov.u32 %b, %clock;\n{}{WAIT}mov.u32 %c, %clock;\nsub.u32 %r, %c, %b;\nOVER:\n{MEET}",
+            128 * copies,
+            copy.repeat(copies)
+        );
+        let chip = clustered(|c| c.tma = TmaSpec { latency: 1, bytes_per_cycle, access_interval });
+        launched(chip, &text(&body), [[1, 1, 1]; 2], 32, TIMED).expect("it runs").0[0]
+    };
+    for (bytes_per_cycle, access_interval, apart) in [(1, 1, 128), (128, 300, 300), (2, 90, 90)] {
+        let [one, two] = [1, 2].map(|copies| of(copies, bytes_per_cycle, access_interval));
+        let more = two.abs_diff(one);
+        assert!(
+            (apart - 40..apart + 60).contains(&more),
+            "{bytes_per_cycle} {access_interval}: {one}, {two}"
+        );
+    }
 }
 
 #[test]

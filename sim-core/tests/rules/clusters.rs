@@ -438,6 +438,18 @@ fn the_port_sends_so_many_bytes_a_cycle() {
 }
 
 #[test]
+fn a_cluster_takes_the_blocks_of_the_cycles_after_it() {
+    let of = |blocks_per_cycle: u32| {
+        let chip = clustered(|c| c.dispatch.blocks_per_cycle = blocks_per_cycle);
+        let body = format!("{RANKS}{MEET}mov.u32 %r, %rank;\n");
+        let run = launched(chip, &text(&body), [[8, 1, 1], [4, 1, 1]], 32, TIMED).expect("it runs");
+        run.1.kernels[0].cycles
+    };
+    // The second of two clusters of four blocks starts so much later.
+    assert_eq!([1, 2, 3].map(|rate| of(rate) - of(8)), [4, 2, 1]);
+}
+
+#[test]
 fn reports_of_clusters_are_the_same_for_any_threads_and_epochs() {
     let body = format!(
         "{RANKS}.reg .u32 %k, %zero;\nmov.u32 %k, 0;\nmov.u32 %a, room;\nmov.u32 %b, 0;\nmapa.shared::cluster.u32 %zero, %a, %b;\n{MEET}LOOP:\n\

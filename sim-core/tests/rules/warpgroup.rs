@@ -467,15 +467,18 @@ fn saturation_clamps_the_sum() {
     assert!(clamped > 100 && after[ROOM + thread * OWN + 5 + register] != 0);
 }
 
-/// A constant 0 reads no sums: what D was is not read before it is written.
+/// A constant 0 adds no sums.
 #[test]
-fn without_sums_d_need_not_be_written_before() {
+fn a_constant_0_adds_no_sums() {
     let case = Case { adds: false, ..case(16, 16, ["f32", "f16", "f16"]) };
     let (words, expected) = case.prepare();
     let text = case.text().replace(", %p, 1", ", 0, 1");
+    assert_ne!(text, case.text());
     let after = every_way(&text, &words, 128);
-    let ((thread, register), _) = place_of_d("f32", 33, 9);
-    assert_eq!(after[ROOM + thread * OWN + 5 + register], encode("f32", expected[33][9]));
+    for (row, column) in (0..64).flat_map(|row| (0..16).map(move |column| (row, column))) {
+        let ((thread, register), _) = place_of_d("f32", row, column);
+        assert_eq!(after[ROOM + thread * OWN + 5 + register], encode("f32", expected[row][column]));
+    }
 }
 
 /// Two warpgroups of a block multiply by themselves.
@@ -495,18 +498,21 @@ fn warpgroups_have_rows_of_their_own() {
     }
 }
 
-/// Registers of A that are those of D, as two fragments of one operand.
+/// Registers of A that are those of D: all of A is read before D is written.
 #[test]
 fn d_may_be_where_a_was() {
-    let case = Case { a: None, ..case(8, 16, ["f32", "f16", "f16"]) };
+    let case = Case { a: None, adds: false, ..case(8, 16, ["f32", "f16", "f16"]) };
     let (words, expected) = case.prepare();
-    let text = case.text().replace("{%a0, %a1, %a2, %a3}", "{%x3, %x4, %x5, %x6}").replace(
+    let text = case.text().replace("{%a0, %a1, %a2, %a3}", "{%d0, %d1, %d2, %d3}").replace(
         "wgmma.fence",
-        "mov.b32 %x3, %a0;\nmov.b32 %x4, %a1;\nmov.b32 %x5, %a2;\nmov.b32 %x6, %a3;\nwgmma.fence",
+        "mov.b32 %d0, %a0;\nmov.b32 %d1, %a1;\nmov.b32 %d2, %a2;\nmov.b32 %d3, %a3;\nwgmma.fence",
     );
+    assert_ne!(text, case.text());
     let after = every_way(&text, &words, 128);
-    let ((thread, register), _) = place_of_d("f32", 12, 5);
-    assert_eq!(after[ROOM + thread * OWN + 5 + register], encode("f32", expected[12][5]));
+    for (row, column) in (0..64).flat_map(|row| (0..8).map(move |column| (row, column))) {
+        let ((thread, register), _) = place_of_d("f32", row, column);
+        assert_eq!(after[ROOM + thread * OWN + 5 + register], encode("f32", expected[row][column]));
+    }
 }
 
 /// A program is stopped with these words, however it runs.

@@ -55,8 +55,7 @@ impl<'a> Translator<'_, 'a> {
         if list.len() != wanted {
             return self.count(ast, wanted);
         }
-        let mut matrix = part(&matrix);
-        matrix.types[3] = matrix.types[0];
+        let matrix = part(&matrix);
         let [d, a, ..] = matrix.registers();
         let of_d = match matrix.types[0] {
             Element::F32 => ScalarType::F32,
