@@ -56,6 +56,8 @@ struct Block {
     arrivals: Vec<(u32, Side)>,
     /// Warps that have not ended.
     warps: u32,
+    /// The barrier of its cluster, where it is alone there.
+    cluster: on_chip::Object,
     /// Its mbarrier objects by address.
     objects: BTreeMap<u32, on_chip::Object>,
 }
@@ -287,6 +289,7 @@ impl Checker {
             arrived: Vec::new(),
             arrivals: Vec::new(),
             warps: warps.len() as u32,
+            cluster: on_chip::Object::default(),
             objects: BTreeMap::new(),
         });
         let mut first = 0;

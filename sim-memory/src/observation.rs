@@ -248,6 +248,15 @@ pub enum Event {
         /// A phase of it is complete.
         completes: bool,
     },
+    /// Lanes arrive at the barrier of their cluster, or have waited for it; or its phase is complete.
+    ClusterBarrier {
+        /// Warp slot.
+        warp: u32,
+        /// The lanes.
+        lanes: LaneMask,
+        /// What they do.
+        action: ClusterAction,
+    },
     /// `bar.sync` and its like, which all threads of a warp must execute together, by some of them only.
     Divergent {
         /// Warp slot and address of the instruction.
@@ -264,6 +273,17 @@ pub enum Event {
         /// Its lanes.
         lanes: LaneMask,
     },
+}
+
+/// What is done at the barrier of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterAction {
+    /// An arrival that releases.
+    Arrive,
+    /// The threads of a block of one have all arrived.
+    Complete,
+    /// A wait for a phase is over.
+    Waited,
 }
 
 /// An operation on an mbarrier object, as far as it orders memory.

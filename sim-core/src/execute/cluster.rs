@@ -1,13 +1,12 @@
 //! `barrier.cluster` (PTX ISA): threads arrive and wait in two steps.
 
-use sim_frontend::program::NO_PC;
-use sim_memory::observation::{Event, ObjectAction};
+use sim_memory::observation::{ClusterAction, Event};
 use sim_memory::vocabulary::LaneMask;
 
 use super::resident::{Resident, Step};
 use crate::cluster_barrier::CLUSTER;
 use crate::error::Violation;
-use crate::reconvergence::{Lanes, Reconvergence, SplitId};
+use crate::reconvergence::{Reconvergence, SplitId};
 
 impl<P: Reconvergence> Resident<P> {
     /// `barrier.cluster.arrive` and `.wait`.
@@ -37,7 +36,7 @@ impl<P: Reconvergence> Resident<P> {
                 block.cluster.arrived += exec.count_ones();
             }
             if releases {
-                self.observe_cluster(w, exec, ObjectAction::Arrive, false);
+                self.observe_cluster(w, exec, ClusterAction::Arrive);
             }
             self.advance(split, w)?;
             self.end_cluster_phase(slot);
@@ -45,7 +44,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         warp.cluster_arrived &= !exec;
         if !(warp.cluster_parity ^ odd) & exec == 0 {
-            self.observe_cluster(w, exec, ObjectAction::Wait(true), false);
+            self.observe_cluster(w, exec, ClusterAction::Waited);
             self.advance(split, w)?;
             return Ok(Step::Done);
         }
@@ -73,15 +72,10 @@ impl<P: Reconvergence> Resident<P> {
         self.end_cluster_phase(slot);
     }
 
-    /// For sanitizers the barrier is an object beside those of shared memory.
-    fn observe_cluster(&mut self, w: usize, lanes: LaneMask, action: ObjectAction, completes: bool) {
-        if !self.on_chip {
-            return;
-        }
-        for lane in Lanes(lanes) {
-            let (origin, object) = ((w as u32, NO_PC), u32::MAX);
-            let event = Event::Object { origin, lane, object, action, existed: true, completes };
-            self.observe_event(|| event);
+    /// What sanitizers follow.
+    fn observe_cluster(&mut self, w: usize, lanes: LaneMask, action: ClusterAction) {
+        if self.on_chip {
+            self.observe_event(|| Event::ClusterBarrier { warp: w as u32, lanes, action });
         }
     }
 
@@ -103,10 +97,10 @@ impl<P: Reconvergence> Resident<P> {
         let Some(block) = self.blocks[slot].as_mut() else { return };
         let waiting = block.cluster.next_phase();
         if let (true, Some(&w)) = (self.on_chip, block.warps.first()) {
-            self.observe_cluster(w, 1, ObjectAction::Count, true);
+            self.observe_cluster(w, 1, ClusterAction::Complete);
             for &split in &waiting {
                 let (w, lanes) = (self.warp_of(split), self.policy.mask(split));
-                self.observe_cluster(w, lanes, ObjectAction::Wait(true), false);
+                self.observe_cluster(w, lanes, ClusterAction::Waited);
             }
         }
         for split in waiting {

@@ -61,6 +61,12 @@ fn exceed(a: &Epochs, b: &Epochs) -> bool {
     a.iter().zip(b).fold(0, |any, (a, b)| any | u32::from(a > b)) != 0
 }
 
+fn raise(own: &mut Epochs, to: &Epochs) {
+    for (own, to) in own.iter_mut().zip(to) {
+        *own = (*own).max(*to);
+    }
+}
+
 /// What is known of a warp, or how often a block has met.
 #[derive(Clone, Debug)]
 enum Known {
@@ -108,10 +114,9 @@ impl Known {
             self.clone_from(other);
             return;
         }
-        self.update(|own| {
-            for (lane, own) in own.iter_mut().enumerate() {
-                *own = (*own).max(other.of(lane));
-            }
+        self.update(|own| match other {
+            Self::Each(other) => raise(own, other),
+            Self::All(all) => raise(own, &[*all; WARP_LANES]),
         });
     }
 }
@@ -215,26 +220,32 @@ impl Clock {
     pub fn add_warp(&mut self, points: &[Point], whole: bool) {
         let Some(first) = points.first() else { return };
         let key = first.thread.key();
-        let one = points.iter().all(|point| point.thread.key() == key);
-        if whole && one && points.iter().all(|point| point.epoch == first.epoch) {
-            if points.iter().any(|point| !self.knows(*point)) {
-                self.update(key, |known| known.join(&Known::All(after(first.epoch))));
-            }
-            return;
+        let (mut one, mut same) = (true, true);
+        for point in points {
+            one &= point.thread.key() == key;
+            same &= point.epoch == first.epoch;
         }
         if !one {
             points.iter().for_each(|point| self.add(*point));
             return;
         }
+        let (meetings, own) = (self.meetings(first.thread.block), self.get(key));
+        let knows = |point: &Point| {
+            let lane = point.thread.lane();
+            meetings > point.phase || own.is_some_and(|own| own.of(lane) >= after(point.epoch))
+        };
+        if points.iter().all(knows) {
+            return;
+        }
+        if whole && same {
+            self.update(key, |known| known.join(&Known::All(after(first.epoch))));
+            return;
+        }
         let mut epochs = [0; WARP_LANES];
-        let mut any = false;
-        for point in points.iter().filter(|point| !self.knows(**point)) {
+        for point in points.iter().filter(|point| !knows(point)) {
             epochs[point.thread.lane()] = after(point.epoch);
-            any = true;
         }
-        if any {
-            self.update(key, |known| known.join(&Known::Each(Arc::new(epochs))));
-        }
+        self.update(key, |known| known.update(|own| raise(own, &epochs)));
     }
 
     /// All threads of a block have met for the `phase`-th time; what was known of each of them follows.

@@ -10,7 +10,7 @@ use sim_frontend::program::{Extra, NO_PC};
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::lines;
 use sim_memory::line::{ByteMask, LINE_BYTES};
-use sim_memory::observation::{Event, ObjectAction, fill};
+use sim_memory::observation::{ClusterAction, Event, ObjectAction, fill};
 use sim_memory::vocabulary::{
     AtomicOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES,
 };
@@ -25,7 +25,7 @@ use crate::sanitizer::findings::Kind;
 /// Groups of copies of a lane that are known: more than `cp.async.wait_group` can name.
 const MOST_GROUPS: usize = 320;
 
-/// An mbarrier object.
+/// An mbarrier object, or the barrier of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     /// What the arrivals of the current phase have released.
@@ -140,6 +140,9 @@ impl Checker {
                 self.bulk(sm, at, *origin, *lane as usize, [*to, *bytes, *object]);
             }
             Event::Object { .. } => self.object(sm, at, event),
+            Event::ClusterBarrier { warp, lanes, action } => {
+                self.cluster_barrier((sm, *warp), *lanes, *action)
+            }
             Event::Divergent { origin, lanes, .. } => {
                 self.misuse(sm, at, Kind::DivergentBarrier, *origin, *lanes);
             }
@@ -434,7 +437,7 @@ impl Checker {
         let (number, l) = (warp.block, *lane as usize);
         let block = &mut self.blocks[number as usize];
         let phase = block.phase;
-        // The barrier of a cluster is no memory, and a test that fails tells nothing.
+        // A copy that arrives is no access, and a test that fails tells nothing.
         let silent = origin.1 == NO_PC || *action == ObjectAction::Wait(false);
         let before = (!silent).then(|| warp.snapshot(phase));
         let object = block.objects.entry(*address).or_default();
@@ -486,6 +489,20 @@ impl Checker {
             sanitizer.access(&transfer, &self.kernels);
             if sanitizer.kinds.init {
                 *sanitizer.written.shared_line(number, *address) |= bytes;
+            }
+        }
+    }
+
+    /// The barrier of a cluster is no memory: an arrival releases, who waits acquires.
+    fn cluster_barrier(&mut self, of: (u32, u32), lanes: LaneMask, action: ClusterAction) {
+        let Some(warp) = self.warps.get_mut(of.0, of.1) else { return };
+        let block = &mut self.blocks[warp.block as usize];
+        match action {
+            ClusterAction::Arrive => warp.release_to(lanes, block.phase, &mut block.cluster.arriving),
+            ClusterAction::Waited => warp.learn_together(lanes, &block.cluster.complete),
+            ClusterAction::Complete => {
+                let arrived = std::mem::take(&mut block.cluster.arriving);
+                block.cluster.complete.join(&arrived);
             }
         }
     }

@@ -68,6 +68,15 @@ impl Clocks {
         }
     }
 
+    fn set_all(&mut self, lanes: LaneMask, clock: &Clock) {
+        let Some(first) = Lanes(lanes).next() else { return };
+        *self.of_mut(first as usize) = clock.clone();
+        if let Self::Each(clocks) = self {
+            let clocks = Arc::make_mut(clocks);
+            Lanes(lanes).for_each(|lane| clocks[lane as usize] = clock.clone());
+        }
+    }
+
     /// The lane whose clock is that of all `lanes`, if one look shows that there is one.
     fn common(&self, lanes: LaneMask) -> Option<usize> {
         let first = Lanes(lanes).next()? as usize;
@@ -494,16 +503,28 @@ impl Warp {
         self.learn(lane, clock, None);
     }
 
+    /// Lanes learn what a clock knows.
+    pub fn learn_together(&mut self, lanes: LaneMask, told: &Clock) {
+        match &mut self.clocks {
+            Clocks::One(clock) if lanes & self.threads == self.threads => {
+                if !clock.covers(told) {
+                    clock.join_more(told);
+                    self.snapshot = None;
+                }
+            }
+            _ => Lanes(lanes).for_each(|lane| self.learn(lane as usize, told, None)),
+        }
+    }
+
     /// The clock of lanes after they have told what they know, and met others.
     pub fn set_clocks(&mut self, lanes: LaneMask, clock: &Clock) {
         if lanes & self.threads == self.threads {
             (self.clocks, self.copied) = (Clocks::One(clock.clone()), None);
         } else {
-            for lane in Lanes(lanes) {
-                self.clocks.set(lane as usize, clock.clone());
-                if let Some(copied) = &mut self.copied {
-                    Arc::make_mut(copied)[lane as usize] = 0;
-                }
+            self.clocks.set_all(lanes, clock);
+            if let Some(copied) = &mut self.copied {
+                let copied = Arc::make_mut(copied);
+                Lanes(lanes).for_each(|lane| copied[lane as usize] = 0);
             }
         }
         self.snapshot = None;

@@ -27,7 +27,8 @@ fn files_of(text: &str) -> BTreeMap<u32, &str> {
         Some((words.next()?.trim().parse().ok()?, words.next()?.split('"').next()?))
     }
     let mut files = BTreeMap::new();
-    for (number, name) in text.match_indices(".file").filter_map(|(at, _)| named(text, at)) {
+    let places = memchr::memmem::find_iter(text.as_bytes(), ".file");
+    for (number, name) in places.filter_map(|at| named(text, at)) {
         // The first counts.
         files.entry(number).or_insert(name);
     }
