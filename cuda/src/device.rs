@@ -11,21 +11,33 @@ use crate::{call, memory};
 /// Where the device is said to be.
 pub const BUS_ID: &CStr = c"0000:01:00.0";
 
-/// The program loaded the runtime of CUDA 13: its structures are meant.
-fn is_thirteen() -> bool {
+/// Runtimes whose structures and parameters differ from those of CUDA 12.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// That of CUDA 11.
+    Eleven,
+    /// That of CUDA 13.
+    Thirteen,
+}
+
+/// The program loaded this runtime: its structures and parameters are meant.
+pub fn loaded(runtime: Runtime) -> bool {
     unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> i32 {
         // SAFETY: the loader passes the facts of an object, with a name or null.
         let name = unsafe { pointers::text((*info).dlpi_name) }.unwrap_or_default();
-        if name.ends_with("/libcudart.so.13") {
-            // SAFETY: it leads to the variable below.
-            unsafe { *found.cast::<bool>() = true };
-        }
+        // SAFETY: it leads to the variable below.
+        let (wanted, found) = unsafe { &mut *found.cast::<(&str, bool)>() };
+        *found |= name.ends_with(*wanted);
         0
     }
-    let mut found = false;
+    let name = match runtime {
+        Runtime::Eleven => "/libcudart.so.11.0",
+        Runtime::Thirteen => "/libcudart.so.13",
+    };
+    let mut found = (name, false);
     // SAFETY: the function takes the variable as what it is.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
-    found
+    found.1
 }
 
 fn tell(state: &mut State, at: *mut u8, device: i32, version: Version) -> Result<(), Error> {
@@ -105,7 +117,7 @@ cuda! {
     }
 
     fn cudaGetDeviceProperties = (at: *mut u8, device: i32) |state| {
-        tell(state, at, device, if is_thirteen() { Version::Thirteen } else { Version::Eleven })
+        tell(state, at, device, if loaded(Runtime::Thirteen) { Version::Thirteen } else { Version::Eleven })
     }
 
     fn cudaGetDeviceProperties_v2 = (at: *mut u8, device: i32) |state| { tell(state, at, device, Version::Twelve) }
@@ -172,7 +184,7 @@ cuda! {
     }
 
     fn cudaDriverGetVersion cudaRuntimeGetVersion = (version: *mut i32) |_state| {
-        out!(version, if is_thirteen() { 13_000 } else { 12_090 });
+        out!(version, if loaded(Runtime::Thirteen) { 13_000 } else { 12_090 });
         Ok(())
     }
 

@@ -74,6 +74,9 @@ pub const COOPERATIVE_TOO_LARGE: Error = Error(720);
 pub const NOT_SUPPORTED: Error = Error(801);
 /// `cudaErrorStreamCaptureUnsupported`: operation not permitted when stream is capturing.
 pub const CAPTURE_UNSUPPORTED: Error = Error(900);
+/// `cudaErrorGraphExecUpdateFailure`: the graph update was not performed because it included changes which violated
+/// constraints specific to instantiated graph update.
+pub const GRAPH_UPDATE: Error = Error(910);
 /// `cudaErrorInvalidClusterSize`: a kernel launch error has occurred due to cluster misconfiguration.
 pub const INVALID_CLUSTER_SIZE: Error = Error(912);
 /// `cudaErrorUnknown`: unknown error.

@@ -92,6 +92,12 @@ pub enum Work {
     Fill(Fill),
     /// A function of the host and its data.
     Host(HostFunction, usize),
+    /// What a graph does.
+    Graph(Box<Graph>),
+    /// An event is recorded.
+    Record(usize),
+    /// An event is waited for.
+    Wait(usize),
     /// Nothing.
     Empty,
 }
@@ -101,6 +107,8 @@ pub enum Work {
 pub struct Node {
     /// Its handle.
     pub handle: usize,
+    /// The handle of the node of which it is a copy in a cloned graph, or 0.
+    pub origin: usize,
     /// What it does.
     pub work: Work,
     /// Handles of the nodes that come before it.
@@ -112,6 +120,8 @@ pub struct Node {
 pub struct Graph {
     /// They.
     pub nodes: Vec<Node>,
+    /// It was instantiated.
+    pub executable: bool,
 }
 
 impl Graph {
@@ -127,9 +137,16 @@ impl Graph {
             };
             let node = self.nodes.iter().find(ready).ok_or(INVALID_VALUE)?;
             done.insert(node.handle);
-            out.push(node.work.clone());
+            out.push(&node.work);
         }
-        Ok(out)
+        let mut flat = Vec::with_capacity(out.len());
+        for work in out {
+            match work {
+                Work::Graph(graph) => flat.extend(graph.ordered()?),
+                work => flat.push(work.clone()),
+            }
+        }
+        Ok(flat)
     }
 }
 
@@ -154,6 +171,7 @@ mod tests {
     fn nodes_come_behind_what_they_wait_for() {
         let node = |handle: usize, after: &[usize]| Node {
             handle,
+            origin: 0,
             work: Work::Copy(handle, 0, 0, 0),
             after: after.to_vec(),
         };
@@ -161,8 +179,12 @@ mod tests {
             let handle = |work| if let Work::Copy(handle, ..) = work { handle } else { 0 };
             Ok(graph.ordered()?.into_iter().map(handle).collect())
         };
-        let mut graph = Graph { nodes: vec![node(1, &[3]), node(2, &[]), node(3, &[2]), node(4, &[1, 2])] };
+        let nodes = vec![node(1, &[3]), node(2, &[]), node(3, &[2]), node(4, &[1, 2])];
+        let mut graph = Graph { nodes, executable: false };
         assert_eq!(order(&graph), Ok(vec![2, 3, 1, 4]));
+        let child = Work::Graph(Box::new(graph.clone()));
+        let nodes = vec![node(5, &[6]), Node { handle: 6, origin: 0, work: child, after: Vec::new() }];
+        assert_eq!(order(&Graph { nodes, executable: false }), Ok(vec![2, 3, 1, 4, 5]));
         graph.nodes[1].after = vec![4];
         assert_eq!(order(&graph), Err(INVALID_VALUE));
     }

@@ -1,16 +1,20 @@
 //! Graphs: made node by node or by capture, and run in one of the orders that they allow.
 
-use std::collections::BTreeSet;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 
 use crate::boxes::copy_boxes;
 use crate::call;
+use crate::device::{Runtime as Loaded, loaded};
 use crate::error::{CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
+use crate::events::record;
 use crate::graph::{Capture, Copy3D, Fill, Graph, HostFunction, Node, Work};
 use crate::launch::{Dim3, How, prepare};
 use crate::memory::{copy, fill_rows};
 use crate::pointers;
 use crate::runtime::State;
+use crate::streams::wait;
 
 /// CUDA's `cudaKernelNodeParams`, and `CUDA_KERNEL_NODE_PARAMS` of the driver API as far as both of its versions have it.
 #[repr(C)]
@@ -63,7 +67,7 @@ pub unsafe fn add(
         return Err(INVALID_VALUE);
     }
     out!(at, handle);
-    graph.nodes.push(Node { handle, work, after });
+    graph.nodes.push(Node { handle, origin: 0, work, after });
     Ok(())
 }
 
@@ -150,31 +154,145 @@ pub unsafe fn add_kernel(
     after: (*const usize, usize),
     own: KernelNode,
 ) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let work = kernel_work(state, call, own)?;
+        add(state, at, graph, after, work)
+    }
+}
+
+/// What a node of a kernel does.
+///
+/// # Errors
+/// As for a launch.
+///
+/// # Safety
+/// `own` must have a pointer to each argument.
+pub unsafe fn kernel_work(state: &mut State, call: &str, own: KernelNode) -> Result<Work, Error> {
     if !own.extra.is_null() {
         eprintln!("warpsim: {call}: arguments in `extra` are not supported");
         return Err(NOT_SUPPORTED);
     }
     let how = How::of(own.grid, own.block, own.shared as usize, std::ptr::null_mut());
     // SAFETY: the caller's promise.
-    unsafe {
-        let kernel = prepare(state, own.function, &how, own.arguments)?;
-        add(state, at, graph, after, Work::Kernel(Box::new(kernel)))
+    let kernel = unsafe { prepare(state, own.function, &how, own.arguments) }?;
+    Ok(Work::Kernel(Box::new(kernel)))
+}
+
+/// A copy of a graph, whose nodes are its own.
+///
+/// # Errors
+/// There is no such graph.
+pub fn copy_graph(state: &mut State, at: *mut usize, graph: usize) -> Result<(), Error> {
+    let mut graph = find(state, graph)?;
+    let made: BTreeMap<usize, usize> = graph.nodes.iter().map(|node| (node.handle, state.handle())).collect();
+    for node in &mut graph.nodes {
+        (node.origin, node.handle) = (node.handle, made[&node.handle]);
+        node.after.iter_mut().for_each(|other| *other = made.get(other).copied().unwrap_or(*other));
     }
+    keep(state, at, graph)
+}
+
+/// What runs is what the graph is now.
+///
+/// # Errors
+/// There is no such graph, or its nodes wait for each other.
+pub fn instantiate(state: &mut State, at: *mut usize, graph: usize) -> Result<(), Error> {
+    let graph = find(state, graph)?;
+    graph.ordered()?;
+    keep(state, at, Graph { executable: true, ..graph })
+}
+
+/// CUDA's `cudaGraphInstantiateParams`, and that of the driver API.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Instantiation {
+    flags: u64,
+    stream: *mut c_void,
+    wrong: usize,
+    result: i32,
+}
+
+/// The same, with flags in a structure.
+///
+/// # Errors
+/// As [`instantiate`].
+///
+/// # Safety
+/// `parameters` must lead to the structure.
+pub unsafe fn instantiate_with(
+    state: &mut State,
+    at: *mut usize,
+    graph: usize,
+    parameters: *mut Instantiation,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let own = unsafe { pointers::get(parameters) }?;
+    instantiate(state, at, graph)?;
+    out!(parameters, Instantiation { wrong: 0, result: 0, ..own });
+    Ok(())
+}
+
+thread_local! {
+    /// What else a thread may do while it captures; nothing here depends on it.
+    static MODE: Cell<i32> = const { Cell::new(0) };
+}
+
+/// Exchanges what else this thread may do while it captures.
+///
+/// # Errors
+/// It is no mode.
+///
+/// # Safety
+/// `mode` must lead to one.
+pub unsafe fn exchange_mode(mode: *mut i32) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let wanted = unsafe { pointers::get(mode) }?;
+    if !(0..=2).contains(&wanted) {
+        return Err(INVALID_VALUE);
+    }
+    out!(mode, MODE.with(|own| own.replace(wanted)));
+    Ok(())
+}
+
+/// The state of a capture: 1 where it goes on. Its graph is not told.
+///
+/// # Errors
+/// There is no such stream, or the graph is asked for.
+pub fn capturing(
+    state: &mut State,
+    call: &str,
+    stream: *mut c_void,
+    (status, id): (*mut i32, *mut u64),
+    graph: *mut usize,
+) -> Result<(), Error> {
+    state.runtime()?.streams.find(stream)?;
+    let is = state.is_captured(stream);
+    out!(status, i32::from(is));
+    if is && !id.is_null() {
+        out!(id, 1);
+    }
+    if is && !graph.is_null() {
+        eprintln!("warpsim: {call}: the graph of a capture that goes on is not supported");
+        return Err(NOT_SUPPORTED);
+    }
+    Ok(())
 }
 
 cuda! {
     fn cudaGraphCreate = (at: *mut usize, _flags: u32) |state| { keep(state, at, Graph::default()) }
 
-    fn cudaGraphClone = (at: *mut usize, graph: usize) |state| {
-        let graph = find(state, graph)?;
-        keep(state, at, graph)
-    }
+    fn cudaGraphClone = (at: *mut usize, graph: usize) |state| { copy_graph(state, at, graph) }
 
     fn cudaGraphInstantiate cudaGraphInstantiateWithFlags = (at: *mut usize, graph: usize) |state| {
-        // What runs is what the graph is now.
-        let graph = find(state, graph)?;
-        graph.ordered()?;
-        keep(state, at, graph)
+        instantiate(state, at, graph)
+    }
+
+    fn cudaGraphInstantiateWithParams cudaGraphInstantiateWithParams_ptsz = (
+        at: *mut usize, graph: usize, parameters: *mut Instantiation
+    ) |state| {
+        // SAFETY: CUDA's manual asks for the structure.
+        unsafe { instantiate_with(state, at, graph, parameters) }
     }
 
     fn cudaGraphDestroy cudaGraphExecDestroy = (graph: usize) |state| {
@@ -253,14 +371,32 @@ cuda! {
         out!(status, i32::from(state.is_captured(stream)));
         Ok(())
     }
+
+    fn cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_ptsz = (
+        stream: *mut c_void, status: *mut i32, id: *mut u64, graph: *mut usize
+    ) |state| {
+        // CUDA 13 gave the name the parameters of the third version.
+        let graph = if loaded(Loaded::Thirteen) { graph } else { std::ptr::null_mut() };
+        capturing(state, "cudaStreamGetCaptureInfo", stream, (status, id), graph)
+    }
+
+    fn cudaStreamGetCaptureInfo_v2 cudaStreamGetCaptureInfo_v2_ptsz cudaStreamGetCaptureInfo_v3
+    cudaStreamGetCaptureInfo_v3_ptsz = (stream: *mut c_void, status: *mut i32, id: *mut u64, graph: *mut usize) |state| {
+        capturing(state, "cudaStreamGetCaptureInfo", stream, (status, id), graph)
+    }
+
+    fn cudaThreadExchangeStreamCaptureMode = (mode: *mut i32) |_state| {
+        // SAFETY: CUDA's manual asks for a mode.
+        unsafe { exchange_mode(mode) }
+    }
 }
 
 /// Does what a node does, but for functions of the host.
-fn run(state: &mut State, work: &Work, stream: u32) -> Result<(), Error> {
+fn run(state: &mut State, work: &Work, stream: *mut c_void) -> Result<(), Error> {
     match work {
         Work::Kernel(kernel) => {
             let mut kernel = (**kernel).clone();
-            kernel.stream = stream;
+            kernel.stream = state.runtime()?.streams.find(stream)?.number;
             state.launch(&kernel)
         }
         // SAFETY: CUDA's manual asks for memory that is valid when the graph runs.
@@ -269,6 +405,9 @@ fn run(state: &mut State, work: &Work, stream: u32) -> Result<(), Error> {
         Work::Copy3D(parameters) => unsafe { copy_boxes(state, parameters) },
         Work::Fill(parameters) => fill_rows(state, parameters),
         Work::Host(..) => state.synchronize(),
+        Work::Record(event) => record(state, *event as *mut c_void, stream),
+        Work::Wait(event) => wait(state, stream, *event as *mut c_void),
+        Work::Graph(graph) => graph.ordered()?.iter().try_for_each(|work| run(state, work, stream)),
         Work::Empty => Ok(()),
     }
 }
@@ -282,9 +421,8 @@ pub type Enter<'e> = &'e dyn Fn(&mut dyn FnMut(&mut State) -> Result<(), Error>)
 /// Memory and functions of its nodes must be valid.
 pub unsafe fn launch(graph: usize, stream: *mut c_void, enter: Enter<'_>) -> i32 {
     let mut all = Vec::new();
-    let mut number = 0;
     let found = enter(&mut |state| {
-        number = state.runtime()?.streams.find(stream)?.number;
+        state.runtime()?.streams.find(stream)?;
         all = find(state, graph)?.ordered()?;
         Ok(())
     });
@@ -292,7 +430,7 @@ pub unsafe fn launch(graph: usize, stream: *mut c_void, enter: Enter<'_>) -> i32
         return found;
     }
     for work in all {
-        let status = enter(&mut |state| run(state, &work, number));
+        let status = enter(&mut |state| run(state, &work, stream));
         if status != 0 {
             return status;
         }

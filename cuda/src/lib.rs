@@ -25,6 +25,7 @@ pub mod event;
 pub mod events;
 pub mod fatbin;
 pub mod graph;
+pub mod graph_nodes;
 pub mod graphs;
 pub mod images;
 pub mod launch;

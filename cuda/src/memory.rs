@@ -436,7 +436,11 @@ cuda! {
         at: *mut c_void, pitch: usize, value: i32, width: usize, height: usize, stream: *mut c_void
     ) |state| {
         state.runtime()?.streams.find(stream)?;
-        (0..height).try_for_each(|row| fill(state, at as u64 + (row * pitch) as u64, value, width))
+        let all = Fill { at: at as usize, pitch, value: value as u32 & 0xff, element: 1, width, height };
+        if state.captured(stream, || Work::Fill(all)) {
+            return Ok(());
+        }
+        fill_rows(state, &all)
     }
 
     fn cudaMemGetInfo = (free: *mut usize, total: *mut usize) |state| {

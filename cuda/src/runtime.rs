@@ -208,7 +208,7 @@ impl State {
             return false;
         };
         let after = capture.graph.nodes.last().map(|node| node.handle).into_iter().collect();
-        capture.graph.nodes.push(Node { handle, work: work(), after });
+        capture.graph.nodes.push(Node { handle, origin: 0, work: work(), after });
         true
     }
 

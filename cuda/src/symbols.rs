@@ -5,6 +5,8 @@ use std::ffi::c_void;
 use sim_core::answers::Symbol;
 
 use crate::error::{Error, INVALID_SYMBOL, INVALID_VALUE};
+use crate::graph::Work;
+use crate::graphs::add;
 use crate::memory::copy;
 use crate::runtime::State;
 
@@ -31,6 +33,9 @@ cuda! {
     fn cudaMemcpyToSymbolAsync cudaMemcpyToSymbolAsync_ptsz = (symbol: *const c_void, from: *const c_void, bytes: usize, offset: usize, kind: i32, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
         let to = inside(state, symbol, bytes, offset)?;
+        if state.captured(stream, || Work::Copy(to as usize, from as usize, bytes, kind)) {
+            return Ok(());
+        }
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { copy(state, to, from as u64, bytes, kind) }
     }
@@ -44,8 +49,29 @@ cuda! {
     fn cudaMemcpyFromSymbolAsync cudaMemcpyFromSymbolAsync_ptsz = (to: *mut c_void, symbol: *const c_void, bytes: usize, offset: usize, kind: i32, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
         let from = inside(state, symbol, bytes, offset)?;
+        if state.captured(stream, || Work::Copy(to as usize, from as usize, bytes, kind)) {
+            return Ok(());
+        }
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { copy(state, to as u64, from, bytes, kind) }
+    }
+
+    fn cudaGraphAddMemcpyNodeToSymbol = (
+        at: *mut usize, graph: usize, after: *const usize, count: usize,
+        symbol: *const c_void, from: usize, bytes: usize, offset: usize, kind: i32
+    ) |state| {
+        let to = inside(state, symbol, bytes, offset)? as usize;
+        // SAFETY: CUDA's manual asks for as many handles as it says.
+        unsafe { add(state, at, graph, (after, count), Work::Copy(to, from, bytes, kind)) }
+    }
+
+    fn cudaGraphAddMemcpyNodeFromSymbol = (
+        at: *mut usize, graph: usize, after: *const usize, count: usize,
+        to: usize, symbol: *const c_void, bytes: usize, offset: usize, kind: i32
+    ) |state| {
+        let from = inside(state, symbol, bytes, offset)? as usize;
+        // SAFETY: CUDA's manual asks for as many handles as it says.
+        unsafe { add(state, at, graph, (after, count), Work::Copy(to, from, bytes, kind)) }
     }
 
     fn cudaGetSymbolAddress = (at: *mut *mut c_void, stand_in: *const c_void) |state| {

@@ -17,10 +17,17 @@ use warpsim_cuda::errors::{cudaGetErrorName, cudaGetErrorString, cudaGetLastErro
 use warpsim_cuda::events::{cudaEventCreate, cudaEventElapsedTime, cudaEventRecord, cudaEventSynchronize};
 use warpsim_cuda::fatbin::make::{Packing, container, wrapper};
 use warpsim_cuda::graph::Fill;
+use warpsim_cuda::graph_nodes::{
+    Updated, cudaGraphAddChildGraphNode, cudaGraphAddDependencies_v2, cudaGraphAddEventRecordNode,
+    cudaGraphDebugDotPrint, cudaGraphDestroyNode, cudaGraphExecKernelNodeSetParams, cudaGraphExecUpdate,
+    cudaGraphGetEdges_v2, cudaGraphGetRootNodes, cudaGraphKernelNodeSetParams, cudaGraphMemsetNodeSetParams,
+    cudaGraphNodeFindInClone, cudaGraphNodeGetDependencies_v2, cudaGraphNodeGetDependentNodes_v2,
+    cudaGraphNodeGetType, cudaGraphRemoveDependencies_v2,
+};
 use warpsim_cuda::graphs::{
     cudaGraphAddHostNode, cudaGraphAddKernelNode, cudaGraphAddMemcpyNode1D, cudaGraphAddMemsetNode,
-    cudaGraphCreate, cudaGraphDestroy, cudaGraphGetNodes, cudaGraphInstantiate, cudaGraphLaunch,
-    cudaStreamBeginCapture, cudaStreamEndCapture, cudaStreamIsCapturing,
+    cudaGraphClone, cudaGraphCreate, cudaGraphDestroy, cudaGraphGetNodes, cudaGraphInstantiate,
+    cudaGraphLaunch, cudaStreamBeginCapture, cudaStreamEndCapture, cudaStreamIsCapturing,
 };
 use warpsim_cuda::launch::{
     __cudaGetKernel, __cudaLaunchKernel, __cudaPopCallConfiguration, __cudaPushCallConfiguration, Dim3,
@@ -28,7 +35,7 @@ use warpsim_cuda::launch::{
 };
 use warpsim_cuda::memory::{
     cudaFree, cudaFreeHost, cudaMalloc, cudaMallocHost, cudaMallocManaged, cudaMemGetInfo, cudaMemcpy,
-    cudaMemcpy2D, cudaMemcpyAsync, cudaMemset,
+    cudaMemcpy2D, cudaMemcpyAsync, cudaMemset, cudaMemset2DAsync,
 };
 use warpsim_cuda::occupancy::{cudaFuncSetAttribute, cudaOccupancyMaxActiveBlocksPerMultiprocessor};
 use warpsim_cuda::register::{
@@ -37,7 +44,9 @@ use warpsim_cuda::register::{
 use warpsim_cuda::streams::{
     cudaStreamCreate, cudaStreamDestroy, cudaStreamSynchronize, cudaStreamWaitEvent,
 };
-use warpsim_cuda::symbols::{cudaGetSymbolSize, cudaMemcpyFromSymbol, cudaMemcpyToSymbol};
+use warpsim_cuda::symbols::{
+    cudaGetSymbolSize, cudaMemcpyFromSymbol, cudaMemcpyToSymbol, cudaMemcpyToSymbolAsync,
+};
 use warpsim_cuda::unsupported;
 
 const PTX: &str = "
@@ -427,4 +436,180 @@ fn graphs_made_of_nodes_keep_their_dependencies() {
         assert_eq!((cudaGraphLaunch(ready, null_mut()), cudaGraphLaunch(ready, null_mut())), (0, 0));
     }
     assert_eq!((host, counted), ([42; 64], 2));
+}
+
+/// A graph that fills 64 words with 21 and scales those that `kernel` says, each node behind the one before.
+fn filled_and_scaled(device: *mut c_void, kernel: &KernelNode, value: u32) -> (usize, [usize; 2]) {
+    let (mut graph, mut nodes) = (0, [0; 2]);
+    let fill = Fill { at: device as usize, pitch: 256, value, element: 4, width: 64, height: 1 };
+    let [filled, scaled] = &mut nodes;
+    // SAFETY: all pointers lead to variables that live until the calls return.
+    unsafe {
+        assert_eq!(cudaGraphCreate(&raw mut graph, 0), 0);
+        assert_eq!(cudaGraphAddMemsetNode(filled, graph, null(), 0, &raw const fill), 0);
+        assert_eq!(cudaGraphAddKernelNode(scaled, graph, filled, 1, (&raw const *kernel).cast()), 0);
+    }
+    (graph, nodes)
+}
+
+#[test]
+fn executable_graphs_change_by_node_and_as_a_whole() {
+    let _one = begin();
+    let device = upload(&[0; 64]);
+    let (all, half) = (64u32, 32u32);
+    let pointer = (&raw const device).cast::<c_void>();
+    let (of_all, of_half) = ([pointer, (&raw const all).cast()], [pointer, (&raw const half).cast()]);
+    let on = |arguments: &[*const c_void; 2]| {
+        KernelNode(at(&SCALE), one(2), one(32), 0, arguments.as_ptr(), null())
+    };
+    let (graph, [filled, scaled]) = filled_and_scaled(device, &on(&of_all), 21);
+    let (mut ready, on_half) = (0, on(&of_half));
+    // SAFETY: all pointers lead to variables of this function.
+    unsafe {
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph), 0);
+        let run = || {
+            assert_eq!((cudaGraphLaunch(ready, null_mut()), cudaDeviceSynchronize()), (0, 0));
+            let words = download(device, 64);
+            (words[0], words[63])
+        };
+        assert_eq!(run(), (42, 42));
+        // The graph itself changes, what was made of it does not.
+        assert_eq!(cudaGraphKernelNodeSetParams(scaled, (&raw const on_half).cast()), 0);
+        assert_eq!(run(), (42, 42));
+        assert_eq!(cudaGraphExecKernelNodeSetParams(ready, scaled, (&raw const on_half).cast()), 0);
+        assert_eq!(run(), (42, 21));
+        let wrong = cudaGraphExecKernelNodeSetParams(ready, filled, (&raw const on_half).cast());
+        assert_eq!(wrong, 1, "the node fills");
+        assert_eq!(cudaGraphExecKernelNodeSetParams(graph, scaled, (&raw const on_half).cast()), 400);
+        let five = Fill { at: device as usize, pitch: 256, value: 5, element: 4, width: 64, height: 1 };
+        assert_eq!(cudaGraphMemsetNodeSetParams(filled, &raw const five), 0);
+        // All at once, by a graph of the same shape.
+        let (other, [_, last]) = filled_and_scaled(device, &on(&of_all), 7);
+        let mut told = Updated { result: 9, node: 9, from: 9 };
+        let mut update = |graph| {
+            let status = cudaGraphExecUpdate(ready, graph, &raw mut told as usize, 0);
+            (status, told.result)
+        };
+        assert_eq!(update(other), (0, 0));
+        assert_eq!(run(), (14, 14));
+        assert_eq!(update(graph), (0, 0));
+        assert_eq!(run(), (10, 5));
+        // Another shape is refused, and nothing changes.
+        assert_eq!(cudaGraphDestroyNode(last), 0);
+        assert_eq!(update(other), (910, 2));
+        let (mut copied, size) = (0, 256);
+        assert_eq!(
+            cudaGraphAddMemcpyNode1D(
+                &raw mut copied,
+                other,
+                null(),
+                0,
+                device as usize,
+                device as usize,
+                size,
+                3
+            ),
+            0
+        );
+        assert_eq!(update(other), (910, 3));
+        assert_eq!(run(), (10, 5));
+    }
+}
+
+#[test]
+fn nodes_tell_what_they_are_and_wait_for() {
+    let _one = begin();
+    let device = upload(&[0; 64]);
+    let n = 64u32;
+    let arguments = [(&raw const device).cast::<c_void>(), (&raw const n).cast()];
+    let kernel = KernelNode(at(&SCALE), one(2), one(32), 0, arguments.as_ptr(), null());
+    let (graph, [filled, scaled]) = filled_and_scaled(device, &kernel, 21);
+    let (mut whole, mut child, mut timed, mut event, mut ready) = (0, 0, 0, null_mut(), 0);
+    let (mut kinds, mut count) = ([9; 3], 0);
+    // SAFETY: all pointers lead to variables of this function.
+    unsafe {
+        assert_eq!(cudaGraphCreate(&raw mut whole, 0), 0);
+        assert_eq!(cudaGraphAddChildGraphNode(&raw mut child, whole, null(), 0, graph), 0);
+        assert_eq!(cudaEventCreate(&raw mut event), 0);
+        assert_eq!(cudaGraphAddEventRecordNode(&raw mut timed, whole, null(), 0, event), 0);
+        for (node, kind) in [scaled, child, timed].into_iter().zip(&mut kinds) {
+            assert_eq!(cudaGraphNodeGetType(node, kind), 0);
+        }
+        assert_eq!(kinds, [0, 4, 7]);
+        assert_eq!((cudaGraphGetRootNodes(whole, null_mut(), &raw mut count), count), (0, 2));
+        assert_eq!(cudaGraphAddDependencies_v2(whole, &raw const child, &raw const timed, 0, 1), 0);
+        let again = cudaGraphAddDependencies_v2(whole, &raw const child, &raw const timed, 0, 1);
+        assert_eq!(again, 1, "it is there");
+        assert_eq!((cudaGraphGetRootNodes(whole, null_mut(), &raw mut count), count), (0, 1));
+        let (mut from, mut to, mut edge) = ([0; 2], [0; 2], [[1u8; 8]; 2]);
+        count = 2;
+        assert_eq!(
+            cudaGraphGetEdges_v2(
+                whole,
+                from.as_mut_ptr(),
+                to.as_mut_ptr(),
+                edge.as_mut_ptr(),
+                &raw mut count
+            ),
+            0
+        );
+        assert_eq!((count, from[0], to[0], edge[0]), (1, child, timed, [0; 8]));
+        let (mut near, mut one_node) = (1, 0);
+        let at_node = &raw mut one_node;
+        assert_eq!(cudaGraphNodeGetDependencies_v2(timed, at_node, null_mut(), &raw mut near), 0);
+        assert_eq!((near, one_node), (1, child));
+        assert_eq!(cudaGraphNodeGetDependentNodes_v2(child, at_node, null_mut(), &raw mut near), 0);
+        assert_eq!((near, one_node), (1, timed));
+        // A node of a copy is another one.
+        let (mut copy, mut own) = (0, 0);
+        assert_eq!(cudaGraphClone(&raw mut copy, whole), 0);
+        assert_eq!(cudaGraphNodeFindInClone(&raw mut own, timed, copy), 0);
+        assert_ne!(own, timed);
+        assert_eq!(cudaGraphNodeGetDependencies_v2(own, at_node, null_mut(), &raw mut near), 0);
+        assert_ne!((near, one_node), (1, child));
+        assert_eq!(cudaGraphDestroyNode(own), 0);
+        assert_eq!((cudaGraphGetNodes(copy, null_mut(), &raw mut count), count), (0, 1));
+        assert_eq!((cudaGraphGetNodes(whole, null_mut(), &raw mut count), count), (0, 2));
+        // The child does what its graph was when it was added.
+        assert_eq!(cudaGraphDestroyNode(filled), 0);
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, whole), 0);
+        assert_eq!((cudaGraphLaunch(ready, null_mut()), cudaEventSynchronize(event)), (0, 0));
+        assert_eq!(download(device, 64), [42; 64]);
+        assert_eq!(cudaGraphRemoveDependencies_v2(whole, &raw const child, &raw const timed, 0, 1), 0);
+        assert_eq!((cudaGraphGetRootNodes(whole, null_mut(), &raw mut count), count), (0, 2));
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("graph.dot");
+        let name = std::ffi::CString::new(path.to_str().expect("UTF-8")).expect("no null");
+        assert_eq!(cudaGraphDebugDotPrint(graph, name.as_ptr(), 0), 0);
+        let text = std::fs::read_to_string(path).expect("the file");
+        assert!(text.contains("0\\nscale"), "{text}");
+    }
+}
+
+#[test]
+fn captures_keep_copies_to_variables_and_fills_of_rows() {
+    let _one = begin();
+    let (mut stream, mut graph, mut ready) = (null_mut(), 0, 0);
+    let device = upload(&[1; 64]);
+    let five = 5u32;
+    // SAFETY: all pointers lead to variables of this function, which live while the graph runs.
+    unsafe {
+        assert_eq!(cudaStreamCreate(&raw mut stream), 0);
+        assert_eq!(cudaStreamBeginCapture(stream, 0), 0);
+        let from = (&raw const five).cast();
+        assert_eq!(cudaMemcpyToSymbolAsync(at(&FACTOR), from, 4, 0, TO_DEVICE, stream), 0);
+        assert_eq!(cudaMemset2DAsync(device, 128, 0, 4, 2, stream), 0);
+        assert_eq!(cudaStreamEndCapture(stream, &raw mut graph), 0);
+        let mut factor = 0u32;
+        let mut told = |expected: (u32, [u32; 3])| {
+            assert_eq!(cudaMemcpyFromSymbol((&raw mut factor).cast(), at(&FACTOR), 4, 0, TO_HOST), 0);
+            let words = download(device, 64);
+            assert_eq!((factor, [words[0], words[1], words[32]]), expected);
+        };
+        told((2, [1; 3]));
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph), 0);
+        assert_eq!((cudaGraphLaunch(ready, stream), cudaStreamSynchronize(stream)), (0, 0));
+        told((5, [0, 1, 0]));
+        let two = 2u32;
+        assert_eq!(cudaMemcpyToSymbol(at(&FACTOR), (&raw const two).cast(), 4, 0, TO_DEVICE), 0);
+    }
 }

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use crate::driver::call::Entry;
 use crate::driver::{
-    arrays, context, device, errors, graphs, launch, linker, memory, modules, pointers as addresses, streams,
-    tables, unsupported,
+    arrays, context, device, errors, graph_nodes, graphs, launch, linker, memory, modules,
+    pointers as addresses, streams, tables, unsupported,
 };
 use crate::error::{Error, INVALID_VALUE, NOT_FOUND};
 use crate::pointers;
@@ -127,11 +127,12 @@ enum Found {
 }
 
 static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
-    let lists: [&[Entry]; 14] = [
+    let lists: [&[Entry]; 15] = [
         arrays::ENTRIES,
         context::ENTRIES,
         device::ENTRIES,
         errors::ENTRIES,
+        graph_nodes::ENTRIES,
         graphs::ENTRIES,
         launch::ENTRIES,
         linker::ENTRIES,

@@ -1,15 +1,16 @@
 //! Graphs of the driver API.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 
 use crate::driver::call::{Need, enter};
 use crate::driver::memory::{Boxes, boxes};
-use crate::error::{Error, INVALID_VALUE, NOT_SUPPORTED};
+use crate::error::INVALID_VALUE;
 use crate::graph::{Fill, Graph, Work};
-use crate::graphs::{HostNode, KernelNode, add, add_kernel, begin_capture, end_capture, find, keep, list};
+use crate::graphs::{
+    HostNode, Instantiation, KernelNode, add, add_kernel, begin_capture, capturing, copy_graph, end_capture,
+    exchange_mode, find, instantiate, instantiate_with, keep, list,
+};
 use crate::pointers;
-use crate::runtime::State;
 
 /// CUDA 12's `CUDA_KERNEL_NODE_PARAMS`.
 #[repr(C)]
@@ -20,37 +21,15 @@ pub struct KernelNode2 {
     context: usize,
 }
 
-/// CUDA's `CUDA_GRAPH_INSTANTIATE_PARAMS`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Instantiation {
-    flags: u64,
-    stream: *mut c_void,
-    wrong: usize,
-    result: i32,
-}
-
-thread_local! {
-    /// What else a thread may do while it captures; nothing here depends on it.
-    static MODE: Cell<i32> = const { Cell::new(0) };
-}
-
-/// What runs is what the graph is now.
-fn instantiate(state: &mut State, at: *mut usize, graph: usize) -> Result<(), Error> {
-    let graph = find(state, graph)?;
-    graph.ordered()?;
-    keep(state, at, graph)
-}
-
-/// The state of a capture: 1 where it goes on.
-fn capturing(state: &mut State, stream: *mut c_void, status: *mut i32, id: *mut u64) -> Result<bool, Error> {
-    state.runtime()?.streams.find(stream)?;
-    let is = state.is_captured(stream);
-    out!(status, i32::from(is));
-    if is && !id.is_null() {
-        out!(id, 1);
+impl KernelNode2 {
+    /// As the first version has it.
+    pub fn first(self) -> KernelNode {
+        let mut own = self.first;
+        if own.function.is_null() {
+            own.function = self.kernel;
+        }
+        own
     }
-    Ok(is)
 }
 
 /// As in CUDA's driver API; functions of the host run without the lock.
@@ -72,10 +51,7 @@ driver! {
 
     driver cuGraphCreate = (at: *mut usize, _flags: u32) |state| { keep(state, at, Graph::default()) }
 
-    driver cuGraphClone = (at: *mut usize, graph: usize) |state| {
-        let graph = find(state, graph)?;
-        keep(state, at, graph)
-    }
+    driver cuGraphClone = (at: *mut usize, graph: usize) |state| { copy_graph(state, at, graph) }
 
     driver cuGraphDestroy cuGraphExecDestroy = (graph: usize) |state| {
         state.runtime()?.graphs.remove(&graph).map(drop).ok_or(crate::error::INVALID_HANDLE)
@@ -93,10 +69,7 @@ driver! {
         at: *mut usize, graph: usize, parameters: *mut Instantiation
     ) |state| {
         // SAFETY: CUDA's manual asks for the structure.
-        let own = unsafe { pointers::get(parameters) }?;
-        instantiate(state, at, graph)?;
-        out!(parameters, Instantiation { wrong: 0, result: 0, ..own });
-        Ok(())
+        unsafe { instantiate_with(state, at, graph, parameters) }
     }
 
     context cuGraphUpload cuGraphUpload_ptsz = (graph: usize, stream: *mut c_void) |state| {
@@ -125,10 +98,7 @@ driver! {
     ) |state| {
         // SAFETY: CUDA's manual asks for the structure; the rest as `add`.
         unsafe {
-            let KernelNode2 { first: mut own, kernel, .. } = pointers::get(parameters)?;
-            if own.function.is_null() {
-                own.function = kernel;
-            }
+            let own = pointers::get(parameters)?.first();
             add_kernel(state, "cuGraphAddKernelNode", at, graph, (after, count), own)
         }
     }
@@ -178,24 +148,15 @@ driver! {
 
     context cuStreamGetCaptureInfo cuStreamGetCaptureInfo_ptsz = (
         stream: *mut c_void, status: *mut i32, id: *mut u64
-    ) |state| { capturing(state, stream, status, id).map(drop) }
+    ) |state| { capturing(state, "cuStreamGetCaptureInfo", stream, (status, id), std::ptr::null_mut()) }
 
     context cuStreamGetCaptureInfo_v2 cuStreamGetCaptureInfo_v2_ptsz cuStreamGetCaptureInfo_v3
     cuStreamGetCaptureInfo_v3_ptsz = (stream: *mut c_void, status: *mut i32, id: *mut u64, graph: *mut usize) |state| {
-        if capturing(state, stream, status, id)? && !graph.is_null() {
-            eprintln!("warpsim: cuStreamGetCaptureInfo: the graph of a capture that goes on is not supported");
-            return Err(NOT_SUPPORTED);
-        }
-        Ok(())
+        capturing(state, "cuStreamGetCaptureInfo", stream, (status, id), graph)
     }
 
     nothing cuThreadExchangeStreamCaptureMode = (mode: *mut i32) |_state| {
         // SAFETY: CUDA's manual asks for a mode.
-        let wanted = unsafe { pointers::get(mode) }?;
-        if !(0..=2).contains(&wanted) {
-            return Err(INVALID_VALUE);
-        }
-        out!(mode, MODE.with(|own| own.replace(wanted)));
-        Ok(())
+        unsafe { exchange_mode(mode) }
     }
 }

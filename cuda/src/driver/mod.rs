@@ -10,6 +10,7 @@ pub mod context;
 pub mod device;
 pub mod entries;
 pub mod errors;
+pub mod graph_nodes;
 pub mod graphs;
 pub mod integrity;
 pub mod jit;

@@ -63,7 +63,7 @@ fn lines_here(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32
     for lane in 0..WARP_LANES {
         low[lane] = offset_in_line(addresses[lane]) as u32;
     }
-    let first = line_of(addresses[lanes.trailing_zeros() as usize]);
+    let first = line_of(addresses[first_lane(lanes)]);
     let mut other = 0u64;
     for lane in 0..WARP_LANES {
         // Inactive lanes count too: who holds them at an active one's address is quicker.
@@ -74,15 +74,29 @@ fn lines_here(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32
         out.push(LineAccess { line: first, bytes, lanes, segment: 0 });
         return;
     }
+    // Most of the rest are two lines: addresses are compared as they are.
+    let mut left = lanes;
+    for _ in 0..2 {
+        let line = line_of(addresses[first_lane(left)]);
+        let mut same = 0u32;
+        for lane in 0..WARP_LANES {
+            same |= u32::from(line_of(addresses[lane]) == line) << lane;
+        }
+        same &= left;
+        out.push(LineAccess { line, bytes: bytes_of(&low, same, element_bytes), lanes: same, segment: 0 });
+        left &= !same;
+        if left == 0 {
+            return;
+        }
+    }
     // Where lines differ in 32 bits of their numbers only, these are compared.
     let near = other / u64::from(LINE_BYTES) <= u64::from(u32::MAX);
     let mut numbers = [0u32; WARP_LANES];
     for lane in 0..WARP_LANES {
         numbers[lane] = (addresses[lane] / u64::from(LINE_BYTES)) as u32;
     }
-    let mut left = lanes;
     while left != 0 {
-        let lowest = left.trailing_zeros() as usize;
+        let lowest = first_lane(left);
         let line = line_of(addresses[lowest]);
         let mut same = 0u32;
         for lane in 0..WARP_LANES {
@@ -94,18 +108,24 @@ fn lines_here(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32
             }
         }
         same &= left;
-        let bytes = bytes_of(&low, same, element_bytes);
+        let bytes = match same.is_power_of_two() && element_bytes < LINE_BYTES {
+            true => ((1u128 << element_bytes) - 1) << low[lowest],
+            false => bytes_of(&low, same, element_bytes),
+        };
         out.push(LineAccess { line, bytes, lanes: same, segment: 0 });
         left &= !same;
     }
 }
 
+/// The lowest of some lanes.
+#[inline(always)]
+fn first_lane(lanes: LaneMask) -> usize {
+    lanes.trailing_zeros() as usize % WARP_LANES
+}
+
 /// The bytes of a line that `lanes` request: `size` bytes from each lane's offset.
 #[inline(always)]
 fn bytes_of(low: &[u32; WARP_LANES], lanes: LaneMask, size: u32) -> ByteMask {
-    if lanes.is_power_of_two() && size < LINE_BYTES {
-        return ((1u128 << size) - 1) << low[lanes.trailing_zeros() as usize];
-    }
     if size.is_multiple_of(4) && size <= 16 {
         // Aligned words: a bit a word, then four bits for each.
         let element = (1u32 << (size / 4)) - 1;
