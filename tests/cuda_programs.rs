@@ -152,14 +152,20 @@ fn a_program_of_the_driver_api_links_loads_and_launches() {
     }
 }
 
-/// Runs an example in Python, where the modules that it needs are installed.
-fn python(modules: &str, script: &str) -> Option<Output> {
+/// Python, where it has some modules.
+fn python_with(modules: &str) -> Option<PathBuf> {
     let python = std::env::var_os("WARPSIM_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let mut has = Command::new(&python);
     if !has.args(["-c", &format!("import {modules}")]).output().is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: there is no Python with {modules}; WARPSIM_PYTHON names one");
         return None;
     }
+    Some(python)
+}
+
+/// Runs an example in Python, where the modules that it needs are installed.
+fn python(modules: &str, script: &str) -> Option<Output> {
+    let python = python_with(modules)?;
     let script = Path::new(ROOT).join("examples").join(script);
     Some(ran(&library()?, &["--functional"], &[&python, &script]))
 }
@@ -178,6 +184,30 @@ fn kernels_of_numba_triton_and_cupy_run() {
         assert_eq!(out, expected, "{err}");
         assert!(rows(&err).iter().any(|row| row.contains(kernel)), "{err}");
     }
+}
+
+#[test]
+fn kernels_of_triton_become_workloads_that_pass() {
+    let Some(python) = python_with("triton, numpy") else { return };
+    let folder = std::env::temp_dir().join(format!("warpsim-triton-{}", std::process::id()));
+    for (capability, chips) in [("90", &["h100"][..]), ("80", &["a100", "h100"])] {
+        let script = Path::new(ROOT).join("examples/triton_kernels.py");
+        let made = Command::new(&python).arg(script).arg(&folder).arg(capability).output().expect("Python");
+        assert!(made.status.success(), "{}", texts(&made).1);
+        for (kernel, chip) in
+            ["matmul", "attention"].into_iter().flat_map(|k| chips.iter().map(move |c| (k, c)))
+        {
+            let file = folder.join(kernel).join("workload.yaml");
+            let run = Command::new(env!("CARGO_BIN_EXE_warpsim"))
+                .arg("run")
+                .arg(file)
+                .args(["--chip", chip])
+                .output();
+            let (out, err) = texts(&run.expect("warpsim"));
+            assert!(out.contains("result: pass"), "{kernel} {capability} {chip}: {out}{err}");
+        }
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]

@@ -16,7 +16,9 @@ fn rows(output: &Output) -> Vec<Value> {
 /// The chip that has the instructions of a workload: the oldest one for which it has a program.
 fn chip_of(workload: &serde_json::Value) -> &'static str {
     let variants = workload["variants"].as_array().expect("a list");
-    let newest = variants.iter().all(|variant| variant.to_string().contains("sm_90"));
+    let newest =
+        |variant: &serde_json::Value| ["sm_89", "sm_90"].iter().any(|sm| variant.to_string().contains(sm));
+    let newest = variants.iter().all(newest);
     match variants.iter().any(|variant| variant.to_string().contains("sm_20")) {
         true => "gtx480",
         false if newest => "h100",

@@ -29,8 +29,18 @@ fn everything() -> Vec<(String, String)> {
 /// for clusters.
 fn chip_of(workload: &str) -> &'static str {
     match workload {
-        "hgemm_wmma" | "hgemm_mma" | "igemm" | "mma_rate" => "a100",
-        "hgemm_wgmma" | "wgmma_rate" | "dsmem_chase" | "dsmem_histogram" => "h100",
+        "hgemm_wmma"
+        | "hgemm_mma"
+        | "igemm"
+        | "mma_rate"
+        | "tf32gemm"
+        | "sparse_gemm"
+        | "implicit_gemm_conv"
+        | "flash_attention"
+        | "flash_attention_128" => "a100",
+        "hgemm_wgmma" | "wgmma_rate" | "dsmem_chase" | "dsmem_histogram" | "fp8gemm" | "splitk_cluster" => {
+            "h100"
+        }
         _ => "gtx480",
     }
 }
@@ -139,6 +149,34 @@ fn every_chip_runs_kernels_right() {
             let pairs = report.get("paired").map_or(0, number);
             let dual = ["gtx560ti", "gtx680", "gtx980", "gtx1080ti"].contains(&chip);
             assert_eq!(pairs > 0, dual, "{workload} on {chip}: {pairs} pairs");
+        }
+    }
+}
+
+/// Products on tensor cores in their other forms: attention with and without a mask, images with other edges, other sizes.
+#[test]
+fn products_on_tensor_cores_pass_in_all_their_forms() {
+    let cases: [(&str, &[&str], &[&str]); 9] = [
+        ("flash_attention", &["causal=1"], &["a100", "rtx3080", "h100"]),
+        ("flash_attention", &["length=64", "heads=3"], &["a100"]),
+        ("flash_attention_128", &["causal=1", "length=128"], &["a100", "h100"]),
+        ("tf32gemm", &["n=192"], &["rtx4090", "h100"]),
+        ("fp8gemm", &["n=256"], &["rtx4090", "h100"]),
+        ("sparse_gemm", &["n=192"], &["rtx4090", "h100"]),
+        ("implicit_gemm_conv", &["stride=2", "pad=0", "channels=64", "height=9"], &["a100", "h100"]),
+        ("implicit_gemm_conv", &["size=1", "pad=0", "filters=128", "batch=1"], &["a100"]),
+        ("splitk_cluster", &["split=8", "depth=512", "n=64"], &["h100"]),
+    ];
+    for (workload, settings, chips) in cases {
+        for chip in chips {
+            let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+            let args: Vec<&str> = ["run", workload, "--chip", chip, "--check", "full", "--json"]
+                .into_iter()
+                .chain(settings)
+                .collect();
+            let output = warpsim(&args);
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(json(&output)["result"], "pass", "{args:?}: {words}");
         }
     }
 }

@@ -20,10 +20,13 @@ newer = {"warp_sum": 52, "divergent_shuffle": 52, "nbody_half2": 75, "string_sea
          "virtual_calls": 52, "shuffle_scan": 52, "tile_reduction": 70, "copy_pipeline": 80,
          "mbarrier_pipeline": 80, "barriers": 52, "pipelines": 80,
          "hgemm_wmma": 70, "hgemm_mma": 80, "igemm": 80, "mma_rate": 80,
+         "flash_attention": 80, "flash_attention_128": 80, "tf32gemm": 80, "sparse_gemm": 80, "implicit_gemm_conv": 80,
          "texture_stencil": 52, "bicubic_filter": 52, "surface_writer": 52}
 # Those that only sm_90 has, and of these those that only sm_90a has.
-hopper = {"hgemm_wgmma", "wgmma_rate", "dsmem_histogram", "dsmem_chase"}
-accelerated = {"hgemm_wgmma", "wgmma_rate"}
+hopper = {"hgemm_wgmma", "wgmma_rate", "dsmem_histogram", "dsmem_chase", "splitk_cluster", "fp8gemm"}
+accelerated = {"hgemm_wgmma", "wgmma_rate", "fp8gemm"}
+# Those that the same compiler makes for sm_89 too: their instructions are newer than NVRTC 11.8.
+ada = {"fp8gemm"}
 # Those with the lines of their source.
 lined = {"collatz", "barriers", "pipelines"}
 # Those that need no PTX for sm_90.
@@ -90,12 +93,15 @@ for source in sorted([*here.glob("*/*.cu"), *(here.parent / "docs" / "tutorial")
         if name in narrow:
             command[command.index(str(out))] = str(folder / f"{name}.sm_20_32.ptx")
             subprocess.run([*command, "-m32"], check=True, cwd=folder, stderr=subprocess.DEVNULL)
-    for package, pattern, arch, nvcc in [("cuda_nvrtc", "libnvrtc.so.11*", newer.get(name, 52), "cuda_nvcc"), ("cuda_nvrtc", "libnvrtc.so.12", 90, "cuda_nvcc")]:
-        if name in older and arch == 90 or name in hopper and arch != 90:
-            continue
-        if name in accelerated:
-            arch = "90a"
-        text = nvrtc(library(package, pattern), source.read_text(), source.name, arch)
+    made = []
+    if name not in hopper:
+        made.append(("libnvrtc.so.11*", newer.get(name, 52)))
+    if name in ada:
+        made.append(("libnvrtc.so.12", 89))
+    if name not in older:
+        made.append(("libnvrtc.so.12", "90a" if name in accelerated else 90))
+    for pattern, arch in made:
+        text = nvrtc(library("cuda_nvrtc", pattern), source.read_text(), source.name, arch)
         # No file of the machine that this ran on.
         (folder / f"{name}.sm_{arch}.ptx").write_text(text.replace(f'"{os.getcwd()}/', '"./'))
     if check:

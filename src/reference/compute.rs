@@ -3,6 +3,7 @@
 use sim_frontend::workload::HostBuffer;
 
 use super::inputs::{Inputs, Reference, ReferenceError};
+use super::tensor::spacing;
 
 type Result = std::result::Result<HostBuffer, ReferenceError>;
 
@@ -182,10 +183,7 @@ fn nbody(i: &Inputs<'_>) -> Result {
 
 /// A half: the nearest of the values `k × 2^e` with eleven bits, ties to even.
 fn half(x: f64) -> f64 {
-    if x == 0.0 {
-        return x;
-    }
-    let unit = 2f64.powi((x.abs().log2().floor() as i32).max(-14) - 10);
+    let unit = spacing(x, 10, -14);
     (x / unit).round_ties_even() * unit
 }
 

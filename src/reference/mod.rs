@@ -7,6 +7,7 @@ mod inputs;
 mod irregular;
 mod kernels;
 mod microbenchmarks;
+mod tensor;
 
 pub use inputs::{Inputs, Reference, ReferenceError};
 
@@ -18,6 +19,7 @@ fn all() -> impl Iterator<Item = &'static (&'static str, Reference)> {
         .chain(irregular::ALL)
         .chain(compute::ALL)
         .chain(images::ALL)
+        .chain(tensor::ALL)
 }
 
 /// The reference of a name.

@@ -1,0 +1,3 @@
+#include "../common/attention.cuh"
+// Attention of depth 64.
+ATTENTION(flash_attention, 64)
