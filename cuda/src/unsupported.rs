@@ -49,8 +49,8 @@ unsupported! {
     cudaFuncGetParamCount cudaFuncGetParamInfo cudaGLGetDevices
     cudaGLMapBufferObject cudaGLMapBufferObjectAsync cudaGLRegisterBufferObject
     cudaGLSetBufferObjectMapFlags cudaGLSetGLDevice cudaGLUnmapBufferObject cudaGLUnmapBufferObjectAsync
-    cudaGLUnregisterBufferObject cudaGetDriverEntryPoint cudaGetDriverEntryPointByVersion
-    cudaGetDriverEntryPointByVersion_ptsz cudaGetDriverEntryPoint_ptsz cudaGetExportTable
+    cudaGLUnregisterBufferObject
+    cudaGetExportTable
     cudaGetSurfaceReference
     cudaGetTextureObjectResourceViewDesc
     cudaGetTextureReference

@@ -2,7 +2,7 @@
 
 use sim_frontend::form::BulkWay;
 use sim_frontend::program::{Op, OpClass, Pc, TensorOp};
-use sim_memory::address_space::{CONST_BASE, resolve};
+use sim_memory::address_space::{CLUSTER_SHIFT, CONST_BASE, resolve};
 use sim_memory::vocabulary::{AtomicOp, LaneMask, ScalarType, StateSpace, WARP_LANES};
 
 use super::access::addresses;
@@ -13,7 +13,7 @@ use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::read_element;
-use crate::tensor_map::{BYTES, TensorMap};
+use crate::tensor_map::{ALIGN, BYTES, TensorMap};
 
 /// Rule of what is wrong with copies of tensors.
 const RULE: &str = "tensor-copy";
@@ -45,6 +45,15 @@ impl<P: Reconvergence> Resident<P> {
                     format!("the tensor has {} dimensions, the instruction {}", map.sizes.len(), facts.rank);
                 return Err(Violation::new(RULE, 1 << lane, reason));
             }
+            if map.im2col.is_some() || map.interleave != 0 {
+                let reason = "tensors in im2col mode and interleaved ones are not copied yet".to_string();
+                return Err(Violation::new("unsupported", 1 << lane, reason));
+            }
+            let bytes = map.box_bytes();
+            if bytes > 1 << CLUSTER_SHIFT {
+                let reason = format!("a box has {bytes} bytes, more than the shared memory of a block");
+                return Err(Violation::new(RULE, 1 << lane, reason));
+            }
             let staged = self.warps[w].staged.as_deref();
             let coordinates: Vec<i32> = (0..usize::from(facts.rank))
                 .map(|axis| staged.map_or(0, |all| all[axis][l] as i32))
@@ -64,7 +73,6 @@ impl<P: Reconvergence> Resident<P> {
                     return Err(Violation::new(RULE, 1 << lane, reason));
                 }
                 let room = self.blocks[self.warps[w].block].as_ref().map_or(0, |b| b.shared.len() as u64);
-                let bytes = map.box_bytes().into();
                 if place.checked_add(bytes).is_none_or(|end| end > room) {
                     return Err(outside(1 << lane, &[place; WARP_LANES], bytes, room));
                 }
@@ -74,7 +82,7 @@ impl<P: Reconvergence> Resident<P> {
                 Some((operation, _)) => Some((operation, reducible(operation, ty).map_err(wrong)?)),
                 None => None,
             };
-            let mut boxes = map.pieces(&coordinates, place as u32, atomic.is_some());
+            let mut boxes = map.pieces(&coordinates, &[], place as u32, atomic.is_some());
             if facts.way != BulkWay::Prefetch {
                 let class = if facts.way == BulkWay::Load { OpClass::Load } else { OpClass::Store };
                 for piece in &boxes.inside {
@@ -107,8 +115,8 @@ impl<P: Reconvergence> Resident<P> {
     /// The tensor map at a generic address: among the parameters, in constant or in global memory.
     fn tensor_map(&self, kernel: &Kernel, address: u64) -> Result<TensorMap, String> {
         let mut bytes = [0; BYTES];
-        if !address.is_multiple_of(64) {
-            return Err(format!("the address {address:#x} of a tensor map is no multiple of 64"));
+        if !address.is_multiple_of(ALIGN) {
+            return Err(format!("the address {address:#x} of a tensor map is no multiple of {ALIGN}"));
         }
         match resolve(address) {
             (StateSpace::Param, at) => {

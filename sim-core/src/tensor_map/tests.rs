@@ -1,0 +1,196 @@
+//! Maps against what CUDA's manual says of them, and boxes element by element.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn maps() -> impl Strategy<Value = (TensorMap, Vec<i32>, u32)> {
+    let axis = (1u32..20, 1u32..6, 1u32..4, -8i32..24);
+    (proptest::collection::vec(axis, 1..=5), 0u8..13, 0u32..4, any::<bool>(), 0u32..4).prop_map(
+        |(axes, data_type, swizzle, nan, to)| {
+            let mut map = TensorMap {
+                data_type,
+                address: 0x1000_0000,
+                sizes: axes.iter().map(|axis| axis.0).collect(),
+                strides: Vec::new(),
+                box_sizes: axes.iter().map(|axis| axis.1).collect(),
+                element_strides: axes.iter().map(|axis| axis.2).collect(),
+                swizzle: [0, 32, 64, 128][swizzle as usize],
+                nan,
+                ..TensorMap::default()
+            };
+            let element = map.element().bytes();
+            map.nan &= map.element().is_float();
+            // The innermost dimension of the box is a multiple of 16 bytes and fits the swizzle.
+            map.box_sizes[0] = (16 / element) * axes[0].1.min(2);
+            map.sizes[0] *= 3;
+            let mut stride = u64::from(map.sizes[0] * element).next_multiple_of(16);
+            for size in &map.sizes[1..] {
+                map.strides.push(stride);
+                stride *= u64::from(*size) + 1;
+                stride = stride.next_multiple_of(16);
+            }
+            (map, axes.iter().map(|axis| axis.3).collect(), to * 1024)
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_map_is_what_its_bytes_say((map, ..) in maps()) {
+        prop_assert_eq!(map.check(), []);
+        prop_assert_eq!(TensorMap::decode(&map.encode()), Ok(map));
+    }
+
+    /// Element by element, as the manual describes tiled mode: the element at coordinate `c + j * stride` of each
+    /// dimension lies at place `j` of the box, the innermost dimension first; what lies beyond is filled. Swizzling
+    /// by rows of 128 bytes, chunk by chunk.
+    #[test]
+    fn boxes_are_copied_element_by_element((map, coordinates, to) in maps(), single in any::<bool>()) {
+        let element = map.element().bytes();
+        // The innermost dimension has no stride of elements.
+        let steps: Vec<u32> = [1].iter().chain(&map.element_strides[1..]).copied().collect();
+        let counts: Vec<u32> = map.box_sizes.iter().zip(&steps).map(|(b, s)| b.div_ceil(*s)).collect();
+        // For each byte of shared memory: the byte of global memory, or none.
+        let mut literal: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+        for number in 0..counts.iter().product::<u32>() {
+            let (mut rest, mut at, mut inside) = (number, i128::from(map.address), true);
+            for (axis, count) in counts.iter().enumerate() {
+                let j = rest % count;
+                rest /= count;
+                let c = i128::from(coordinates[axis]) + i128::from(j * steps[axis]);
+                inside &= c >= 0 && c < i128::from(map.sizes[axis]);
+                let stride = if axis == 0 { u64::from(element) } else { map.strides[axis - 1] };
+                at += c * i128::from(stride);
+            }
+            for byte in 0..element {
+                let place = to + number * element + byte;
+                let (row, chunk, rest) = (place / 128, place % 128 / 16, place % 16);
+                let chunk = match map.swizzle {
+                    128 => chunk ^ (row % 8),
+                    64 => chunk ^ (row % 4),
+                    32 => chunk ^ (row % 2),
+                    _ => chunk,
+                };
+                let from = inside.then_some((at + i128::from(byte)) as u64);
+                prop_assert_eq!(literal.insert(row * 128 + chunk * 16 + rest, from), None);
+            }
+        }
+        let found = map.pieces(&coordinates, &[], to, single);
+        let mut fast: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+        for piece in &found.inside {
+            prop_assert!(piece.far.is_multiple_of(found.bytes.into()));
+            for byte in 0..found.bytes {
+                prop_assert_eq!(fast.insert(piece.near + byte, Some(piece.far + u64::from(byte))), None);
+            }
+        }
+        for near in &found.beyond {
+            for byte in 0..found.bytes {
+                prop_assert_eq!(fast.insert(near + byte, None), None);
+            }
+        }
+        prop_assert_eq!(&fast, &literal);
+        prop_assert_eq!(fast.len() as u64, map.box_bytes());
+    }
+}
+
+/// Two dimensions of words with a box of 8 by 4.
+fn words() -> TensorMap {
+    TensorMap { swizzle: 32, ..TensorMap::tiled("u32", 256, &[64, 8], &[256], &[8, 4]) }
+}
+
+/// Three dimensions of halves, 4 pixels of 8 channels.
+fn pixels() -> TensorMap {
+    let columns = Im2col { lower: vec![-1], upper: vec![-1], channels: 8, pixels: 4 };
+    let map = TensorMap::tiled("f16", 256, &[64, 8, 2], &[128, 1024], &[]);
+    TensorMap { im2col: Some(columns), ..map }
+}
+
+/// A change of a map, the part that is wrong then, and words of why.
+type Change = (fn(&mut TensorMap), Part, &'static str);
+
+#[track_caller]
+fn all_refused(good: &TensorMap, wrong: &[Change]) {
+    assert_eq!(good.check(), []);
+    assert_eq!(TensorMap::decode(&good.encode()).as_ref(), Ok(good));
+    for (change, part, words) in wrong {
+        let mut map = good.clone();
+        change(&mut map);
+        let found = map.check();
+        assert!(
+            found.iter().any(|wrong| wrong.part == *part && wrong.reason.contains(words)),
+            "{words}: {found:?}"
+        );
+    }
+}
+
+/// The limits of `cuTensorMapEncodeTiled`, one after another.
+#[test]
+fn tiled_maps_that_cuda_refuses_are_wrong() {
+    let wrong: [Change; 21] = [
+        (|m| m.data_type = 13, Part::Type, "no type of elements 13"),
+        (|m| m.sizes.clear(), Part::Dims, "1 to 5 dimensions, not 0"),
+        (|m| m.sizes = vec![1; 6], Part::Dims, "1 to 5 dimensions, not 6"),
+        (|m| m.interleave = 16, Part::Dims, "3 to 5 dimensions, not 2"),
+        (|m| m.address = 8, Part::Address, "no multiple of 16"),
+        (|m| (m.interleave, m.address) = (32, 16), Part::Address, "no multiple of 32"),
+        (|m| m.sizes[1] = 0, Part::Dims, "not 0"),
+        (|m| m.sizes[1] = (1 << 31) + 1, Part::Dims, "1 to 2147483648"),
+        (|m| m.strides[0] = 24, Part::Strides, "a stride of 24 bytes"),
+        (|m| m.strides[0] = 1 << 40, Part::Strides, "below 2^40"),
+        (|m| (m.interleave, m.strides[0]) = (32, 48), Part::Strides, "no multiple of 32"),
+        (|m| m.strides.clear(), Part::Strides, "one less than dimensions"),
+        (|m| m.box_sizes[1] = 257, Part::Box, "1 to 256"),
+        (|m| m.box_sizes[1] = 0, Part::Box, "1 to 256"),
+        (|m| m.box_sizes[0] = 6, Part::Box, "24 bytes, which is no multiple of 16"),
+        (|m| m.box_sizes[0] = 16, Part::Box, "more than the swizzle's 32"),
+        (|m| m.element_strides[1] = 9, Part::ElementStrides, "1 to 8"),
+        (|m| m.element_strides[1] = 0, Part::ElementStrides, "1 to 8"),
+        (|m| (m.interleave, m.swizzle) = (32, 64), Part::Swizzle, "needs a swizzle of 32 bytes"),
+        (|m| m.swizzle = 16, Part::Swizzle, "no swizzle of 16"),
+        (|m| m.nan = true, Part::Fill, "cannot be NaN"),
+    ];
+    all_refused(&words(), &wrong);
+    // The stride of the innermost dimension is ignored; two maps differ by what L2 fetches.
+    let odd = TensorMap { element_strides: vec![2, 1], promotion: 256, ..words() };
+    all_refused(&odd, &[(|m| m.promotion = 32, Part::Promotion, "64, 128 or 256")]);
+    assert_eq!(odd.box_bytes(), words().box_bytes());
+    assert!(TensorMap::decode(&[0; BYTES]).expect_err("none").contains("no tensor map"));
+    // More bytes than a number of 32 bits has.
+    let large = TensorMap::tiled("u32", 256, &[256; 5], &[1024; 4], &[256; 5]);
+    assert_eq!(large.box_bytes(), 1 << 42);
+    // Whatever is wrong is told at once.
+    let all = TensorMap { address: 8, box_sizes: vec![6, 0], nan: true, ..words() }.check();
+    let parts: Vec<Part> = all.iter().map(|wrong| wrong.part).collect();
+    assert_eq!(parts, [Part::Address, Part::Box, Part::Box, Part::Fill]);
+}
+
+/// The limits that `cuTensorMapEncodeIm2col` has beside them.
+#[test]
+fn maps_of_columns_that_cuda_refuses_are_wrong() {
+    fn columns(m: &mut TensorMap) -> &mut Im2col {
+        m.im2col.as_mut().expect("it has some")
+    }
+    let wrong: [Change; 8] = [
+        (|m| (m.sizes, m.strides) = (vec![64, 8], vec![128]), Part::Dims, "3 to 5 dimensions, not 2"),
+        (|m| columns(m).channels = 257, Part::Im2col, "channels of a pixel is 1 to 256"),
+        (|m| columns(m).pixels = 1025, Part::Im2col, "pixels of a column is 1 to 1024"),
+        (|m| columns(m).pixels = 0, Part::Im2col, "1 to 1024, not 0"),
+        (|m| columns(m).lower = vec![0, 0], Part::Im2col, "has 1 offsets, not 2"),
+        (|m| columns(m).lower = vec![-32769], Part::Im2col, "-32768 to 32767, not -32769"),
+        (|m| columns(m).upper = vec![-9], Part::Im2col, "no pixel"),
+        (
+            |m| (m.swizzle, columns(m).channels) = (32, 17),
+            Part::Im2col,
+            "34 bytes, more than the swizzle's 32",
+        ),
+    ];
+    all_refused(&pixels(), &wrong);
+    let deep = TensorMap {
+        im2col: Some(Im2col { lower: vec![-16, 0, 15], upper: vec![0, 1, 15], channels: 256, pixels: 1024 }),
+        ..TensorMap::tiled("u8", 256, &[512, 40, 40, 40, 3], &[512, 20480, 819_200, 32_768_000], &[])
+    };
+    all_refused(&deep, &[(|m| columns(m).upper[1] = 16, Part::Im2col, "-16 to 15, not 16")]);
+}
