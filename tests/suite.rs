@@ -30,7 +30,7 @@ fn everything() -> Vec<(String, String)> {
 fn chip_of(workload: &str) -> &'static str {
     match workload {
         "hgemm_wmma" | "hgemm_mma" | "igemm" | "mma_rate" => "a100",
-        "hgemm_wgmma" | "hgemm_tma" | "wgmma_rate" | "dsmem_chase" | "dsmem_histogram" => {
+        "hgemm_wgmma" | "hgemm_tma" | "flash_tma" | "wgmma_rate" | "dsmem_chase" | "dsmem_histogram" => {
             "h100"
         }
         _ => "gtx480",

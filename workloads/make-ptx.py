@@ -22,8 +22,8 @@ newer = {"warp_sum": 52, "divergent_shuffle": 52, "nbody_half2": 75, "string_sea
          "hgemm_wmma": 70, "hgemm_mma": 80, "igemm": 80, "mma_rate": 80,
          "texture_stencil": 52, "bicubic_filter": 52, "surface_writer": 52}
 # Those that only sm_90 has, and of these those that only sm_90a has.
-hopper = {"hgemm_wgmma", "hgemm_tma", "wgmma_rate", "dsmem_histogram", "dsmem_chase"}
-accelerated = {"hgemm_wgmma", "hgemm_tma", "wgmma_rate"}
+hopper = {"hgemm_wgmma", "hgemm_tma", "flash_tma", "wgmma_rate", "dsmem_histogram", "dsmem_chase"}
+accelerated = {"hgemm_wgmma", "hgemm_tma", "flash_tma", "wgmma_rate"}
 # Those with the lines of their source.
 lined = {"collatz", "barriers", "pipelines"}
 # Those that need no PTX for sm_90.
