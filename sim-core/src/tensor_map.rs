@@ -1,28 +1,21 @@
 //! Tensor maps: what `cp.async.bulk.tensor` is told of a tensor in global memory, with the parameters of
-//! `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`. NVIDIA's encoding of the 128 bytes is not published; this one
-//! is our own, words of 16, 32 and 64 bits, the least significant byte first:
+//! `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`. NVIDIA's encoding of the 128 bytes is not published; ours has
+//! the fields that `tensormap.replace` changes where [`MapField`] says, and beside them:
 //!
 //! | bytes | content |
 //! |-------|---------|
 //! | 0–3   | `wstm` |
-//! | 4     | type of the elements, as `CUtensorMapDataType` numbers them |
-//! | 5     | dimensions less one |
-//! | 6     | swizzle: 0 none, 1, 2, 3 of 32, 64, 128 bytes |
-//! | 7     | 1: NaN beyond the tensor, 0: zero |
-//! | 8–15  | address |
-//! | 16–35 | sizes in elements, the innermost first |
-//! | 36    | interleave: 0 none, 1, 2 of 16, 32 bytes |
 //! | 37    | bytes that L2 fetches: 0 as it does, 1, 2, 3: 64, 128, 256 |
 //! | 38    | 1: im2col, 0: tiled |
-//! | 40–71 | strides in bytes of the dimensions but the innermost |
-//! | 80–99 | sizes of the box; im2col: channels of a pixel, pixels of a column, lower and upper corner, W first |
-//! | 100–119 | strides of elements |
+//! | 80–87 | im2col, in place of the box: channels of a pixel, pixels of a column |
+//! | 88–93, 94–99 | im2col: lower and upper corner of the bounding box, W first |
 
 mod boxes;
 mod limits;
 #[cfg(test)]
 mod tests;
 
+use sim_frontend::tensor_map::MapField;
 use sim_memory::vocabulary::ScalarType;
 
 pub use boxes::BoxPieces;
@@ -39,16 +32,16 @@ pub const DIMENSIONS: usize = 5;
 
 const MAGIC: &[u8; 4] = b"wstm";
 
-const TYPE: usize = 4;
-const RANK: usize = 5;
-const SWIZZLE: usize = 6;
-const FILL: usize = 7;
-const ADDRESS: usize = 8;
-const SIZES: usize = 16;
-const INTERLEAVE: usize = 36;
-const STRIDES: usize = 40;
-const BOX: usize = 80;
-const ELEMENT_STRIDES: usize = 100;
+const TYPE: usize = MapField::Type.offset();
+const RANK: usize = MapField::Rank.offset();
+const SWIZZLE: usize = MapField::Swizzle.offset();
+const FILL: usize = MapField::Fill.offset();
+const ADDRESS: usize = MapField::Address.offset();
+const SIZES: usize = MapField::Dim.offset();
+const INTERLEAVE: usize = MapField::Interleave.offset();
+const STRIDES: usize = MapField::Stride.offset();
+const BOX: usize = MapField::Box.offset();
+const ELEMENT_STRIDES: usize = MapField::ElementStride.offset();
 const PROMOTION: usize = 37;
 const MODE: usize = 38;
 const LOWER: usize = BOX + 8;

@@ -1,4 +1,4 @@
-//! `cp.async.bulk.tensor`: boxes of tensors in tiled mode, as jobs of the unit that makes bulk copies.
+//! `cp.async.bulk.tensor`: boxes of tensors in tiled and im2col mode, as jobs of the unit that makes bulk copies.
 
 use sim_frontend::form::BulkWay;
 use sim_frontend::program::{Op, OpClass, Pc, TensorOp};
@@ -45,8 +45,17 @@ impl<P: Reconvergence> Resident<P> {
                     format!("the tensor has {} dimensions, the instruction {}", map.sizes.len(), facts.rank);
                 return Err(Violation::new(RULE, 1 << lane, reason));
             }
-            if map.im2col.is_some() || map.interleave != 0 {
-                let reason = "tensors in im2col mode and interleaved ones are not copied yet".to_string();
+            if map.im2col.is_some() != facts.im2col {
+                let words = |im2col| if im2col { "im2col" } else { "tiled" };
+                let reason = format!(
+                    "the tensor map is of {} mode, the instruction of {} mode",
+                    words(map.im2col.is_some()),
+                    words(facts.im2col)
+                );
+                return Err(Violation::new(RULE, 1 << lane, reason));
+            }
+            if map.interleave != 0 {
+                let reason = "copies of interleaved tensors are not executed (DEVIATIONS.md)".to_string();
                 return Err(Violation::new("unsupported", 1 << lane, reason));
             }
             let bytes = map.box_bytes();
@@ -55,9 +64,18 @@ impl<P: Reconvergence> Resident<P> {
                 return Err(Violation::new(RULE, 1 << lane, reason));
             }
             let staged = self.warps[w].staged.as_deref();
-            let coordinates: Vec<i32> = (0..usize::from(facts.rank))
-                .map(|axis| staged.map_or(0, |all| all[axis][l] as i32))
-                .collect();
+            let rank = usize::from(facts.rank);
+            let given = |slot: usize| staged.map_or(0, |all| all[slot][l]);
+            let coordinates: Vec<i32> = (0..rank).map(|axis| given(axis) as i32).collect();
+            // Stores have no offsets.
+            let axes = if facts.im2col && facts.way != BulkWay::Store { rank - 2 } else { 0 };
+            let offsets: Vec<u16> = (rank..rank + axes).map(|slot| given(slot) as u16).collect();
+            if let Some(most) = map.largest_offset()
+                && let Some(offset) = offsets.iter().find(|offset| **offset > most)
+            {
+                let reason = format!("an im2col offset of {rank} dimensions is 0 to {most}, not {offset}");
+                return Err(Violation::new(RULE, 1 << lane, reason));
+            }
             let (own, blocks) = self.own_rank(w);
             let (mut place, mut object, mut ranks) = (shared[l], 0, 1 << own);
             if facts.way == BulkWay::Load {
@@ -82,7 +100,7 @@ impl<P: Reconvergence> Resident<P> {
                 Some((operation, _)) => Some((operation, reducible(operation, ty).map_err(wrong)?)),
                 None => None,
             };
-            let mut boxes = map.pieces(&coordinates, &[], place as u32, atomic.is_some());
+            let mut boxes = map.pieces(&coordinates, &offsets, place as u32, atomic.is_some());
             if facts.way != BulkWay::Prefetch {
                 let class = if facts.way == BulkWay::Load { OpClass::Load } else { OpClass::Store };
                 for piece in &boxes.inside {

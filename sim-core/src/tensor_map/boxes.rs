@@ -33,6 +33,12 @@ impl TensorMap {
         }
     }
 
+    /// The largest offset of im2col mode (PTX ISA "im2col mode", the size of offsets by dimensions).
+    pub fn largest_offset(&self) -> Option<u16> {
+        self.im2col.as_ref()?;
+        [u16::MAX, u8::MAX.into(), 31].get(self.sizes.len().checked_sub(3)?).copied()
+    }
+
     /// Bytes of a box in shared memory, or of a column of pixels.
     pub fn box_bytes(&self) -> u64 {
         let element = u64::from(self.element().bytes());

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use sim_frontend::tensor_map::MapField;
+
 use super::*;
 
 fn maps() -> impl Strategy<Value = (TensorMap, Vec<i32>, u32)> {
@@ -82,6 +84,127 @@ proptest! {
         let mut fast: BTreeMap<u32, Option<u64>> = BTreeMap::new();
         for piece in &found.inside {
             prop_assert!(piece.far.is_multiple_of(found.bytes.into()));
+            for byte in 0..found.bytes {
+                prop_assert_eq!(fast.insert(piece.near + byte, Some(piece.far + u64::from(byte))), None);
+            }
+        }
+        for near in &found.beyond {
+            for byte in 0..found.bytes {
+                prop_assert_eq!(fast.insert(near + byte, None), None);
+            }
+        }
+        prop_assert_eq!(&fast, &literal);
+        prop_assert_eq!(fast.len() as u64, map.box_bytes());
+    }
+}
+
+fn columns_maps() -> impl Strategy<Value = (TensorMap, Vec<i32>, Vec<u16>, u32)> {
+    // Of each axis between channels and images: size, step, lower corner, positions of the box, the first one, offset.
+    let axis = (1u32..9, 1u32..4, -3i32..2, 1i32..8, 0i32..8, 0u16..4);
+    let axes = proptest::collection::vec(axis, 1..=3);
+    let channels = (1u32..40, 1u32..9, -3i32..9);
+    (axes, channels, (1u32..4, -1i32..3), 1u32..60, 0usize..5, 0u32..4, any::<bool>()).prop_map(
+        |(axes, (size, units, first), (images, image), pixels, ty, swizzle, nan)| {
+            let data_type = [0, 6, 7, 8, 9][ty];
+            let mut map = TensorMap { data_type, address: 0x2000_0000, nan, ..TensorMap::default() };
+            let element = map.element().bytes();
+            map.nan &= map.element().is_float();
+            map.swizzle = [0, 32, 64, 128][swizzle as usize];
+            let room = if map.swizzle == 0 { 128 } else { map.swizzle };
+            let channels = (16 / element * units).min(room / element);
+            map.sizes = vec![size];
+            map.element_strides = vec![1];
+            let (mut columns, mut at, mut offsets) = (Im2col::default(), vec![first], Vec::new());
+            for (size, step, lower, positions, start, offset) in &axes {
+                map.sizes.push(*size);
+                map.element_strides.push(*step);
+                columns.lower.push(*lower);
+                columns.upper.push((lower + positions - *size as i32).clamp(-16, 15));
+                at.push(lower + start % positions);
+                offsets.push(*offset);
+            }
+            (columns.channels, columns.pixels) = (channels, pixels);
+            map.sizes.push(images);
+            map.element_strides.push(1);
+            at.push(image);
+            let mut stride = u64::from(size * element).next_multiple_of(16);
+            for size in &map.sizes[1..] {
+                map.strides.push(stride);
+                stride = stride * u64::from(*size) + 16;
+            }
+            map.im2col = Some(columns);
+            (map, at, offsets, swizzle * 1024)
+        },
+    )
+}
+
+/// The pixels of a column as the manual has them: image after image, all of the bounding box, W fastest, from the
+/// coordinates on. Loops within loops, the first pass of each from where the coordinates are.
+fn literal_pixels(map: &TensorMap, at: &[i32]) -> Vec<Vec<i64>> {
+    fn walk(map: &TensorMap, at: &[i32], axis: usize, fresh: bool, tail: &[i64], out: &mut Vec<Vec<i64>>) {
+        let columns = map.im2col.as_ref().expect("im2col");
+        if axis == 0 {
+            out.push(tail.to_vec());
+            return;
+        }
+        let last = i64::from(map.sizes[axis]) - 1 + i64::from(columns.upper[axis - 1]);
+        let mut here = if fresh { columns.lower[axis - 1].into() } else { i64::from(at[axis]) };
+        let mut fresh = fresh;
+        while here <= last && out.len() < columns.pixels as usize {
+            walk(map, at, axis - 1, fresh, &[&[here], tail].concat(), out);
+            here += i64::from(map.element_strides[axis]);
+            fresh = true;
+        }
+    }
+    let images = map.sizes.len() - 1;
+    let pixels = map.im2col.as_ref().expect("im2col").pixels as usize;
+    let mut out = Vec::new();
+    let mut image = i64::from(at[images]);
+    let mut fresh = false;
+    while out.len() < pixels {
+        walk(map, at, images - 1, fresh, &[image], &mut out);
+        (image, fresh) = (image + 1, true);
+    }
+    out.truncate(pixels);
+    out
+}
+
+proptest! {
+    #[test]
+    fn columns_are_copied_pixel_by_pixel((map, at, offsets, to) in columns_maps(), single in any::<bool>()) {
+        let columns = map.im2col.clone().expect("im2col");
+        let element = map.element().bytes();
+        let has_box = columns.lower.iter().zip(&columns.upper).zip(&map.sizes[1..])
+            .zip(&at[1..])
+            .all(|(((lower, upper), size), at)| {
+                let last = *size as i32 - 1 + upper;
+                lower <= &last && *at <= last
+            });
+        prop_assume!(has_box);
+        prop_assert_eq!(map.check(), []);
+        let decoded = TensorMap::decode(&map.encode());
+        prop_assert_eq!(decoded.as_ref(), Ok(&map));
+        let mut literal: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+        for (row, pixel) in literal_pixels(&map, &at).iter().enumerate() {
+            for channel in 0..columns.channels {
+                // Channels, then what the pixel has with the offsets, then the image.
+                let mut place = vec![i64::from(at[0]) + i64::from(channel)];
+                place.extend(pixel.iter().enumerate().map(|(axis, at)| at + offsets.get(axis).map_or(0, |o| i64::from(*o))));
+                let inside = place.iter().zip(&map.sizes).all(|(at, size)| (0..i64::from(*size)).contains(at));
+                let strides = [u64::from(element)].into_iter().chain(map.strides.iter().copied());
+                let from = place.iter().zip(strides).fold(i128::from(map.address), |sum, (at, stride)| sum + i128::from(*at) * i128::from(stride));
+                for byte in 0..element {
+                    let place = to + (row as u32 * columns.channels + channel) * element + byte;
+                    let (line, chunk, rest) = (place / 128, place % 128 / 16, place % 16);
+                    let chunk = chunk ^ match map.swizzle { 128 => line % 8, 64 => line % 4, 32 => line % 2, _ => 0 };
+                    let from = inside.then_some((from + i128::from(byte)) as u64);
+                    prop_assert_eq!(literal.insert(line * 128 + chunk * 16 + rest, from), None);
+                }
+            }
+        }
+        let found = map.pieces(&at, &offsets, to, single);
+        let mut fast: BTreeMap<u32, Option<u64>> = BTreeMap::new();
+        for piece in &found.inside {
             for byte in 0..found.bytes {
                 prop_assert_eq!(fast.insert(piece.near + byte, Some(piece.far + u64::from(byte))), None);
             }
@@ -193,4 +316,16 @@ fn maps_of_columns_that_cuda_refuses_are_wrong() {
         ..TensorMap::tiled("u8", 256, &[512, 40, 40, 40, 3], &[512, 20480, 819_200, 32_768_000], &[])
     };
     all_refused(&deep, &[(|m| columns(m).upper[1] = 16, Part::Im2col, "-16 to 15, not 16")]);
+}
+
+/// Types as `tensormap.replace` numbers them (PTX ISA, table of its values).
+#[test]
+fn types_of_the_instruction_become_those_of_maps() {
+    let order =
+        ["u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16", "tf32", "tf32_ftz"];
+    for (number, name) in (0u64..).zip(order) {
+        let value = MapField::Type.value(number).expect("a type");
+        assert_eq!(TYPES[value as usize].0, name);
+    }
+    assert_eq!(MapField::Type.value(13), None);
 }
