@@ -44,6 +44,7 @@ use crate::interrupt::STOP;
 use crate::memory;
 
 pub use configured::{CHIP, Configured, DeviceRequest};
+pub use sim_core::tensor_map::{Im2col, Part, TensorMap, Wrong};
 
 /// A module of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +95,12 @@ impl Kernel {
         }
     }
 }
+
+/// Bytes of a tensor map.
+pub const TENSOR_MAP_BYTES: usize = sim_core::tensor_map::BYTES;
+
+/// The compute capability from which on chips copy tensors.
+const TENSOR_MAPS_SINCE: u32 = 90;
 
 /// Bytes of the workspace of cooperative launches: its size, and the barrier of the grid.
 const WORKSPACE: u64 = 256;
@@ -277,6 +284,30 @@ impl Device {
             self.context()?.read(physical, bytes);
         }
         Ok(())
+    }
+
+    /// The bytes of a tensor map, for a parameter or for global memory at a multiple of 64.
+    ///
+    /// # Errors
+    /// Everything that `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col` refuses of it, or the chip has no unit for
+    /// copies of tensors.
+    pub fn tensor_map(&self, map: &TensorMap) -> Result<[u8; TENSOR_MAP_BYTES], SimError> {
+        let error = |reason: String| Diagnostic::error("tensor_map", reason);
+        let (name, capability) = (&self.chip().name, self.chip().capability());
+        if capability < TENSOR_MAPS_SINCE {
+            let found = format!(
+                "{name} has compute capability {}.{}; copies of tensors need 9.0",
+                capability / 10,
+                capability % 10
+            );
+            return Err(SimError::Input(vec![error(found)]));
+        }
+        let wrong = map.check();
+        if wrong.is_empty() {
+            return Ok(map.encode());
+        }
+        let words = |Wrong { part, reason }: Wrong| error(format!("{}: {reason}", part.name()));
+        Err(SimError::Input(wrong.into_iter().map(words).collect()))
     }
 
     /// A variable of a module.

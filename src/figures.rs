@@ -49,9 +49,35 @@ pub struct Memory {
     pub l1: Cache,
     pub l2: Cache,
     pub dram: Dram,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tma: Option<Tma>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Remote>,
     /// Latencies of loads in core cycles, by the level that had their bytes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub load_latency: BTreeMap<String, Percentiles>,
+}
+
+/// Figures of the units that make bulk copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "as in `sim_core::report`")]
+pub struct Tma {
+    pub copies: f64,
+    pub loaded_bytes: f64,
+    pub stored_bytes: f64,
+    pub between_bytes: f64,
+    pub busy_cycles: f64,
+    pub active_cycles: f64,
+}
+
+/// Figures of accesses to other blocks of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "as in `sim_core::report`")]
+pub struct Remote {
+    pub accesses: f64,
+    pub packets: f64,
 }
 
 /// Figures of a level of caches.
@@ -156,6 +182,18 @@ impl Figures {
                     row_misses: count(dram.row_misses),
                     row_conflicts: count(dram.row_conflicts),
                 },
+                tma: memory.tma.map(|tma| Tma {
+                    copies: tma.copies as f64,
+                    loaded_bytes: tma.loaded_bytes as f64,
+                    stored_bytes: tma.stored_bytes as f64,
+                    between_bytes: tma.between_bytes as f64,
+                    busy_cycles: tma.busy_cycles as f64,
+                    active_cycles: tma.active_cycles as f64,
+                }),
+                remote: memory.remote.map(|remote| Remote {
+                    accesses: remote.accesses as f64,
+                    packets: remote.packets as f64,
+                }),
                 load_latency: BTreeMap::new(),
             },
             machine: Machine::default(),
@@ -239,6 +277,21 @@ impl Memory {
             (&mut self.dram.row_conflicts, other.dram.row_conflicts),
         ] {
             plus(own, other);
+        }
+        // Runs without copies or packets have none, which is nothing to add.
+        if let Some(more) = &other.tma {
+            let sum = self.tma.get_or_insert_default();
+            sum.copies += more.copies;
+            sum.loaded_bytes += more.loaded_bytes;
+            sum.stored_bytes += more.stored_bytes;
+            sum.between_bytes += more.between_bytes;
+            sum.busy_cycles += more.busy_cycles;
+            sum.active_cycles += more.active_cycles;
+        }
+        if let Some(more) = &other.remote {
+            let sum = self.remote.get_or_insert_default();
+            sum.accesses += more.accesses;
+            sum.packets += more.packets;
         }
         self.l1.add(&other.l1);
         self.l2.add(&other.l2);

@@ -218,6 +218,52 @@ pub const METRICS: &[Metric] = &[
     path("memory.atomics", "operations", "atomic operations on global memory, counted per lane", |f| {
         f.memory.atomics
     }),
+    path("memory.tma.copies", "copies", "bulk copies and copies of tensors that threads asked for", |f| {
+        Some(f.memory.tma?.copies)
+    }),
+    path(
+        "memory.tma.loaded_bytes",
+        "bytes",
+        "bytes that bulk copies read from global memory for shared memory; a multicast counts once",
+        |f| Some(f.memory.tma?.loaded_bytes),
+    ),
+    path(
+        "memory.tma.stored_bytes",
+        "bytes",
+        "bytes that bulk copies wrote to global memory or reduced there",
+        |f| Some(f.memory.tma?.stored_bytes),
+    ),
+    path(
+        "memory.tma.between_bytes",
+        "bytes",
+        "bytes that bulk copies brought from shared memory of one block to that of another",
+        |f| Some(f.memory.tma?.between_bytes),
+    ),
+    path(
+        "memory.tma.busy_cycles",
+        "core cycles",
+        "cycles in which the unit for bulk copies of an SM was at work, waiting for the queue of accesses included, summed over SMs",
+        |f| Some(f.memory.tma?.busy_cycles),
+    ),
+    ratio(
+        "memory.tma.occupancy",
+        "%",
+        "share of the cycles with a resident warp in which the unit for bulk copies was at work, over the SMs that had copies",
+        "100 × `memory.tma.busy_cycles` / `memory.tma.active_cycles`",
+        |f| rate(f.memory.tma?.busy_cycles, f.memory.tma?.active_cycles, 100.0),
+    ),
+    path(
+        "memory.remote.accesses",
+        "accesses",
+        "accesses of warps to shared memory of other blocks of their cluster, counted per block",
+        |f| Some(f.memory.remote?.accesses),
+    ),
+    path(
+        "memory.remote.packets",
+        "packets",
+        "packets between SMs: remote accesses and their answers, arrivals at cluster barriers, pieces of copies",
+        |f| Some(f.memory.remote?.packets),
+    ),
     ratio(
         "memory.l1.hit_rate",
         "%",

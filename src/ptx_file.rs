@@ -98,6 +98,7 @@ fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnosti
         buffers,
         textures: Default::default(),
         surfaces: Default::default(),
+        tensor_maps: Default::default(),
         variables: BTreeMap::new(),
         l2: None,
         launches: vec![Step::Launch(LaunchSpec {

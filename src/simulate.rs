@@ -4,6 +4,7 @@ pub mod arguments;
 mod buffers;
 mod images;
 mod job;
+mod tensor_maps;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -14,14 +15,15 @@ use sim_core::device::Progress;
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
 use sim_core::sm::timeline::Timeline;
+use sim_core::tensor_map::{BYTES, TensorMap};
 use sim_core::texture::Image;
 use sim_frontend::diagnostic::Diagnostic;
-use sim_frontend::workload::{Expr, HostBuffer, LaunchSpec, LoopSpec, Params, Step};
+use sim_frontend::workload::{ArgumentKind, Expr, HostBuffer, LaunchSpec, LoopSpec, Params, Step};
 
 use crate::contents::{Content, Contents};
 use crate::device::{Configured, Device, Kernel, Module, recording};
 use crate::memory;
-use arguments::{Arguments, arguments_differ, example};
+use arguments::{Arguments, arguments_differ, example, is_address};
 use buffers::{Layout, file_bytes, initial, of_variable};
 use job::{number, placed, whole, wrong};
 use verdict::judge;
@@ -96,6 +98,7 @@ pub fn simulate(
         let layout: &Layout = buffers.get(name)?;
         Some((*addresses.get(name)?, layout.bytes() as u64))
     })?;
+    let maps = tensor_maps::maps(job, &|name| Some((*buffers.get(name)?, *addresses.get(name)?)))?;
     let mut runner = Runner {
         job,
         device: &mut device,
@@ -104,6 +107,8 @@ pub fn simulate(
         buffers,
         arrays,
         handles,
+        maps,
+        map_addresses: BTreeMap::new(),
         launched: 0,
         stop,
         progress,
@@ -205,6 +210,9 @@ struct Runner<'r> {
     arrays: images::Arrays,
     /// Handles of textures and surfaces.
     handles: BTreeMap<String, u64>,
+    maps: BTreeMap<String, TensorMap>,
+    /// Addresses of the maps that a launch had in global memory.
+    map_addresses: BTreeMap<String, u64>,
     launched: u64,
     stop: &'r AtomicBool,
     progress: &'r Progress<'r>,
@@ -290,6 +298,11 @@ impl Runner<'_> {
                 "swap: `{name}` has a texture or surface, which would keep its memory"
             )));
         }
+        if let Some(name) =
+            [a, b].into_iter().find(|name| self.job.spec.tensor_maps.values().any(|map| map.buffer == **name))
+        {
+            return Err(wrong(format!("swap: `{name}` has a tensor map, which would keep its memory")));
+        }
         if first.len != second.len {
             return Err(wrong(format!(
                 "swap: `{a}` has {} elements and `{b}` {}: swapped buffers must have the same length",
@@ -323,6 +336,17 @@ impl Runner<'_> {
         })
     }
 
+    /// A tensor map gets a place in global memory, where a name is one.
+    fn place_map(&mut self, name: &str) -> Result<(), SimError> {
+        let Some(map) = self.maps.get(name) else { return Ok(()) };
+        if !self.map_addresses.contains_key(name) {
+            let address = self.device.malloc(name, BYTES as u64, 1)?;
+            self.device.write(address, &map.encode())?;
+            self.map_addresses.insert(name.to_string(), address);
+        }
+        Ok(())
+    }
+
     /// What is wrong with a launch is said with its place in the workload's file.
     fn launch(&mut self, spec: &LaunchSpec, params: &Params) -> Result<(), SimError> {
         let source = self.job.spec.source.clone();
@@ -353,11 +377,20 @@ impl Runner<'_> {
         }
         let bytes = info.params.last().map_or(0, |p| p.offset + p.size);
         let mut block = vec![0u8; bytes as usize];
+        for (argument, param) in spec.args.iter().zip(&info.params) {
+            if let ArgumentKind::Pointer { buffer, .. } = &argument.kind
+                && is_address(param)
+            {
+                self.place_map(buffer)?;
+            }
+        }
         let arguments = Arguments {
             layouts: &self.buffers,
             addresses: &self.addresses,
             arrays: &self.arrays,
             handles: &self.handles,
+            maps: &self.maps,
+            map_addresses: &self.map_addresses,
             from_file: self.job.spec.source.is_some(),
         };
         for (at, (argument, param)) in spec.args.iter().zip(&info.params).enumerate() {

@@ -174,6 +174,24 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
             chip.dram_bandwidth() / 1e9,
             percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses + m.dram.row_conflicts)
         );
+        if let Some(tma) = &m.tma {
+            let _ = writeln!(
+                out,
+                "bulk copies: {} copies, {} KiB loaded, {} KiB stored, {} KiB between blocks; the units were busy {:.1} % of the time",
+                tma.copies,
+                tma.loaded_bytes / 1024,
+                tma.stored_bytes / 1024,
+                tma.between_bytes / 1024,
+                percent(tma.busy_cycles, tma.active_cycles)
+            );
+        }
+        if let Some(remote) = &m.remote {
+            let _ = writeln!(
+                out,
+                "clusters: {} accesses to other blocks, {} packets",
+                remote.accesses, remote.packets
+            );
+        }
         let latencies: Vec<String> = Level::ALL
             .iter()
             .filter_map(|(name, _)| {

@@ -18,7 +18,7 @@ fn sum(report: &Value, paths: &[&str]) -> f64 {
 }
 
 /// Metrics that are not the value at the path of their name.
-const DERIVED: [(&str, fn(&Value) -> f64); 20] = [
+const DERIVED: [(&str, fn(&Value) -> f64); 21] = [
     ("ipc", |r| at(r, "warp_instructions") / at(r, "cycles")),
     ("lane_utilisation", |r| at(r, "lane_utilisation_ppm") / 10_000.0),
     ("occupancy", |r| 100.0 * at(r, "warp_cycles") / at(r, "warp_slots")),
@@ -38,6 +38,7 @@ const DERIVED: [(&str, fn(&Value) -> f64); 20] = [
     ("stalls.memory", |r| slots(r, at(r, "stalls.memory"))),
     ("stalls.sleep", |r| slots(r, at(r, "stalls.sleep"))),
     ("stalls.unit_busy", |r| slots(r, at(r, "stalls.unit_busy"))),
+    ("memory.tma.occupancy", |r| 100.0 * at(r, "memory.tma.busy_cycles") / at(r, "memory.tma.active_cycles")),
     ("memory.l1.hit_rate", |r| hit_rate(r, "l1")),
     ("memory.l2.hit_rate", |r| hit_rate(r, "l2")),
     ("memory.dram.row_hit_rate", |r| {
@@ -89,6 +90,7 @@ fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
         &["run", "reduce", "--chip", "v100", "--policy", "multi_path", "--json"],
         &["run", "histogram", "--chip", "h100", "--json"],
         &["run", "stale_reads", "--json"],
+        &["run", "hgemm_tma", "--json"],
         // More than L2 holds.
         &["run", "vecadd", "--set", "n=262144", "--chip", "gtx480", "--json"],
     ];
@@ -113,6 +115,8 @@ fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
         "policy_spilled_bytes",
         "memory.l1.reservation_fails",
         "memory.l2.write_backs",
+        "memory.tma.stored_bytes",
+        "memory.tma.between_bytes",
     ];
     let zero: Vec<&&str> = seen
         .iter()

@@ -75,6 +75,22 @@ fn every_policy_passes_every_workload_with_every_check_on() {
     assert_eq!(rows(&all).len(), POLICIES.len() * names.len());
 }
 
+/// Of these programs one side of a branch waits for the other, in another warp.
+#[test]
+fn warps_with_parts_of_their_own_pass_where_no_path_waits_for_the_block() {
+    for workload in ["hgemm_tma", "flash_tma"] {
+        let words =
+            ["study", "policies", "--workloads", workload, "--chip", "h100", "--check", "full", "--json"];
+        let rows = rows(&warpsim(&words));
+        assert_eq!(rows.len(), POLICIES.len(), "{workload}");
+        for row in rows {
+            let ends =
+                row["policy"].as_str().is_some_and(|policy| !policy.starts_with("thread_block_compaction"));
+            assert_eq!(row["result"] == "pass", ends, "{row}");
+        }
+    }
+}
+
 #[test]
 fn every_policy_gets_on_under_every_warp_scheduler() {
     for policy in POLICIES.iter().map(|policy| policy.name) {

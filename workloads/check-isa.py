@@ -111,6 +111,7 @@ def instruction(root, words, operands):
     if "wide" in words:
         result = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}[ty]
     vector = 4 if "v4" in words else 2 if "v2" in words else 1
+    rank = next((int(word[0]) for word in words if re.fullmatch(r"[1-5]d", word)), 0)
     out, sources = [], 0
     for i, operand in enumerate(operands):
         name, _, named = operand.strip("()").removesuffix("|q").partition(":")
@@ -136,6 +137,12 @@ def instruction(root, words, operands):
             text = f"%p{i}" + (f"|%p{i + 8}" if "|q" in operand else "")
         elif name == "p":
             text = f"%p{i}"
+        elif name == "t" and root == "cp":
+            text = "[%l9, {" + ", ".join(f"%r{10 + j}" for j in range(rank)) + "}]"
+        elif name == "v" and root == "cp":
+            text = "{" + ", ".join(f"%h{10 + j}" for j in range(rank - 2)) + "}"
+        elif name == "m" and root == "tensormap" and "cp_fenceproxy" in words:
+            text = ["[%l9]", "[sh]"][i]
         elif name == "m" and root == "cp":
             text = "[%l9]" if i == 1 or "shared::cluster" in words else "[sh]"
             if not {"shared", "shared::cta", "shared::cluster"} & set(words):
@@ -153,7 +160,8 @@ def instruction(root, words, operands):
             if vector > 1:
                 text = "{" + ", ".join(register(one, i * 4 + j) for j in range(vector)) + "}"
         elif name == "i":
-            text = {"pmevent": "3", "cp": "16", "alloca": "16"}.get(root, "0xe8")
+            maps = "128" if "cp_fenceproxy" in words else "0"
+            text = {"pmevent": "3", "cp": "16", "alloca": "16", "fence": "128", "tensormap": maps}.get(root, "0xe8")
         else:
             kind = named or ty
             if kind == "dst":

@@ -85,6 +85,11 @@ pub fn set_limit(number: i32, value: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// The version of CUDA's runtime that the program was made for.
+pub fn runtime_version() -> i32 {
+    if loaded(Runtime::Thirteen) { 13_000 } else { 12_090 }
+}
+
 cuda! {
     fn cudaGetDeviceCount = (count: *mut i32) |_state| {
         out!(count, 1);
@@ -184,7 +189,7 @@ cuda! {
     }
 
     fn cudaDriverGetVersion cudaRuntimeGetVersion = (version: *mut i32) |_state| {
-        out!(version, if loaded(Runtime::Thirteen) { 13_000 } else { 12_090 });
+        out!(version, runtime_version());
         Ok(())
     }
 

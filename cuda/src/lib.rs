@@ -19,6 +19,7 @@ pub mod boxes;
 pub mod checkpoint;
 pub mod closed;
 pub mod device;
+pub mod entry_points;
 pub mod error;
 pub mod errors;
 pub mod event;

@@ -48,8 +48,8 @@ unsupported! {
     cudaFuncGetParamCount cudaFuncGetParamInfo cudaGLGetDevices
     cudaGLMapBufferObject cudaGLMapBufferObjectAsync cudaGLRegisterBufferObject
     cudaGLSetBufferObjectMapFlags cudaGLSetGLDevice cudaGLUnmapBufferObject cudaGLUnmapBufferObjectAsync
-    cudaGLUnregisterBufferObject cudaGetDriverEntryPoint cudaGetDriverEntryPointByVersion
-    cudaGetDriverEntryPointByVersion_ptsz cudaGetDriverEntryPoint_ptsz cudaGetExportTable
+    cudaGLUnregisterBufferObject
+    cudaGetExportTable
     cudaGetSurfaceReference
     cudaGetTextureObjectResourceViewDesc
     cudaGetTextureReference

@@ -148,6 +148,9 @@ pub struct TensorOp {
     pub way: BulkWay,
     /// Dimensions.
     pub rank: u8,
+    /// Im2col mode: of a load or prefetch, an offset for each dimension between channels and images is handed over behind
+    /// the coordinates.
+    pub im2col: bool,
     /// How the map is addressed, and the reduction; its type is the map's.
     pub memory: MemoryOp,
     /// The shared address.

@@ -2,11 +2,13 @@
 
 mod argument;
 mod buffer;
+mod checks;
 mod expr;
 mod image;
 mod key_span;
 mod keys;
 mod number;
+mod tensor_map;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,7 @@ pub use expr::{Expr, Params, evaluate};
 pub use image::{ImageAddress, ImageAddresses, ImageFilter, ImageRead, ImageSpec, ImageStorage};
 pub use key_span::KeySpan;
 pub use number::Number;
+pub use tensor_map::{Im2colSpec, TensorFill, TensorMapSpec};
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::yaml;
@@ -82,6 +85,9 @@ pub struct WorkloadSpec {
     /// Surfaces over buffers, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub surfaces: BTreeMap<String, ImageSpec>,
+    /// Tensor maps over buffers, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tensor_maps: BTreeMap<String, TensorMapSpec>,
     /// A file of the lines that L2 holds before the first launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2: Option<String>,

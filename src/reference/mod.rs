@@ -1,5 +1,6 @@
 //! References: what workloads should compute, computed on the host in the plainest way.
 
+mod attention;
 mod compute;
 mod divergence;
 mod images;
@@ -20,6 +21,7 @@ fn all() -> impl Iterator<Item = &'static (&'static str, Reference)> {
         .chain(compute::ALL)
         .chain(images::ALL)
         .chain(tensor::ALL)
+        .chain(attention::ALL)
 }
 
 /// The reference of a name.

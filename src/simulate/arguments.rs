@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sim_core::tensor_map::{ALIGN, TensorMap};
 use sim_core::texture::Image;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::program::ParamInfo;
@@ -20,6 +21,10 @@ pub struct Arguments<'r> {
     pub arrays: &'r BTreeMap<String, Image>,
     /// Handles of textures and surfaces.
     pub handles: &'r BTreeMap<String, u64>,
+    /// Tensor maps.
+    pub maps: &'r BTreeMap<String, TensorMap>,
+    /// Addresses of those that lie in global memory.
+    pub map_addresses: &'r BTreeMap<String, u64>,
     /// They are those of a workload's file, not of the command line.
     pub from_file: bool,
 }
@@ -42,6 +47,26 @@ impl Arguments<'_> {
     ) -> Result<Vec<u8>, Diagnostic> {
         let error = |message: String| Diagnostic::error("argument", message);
         let (bytes, given) = match argument {
+            ArgumentKind::Pointer { buffer, offset } if self.maps.contains_key(buffer) => {
+                match self.map_addresses.get(buffer) {
+                    Some(address) if is_address(param) && offset.is_none() => {
+                        (address.to_le_bytes().to_vec(), format!("the address of tensor map `{buffer}`"))
+                    }
+                    _ => {
+                        let bytes = self.map(buffer, offset.as_ref()).map_err(error)?;
+                        if param.ty.is_none() && !u64::from(param.offset).is_multiple_of(ALIGN) {
+                            return Err(error(format!(
+                                "a tensor map lies at a multiple of {ALIGN}, parameter `{}` at {}",
+                                param.name, param.offset
+                            ))
+                            .help(
+                                "declare it `const __grid_constant__ CUtensorMap`, or `.param .align 64`",
+                            ));
+                        }
+                        (bytes, format!("tensor map `{buffer}`"))
+                    }
+                }
+            }
             ArgumentKind::Pointer { buffer, offset } => {
                 let mut bytes = self.pointer(buffer, offset.as_ref(), params).map_err(error)?.to_vec();
                 // Pointers of programs with .address_size 32.
@@ -103,6 +128,15 @@ impl Arguments<'_> {
         })
     }
 
+    /// The bytes of a tensor map.
+    fn map(&self, name: &str, offset: Option<&Expr>) -> Result<Vec<u8>, String> {
+        match (self.maps.get(name), offset) {
+            (Some(map), None) => Ok(map.encode().to_vec()),
+            (Some(_), Some(_)) => Err(format!("`{name}` is a tensor map; it has no elements to begin at")),
+            (None, _) => Err(format!("there is no tensor map `{name}`")),
+        }
+    }
+
     fn pointer(&self, buffer: &str, offset: Option<&Expr>, params: &Params) -> Result<[u8; 8], String> {
         if let Some(handle) = self.handles.get(buffer) {
             return match offset {
@@ -116,7 +150,7 @@ impl Arguments<'_> {
             ));
         }
         let (Some(layout), Some(address)) = (self.layouts.get(buffer), self.addresses.get(buffer)) else {
-            let known: Vec<&str> = self.layouts.keys().map(String::as_str).collect();
+            let known: Vec<&str> = self.layouts.keys().chain(self.maps.keys()).map(String::as_str).collect();
             return Err(format!("there is no buffer `{buffer}`; available: {}", known.join(", ")));
         };
         let elements = match offset {
@@ -147,6 +181,9 @@ impl Arguments<'_> {
     fn fields(&self, list: &[ArgumentKind], params: &Params, layout: &mut Fields) -> Result<(), String> {
         for field in list {
             match field {
+                ArgumentKind::Pointer { buffer, offset } if self.maps.contains_key(buffer) => {
+                    layout.push(ALIGN as usize, &self.map(buffer, offset.as_ref())?, buffer);
+                }
                 ArgumentKind::Pointer { buffer, offset } => {
                     let bytes = self.pointer(buffer, offset.as_ref(), params)?;
                     layout.push(8, &bytes, buffer);
@@ -204,6 +241,11 @@ impl Fields {
 fn fits(given: ScalarType, wanted: ScalarType) -> bool {
     let untyped = given.is_bits() || wanted.is_bits();
     given.bits() == wanted.bits() && (untyped || given.is_float() == wanted.is_float())
+}
+
+/// A parameter can hold an address.
+pub fn is_address(param: &ParamInfo) -> bool {
+    param.ty.is_some_and(|ty| ty.bytes() == 8 && !ty.is_float())
 }
 
 /// The type of a parameter as an argument would name it.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::driver::call::Entry;
 use crate::driver::{
     arrays, context, device, errors, graph_nodes, graphs, launch, linker, memory, modules,
-    pointers as addresses, streams, tables, unsupported,
+    pointers as addresses, streams, tables, tensor_maps, unsupported,
 };
 use crate::error::{Error, INVALID_VALUE, NOT_FOUND};
 use crate::pointers;
@@ -116,7 +116,7 @@ const SINCE: &[(&str, &[i32])] = &[
 /// From this version on `cuGraphInstantiate` is what was `cuGraphInstantiateWithFlags`.
 const GRAPH_FLAGS: i32 = 12_000;
 /// `CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM`.
-const PER_THREAD: u64 = 2;
+pub const PER_THREAD: u64 = 2;
 
 /// What is said of a name (`CUdriverProcAddressQueryResult`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ enum Found {
 }
 
 static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
-    let lists: [&[Entry]; 15] = [
+    let lists: [&[Entry]; 16] = [
         arrays::ENTRIES,
         context::ENTRIES,
         device::ENTRIES,
@@ -141,6 +141,7 @@ static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
         addresses::ENTRIES,
         streams::ENTRIES,
         tables::ENTRIES,
+        tensor_maps::ENTRIES,
         unsupported::ENTRIES,
         ENTRIES,
     ];
@@ -170,6 +171,16 @@ fn find(name: &str, version: i32, flags: u64) -> Found {
         .map_or(Found::None, |function| Found::Function(*function))
 }
 
+/// The address of the function that a name means in a version, 0 for none, and what is said of it
+/// (`CUdriverProcAddressQueryResult`).
+pub fn look_up(name: &str, version: i32, flags: u64) -> (usize, i32) {
+    match find(name, version, flags) {
+        Found::Function(function) => (function, 0),
+        Found::None => (0, 1),
+        Found::Newer => (0, 2),
+    }
+}
+
 unsafe fn give(
     name: *const c_char,
     at: *mut *const c_void,
@@ -182,11 +193,7 @@ unsafe fn give(
     if at.is_null() || flags > PER_THREAD {
         return Err(INVALID_VALUE);
     }
-    let (function, told) = match find(&name, version, flags) {
-        Found::Function(function) => (function, 0),
-        Found::None => (0, 1),
-        Found::Newer => (0, 2),
-    };
+    let (function, told) = look_up(&name, version, flags);
     out!(at, function as *const c_void);
     if !status.is_null() {
         out!(status, told);

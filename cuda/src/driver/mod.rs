@@ -24,4 +24,5 @@ pub mod pointers;
 pub mod state;
 pub mod streams;
 pub mod tables;
+pub mod tensor_maps;
 pub mod unsupported;

@@ -125,8 +125,8 @@ unsupported! {
     cuStreamWaitValue64_v2 cuStreamWaitValue64_v2_ptsz cuStreamWriteValue32 cuStreamWriteValue32_ptsz
     cuStreamWriteValue32_v2 cuStreamWriteValue32_v2_ptsz cuStreamWriteValue64 cuStreamWriteValue64_ptsz
     cuStreamWriteValue64_v2 cuStreamWriteValue64_v2_ptsz
-    cuSurfObjectGetResourceDesc cuSurfRefGetArray cuTensorMapEncodeIm2col
-    cuTensorMapEncodeIm2colWide cuTensorMapEncodeTiled cuTensorMapReplaceAddress
+    cuSurfObjectGetResourceDesc cuSurfRefGetArray
+    cuTensorMapEncodeIm2colWide
     cuTensorMapSetAllocationClass cuTexObjectGetResourceDesc
     cuTexObjectGetResourceViewDesc cuTexObjectGetTextureDesc cuTexRefCreate cuTexRefDestroy
     cuTexRefGetAddress cuTexRefGetAddressMode cuTexRefGetAddress_v2 cuTexRefGetArray

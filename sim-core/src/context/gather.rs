@@ -10,7 +10,7 @@ use super::Context;
 use crate::counts::KernelCounts;
 use crate::engine::{Engine, KernelTimes};
 use crate::reconvergence::Reconvergence;
-use crate::report::{KernelReport, LineReport, SmReport, Time};
+use crate::report::{KernelReport, LineReport, MemoryReport, SmReport, Time};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::states::STATES;
@@ -19,6 +19,25 @@ use crate::sm::stats::SmStats;
 /// Index of the state `memory` in [`STATES`].
 const MEMORY: usize = 3;
 const _: () = assert!(matches!(STATES[MEMORY].as_bytes(), b"memory"));
+
+/// Adds what an SM counted of bulk copies and of packets.
+#[cold]
+fn gather_clusters(memory: &mut MemoryReport, stats: &SmStats) {
+    if stats.tma.copies > 0 {
+        let sum = memory.tma.get_or_insert_default();
+        sum.copies += stats.tma.copies;
+        sum.loaded_bytes += stats.tma.loaded_bytes;
+        sum.stored_bytes += stats.tma.stored_bytes;
+        sum.between_bytes += stats.tma.between_bytes;
+        sum.busy_cycles += stats.tma.busy_cycles;
+        sum.active_cycles += stats.active_cycles;
+    }
+    if stats.remote.packets > 0 {
+        let sum = memory.remote.get_or_insert_default();
+        sum.accesses += stats.remote.accesses;
+        sum.packets += stats.remote.packets;
+    }
+}
 
 impl Context {
     /// Adds the counters of an engine to the report.
@@ -67,6 +86,7 @@ impl Context {
             memory.access_latency += sm.stats.access_latency;
             memory.on_chip_accesses += sm.stats.shared_accesses;
             memory.conflict_cycles += sm.stats.bank_conflict_cycles;
+            gather_clusters(&mut memory, &sm.stats);
             for (turns, accesses) in (1u32..).zip(&sm.stats.turns).filter(|(_, accesses)| **accesses > 0) {
                 *memory.on_chip_turns.entry(turns).or_default() += accesses;
             }

@@ -1,8 +1,8 @@
-//! `cp.async.bulk.tensor`: boxes of tensors in tiled mode, as jobs of the unit that makes bulk copies.
+//! `cp.async.bulk.tensor`: boxes of tensors in tiled and im2col mode, as jobs of the unit that makes bulk copies.
 
 use sim_frontend::form::BulkWay;
 use sim_frontend::program::{Op, OpClass, Pc, TensorOp};
-use sim_memory::address_space::{CONST_BASE, resolve};
+use sim_memory::address_space::{CLUSTER_SHIFT, CONST_BASE, resolve};
 use sim_memory::vocabulary::{AtomicOp, LaneMask, ScalarType, StateSpace, WARP_LANES};
 
 use super::access::addresses;
@@ -13,7 +13,7 @@ use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::read_element;
-use crate::tensor_map::{BYTES, TensorMap};
+use crate::tensor_map::{ALIGN, BYTES, TensorMap};
 
 /// Rule of what is wrong with copies of tensors.
 const RULE: &str = "tensor-copy";
@@ -45,10 +45,37 @@ impl<P: Reconvergence> Resident<P> {
                     format!("the tensor has {} dimensions, the instruction {}", map.sizes.len(), facts.rank);
                 return Err(Violation::new(RULE, 1 << lane, reason));
             }
+            if map.im2col.is_some() != facts.im2col {
+                let words = |im2col| if im2col { "im2col" } else { "tiled" };
+                let reason = format!(
+                    "the tensor map is of {} mode, the instruction of {} mode",
+                    words(map.im2col.is_some()),
+                    words(facts.im2col)
+                );
+                return Err(Violation::new(RULE, 1 << lane, reason));
+            }
+            if map.interleave != 0 {
+                let reason = "copies of interleaved tensors are not executed (DEVIATIONS.md)".to_string();
+                return Err(Violation::new("unsupported", 1 << lane, reason));
+            }
+            let bytes = map.box_bytes();
+            if bytes > 1 << CLUSTER_SHIFT {
+                let reason = format!("a box has {bytes} bytes, more than the shared memory of a block");
+                return Err(Violation::new(RULE, 1 << lane, reason));
+            }
             let staged = self.warps[w].staged.as_deref();
-            let coordinates: Vec<i32> = (0..usize::from(facts.rank))
-                .map(|axis| staged.map_or(0, |all| all[axis][l] as i32))
-                .collect();
+            let rank = usize::from(facts.rank);
+            let given = |slot: usize| staged.map_or(0, |all| all[slot][l]);
+            let coordinates: Vec<i32> = (0..rank).map(|axis| given(axis) as i32).collect();
+            // Stores have no offsets.
+            let axes = if facts.im2col && facts.way != BulkWay::Store { rank - 2 } else { 0 };
+            let offsets: Vec<u16> = (rank..rank + axes).map(|slot| given(slot) as u16).collect();
+            if let Some(most) = map.largest_offset()
+                && let Some(offset) = offsets.iter().find(|offset| **offset > most)
+            {
+                let reason = format!("an im2col offset of {rank} dimensions is 0 to {most}, not {offset}");
+                return Err(Violation::new(RULE, 1 << lane, reason));
+            }
             let (own, blocks) = self.own_rank(w);
             let (mut place, mut object, mut ranks) = (shared[l], 0, 1 << own);
             if facts.way == BulkWay::Load {
@@ -64,7 +91,6 @@ impl<P: Reconvergence> Resident<P> {
                     return Err(Violation::new(RULE, 1 << lane, reason));
                 }
                 let room = self.blocks[self.warps[w].block].as_ref().map_or(0, |b| b.shared.len() as u64);
-                let bytes = map.box_bytes().into();
                 if place.checked_add(bytes).is_none_or(|end| end > room) {
                     return Err(outside(1 << lane, &[place; WARP_LANES], bytes, room));
                 }
@@ -74,7 +100,7 @@ impl<P: Reconvergence> Resident<P> {
                 Some((operation, _)) => Some((operation, reducible(operation, ty).map_err(wrong)?)),
                 None => None,
             };
-            let mut boxes = map.pieces(&coordinates, place as u32, atomic.is_some());
+            let mut boxes = map.pieces(&coordinates, &offsets, place as u32, atomic.is_some());
             if facts.way != BulkWay::Prefetch {
                 let class = if facts.way == BulkWay::Load { OpClass::Load } else { OpClass::Store };
                 for piece in &boxes.inside {
@@ -107,8 +133,8 @@ impl<P: Reconvergence> Resident<P> {
     /// The tensor map at a generic address: among the parameters, in constant or in global memory.
     fn tensor_map(&self, kernel: &Kernel, address: u64) -> Result<TensorMap, String> {
         let mut bytes = [0; BYTES];
-        if !address.is_multiple_of(64) {
-            return Err(format!("the address {address:#x} of a tensor map is no multiple of 64"));
+        if !address.is_multiple_of(ALIGN) {
+            return Err(format!("the address {address:#x} of a tensor map is no multiple of {ALIGN}"));
         }
         match resolve(address) {
             (StateSpace::Param, at) => {

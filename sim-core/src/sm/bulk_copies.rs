@@ -17,6 +17,7 @@ impl<P: Reconvergence> Sm<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn queue_jobs(&mut self, now: Cycle) {
+        self.stats.tma.copies += self.resident.jobs.len() as u64;
         self.tma.queue.extend(self.resident.jobs.drain(..));
         if !std::mem::replace(&mut self.tma.busy, true) {
             let begin = now + Cycle::from(self.tma.spec.latency);
@@ -45,6 +46,15 @@ impl<P: Reconvergence> Sm<P> {
             let pieces = job.take(line_of);
             let bytes = pieces.len() as u32 * job.bytes;
             after = after.max(bytes.div_ceil(bytes_per_cycle).into());
+            let counted = match job.way {
+                Way::Load(_) => Some(&mut self.stats.tma.loaded_bytes),
+                Way::Store(_) => Some(&mut self.stats.tma.stored_bytes),
+                Way::Between(_) => Some(&mut self.stats.tma.between_bytes),
+                Way::Prefetch => None,
+            };
+            if let Some(counted) = counted {
+                *counted += u64::from(bytes);
+            }
             if !pieces.is_empty() {
                 self.copy_pieces(&job, &pieces, now)?;
             }
@@ -62,6 +72,7 @@ impl<P: Reconvergence> Sm<P> {
         } else {
             self.tma.queue.push_front(job);
         }
+        self.stats.tma.busy_cycles += after;
         self.tma.free_at = now + after;
         self.tma.busy = !self.tma.queue.is_empty();
         if self.tma.busy {

@@ -56,8 +56,10 @@ impl<P: Reconvergence> Sm<P> {
             if let What::Access(access) = &mut packet.what
                 && access.does == Does::Access
             {
+                self.stats.remote.accesses += 1;
                 self.begin_remote(access, now);
             }
+            self.stats.remote.packets += 1;
             if let Some(network) = &mut self.network {
                 network.send(now, 0, packet);
             }

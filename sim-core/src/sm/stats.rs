@@ -3,6 +3,7 @@
 use sim_memory::vocabulary::Cycle;
 
 use crate::counts::KernelCounts;
+use crate::report::{RemoteReport, TmaReport};
 
 /// Why a scheduler issued nothing in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,10 @@ pub struct SmStats {
     pub warp_cycles: u64,
     /// Core cycles with a resident warp.
     pub active_cycles: u64,
+    /// The unit that makes bulk copies, but for its active cycles.
+    pub tma: TmaReport,
+    /// Shared memory of other blocks.
+    pub remote: RemoteReport,
 }
 
 impl SmStats {

@@ -20,6 +20,7 @@ mod newer;
 mod random_programs;
 mod runtime;
 mod tensor_copies;
+mod tensor_maps;
 mod textures;
 mod threads;
 mod warpgroup;

@@ -10,6 +10,7 @@ use crate::form::{
     VideoSecondary, VoteMode, register_bits,
 };
 use crate::matrix::Matrix;
+use crate::tensor_map::MapField;
 
 /// A form with the shapes of its operands.
 #[derive(Clone, Debug)]
@@ -274,6 +275,7 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             "wait_group" if m.copy == Some(CopyStep::Bulk) => return m.copy = Some(CopyStep::BulkWait),
             "read" => return m.bulk_read = true,
             "1d" | "2d" | "3d" | "4d" | "5d" => return m.tensor = word.as_bytes()[0] - b'0',
+            "im2col" | "im2col_no_offs" => return m.im2col = true,
             "multicast::cluster" => return m.multicast = true,
             "bulk_group" => return m.bulk = Some(BulkWay::Store),
             "prefetch" => return m.bulk = Some(BulkWay::Prefetch),
@@ -290,6 +292,21 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             "bulk" => return m.copy = Some(CopyStep::Bulk),
             _ => {}
         }
+    }
+    if root == Root::Tensormap {
+        m.map_field = match word {
+            "global_address" => Some(MapField::Address),
+            "rank" => Some(MapField::Rank),
+            "box_dim" => Some(MapField::Box),
+            "global_dim" => Some(MapField::Dim),
+            "global_stride" => Some(MapField::Stride),
+            "element_stride" => Some(MapField::ElementStride),
+            "elemtype" => Some(MapField::Type),
+            "interleave_layout" => Some(MapField::Interleave),
+            "swizzle_mode" => Some(MapField::Swizzle),
+            "fill_mode" => Some(MapField::Fill),
+            _ => m.map_field,
+        };
     }
     if root == Root::Mbarrier {
         match word {

@@ -446,7 +446,7 @@ isa! {
         "~@100 [weak relaxed release volatile] [$scope] [global] [$evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> *",
     ];
     Prefetch "prefetch" LoadStore Hint 20 "Prefetches a cache line." [
-        "[global local] {L1 L2} -> m", "@80 {global} {L2::evict_last L2::evict_normal} -> m", "~@90 [const param] {tensormap} -> *",
+        "[global local] {L1 L2} -> m", "@80 {global} {L2::evict_last L2::evict_normal} -> m", "@90 [const param] {tensormap} -> m",
     ];
     Prefetchu "prefetchu" LoadStore Hint 20 "Prefetches uniform data." ["{L1} -> m"];
     Applypriority "applypriority" LoadStore Hint 80 "Sets an eviction priority." ["[global] {L2::evict_normal} -> m e:u32"];
@@ -502,6 +502,11 @@ isa! {
         "@90 {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {global} {shared::cta} [tile] {bulk_group} [L2::cache_hint] -> t m (e:b64)",
         "@90 {async} {bulk} {prefetch} {tensor} {1d 2d 3d 4d 5d} {L2} {global} [tile] [L2::cache_hint] -> t (e:b64)",
         "@90 {reduce} {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {global} {shared::cta} {add min max inc dec and or xor} [tile] {bulk_group} [L2::cache_hint] -> t m (e:b64)",
+        "@90 {async} {bulk} {tensor} {3d 4d 5d} {shared::cta shared::cluster} {global} {im2col} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m t m v (e:b64)",
+        "@90 {async} {bulk} {tensor} {3d 4d 5d} {shared::cluster} {global} {im2col} {mbarrier::complete_tx::bytes} {multicast::cluster} [L2::cache_hint] -> m t m v b:b16 (e:b64)",
+        "@90 {async} {bulk} {tensor} {3d 4d 5d} {global} {shared::cta} {im2col_no_offs} {bulk_group} [L2::cache_hint] -> t m (e:b64)",
+        "@90 {async} {bulk} {prefetch} {tensor} {3d 4d 5d} {L2} {global} {im2col} [L2::cache_hint] -> t v (e:b64)",
+        "@90 {reduce} {async} {bulk} {tensor} {3d 4d 5d} {global} {shared::cta} {add min max inc dec and or xor} {im2col_no_offs} {bulk_group} [L2::cache_hint] -> t m (e:b64)",
         "@90 {async} {bulk} {commit_group} -> ", "@90 {async} {bulk} {wait_group} [read] -> i",
         "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {and or xor} {b32 b64} -> m m a:u32 (e:b64)",
         "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {add} {u32 s32 u64 f32 f64} -> m m a:u32 (e:b64)",
@@ -512,7 +517,13 @@ isa! {
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {add} {u32 s32 u64} -> m m a:u32 m",
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m m a:u32 m",
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m m a:u32 m",
-        "~@90 {async reduce prefetch} <async bulk prefetch tensor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 tile::gather4 tile::scatter4 im2col_no_offs global shared::cta shared::cluster bulk_group read commit_group wait_group mbarrier::complete_tx::bytes multicast::cluster cta_group::1 cta_group::2 L2 L2::cache_hint cp_mask add min max inc dec and or xor noftz f16 bf16 f32 f64 u32 s32 u64 s64 b32 b64> -> *",
+        "~@100 {async} {bulk} {tensor} {3d 4d 5d} {shared::cta shared::cluster} {global} {im2col::w im2col::w::128} {mbarrier::complete_tx::bytes} [multicast::cluster] [cta_group::1 cta_group::2] [L2::cache_hint] -> *",
+        "~@100 {async} {bulk} {tensor} {2d} {shared::cta shared::cluster} {global} {tile::gather4} {mbarrier::complete_tx::bytes} [multicast::cluster] [cta_group::1 cta_group::2] [L2::cache_hint] -> *",
+        "~@100 {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {shared::cta shared::cluster} {global} [tile im2col] {mbarrier::complete_tx::bytes} [multicast::cluster] {cta_group::1 cta_group::2} [L2::cache_hint] -> *",
+        "~@100 {async} {bulk} {tensor} {2d} {global} {shared::cta} {tile::scatter4} {bulk_group} [L2::cache_hint] -> *",
+        "~@100 {async} {bulk} {prefetch} {tensor} {2d 3d 4d 5d} {L2} {global} {tile::gather4 im2col::w im2col::w::128} [L2::cache_hint] -> *",
+        "~@100 {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {cp_mask} -> *",
+        "~@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {min max} {f16 bf16} -> *",
     ];
     Mbarrier "mbarrier" LoadStore Mbarrier 80 "Operations on mbarrier objects." [
         "{init} [$shared] {b64} -> m a:u32", "{inval} [$shared] {b64} -> m", "{pending_count} {b64} -> d:b32 a",
@@ -532,7 +543,12 @@ isa! {
     Multimem "multimem" LoadStore Data 90 "Operations on multicast addresses." [
         "~ {ld_reduce st red cp} <async bulk weak relaxed acquire release $scope global add min max and or xor acc::f32 acc::f16 v2 v4 v8 f16 f16x2 bf16 bf16x2 f32 e4m3x4 e5m2x4 e4m3 e5m2 e4m3x2 e5m2x2 shared::cta bulk_group cp_mask $atomic> -> *",
     ];
-    Tensormap "tensormap" LoadStore Data 90 "Changes a tensor map." ["~ <replace cp_fenceproxy tile global shared::cta tensormap::generic release $scope sync aligned global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode b1024 b32 b64> -> *"];
+    Tensormap "tensormap" LoadStore Store 90 "Changes a tensor map." [
+        "{replace} {tile} {global_address} [global shared::cta] {b1024} {b64} -> m b", "{replace} {tile} {rank} [global shared::cta] {b1024} {b32} -> m b",
+        "{replace} {tile} {box_dim global_dim element_stride} [global shared::cta] {b1024} {b32} -> m i b", "{replace} {tile} {global_stride} [global shared::cta] {b1024} {b64} -> m i b",
+        "{replace} {tile} {elemtype interleave_layout swizzle_mode fill_mode} [global shared::cta] {b1024} {b32} -> m i", "~@100 {replace} {tile} {swizzle_atomicity} [global shared::cta] {b1024} {b32} -> *",
+        "{cp_fenceproxy} {global} {shared::cta} {tensormap::generic} {release} {$scope} {sync} {aligned} -> m m i",
+    ];
     // Textures and surfaces.
     Tex "tex" LoadStore Texture 10 "Reads a texture." [
         "[base] {$flat} {v4} {u32 s32 f32 f16} {s32 f32} -> v|q t (v:s32) (e:f32)", "[base] {$flat} {v2} {f16x2} {s32 f32} -> v|q t (v:s32) (e:f32)",

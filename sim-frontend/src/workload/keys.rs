@@ -12,6 +12,8 @@ use serde::Deserialize;
 use serde_yaml::Spanned;
 use sim_memory::vocabulary::ScalarType;
 
+use super::checks::{check_init, check_tolerance};
+use super::tensor_map::{TensorMapKeys, TensorMapSpec};
 use super::{
     Argument, ArgumentKind, BufferSpec, Expectation, Expr, Fill, HostBuffer, ImageSpec, Init, KeySpan,
     LaunchSpec, LoopSpec, Number, Schedule, Step, Termination, Tolerance, Until, VariableSpec, Variant,
@@ -67,6 +69,10 @@ pub(super) struct WorkloadKeys {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ImageSpec>")]
     surfaces: BTreeMap<String, Spanned<ImageSpec>>,
+    /// Tensor maps over buffers, by name: an argument with the name is the map.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, TensorMapKeys>")]
+    tensor_maps: BTreeMap<String, Spanned<TensorMapKeys>>,
     /// A file of the lines that L2 holds before the first launch, as `warpsim cuda --record` writes it.
     #[serde(default)]
     l2: Option<String>,
@@ -324,6 +330,28 @@ impl Reader<'_> {
         out
     }
 
+    /// Tensor maps, over buffers that there are.
+    fn tensor_maps(
+        &mut self,
+        maps: BTreeMap<String, Spanned<TensorMapKeys>>,
+        buffers: &dyn Fn(&str) -> Option<ScalarType>,
+    ) -> BTreeMap<String, TensorMapSpec> {
+        let mut out = BTreeMap::new();
+        for (name, keys) in maps {
+            let at = span(&keys);
+            if buffers(&name).is_some() {
+                self.wrong(at, format!("`{name}` is a buffer; `tensor_maps` needs a name of its own"));
+            }
+            let Some((map, wrong)) = keys.value.spec(KeySpan(at)) else { continue };
+            if let Some(wrong) = wrong {
+                self.wrong(at, format!("tensor map `{name}` {wrong}"));
+            }
+            self.known(map.place_of("buffer").0, "tensor_maps", &map.buffer, buffers);
+            out.insert(name, map);
+        }
+        out
+    }
+
     fn steps(
         &mut self,
         list: Vec<Spanned<StepKeys>>,
@@ -467,63 +495,6 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the first contents can be made.
-fn check_init(ty: ScalarType, init: &Init) -> Result<(), Diagnostic> {
-    let error = |message: String| Diagnostic::error("init", message);
-    let element = |value: Number| HostBuffer::element(ty, value).map(|_| ()).map_err(error);
-    match init {
-        Init::Random { min, max, .. } => {
-            if !min.is_finite() || !max.is_finite() {
-                return Err(error(format!("`min` {min} and `max` {max} must be finite numbers")));
-            }
-            if min > max {
-                let found = error(format!("`min` {min} is greater than `max` {max}"));
-                return Err(found.help("exchange the two"));
-            }
-            element(*min)?;
-            element(*max)
-        }
-        Init::Formula { modulo: 0, .. } => {
-            Err(error("`modulo` must be at least 1".into()).help("it is the period of the values"))
-        }
-        Init::Formula { scale, offset, .. } => {
-            if !scale.is_finite() || !offset.is_finite() {
-                return Err(error(format!("`scale` {scale} and `offset` {offset} must be finite numbers")));
-            }
-            if !ty.is_float() && (scale.integer().is_none() || offset.integer().is_none()) {
-                let found =
-                    error(format!("elements of .{} need integers as `scale` and `offset`", ty.name()));
-                return Err(found.help("give the buffer a floating-point type, or write integers"));
-            }
-            Ok(())
-        }
-        Init::Values(values) => values.iter().try_for_each(|value| element(*value)),
-        _ => Ok(()),
-    }
-}
-
-/// Whether a tolerance tells results apart.
-fn check_tolerance(ty: ScalarType, tolerance: Tolerance) -> Result<(), Diagnostic> {
-    let error = |message: String| Diagnostic::error("tolerance", message);
-    match tolerance {
-        Tolerance::Near { abs, rel } => {
-            for (name, value) in [("abs", abs), ("rel", rel)] {
-                if !(value >= 0.0 && value.is_finite()) {
-                    let found =
-                        error(format!("`{name}` is {value}: a tolerance must be finite and at least 0"));
-                    return Err(found.help("leave `expect` out where nothing is to be checked"));
-                }
-            }
-            Ok(())
-        }
-        Tolerance::Ulp(_) if !ty.is_float() => {
-            let found = error(format!("`ulp` is for floating-point elements, not .{}", ty.name()));
-            Err(found.help("write `exact`, or `near` with `abs`"))
-        }
-        _ => Ok(()),
-    }
-}
-
 impl WorkloadKeys {
     /// The workload.
     ///
@@ -583,6 +554,12 @@ impl WorkloadKeys {
         if let Some((name, both)) = surfaces.iter().find(|(name, _)| textures.contains_key(*name)) {
             reader.wrong(both.place.0, format!("`{name}` is a texture; a surface needs a name of its own"));
         }
+        let tensor_maps = reader.tensor_maps(self.tensor_maps, &names);
+        let both = |name: &&String| textures.contains_key(*name) || surfaces.contains_key(*name);
+        if let Some(name) = tensor_maps.keys().find(both) {
+            let message = format!("`{name}` is a texture or surface; a tensor map needs a name of its own");
+            reader.wrong(tensor_maps[name].place.0, message);
+        }
         let launches = reader.steps(self.launches.unwrap_or_default(), &names);
         let expect = self.expect.into_iter().filter_map(|keys| reader.expectation(keys, &names)).collect();
         let Reader { mut errors, .. } = reader;
@@ -603,6 +580,7 @@ impl WorkloadKeys {
                     variables,
                     textures,
                     surfaces,
+                    tensor_maps,
                     l2: self.l2,
                     launches,
                     expect,

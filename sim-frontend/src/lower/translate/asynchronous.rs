@@ -212,11 +212,13 @@ impl<'a> Translator<'_, 'a> {
         let mods = inst.form.mods;
         let Some(way) = mods.bulk else { return };
         let mut rest = ast.operands.as_slice();
-        let wanted = match way {
-            BulkWay::Load => 3 + usize::from(mods.multicast),
-            BulkWay::Store => 2,
-            _ => 1,
-        };
+        let has_offsets = mods.im2col && way != BulkWay::Store;
+        let wanted = usize::from(has_offsets)
+            + match way {
+                BulkWay::Load => 3 + usize::from(mods.multicast),
+                BulkWay::Store => 2,
+                _ => 1,
+            };
         if rest.len() != wanted + usize::from(mods.cache_hint) {
             return self.count(ast, wanted + usize::from(mods.cache_hint));
         }
@@ -225,8 +227,13 @@ impl<'a> Translator<'_, 'a> {
             rest = others;
         }
         let none = SharedAddress { offset: 0, wide: false };
+        let mut offsets = None;
         let (place, to, object) = match (way, rest) {
-            (BulkWay::Load, [to, place, object, mask @ ..]) => {
+            (BulkWay::Load, [to, place, object, more @ ..]) => {
+                let mut mask = more;
+                if let (true, [first, others @ ..]) = (has_offsets, more) {
+                    (offsets, mask) = (Some(first), others);
+                }
                 if let [mask] = mask {
                     inst.src[4] = self.source(mask, ScalarType::B16, OperandSize::Exact);
                 }
@@ -234,7 +241,10 @@ impl<'a> Translator<'_, 'a> {
                 (place, to, self.beside(&mut inst.src[3], object))
             }
             (BulkWay::Store, [place, from]) => (place, self.beside(&mut inst.src[1], from), Some(none)),
-            (_, [place]) => (place, Some(none), Some(none)),
+            (_, [place, more @ ..]) => {
+                offsets = more.first();
+                (place, Some(none), Some(none))
+            }
             _ => return,
         };
         let (Some(to), Some(object)) = (to, object) else { return };
@@ -265,11 +275,43 @@ impl<'a> Translator<'_, 'a> {
         for (slot, part) in parts.iter().enumerate() {
             stage.src[slot] = self.source(part, ScalarType::S32, OperandSize::Exact);
         }
-        self.push(stage);
+        if let Some(offsets) = offsets {
+            let mut behind = stage.clone();
+            behind.imm = mods.tensor.into();
+            if !self.im2col_offsets(&mut behind, offsets, mods.tensor) {
+                return;
+            }
+            self.push(stage);
+            self.push(behind);
+        } else {
+            self.push(stage);
+        }
         let mut memory = tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, true);
         (memory.element_bytes, memory.cache) = (16, CacheOp::Cg);
-        inst.extra = Extra::Tensor(TensorOp { way, rank: mods.tensor, memory, to, object });
+        let im2col = mods.im2col;
+        inst.extra = Extra::Tensor(TensorOp { way, rank: mods.tensor, im2col, memory, to, object });
         self.push(inst);
+    }
+
+    /// The offsets of a copy in im2col mode, one for each dimension between channels and images.
+    fn im2col_offsets(&mut self, stage: &mut Inst, offsets: &AstOperand<'a>, rank: u8) -> bool {
+        let list = self.as_list(offsets);
+        let parts: &[AstOperand<'a>] = match &list.kind {
+            OperandKind::Vector(parts) => parts,
+            _ => std::slice::from_ref(&list),
+        };
+        let wanted = usize::from(rank) - 2;
+        if parts.len() != wanted {
+            let message =
+                format!("im2col mode of {rank} dimensions has {wanted} offsets, not {}", parts.len());
+            self.error(list.span, "vector", message);
+            return false;
+        }
+        stage.src = [Operand::None; 5];
+        for (slot, part) in parts.iter().enumerate() {
+            stage.src[slot] = self.source(part, ScalarType::U16, OperandSize::Exact);
+        }
+        true
     }
 
     /// The global address of a copy, and the access to it.
@@ -293,7 +335,7 @@ impl<'a> Translator<'_, 'a> {
     }
 
     /// A variable that an address names lies in the space the instruction works on.
-    fn lies_in(&mut self, address: &Address, operand: &AstOperand<'a>, space: StateSpace) {
+    pub(super) fn lies_in(&mut self, address: &Address, operand: &AstOperand<'a>, space: StateSpace) {
         if let Some(found) = address.space.filter(|found| *found != space) {
             let message =
                 format!("the variable is in .{found:?}; this operand must be an address in .{space:?}")
@@ -312,7 +354,7 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    fn constant(&mut self, operand: &AstOperand<'a>) -> Option<u64> {
+    pub(super) fn constant(&mut self, operand: &AstOperand<'a>) -> Option<u64> {
         match self.source(operand, ScalarType::U32, OperandSize::Exact) {
             Operand::Const { bits, .. } => Some(bits),
             _ => {

@@ -62,10 +62,12 @@ impl<'a> Translator<'_, 'a> {
                 }
             }
             OpClass::Call => self.call(inst, ast),
+            _ if entry.root == Root::Tensormap => self.tensor_map(inst, ast),
             _ if resolved.form.mods.copy == Some(CopyStep::Store) => self.store_async(inst, ast),
             OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Hint => {
                 self.memory(inst, ast, resolved.operands);
             }
+            OpClass::Membar => self.fence(inst, ast, resolved.operands),
             OpClass::Copy => self.asynchronous(inst, ast),
             OpClass::Mbarrier => self.mbarrier(inst, ast),
             OpClass::Mma | OpClass::MoveMatrix | OpClass::LoadMatrix | OpClass::StoreMatrix => {
@@ -394,7 +396,12 @@ impl<'a> Translator<'_, 'a> {
         Some(part)
     }
 
-    fn ordinary(&mut self, mut inst: Inst, ast: &Instruction<'a>, shapes: &'static [OperandShape]) {
+    pub(super) fn ordinary(
+        &mut self,
+        mut inst: Inst,
+        ast: &Instruction<'a>,
+        shapes: &'static [OperandShape],
+    ) {
         let required = shapes.iter().filter(|s| !s.optional).count();
         let given = ast.operands.len();
         if given < required || given > shapes.len() {

@@ -137,10 +137,12 @@ impl<'a> Translator<'_, 'a> {
         }
         if space == StateSpace::Param {
             if self.func.entry && (address.param || address.space.is_none()) {
-                if !matches!(root, Root::Ld | Root::Ldu) {
-                    return self.error(ast.opcode, "space", "kernel parameters are read-only");
+                match root {
+                    Root::Ld | Root::Ldu => inst.class = OpClass::LoadParam,
+                    // Of a tensor map.
+                    Root::Prefetch => {}
+                    _ => return self.error(ast.opcode, "space", "kernel parameters are read-only"),
                 }
-                inst.class = OpClass::LoadParam;
             } else {
                 space = StateSpace::Local;
             }

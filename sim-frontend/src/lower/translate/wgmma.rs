@@ -214,7 +214,10 @@ impl<'a> Translator<'_, 'a> {
         let module = self.cx.module;
         let wanted = match root {
             Root::Wgmma => "sm_90a",
-            Root::Setmaxnreg => "sm_90a, or a target of sm_100 or higher with the suffix `a` or `f`",
+            Root::Tensormap if ast.modifiers().all(|word| word != "replace") => return true,
+            Root::Setmaxnreg | Root::Tensormap => {
+                "sm_90a, or a target of sm_100 or higher with the suffix `a` or `f`"
+            }
             _ => return true,
         };
         let numbers = module
@@ -223,12 +226,14 @@ impl<'a> Translator<'_, 'a> {
             .filter_map(|word| word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_")));
         let fits = numbers
             .take(1)
-            .all(|number| number == "90a" || root == Root::Setmaxnreg && number.ends_with(['a', 'f']));
+            .all(|number| number == "90a" || root != Root::Wgmma && number.ends_with(['a', 'f']));
         let fault = if !fits {
             let target = module.target.join(", ");
             format!("`{}` requires .target {wanted}; the module has .target {target}", print::opcode(ast))
-        } else if module.version.is_some_and(|version| version < (8, 0)) {
-            format!("`{}` requires PTX ISA 8.0 or later", print::opcode(ast))
+        } else if let least = if root == Root::Tensormap { 3 } else { 0 }
+            && module.version.is_some_and(|version| version < (8, least))
+        {
+            format!("`{}` requires PTX ISA 8.{least} or later", print::opcode(ast))
         } else {
             return true;
         };
