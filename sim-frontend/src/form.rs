@@ -380,6 +380,8 @@ pub struct Modifiers {
     pub reduction: Option<Reduction>,
     /// `match.any` / `match.all`: true for all.
     pub match_all: bool,
+    /// `.oob`: an operand that stands for a value beyond an array makes the result zero.
+    pub out_of_bounds: bool,
     /// `.relu`: negative results become zero.
     pub relu: bool,
     /// `.satfinite`: results beyond the format become its largest finite value.
@@ -392,6 +394,8 @@ pub struct Modifiers {
     pub abs: bool,
     /// `cvt.pack`.
     pub pack: bool,
+    /// Bits of the values that `cvt.pack` packs and whether they are signed, where no type of registers says it.
+    pub narrow: Option<(u8, bool)>,
     /// `.L1::evict_first` and the like, `.L2::128B` and the like.
     pub level_hint: bool,
     /// `.L2::cache_hint`: the last operand is a cache policy.

@@ -98,6 +98,8 @@ pub struct MemoryOp {
     pub reg_bits: u8,
     /// The address register `src[0]` holds 64 bits (else 32, zero-extended).
     pub address_64: bool,
+    /// Bytes that the address must be a multiple of, a power of two.
+    pub alignment: u8,
     /// Atomics: the operation and the type of the element.
     pub atomic: Option<(AtomicOp, sim_memory::vocabulary::ScalarType)>,
     /// Hints: what is asked of the caches.

@@ -20,6 +20,17 @@ pub struct AtomicLanes {
     pub operands: [[u64; 2]; WARP_LANES],
     /// The old value that each lane read.
     pub old: [u64; WARP_LANES],
+    /// Where values have 128 bits: operands c, whose place the upper halves of b have, and upper halves of old values.
+    pub wide: Option<Box<WideLanes>>,
+}
+
+/// What an atomic of 128 bits has besides the lower halves.
+#[derive(Clone, Debug)]
+pub struct WideLanes {
+    /// Operand c of each lane.
+    pub c: [u128; WARP_LANES],
+    /// The upper half of the old value that each lane read.
+    pub old: [u64; WARP_LANES],
 }
 
 /// A request from an SM to a partition.

@@ -19,13 +19,13 @@ use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
 use crate::mapping::Mapping;
-use crate::messages::{AtomicLanes, Reply, Request};
+use crate::messages::{AtomicLanes, Reply, Request, WideLanes};
 use crate::observation::{INITIAL, NO_STORES, SmObservation, Transaction};
 use crate::occupancy::Occupancy;
 use crate::port::{AccessId, RegisterPort};
 use crate::programs::{Operation, ProgramId, ProgramSet};
 use crate::spec::MemorySpec;
-use crate::vocabulary::{CacheHint, Cycle, LaneMask, Scope, StateSpace, WARP_LANES};
+use crate::vocabulary::{CacheHint, Cycle, LaneMask, ScalarType, Scope, StateSpace, WARP_LANES};
 use latency::{Kind, Latencies, Level};
 pub use stats::{Asked, SmMemoryStats};
 
@@ -220,6 +220,7 @@ impl SmMemory {
                         offsets: std::array::from_fn(|l| offset_in_line(access.addresses[l]) as u8),
                         operands: access.operands.copied().unwrap_or([[0; 2]; WARP_LANES]),
                         old: [0; WARP_LANES],
+                        wide: (ty == ScalarType::B128).then(|| wide_lanes(access)),
                     };
                     atomic = Some(match self.spare_atomics.pop() {
                         Some(mut spare) => {
@@ -550,4 +551,10 @@ impl SmMemory {
         self.spare_atomics.extend(self.instances[slot as usize].atomic.take());
         self.free.push(slot);
     }
+}
+
+/// The part of an atomic's operands that [`AtomicLanes::operands`] has no room for.
+#[cold]
+fn wide_lanes(access: &WarpAccess<'_>) -> Box<WideLanes> {
+    Box::new(WideLanes { c: access.data.map(u128::from_le_bytes), old: [0; WARP_LANES] })
 }

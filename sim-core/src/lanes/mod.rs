@@ -11,6 +11,7 @@ mod convert;
 pub mod file;
 mod float;
 mod int;
+mod mixed;
 mod mov;
 #[cfg(test)]
 mod oracle;
@@ -47,6 +48,7 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
         R::Cvt => convert::resolve(form),
         R::Cvta | R::Isspacep | R::Mapa | R::Getctarank => address::resolve(form),
         _ if is_video(form.root) => video::resolve(form),
+        _ if mixed::handles(form) => mixed::resolve(form),
         _ if packed::handles(form) => packed::resolve(form),
         R::Setp | R::Set | R::Selp | R::Slct | R::Testp => compare::resolve(form),
         R::Sin | R::Cos | R::Lg2 | R::Ex2 | R::Rsqrt | R::Tanh => approx::resolve(form),
@@ -81,6 +83,7 @@ pub fn immediate(form: &Form) -> Option<i64> {
     match form.root {
         Root::Cvt => Some(convert::encode(form)),
         _ if is_video(form.root) => Some(video::encode(form)),
+        _ if mixed::handles(form) => Some(mixed::encode(form)),
         _ if packed::handles(form) => Some(packed::encode(form)),
         Root::Set => Some(compare::yes(form)),
         _ => None,

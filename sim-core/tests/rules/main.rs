@@ -23,4 +23,5 @@ mod tensor_copies;
 mod textures;
 mod threads;
 mod warpgroup;
+mod wide;
 mod workers;

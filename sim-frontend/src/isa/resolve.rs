@@ -2,7 +2,7 @@
 
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
-use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
+use super::grammar::{Architectures, Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::table::{Entry, Root, TABLE, word_target};
 use crate::form::{
     Accuracy, BarrierKind, Beyond, BoolOp, BulkWay, CmpOp, CopyStep, FloatTest, Form, Geometry, Half,
@@ -24,6 +24,8 @@ pub struct Resolved {
     pub min_sm: u32,
     /// What later versions or targets ask for a modifier that says how to round.
     pub legacy: Option<Legacy>,
+    /// Only targets with these features have it.
+    pub architectures: Option<Architectures>,
 }
 
 /// Every combination of modifiers that an executed form of a row accepts, where each optional
@@ -92,6 +94,7 @@ pub fn resolve(
                         .map(|word| word_target(entry.root, word))
                         .fold(entry.min_sm.max(grammar.min_sm), u32::max),
                     legacy: grammar.legacy,
+                    architectures: grammar.architectures,
                 });
             }
             // What is never executed is no advice, where there is better.
@@ -357,6 +360,10 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "abs" => m.abs = true,
         "xorsign" => m.xorsign_abs = true,
         "pack" => m.pack = true,
+        "u4" => m.narrow = Some((4, false)),
+        "s4" => m.narrow = Some((4, true)),
+        "u2" => m.narrow = Some((2, false)),
+        "s2" => m.narrow = Some((2, true)),
         "L2::cache_hint" => m.cache_hint = true,
         "L2::64B" | "L2::128B" | "L2::256B" => m.level_hint = true,
         _ if word.starts_with("L1::") => m.level_hint = true,
@@ -372,6 +379,8 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "shiftamt" => m.shiftamt = true,
         "v2" => m.vector = 2,
         "v4" => m.vector = 4,
+        "v8" => m.vector = 8,
+        "oob" => m.out_of_bounds = true,
         "to" => m.to = true,
         "nc" => m.non_coherent = true,
         "lo" if matches!(root, Root::Setp | Root::Set) => m.cmp = Some(CmpOp::Lo),

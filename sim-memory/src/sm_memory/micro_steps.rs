@@ -178,6 +178,9 @@ impl SmMemory {
                         self.latencies.record(Kind::Load(i.level), now - i.issued);
                         port.write_to_regs(i.access, i.lanes, i.line, data, now);
                     }
+                    (AccessKind::Atomic { .. }, Some(atomic)) if let Some(wide) = &atomic.wide => {
+                        port.write_wide_results(i.access, i.lanes, [&atomic.old, &wide.old], now);
+                    }
                     (AccessKind::Atomic { .. }, Some(atomic)) => {
                         port.write_atomic_results(i.access, i.lanes, &atomic.old, now);
                     }

@@ -128,6 +128,14 @@ impl RegisterPort for Registers {
         }
     }
 
+    fn write_wide_results(&mut self, access: AccessId, lanes: LaneMask, halves: [&[u64; 32]; 2], _: Cycle) {
+        for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+            for (half, to) in halves.iter().zip(self.0[access as usize].got[lane].chunks_exact_mut(8)) {
+                to.copy_from_slice(&half[lane].to_le_bytes());
+            }
+        }
+    }
+
     fn release_regs(&mut self, access: AccessId, lanes: LaneMask, _: Cycle) {
         assert_eq!(self.0[access as usize].blocked & lanes, lanes, "registers are released once");
         self.0[access as usize].blocked &= !lanes;

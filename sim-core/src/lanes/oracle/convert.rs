@@ -149,18 +149,21 @@ fn part(ty: T) -> (T, u32) {
 pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
     let ((from, from_step), (to, to_step)) = (part(form.ty), part(form.dst));
     if form.mods.pack {
+        let (width, signed) = match form.mods.narrow {
+            Some((bits, signed)) => (u32::from(bits), signed),
+            None => (to.bits(), to.is_signed()),
+        };
         let clamp = |bits: u64| {
             let value = i128::from(bits as u32 as i32);
-            let width = to.bits();
-            let (least, most) = if to.is_signed() {
+            let (least, most) = if signed {
                 (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1)
             } else {
                 (0, (1i128 << width) - 1)
             };
-            value.clamp(least, most) as u64 & width_mask(to)
+            value.clamp(least, most) as u64 & ((1 << width) - 1)
         };
-        let both = clamp(x.src[0]) << to.bits() | clamp(x.src[1]);
-        let above = if to.bits() == 8 { x.src[2] << 16 & 0xffff_ffff } else { 0 };
+        let both = clamp(x.src[0]) << width | clamp(x.src[1]);
+        let above = if width < 16 { x.src[2] << (2 * width) & 0xffff_ffff } else { 0 };
         return Some(Expected::Bits(above | both));
     }
     if to_step > 0 {
