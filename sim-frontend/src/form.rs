@@ -470,6 +470,11 @@ impl Form {
         self.root == Root::Getctarank || self.root == Root::Isspacep && own
     }
 
+    /// Eight words, or four elements of 64 bits.
+    pub fn is_of_256_bits(&self) -> bool {
+        self.ty.bits() >= 32 && u32::from(self.mods.vector) * self.ty.bits() == 256
+    }
+
     /// `setp.cmp.type`.
     pub fn compare(cmp: CmpOp, ty: ScalarType) -> Self {
         let mods = Modifiers { cmp: Some(cmp), ..Modifiers::plain() };

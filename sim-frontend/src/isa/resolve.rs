@@ -85,14 +85,18 @@ pub fn resolve(
     for (grammar, matched) in in_order.chain(any_order).chain(parsed) {
         match matched {
             Ok(()) => {
+                let form = form(entry, grammar, modifiers);
+                // Accesses of 256 bits are younger than the forms that name their elements.
+                let wide = matches!(entry.root, Root::Ld | Root::St) && form.is_of_256_bits();
                 return Ok(Resolved {
-                    form: form(entry, grammar, modifiers),
+                    form,
                     operands: &grammar.operands,
                     executed: grammar.executed,
                     min_sm: modifiers
                         .iter()
                         .map(|word| word_target(entry.root, word))
-                        .fold(entry.min_sm.max(grammar.min_sm), u32::max),
+                        .fold(entry.min_sm.max(grammar.min_sm), u32::max)
+                        .max(if wide { 100 } else { 0 }),
                     legacy: grammar.legacy,
                     architectures: grammar.architectures,
                 });
