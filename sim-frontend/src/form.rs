@@ -2,6 +2,7 @@
 //! [`isa`](crate::isa) resolves text to forms; lane functions, cost tables and the printer are
 //! selected by them.
 
+use sim_memory::priority::Priority;
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use crate::isa::table::Root;
@@ -189,6 +190,15 @@ pub struct MbarrierOptions {
     pub no_complete: bool,
     /// `.parity`: the operand is a parity, not a state.
     pub parity: bool,
+}
+
+/// What a `createpolicy` makes a policy of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum PolicyStep {
+    Fractional,
+    Range,
+    Convert,
 }
 
 /// What an `mbarrier` does.
@@ -400,6 +410,14 @@ pub struct Modifiers {
     pub level_hint: bool,
     /// `.L2::cache_hint`: the last operand is a cache policy.
     pub cache_hint: bool,
+    /// `.L1::no_allocate`.
+    pub no_allocate: bool,
+    /// `.L2::evict_first` and the like: the eviction priority in L2.
+    pub l2_priority: Option<Priority>,
+    /// `createpolicy`: the second priority that is written.
+    pub other_priority: Option<Priority>,
+    /// `createpolicy`.
+    pub policy: Option<PolicyStep>,
     /// `testp`.
     pub test: Option<FloatTest>,
     /// The type of the first source where two are written: dot products and video.

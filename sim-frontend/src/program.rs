@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use sim_memory::priority::Policy;
 use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace, WARP_LANES};
 
 use crate::diagnostic::{Diagnostic, Source, Span};
@@ -104,6 +105,8 @@ pub struct MemoryOp {
     pub atomic: Option<(AtomicOp, sim_memory::vocabulary::ScalarType)>,
     /// Hints: what is asked of the caches.
     pub hint: Option<CacheHint>,
+    /// Where the eviction priorities of its lines in L2 are written; those of a policy are in `src[4]`.
+    pub policy: Policy,
     /// It may access shared memory of other blocks of the cluster: `.shared::cluster`, or a generic address.
     pub cluster: bool,
 }

@@ -2,6 +2,7 @@
 
 use crate::line::{ByteMask, LineData};
 use crate::observation::{LineStores, Transaction};
+use crate::priority::Priority;
 use crate::programs::ProgramId;
 use crate::vocabulary::{AtomicOp, LaneMask, ScalarType, WARP_LANES};
 
@@ -52,6 +53,8 @@ pub struct Request {
     pub mask: ByteMask,
     /// True for a load: the reply carries the bytes.
     pub is_load: bool,
+    /// The eviction priority that it gives the line in L2.
+    pub priority: Priority,
     /// Data to write, for stores.
     pub data: LineData,
     /// Lanes and operands, for atomics.

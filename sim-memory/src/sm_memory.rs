@@ -23,6 +23,7 @@ use crate::messages::{AtomicLanes, Reply, Request, WideLanes};
 use crate::observation::{INITIAL, NO_STORES, SmObservation, Transaction};
 use crate::occupancy::Occupancy;
 use crate::port::{AccessId, RegisterPort};
+use crate::priority::{Policy, Priority};
 use crate::programs::{Operation, ProgramId, ProgramSet};
 use crate::spec::MemorySpec;
 use crate::vocabulary::{CacheHint, Cycle, LaneMask, ScalarType, Scope, StateSpace, WARP_LANES};
@@ -49,6 +50,7 @@ struct Instance {
     level: Level,
     /// True if this instance is the holder of its line.
     holds: bool,
+    priority: Priority,
     /// Its number, while memory is observed.
     transaction: Transaction,
 }
@@ -250,6 +252,10 @@ impl SmMemory {
                 issued: now,
                 level: Level::L1,
                 holds: false,
+                priority: match access.policy {
+                    Policy::None => Priority::Unchanged,
+                    policy => policy.priority(access.operands, part.lanes, part.line),
+                },
                 transaction: INITIAL,
             };
             if let Some(place) = self.instances.get_mut(slot as usize) {
@@ -491,6 +497,7 @@ impl SmMemory {
             asked: instance.asked,
             mask: instance.mask,
             is_load,
+            priority: instance.priority,
             data: self.data[index],
             atomic: instance.atomic.take(),
             transaction: instance.transaction,
@@ -511,6 +518,7 @@ impl SmMemory {
             asked: mask,
             mask,
             is_load: false,
+            priority: Priority::Unchanged,
             data,
             atomic: None,
             transaction: INITIAL,

@@ -4,8 +4,10 @@
 
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::address_space::{self, Allocations, SHARED_WINDOW, WINDOW_BYTES, WINDOWS};
+use sim_memory::priority::Policy;
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
+use super::request::Request;
 use super::resident::{Resident, Step};
 use crate::code::Code;
 use crate::error::Violation;
@@ -343,6 +345,19 @@ impl<P: Reconvergence> Resident<P> {
             }
             _ => {}
         }
+        if let Policy::Operand(place) = facts.policy {
+            policies(request, &warp.rows, &code.consts, op, place);
+        }
+    }
+}
+
+/// The cache policy of each lane.
+#[cold]
+#[inline(never)]
+fn policies(request: &mut Request, rows: &[LaneRow], consts: &[LaneRow], op: &Op, place: u8) {
+    for lane in Lanes(request.lanes) {
+        request.operands[lane as usize][usize::from(place) & 1] =
+            read_element(rows, consts, op.src[4], lane, 64);
     }
 }
 

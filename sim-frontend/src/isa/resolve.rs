@@ -1,13 +1,14 @@
 //! Resolves the modifiers of an instruction to a [`Form`] by the grammar of its row.
 
+use sim_memory::priority::Priority;
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use super::grammar::{Architectures, Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::table::{Entry, Root, TABLE, word_target};
 use crate::form::{
     Accuracy, BarrierKind, Beyond, BoolOp, BulkWay, CmpOp, CopyStep, FloatTest, Form, Geometry, Half,
-    ImageModifiers, ImageQuery, MbarrierStep, MipLevel, Modifiers, PrmtMode, Reduction, Rounding, ShflMode,
-    VideoSecondary, VoteMode, register_bits,
+    ImageModifiers, ImageQuery, MbarrierStep, MipLevel, Modifiers, PolicyStep, PrmtMode, Reduction, Rounding,
+    ShflMode, VideoSecondary, VoteMode, register_bits,
 };
 use crate::matrix::Matrix;
 
@@ -329,6 +330,27 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
     if word == "async" && matches!(root, Root::St | Root::Red) {
         return m.copy = Some(CopyStep::Store);
     }
+    if matches!(root, Root::Createpolicy | Root::Ld | Root::St) {
+        let priority = match word {
+            "L2::evict_first" => Some(Priority::First),
+            "L2::evict_last" => Some(Priority::Last),
+            "L2::evict_normal" => Some(Priority::Normal),
+            "L2::evict_unchanged" => Some(Priority::Unchanged),
+            _ => None,
+        };
+        if priority.is_some() {
+            let place = if m.l2_priority.is_none() { &mut m.l2_priority } else { &mut m.other_priority };
+            return *place = priority;
+        }
+    }
+    if root == Root::Createpolicy {
+        match word {
+            "fractional" => return m.policy = Some(PolicyStep::Fractional),
+            "range" => return m.policy = Some(PolicyStep::Range),
+            "cvt" => return m.policy = Some(PolicyStep::Convert),
+            _ => {}
+        }
+    }
     let memory = matches!(
         root,
         Root::Ld | Root::St | Root::Atom | Root::Red | Root::Cp | Root::Prefetch | Root::Sured
@@ -370,6 +392,7 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "s2" => m.narrow = Some((2, true)),
         "L2::cache_hint" => m.cache_hint = true,
         "L2::64B" | "L2::128B" | "L2::256B" => m.level_hint = true,
+        "L1::no_allocate" => (m.level_hint, m.no_allocate) = (true, true),
         _ if word.starts_with("L1::") => m.level_hint = true,
         "rna" => m.rounding = Some(Rounding::Rna),
         "finite" => m.test = Some(FloatTest::Finite),
@@ -400,7 +423,10 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "param" | "param::entry" | "param::func" => m.space = Some(StateSpace::Param),
         // Which level a hint is about.
         "L1" => m.cache = Some(CacheOp::Ca),
-        "L2" | "L2::evict_last" | "L2::evict_normal" => m.cache = Some(CacheOp::Cg),
+        "L2" => m.cache = Some(CacheOp::Cg),
+        // `prefetch` and `applypriority`.
+        "L2::evict_last" => (m.cache, m.l2_priority) = (Some(CacheOp::Cg), Some(Priority::Last)),
+        "L2::evict_normal" => (m.cache, m.l2_priority) = (Some(CacheOp::Cg), Some(Priority::Normal)),
         "ca" => m.cache = Some(CacheOp::Ca),
         "cg" => m.cache = Some(CacheOp::Cg),
         "cs" => m.cache = Some(CacheOp::Cs),

@@ -620,7 +620,7 @@ isa! {
     ];
     Match "match" Control Match 70 "Finds lanes with equal values." ["{any} {sync} {b32 b64} -> d:b32 a b:b32", "{all} {sync} {b32 b64} -> d:b32|q a b:b32"];
     Redux "redux" Control Redux 80 "Reduces a value over lanes." [
-        "{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32", "@100-120a {sync} {min max} [abs] [NaN] {f32} -> d a b:b32",
+        "{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32", "@100-110a {sync} {min max} [abs] [NaN] {f32} -> d a b:b32",
     ];
     Activemask "activemask" Control ActiveMask 30 "The active lanes of the warp." ["{b32} -> d"];
     Elect "elect" Control Elect 90 "Elects one thread." ["{sync} -> d|q a:b32"];

@@ -90,6 +90,7 @@ pub fn frame_access(
         alignment: ty.bytes().next_power_of_two() as u8,
         atomic: None,
         hint: None,
+        policy: sim_memory::priority::Policy::None,
         cluster: false,
     });
     inst

@@ -3,7 +3,7 @@
 use super::{Instance, Partition, Request};
 use crate::address_space::LOCAL_PHYSICAL;
 use crate::atomics;
-use crate::cache::Outcome;
+use crate::cache::{Class, Outcome};
 use crate::fault::MemoryFault;
 use crate::line::LineData;
 use crate::messages::AtomicLanes;
@@ -195,11 +195,11 @@ impl Partition {
             OpExp::EvictL2 => self.l2.evict(set, r.line),
             OpExp::DiscardL2 => self.l2.discard(set, r.line, r.asked),
             OpExp::ClassifyFirstL2 => {
-                self.l2.classify(set, r.line, true);
+                self.l2.classify(set, r.line, Class::First);
                 Outcome::Done
             }
             OpExp::ClassifyNormalL2 => {
-                self.l2.classify(set, r.line, false);
+                self.l2.classify(set, r.line, Class::Normal);
                 Outcome::Done
             }
             _ => Outcome::Stuck,

@@ -27,6 +27,7 @@ pub const BASE: u64 = 0x1000_0000;
 /// Small caches and few MSHRs, so that a few lines make everything happen.
 pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> MemorySpec {
     let cache = |sets: u32| CacheSpec {
+        set_aside_ways: None,
         size_bytes: 128 * 2 * sets,
         ways: 2,
         sector_bytes,
@@ -247,6 +248,7 @@ impl Machine {
         }
         let operands = std::array::from_fn(|lane| [u64::from(data) + lane as u64, 0]);
         let access = WarpAccess {
+            policy: sim_memory::priority::Policy::None,
             id: id as AccessId,
             kind,
             space: self.space,

@@ -1,5 +1,6 @@
 //! Loads, stores, atomics: address operands, spaces, data operands.
 
+use sim_memory::priority::Policy;
 use sim_memory::vocabulary::{CacheHint, CacheOp, ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
@@ -29,19 +30,20 @@ fn linked(space: StateSpace, link: u32, offset: i64) -> Address {
 }
 
 impl<'a> Translator<'_, 'a> {
-    pub(super) fn memory(&mut self, inst: Inst, ast: &Instruction<'a>, shapes: &[OperandShape]) {
+    pub(super) fn memory(&mut self, mut inst: Inst, ast: &Instruction<'a>, shapes: &[OperandShape]) {
         let mut operands = ast.operands.as_slice();
+        let mut policy = Operand::None;
         let wanted = shapes.iter().filter(|s| !s.optional).count() + usize::from(inst.form.mods.cache_hint);
         if operands.len() != wanted {
             return self.count(ast, wanted);
         }
         if inst.form.mods.cache_hint
-            && let [rest @ .., policy] = operands
+            && let [rest @ .., policy_operand] = operands
         {
-            // Which lines the policy prefers is not modelled; that it is one is checked.
-            self.source(policy, ScalarType::B64, OperandSize::Exact);
+            policy = self.source(policy_operand, ScalarType::B64, OperandSize::Exact);
             operands = rest;
         }
+        inst.src[4] = policy;
         if self.in_pieces(&inst, ast, operands) {
             return;
         }
@@ -196,6 +198,14 @@ impl<'a> Translator<'_, 'a> {
         let mut facts = tf4_access_sizes::facts(&inst.form, space, reg_bits, address.wide);
         if ty == ScalarType::Pred {
             facts.element_bytes = 1;
+        }
+        if inst.src[4] != Operand::None && inst.form.mods.cache_hint {
+            // Exchanges of 128 bits have no room for it.
+            facts.policy = match root {
+                Root::Atom | Root::Red if whole => Policy::None,
+                Root::Atom | Root::Red => Policy::Operand(1),
+                _ => Policy::Operand(0),
+            };
         }
         inst.extra = Extra::Memory(facts);
         if inst.class == OpClass::Hint {

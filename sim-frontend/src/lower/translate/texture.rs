@@ -47,6 +47,7 @@ impl<'a> Translator<'_, 'a> {
             alignment: 1,
             atomic: None,
             hint: None,
+            policy: sim_memory::priority::Policy::None,
             cluster: false,
         };
         TextureOp {

@@ -156,10 +156,18 @@ impl<'a> Translator<'_, 'a> {
         let (root, vector) = (inst.form.root, usize::from(inst.form.mods.vector.max(1)));
         let bytes = inst.form.ty.bytes() * vector as u32;
         let atomic = matches!(root, Root::Atom | Root::Red);
-        if vector == 1 || !atomic && bytes <= WIDEST && vector <= 4 {
+        // Four elements and a policy are more than an operation has room for.
+        let policy = root == Root::St && vector == 4 && inst.form.mods.cache_hint;
+        if vector == 1 || !atomic && bytes <= WIDEST && vector <= 4 && !policy {
             return false;
         }
-        let each = if atomic { 1 } else { (WIDEST / inst.form.ty.bytes()).min(4) as usize };
+        let each = if policy {
+            2
+        } else if atomic {
+            1
+        } else {
+            (WIDEST / inst.form.ty.bytes()).min(4) as usize
+        };
         let (at, data, old) = match (root, operands) {
             (Root::Atom, [old, at, data]) => (at, Some(data), Some(old)),
             (Root::Ld, [data, at]) | (Root::St | Root::Red, [at, data]) => (at, Some(data), None),
