@@ -13,6 +13,7 @@ mod float;
 mod int;
 mod mixed;
 mod mov;
+mod narrow;
 #[cfg(test)]
 mod oracle;
 mod packed;
@@ -43,6 +44,7 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
         // Nothing that a thread can see: no counters, no dependent grids, registers stay as they are.
         R::Pmevent | R::Griddepcontrol => lane!(|_: &mut file::LaneFile<'_>, _: &Op, _| {}),
         R::Createpolicy => policy::resolve(form),
+        R::Cvt if narrow::handles(form) => narrow::resolve(form),
         R::Cvt => convert::resolve(form),
         R::Cvta | R::Isspacep | R::Mapa | R::Getctarank => address::resolve(form),
         _ if is_video(form.root) => video::resolve(form),
@@ -79,6 +81,7 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
 /// modifiers that one function serves many forms.
 pub fn immediate(form: &Form) -> Option<i64> {
     match form.root {
+        Root::Cvt if narrow::handles(form) => Some(narrow::encode(form)),
         Root::Cvt => Some(convert::encode(form)),
         Root::Createpolicy => Some(policy::encode(form)),
         _ if is_video(form.root) => Some(video::encode(form)),

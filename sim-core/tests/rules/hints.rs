@@ -52,7 +52,9 @@ fn prefetches_bring_lines_where_they_say() {
 #[test]
 fn loads_that_allocate_nothing_go_past_l1() {
     let twice = |load: &str| {
-        let (words, report) = cold(&format!("{load}.u32 %a, [%own];\nadd.u32 %a, %a, 1;\n{load}.u32 %b, [%own];\nadd.u32 %r, %a, %b;\n"));
+        let (words, report) = cold(&format!(
+            "{load}.u32 %a, [%own];\nadd.u32 %a, %a, 1;\n{load}.u32 %b, [%own];\nadd.u32 %r, %a, %b;\n"
+        ));
         assert_eq!(words[..32], (0..32).map(|i| 2 * (100 + i) + 1).collect::<Vec<u32>>()[..], "{load}");
         (report.memory.l1.hits, report.memory.l2.hits)
     };

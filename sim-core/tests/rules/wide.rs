@@ -226,3 +226,28 @@ fn halves_are_operands_of_single_precision() {
     let expected: Vec<u32> = (0..128).map(|i| 2 * i + 7).collect();
     assert_eq!(words(body)[..128], expected);
 }
+
+#[test]
+fn asynchronous_stores_to_global_memory_are_released() {
+    let body = format!(
+        "{OWN}add.u32 %a, %i, 5;\nst.async.release.gpu.global.b32 [%at], %a;\nred.async.release.gpu.global.add.u32 [%at], 7;\n\
+         st.async.mmio.release.sys.global.b64 [%at+8], %out;\nred.async.mmio.release.sys.global.and.b32 [%at+8], 0;\n\
+         ld.global.u32 %r, [%at];\nld.global.u32 %b, [%at+8];\nadd.u32 %r, %r, %b;\n"
+    );
+    assert_eq!(words(&body)[..128], (12..140).collect::<Vec<u32>>());
+}
+
+#[test]
+fn narrow_formats_go_there_and_back() {
+    let body = ".reg .b8 %n;\n.reg .b16 %h, %k;\nand.b32 %a, %i, 3;\ncvt.rn.f32.u32 %f, %a;\nneg.f32 %g, %f;\n\
+                cvt.rn.satfinite.e2m1x2.f32 %n, %f, %g;\n.reg .b32 %v, %x2;\ncvt.rn.f16x2.e2m1x2 %v, %n;\n\
+                cvt.rn.satfinite.relu.e3m2x2.f32 %h, %g, %f;\ncvt.rn.f16x2.e3m2x2 %x2, %h;\n\
+                mov.b32 {%k, %h}, %v;\ncvt.rzi.u32.f16 %b, %h;\nmov.b32 {%k, %h}, %x2;\ncvt.rzi.u32.f16 %c, %k;\ncvt.rzi.u32.f16 %n2, %h;\n\
+                mad.lo.u32 %r, %b, 100, %c;\nmad.lo.u32 %r, %n2, 10000, %r;\n\
+                cvt.rp.satfinite.ue8m0x2.f32 %h, 0f40400000, 0f3F800000;\ncvt.u32.u16 %a, %h;\nmad.lo.u32 %r, %a, 65536, %r;\n"
+        .replace("%n2", "%d2")
+        .replace(".reg .b32 %v", ".reg .u32 %d2;\n.reg .b32 %v");
+    // 3 becomes 4 = 2^2, 1 is 2^0.
+    let expected: Vec<u32> = (0..128).map(|i| (i % 4) * 101 + (129 << 8 | 127) * 65536).collect();
+    assert_eq!(words(&body)[..128], expected);
+}

@@ -414,7 +414,10 @@ isa! {
         "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f32} -> d:b16 a b", "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f16x2} -> d:b16 a",
         "@89 {rn} [relu] {f16x2} {e4m3x2 e5m2x2} -> d a:b16",
         "@72 {pack} {sat} {u16 s16} {s32} -> d:u32 a b", "@72 {pack} {sat} {u8 s8} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32",
-        "@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32", "~@100 <rn rz rs relu satfinite scaled::n2::ue8m0 f16x2 bf16x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 f32> -> *",
+        "@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32", "@100a {rn} {satfinite} [relu] {e2m1x2} {f32} -> d:b8 a b", "@100a {rn} {satfinite} [relu] {e2m3x2 e3m2x2} {f32} -> d:b16 a b",
+        "@100a {rn} [relu] {f16x2} {e2m1x2} -> d a:b8", "@100a {rn} [relu] {f16x2} {e2m3x2 e3m2x2} -> d a:b16",
+        "@100a {rz rp} [satfinite] {ue8m0x2} {f32} -> d:b16 a b", "@100a {rz rp} [satfinite] {ue8m0x2} {bf16x2} -> d:b16 a", "@100a {rn} {bf16x2} {ue8m0x2} -> d a:b16",
+        "~@100a <rn rz rs relu satfinite scaled::n2::ue8m0 f16x2 bf16x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 f32> -> *",
     ];
     Cvta "cvta" Alu Data 20 "Converts between generic addresses and those of a space." [
         "[to] {const global local $shared shared::cluster param param::entry} {u32 u64} -> d a",
@@ -447,7 +450,8 @@ isa! {
         "@70 {mmio} {relaxed} {sys} [global] {b128} -> m v",
         "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} [v2] {b32 u32 s32 f32 b64 u64 s64 f64} -> m v m",
         "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} {v4} {b32 u32 s32 f32} -> m v m",
-        "~@100 {async} [mmio] {release} {$scope} [global] {$memory} -> *", "~@100 {bulk} {async} {shared::cta shared::cluster} {mbarrier::complete_tx::bytes} {$memory} -> *",
+        "@100 {async} {release} {gpu sys} [global] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> m v", "@100 {async} {mmio} {release} {sys} [global] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> m v",
+        "~@100 {bulk} [weak] [shared::cta] -> m a:u64 i",
         "@100 [weak] [global] [wb cg cs wt] [$l2evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> m v (e:b64)", "@100 [weak] [global] [wb cg cs wt] [$l2evict] [L2::cache_hint] {v4} {b64 u64 s64 f64} -> m v (e:b64)",
         "@100 [weak] [global] {$evict} [$l2evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> m v (e:b64)", "@100 [weak] [global] {$evict} [$l2evict] [L2::cache_hint] {v4} {b64 u64 s64 f64} -> m v (e:b64)",
         "@100 {volatile} [global] [$l2evict] {v8} {b32 u32 s32 f32} -> m v", "@100 {volatile} [global] [$l2evict] {v4} {b64 u64 s64 f64} -> m v",
@@ -489,7 +493,8 @@ isa! {
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m b m",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {add} {u32 s32 u64 s64} -> m b m",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {and or xor} {b32} -> m b m",
-        "~@100 {async} [mmio] {release} {$scope} [global] {add min max and or xor inc dec} {$atomic} -> *",
+        "@100 {async} {release} {gpu sys} [global] {inc dec} {u32} -> m b", "@100 {async} {release} {gpu sys} [global] {min max} {u32 s32} -> m b", "@100 {async} {release} {gpu sys} [global] {add} {u32 s32 u64 s64} -> m b", "@100 {async} {release} {gpu sys} [global] {and or xor} {b32} -> m b",
+        "@100 {async} {mmio} {release} {sys} [global] {inc dec} {u32} -> m b", "@100 {async} {mmio} {release} {sys} [global] {min max} {u32 s32} -> m b", "@100 {async} {mmio} {release} {sys} [global] {add} {u32 s32 u64 s64} -> m b", "@100 {async} {mmio} {release} {sys} [global] {and or xor} {b32} -> m b",
     ];
     Membar "membar" LoadStore Membar 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
     Fence "fence" LoadStore Membar 70 "Orders memory operations." [

@@ -63,6 +63,12 @@ impl<'a> Translator<'_, 'a> {
                 }
             }
             OpClass::Call => self.call(inst, ast),
+            // To global memory, where nobody is told of it: a store or reduction with these semantics.
+            _ if resolved.form.mods.copy == Some(CopyStep::Store)
+                && resolved.form.mods.semantics == Semantics::Release =>
+            {
+                self.memory(inst, ast, resolved.operands);
+            }
             _ if resolved.form.mods.copy == Some(CopyStep::Store) => self.store_async(inst, ast),
             OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Hint => {
                 self.memory(inst, ast, resolved.operands);
