@@ -239,8 +239,8 @@ fn asynchronous_stores_to_global_memory_are_released() {
 
 #[test]
 fn narrow_formats_go_there_and_back() {
-    let body = ".reg .b8 %n;\n.reg .b16 %h, %k;\nand.b32 %a, %i, 3;\ncvt.rn.f32.u32 %f, %a;\nneg.f32 %g, %f;\n\
-                cvt.rn.satfinite.e2m1x2.f32 %n, %f, %g;\n.reg .b32 %v, %x2;\ncvt.rn.f16x2.e2m1x2 %v, %n;\n\
+    let body = ".reg .b8 %e;\n.reg .b16 %h, %k;\nand.b32 %a, %i, 3;\ncvt.rn.f32.u32 %f, %a;\nneg.f32 %g, %f;\n\
+                cvt.rn.satfinite.e2m1x2.f32 %e, %f, %g;\n.reg .b32 %v, %x2;\ncvt.rn.f16x2.e2m1x2 %v, %e;\n\
                 cvt.rn.satfinite.relu.e3m2x2.f32 %h, %g, %f;\ncvt.rn.f16x2.e3m2x2 %x2, %h;\n\
                 mov.b32 {%k, %h}, %v;\ncvt.rzi.u32.f16 %b, %h;\nmov.b32 {%k, %h}, %x2;\ncvt.rzi.u32.f16 %c, %k;\ncvt.rzi.u32.f16 %n2, %h;\n\
                 mad.lo.u32 %r, %b, 100, %c;\nmad.lo.u32 %r, %n2, 10000, %r;\n\

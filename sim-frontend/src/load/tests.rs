@@ -414,8 +414,9 @@ fn forms_with_any_operands_end_as_programs_or_with_words() {
             let text = format!(
                 ".version 9.2\n.target sm_100a\n.address_size 64\n.entry k()\n{{\n{declared}\n{line};\ndone:\nret;\n}}\n"
             );
-            let made = Module::build(&Source::new("t.ptx", &text), false)
-                .and_then(|module| module.program("k", &|_| Some(256), ControlFlow::Injected, 1024).map(drop));
+            let made = Module::build(&Source::new("t.ptx", &text), false).and_then(|module| {
+                module.program("k", &|_| Some(256), ControlFlow::Injected, 1024).map(drop)
+            });
             match made {
                 Ok(()) => built += 1,
                 Err(errors) => {
