@@ -30,6 +30,8 @@ pub const CHIPS: &[(&str, &str)] = &[
     ("gh200", include_str!("../configs/chips/gh200.yaml")),
     ("h100", include_str!("../configs/chips/h100.yaml")),
     ("h200", include_str!("../configs/chips/h200.yaml")),
+    ("b200", include_str!("../configs/chips/b200.yaml")),
+    ("rtx5090", include_str!("../configs/chips/rtx5090.yaml")),
 ];
 
 /// Shipped cost tables by name.
@@ -47,6 +49,8 @@ const ISAS: &[(&str, &str)] = &[
     ("8.6", include_str!("../configs/isa/8.6.yaml")),
     ("8.9", include_str!("../configs/isa/8.9.yaml")),
     ("9.0", include_str!("../configs/isa/9.0.yaml")),
+    ("10.0", include_str!("../configs/isa/10.0.yaml")),
+    ("12.0", include_str!("../configs/isa/12.0.yaml")),
 ];
 
 /// Reads a text file.

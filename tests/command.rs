@@ -382,12 +382,12 @@ fn the_chip_follows_from_the_program_unless_it_is_named() {
             ),
         )
     };
-    let (code, text) = of(&[&workload("sm_120")]);
+    let (code, text) = of(&[&workload("sm_121")]);
     assert!(code == Some(0) && text.contains("w (old) on gtx980 (the smallest shipped"), "{text}");
     let (code, text) = of(&[&workload("sm_86")]);
     assert!(code == Some(0) && text.contains("w (new) on rtx3080 (the smallest shipped"), "{text}");
-    let (code, text) = of(&[&workload("sm_120"), "--variant", "new"]);
-    assert!(code == Some(2) && text.contains("no shipped chip runs sm_120"), "{text}");
+    let (code, text) = of(&[&workload("sm_121"), "--variant", "new"]);
+    assert!(code == Some(2) && text.contains("no shipped chip runs sm_121"), "{text}");
     let (code, text) = of(&["warp_sum"]);
     assert!(code == Some(0) && text.contains("on h100 (the smallest shipped chip for sm_90)"), "{text}");
     let (code, text) = of(&["warp_sum", "--chip", "gtx480"]);

@@ -19,7 +19,10 @@ import subprocess
 import sys
 import tempfile
 
-BITS = {"b8": 16, "u8": 16, "s8": 16, "e4m3": 16, "e5m2": 16, "e4m3x2": 16, "e5m2x2": 16, "pred": 1}
+BITS = {
+    "b8": 16, "u8": 16, "s8": 16, "e4m3": 8, "e5m2": 8, "e4m3x2": 16, "e5m2x2": 16, "pred": 1, "e2m1x2": 8, "e2m3x2": 16, "e3m2x2": 16,
+    "ue8m0x2": 16, "e4m3x4": 32, "e5m2x4": 32, "e2m1x4": 16, "e2m3x4": 32, "e3m2x4": 32,
+}
 TARGETS = [50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120]
 ARCHITECTURES = {90: "sm_90a", 100: "sm_100a", 103: "sm_103a", 120: "sm_120a"}
 
@@ -34,7 +37,7 @@ def bits(word):
 
 
 def register(kind, number):
-    size = {1: "%p", 16: "%h", 32: "%r", 64: "%l"}.get(kind, "%r")
+    size = {1: "%p", 8: "%b", 16: "%h", 32: "%r", 64: "%l", 128: "%q"}.get(kind, "%r")
     if isinstance(kind, str):
         size = {"f32": "%f", "f64": "%d"}.get(kind) or register(bits(kind) or 32, number)[:2]
     return f"{size}{number}"
@@ -110,7 +113,7 @@ def instruction(root, words, operands):
         ty = types[1]
     if "wide" in words:
         result = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}[ty]
-    vector = 4 if "v4" in words else 2 if "v2" in words else 1
+    vector = 8 if "v8" in words else 4 if "v4" in words else 2 if "v2" in words else 1
     rank = next((int(word[0]) for word in words if re.fullmatch(r"[1-5]d", word)), 0)
     out, sources = [], 0
     for i, operand in enumerate(operands):
@@ -127,7 +130,9 @@ def instruction(root, words, operands):
             # From sm_90 on, where the form by itself is older.
             if root == "mbarrier" and name == "a" and "relaxed" not in words and "shared::cluster" not in words:
                 continue
-        if name in ("d", "y"):
+        if root == "cvt" and named == "b8":
+            text = f"%b{i}"
+        elif name in ("d", "y"):
             text = register(named or (result if not (video and named) else named), i)
             if "shared::cluster" in words and root == "mbarrier":
                 text = "_"
@@ -158,7 +163,7 @@ def instruction(root, words, operands):
             one = ty if ty != "b8" else "u8"
             text = register(one, i)
             if vector > 1:
-                text = "{" + ", ".join(register(one, i * 4 + j) for j in range(vector)) + "}"
+                text = "{" + ", ".join(register(one, i * max(vector, 4) + j) for j in range(vector)) + "}"
         elif name == "i":
             maps = "128" if "cp_fenceproxy" in words else "0"
             text = {"pmevent": "3", "cp": "16", "alloca": "16", "fence": "128", "tensormap": maps}.get(root, "0xe8")
@@ -226,7 +231,7 @@ def refused(root, words):
 def module(target, text, version):
     registers = "".join(
         f".reg .{ty} {name}<40>; "
-        for ty, name in [("pred", "%p"), ("b16", "%h"), ("b32", "%r"), ("b64", "%l"), ("f32", "%f"), ("f64", "%d")]
+        for ty, name in [("pred", "%p"), ("b16", "%h"), ("b32", "%r"), ("b64", "%l"), ("f32", "%f"), ("f64", "%d"), ("b128", "%q"), ("b8", "%b")]
     )
     space = ".const .align 16 .b8 co[64];\n.global .align 16 .b8 gl[64];\n"
     return (
@@ -240,12 +245,12 @@ def verdict(ptxas, folder, job):
     architecture = ARCHITECTURES.get(target, f"sm_{target}")
     path = os.path.join(folder, f"{key}.ptx")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(module(architecture, text, "8.7"))
+        file.write(module(architecture, text, "9.0"))
     done = subprocess.run(
         [ptxas, f"-arch={architecture}", "-o", os.devnull, path], capture_output=True, text=True, check=False
     )
     message = (done.stderr.strip() or done.stdout.strip()).split("\n")[0]
-    if "8.8 or later" in message or "8.6 or later" in message:
+    if "9.1 or later" in message or "9.2 or later" in message:
         return None, message
     return done.returncode == 0, re.sub(r"^ptxas \S+, line \d+; ", "", message)
 

@@ -14,7 +14,7 @@ use sim_memory::vocabulary::{StateSpace, WARP_LANES};
 use crate::bulk::Way;
 use crate::counts::KernelCounts;
 use crate::error::{Fault, FaultKind, Location, Violation};
-use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver};
+use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver, write_wide};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
@@ -501,6 +501,16 @@ impl<P: Reconvergence> Functional<P> {
                     OpClass::Atomic | OpClass::Texture => {
                         let Some((operation, ty)) = facts.atomic else { continue };
                         memory.read(at, &mut buffer[..bytes]);
+                        if bytes == 16 {
+                            let old = u128::from_le_bytes(buffer);
+                            let [low, high] = request.operands[l].map(u128::from);
+                            let c = u128::from_le_bytes(request.data[l]);
+                            let new = atomics::apply_wide(operation, old, high << 64 | low, c);
+                            *changes += u64::from(*watching && new != old);
+                            memory.write(at, &new.to_le_bytes());
+                            write_wide(&mut warp.rows, op, lane, old);
+                            continue;
+                        }
                         let old = from_bytes(&buffer[..bytes]);
                         let [b, c] = request.operands[l];
                         let new = atomics::apply_global(operation, ty, old, b, c);

@@ -2,6 +2,7 @@
 //! [`isa`](crate::isa) resolves text to forms; lane functions, cost tables and the printer are
 //! selected by them.
 
+use sim_memory::priority::Priority;
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use crate::isa::table::Root;
@@ -190,6 +191,15 @@ pub struct MbarrierOptions {
     pub no_complete: bool,
     /// `.parity`: the operand is a parity, not a state.
     pub parity: bool,
+}
+
+/// What a `createpolicy` makes a policy of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are the PTX modifiers")]
+pub enum PolicyStep {
+    Fractional,
+    Range,
+    Convert,
 }
 
 /// What an `mbarrier` does.
@@ -381,6 +391,8 @@ pub struct Modifiers {
     pub reduction: Option<Reduction>,
     /// `match.any` / `match.all`: true for all.
     pub match_all: bool,
+    /// `.oob`: an operand that stands for a value beyond an array makes the result zero.
+    pub out_of_bounds: bool,
     /// `.relu`: negative results become zero.
     pub relu: bool,
     /// `.satfinite`: results beyond the format become its largest finite value.
@@ -393,10 +405,20 @@ pub struct Modifiers {
     pub abs: bool,
     /// `cvt.pack`.
     pub pack: bool,
+    /// Bits of the values that `cvt.pack` packs and whether they are signed, where no type of registers says it.
+    pub narrow: Option<(u8, bool)>,
     /// `.L1::evict_first` and the like, `.L2::128B` and the like.
     pub level_hint: bool,
     /// `.L2::cache_hint`: the last operand is a cache policy.
     pub cache_hint: bool,
+    /// `.L1::no_allocate`.
+    pub no_allocate: bool,
+    /// `.L2::evict_first` and the like: the eviction priority in L2.
+    pub l2_priority: Option<Priority>,
+    /// `createpolicy`: the second priority that is written.
+    pub other_priority: Option<Priority>,
+    /// `createpolicy`.
+    pub policy: Option<PolicyStep>,
     /// `testp`.
     pub test: Option<FloatTest>,
     /// The type of the first source where two are written: dot products and video.
@@ -469,6 +491,11 @@ impl Form {
     pub fn asks_for_rank(&self) -> bool {
         let own = self.mods.space == Some(StateSpace::Shared) && !self.mods.shared_cluster;
         self.root == Root::Getctarank || self.root == Root::Isspacep && own
+    }
+
+    /// Eight words, or four elements of 64 bits.
+    pub fn is_of_256_bits(&self) -> bool {
+        self.ty.bits() >= 32 && u32::from(self.mods.vector) * self.ty.bits() == 256
     }
 
     /// `setp.cmp.type`.

@@ -7,7 +7,7 @@ use sim_memory::vocabulary::ScalarType;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::form::{Accuracy, Form, Half};
-use crate::isa::{Root, TABLE, UnitClass, entry, entry_of};
+use crate::isa::{Kind, Root, TABLE, UnitClass, entry, entry_of};
 use crate::yaml::read_checked;
 
 /// The cost of an operation, in cycles of the core clock.
@@ -142,7 +142,9 @@ impl IsaCosts {
         let types = [ScalarType::U32, ScalarType::U64, ScalarType::F32, ScalarType::F64];
         let elsewhere =
             |root| types.iter().any(|ty| self.cost(&Form::plain(root, *ty)).unit != UnitClass::LoadStore);
-        let memory = TABLE.iter().filter(|entry| entry.unit == UnitClass::LoadStore && entry.executed());
+        let memory = TABLE.iter().filter(|entry| {
+            entry.unit == UnitClass::LoadStore && entry.executed() && entry.kind != Kind::Rewritten
+        });
         memory.filter(|entry| elsewhere(entry.root)).map(|entry| entry.name).collect()
     }
 

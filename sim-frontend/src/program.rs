@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use sim_memory::priority::Policy;
 use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, Scope, Semantics, StateSpace, WARP_LANES};
 
 use crate::diagnostic::{Diagnostic, Source, Span};
@@ -98,10 +99,14 @@ pub struct MemoryOp {
     pub reg_bits: u8,
     /// The address register `src[0]` holds 64 bits (else 32, zero-extended).
     pub address_64: bool,
+    /// Bytes that the address must be a multiple of, a power of two.
+    pub alignment: u8,
     /// Atomics: the operation and the type of the element.
     pub atomic: Option<(AtomicOp, sim_memory::vocabulary::ScalarType)>,
     /// Hints: what is asked of the caches.
     pub hint: Option<CacheHint>,
+    /// Where the eviction priorities of its lines in L2 are written; those of a policy are in `src[4]`.
+    pub policy: Policy,
     /// It may access shared memory of other blocks of the cluster: `.shared::cluster`, or a generic address.
     pub cluster: bool,
 }

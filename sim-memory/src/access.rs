@@ -1,6 +1,7 @@
 //! Warp-level accesses to global and local memory, as the SM passes them to the memory side.
 
 use crate::port::AccessId;
+use crate::priority::Policy;
 use crate::vocabulary::{
     AtomicOp, CacheHint, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES,
 };
@@ -55,6 +56,8 @@ pub struct WarpAccess<'a> {
     pub lanes: LaneMask,
     /// Physical address of each lane.
     pub addresses: &'a [u64; WARP_LANES],
+    /// Where the eviction priorities of its lines in L2 are written.
+    pub policy: Policy,
     /// Data to store, by lane; unused by loads.
     pub data: &'a [[u8; 16]; WARP_LANES],
     /// Operands `b` and `c` of an atomic, by lane; `None` for other accesses.

@@ -1,7 +1,7 @@
 //! The abstract function `aop` of CS §4.4.3: the value an atomic writes, computed from the old value and the
 //! operands. Values are in the low bits of a `u64`.
 
-use crate::soft_float::{BF16, F16, Format, Round};
+use crate::soft_float::{BF16, F16, Format, Parts, Round};
 use crate::vocabulary::{AtomicOp, ScalarType};
 
 /// Canonical NaN of single precision arithmetic (PTX ISA "Floating-Point Instructions").
@@ -56,6 +56,20 @@ pub fn apply(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u64 {
             ScalarType::Bf16x2 => halves(BF16, old, b),
             _ => old.wrapping_add(b),
         },
+        AtomicOp::Min | AtomicOp::Max if ty.is_float() => {
+            let lesser = op == AtomicOp::Min;
+            match ty {
+                ScalarType::F16 => extremum(F16, old, b, lesser),
+                ScalarType::Bf16 => extremum(BF16, old, b, lesser),
+                ScalarType::F16x2 => {
+                    each_half(|at| extremum(F16, old >> at & 0xffff, b >> at & 0xffff, lesser))
+                }
+                ScalarType::Bf16x2 => {
+                    each_half(|at| extremum(BF16, old >> at & 0xffff, b >> at & 0xffff, lesser))
+                }
+                _ => old,
+            }
+        }
         AtomicOp::Min if ty.is_signed() => signed(old).min(signed(b)) as u64,
         AtomicOp::Max if ty.is_signed() => signed(old).max(signed(b)) as u64,
         AtomicOp::Min => old.min(b),
@@ -79,13 +93,41 @@ pub fn apply_global(op: AtomicOp, ty: ScalarType, old: u64, b: u64, c: u64) -> u
 
 /// Adds the low and the high half of a word separately (`.f16x2`, `.bf16x2`).
 fn halves(format: Format, a: u64, b: u64) -> u64 {
-    let sum = |at: u32| format.add(a >> at & 0xffff, b >> at & 0xffff, Round::Nearest) << at;
-    sum(16) | sum(0)
+    each_half(|at| format.add(a >> at & 0xffff, b >> at & 0xffff, Round::Nearest))
+}
+
+/// A word of what `half` gives for the bits from 16 and from 0 on.
+fn each_half(half: impl Fn(u32) -> u64) -> u64 {
+    half(16) << 16 | half(0)
+}
+
+/// The lesser or greater of two values: a NaN loses, and -0 is below +0, as in `min` and `max`.
+fn extremum(format: Format, a: u64, b: u64, lesser: bool) -> u64 {
+    let sign = 1 << (format.fraction + format.exponent);
+    let nan = |bits: u64| format.unpack(bits) == Parts::Nan;
+    // The order of the numbers is that of these integers.
+    let rank = |bits: u64| if bits & sign != 0 { -((bits & (sign - 1)) as i64) - 1 } else { bits as i64 };
+    match (nan(a), nan(b)) {
+        (true, true) => format.nan(),
+        (true, false) => b,
+        (false, true) => a,
+        _ if (rank(a) < rank(b)) == lesser => a,
+        _ => b,
+    }
+}
+
+/// [`apply`] for 128 bits, which are only exchanged and compared.
+pub fn apply_wide(op: AtomicOp, old: u128, b: u128, c: u128) -> u128 {
+    match op {
+        AtomicOp::Cas if old != b => old,
+        AtomicOp::Cas => c,
+        _ => b,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AtomicOp, NAN_F32, ScalarType, apply, apply_global};
+    use super::{AtomicOp, NAN_F32, ScalarType, apply, apply_global, apply_wide};
     use ScalarType::*;
 
     #[test]
@@ -110,6 +152,12 @@ mod tests {
             // 1 + 2^-11 ties to 1; 65504 + 16 rounds to infinity; 1.5 + 2.5 = 4.
             (AtomicOp::Add, F16, 0x3c00, 0x1000, 0, 0x3c00),
             (AtomicOp::Add, F16x2, 0x7bff_3e00, 0x4c00_4100, 0, 0x7c00_4400),
+            (AtomicOp::Min, F16, 0x8000, 0x0000, 0, 0x8000),
+            (AtomicOp::Max, F16, 0x8000, 0x0000, 0, 0x0000),
+            (AtomicOp::Max, F16, 0xc000, 0xbc00, 0, 0xbc00),
+            (AtomicOp::Min, Bf16, 0x7fc1, 0xff80, 0, 0xff80),
+            (AtomicOp::Min, Bf16, 0x7fc1, 0xffc0, 0, 0x7fff),
+            (AtomicOp::Max, F16x2, 0x3c00_7e00, 0x4000_bc00, 0, 0x4000_bc00),
             (AtomicOp::Add, Bf16x2, 0x3fc0_8000, 0x4020_8000, 0, 0x4080_8000),
         ];
         for (op, ty, old, b, c, expected) in cases {
@@ -132,6 +180,9 @@ mod tests {
             assert_eq!(apply(AtomicOp::Add, F32, old, b, 0), shared, "{old:#x} {b:#x}");
             assert_eq!(apply_global(AtomicOp::Add, F32, old, b, 0), global, "{old:#x} {b:#x}");
         }
+        assert_eq!(apply_wide(AtomicOp::Cas, 1 << 90, 1 << 90, 7), 7);
+        assert_eq!(apply_wide(AtomicOp::Cas, 1 << 90, 1 << 26, 7), 1 << 90);
+        assert_eq!(apply_wide(AtomicOp::Exch, 1, 1 << 100, 0), 1 << 100);
         assert_eq!(apply_global(AtomicOp::Exch, F32, 7, 1, 0), 1);
         assert_eq!(apply_global(AtomicOp::Add, F64, 1, 1, 0), 2);
         assert_eq!(apply_global(AtomicOp::Add, F16, 1, 1, 0), 2);

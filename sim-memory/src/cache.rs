@@ -12,6 +12,18 @@ use lru::LruOrder;
 /// The tag of an unused way; no line has it.
 const UNUSED: u64 = u64::MAX;
 
+/// When a line is replaced, beside the order of use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// In the order of use.
+    #[default]
+    Normal,
+    /// Before others.
+    First,
+    /// After others.
+    Last,
+}
+
 /// State of one line, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Line {
@@ -20,14 +32,14 @@ struct Line {
     dirty: ByteMask,
     filling: ByteMask,
     pins: u32,
-    first: bool,
+    class: Class,
     /// Flushed while pinned: the line counts as not cached, and is dropped when it is unpinned.
     flushed: bool,
 }
 
 /// The initial line state, `init` of CS §4.2.1.
 const INIT: Line =
-    Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, first: false, flushed: false };
+    Line { tag: UNUSED, valid: 0, dirty: 0, filling: 0, pins: 0, class: Class::Normal, flushed: false };
 
 impl Line {
     /// `canEvict`: a line that is dirty or pinned cannot be evicted [cache-canEvict] [cache-unused]
@@ -117,8 +129,8 @@ pub struct CachedLine {
     pub line: u64,
     /// The bytes that are there.
     pub valid: ByteMask,
-    /// It is of eviction class `first`.
-    pub first: bool,
+    /// Its eviction class.
+    pub class: Class,
 }
 
 /// A set-associative cache with LRU replacement among the ways that `eligible` and `canEvict` allow.
@@ -130,8 +142,8 @@ pub struct Cache {
     data: Vec<LineData>,
     /// LRU order of each set; unused ways come before used ones.
     order: LruOrder,
-    /// For each set: the number of its lines of eviction class `first`.
-    firsts: Vec<u32>,
+    /// For each set: the number of its lines of another eviction class than `normal`.
+    classed: Vec<u32>,
     /// A bit for each set that may have dirty lines.
     dirty_sets: Vec<u64>,
     ways: usize,
@@ -165,7 +177,7 @@ impl Cache {
         }
         let count = (spec.size_bytes / LINE_BYTES) as usize;
         let number = spec.sets().max(1);
-        let Self { tags, lines, data, order, firsts, dirty_sets, ways, sets, .. } = self;
+        let Self { tags, lines, data, order, classed, dirty_sets, ways, sets, .. } = self;
         tags.clear();
         tags.resize(count, short(UNUSED));
         lines.clear();
@@ -177,8 +189,8 @@ impl Cache {
             data.resize(count, [0; LINE_BYTES as usize]);
         }
         order.reset(count / (spec.ways as usize).max(1), (spec.ways as usize).max(1));
-        firsts.clear();
-        firsts.resize(number as usize, 0);
+        classed.clear();
+        classed.resize(number as usize, 0);
         dirty_sets.clear();
         dirty_sets.resize(number.div_ceil(64) as usize, 0);
         (*ways, *sets) = (spec.ways as usize, u64::from(number));
@@ -194,7 +206,7 @@ impl Cache {
         Self {
             tags: Vec::new(),
             order: LruOrder::new(0, 1),
-            firsts: Vec::new(),
+            classed: Vec::new(),
             dirty_sets: Vec::new(),
             lines: Vec::new(),
             data: Vec::new(),
@@ -262,10 +274,25 @@ impl Cache {
             .ways(set as usize)
             .filter(|&i| self.lines[i].tag == UNUSED || self.lines[i].can_evict());
         let least = evictable.next()?;
-        if self.firsts[set as usize] == 0 || self.lines[least].tag == UNUSED {
+        if self.classed[set as usize] == 0 || self.lines[least].tag == UNUSED {
             return Some(least);
         }
-        std::iter::once(least).chain(evictable).find(|&i| self.lines[i].first).or(Some(least))
+        self.classed_victim(std::iter::once(least).chain(evictable)).or(Some(least))
+    }
+
+    /// Of the ways that can be evicted, in the order of use: lines of class `first` go before others, those of class
+    /// `last` after them.
+    #[cold]
+    fn classed_victim(&self, evictable: impl Iterator<Item = usize>) -> Option<usize> {
+        let mut normal = None;
+        for i in evictable {
+            match self.lines[i].class {
+                Class::First => return Some(i),
+                Class::Normal => normal = normal.or(Some(i)),
+                Class::Last => {}
+            }
+        }
+        normal
     }
 
     /// Assigns way `i` to `line` and drops its previous line. The environment's eviction rule is applied only
@@ -273,14 +300,14 @@ impl Cache {
     fn take(&mut self, set: u64, i: usize, line: u64) {
         let old = std::mem::replace(&mut self.lines[i], Line { tag: line, ..INIT });
         self.stats.evictions += u64::from(old.tag != UNUSED);
-        self.firsts[set as usize] -= u32::from(old.first);
+        self.classed[set as usize] -= u32::from(old.class != Class::Normal);
         self.tags[i] = short(line);
     }
 
     /// Marks way `i` as unused.
     fn drop_line(&mut self, set: u64, i: usize) {
         let old = std::mem::replace(&mut self.lines[i], INIT);
-        self.firsts[set as usize] -= u32::from(old.first);
+        self.classed[set as usize] -= u32::from(old.class != Class::Normal);
         self.tags[i] = short(UNUSED);
         self.order.freed(set as usize, i);
     }
@@ -418,12 +445,37 @@ impl Cache {
     }
 
     /// `classify`: sets the line's eviction class [cache-classify].
-    pub fn classify(&mut self, set: u64, line: u64, first: bool) {
+    pub fn classify(&mut self, set: u64, line: u64, class: Class) {
         if let Some(i) = self.find(set, line) {
-            let old = std::mem::replace(&mut self.lines[i].first, first);
-            let count = &mut self.firsts[set as usize];
-            *count = *count + u32::from(first) - u32::from(old);
+            self.set_class(set, i, class);
         }
+    }
+
+    fn set_class(&mut self, set: u64, i: usize, class: Class) {
+        let old = std::mem::replace(&mut self.lines[i].class, class);
+        let count = &mut self.classed[set as usize];
+        *count = *count + u32::from(class != Class::Normal) - u32::from(old != Class::Normal);
+    }
+
+    /// Sets the line's eviction class where at most `most` lines of a set are of class `last`: the least recently
+    /// used one gives its place up.
+    #[cold]
+    pub fn keep(&mut self, set: u64, line: u64, class: Class, most: u32) {
+        let Some(i) = self.find(set, line) else { return };
+        if class == Class::Last && self.lines[i].class != Class::Last {
+            let kept = |&i: &usize| self.lines[i].class == Class::Last;
+            let (count, oldest) = {
+                let mut kept = self.order.ways(set as usize).filter(kept);
+                let oldest = kept.next();
+                (oldest.map_or(0, |_| 1 + kept.count() as u32), oldest)
+            };
+            match oldest {
+                _ if most == 0 => return self.set_class(set, i, Class::Normal),
+                Some(oldest) if count >= most => self.set_class(set, oldest, Class::Normal),
+                _ => {}
+            }
+        }
+        self.set_class(set, i, class);
     }
 
     /// Copies the least recently used line of a set that is dirty and not pinned, and marks it clean
@@ -535,9 +587,9 @@ impl Cache {
     /// The lines in use, those of each set from the least to the most recently used. Only between runs, when nothing is
     /// pinned or dirty.
     pub fn lines(&self) -> impl Iterator<Item = CachedLine> {
-        let used = (0..self.firsts.len()).flat_map(|set| self.order.ways(set)).map(|i| &self.lines[i]);
+        let used = (0..self.classed.len()).flat_map(|set| self.order.ways(set)).map(|i| &self.lines[i]);
         let used = used.filter(|line| line.tag != UNUSED);
-        used.map(|line| CachedLine { line: line.tag, valid: line.valid, first: line.first })
+        used.map(|line| CachedLine { line: line.tag, valid: line.valid, class: line.class })
     }
 
     /// Puts a clean line behind those of its set, as [`lines`](Self::lines) gave it; `data` are the bytes of memory.
@@ -546,7 +598,7 @@ impl Cache {
         if let Some(i) = self.find(set, cached.line) {
             self.lines[i].valid = cached.valid;
         }
-        self.classify(set, cached.line, cached.first);
+        self.classify(set, cached.line, cached.class);
     }
 
     /// Drops a line that the host has overwritten in device memory. Only between runs.
@@ -577,9 +629,9 @@ impl Cache {
                 return wrong("is pinned by no operation");
             }
         }
-        let firsts = self.lines.iter().filter(|line| line.first).count();
-        if firsts != self.firsts.iter().sum::<u32>() as usize {
-            return Err(format!("{firsts} lines are of class first, others were counted"));
+        let classed = self.lines.iter().filter(|line| line.class != Class::Normal).count();
+        if classed != self.classed.iter().sum::<u32>() as usize {
+            return Err(format!("{classed} lines are of other classes than normal, others were counted"));
         }
         Ok(())
     }

@@ -21,6 +21,7 @@ pub mod observation;
 pub mod occupancy;
 pub mod partition;
 pub mod port;
+pub mod priority;
 pub mod programs;
 pub mod shared;
 pub mod sm_memory;

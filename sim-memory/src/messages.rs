@@ -2,6 +2,7 @@
 
 use crate::line::{ByteMask, LineData};
 use crate::observation::{LineStores, Transaction};
+use crate::priority::Priority;
 use crate::programs::ProgramId;
 use crate::vocabulary::{AtomicOp, LaneMask, ScalarType, WARP_LANES};
 
@@ -19,6 +20,17 @@ pub struct AtomicLanes {
     /// Operands b and c of each lane.
     pub operands: [[u64; 2]; WARP_LANES],
     /// The old value that each lane read.
+    pub old: [u64; WARP_LANES],
+    /// Where values have 128 bits: operands c, whose place the upper halves of b have, and upper halves of old values.
+    pub wide: Option<Box<WideLanes>>,
+}
+
+/// What an atomic of 128 bits has besides the lower halves.
+#[derive(Clone, Debug)]
+pub struct WideLanes {
+    /// Operand c of each lane.
+    pub c: [u128; WARP_LANES],
+    /// The upper half of the old value that each lane read.
     pub old: [u64; WARP_LANES],
 }
 
@@ -41,6 +53,8 @@ pub struct Request {
     pub mask: ByteMask,
     /// True for a load: the reply carries the bytes.
     pub is_load: bool,
+    /// The eviction priority that it gives the line in L2.
+    pub priority: Priority,
     /// Data to write, for stores.
     pub data: LineData,
     /// Lanes and operands, for atomics.

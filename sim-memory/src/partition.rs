@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::address_space::LOCAL_PHYSICAL;
-use crate::cache::{Cache, CacheStats};
+use crate::cache::{Cache, CacheStats, Class};
 use crate::coalescing::round_to_sectors;
 use crate::device_memory::DeviceMemory;
 use crate::divide::Divisor;
@@ -22,6 +22,7 @@ use crate::mapping::Mapping;
 use crate::messages::{AtomicLanes, Reply, Request};
 use crate::observation::{NO_STORES, PartitionObservation};
 use crate::occupancy::{Occupancy, QueueStats};
+use crate::priority::Priority;
 use crate::programs::ProgramSet;
 use crate::spec::{Clocks, MemorySpec};
 use crate::vocabulary::{Cycle, WARP_LANES};
@@ -415,8 +416,24 @@ impl Partition {
         Ok(())
     }
 
+    /// Gives the line of an instance the eviction priority that its access asks for.
+    #[cold]
+    fn prioritize(&mut self, index: usize) {
+        let Instance { request, set, .. } = &self.instances[index];
+        let class = match request.priority {
+            Priority::Unchanged => return,
+            Priority::Normal => Class::Normal,
+            Priority::First => Class::First,
+            Priority::Last => Class::Last,
+        };
+        self.l2.keep(*set, request.line, class, self.spec.l2.most_kept());
+    }
+
     /// Ends the partition's part of an instance: releases the line and sends the reply.
     fn leave(&mut self, slot: u32, now: Cycle) {
+        if self.instances[slot as usize].request.priority != Priority::Unchanged {
+            self.prioritize(slot as usize);
+        }
         self.release_line(slot as usize);
         self.free.push(slot);
         let instance = &mut self.instances[slot as usize];

@@ -23,6 +23,15 @@ pub trait RegisterPort {
         now: Cycle,
     );
 
+    /// The same of an atomic of 128 bits: the lower and the upper halves.
+    fn write_wide_results(
+        &mut self,
+        access: AccessId,
+        lanes: LaneMask,
+        halves: [&[u64; WARP_LANES]; 2],
+        now: Cycle,
+    );
+
     /// `releaseRegs`: releases the registers of `lanes`; the access is performed at block level.
     fn release_regs(&mut self, access: AccessId, lanes: LaneMask, now: Cycle);
 

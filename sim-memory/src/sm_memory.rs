@@ -19,13 +19,14 @@ use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
 use crate::mapping::Mapping;
-use crate::messages::{AtomicLanes, Reply, Request};
+use crate::messages::{AtomicLanes, Reply, Request, WideLanes};
 use crate::observation::{INITIAL, NO_STORES, SmObservation, Transaction};
 use crate::occupancy::Occupancy;
 use crate::port::{AccessId, RegisterPort};
+use crate::priority::{Policy, Priority};
 use crate::programs::{Operation, ProgramId, ProgramSet};
 use crate::spec::MemorySpec;
-use crate::vocabulary::{CacheHint, Cycle, LaneMask, Scope, StateSpace, WARP_LANES};
+use crate::vocabulary::{CacheHint, Cycle, LaneMask, ScalarType, Scope, StateSpace, WARP_LANES};
 use latency::{Kind, Latencies, Level};
 pub use stats::{Asked, SmMemoryStats};
 
@@ -49,6 +50,7 @@ struct Instance {
     level: Level,
     /// True if this instance is the holder of its line.
     holds: bool,
+    priority: Priority,
     /// Its number, while memory is observed.
     transaction: Transaction,
 }
@@ -220,6 +222,7 @@ impl SmMemory {
                         offsets: std::array::from_fn(|l| offset_in_line(access.addresses[l]) as u8),
                         operands: access.operands.copied().unwrap_or([[0; 2]; WARP_LANES]),
                         old: [0; WARP_LANES],
+                        wide: (ty == ScalarType::B128).then(|| wide_lanes(access)),
                     };
                     atomic = Some(match self.spare_atomics.pop() {
                         Some(mut spare) => {
@@ -249,6 +252,10 @@ impl SmMemory {
                 issued: now,
                 level: Level::L1,
                 holds: false,
+                priority: match access.policy {
+                    Policy::None => Priority::Unchanged,
+                    policy => policy.priority(access.operands, part.lanes, part.line),
+                },
                 transaction: INITIAL,
             };
             if let Some(place) = self.instances.get_mut(slot as usize) {
@@ -490,6 +497,7 @@ impl SmMemory {
             asked: instance.asked,
             mask: instance.mask,
             is_load,
+            priority: instance.priority,
             data: self.data[index],
             atomic: instance.atomic.take(),
             transaction: instance.transaction,
@@ -510,6 +518,7 @@ impl SmMemory {
             asked: mask,
             mask,
             is_load: false,
+            priority: Priority::Unchanged,
             data,
             atomic: None,
             transaction: INITIAL,
@@ -550,4 +559,10 @@ impl SmMemory {
         self.spare_atomics.extend(self.instances[slot as usize].atomic.take());
         self.free.push(slot);
     }
+}
+
+/// The part of an atomic's operands that [`AtomicLanes::operands`] has no room for.
+#[cold]
+fn wide_lanes(access: &WarpAccess<'_>) -> Box<WideLanes> {
+    Box::new(WideLanes { c: access.data.map(u128::from_le_bytes), old: [0; WARP_LANES] })
 }

@@ -45,9 +45,19 @@ pub struct CacheSpec {
     pub hit_latency: u32,
     /// How an address selects its set.
     pub index: IndexFunction,
+    /// Ways of a set that lines of eviction priority `evict_last` may have at most; three quarters where none is
+    /// written. Caches other than L2 have no priorities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1024))]
+    pub set_aside_ways: Option<u32>,
 }
 
 impl CacheSpec {
+    /// Ways of a set that lines of eviction priority `evict_last` have at most.
+    pub fn most_kept(&self) -> u32 {
+        self.set_aside_ways.unwrap_or(self.ways * 3 / 4).min(self.ways)
+    }
+
     /// Number of sets; 0 for a cache without bytes.
     pub fn sets(&self) -> u32 {
         self.size_bytes / (LINE_BYTES * self.ways.max(1))

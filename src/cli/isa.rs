@@ -100,7 +100,10 @@ fn target(form: &FormListing) -> String {
     match form.legacy {
         Some(Legacy::Version) => "up to PTX 1.4".to_string(),
         Some(Legacy::Target) => "below sm_20".to_string(),
-        None => format!("sm_{}", form.min_sm),
+        None => match form.architectures {
+            Some(architectures) => architectures.wanted(),
+            None => format!("sm_{}", form.min_sm),
+        },
     }
 }
 

@@ -16,7 +16,7 @@ fn load(name: &str) -> ChipSpec {
 /// memory of an SM and a block, its banks, bytes of local memory of a thread, instructions of a kernel,
 /// CUDA cores of an SM.
 #[rustfmt::skip]
-const GUIDE: [(&str, [u64; 15]); 13] = [
+const GUIDE: [(&str, [u64; 15]); 15] = [
     ("1.0", [1,   65535,      1,     512,  8,  24, 768,  8192,  124, 16384,  16384,  16, 16384,  2_000_000,   8]),
     ("1.3", [1,   65535,      1,     512,  8,  32, 1024, 16384, 124, 16384,  16384,  16, 16384,  2_000_000,   8]),
     ("2.0", [16,  65535,      65535, 1024, 8,  48, 1536, 32768, 63,  49152,  49152,  32, 524288, 512_000_000, 32]),
@@ -30,6 +30,8 @@ const GUIDE: [(&str, [u64; 15]); 13] = [
     ("8.6", [128, 2147483647, 65535, 1024, 16, 48, 1536, 65536, 255, 102400, 101376, 32, 524288, 512_000_000, 128]),
     ("8.9", [128, 2147483647, 65535, 1024, 24, 48, 1536, 65536, 255, 102400, 101376, 32, 524288, 512_000_000, 128]),
     ("9.0", [128, 2147483647, 65535, 1024, 32, 64, 2048, 65536, 255, 233472, 232448, 32, 524288, 512_000_000, 128]),
+    ("10.0", [128, 2147483647, 65535, 1024, 32, 64, 2048, 65536, 255, 233472, 232448, 32, 524288, 512_000_000, 128]),
+    ("12.0", [128, 2147483647, 65535, 1024, 24, 48, 1536, 65536, 255, 102400, 101376, 32, 524288, 512_000_000, 128]),
 ];
 
 #[test]
@@ -194,10 +196,12 @@ fn the_smallest_chip_of_a_capability_comes_first() {
     for (sm, first) in [(21, "gtx560ti"), (35, "gtx980"), (61, "gtx1080ti"), (90, "h100")] {
         assert_eq!(chips_that_fit(&Needs::capability(sm)).first(), Some(&first), "sm_{sm}");
     }
-    assert_eq!(chips_that_fit(&Needs::capability(90)), ["h100", "gh200", "h200"]);
-    assert!(chips_that_fit(&Needs::capability(100)).is_empty());
+    assert_eq!(chips_that_fit(&Needs::capability(90)), ["h100", "gh200", "h200", "b200", "rtx5090"]);
+    assert_eq!(chips_that_fit(&Needs::capability(100)), ["b200", "rtx5090"]);
+    assert_eq!(chips_that_fit(&Needs::capability(120)), ["rtx5090"]);
+    assert!(chips_that_fit(&Needs::capability(121)).is_empty());
     let large = Needs { shared: 120_000, ..Needs::default() };
-    assert_eq!(chips_that_fit(&large), ["a100", "h100", "gh200", "h200"]);
+    assert_eq!(chips_that_fit(&large), ["a100", "h100", "gh200", "h200", "b200"]);
 }
 
 /// Every executed instruction of control flow, barriers and collectives has a rule of its own: it does not cost

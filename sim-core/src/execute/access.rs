@@ -4,15 +4,17 @@
 
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::address_space::{self, Allocations, SHARED_WINDOW, WINDOW_BYTES, WINDOWS};
+use sim_memory::priority::Policy;
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
+use super::request::Request;
 use super::resident::{Resident, Step};
 use crate::code::Code;
 use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Lanes, Reconvergence};
-use crate::registers::{each, first_lane, read_element, read_row};
+use crate::registers::{LaneRow, each, first_lane, read_element, read_row, write_element};
 use crate::warp::Warp;
 
 /// What a null pointer and an offset of a structure come to.
@@ -91,13 +93,13 @@ impl<P: Reconvergence> Resident<P> {
             return Ok(());
         }
         let mut addresses = addresses(&self.warps[w], code, op, facts.address_64, exec);
-        let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
+        let alignment = u64::from(facts.alignment);
         let mut low_bits = 0;
         for lane in 0..WARP_LANES {
             low_bits |= addresses[lane];
         }
-        if low_bits & bits_below(bytes) != 0 {
-            return Err(misaligned(exec, &addresses, bytes));
+        if low_bits & alignment.wrapping_sub(1) != 0 {
+            return Err(misaligned(exec, &addresses, alignment));
         }
         match facts.space {
             StateSpace::Global => self.global(code, w, pc, op, facts, exec, &addresses),
@@ -323,6 +325,13 @@ impl<P: Reconvergence> Resident<P> {
                     request.data[lane as usize].copy_within(from as usize.., 0);
                 }
             }
+            OpClass::Atomic if facts.element_bytes == 16 => {
+                let operands = wide_operands(&warp.rows, &code.consts, op, lanes);
+                for (lane, [b, c]) in Lanes(lanes).zip(operands) {
+                    request.operands[lane as usize] = [b as u64, (b >> 64) as u64];
+                    request.data[lane as usize] = c.to_le_bytes();
+                }
+            }
             OpClass::Atomic => {
                 for lane in Lanes(lanes) {
                     for (i, row) in op.src[1..3].iter().enumerate() {
@@ -336,6 +345,44 @@ impl<P: Reconvergence> Resident<P> {
             }
             _ => {}
         }
+        if let Policy::Operand(place) = facts.policy {
+            policies(request, &warp.rows, &code.consts, op, place);
+        }
+    }
+}
+
+/// The cache policy of each lane.
+#[cold]
+#[inline(never)]
+fn policies(request: &mut Request, rows: &[LaneRow], consts: &[LaneRow], op: &Op, place: u8) {
+    for lane in Lanes(request.lanes) {
+        request.operands[lane as usize][usize::from(place) & 1] =
+            read_element(rows, consts, op.src[4], lane, 64);
+    }
+}
+
+/// Operands b and c of an atomic of 128 bits, lane by lane.
+#[cold]
+pub(super) fn wide_operands(
+    rows: &[LaneRow],
+    consts: &[LaneRow],
+    op: &Op,
+    lanes: LaneMask,
+) -> impl Iterator<Item = [u128; 2]> {
+    Lanes(lanes).map(move |lane| {
+        let half = |slot: usize| match op.src[slot].is_some() {
+            true => u128::from(read_element(rows, consts, op.src[slot], lane, 64)),
+            false => 0,
+        };
+        [half(2) << 64 | half(1), half(4) << 64 | half(3)]
+    })
+}
+
+/// Writes the old value of an atomic of 128 bits to its registers.
+#[cold]
+pub(crate) fn write_wide(rows: &mut [LaneRow], op: &Op, lane: u32, old: u128) {
+    for (row, half) in op.dst.iter().zip([old as u64, (old >> 64) as u64]).filter(|(row, _)| row.is_some()) {
+        write_element(rows, *row, lane, half, 64);
     }
 }
 

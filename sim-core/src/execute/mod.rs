@@ -28,7 +28,7 @@ use std::sync::Arc;
 use sim_frontend::program::{ClockRegister, Extra, Op, OpClass, Pc, Row};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-pub(crate) use access::addresses;
+pub(crate) use access::{addresses, write_wide};
 pub use asynchronous::deliver;
 pub(crate) use asynchronous::shared_addresses;
 pub(crate) use collective::{Members, sync_mask};

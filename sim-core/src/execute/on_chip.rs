@@ -7,7 +7,7 @@ use sim_memory::atomics;
 use sim_memory::shared::{BankRule, turns};
 use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
-use super::access::addresses;
+use super::access::{addresses, wide_operands, write_wide};
 use super::resident::{Resident, Step};
 use super::wide;
 use crate::code::Code;
@@ -170,19 +170,35 @@ impl<P: Reconvergence> Resident<P> {
                         "internal error: a decoded atomic has no operation",
                     ));
                 };
-                for lane in Lanes(lanes) {
-                    let at = addresses[lane as usize] as usize;
-                    let operand = |row: Row| match row.is_some() {
-                        true => read_element(&warp.rows, &code.consts, row, lane, bits),
-                        false => 0,
-                    };
-                    let (b, c) = (operand(op.src[1]), operand(op.src[2]));
-                    let old = from_bytes(&memory[at..at + bytes]);
-                    let new = atomics::apply(operation, ty, old, b, c);
-                    self.changes += u64::from(self.watching && new != old);
-                    memory[at..at + bytes].copy_from_slice(&new.to_le_bytes()[..bytes]);
-                    if op.dst[0].is_some() {
-                        write_element(&mut warp.rows, op.dst[0], lane, extend(old, facts), bits);
+                if facts.element_bytes == 16 {
+                    let operands: Vec<_> = wide_operands(&warp.rows, &code.consts, op, lanes).collect();
+                    for (lane, [b, c]) in Lanes(lanes).zip(operands) {
+                        let at = addresses[lane as usize] as usize;
+                        let Some(place) = memory.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<16>())
+                        else {
+                            continue;
+                        };
+                        let old = u128::from_le_bytes(*place);
+                        let new = atomics::apply_wide(operation, old, b, c);
+                        self.changes += u64::from(self.watching && new != old);
+                        *place = new.to_le_bytes();
+                        write_wide(&mut warp.rows, op, lane, old);
+                    }
+                } else {
+                    for lane in Lanes(lanes) {
+                        let at = addresses[lane as usize] as usize;
+                        let operand = |row: Row| match row.is_some() {
+                            true => read_element(&warp.rows, &code.consts, row, lane, bits),
+                            false => 0,
+                        };
+                        let (b, c) = (operand(op.src[1]), operand(op.src[2]));
+                        let old = from_bytes(&memory[at..at + bytes]);
+                        let new = atomics::apply(operation, ty, old, b, c);
+                        self.changes += u64::from(self.watching && new != old);
+                        memory[at..at + bytes].copy_from_slice(&new.to_le_bytes()[..bytes]);
+                        if op.dst[0].is_some() {
+                            write_element(&mut warp.rows, op.dst[0], lane, extend(old, facts), bits);
+                        }
                     }
                 }
             }

@@ -7,7 +7,7 @@ use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES, of_cluster};
 use sim_memory::atomics;
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
-use super::access::{addresses, both, misaligned, only};
+use super::access::{addresses, both, misaligned, only, wide_operands, write_wide};
 use super::asynchronous::shared_addresses;
 use super::on_chip::outside;
 use super::resident::{Resident, Step};
@@ -149,6 +149,12 @@ impl<P: Reconvergence> Resident<P> {
                         for (i, row) in op.src[1..].iter().take(facts.vector.into()).enumerate() {
                             let value = read_element(rows, &kernel.code.consts, *row, lane, bits);
                             access.data[l][i * each..][..each].copy_from_slice(&value.to_le_bytes()[..each]);
+                        }
+                    }
+                    OpClass::Atomic if each == 16 => {
+                        for [b, c] in wide_operands(rows, &kernel.code.consts, op, 1 << lane) {
+                            access.operands[l] = [b as u64, (b >> 64) as u64];
+                            access.data[l] = c.to_le_bytes();
                         }
                     }
                     OpClass::Atomic => {
@@ -389,6 +395,15 @@ impl<P: Reconvergence> Resident<P> {
             let Some(place) = block.shared.bytes_mut().get_mut(at..at + bytes) else { continue };
             let data = &mut access.data[l][..bytes];
             match (facts.atomic, op.class) {
+                (Some((operation, _)), _) if bytes == 16 => {
+                    let wide =
+                        |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes));
+                    let (old, c) = (wide(place), wide(data));
+                    let [low, high] = access.operands[l].map(u128::from);
+                    let new = atomics::apply_wide(operation, old, high << 64 | low, c);
+                    place.copy_from_slice(&new.to_le_bytes());
+                    data.copy_from_slice(&old.to_le_bytes());
+                }
                 (Some((operation, ty)), _) => {
                     let old = from_bytes(place);
                     let [b, c] = match access.does {
@@ -448,6 +463,10 @@ impl<P: Reconvergence> Resident<P> {
             let data = &access.data[lane as usize][..bytes];
             match op.class {
                 OpClass::Load => write_loaded(&mut warp.rows, op, facts, lane, data),
+                OpClass::Atomic if bytes == 16 => {
+                    let old = data.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes));
+                    write_wide(&mut warp.rows, op, lane, old);
+                }
                 OpClass::Atomic if op.dst[0].is_some() => {
                     let value = extend(from_bytes(data), facts);
                     write_element(&mut warp.rows, op.dst[0], lane, value, facts.reg_bits.into());

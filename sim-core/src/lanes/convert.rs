@@ -128,6 +128,7 @@ pub(super) fn encode(form: &Form) -> i64 {
         | i64::from(form.mods.sat) << 24
         | i64::from(form.mods.relu) << 25
         | i64::from(form.mods.satfinite) << 26
+        | form.mods.narrow.map_or(0, |(bits, signed)| i64::from(bits) << 27 | i64::from(signed) << 30)
 }
 
 fn decode(imm: i64) -> Conversion {
@@ -213,14 +214,17 @@ fn run_packed(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     f.w32(op.dst[0], m, out);
 }
 
-/// `cvt.pack`: a in the upper, b in the lower part, saturated; bytes push those of c up.
+/// `cvt.pack`: a in the upper, b in the lower part, saturated; what is narrower pushes c up.
 fn pack(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     let to = decode(op.imm).dst;
+    let (bits, signed) = match (op.imm >> 27 & 7, op.imm >> 30 & 1) {
+        (0, _) => (to.bits(), to.is_signed()),
+        (bits, signed) => (bits as u32, signed == 1),
+    };
     let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
-    let c = if to.bits() == 8 { f.r32(op.src[2]) } else { [0; WARP_LANES] };
-    let part =
-        |v: u32| extend(clamp(i128::from(v as i32), to.bits(), to.is_signed()), to.bits(), false) as u32;
-    f.w32(op.dst[0], m, each(|i| c[i] << 16 | part(a[i]) << to.bits() | part(b[i])));
+    let c = if bits < 16 { f.r32(op.src[2]) } else { [0; WARP_LANES] };
+    let part = |v: u32| extend(clamp(i128::from(v as i32), bits, signed), bits, false) as u32;
+    f.w32(op.dst[0], m, each(|i| c[i].checked_shl(2 * bits).unwrap_or(0) | part(a[i]) << bits | part(b[i])));
 }
 
 /// `.e4m3` has no infinity: 256 to 448 lie where others have it, and larger values saturate.

@@ -11,16 +11,19 @@ mod convert;
 pub mod file;
 mod float;
 mod int;
+mod mixed;
 mod mov;
+mod narrow;
 #[cfg(test)]
 mod oracle;
 mod packed;
+mod policy;
 mod video;
 
 use sim_frontend::form::Form;
 use sim_frontend::isa::{Root, is_video};
 use sim_frontend::program::Op;
-use sim_memory::vocabulary::{ScalarType, WARP_LANES};
+use sim_memory::vocabulary::ScalarType;
 
 pub use bodies::LaneFn;
 use bodies::{Variants, lane};
@@ -40,13 +43,12 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
         R::Mov => mov::resolve(form),
         // Nothing that a thread can see: no counters, no dependent grids, registers stay as they are.
         R::Pmevent | R::Griddepcontrol => lane!(|_: &mut file::LaneFile<'_>, _: &Op, _| {}),
-        // A policy is opaque; which lines it prefers is not modelled.
-        R::Createpolicy => {
-            lane!(|f: &mut file::LaneFile<'_>, op: &Op, m| f.w64(op.dst[0], m, [0; WARP_LANES]))
-        }
+        R::Createpolicy => policy::resolve(form),
+        R::Cvt if narrow::handles(form) => narrow::resolve(form),
         R::Cvt => convert::resolve(form),
         R::Cvta | R::Isspacep | R::Mapa | R::Getctarank => address::resolve(form),
         _ if is_video(form.root) => video::resolve(form),
+        _ if mixed::handles(form) => mixed::resolve(form),
         _ if packed::handles(form) => packed::resolve(form),
         R::Setp | R::Set | R::Selp | R::Slct | R::Testp => compare::resolve(form),
         R::Sin | R::Cos | R::Lg2 | R::Ex2 | R::Rsqrt | R::Tanh => approx::resolve(form),
@@ -79,8 +81,11 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
 /// modifiers that one function serves many forms.
 pub fn immediate(form: &Form) -> Option<i64> {
     match form.root {
+        Root::Cvt if narrow::handles(form) => Some(narrow::encode(form)),
         Root::Cvt => Some(convert::encode(form)),
+        Root::Createpolicy => Some(policy::encode(form)),
         _ if is_video(form.root) => Some(video::encode(form)),
+        _ if mixed::handles(form) => Some(mixed::encode(form)),
         _ if packed::handles(form) => Some(packed::encode(form)),
         Root::Set => Some(compare::yes(form)),
         _ => None,

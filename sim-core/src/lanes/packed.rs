@@ -23,7 +23,7 @@ pub(super) fn handles(form: &Form) -> bool {
     );
     let m = &form.mods;
     let packed = matches!(form.ty, T::F16 | T::Bf16 | T::F16x2 | T::Bf16x2 | T::F32x2 | T::U16x2 | T::S16x2);
-    arithmetic && (packed || m.relu || m.propagate_nan || m.xorsign_abs)
+    arithmetic && (packed || m.abs || m.relu || m.propagate_nan || m.xorsign_abs)
         || matches!(form.root, R::Setp | R::Set) && packed
 }
 
@@ -77,6 +77,8 @@ struct Arithmetic {
     relu: bool,
     propagate_nan: bool,
     xorsign_abs: bool,
+    abs: bool,
+    out_of_bounds: bool,
 }
 
 /// A form as the immediate of its operation.
@@ -97,6 +99,8 @@ pub(super) fn encode(form: &Form) -> i64 {
         | i64::from(m.relu) << 22
         | i64::from(m.propagate_nan) << 23
         | i64::from(m.xorsign_abs) << 24
+        | i64::from(m.abs) << 25
+        | i64::from(m.out_of_bounds) << 26
 }
 
 fn decode(imm: i64) -> Arithmetic {
@@ -114,6 +118,8 @@ fn decode(imm: i64) -> Arithmetic {
         relu: flag(22),
         propagate_nan: flag(23),
         xorsign_abs: flag(24),
+        abs: flag(25),
+        out_of_bounds: flag(26),
     }
 }
 
@@ -236,7 +242,7 @@ fn choose(k: &Arithmetic, a: f64, b: f64) -> f64 {
     if k.propagate_nan && (a.is_nan() || b.is_nan()) {
         return f64::NAN;
     }
-    let (x, y) = if k.xorsign_abs { (a.abs(), b.abs()) } else { (a, b) };
+    let (x, y) = if k.abs { (a.abs(), b.abs()) } else { (a, b) };
     let lesser = k.root == R::Min;
     let chosen = if x.is_nan() {
         y
@@ -253,9 +259,15 @@ fn choose(k: &Arithmetic, a: f64, b: f64) -> f64 {
     if k.xorsign_abs && negative { -chosen } else { chosen }
 }
 
+/// What a tensor map that fills with NaN puts where the tensor has no elements.
+const OUT_OF_BOUNDS: u16 = 0x7fff;
+
 fn half(k: &Arithmetic, format: Format, a: u16, b: u16, c: u16) -> u16 {
     let flush = |v: u16| if k.ftz { flushed(format, v.into()) as u16 } else { v };
     let (a, b, c) = (flush(a), flush(b), flush(c));
+    if k.out_of_bounds && (a == OUT_OF_BOUNDS || b == OUT_OF_BOUNDS) {
+        return 0;
+    }
     match k.root {
         R::Neg => return a ^ 0x8000,
         R::Abs => return a & 0x7fff,

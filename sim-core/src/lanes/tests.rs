@@ -8,7 +8,7 @@ use sim_frontend::program::{Extra, MAX_SLOTS, NO_PC, Op, OpClass, Pred, Row};
 
 /// The forms of a row that lane functions compute; `mov.v2` and `mov.v4` become moves of their elements.
 pub(super) fn data_forms(row: &Entry) -> impl Iterator<Item = Vec<&'static str>> {
-    let of_elements = |words: &[&str]| words.iter().any(|word| matches!(*word, "v2" | "v4"));
+    let of_elements = |words: &[&str]| words.iter().any(|word| matches!(*word, "v2" | "v4" | "b128"));
     let mov = row.root == Root::Mov;
     combinations(row).into_iter().filter(move |words| !(mov && of_elements(words)))
 }

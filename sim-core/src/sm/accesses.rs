@@ -365,6 +365,24 @@ impl RegisterPort for Port<'_> {
         }
     }
 
+    #[cold]
+    fn write_wide_results(
+        &mut self,
+        access: AccessId,
+        lanes: LaneMask,
+        halves: [&[u64; WARP_LANES]; 2],
+        _now: Cycle,
+    ) {
+        let Some(entry) = self.accesses.entries.get(access as usize) else { return };
+        let warp = &mut self.warps[entry.warp];
+        let op = &self.kernels[warp.kernel].code.program.ops[entry.pc as usize];
+        for (row, half) in op.dst.iter().zip(halves).filter(|(row, _)| row.is_some()) {
+            for lane in crate::reconvergence::Lanes(lanes) {
+                write_element(&mut warp.rows, *row, lane, half[lane as usize], 64);
+            }
+        }
+    }
+
     fn release_regs(&mut self, access: AccessId, lanes: LaneMask, now: Cycle) {
         let Some(entry) = self.accesses.entries.get_mut(access as usize) else { return };
         debug_assert_eq!(lanes & !entry.blocked, 0, "registers are released once");

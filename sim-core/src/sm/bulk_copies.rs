@@ -139,6 +139,7 @@ impl<P: Reconvergence> Sm<P> {
         let bulk = Bulk { lane: job.lane, object: job.object.into(), bytes, pc, to };
         self.resident.warps[w].copies_mut().begin(id, lanes, places, Some(bulk));
         let access = WarpAccess {
+            policy: sim_memory::priority::Policy::None,
             id,
             kind,
             space: StateSpace::Global,

@@ -658,6 +658,7 @@ impl<P: Reconvergence> Sm<P> {
                 cache_op: facts.cache,
                 semantics: facts.semantics,
                 scope: facts.scope,
+                policy: facts.policy,
                 element_bytes: request.bytes,
                 lanes,
                 addresses,

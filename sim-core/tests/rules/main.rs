@@ -24,4 +24,5 @@ mod tensor_maps;
 mod textures;
 mod threads;
 mod warpgroup;
+mod wide;
 mod workers;

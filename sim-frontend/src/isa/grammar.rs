@@ -74,6 +74,37 @@ pub enum Legacy {
     Target,
 }
 
+/// Targets whose features other targets do not have: their names end in `a` (one architecture) or `f` (a
+/// family of them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Architectures {
+    /// The least of them (major * 10 + minor).
+    pub least: u32,
+    /// Those from here on do not have the form, if some do not.
+    pub below: Option<u32>,
+}
+
+impl Architectures {
+    /// The target `sm_NUMBER` or `compute_NUMBER` is one of them.
+    pub fn has(&self, number: &str) -> bool {
+        number
+            .strip_suffix(['a', 'f'])
+            .and_then(|number| number.parse().ok())
+            .is_some_and(|number: u32| number >= self.least && self.below.is_none_or(|below| number < below))
+    }
+
+    /// What `.target` must name.
+    pub fn wanted(&self) -> String {
+        match self.below {
+            Some(below) if below <= self.least + 10 => format!("sm_{}a", self.least),
+            Some(below) => {
+                format!("sm_{}a, or a higher one below sm_{below} with the suffix `a` or `f`", self.least)
+            }
+            None => format!("sm_{}a, or a higher one with the suffix `a` or `f`", self.least),
+        }
+    }
+}
+
 /// One form of a row.
 #[derive(Clone, Debug)]
 pub(super) struct Grammar {
@@ -82,6 +113,7 @@ pub(super) struct Grammar {
     pub(super) executed: bool,
     pub(super) min_sm: u32,
     pub(super) legacy: Option<Legacy>,
+    pub(super) architectures: Option<Architectures>,
 }
 
 /// Shapes of `wgmma` with this depth: N is a multiple of 8, or of 16 from 32 on.
@@ -114,6 +146,7 @@ const LISTS: &[(&str, &str)] = &[
     ("$shared", "shared shared::cta"),
     ("$spaces", "const global local param param::entry param::func shared shared::cta"),
     ("$evict", "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"),
+    ("$l2evict", "L2::evict_last L2::evict_first L2::evict_normal"),
     ("$prefetch", "L2::64B L2::128B L2::256B"),
     ("$flat", "1d 2d 3d a1d a2d"),
     ("$m64nNk8", shapes!(8)),
@@ -150,14 +183,25 @@ fn words(text: &'static str) -> Vec<&'static str> {
 pub(super) fn grammar(text: &'static str) -> Grammar {
     let (modifiers, operands) = text.split_once("->").unwrap_or((text, ""));
     let mut rest = modifiers.trim();
-    let (mut executed, mut min_sm, mut legacy) = (true, 0, None);
+    let (mut executed, mut min_sm, mut legacy, mut architectures) = (true, 0, None, None);
     loop {
         rest = rest.trim_start();
         if let Some(after) = rest.strip_prefix('~') {
             (executed, rest) = (false, after);
         } else if let Some(after) = rest.strip_prefix('@') {
-            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-            (min_sm, rest) = (after[..digits].parse().unwrap_or(0), &after[digits..]);
+            let number = |text: &'static str| {
+                let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+                (text[..digits].parse::<u32>().unwrap_or(0), &text[digits..])
+            };
+            (min_sm, rest) = number(after);
+            let mut below = None;
+            if let Some(after) = rest.strip_prefix('-') {
+                let (least_without, after) = number(after);
+                (below, rest) = (Some(least_without), after);
+            }
+            if let Some(after) = rest.strip_prefix('a') {
+                (architectures, rest) = (Some(Architectures { least: min_sm, below }), after);
+            }
         } else if let Some(after) = rest.strip_prefix("!1.4") {
             (legacy, rest) = (Some(Legacy::Version), after);
         } else if let Some(after) = rest.strip_prefix("!20") {
@@ -178,7 +222,7 @@ pub(super) fn grammar(text: &'static str) -> Grammar {
         rest = rest[end + 1..].trim_start();
     }
     let operands = operands.split_whitespace().map(operand).collect();
-    Grammar { groups, operands, executed, min_sm, legacy }
+    Grammar { groups, operands, executed, min_sm, legacy, architectures }
 }
 
 fn operand(word: &str) -> OperandShape {
@@ -217,6 +261,8 @@ pub struct FormListing {
     pub min_sm: u32,
     /// Not valid in later modules.
     pub legacy: Option<Legacy>,
+    /// Only targets with these features have it.
+    pub architectures: Option<Architectures>,
     /// Modifiers that need a higher target than the form.
     pub word_targets: Vec<(&'static str, u32)>,
     /// Groups of modifiers: how often words of it stand (`one`, `optional`, `any`), and the words.
@@ -277,6 +323,7 @@ pub fn listing(entry: &Entry) -> Vec<FormListing> {
                 executed: grammar.executed,
                 min_sm: entry.min_sm.max(grammar.min_sm),
                 legacy: grammar.legacy,
+                architectures: grammar.architectures,
                 word_targets: grammar
                     .groups
                     .iter()

@@ -1,13 +1,14 @@
 //! Resolves the modifiers of an instruction to a [`Form`] by the grammar of its row.
 
+use sim_memory::priority::Priority;
 use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
-use super::grammar::{Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
+use super::grammar::{Architectures, Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::table::{Entry, Root, TABLE, word_target};
 use crate::form::{
     Accuracy, BarrierKind, Beyond, BoolOp, BulkWay, CmpOp, CopyStep, FloatTest, Form, Geometry, Half,
-    ImageModifiers, ImageQuery, MbarrierStep, MipLevel, Modifiers, PrmtMode, Reduction, Rounding, ShflMode,
-    VideoSecondary, VoteMode, register_bits,
+    ImageModifiers, ImageQuery, MbarrierStep, MipLevel, Modifiers, PolicyStep, PrmtMode, Reduction, Rounding,
+    ShflMode, VideoSecondary, VoteMode, register_bits,
 };
 use crate::matrix::Matrix;
 use crate::tensor_map::MapField;
@@ -25,6 +26,8 @@ pub struct Resolved {
     pub min_sm: u32,
     /// What later versions or targets ask for a modifier that says how to round.
     pub legacy: Option<Legacy>,
+    /// Only targets with these features have it.
+    pub architectures: Option<Architectures>,
 }
 
 /// Every combination of modifiers that an executed form of a row accepts, where each optional
@@ -84,15 +87,20 @@ pub fn resolve(
     for (grammar, matched) in in_order.chain(any_order).chain(parsed) {
         match matched {
             Ok(()) => {
+                let form = form(entry, grammar, modifiers);
+                // Accesses of 256 bits are younger than the forms that name their elements.
+                let wide = matches!(entry.root, Root::Ld | Root::St) && form.is_of_256_bits();
                 return Ok(Resolved {
-                    form: form(entry, grammar, modifiers),
+                    form,
                     operands: &grammar.operands,
                     executed: grammar.executed,
                     min_sm: modifiers
                         .iter()
                         .map(|word| word_target(entry.root, word))
-                        .fold(entry.min_sm.max(grammar.min_sm), u32::max),
+                        .fold(entry.min_sm.max(grammar.min_sm), u32::max)
+                        .max(if wide { 100 } else { 0 }),
                     legacy: grammar.legacy,
+                    architectures: grammar.architectures,
                 });
             }
             // What is never executed is no advice, where there is better.
@@ -339,6 +347,27 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
     if word == "async" && matches!(root, Root::St | Root::Red) {
         return m.copy = Some(CopyStep::Store);
     }
+    if matches!(root, Root::Createpolicy | Root::Ld | Root::St) {
+        let priority = match word {
+            "L2::evict_first" => Some(Priority::First),
+            "L2::evict_last" => Some(Priority::Last),
+            "L2::evict_normal" => Some(Priority::Normal),
+            "L2::evict_unchanged" => Some(Priority::Unchanged),
+            _ => None,
+        };
+        if priority.is_some() {
+            let place = if m.l2_priority.is_none() { &mut m.l2_priority } else { &mut m.other_priority };
+            return *place = priority;
+        }
+    }
+    if root == Root::Createpolicy {
+        match word {
+            "fractional" => return m.policy = Some(PolicyStep::Fractional),
+            "range" => return m.policy = Some(PolicyStep::Range),
+            "cvt" => return m.policy = Some(PolicyStep::Convert),
+            _ => {}
+        }
+    }
     let memory = matches!(
         root,
         Root::Ld | Root::St | Root::Atom | Root::Red | Root::Cp | Root::Prefetch | Root::Sured
@@ -374,8 +403,13 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "abs" => m.abs = true,
         "xorsign" => m.xorsign_abs = true,
         "pack" => m.pack = true,
+        "u4" => m.narrow = Some((4, false)),
+        "s4" => m.narrow = Some((4, true)),
+        "u2" => m.narrow = Some((2, false)),
+        "s2" => m.narrow = Some((2, true)),
         "L2::cache_hint" => m.cache_hint = true,
         "L2::64B" | "L2::128B" | "L2::256B" => m.level_hint = true,
+        "L1::no_allocate" => (m.level_hint, m.no_allocate) = (true, true),
         _ if word.starts_with("L1::") => m.level_hint = true,
         "rna" => m.rounding = Some(Rounding::Rna),
         "finite" => m.test = Some(FloatTest::Finite),
@@ -389,6 +423,8 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "shiftamt" => m.shiftamt = true,
         "v2" => m.vector = 2,
         "v4" => m.vector = 4,
+        "v8" => m.vector = 8,
+        "oob" => m.out_of_bounds = true,
         "to" => m.to = true,
         "nc" => m.non_coherent = true,
         "lo" if matches!(root, Root::Setp | Root::Set) => m.cmp = Some(CmpOp::Lo),
@@ -404,7 +440,10 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "param" | "param::entry" | "param::func" => m.space = Some(StateSpace::Param),
         // Which level a hint is about.
         "L1" => m.cache = Some(CacheOp::Ca),
-        "L2" | "L2::evict_last" | "L2::evict_normal" => m.cache = Some(CacheOp::Cg),
+        "L2" => m.cache = Some(CacheOp::Cg),
+        // `prefetch` and `applypriority`.
+        "L2::evict_last" => (m.cache, m.l2_priority) = (Some(CacheOp::Cg), Some(Priority::Last)),
+        "L2::evict_normal" => (m.cache, m.l2_priority) = (Some(CacheOp::Cg), Some(Priority::Normal)),
         "ca" => m.cache = Some(CacheOp::Ca),
         "cg" => m.cache = Some(CacheOp::Cg),
         "cs" => m.cache = Some(CacheOp::Cs),

@@ -171,7 +171,7 @@ const EXTREMUM: [&str; 13] = [
     "@86 [ftz] [NaN] {xorsign} {abs} {f16 f16x2} -> d a b",
     "@80 [NaN] {bf16 bf16x2} -> d a b",
     "@86 [NaN] {xorsign} {abs} {bf16 bf16x2} -> d a b",
-    "~@100 [ftz] [NaN] {abs} {f32} -> d a b c",
+    "@100 [ftz] [NaN] {abs} {f32} -> d a b c",
 ];
 /// Forms that many video instructions share.
 const VIDEO: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x (c:dst)";
@@ -215,20 +215,20 @@ const MMA: [&str; 27] = [
 ];
 /// Forms of `wgmma`.
 const WGMMA: [&str; 14] = [
-    "{mma_async} {sync} [aligned] {$m64nNk16} {f16 f32} {f16} {f16} -> v v a:u64 p i i (i) i",
-    "{mma_async} {sync} [aligned] {$m64nNk16} {f32} {bf16} {bf16} -> v v a:u64 p i i (i) i",
-    "{mma_async} {sync} [aligned] {$m64nNk8} {f32} {tf32} {tf32} -> v v a:u64 p i i",
-    "{mma_async} {sync} [aligned] {$m64nNk32} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 p i i",
-    "{mma_async} {sync} [aligned] {$m64nMk32} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 p",
-    "{mma_async} {sync} [aligned] {$m64nMk256} {s32} {b1} {b1} {and} {popc} -> v v a:u64 p",
-    "{mma_async} {sp} {sync} [aligned] {$m64nNk32} {f16 f32} {f16} {f16} -> v v a:u64 a:b32 i p i i (i) i",
-    "{mma_async} {sp} {sync} [aligned] {$m64nNk32} {f32} {bf16} {bf16} -> v v a:u64 a:b32 i p i i (i) i",
-    "{mma_async} {sp} {sync} [aligned] {$m64nNk16} {f32} {tf32} {tf32} -> v v a:u64 a:b32 i p i i",
-    "{mma_async} {sp} {sync} [aligned] {$m64nNk64} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 a:b32 i p i i",
-    "{mma_async} {sp} {sync} [aligned] {$m64nMk64} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 a:b32 i p",
-    "{fence} {sync} [aligned] -> ",
-    "{commit_group} {sync} [aligned] -> ",
-    "{wait_group} {sync} [aligned] -> i",
+    "@90-100a {mma_async} {sync} [aligned] {$m64nNk16} {f16 f32} {f16} {f16} -> v v a:u64 p i i (i) i",
+    "@90-100a {mma_async} {sync} [aligned] {$m64nNk16} {f32} {bf16} {bf16} -> v v a:u64 p i i (i) i",
+    "@90-100a {mma_async} {sync} [aligned] {$m64nNk8} {f32} {tf32} {tf32} -> v v a:u64 p i i",
+    "@90-100a {mma_async} {sync} [aligned] {$m64nNk32} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 p i i",
+    "@90-100a {mma_async} {sync} [aligned] {$m64nMk32} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 p",
+    "@90-100a {mma_async} {sync} [aligned] {$m64nMk256} {s32} {b1} {b1} {and} {popc} -> v v a:u64 p",
+    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nNk32} {f16 f32} {f16} {f16} -> v v a:u64 a:b32 i p i i (i) i",
+    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nNk32} {f32} {bf16} {bf16} -> v v a:u64 a:b32 i p i i (i) i",
+    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nNk16} {f32} {tf32} {tf32} -> v v a:u64 a:b32 i p i i",
+    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nNk64} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 a:b32 i p i i",
+    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nMk64} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 a:b32 i p",
+    "@90-100a {fence} {sync} [aligned] -> ",
+    "@90-100a {commit_group} {sync} [aligned] -> ",
+    "@90-100a {wait_group} {sync} [aligned] -> i",
 ];
 /// Forms of `wmma`.
 const WMMA: [&str; 29] = [
@@ -269,13 +269,13 @@ isa! {
         "[sat] {s32} -> d a b", "{u16 u32 u64 s16 s64} -> d a b", "{cc} {u32 s32 u64 s64} -> d a b", "@90 {u16x2 s16x2} -> d a b",
         "[$rnd] [ftz] [sat] {f32} -> d a b", "@13 [$rnd] {f64} -> d a b", "@100 [$rnd] [ftz] {f32x2} -> d a b",
         "@53 [rn] [ftz] [sat] {f16 f16x2} -> d a b", "@90 [rn] {bf16 bf16x2} -> d a b",
-        "~@100 [$rnd] [sat] {f32} {f16 bf16} -> d a:b16 c",
+        "@100 [$rnd] [sat] {f32} {f16 bf16} -> d a:b16 b:f32",
     ];
     Sub "sub" Alu Data 10 "Subtracts." [
         "[sat] {s32} -> d a b", "{u16 u32 u64 s16 s64} -> d a b", "{cc} {u32 s32 u64 s64} -> d a b",
         "[$rnd] [ftz] [sat] {f32} -> d a b", "@13 [$rnd] {f64} -> d a b", "@100 [$rnd] [ftz] {f32x2} -> d a b",
         "@53 [rn] [ftz] [sat] {f16 f16x2} -> d a b", "@90 [rn] {bf16 bf16x2} -> d a b",
-        "~@100 [$rnd] [sat] {f32} {f16 bf16} -> d a:b16 c",
+        "@100 [$rnd] [sat] {f32} {f16 bf16} -> d a:b16 b:f32",
     ];
     Addc "addc" Alu Data 10 "Adds with the carry of the condition code." ["[cc] {u32 s32 u64 s64} -> d a b"];
     Subc "subc" Alu Data 10 "Subtracts with the borrow of the condition code." ["[cc] {u32 s32 u64 s64} -> d a b"];
@@ -305,7 +305,7 @@ isa! {
     Fma "fma" Fma Data 13 "Fused multiply-add." [
         "@20 {$rnd} [ftz] [sat] {f32} -> d a b c", "{$rnd} {f64} -> d a b c", "@100 {$rnd} [ftz] {f32x2} -> d a b c",
         "@53 {rn} [ftz] [sat] {f16 f16x2} -> d a b c", "@80 {rn} [ftz] {relu} {f16 f16x2} -> d a b c", "@80 {rn} [relu] {bf16 bf16x2} -> d a b c",
-        "~@90 {rn} {oob} [relu] {f16 f16x2 bf16 bf16x2} -> d a b c", "~@100 {$rnd} [sat] {f32} {f16 bf16} -> d a:b16 b:b16 c",
+        "@90 {rn} {oob} [relu] {f16 f16x2 bf16 bf16x2} -> d a b c", "@100 {$rnd} [sat] {f32} {f16 bf16} -> d a:b16 b:b16 c:f32",
     ];
     Rcp "rcp" Sfu Data 10 "The reciprocal." [
         "{approx} [ftz] {f32} -> d a", "@20 {$rnd} [ftz] {f32} -> d a", "@20 {approx} {ftz} {f64} -> d a",
@@ -404,7 +404,7 @@ isa! {
     Vset4 "vset4" Alu Data 30 "SIMD video comparison of bytes." [SIMD_SET] simd4;
     // Data movement and conversion.
     Mov "mov" Alu Data 10 "Moves a value, an address, or packs and unpacks vectors." [
-        "{pred} -> q p", "[v2 v4] {$words f32 f64} -> v v", "~@70 {b128} -> *",
+        "{pred} -> q p", "[v2 v4] {$words f32 f64} -> v v", "@70 {b128} -> d a",
     ];
     Cvt "cvt" Convert Data 10 "Converts between types." [
         "[$irnd $rnd] [ftz] [sat] {$cvt} {$cvt} -> d a",
@@ -414,7 +414,10 @@ isa! {
         "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f32} -> d:b16 a b", "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f16x2} -> d:b16 a",
         "@89 {rn} [relu] {f16x2} {e4m3x2 e5m2x2} -> d a:b16",
         "@72 {pack} {sat} {u16 s16} {s32} -> d:u32 a b", "@72 {pack} {sat} {u8 s8} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32",
-        "~@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> *", "~@100 <rn rz rs relu satfinite scaled::n2::ue8m0 f16x2 bf16x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 f32> -> *",
+        "@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32", "@100a {rn} {satfinite} [relu] {e2m1x2} {f32} -> d:b8 a b", "@100a {rn} {satfinite} [relu] {e2m3x2 e3m2x2} {f32} -> d:b16 a b",
+        "@100a {rn} [relu] {f16x2} {e2m1x2} -> d a:b8", "@100a {rn} [relu] {f16x2} {e2m3x2 e3m2x2} -> d a:b16",
+        "@100a {rz rp} [satfinite] {ue8m0x2} {f32} -> d:b16 a b", "@100a {rz rp} [satfinite] {ue8m0x2} {bf16x2} -> d:b16 a", "@100a {rn} {bf16x2} {ue8m0x2} -> d a:b16",
+        "~@100a <rn rz rs relu satfinite scaled::n2::ue8m0 f16x2 bf16x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 f32> -> *",
     ];
     Cvta "cvta" Alu Data 20 "Converts between generic addresses and those of a space." [
         "[to] {const global local $shared shared::cluster param param::entry} {u32 u64} -> d a",
@@ -427,23 +430,32 @@ isa! {
         "@70 {relaxed acquire} [$scope] [global $shared shared::cluster] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> v m",
         "@32 {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)", "@70 {global} {nc} {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
-        "~@70 [weak relaxed acquire volatile] [$scope] [$spaces] [ca cg cs lu cv] [nc] [$evict] [L2::cache_hint] [$prefetch] {b128} -> *",
-        "~@100 [weak relaxed acquire volatile] [$scope] {global} [nc] [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [$prefetch] [v2 v4 v8] {$memory} -> *",
-        "~@100 [weak relaxed acquire volatile] [$scope] [global] [nc] [$evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> *",
+        "@70 [weak] [$spaces shared::cluster] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 [weak] [global] [nc] {$evict} [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)",
+        "@70 [weak] {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 {volatile} [global $shared shared::cluster] [$prefetch] {b128} -> v m",
+        "@70 {relaxed acquire} {$scope} [global $shared shared::cluster] [$evict] [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 {mmio} {relaxed} {sys} [global] {b128} -> v m",
+        "@100 [weak] [global] [ca cg cs lu cv] [nc] [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 [weak] [global] [ca cg cs lu cv] [nc] [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)",
+        "@100 [weak] [global] [nc] {$evict} [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 [weak] [global] [nc] {$evict} [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)",
+        "@100 {volatile} [global] [$l2evict] [$prefetch] {v8} {b32 u32 s32 f32} -> v m", "@100 {volatile} [global] [$l2evict] [$prefetch] {v4} {b64 u64 s64 f64} -> v m",
+        "@100 {relaxed acquire} {$scope} [global] [$evict] [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 {relaxed acquire} {$scope} [global] [$evict] [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)",
     ];
-    Ldu "ldu" LoadStore Load 20 "Loads uniform data through the read-only path." ["[global] [v2 v4] {$memory} -> v m"];
+    Ldu "ldu" LoadStore Load 20 "Loads uniform data through the read-only path." ["[global] [v2 v4] {$memory} -> v m", "@70 [global] {b128} -> v m"];
     St "st" LoadStore Store 10 "Stores." [
         "[weak] [global local $shared shared::cluster param param::func] [wb cg cs wt] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 [weak] [global] {$evict} [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "{volatile} [global $shared shared::cluster] [v2 v4] {$memory} -> m v", "{volatile} {local} [v2 v4] {$memory} -> m v",
         "@70 {relaxed release} [$scope] [global $shared shared::cluster] [$evict] [L2::cache_hint] [v2 v4] {$memory} -> m v (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> m v",
-        "~@70 [weak relaxed release volatile] [$scope] [global local $shared param] [wb cg cs wt] [$evict] [L2::cache_hint] {b128} -> *",
+        "@70 [weak] [global local $shared shared::cluster param param::func] [wb cg cs wt] [L2::cache_hint] {b128} -> m v (e:b64)", "@70 [weak] [global] {$evict} [L2::cache_hint] {b128} -> m v (e:b64)",
+        "@70 {volatile} [global $shared shared::cluster] {b128} -> m v", "@70 {relaxed release} {$scope} [global $shared shared::cluster] [$evict] [L2::cache_hint] {b128} -> m v (e:b64)",
+        "@70 {mmio} {relaxed} {sys} [global] {b128} -> m v",
         "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} [v2] {b32 u32 s32 f32 b64 u64 s64 f64} -> m v m",
         "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} {v4} {b32 u32 s32 f32} -> m v m",
-        "~@100 {async} [mmio] {release} {$scope} [global] {$memory} -> *", "~@100 {bulk} {async} {shared::cta shared::cluster} {mbarrier::complete_tx::bytes} {$memory} -> *",
-        "~@100 [weak relaxed release volatile] [$scope] {global} [$evict] {L2::evict_last L2::evict_first L2::evict_normal} [L2::cache_hint] [v2 v4 v8] {$memory} -> *",
-        "~@100 [weak relaxed release volatile] [$scope] [global] [$evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> *",
+        "@100 {async} {release} {gpu sys} [global] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> m v", "@100 {async} {mmio} {release} {sys} [global] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> m v",
+        "~@100 {bulk} [weak] [shared::cta] -> m a:u64 i",
+        "@100 [weak] [global] [wb cg cs wt] [$l2evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> m v (e:b64)", "@100 [weak] [global] [wb cg cs wt] [$l2evict] [L2::cache_hint] {v4} {b64 u64 s64 f64} -> m v (e:b64)",
+        "@100 [weak] [global] {$evict} [$l2evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> m v (e:b64)", "@100 [weak] [global] {$evict} [$l2evict] [L2::cache_hint] {v4} {b64 u64 s64 f64} -> m v (e:b64)",
+        "@100 {volatile} [global] [$l2evict] {v8} {b32 u32 s32 f32} -> m v", "@100 {volatile} [global] [$l2evict] {v4} {b64 u64 s64 f64} -> m v",
+        "@100 {relaxed release} {$scope} [global] [$evict] [$l2evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> m v (e:b64)", "@100 {relaxed release} {$scope} [global] [$evict] [$l2evict] [L2::cache_hint] {v4} {b64 u64 s64 f64} -> m v (e:b64)",
     ];
     Prefetch "prefetch" LoadStore Hint 20 "Prefetches a cache line." [
         "[global local] {L1 L2} -> m", "@80 {global} {L2::evict_last L2::evict_normal} -> m", "@90 [const param] {tensormap} -> m",
@@ -465,7 +477,8 @@ isa! {
         "[$ordering] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u32 s32} -> d m b (e:b64)", "@32 [$ordering] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u64 s64} -> d m b (e:b64)",
         "@60 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16x2} -> d m b (e:b64)", "@70 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16} -> d m b (e:b64)",
         "@90 [$ordering] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> d m b (e:b64)",
-        "~@90 [$ordering] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *", "~@90 [$ordering] [$scope] [global $shared shared::cluster] {exch cas} [L2::cache_hint] {b128} -> *",
+        "@90 [$ordering] [$scope] [global] {add} [L2::cache_hint] {v2 v4} {f32} -> v m v (e:b64)", "@90 [$ordering] [$scope] [global] {add min max} {noftz} [L2::cache_hint] {v2 v4 v8} {f16 bf16} -> v m v (e:b64)", "@90 [$ordering] [$scope] [global] {add min max} {noftz} [L2::cache_hint] {v2 v4} {f16x2 bf16x2} -> v m v (e:b64)",
+        "@90 [$ordering] [$scope] [global $shared shared::cluster] {exch} [L2::cache_hint] {b128} -> d m b (e:b64)", "@90 [$ordering] [$scope] [global $shared shared::cluster] {cas} {b128} -> d m b c",
     ];
     Red "red" LoadStore Atomic 11 "Atomic reduction in memory; returns no value." [
         "[relaxed release] [$scope] [global $shared shared::cluster] {and or xor} [L2::cache_hint] {b32 b64} -> m b (e:b64)",
@@ -475,12 +488,13 @@ isa! {
         "[relaxed release] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u32 s32} -> m b (e:b64)", "@32 [relaxed release] [$scope] [global $shared shared::cluster] {min max} [L2::cache_hint] {u64 s64} -> m b (e:b64)",
         "@60 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16x2} -> m b (e:b64)", "@70 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {f16} -> m b (e:b64)",
         "@90 [relaxed release] [$scope] [global $shared shared::cluster] {add} {noftz} [L2::cache_hint] {bf16 bf16x2} -> m b (e:b64)",
-        "~@90 [relaxed release] [$scope] [global] {add min max} [noftz] [L2::cache_hint] {v2 v4 v8} {f16 f16x2 bf16 bf16x2 f32} -> *",
+        "@90 [relaxed release] [$scope] [global] {add} [L2::cache_hint] {v2 v4} {f32} -> m v (e:b64)", "@90 [relaxed release] [$scope] [global] {add min max} {noftz} [L2::cache_hint] {v2 v4 v8} {f16 bf16} -> m v (e:b64)", "@90 [relaxed release] [$scope] [global] {add min max} {noftz} [L2::cache_hint] {v2 v4} {f16x2 bf16x2} -> m v (e:b64)",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m b m",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m b m",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {add} {u32 s32 u64 s64} -> m b m",
         "@90 {async} {relaxed} {cluster} [shared::cluster] {mbarrier::complete_tx::bytes} {and or xor} {b32} -> m b m",
-        "~@100 {async} [mmio] {release} {$scope} [global] {add min max and or xor inc dec} {$atomic} -> *",
+        "@100 {async} {release} {gpu sys} [global] {inc dec} {u32} -> m b", "@100 {async} {release} {gpu sys} [global] {min max} {u32 s32} -> m b", "@100 {async} {release} {gpu sys} [global] {add} {u32 s32 u64 s64} -> m b", "@100 {async} {release} {gpu sys} [global] {and or xor} {b32} -> m b",
+        "@100 {async} {mmio} {release} {sys} [global] {inc dec} {u32} -> m b", "@100 {async} {mmio} {release} {sys} [global] {min max} {u32 s32} -> m b", "@100 {async} {mmio} {release} {sys} [global] {add} {u32 s32 u64 s64} -> m b", "@100 {async} {mmio} {release} {sys} [global] {and or xor} {b32} -> m b",
     ];
     Membar "membar" LoadStore Membar 10 "Waits for the thread's memory operations." ["{cta gl} -> ", "@20 {sys} -> ", "@60 {proxy} {alias} -> "];
     Fence "fence" LoadStore Membar 70 "Orders memory operations." [
@@ -540,13 +554,39 @@ isa! {
     ];
     Mapa "mapa" Alu Data 90 "Maps a shared address to another block of the cluster." ["[shared::cluster] {u32 u64} -> d a b:u32"];
     Getctarank "getctarank" Alu Data 90 "The rank of the block that owns an address." ["[shared::cluster] {u32 u64} -> d:u32 a"];
-    Multimem "multimem" LoadStore Data 90 "Operations on multicast addresses." [
-        "~ {ld_reduce st red cp} <async bulk weak relaxed acquire release $scope global add min max and or xor acc::f32 acc::f16 v2 v4 v8 f16 f16x2 bf16 bf16x2 f32 e4m3x4 e5m2x4 e4m3 e5m2 e4m3x2 e5m2x2 shared::cta bulk_group cp_mask $atomic> -> *",
-    ];
+    Multimem "multimem" LoadStore Data 90 "Operations on multicast addresses: with one device, on its memory." [
+        "{ld_reduce} [weak] [global] {add} {u32 s32 u64 f32 f64} -> v m", "{ld_reduce} [weak] [global] {min max} {u32 s32 u64 s64} -> v m",
+        "{ld_reduce} [weak] [global] {and or xor} {b32 b64} -> v m", "{ld_reduce} [weak] [global] {add} {v2 v4} {f32} -> v m",
+        "{ld_reduce} [weak] [global] {add} [acc::f32] [v2 v4] {f16x2 bf16x2} -> v m", "{ld_reduce} [weak] [global] {min max} [v2 v4] {f16x2 bf16x2} -> v m",
+        "{ld_reduce} [weak] [global] {add} [acc::f32] {v2 v4 v8} {f16 bf16} -> v m", "{ld_reduce} [weak] [global] {min max} {v2 v4 v8} {f16 bf16} -> v m",
+        "@100a {ld_reduce} [weak] [global] {add} [acc::f16] [v2 v4] {e4m3x4 e5m2x4} -> v m", "@100a {ld_reduce} [weak] [global] {min max} [v2 v4] {e4m3x4 e5m2x4} -> v m",
+        "@100a {ld_reduce} [weak] [global] {add} [acc::f16] {v2 v4 v8} {e4m3x2 e5m2x2} -> v m", "@100a {ld_reduce} [weak] [global] {min max} {v2 v4 v8} {e4m3x2 e5m2x2} -> v m",
+        "@100a {ld_reduce} [weak] [global] {add} [acc::f16] {v4 v8} {e4m3 e5m2} -> v m", "@100a {ld_reduce} [weak] [global] {min max} {v4 v8} {e4m3 e5m2} -> v m",
+        "{ld_reduce} {relaxed acquire} {$scope} [global] {add} {u32 s32 u64 f32 f64} -> v m", "{ld_reduce} {relaxed acquire} {$scope} [global] {min max} {u32 s32 u64 s64} -> v m",
+        "{ld_reduce} {relaxed acquire} {$scope} [global] {and or xor} {b32 b64} -> v m", "{ld_reduce} {relaxed acquire} {$scope} [global] {add} {v2 v4} {f32} -> v m",
+        "{ld_reduce} {relaxed acquire} {$scope} [global] {add} [acc::f32] [v2 v4] {f16x2 bf16x2} -> v m", "{ld_reduce} {relaxed acquire} {$scope} [global] {min max} [v2 v4] {f16x2 bf16x2} -> v m",
+        "{ld_reduce} {relaxed acquire} {$scope} [global] {add} [acc::f32] {v2 v4 v8} {f16 bf16} -> v m", "{ld_reduce} {relaxed acquire} {$scope} [global] {min max} {v2 v4 v8} {f16 bf16} -> v m",
+        "@100a {ld_reduce} {relaxed acquire} {$scope} [global] {add} [acc::f16] [v2 v4] {e4m3x4 e5m2x4} -> v m", "@100a {ld_reduce} {relaxed acquire} {$scope} [global] {min max} [v2 v4] {e4m3x4 e5m2x4} -> v m",
+        "@100a {ld_reduce} {relaxed acquire} {$scope} [global] {add} [acc::f16] {v2 v4 v8} {e4m3x2 e5m2x2} -> v m", "@100a {ld_reduce} {relaxed acquire} {$scope} [global] {min max} {v2 v4 v8} {e4m3x2 e5m2x2} -> v m",
+        "@100a {ld_reduce} {relaxed acquire} {$scope} [global] {add} [acc::f16] {v4 v8} {e4m3 e5m2} -> v m", "@100a {ld_reduce} {relaxed acquire} {$scope} [global] {min max} {v4 v8} {e4m3 e5m2} -> v m",
+        "{st} [weak] [global] {b32 b64 u32 u64 s32 s64 f32 f64 f16x2 bf16x2} -> m v", "{st} [weak] [global] {v2 v4} {f32 f16x2 bf16x2} -> m v",
+        "{st} [weak] [global] {v2 v4 v8} {f16 bf16} -> m v", "@100a {st} [weak] [global] [v2 v4] {e4m3x4 e5m2x4} -> m v",
+        "@100a {st} [weak] [global] {v2 v4 v8} {e4m3x2 e5m2x2} -> m v", "@100a {st} [weak] [global] {v4 v8} {e4m3 e5m2} -> m v",
+        "{st} {relaxed release} {$scope} [global] {b32 b64 u32 u64 s32 s64 f32 f64 f16x2 bf16x2} -> m v", "{st} {relaxed release} {$scope} [global] {v2 v4} {f32 f16x2 bf16x2} -> m v",
+        "{st} {relaxed release} {$scope} [global] {v2 v4 v8} {f16 bf16} -> m v", "@100a {st} {relaxed release} {$scope} [global] [v2 v4] {e4m3x4 e5m2x4} -> m v",
+        "@100a {st} {relaxed release} {$scope} [global] {v2 v4 v8} {e4m3x2 e5m2x2} -> m v", "@100a {st} {relaxed release} {$scope} [global] {v4 v8} {e4m3 e5m2} -> m v",
+        "{red} [global] {add} {u32 s32 u64 f32 f64} -> m v", "{red} [global] {min max} {u32 s32 u64 s64} -> m v",
+        "{red} [global] {and or xor} {b32 b64} -> m v", "{red} [global] {add} {v2 v4} {f32} -> m v",
+        "{red} [global] {add min max} [v2 v4] {f16x2 bf16x2} -> m v", "{red} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
+        "{red} {relaxed release} {$scope} [global] {add} {u32 s32 u64 f32 f64} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {u32 s32 u64 s64} -> m v",
+        "{red} {relaxed release} {$scope} [global] {and or xor} {b32 b64} -> m v", "{red} {relaxed release} {$scope} [global] {add} {v2 v4} {f32} -> m v",
+        "{red} {relaxed release} {$scope} [global] {add min max} [v2 v4] {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
+        "~{cp} {async} {bulk} <global shared::cta bulk_group cp_mask> -> *", "~{cp} {reduce} {async} {bulk} <global shared::cta bulk_group add min max and or xor inc dec noftz f16 bf16 f64 $atomic> -> *",
+    ] rewritten;
     Tensormap "tensormap" LoadStore Store 90 "Changes a tensor map." [
-        "{replace} {tile} {global_address} [global shared::cta] {b1024} {b64} -> m b", "{replace} {tile} {rank} [global shared::cta] {b1024} {b32} -> m b",
-        "{replace} {tile} {box_dim global_dim element_stride} [global shared::cta] {b1024} {b32} -> m i b", "{replace} {tile} {global_stride} [global shared::cta] {b1024} {b64} -> m i b",
-        "{replace} {tile} {elemtype interleave_layout swizzle_mode fill_mode} [global shared::cta] {b1024} {b32} -> m i", "~@100 {replace} {tile} {swizzle_atomicity} [global shared::cta] {b1024} {b32} -> *",
+        "@90a {replace} {tile} {global_address} [global shared::cta] {b1024} {b64} -> m b", "@90a {replace} {tile} {rank} [global shared::cta] {b1024} {b32} -> m b",
+        "@90a {replace} {tile} {box_dim global_dim element_stride} [global shared::cta] {b1024} {b32} -> m i b", "@90a {replace} {tile} {global_stride} [global shared::cta] {b1024} {b64} -> m i b",
+        "@90a {replace} {tile} {elemtype interleave_layout swizzle_mode fill_mode} [global shared::cta] {b1024} {b32} -> m i", "~@100 {replace} {tile} {swizzle_atomicity} [global shared::cta] {b1024} {b32} -> *",
         "{cp_fenceproxy} {global} {shared::cta} {tensormap::generic} {release} {$scope} {sync} {aligned} -> m m i",
     ];
     // Textures and surfaces.
@@ -601,7 +641,7 @@ isa! {
     ];
     Match "match" Control Match 70 "Finds lanes with equal values." ["{any} {sync} {b32 b64} -> d:b32 a b:b32", "{all} {sync} {b32 b64} -> d:b32|q a b:b32"];
     Redux "redux" Control Redux 80 "Reduces a value over lanes." [
-        "{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32", "@100 {sync} {min max} [abs] [NaN] {f32} -> d a b:b32",
+        "{sync} {add min max} {u32 s32} -> d a b:b32", "{sync} {and or xor} {b32} -> d a b:b32", "@100-110a {sync} {min max} [abs] [NaN] {f32} -> d a b:b32",
     ];
     Activemask "activemask" Control ActiveMask 30 "The active lanes of the warp." ["{b32} -> d"];
     Elect "elect" Control Elect 90 "Elects one thread." ["{sync} -> d|q a:b32"];
@@ -625,7 +665,7 @@ isa! {
     Brkpt "brkpt" Control Trap 11 "A breakpoint: with no debugger, a fault." [" -> "];
     Pmevent "pmevent" Control Data 10 "Triggers a performance monitor event, which is ignored." ["[mask] -> i"];
     Griddepcontrol "griddepcontrol" Control Data 90 "Controls the execution of dependent grids, which begin when the prerequisite grid has completed." ["{launch_dependents wait} -> "];
-    Setmaxnreg "setmaxnreg" Control SetRegisters 90 "Moves registers between the warps of a warpgroup and the pool of their block." ["{inc dec} {sync} {aligned} {u32} -> i"];
+    Setmaxnreg "setmaxnreg" Control SetRegisters 90 "Moves registers between the warps of a warpgroup and the pool of their block." ["@90a {inc dec} {sync} {aligned} {u32} -> i"];
     Clusterlaunchcontrol "clusterlaunchcontrol" Control Data 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4 pred b32 b64 b128> -> *"];
     Alloca "alloca" Alu Data 52 "Allocates stack memory." ["{u32 u64} -> d a (i)"] rewritten;
     Stacksave "stacksave" Alu Data 52 "Saves the stack pointer." ["{u32 u64} -> d"] rewritten;

@@ -369,3 +369,62 @@ fn more_constants_or_registers_than_operands_can_name_are_refused() {
     let error = made(&text).expect_err("too many")[0].render();
     assert!(error.contains("needs too many registers"), "{error}");
 }
+
+/// Every form of the table with operands that fit nowhere or somewhere: it ends as a program or with words.
+#[test]
+fn forms_with_any_operands_end_as_programs_or_with_words() {
+    use crate::isa::{Shape, TABLE, combinations, resolve};
+    let mut state = 1u64;
+    let mut next = |n: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n
+    };
+    let (mut built, mut refused) = (0, 0);
+    let declared = ".reg .pred %p<10>;\n.reg .b16 %h<8>;\n.reg .b32 %r<8>;\n.reg .f32 %f<8>;\n.reg .b64 %rd<8>;\n\
+                    .reg .b128 %q<4>;\n.shared .align 32 .b8 sym[64];";
+    for row in TABLE.iter().filter(|row| !row.papers() && row.executed()) {
+        let forms = combinations(row);
+        for _ in 0..80 {
+            let modifiers = &forms[next(forms.len())];
+            let resolved = resolve(row, modifiers, false).expect("a form of the table");
+            let mut operands = Vec::new();
+            for shape in resolved.operands {
+                let list: &[&str] = match shape.shape {
+                    Shape::PredicateDestination | Shape::Predicate => &["%p1", "%p2"],
+                    Shape::Address => &["[%rd1]", "[%rd1+16]", "[sym]", "[%r1]"],
+                    Shape::Vector => &[
+                        "{%r1, %r2}",
+                        "{%f1, _, %f3, %f4}",
+                        "{%rd1, %rd2, %rd1, %rd3}",
+                        "{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}",
+                        "{%h0, %h1, %h2, %h3, %h4, %h5, %h6, %h7}",
+                        "%r5",
+                        "%q2",
+                    ],
+                    Shape::Label => &["done", "sym"],
+                    Shape::Immediate => &["0", "16"],
+                    _ => &["%r1", "%rd1", "%f1", "%h1", "%q1", "7", "_", "sym"],
+                };
+                if !(shape.optional && next(2) == 0) {
+                    operands.push(list[next(list.len())]);
+                }
+            }
+            let line = format!("{}.{} {}", row.name, modifiers.join("."), operands.join(", "));
+            let line = line.replace(". ", " ");
+            let text = format!(
+                ".version 9.2\n.target sm_100a\n.address_size 64\n.entry k()\n{{\n{declared}\n{line};\ndone:\nret;\n}}\n"
+            );
+            let made = Module::build(&Source::new("t.ptx", &text), false).and_then(|module| {
+                module.program("k", &|_| Some(256), ControlFlow::Injected, 1024).map(drop)
+            });
+            match made {
+                Ok(()) => built += 1,
+                Err(errors) => {
+                    refused += 1;
+                    assert!(!errors.is_empty() && errors.iter().all(|e| !e.message.is_empty()), "{line}");
+                }
+            }
+        }
+    }
+    assert!(built > 300 && refused > 300, "{built} {refused}");
+}

@@ -68,7 +68,8 @@ pub fn modifiers(form: &Form) -> Result<(), String> {
                 return Err(".relaxed, .acquire and .release require a scope: .cta, .cluster, .gpu or .sys"
                     .to_string());
             }
-            if u32::from(m.vector) * form.ty.bits() > 128 {
+            let wide = matches!(form.root, Root::Ld | Root::St) && space.is_none() && form.is_of_256_bits();
+            if u32::from(m.vector) * form.ty.bits() > 128 && !wide {
                 return Err("a vector must not exceed 128 bits".to_string());
             }
             match space {

@@ -87,8 +87,10 @@ pub fn frame_access(
         signed: ty.is_signed(),
         reg_bits: crate::form::register_bits(ty).max(if ty.bits() <= 16 { 16 } else { 32 }),
         address_64: false,
+        alignment: ty.bytes().next_power_of_two() as u8,
         atomic: None,
         hint: None,
+        policy: sim_memory::priority::Policy::None,
         cluster: false,
     });
     inst

@@ -2,6 +2,7 @@
 //! [tf-4]: bytes and elements, how a loaded value fills its register, cache operator,
 //! semantics and scope.
 
+use sim_memory::priority::Policy;
 use sim_memory::vocabulary::{CacheOp, Scope, Semantics, StateSpace};
 
 use crate::form::Form;
@@ -11,7 +12,12 @@ use crate::program::MemoryOp;
 /// The facts of a load, store, atomic or reduction.
 pub fn facts(form: &Form, space: StateSpace, reg_bits: u8, address_64: bool) -> MemoryOp {
     let load = form.root == Root::Ld;
-    let cache = form.mods.cache.unwrap_or(if load { CacheOp::Ca } else { CacheOp::Wb });
+    // What takes no line of L1 goes past it.
+    let cache = form.mods.cache.unwrap_or(match load {
+        true if form.mods.no_allocate => CacheOp::Cg,
+        true => CacheOp::Ca,
+        false => CacheOp::Wb,
+    });
     let strong = form.mods.semantics != Semantics::Weak;
     MemoryOp {
         space,
@@ -23,8 +29,10 @@ pub fn facts(form: &Form, space: StateSpace, reg_bits: u8, address_64: bool) -> 
         signed: form.ty.is_signed(),
         reg_bits,
         address_64,
+        alignment: (form.ty.bytes() * u32::from(form.mods.vector.max(1))).next_power_of_two() as u8,
         atomic: form.mods.atomic.map(|op| (op, form.ty)),
         hint: None,
+        policy: form.mods.l2_priority.map_or(Policy::None, Policy::Fixed),
         cluster: form.mods.shared_cluster || space == StateSpace::Generic,
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod stack;
 mod tensor_map;
 mod texture;
 mod wgmma;
+mod wide;
 mod wmma;
 
 use rustc_hash::FxHashMap;
@@ -76,6 +77,8 @@ pub(super) enum Local {
     Reg(Reg, ScalarType),
     /// A vector register: its first element, the number of them and their type.
     Vector(Reg, u32, ScalarType),
+    /// A register of 128 bits: its lower half, which the upper one follows.
+    Wide(Reg),
     /// A variable of the frame: space, offset.
     Variable(StateSpace, u64),
     /// A variable whose address differs between programs: space, link.
@@ -339,6 +342,16 @@ impl<'m, 'a> Translator<'m, 'a> {
                 }
                 Local::Vector(first, width, variable.ty)
             }
+            Storage::Register if variable.ty == ScalarType::B128 => {
+                let first = self.func.regs.len() as Reg;
+                for _ in 0..2 * variable.count.unwrap_or(1) {
+                    self.fresh(ScalarType::B64);
+                }
+                if let Some(count) = variable.count {
+                    return self.family(variable, Family { count, members: Members::Wide(first) });
+                }
+                Local::Wide(first)
+            }
             Storage::Register => {
                 if let Some(count) = variable.count {
                     let first = self.func.regs.len() as Reg;
@@ -464,6 +477,16 @@ impl<'m, 'a> Translator<'m, 'a> {
             links.push(link.clone());
             links.len() as u32 - 1
         })
+    }
+
+    /// How many instructions the block has.
+    pub(super) fn position(&self) -> usize {
+        self.current.len()
+    }
+
+    /// Takes back those from `start` on.
+    pub(super) fn pushed_since(&mut self, start: usize) -> Vec<Inst> {
+        self.current.split_off(start.min(self.current.len()))
     }
 
     pub(super) fn push(&mut self, inst: Inst) {

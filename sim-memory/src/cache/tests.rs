@@ -5,6 +5,7 @@ const FULL: u128 = u128::MAX;
 
 fn spec(ways: u32, sets: u32) -> CacheSpec {
     CacheSpec {
+        set_aside_ways: None,
         size_bytes: 128 * ways * sets,
         ways,
         sector_bytes: 128,
@@ -139,7 +140,7 @@ fn cache_classify_first_goes_first() {
         cache.update(0, line, FULL, &[0; 128]);
         cache.read(0, line, FULL, &mut data, pin);
     }
-    cache.classify(0, 128, true);
+    cache.classify(0, 128, Class::First);
     assert_eq!(cache.reserve(0, 256, FULL, &mut pins[2]), Outcome::Done);
     assert!(cache.is_cached(0, 0, FULL), "normal and older, but `first` goes before it");
     assert!(!cache.is_cached(0, 128, FULL));
@@ -334,6 +335,7 @@ fn mem_flush_forgets_clean_lines_only() {
 #[test]
 fn a_cache_at_rest_has_nothing_under_way() {
     let spec = CacheSpec {
+        set_aside_ways: None,
         size_bytes: 1024,
         ways: 4,
         sector_bytes: 32,
@@ -357,10 +359,46 @@ fn a_cache_at_rest_has_nothing_under_way() {
     cache.lines[i].dirty = 0x100;
     assert!(told(&cache).contains("not valid"));
     cache.lines[i].dirty = 0;
-    cache.firsts[0] = 1;
-    assert!(told(&cache).contains("class first"));
-    cache.firsts[0] = 0;
+    cache.classed[0] = 1;
+    assert!(told(&cache).contains("other classes"));
+    cache.classed[0] = 0;
     cache.tags[i + 1] = cache.tags[i];
     cache.lines[i + 1] = cache.lines[i];
     assert!(told(&cache).contains("a lookup of its address finds"));
+}
+
+#[test]
+fn lines_of_class_last_go_after_others_and_have_so_many_ways_at_most() {
+    let spec = CacheSpec { size_bytes: 128 * 4, ways: 4, set_aside_ways: Some(2), ..spec(4, 1) };
+    let mut cache = Cache::new(&spec);
+    let data = [0; 128];
+    let present = |cache: &Cache| (0..9).filter(|n| cache.is_cached(0, 128 * n, 1)).collect::<Vec<u64>>();
+    for n in 0..4 {
+        cache.fill(0, 128 * n, &data);
+    }
+    cache.keep(0, 0, Class::Last, spec.most_kept());
+    cache.keep(0, 128, Class::Last, spec.most_kept());
+    cache.fill(0, 128 * 4, &data);
+    cache.fill(0, 128 * 5, &data);
+    assert_eq!(present(&cache), [0, 1, 4, 5], "the oldest two stay");
+    // A third one takes the place of the one that was used longest ago.
+    cache.keep(0, 128 * 5, Class::Last, spec.most_kept());
+    cache.fill(0, 128 * 6, &data);
+    assert_eq!(present(&cache), [1, 4, 5, 6], "the first is an ordinary line again");
+    // What goes first goes before older ones.
+    cache.keep(0, 128 * 6, Class::First, spec.most_kept());
+    cache.fill(0, 128 * 7, &data);
+    assert_eq!(present(&cache), [1, 4, 5, 7]);
+    // Without any room nothing stays.
+    cache.keep(0, 128, Class::Normal, 0);
+    cache.keep(0, 128, Class::Last, 0);
+    cache.fill(0, 128 * 8, &data);
+    assert_eq!(present(&cache), [4, 5, 7, 8]);
+    // Where all are to stay, the oldest goes.
+    for n in [4, 5, 7, 8] {
+        cache.keep(0, 128 * n, Class::Last, 4);
+    }
+    cache.fill(0, 0, &data);
+    assert_eq!(present(&cache), [0, 5, 7, 8]);
+    cache.check_idle().expect("counted");
 }

@@ -3,7 +3,7 @@
 use super::{Instance, Partition, Request};
 use crate::address_space::LOCAL_PHYSICAL;
 use crate::atomics;
-use crate::cache::Outcome;
+use crate::cache::{Class, Outcome};
 use crate::fault::MemoryFault;
 use crate::line::LineData;
 use crate::messages::AtomicLanes;
@@ -195,11 +195,11 @@ impl Partition {
             OpExp::EvictL2 => self.l2.evict(set, r.line),
             OpExp::DiscardL2 => self.l2.discard(set, r.line, r.asked),
             OpExp::ClassifyFirstL2 => {
-                self.l2.classify(set, r.line, true);
+                self.l2.classify(set, r.line, Class::First);
                 Outcome::Done
             }
             OpExp::ClassifyNormalL2 => {
-                self.l2.classify(set, r.line, false);
+                self.l2.classify(set, r.line, Class::Normal);
                 Outcome::Done
             }
             _ => Outcome::Stuck,
@@ -215,6 +215,9 @@ fn is_constant(instruction: &Instruction) -> bool {
 /// Performs an atomic for its lanes in ascending order on the bytes of a line.
 fn perform(atomic: &mut AtomicLanes, data: &mut LineData) {
     let size = atomic.ty.bytes() as usize;
+    if atomic.wide.is_some() {
+        return perform_wide(atomic, data);
+    }
     for lane in (0..WARP_LANES).filter(|lane| atomic.lanes >> lane & 1 == 1) {
         let at = usize::from(atomic.offsets[lane]);
         let Some(bytes) = data.get_mut(at..at + size) else { continue };
@@ -225,5 +228,19 @@ fn perform(atomic: &mut AtomicLanes, data: &mut LineData) {
         let new = atomics::apply_global(atomic.op, atomic.ty, old, b, c);
         bytes.copy_from_slice(&new.to_le_bytes()[..size]);
         atomic.old[lane] = old;
+    }
+}
+
+/// [`perform`] for values of 128 bits.
+#[cold]
+fn perform_wide(atomic: &mut AtomicLanes, data: &mut LineData) {
+    let Some(wide) = &mut atomic.wide else { return };
+    for lane in (0..WARP_LANES).filter(|lane| atomic.lanes >> lane & 1 == 1) {
+        let at = usize::from(atomic.offsets[lane]);
+        let Some(bytes) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<16>()) else { continue };
+        let old = u128::from_le_bytes(*bytes);
+        let [low, high] = atomic.operands[lane].map(u128::from);
+        *bytes = atomics::apply_wide(atomic.op, old, high << 64 | low, wide.c[lane]).to_le_bytes();
+        (atomic.old[lane], wide.old[lane]) = (old as u64, (old >> 64) as u64);
     }
 }

@@ -4,7 +4,7 @@ use super::latency::Kind;
 use super::{Instance, SmMemory};
 use crate::access::AccessKind;
 use crate::address_space::LOCAL_PHYSICAL;
-use crate::cache::Outcome;
+use crate::cache::{Class, Outcome};
 use crate::fault::MemoryFault;
 use crate::port::RegisterPort;
 use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room};
@@ -161,11 +161,11 @@ impl SmMemory {
             OpExp::EvictL1 => l1.evict(i.set, i.line),
             OpExp::DiscardL1 => l1.discard(i.set, i.line, i.asked),
             OpExp::ClassifyFirstL1 => {
-                l1.classify(i.set, i.line, true);
+                l1.classify(i.set, i.line, Class::First);
                 Outcome::Done
             }
             OpExp::ClassifyNormalL1 => {
-                l1.classify(i.set, i.line, false);
+                l1.classify(i.set, i.line, Class::Normal);
                 Outcome::Done
             }
             OpExp::FlushL1 => {
@@ -177,6 +177,9 @@ impl SmMemory {
                     (AccessKind::Load, _) => {
                         self.latencies.record(Kind::Load(i.level), now - i.issued);
                         port.write_to_regs(i.access, i.lanes, i.line, data, now);
+                    }
+                    (AccessKind::Atomic { .. }, Some(atomic)) if let Some(wide) = &atomic.wide => {
+                        port.write_wide_results(i.access, i.lanes, [&atomic.old, &wide.old], now);
                     }
                     (AccessKind::Atomic { .. }, Some(atomic)) => {
                         port.write_atomic_results(i.access, i.lanes, &atomic.old, now);

@@ -27,6 +27,7 @@ pub const BASE: u64 = 0x1000_0000;
 /// Small caches and few MSHRs, so that a few lines make everything happen.
 pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> MemorySpec {
     let cache = |sets: u32| CacheSpec {
+        set_aside_ways: None,
         size_bytes: 128 * 2 * sets,
         ways: 2,
         sector_bytes,
@@ -125,6 +126,14 @@ impl RegisterPort for Registers {
     fn write_atomic_results(&mut self, access: AccessId, lanes: LaneMask, old: &[u64; 32], _: Cycle) {
         for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
             self.0[access as usize].got[lane][..8].copy_from_slice(&old[lane].to_le_bytes());
+        }
+    }
+
+    fn write_wide_results(&mut self, access: AccessId, lanes: LaneMask, halves: [&[u64; 32]; 2], _: Cycle) {
+        for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
+            for (half, to) in halves.iter().zip(self.0[access as usize].got[lane].chunks_exact_mut(8)) {
+                to.copy_from_slice(&half[lane].to_le_bytes());
+            }
         }
     }
 
@@ -239,6 +248,7 @@ impl Machine {
         }
         let operands = std::array::from_fn(|lane| [u64::from(data) + lane as u64, 0]);
         let access = WarpAccess {
+            policy: sim_memory::priority::Policy::None,
             id: id as AccessId,
             kind,
             space: self.space,

@@ -60,7 +60,8 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
     match form.root {
         R::Mov if form.ty == T::Pred => Some(Expected::Predicates(x.psrc[0], None)),
         R::Mov => Some(Expected::Bits(x.src[0] & width_mask(form.ty))),
-        R::Createpolicy | R::Pmevent | R::Griddepcontrol => Some(Expected::Bits(0)),
+        R::Createpolicy => Some(Expected::Bits(policy(form, x))),
+        R::Pmevent | R::Griddepcontrol => Some(Expected::Bits(0)),
         R::Cvt => convert::expected(form, x),
         root if is_video(root) => Some(Expected::Bits(video::expected(form, x)?.into())),
         R::Setp | R::Set => compare(form, x),
@@ -80,6 +81,39 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
         _ => bits::expected(form, x)
             .or_else(|| integer::expected(form, x))
             .or_else(|| float::expected(form, x)),
+    }
+}
+
+/// `createpolicy`, digit by digit.
+fn policy(form: &Form, x: &Inputs) -> u64 {
+    use sim_frontend::form::PolicyStep;
+    use sim_memory::priority::Priority;
+    let primary = match form.mods.l2_priority {
+        Some(Priority::Normal) => 0,
+        Some(Priority::First) => 2,
+        Some(Priority::Last) => 4,
+        _ => 6,
+    };
+    let others_first = form.mods.other_priority == Some(Priority::First);
+    match form.mods.policy {
+        Some(PolicyStep::Fractional) => {
+            let share = f64::from(f32::from_bits(x.src[0] as u32));
+            let digit =
+                (0..15).find(|digit| share.is_nan() || share <= f64::from(digit + 1) / 16.0).unwrap_or(15);
+            (0x10 + primary) << 56 | (digit as u64) << 52 | if others_first { 8 << 48 } else { 0 }
+        }
+        Some(PolicyStep::Range) => {
+            // Both sizes: the least of the form s * 2^e with s below 16 that is large enough.
+            let code = |bytes: u64| {
+                let fits = |e: &u64| bytes.div_ceil(1 << e) < 16;
+                let e = (0..32).find(fits).unwrap_or(31);
+                bytes.div_ceil(1 << e) * 32 + e
+            };
+            let (first, all) = (x.src[1] & 0xffff_ffff, x.src[2] & 0xffff_ffff);
+            let page = x.src[0] / 4096 % (1 << 36);
+            (0x20 + primary + u64::from(others_first)) << 56 | code(all) << 45 | code(first) << 36 | page
+        }
+        _ => x.src[0],
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Family {
 pub(super) enum Members {
     /// Registers from the first on.
     Registers(Reg, ScalarType),
+    /// Registers of 128 bits: two of 64 each.
+    Wide(Reg),
     /// Vectors of so many registers.
     Vectors(Reg, u32, ScalarType),
     /// Variables of the frame: space, place of the first, bytes from one to the next, bytes of one.
@@ -32,6 +34,7 @@ impl Family {
     pub(super) fn member(&self, number: u32) -> Option<Local> {
         (number < self.count).then(|| match self.members {
             Members::Registers(first, ty) => Local::Reg(first + number, ty),
+            Members::Wide(first) => Local::Wide(first + 2 * number),
             Members::Vectors(first, width, ty) => Local::Vector(first + number * width, width, ty),
             Members::Variables(space, first, stride, _) => {
                 Local::Variable(space, first + u64::from(number) * stride)

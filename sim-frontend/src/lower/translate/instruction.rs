@@ -38,6 +38,7 @@ impl<'a> Translator<'_, 'a> {
         }
         inst.class = entry.class;
         match entry.class {
+            _ if entry.root == Root::Multimem => self.multimem(inst, ast, resolved.operands),
             _ if entry.kind == Kind::Rewritten => self.dynamic_stack(inst, ast),
             OpClass::Branch => self.branch(inst, ast),
             OpClass::BranchIndirect => {
@@ -63,6 +64,12 @@ impl<'a> Translator<'_, 'a> {
             }
             OpClass::Call => self.call(inst, ast),
             _ if entry.root == Root::Tensormap => self.tensor_map(inst, ast),
+            // To global memory, where nobody is told of it: a store or reduction with these semantics.
+            _ if resolved.form.mods.copy == Some(CopyStep::Store)
+                && resolved.form.mods.semantics == Semantics::Release =>
+            {
+                self.memory(inst, ast, resolved.operands);
+            }
             _ if resolved.form.mods.copy == Some(CopyStep::Store) => self.store_async(inst, ast),
             OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Hint => {
                 self.memory(inst, ast, resolved.operands);
@@ -180,7 +187,7 @@ impl<'a> Translator<'_, 'a> {
             return false;
         }
         let form = &resolved.form;
-        if !self.fits_architecture(ast, form.root) {
+        if !self.fits_architecture(ast, resolved) {
             return false;
         }
         let local = matches!(form.root, Root::Ld | Root::St) && form.mods.space == Some(StateSpace::Local);
@@ -291,6 +298,9 @@ impl<'a> Translator<'_, 'a> {
     fn mov(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
         let [to, from] = ast.operands.as_slice() else { return self.count(ast, 2) };
         let ty = inst.form.ty;
+        if ty == ScalarType::B128 {
+            return self.mov_wide(&inst, [to, from]);
+        }
         if ty == ScalarType::Pred {
             inst.pdst[0] = self.predicate_destination(to);
             inst.psrc[0] = self.predicate(from);
@@ -517,7 +527,7 @@ impl<'a> Translator<'_, 'a> {
                 q += 1;
             }
         }
-        if matches!(form.root, Root::Min | Root::Max) && inst.src[2] != Operand::None {
+        if matches!(form.root, Root::Min | Root::Max) && given == 4 {
             self.of_three(&mut inst, ast);
         }
         if form.mods.cc {

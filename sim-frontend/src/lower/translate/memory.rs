@@ -1,5 +1,6 @@
 //! Loads, stores, atomics: address operands, spaces, data operands.
 
+use sim_memory::priority::Policy;
 use sim_memory::vocabulary::{CacheHint, CacheOp, ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
@@ -30,25 +31,45 @@ fn linked(space: StateSpace, link: u32, offset: i64) -> Address {
 
 impl<'a> Translator<'_, 'a> {
     pub(super) fn memory(&mut self, mut inst: Inst, ast: &Instruction<'a>, shapes: &[OperandShape]) {
-        let root = inst.form.root;
         let mut operands = ast.operands.as_slice();
+        let mut policy = Operand::None;
         let wanted = shapes.iter().filter(|s| !s.optional).count() + usize::from(inst.form.mods.cache_hint);
         if operands.len() != wanted {
             return self.count(ast, wanted);
         }
         if inst.form.mods.cache_hint
-            && let [rest @ .., policy] = operands
+            && let [rest @ .., policy_operand] = operands
         {
-            // Which lines the policy prefers is not modelled; that it is one is checked.
-            self.source(policy, ScalarType::B64, OperandSize::Exact);
+            policy = self.source(policy_operand, ScalarType::B64, OperandSize::Exact);
             operands = rest;
+        }
+        inst.src[4] = policy;
+        if self.in_pieces(&inst, ast, operands) {
+            return;
+        }
+        self.access(inst, ast, operands);
+    }
+
+    /// An access that the memory side makes at once.
+    pub(super) fn access(&mut self, mut inst: Inst, ast: &Instruction<'a>, operands: &[AstOperand<'a>]) {
+        let root = inst.form.root;
+        let whole = inst.form.ty == ScalarType::B128;
+        let atomic = matches!(root, Root::Atom | Root::Red);
+        if whole && !atomic {
+            // Two elements of 64 bits.
+            (inst.form.ty, inst.form.dst, inst.form.mods.vector) = (ScalarType::B64, ScalarType::B64, 2);
         }
         // `ldu` reads what no thread writes meanwhile: the read-only path may serve it.
         inst.form.mods.non_coherent |= root == Root::Ldu;
         let (address, data): (&AstOperand<'a>, &[AstOperand<'a>]) = match (root, operands) {
             (Root::Ld | Root::Ldu, [to, from]) => (from, std::slice::from_ref(to)),
             (Root::Atom, [to, at, rest @ ..]) if !rest.is_empty() && rest.len() <= 3 => {
-                inst.dst[0] = self.destination(to, inst.form.ty, OperandSize::Exact);
+                if whole {
+                    let Some(halves) = self.wide_destination(to) else { return };
+                    inst.dst[..2].copy_from_slice(&halves);
+                } else {
+                    inst.dst[0] = self.destination(to, inst.form.ty, OperandSize::Exact);
+                }
                 (at, rest)
             }
             (Root::St | Root::Red, [at, rest @ ..]) if rest.len() == 1 => (at, rest),
@@ -82,6 +103,14 @@ impl<'a> Translator<'_, 'a> {
         let mut reg_bits =
             crate::form::register_bits(ty).max(if root == Root::Atom || root == Root::Red { 32 } else { 16 });
         match root {
+            Root::Ld | Root::Ldu if whole => {
+                let Some(halves) = self.wide_destination(&data[0]) else { return };
+                inst.dst[..2].copy_from_slice(&halves);
+            }
+            Root::St if whole => {
+                let Some(halves) = self.wide_source(&data[0]) else { return };
+                inst.src[1..3].copy_from_slice(&halves);
+            }
             Root::Ld | Root::Ldu | Root::St => {
                 let operand = &self.as_list(&data[0]);
                 let parts: &[AstOperand<'a>] = match &operand.kind {
@@ -130,6 +159,11 @@ impl<'a> Translator<'_, 'a> {
             }
             Root::Atom | Root::Red => {
                 for (i, operand) in data.iter().take(2).enumerate() {
+                    if whole {
+                        let Some(halves) = self.wide_source(operand) else { return };
+                        inst.src[2 * i + 1..2 * i + 3].copy_from_slice(&halves);
+                        continue;
+                    }
                     inst.src[i + 1] = self.source(operand, ty, OperandSize::Exact);
                 }
             }
@@ -166,6 +200,14 @@ impl<'a> Translator<'_, 'a> {
         let mut facts = tf4_access_sizes::facts(&inst.form, space, reg_bits, address.wide);
         if ty == ScalarType::Pred {
             facts.element_bytes = 1;
+        }
+        if inst.src[4] != Operand::None && inst.form.mods.cache_hint {
+            // Exchanges of 128 bits have no room for it.
+            facts.policy = match root {
+                Root::Atom | Root::Red if whole => Policy::None,
+                Root::Atom | Root::Red => Policy::Operand(1),
+                _ => Policy::Operand(0),
+            };
         }
         inst.extra = Extra::Memory(facts);
         if inst.class == OpClass::Hint {
@@ -236,6 +278,11 @@ impl<'a> Translator<'_, 'a> {
                 })
             }
             Some(Local::Linked(space, link)) => Some(linked(space, link, offset)),
+            Some(Local::Wide(_)) => {
+                let message = format!("`{name}` cannot hold an address; use a 32-bit or 64-bit register");
+                self.error(operand.span, "type", message);
+                None
+            }
             Some(Local::Vector(..)) => {
                 self.error(operand.span, "address", format!("`{name}` is a vector; expected a register"));
                 None

@@ -316,6 +316,11 @@ impl<'a> Translator<'_, 'a> {
                 self.unknown(name, span);
                 None
             }
+            Some(Local::Wide(_)) => {
+                self.error(span, "type", mismatch(name, ScalarType::B128, ty));
+                self.also(self.declaration_of(name), "declared here");
+                None
+            }
             Some(Local::Vector(_, elements, _)) => {
                 let message =
                     format!("`{name}` is a vector of {elements} elements; select an element, such as `.x`");
@@ -343,7 +348,7 @@ impl<'a> Translator<'_, 'a> {
                     Some(Local::Variable(space, at)) => self.address_of(space, at, 0, wide, operand.span),
                     Some(Local::Linked(_, link)) => Operand::Link { link, addend: 0, wide },
                     Some(Local::Param(offset)) => Operand::Const { bits: offset, wide },
-                    Some(Local::Reg(..) | Local::Vector(..)) => self
+                    Some(Local::Reg(..) | Local::Vector(..) | Local::Wide(_)) => self
                         .register_found(found, name, operand.span, ty, place)
                         .map_or(Operand::None, Operand::Reg),
                     None => match self.cx.symbols.get(*name).copied() {

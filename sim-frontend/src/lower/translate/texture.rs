@@ -44,8 +44,10 @@ impl<'a> Translator<'_, 'a> {
             signed: false,
             reg_bits: 32,
             address_64: true,
+            alignment: 1,
             atomic: None,
             hint: None,
+            policy: sim_memory::priority::Policy::None,
             cluster: false,
         };
         TextureOp {

@@ -4,7 +4,7 @@
 use sim_memory::vocabulary::ScalarType;
 
 use super::Translator;
-use crate::isa::{OperandShape, Root};
+use crate::isa::{OperandShape, Resolved, Root};
 use crate::lower::ir::{Inst, Operand, PredOperand};
 use crate::lower::tf1_validate::OperandSize;
 use crate::matrix::{Element, Matrix, MatrixStep};
@@ -210,30 +210,28 @@ impl<'a> Translator<'_, 'a> {
     }
 
     /// Instructions of one architecture only: its targets are named with a letter behind the number.
-    pub(super) fn fits_architecture(&mut self, ast: &Instruction<'a>, root: Root) -> bool {
+    pub(super) fn fits_architecture(&mut self, ast: &Instruction<'a>, resolved: &Resolved) -> bool {
         let module = self.cx.module;
-        let wanted = match root {
-            Root::Wgmma => "sm_90a",
-            Root::Tensormap if ast.modifiers().all(|word| word != "replace") => return true,
-            Root::Setmaxnreg | Root::Tensormap => {
-                "sm_90a, or a target of sm_100 or higher with the suffix `a` or `f`"
-            }
-            _ => return true,
-        };
+        let Some(architectures) = resolved.architectures else { return true };
         let numbers = module
             .target
             .iter()
             .filter_map(|word| word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_")));
-        let fits = numbers
-            .take(1)
-            .all(|number| number == "90a" || root != Root::Wgmma && number.ends_with(['a', 'f']));
+        let fits = numbers.take(1).all(|number| architectures.has(number));
+        let least = match resolved.form.root {
+            Root::Wgmma | Root::Setmaxnreg => (8, 0),
+            Root::Tensormap => (8, 3),
+            _ => (0, 0),
+        };
         let fault = if !fits {
             let target = module.target.join(", ");
-            format!("`{}` requires .target {wanted}; the module has .target {target}", print::opcode(ast))
-        } else if let least = if root == Root::Tensormap { 3 } else { 0 }
-            && module.version.is_some_and(|version| version < (8, least))
-        {
-            format!("`{}` requires PTX ISA 8.{least} or later", print::opcode(ast))
+            format!(
+                "`{}` requires .target {}; the module has .target {target}",
+                print::opcode(ast),
+                architectures.wanted()
+            )
+        } else if module.version.is_some_and(|version| version < least) {
+            format!("`{}` requires PTX ISA {}.{} or later", print::opcode(ast), least.0, least.1)
         } else {
             return true;
         };
