@@ -38,9 +38,8 @@ fn chip_of(workload: &str) -> &'static str {
         | "implicit_gemm_conv"
         | "flash_attention"
         | "flash_attention_128" => "a100",
-        "hgemm_wgmma" | "hgemm_tma" | "flash_tma" | "wgmma_rate" | "dsmem_chase" | "dsmem_histogram" | "fp8gemm" | "splitk_cluster" => {
-            "h100"
-        }
+        "hgemm_wgmma" | "hgemm_tma" | "flash_tma" | "wgmma_rate" | "dsmem_chase" | "dsmem_histogram"
+        | "fp8gemm" | "splitk_cluster" => "h100",
         _ => "gtx480",
     }
 }

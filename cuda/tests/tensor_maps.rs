@@ -226,7 +226,7 @@ fn maps_are_made_checked_and_used() {
         assert_eq!(cuMemAlloc_v2(&raw mut tensor, 4 * 400), 0);
         assert_eq!(cuMemAlloc_v2(&raw mut out, 128), 0);
         let words = in_bytes(0..400);
-        assert_eq!(cuMemcpyHtoD_v2(tensor, words.as_ptr().cast(), words.len()), 0);
+        assert_eq!(cuMemcpyHtoD_v2(tensor, words.as_ptr() as u64, words.len()), 0);
     }
     limits(tensor);
     columns(tensor);
@@ -242,7 +242,7 @@ fn maps_are_made_checked_and_used() {
             let function = function as *const c_void;
             let code = cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), arguments.as_ptr(), null());
             assert_eq!(code, 0);
-            assert_eq!(cuMemcpyDtoH_v2(found.as_mut_ptr().cast(), out, 128), 0);
+            assert_eq!(cuMemcpyDtoH_v2(found.as_mut_ptr() as u64, out, 128), 0);
         }
         let word = |i: u32| first + (1 + i / 8) * 24 + 4 + i % 8;
         assert_eq!(found.to_vec(), (0..32).map(word).collect::<Vec<_>>());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sim_core::error::SimError;
 use sim_frontend::load::target_of;
 use sim_memory::address_space::CONST_BASE;
-use sim_memory::cache::CachedLine;
+use sim_memory::cache::{CachedLine, Class};
 
 use super::{Device, Kernel};
 use crate::digest::hash;
@@ -30,11 +30,14 @@ pub struct Recording {
     l2: Vec<CachedLine>,
 }
 
+/// Eviction classes by their number in a file of [`lines`].
+const CLASSES: [Class; 3] = [Class::Normal, Class::First, Class::Last];
+
 /// Bytes of a line in a file of [`lines`].
 const LINE: usize = 32;
 
-/// The lines of a file as a workload's `l2` names it: of each the address, the mask of valid bytes in two words, and 1
-/// for eviction class `first`, as 64-bit little-endian numbers.
+/// The lines of a file as a workload's `l2` names it: of each the address, the mask of valid bytes in two words, and the
+/// number of its eviction class (0 normal, 1 first, 2 last), as 64-bit little-endian numbers.
 ///
 /// # Errors
 /// It is none.
@@ -44,18 +47,23 @@ pub fn lines(bytes: &[u8]) -> Result<Vec<CachedLine>, String> {
     }
     let (words, _) = bytes.as_chunks::<8>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    let line = |words: &[u64]| CachedLine {
-        line: words[0] / 128 * 128,
-        valid: u128::from(words[1]) | u128::from(words[2]) << 64,
-        first: words[3] != 0,
+    let line = |words: &[u64]| {
+        let class = usize::try_from(words[3]).ok().and_then(|number| CLASSES.get(number));
+        Ok(CachedLine {
+            line: words[0] / 128 * 128,
+            valid: u128::from(words[1]) | u128::from(words[2]) << 64,
+            class: *class.ok_or_else(|| format!("{} is no eviction class: 0, 1 or 2", words[3]))?,
+        })
     };
-    Ok(words.chunks_exact(LINE / 8).map(line).collect())
+    words.chunks_exact(LINE / 8).map(line).collect()
 }
 
 /// The bytes of a file of [`lines`].
 pub(super) fn line_bytes(lines: &[CachedLine]) -> Vec<u8> {
-    let words =
-        |line: &CachedLine| [line.line, line.valid as u64, (line.valid >> 64) as u64, u64::from(line.first)];
+    let words = |line: &CachedLine| {
+        let class = CLASSES.iter().position(|class| *class == line.class).unwrap_or_default();
+        [line.line, line.valid as u64, (line.valid >> 64) as u64, class as u64]
+    };
     lines.iter().flat_map(words).flat_map(u64::to_le_bytes).collect()
 }
 
