@@ -333,7 +333,9 @@ pub(super) fn program(
             let first_row = if calls || func.taken.is_some() { 2 } else { 0 };
             let mut spilled = 0;
             // One that cannot do with so few stays as it is, and is refused by its number of them.
-            if let Some((fitting, bytes)) = rows.and_then(|rows| spill(func, rows, first_row, at)) {
+            if let Some((fitting, bytes)) =
+                rows.and_then(|rows| spill(func, rows, first_row, at, request.clean_up))
+            {
                 (*func, spilled) = (Arc::new(fitting), bytes);
             }
             let kept = match recursive || saves {
@@ -359,9 +361,12 @@ pub(super) fn program(
     let shared = &reached.shared;
     let mut notes = Vec::new();
     if let Some(rows) = rows {
-        notes.push(format!(
-            "limited to {rows} registers: {saved} bytes per frame are spilled to local memory"
-        ));
+        notes.push(match saved {
+            0 => {
+                format!("limited to {rows} registers: instructions are moved nearer to where their results are used")
+            }
+            _ => format!("limited to {rows} registers: {saved} bytes per frame are spilled to local memory"),
+        });
     }
     let graph = Calls::new(&functions);
     let allocates = functions.iter().any(|(_, func)| func.taken.is_some());

@@ -3,9 +3,11 @@
 
 pub mod cfg;
 pub mod clean_up;
+pub mod coalesce;
 pub mod ir;
 pub mod linear_scan;
 pub mod liveness;
+pub mod sink;
 pub mod spill;
 pub mod stack_consistency;
 pub mod tf1_validate;

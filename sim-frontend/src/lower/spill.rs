@@ -6,15 +6,20 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use sim_memory::vocabulary::ScalarType;
 
+use super::coalesce::coalesce;
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::linear_scan::{Interval, assign_intervals, intervals};
+use super::sink::sink;
 use super::tf3_stack::{frame_access, made};
 use super::work::count;
 use crate::isa::Root;
 use crate::program::OpClass;
 
+/// Instructions between that of a result and its use, the most that registers are found for: tried in turn.
+const AHEAD: [i64; 3] = [64, 16, 4];
+
 /// 32-bit rows a register takes.
-fn words(width: Width) -> u32 {
+pub(super) fn words(width: Width) -> u32 {
     match width {
         Width::Pred => 0,
         Width::Pair => 2,
@@ -28,9 +33,31 @@ fn stored(width: Width) -> ScalarType {
 }
 
 /// `func` as it needs at most `rows` rows, the first `first_row` of them not its own; values that find
-/// none lie in the frame from `offset` on. With the bytes they take; `None` where it cannot be done.
-pub fn spill(func: &Func, rows: u16, first_row: u16, offset: u32) -> Option<(Func, u32)> {
+/// none lie in the frame from `offset` on. With the bytes they take; `None` where it cannot be done. Where it `moves`
+/// instructions, copies go and results come nearer to their uses first.
+pub fn spill(func: &Func, rows: u16, first_row: u16, offset: u32, moves: bool) -> Option<(Func, u32)> {
     let mut func = func.clone();
+    let fits = |func: &Func| {
+        let found = assign_intervals(func, &intervals(func), first_row, 0);
+        found.is_ok_and(|found| found.rows <= rows)
+    };
+    if moves && !fits(&func) {
+        coalesce(&mut func);
+        if fits(&func) {
+            return Some((func, 0));
+        }
+        let moved = |ahead| {
+            let mut moved = func.clone();
+            sink(&mut moved, ahead);
+            moved
+        };
+        let nearest = moved(0);
+        if fits(&nearest) {
+            // Results are early as long as there is room for them: units take their time.
+            return Some((AHEAD.into_iter().map(moved).find(fits).unwrap_or(nearest), 0));
+        }
+        func = nearest;
+    }
     let mut at = offset;
     let mut fixed = fixed_registers(&func);
     // Each round spills where too many intervals lie over one another. Loads and stores have intervals of

@@ -112,8 +112,8 @@ fn values_that_find_no_register_are_spilled_in_few_steps() {
             let length = |list: &[std::sync::Arc<Program>]| list.iter().map(|p| p.ops.len()).sum::<usize>();
             assert!(length(&tight) < 4 * length(&whole), "{name}, {registers}: {}", length(&tight));
             let work = steps(|| drop(programs(name, &text, assembler(registers, true))));
-            // Translated and cleaned up once, however often registers are given out.
-            assert!(work < 3 * free, "{name}: {work} steps for {registers} registers, {free} for any number");
+            // Translated and cleaned up once, however often registers are given out; moved and joined each time.
+            assert!(work < 4 * free, "{name}: {work} steps for {registers} registers, {free} for any number");
         }
     }
 }
