@@ -9,6 +9,7 @@ use sim_memory::dram::DramTimings;
 use sim_memory::mapping::Mapping;
 use sim_memory::messages::Request;
 use sim_memory::partition::Partition;
+use sim_memory::priority::Priority;
 use sim_memory::programs::ProgramSet;
 
 mod common;
@@ -58,6 +59,7 @@ fn partition(c: &mut Criterion) {
                         atomic: None,
                         transaction: 0,
                         stores: None,
+                        priority: Priority::default(),
                     };
                     partition.deliver(now, 0, request);
                 }
