@@ -96,7 +96,8 @@ impl Architectures {
     /// What `.target` must name.
     pub fn wanted(&self) -> String {
         match self.below {
-            Some(below) if below <= self.least + 10 => format!("sm_{}a", self.least),
+            // There is none between.
+            Some(100) if self.least == 90 => "sm_90a".into(),
             Some(below) => {
                 format!("sm_{}a, or a higher one below sm_{below} with the suffix `a` or `f`", self.least)
             }
