@@ -91,6 +91,7 @@ fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
         &["run", "histogram", "--chip", "h100", "--json"],
         &["run", "stale_reads", "--json"],
         &["run", "hgemm_tma", "--json"],
+        &["run", "dsmem_histogram", "--json"],
         // More than L2 holds.
         &["run", "vecadd", "--set", "n=262144", "--chip", "gtx480", "--json"],
     ];

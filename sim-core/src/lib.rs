@@ -10,6 +10,7 @@ pub mod cluster_barrier;
 pub mod code;
 pub mod context;
 pub mod copies;
+pub mod copy_counts;
 pub mod counts;
 pub mod device;
 pub mod engine;

@@ -2,7 +2,6 @@
 
 mod argument;
 mod buffer;
-mod checks;
 mod expr;
 mod image;
 mod key_span;

@@ -131,6 +131,7 @@ impl<P: Reconvergence> Sm<P> {
                     && let Some(network) = &mut self.network
                 {
                     let packet = Packet { grid_id, number, sm: access.origin.sm, what: What::Answer(access) };
+                    self.stats.remote.packets += 1;
                     network.send(now, network.shared + Cycle::from(degree) - 1, packet);
                 }
             }

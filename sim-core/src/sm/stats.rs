@@ -2,8 +2,8 @@
 
 use sim_memory::vocabulary::Cycle;
 
+use crate::copy_counts::{RemoteReport, TmaReport};
 use crate::counts::KernelCounts;
-use crate::report::{RemoteReport, TmaReport};
 
 /// Why a scheduler issued nothing in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a copy of a box is made of: pieces of global and of shared memory.
 
-use super::TensorMap;
+use super::map::TensorMap;
 use crate::bulk::{PIECE, Piece};
 
 /// What a copy of a box is made of.

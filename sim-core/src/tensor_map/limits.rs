@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{DIMENSIONS, TYPES, TensorMap};
+use super::map::{DIMENSIONS, TYPES, TensorMap};
 
 /// A part of a map, as workload files name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

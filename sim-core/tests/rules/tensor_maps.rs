@@ -1,5 +1,4 @@
-//! Tensor maps in im2col mode, and maps that kernels change: `tensormap.replace` of every field, the copy with a fence, and
-//! prefetches. Columns of pixels are compared with the manual's words in `sim-core/src/tensor_map/tests.rs`.
+//! Tensor maps in im2col mode. Columns of pixels are compared with the manual's words in `sim-core/src/tensor_map/tests.rs`.
 
 use sim_core::tensor_map::{Im2col, TensorMap};
 
@@ -105,87 +104,6 @@ fn modes_and_offsets_must_be_those_of_the_map() {
             let how = crate::clusters::How { functional, ..TIMED };
             let error = ran(map, &body, 1, how).map(|_| ()).expect_err(words).to_string();
             assert!(error.contains(words), "{error}");
-        }
-    }
-}
-
-/// Thread 0 copies the map to shared memory, where `changes` change it, and the warp puts it into global memory; or it
-/// does so in global memory. Then the box at these coordinates is loaded by it.
-fn changed(map: &TensorMap, changes: &str, shared: bool, load: &str) -> Vec<u32> {
-    let copied: String = (0..128)
-        .step_by(8)
-        .map(|at| {
-            let space = if shared { "shared" } else { "global" };
-            format!("ld.b64 %v, [%map+{at}];\n@!%p st.{space}.b64 [%copy+{at}], %v;\n")
-        })
-        .collect();
-    let place = if shared { "add.u32 %copy, %tile, 2048;\n" } else { "add.u64 %copy, %out, 8192;\n" };
-    let kind = if shared { ".reg .u32 %copy;\n" } else { ".reg .u64 %copy;\n" };
-    let moved = if shared {
-        ".reg .pred %whole;\nsetp.lt.u32 %whole, %t, 32;\n@!%whole bra MOVED;\n\
-         tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%there64], [%copy], 128;\nMOVED:\n"
-    } else {
-        "fence.proxy.tensormap::generic.release.gpu;\n"
-    };
-    let body = format!(
-        ".reg .u64 %v, %there64;\n{kind}add.u64 %there64, %out, 8192;\n{place}{copied}bar.sync 0;\n@%p bra CHANGED;\n{changes}CHANGED:\nbar.sync 0;\n\
-         {moved}bar.sync 0;\nfence.proxy.tensormap::generic.acquire.gpu [%there64], 128;\nprefetch.tensormap [%there64];\nprefetch.tensormap [%map];\n\
-         @!%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%object], 128;\n{load}{LOADED}"
-    );
-    let mut found: Option<Vec<u32>> = None;
-    for how in HOWS {
-        let words = ran(map, &body, 1, how).unwrap_or_else(|e| panic!("{}: {e}", how.policy))[..32].to_vec();
-        assert_eq!(*found.get_or_insert_with(|| words.clone()), words, "{} {}", how.policy, how.functional);
-    }
-    found.expect("there are ways")
-}
-
-#[test]
-fn every_field_of_a_map_is_replaced() {
-    // A map that has nothing right but its mode, turned into that of `words_map` with an element stride of 3 and a
-    // swizzle; the tensor begins a row later.
-    let wrong = TensorMap {
-        sizes: vec![1, 1, 1],
-        strides: vec![16, 16],
-        box_sizes: vec![16, 1, 1],
-        element_strides: vec![1; 3],
-        data_type: 0,
-        swizzle: 64,
-        ..words_map()
-    };
-    for (shared, space) in [(true, ".shared::cta"), (false, ".global"), (false, "")] {
-        let replace = |what: &str, ty: &str, operands: &str| {
-            format!("tensormap.replace.tile.{what}{space}.b1024.{ty} [%copy], {operands};\n")
-        };
-        let changes = [
-            "add.u64 %v, %out, 16512;\n".to_string(),
-            replace("global_address", "b64", "%v"),
-            replace("rank", "b32", "1"),
-            replace("global_dim", "b32", "0, 20"),
-            "mov.u32 %r, 5;\n".to_string(),
-            replace("global_dim", "b32", "1, %r"),
-            replace("global_stride", "b64", "0, 128"),
-            replace("box_dim", "b32", "0, 8"),
-            replace("box_dim", "b32", "1, 12"),
-            replace("element_stride", "b32", "0, 1"),
-            replace("element_stride", "b32", "1, 3"),
-            // In the instruction's order 7 is f32.
-            replace("elemtype", "b32", "7"),
-            replace("interleave_layout", "b32", "0"),
-            replace("swizzle_mode", "b32", "1"),
-            replace("fill_mode", "b32", "1"),
-        ]
-        .concat();
-        let load = "@!%p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%tile], [%there64, {4, 1}], [%object];\n";
-        let found = changed(&wrong, &changes, shared, load);
-        for (i, word) in found.iter().enumerate() {
-            // Lines of 128 bytes hold four rows; a swizzle of 32 bytes changes none in the first line.
-            let (row, column) = (1 + 3 * (i as u32 / 8), 4 + i as u32 % 8);
-            if row < 5 {
-                assert_eq!(*word, 1000 + (row + 1) * 32 + column, "word {i}, {space}");
-            } else {
-                assert!(f32::from_bits(*word).is_nan(), "word {i}, {space}");
-            }
         }
     }
 }

@@ -63,7 +63,6 @@ impl<'a> Translator<'_, 'a> {
                 }
             }
             OpClass::Call => self.call(inst, ast),
-            _ if entry.root == Root::Tensormap => self.tensor_map(inst, ast),
             // To global memory, where nobody is told of it: a store or reduction with these semantics.
             _ if resolved.form.mods.copy == Some(CopyStep::Store)
                 && resolved.form.mods.semantics == Semantics::Release =>
