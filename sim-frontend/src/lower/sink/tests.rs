@@ -98,30 +98,34 @@ fn loads_do_not_pass_what_orders_them() {
     }
 }
 
+/// Products of 64 bits, what comes behind them, and their uses.
+fn wide_products(between: &str) -> String {
+    let mut text = String::from(".reg .u64 %w<20>;\n");
+    (0..16).for_each(|i| text += &format!("mul.wide.u32 %w{i}, %r1, {};\n", i + 3));
+    text += between;
+    (1..16).for_each(|i| text += &format!("xor.b64 %w0, %w0, %w{i};\n"));
+    text + "st.global.v2.u64 [%rd1], {%w0, %w0};\nst.global.u32 [%rd1+16], %r1;"
+}
+
 #[test]
-fn what_is_written_or_read_in_between_is_not_passed() {
-    // Each value is read into the same register, which a sum takes up before the next one.
-    let mut text = String::from("mov.u32 %r5, 0;\n");
-    for i in 0..12 {
-        text += &format!("ld.shared.u32 %r4, [%r3+{}];\nadd.u32 %r{}, %r4, {i};\n", 4 * i, 20 + i);
-    }
-    // The address changes behind the loads.
-    text += "add.u32 %r3, %r3, 64;\n";
-    for i in 0..12 {
-        text += &format!("xor.b32 %r5, %r5, %r{};\n", 20 + i);
-    }
-    text += "st.global.v2.u32 [%rd1], {%r5, %r3};";
-    let order = |program: &Program| {
-        program
+fn sums_do_not_pass_what_writes_their_operands() {
+    let tight = program(&wide_products("add.u32 %r0, %r0, 1;\n"), 16, true);
+    assert_eq!(spilled(&tight), 0, "{:?}", tight.notes);
+    // The first writes their operand, the other asks that registers are written before it.
+    for (between, class) in [
+        ("shfl.sync.idx.b32 %r1, %r1, 0, 31, -1;\n", OpClass::Shuffle),
+        ("wgmma.fence.sync.aligned;\n", OpClass::Wgmma),
+    ] {
+        let tight = program(&wide_products(between), 16, true);
+        assert!(spilled(&tight) > 0, "{between}");
+        let wide = tight
             .ops
             .iter()
-            .filter(|op| matches!(op.class, OpClass::Load | OpClass::Data))
-            .map(|op| format!("{:?} {:?} {:?} {}", op.class, op.dst[0], op.src, op.imm))
-            .collect::<Vec<_>>()
-    };
-    let tight = program(&text, 10, true);
-    assert!(tight.registers_per_thread <= 10);
-    // A sum is no narrower than what it is made of: nothing is gained by moving it, and loads stay before it.
-    let loads = tight.ops.iter().filter(|op| op.class == OpClass::Load);
-    assert!(loads.count() >= 12, "{:#?}", order(&tight));
+            .enumerate()
+            .filter(|(_, op)| matches!(tight.forms[op.form as usize].root, crate::isa::Root::Mul));
+        let at = tight.ops.iter().position(|op| op.class == class).expect("it is there");
+        let places: Vec<usize> = wide.map(|(place, _)| place).collect();
+        assert_eq!(places.len(), 16, "{between}");
+        assert!(places.iter().all(|place| *place < at), "{between}: {places:?} {at}");
+    }
 }
