@@ -149,7 +149,7 @@ mod tests {
         for line in 0..100 {
             assert_eq!(of_line(0x12f0_0000_0000_0000, 128 * line), Priority::First);
             assert_eq!(of_line(0x14f0_0000_0000_0000, 128 * line), Priority::Last);
-            assert_eq!(of_line(0x1000_0000_0000_0000, 128 * line) == Priority::Last, false);
+            assert_ne!(of_line(0x1000_0000_0000_0000, 128 * line), Priority::Last);
             assert_eq!(of_line(0, 128 * line), Priority::Unchanged);
         }
     }

@@ -577,10 +577,10 @@ isa! {
         "@100a {st} {relaxed release} {$scope} [global] {v2 v4 v8} {e4m3x2 e5m2x2} -> m v", "@100a {st} {relaxed release} {$scope} [global] {v4 v8} {e4m3 e5m2} -> m v",
         "{red} [global] {add} {u32 s32 u64 f32 f64} -> m v", "{red} [global] {min max} {u32 s32 u64 s64} -> m v",
         "{red} [global] {and or xor} {b32 b64} -> m v", "{red} [global] {add} {v2 v4} {f32} -> m v",
-        "{red} [global] {add min max} [v2 v4] {f16x2 bf16x2} -> m v", "{red} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
+        "{red} [global] {add} [v2 v4] {f16x2 bf16x2} -> m v", "{red} [global] {min max} {v2 v4} {f16x2 bf16x2} -> m v", "{red} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
         "{red} {relaxed release} {$scope} [global] {add} {u32 s32 u64 f32 f64} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {u32 s32 u64 s64} -> m v",
         "{red} {relaxed release} {$scope} [global] {and or xor} {b32 b64} -> m v", "{red} {relaxed release} {$scope} [global] {add} {v2 v4} {f32} -> m v",
-        "{red} {relaxed release} {$scope} [global] {add min max} [v2 v4] {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
+        "{red} {relaxed release} {$scope} [global] {add} [v2 v4] {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {v2 v4} {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
         "~{cp} {async} {bulk} <global shared::cta bulk_group cp_mask> -> *", "~{cp} {reduce} {async} {bulk} <global shared::cta bulk_group add min max and or xor inc dec noftz f16 bf16 f64 $atomic> -> *",
     ] rewritten;
     Tensormap "tensormap" LoadStore Data 90 "Changes a tensor map." ["~ <replace cp_fenceproxy tile global shared::cta tensormap::generic release $scope sync aligned global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode b1024 b32 b64> -> *"];
