@@ -143,11 +143,15 @@ pub fn depend(
     Ok(())
 }
 
+fn room(count: *const usize) -> Result<usize, Error> {
+    // SAFETY: CUDA's manual asks for the number of handles that there is room for.
+    unsafe { pointers::get(count) }
+}
+
 /// Writes as many handles as there is room for, and their number.
 fn tell(all: &[usize], at: *mut usize, edges: *mut Edge, count: *mut usize) -> Result<(), Error> {
     if !at.is_null() {
-        // SAFETY: CUDA's manual asks for the number of handles that there is room for.
-        let room = unsafe { pointers::get(count) }?;
+        let room = room(count)?;
         for (i, handle) in all.iter().take(room).enumerate() {
             out!(at.wrapping_add(i), *handle);
             if !edges.is_null() {
@@ -197,8 +201,8 @@ pub fn edges(
         return Err(INVALID_VALUE);
     }
     if !from.is_null() {
-        // SAFETY: `tell` changes the number of which both are told.
-        let room = unsafe { pointers::get(count) }?;
+        // The number of the first list is not that of the room for the second.
+        let room = room(count)?;
         tell(&first, from, data, count)?;
         out!(count, room);
     }
