@@ -359,15 +359,7 @@ pub(super) fn program(
         functions = reached.with_room(parts, request, saved)?;
     };
     let shared = &reached.shared;
-    let mut notes = Vec::new();
-    if let Some(rows) = rows {
-        notes.push(match saved {
-            0 => {
-                format!("limited to {rows} registers: instructions are moved nearer to where their results are used")
-            }
-            _ => format!("limited to {rows} registers: {saved} bytes per frame are spilled to local memory"),
-        });
-    }
+    let mut notes: Vec<String> = rows.map(|rows| limited(rows, saved)).into_iter().collect();
     let graph = Calls::new(&functions);
     let allocates = functions.iter().any(|(_, func)| func.taken.is_some());
     let mut plain = Vec::new();
@@ -465,6 +457,16 @@ pub(super) fn program(
     let mut program = encode::encode(&facts, &injected, ControlFlow::Injected, Some(base))?;
     mark_repeated(&mut program, &repeated);
     Ok(Some(Arc::new(program)))
+}
+
+/// How a program came to use this many registers.
+fn limited(rows: u16, saved: u32) -> String {
+    match saved {
+        0 => format!(
+            "limited to {rows} registers: instructions are moved nearer to where their results are used"
+        ),
+        _ => format!("limited to {rows} registers: {saved} bytes per frame are spilled to local memory"),
+    }
 }
 
 /// Marks the tests of mbarrier objects at these addresses of the plain program.

@@ -118,19 +118,7 @@ impl<'a> Translator<'_, 'a> {
                     _ => std::slice::from_ref(operand),
                 };
                 if parts.len() != usize::from(inst.form.mods.vector.max(1)) {
-                    let wanted = inst.form.mods.vector.max(1);
-                    let message = match operand.kind {
-                        OperandKind::Vector(_) if wanted == 1 => format!(
-                            "the vector operand has {} elements, but the instruction has no `.v2`, `.v4` or `.v8`; \
-                             expected a scalar operand",
-                            parts.len()
-                        ),
-                        OperandKind::Vector(_) => format!(
-                            "the vector operand has {} elements; the instruction requires {wanted}",
-                            parts.len()
-                        ),
-                        _ => format!("expected a vector of {wanted} elements"),
-                    };
+                    let message = other_length(&operand.kind, inst.form.mods.vector.max(1));
                     return self.error(operand.span, "vector", message);
                 }
                 for (i, part) in parts.iter().enumerate() {
@@ -310,5 +298,20 @@ impl<'a> Translator<'_, 'a> {
                 }
             },
         }
+    }
+}
+
+/// An operand has another number of elements than `wanted`.
+fn other_length(operand: &OperandKind<'_>, wanted: u8) -> String {
+    match operand {
+        OperandKind::Vector(parts) if wanted == 1 => format!(
+            "the vector operand has {} elements, but the instruction has no `.v2`, `.v4` or `.v8`; expected a scalar \
+             operand",
+            parts.len()
+        ),
+        OperandKind::Vector(parts) => {
+            format!("the vector operand has {} elements; the instruction requires {wanted}", parts.len())
+        }
+        _ => format!("expected a vector of {wanted} elements"),
     }
 }
