@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 use crate::device::runtime_version;
-use crate::driver::entries::{PER_THREAD, look_up};
+use crate::driver::entries::{self, PER_THREAD};
 use crate::error::{Error, INVALID_VALUE};
 use crate::pointers::text;
 
@@ -19,16 +19,12 @@ unsafe fn give(
     status: *mut i32,
 ) -> Result<(), Error> {
     // SAFETY: the caller's promise.
-    let name = unsafe { text(name) }?;
-    if name.is_empty() || flags > PER_THREAD {
-        return Err(INVALID_VALUE);
+    unsafe {
+        if text(name)?.is_empty() {
+            return Err(INVALID_VALUE);
+        }
+        entries::give(name, at, version, flags, status).map(drop)
     }
-    let (function, told) = look_up(&name, version, flags);
-    out!(at, function as *const c_void);
-    if !status.is_null() {
-        out!(status, told);
-    }
-    Ok(())
 }
 
 cuda! {

@@ -1,6 +1,5 @@
 //! References: what workloads should compute, computed on the host in the plainest way.
 
-mod attention;
 mod compute;
 mod divergence;
 mod images;
@@ -21,7 +20,6 @@ fn all() -> impl Iterator<Item = &'static (&'static str, Reference)> {
         .chain(compute::ALL)
         .chain(images::ALL)
         .chain(tensor::ALL)
-        .chain(attention::ALL)
 }
 
 /// The reference of a name.

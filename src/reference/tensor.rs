@@ -11,6 +11,10 @@ type Result<T = HostBuffer> = std::result::Result<T, ReferenceError>;
 pub const ALL: &[(&str, Reference)] = &[
     ("attention", |i| to_halves(&attention(i)?.0)),
     ("attention_sums", |i| Ok(to_singles(&attention(i)?.1))),
+    ("attention_64", |i| attention_of(i, 64, false)),
+    ("attention_64_causal", |i| attention_of(i, 64, true)),
+    ("attention_128", |i| attention_of(i, 128, false)),
+    ("attention_128_causal", |i| attention_of(i, 128, true)),
     ("tf32gemm", tf32gemm),
     ("fp8gemm", fp8gemm),
     ("sparse_gemm", sparse_gemm),
@@ -52,11 +56,29 @@ fn product(a: &[f64], b: &[f64], n: usize, depth: usize) -> Vec<f64> {
     a.chunks_exact(depth).flat_map(|row| (0..n).map(move |column| cell(row, column))).collect()
 }
 
-/// The results and the logarithms of the sums of exponentials of each query.
+/// [`attend`] to all of the operands.
 fn attention(i: &Inputs<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-    let (q, k, v) = (numbers(i, "q")?, numbers(i, "k")?, numbers(i, "v")?);
+    let [q, k, v] = [numbers(i, "q")?, numbers(i, "k")?, numbers(i, "v")?];
     let (length, causal) = (i.count("length")?, i.count("causal")? != 0);
     let depth = q.len() / (length * i.count("heads")?);
+    Ok(attend([&q, &k, &v], length, depth, causal))
+}
+
+/// The results of [`attend`] to as much of the operands as `heads` heads of `n` rows of this depth need.
+fn attention_of(i: &Inputs<'_>, depth: usize, causal: bool) -> Result {
+    let length = i.count("n")?;
+    let all = length * i.count("heads")? * depth;
+    let operand = |name| -> Result<Vec<f64>> {
+        let mut numbers = numbers(i, name)?;
+        numbers.truncate(all);
+        Ok(numbers)
+    };
+    let [q, k, v] = [operand("q")?, operand("k")?, operand("v")?];
+    Ok(to_singles(&attend([&q, &k, &v], length, depth, causal).0))
+}
+
+/// The results and the logarithms of the sums of exponentials of each query; causal, a row sees the keys up to its own.
+fn attend([q, k, v]: [&[f64]; 3], length: usize, depth: usize, causal: bool) -> (Vec<f64>, Vec<f64>) {
     let (mut results, mut sums) = (Vec::new(), Vec::new());
     for (at, query) in q.chunks_exact(depth).enumerate() {
         let (first, own) = (at / length * length, at % length);
@@ -74,7 +96,7 @@ fn attention(i: &Inputs<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         results.extend(result);
         sums.push(most + total.ln());
     }
-    Ok((results, sums))
+    (results, sums)
 }
 
 /// Operands rounded to ten bits of fraction, ties away from zero.

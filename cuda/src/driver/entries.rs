@@ -173,7 +173,7 @@ fn find(name: &str, version: i32, flags: u64) -> Found {
 
 /// The address of the function that a name means in a version, 0 for none, and what is said of it
 /// (`CUdriverProcAddressQueryResult`).
-pub fn look_up(name: &str, version: i32, flags: u64) -> (usize, i32) {
+fn look_up(name: &str, version: i32, flags: u64) -> (usize, i32) {
     match find(name, version, flags) {
         Found::Function(function) => (function, 0),
         Found::None => (0, 1),
@@ -181,13 +181,20 @@ pub fn look_up(name: &str, version: i32, flags: u64) -> (usize, i32) {
     }
 }
 
-unsafe fn give(
+/// Writes the function that a name means, with what is said of it where `status` is not null; false where there is none.
+///
+/// # Errors
+/// There is no place for it, or a flag is unknown.
+///
+/// # Safety
+/// The name is a text, the pointers are null or places of results.
+pub unsafe fn give(
     name: *const c_char,
     at: *mut *const c_void,
     version: i32,
     flags: u64,
     status: *mut i32,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     // SAFETY: CUDA's manual asks for a text.
     let name = unsafe { pointers::text(name) }?;
     if at.is_null() || flags > PER_THREAD {
@@ -198,7 +205,12 @@ unsafe fn give(
     if !status.is_null() {
         out!(status, told);
     }
-    if function == 0 { Err(NOT_FOUND) } else { Ok(()) }
+    Ok(function != 0)
+}
+
+/// An error where nothing was found.
+fn found(is: bool) -> Result<(), Error> {
+    if is { Ok(()) } else { Err(NOT_FOUND) }
 }
 
 driver! {
@@ -206,14 +218,14 @@ driver! {
 
     nothing cuGetProcAddress = (name: *const c_char, at: *mut *const c_void, version: i32, flags: u64) |_state| {
         // SAFETY: CUDA's manual asks for a text and a place.
-        unsafe { give(name, at, version, flags, std::ptr::null_mut()) }
+        found(unsafe { give(name, at, version, flags, std::ptr::null_mut()) }?)
     }
 
     nothing cuGetProcAddress_v2 cuGetProcAddress_v2_ptsz = (
         name: *const c_char, at: *mut *const c_void, version: i32, flags: u64, status: *mut i32
     ) |_state| {
         // SAFETY: CUDA's manual asks for a text and places.
-        unsafe { give(name, at, version, flags, status) }
+        found(unsafe { give(name, at, version, flags, status) }?)
     }
 }
 
