@@ -512,6 +512,13 @@ fn executable_graphs_change_by_node_and_as_a_whole() {
             0
         );
         assert_eq!(update(other), (910, 3));
+        let (apart, [before, after]) = filled_and_scaled(device, &on(&of_all), 7);
+        assert_eq!(cudaGraphRemoveDependencies_v2(apart, &raw const before, &raw const after, 0, 1), 0);
+        assert_eq!(update(apart), (910, 2), "nothing waits there");
+        assert_eq!(run(), (10, 5));
+        // What was made of a graph outlives it; its nodes do not.
+        assert_eq!(cudaGraphDestroy(graph), 0);
+        assert_eq!(cudaGraphKernelNodeSetParams(scaled, (&raw const on_half).cast()), 1);
         assert_eq!(run(), (10, 5));
     }
 }
@@ -572,6 +579,7 @@ fn nodes_tell_what_they_are_and_wait_for() {
         assert_eq!((cudaGraphGetNodes(whole, null_mut(), &raw mut count), count), (0, 2));
         // The child does what its graph was when it was added.
         assert_eq!(cudaGraphDestroyNode(filled), 0);
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph), 0, "what waited for the node waits for none");
         assert_eq!(cudaGraphInstantiate(&raw mut ready, whole), 0);
         assert_eq!((cudaGraphLaunch(ready, null_mut()), cudaEventSynchronize(event)), (0, 0));
         assert_eq!(download(device, 64), [42; 64]);
