@@ -60,7 +60,7 @@ fn pipeline(rounds: u32, each: u32) -> Programs {
         }
         Stream { first_thread: 32 * warp, lanes: u32::MAX, steps }
     };
-    Programs { warp_size: 32, streams: (0..WARPS).map(stream).collect() }
+    Programs { blocks: None, warp_size: 32, streams: (0..WARPS).map(stream).collect() }
 }
 
 /// The pipeline with mbarrier objects: two phases a tile.
@@ -91,7 +91,7 @@ fn phases(rounds: u32, each: u32) -> Programs {
         }
         Stream { first_thread: 32 * warp, lanes: u32::MAX, steps }
     };
-    Programs { warp_size: 32, streams: (0..WARPS).map(stream).collect() }
+    Programs { blocks: None, warp_size: 32, streams: (0..WARPS).map(stream).collect() }
 }
 
 /// Threads that meet at the barrier of the block, and between two such meetings in pairs that change: all programs differ.
@@ -115,7 +115,7 @@ fn apart(rounds: u32, each: u32) -> Programs {
         }
         Stream { first_thread: thread, lanes: 1, steps }
     };
-    Programs { warp_size: 1, streams: (0..32 * WARPS).map(stream).collect() }
+    Programs { blocks: None, warp_size: 1, streams: (0..32 * WARPS).map(stream).collect() }
 }
 
 type Block = fn(u32, u32) -> Programs;

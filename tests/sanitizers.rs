@@ -38,17 +38,16 @@ fn every_workload_passes_all_sanitizers_or_says_why_it_races() {
         .map(|workload| workload["name"].as_str().expect("a name"))
         .collect();
     assert!(names.len() > 50, "{names:?}");
-    // What blocks of a cluster do to each other is not followed: that is said, and nothing runs.
-    let (clusters, names): (Vec<&str>, Vec<&str>) =
-        names.iter().partition(|name| name.starts_with("dsmem") || **name == "splitk_cluster");
-    assert!(clusters.len() >= 2, "{clusters:?}");
-    for name in clusters {
-        let output = warpsim(&["run", name, "--check", "all", "--json"]);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains("sanitizers do not follow what blocks of a cluster do"), "{errors}");
-    }
-    let timed = ["producer_consumer", "atomics", "reduction", "copy_pipeline", "scan", "divergent_shuffle"];
+    let timed = [
+        "producer_consumer",
+        "atomics",
+        "reduction",
+        "copy_pipeline",
+        "scan",
+        "divergent_shuffle",
+        "dsmem_histogram",
+        "splitk_cluster",
+    ];
     assert!(timed.iter().all(|name| names.contains(name)));
     let runs = names.iter().map(|name| (*name, true)).chain(timed.iter().map(|name| (*name, false)));
     let runs: Vec<(&str, bool)> = runs.collect();

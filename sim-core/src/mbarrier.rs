@@ -83,6 +83,11 @@ pub fn is_odd(word: u64) -> bool {
     word & PARITY != 0
 }
 
+/// True if the bytes of an object change from the first to the second word, and a phase ends by that.
+pub fn phase_is_over(before: u64, after: u64) -> bool {
+    is_object(before) && is_object(after) && is_odd(before) != is_odd(after)
+}
+
 /// Performs `step` with its operand on the object whose bytes are `word`: the new bytes, and the
 /// result (a state, whether a phase is complete, a count).
 ///

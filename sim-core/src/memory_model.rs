@@ -5,7 +5,9 @@
 //! carries, coherence order is the order in which stores are performed. Causality order is kept as vector clocks
 //! ([`clock`]). From time to time the engine hands the logs over, and they are processed in the order of cycles.
 
+mod bulk;
 pub mod clock;
+mod cluster;
 pub mod lines;
 mod on_chip;
 mod order;
@@ -56,8 +58,8 @@ struct Block {
     arrivals: Vec<(u32, Side)>,
     /// Warps that have not ended.
     warps: u32,
-    /// The barrier of its cluster, where it is alone there.
-    cluster: on_chip::Object,
+    /// Its cluster.
+    cluster: u32,
     /// Its mbarrier objects by address.
     objects: BTreeMap<u32, on_chip::Object>,
 }
@@ -105,8 +107,17 @@ pub struct Checker {
     warps: BySlot<Warp>,
     /// Transactions in flight: loads, atomics whose results are not back.
     transfers: FxHashMap<Transaction, (Arc<Transfer>, Option<Reads>)>,
-    /// Asynchronous copies.
+    /// Asynchronous copies to shared memory.
     copies: BySlot<on_chip::Copies>,
+    /// Bulk copies to global memory.
+    puts: BySlot<on_chip::Copies>,
+    clusters: Vec<cluster::Cluster>,
+    /// Blocks by their grids and their numbers there.
+    numbers: FxHashMap<(u32, u64), u32>,
+    /// Clusters of several blocks, by their first ones.
+    by_first: FxHashMap<(u32, u64), u32>,
+    /// By SM and ticket: what one SM has sent to another.
+    sent: FxHashMap<(u32, u32), cluster::Sent>,
     /// The number of the last transaction of shared memory.
     number: Transaction,
     /// Room for the lines of an access.
@@ -279,9 +290,11 @@ impl Checker {
         }
         let kernel = self.kernels.iter().position(|kernel| kernel.grid_id == grid);
         let threads = warps.iter().map(|(_, lanes)| lanes.count_ones()).sum();
+        let kernel = kernel.unwrap_or(usize::MAX);
+        let cluster = self.cluster_of(kernel, (grid, number), block);
         self.blocks.push(Block {
             grid,
-            kernel: kernel.unwrap_or(usize::MAX),
+            kernel,
             number,
             threads,
             phase: 0,
@@ -289,12 +302,12 @@ impl Checker {
             arrived: Vec::new(),
             arrivals: Vec::new(),
             warps: warps.len() as u32,
-            cluster: on_chip::Object::default(),
+            cluster,
             objects: BTreeMap::new(),
         });
         let mut first = 0;
         for (slot, threads) in warps {
-            self.warps.insert((sm, *slot), Warp::new(block, first, *threads));
+            self.warps.insert((sm, *slot), Warp::new(block, cluster, first, *threads));
             first += WARP_LANES as u32;
         }
     }

@@ -64,6 +64,8 @@ pub struct RemoteAccess {
     pub does: Does,
     /// The access in flight that is answered.
     pub access: AccessId,
+    /// Its number among what the SM has sent, where sanitizers follow it.
+    pub ticket: Option<u32>,
     /// Lanes that take part.
     pub lanes: LaneMask,
     /// Offset of each lane in the shared memory of the block.

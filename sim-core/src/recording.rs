@@ -1,4 +1,7 @@
 //! What the threads of blocks do at barriers and in shared memory, told step by step while a functional run executes them.
+//!
+//! Addresses in shared memory are those in the block's own. In clusters of several blocks, that of the block of each rank
+//! begins at `rank << CLUSTER_SHIFT`.
 
 use std::sync::Arc;
 

@@ -232,6 +232,103 @@ pub enum Event {
         bytes: u32,
         /// The shared address of the object that counts them.
         object: u32,
+        /// The number in the grid of the block where they go, if that is not the thread's own.
+        block: Option<u64>,
+        /// The operation by which they are combined with what is there: such copies race with no other one.
+        reduces: bool,
+    },
+    /// A bulk copy from shared memory begins.
+    BulkRead {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// The lane.
+        lane: u32,
+        /// The shared address.
+        from: u32,
+        /// Number of bytes.
+        bytes: u32,
+        /// Where an mbarrier object counts them: the number of its block in the grid, and its shared address.
+        counted: Option<(u64, u32)>,
+        /// Where they go in global memory: addresses and numbers of bytes.
+        stored: Vec<(u64, u32)>,
+    },
+    /// Lanes commit their bulk copies to global memory to a group.
+    BulkCommit {
+        /// Warp slot.
+        warp: u32,
+        /// Its lanes.
+        lanes: LaneMask,
+    },
+    /// Lanes have waited until their bulk copies to global memory have read their sources, but for those of the newest
+    /// groups.
+    BulkAwaited {
+        /// Warp slot.
+        warp: u32,
+        /// Its lanes.
+        lanes: LaneMask,
+        /// The number of groups.
+        newest: u8,
+    },
+    /// An access to the shared memory of another block of the cluster is sent there.
+    Remote {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// Its number among those of the SM.
+        ticket: u32,
+        /// The number of the other block in the grid.
+        block: u64,
+        /// Load, store or atomic.
+        kind: AccessKind,
+        /// Its memory ordering semantics.
+        semantics: Semantics,
+        /// Its memory ordering scope.
+        scope: Scope,
+        /// Its lanes.
+        lanes: LaneMask,
+        /// The address of each lane there.
+        addresses: [u32; WARP_LANES],
+        /// Bytes of each lane.
+        size: u8,
+    },
+    /// Operations on mbarrier objects of another block of the cluster are sent there.
+    RemoteCount {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// Their number among what the SM has sent.
+        ticket: u32,
+        /// Its lanes.
+        lanes: LaneMask,
+        /// What they do.
+        action: ObjectAction,
+    },
+    /// What an SM sent is performed at this one.
+    RemotePerformed {
+        /// The SM that sent it.
+        sm: u32,
+        /// Its number there.
+        ticket: u32,
+    },
+    /// An operation of another block, or of a copy that it made, on an mbarrier object.
+    RemoteObject {
+        /// The SM that sent it, and its number there; `None` for a copy, which arrives.
+        sent: Option<(u32, u32)>,
+        /// The grid.
+        grid: u32,
+        /// The number of the object's block in the grid.
+        block: u64,
+        /// The lane.
+        lane: u32,
+        /// The shared address of the object.
+        object: u32,
+        /// What is done.
+        action: ObjectAction,
+        /// A phase of it is complete.
+        completes: bool,
+    },
+    /// The answer to an access of this SM is there.
+    RemoteAnswered {
+        /// Its number.
+        ticket: u32,
     },
     /// An operation on an mbarrier object.
     Object {
@@ -248,7 +345,7 @@ pub enum Event {
         /// A phase of it is complete.
         completes: bool,
     },
-    /// Lanes arrive at the barrier of their cluster, or have waited for it; or its phase is complete.
+    /// Lanes arrive at the barrier of their cluster, or have waited for it.
     ClusterBarrier {
         /// Warp slot.
         warp: u32,
@@ -256,6 +353,8 @@ pub enum Event {
         lanes: LaneMask,
         /// What they do.
         action: ClusterAction,
+        /// The phase has an odd number.
+        odd: bool,
     },
     /// `bar.sync` and its like, which all threads of a warp must execute together, by some of them only.
     Divergent {
@@ -280,8 +379,6 @@ pub enum Event {
 pub enum ClusterAction {
     /// An arrival that releases.
     Arrive,
-    /// The threads of a block of one have all arrived.
-    Complete,
     /// A wait for a phase is over.
     Waited,
 }

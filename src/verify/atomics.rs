@@ -51,6 +51,11 @@ impl Atomics {
         Self { words: BTreeMap::new(), events: 0, lanes, fences: BTreeMap::new(), first: None }
     }
 
+    /// A block more, of so many warps.
+    pub fn add(&mut self, warps: usize) {
+        self.lanes.extend((0..warps).map(|_| std::array::from_fn(|_| Lane::default())));
+    }
+
     fn observe(&mut self, stream: &mut Stream, lane: usize, pc: u32, events: &[u32]) {
         for &event in events {
             self.first.get_or_insert(pc);

@@ -9,7 +9,8 @@ use sim_core::grid::Kernel;
 use sim_core::recording::{AccessKind, Orders, Recorded, Who};
 use sim_frontend::form::{BarrierKind, MbarrierOptions, MbarrierStep};
 use sim_frontend::waits::decided;
-use sim_verify::sync::program::{Access, Act, Addresses, LANES, Operation, Programs, Step, Stream};
+use sim_memory::address_space::CLUSTER_SHIFT;
+use sim_verify::sync::program::{Access, Act, Addresses, Blocks, LANES, Operation, Programs, Step, Stream};
 use sim_verify::sync::{View, decide};
 
 use super::atomics::Atomics;
@@ -19,10 +20,13 @@ use super::report::{KernelVerdict, Kind, Place, ProgramVerdict};
 /// The views in the order in which they are reported.
 pub const VIEWS: [View; 2] = [View::Threads, View::Lockstep];
 
-/// A block that has begun.
+/// A block that has begun, or the blocks of a cluster.
 struct Running {
     kernel: Arc<Kernel>,
+    /// The number of the block, or of the first one of the cluster.
     number: u64,
+    /// Blocks that have not ended, of those that have begun or will.
+    left: u32,
     programs: Programs,
     /// What is not of thread programs, and where.
     beyond: Option<(&'static str, u32)>,
@@ -82,17 +86,30 @@ fn alike<T: PartialEq + Copy>(lanes: u32, value: impl Fn(usize) -> T) -> Vec<(u3
     out
 }
 
-fn shared(lanes: u32, addresses: &[u64; LANES]) -> Addresses {
-    let addresses: [u32; LANES] = std::array::from_fn(|lane| addresses[lane] as u32);
-    Addresses::of(lanes, &addresses)
+/// The blocks of a kernel's clusters, of several.
+fn blocks_of(kernel: &Kernel) -> Option<Blocks> {
+    (kernel.cluster_size() > 1).then(|| Blocks {
+        threads: kernel.block.iter().product::<u32>().next_multiple_of(kernel.warp_size.max(1)),
+        bytes: kernel.shared_bytes.max(1).next_multiple_of(256),
+    })
+}
+
+/// A shared address that is told, as thread programs have it.
+fn shared_at(blocks: Option<Blocks>, address: u64) -> u32 {
+    let Some(blocks) = blocks else { return address as u32 };
+    let (rank, offset) = (address >> CLUSTER_SHIFT, address & ((1 << CLUSTER_SHIFT) - 1));
+    rank as u32 * blocks.bytes + offset as u32
 }
 
 /// Collects and decides.
 pub struct Collector {
-    /// By the slot of the first warp.
+    /// By number in the order of their begin.
     running: BTreeMap<u32, Running>,
-    /// By slot: the slot of the first warp of its block, and its number there.
+    begun: u32,
+    /// By slot of a warp: the number of what runs there, and the stream.
     warps: BTreeMap<u32, (u32, usize)>,
+    /// By grid and number of the first block: a cluster that is running.
+    clusters: BTreeMap<(u32, u64), u32>,
     /// By grid.
     kernels: BTreeMap<u32, Launched>,
     /// The chip's compute capability.
@@ -111,7 +128,9 @@ struct Launched {
 impl Collector {
     /// For a chip of this compute capability.
     pub fn new(capability: u32) -> Self {
-        Self { running: BTreeMap::new(), warps: BTreeMap::new(), kernels: BTreeMap::new(), capability }
+        let (running, warps) = (BTreeMap::new(), BTreeMap::new());
+        let (clusters, kernels) = (BTreeMap::new(), BTreeMap::new());
+        Self { running, begun: 0, warps, clusters, kernels, capability }
     }
 
     /// What a run tells.
@@ -119,7 +138,7 @@ impl Collector {
         match *recorded {
             Recorded::Block { kernel, number, warps } => self.begin(kernel, number, warps),
             Recorded::Access { who, kind: AccessKind::Atomic, orders, bytes, addresses } => {
-                let at = shared(who.lanes, addresses);
+                let at = self.shared(who, addresses);
                 let operation = Operation::Access { access: Access::Atomic, bytes, addresses: at };
                 self.atomic(who, orders, addresses, operation);
             }
@@ -136,7 +155,7 @@ impl Collector {
                     AccessKind::Write => Access::Write,
                     AccessKind::Atomic => Access::Atomic,
                 };
-                let addresses = shared(who.lanes, addresses);
+                let addresses = self.shared(who, addresses);
                 self.step(who, Operation::Access { access, bytes, addresses });
             }
             Recorded::Barrier { who, kind: BarrierKind::Arrive, index, count } => {
@@ -155,27 +174,31 @@ impl Collector {
                 self.beyond(who, "mbarrier.arrive.noComplete");
             }
             Recorded::Object { who, step, options, relaxed, addresses, operands, .. } => {
-                for (lanes, (object, operand)) in
-                    alike(who.lanes, |lane| (addresses[lane] as u32, operands[lane] as u32))
-                {
+                let blocks = self.blocks(who);
+                let of = |lane: usize| (shared_at(blocks, addresses[lane]), operands[lane] as u32);
+                for (lanes, (object, operand)) in alike(who.lanes, of) {
                     if let Some(act) = act(step, options, operand) {
                         self.step(Who { lanes, ..who }, Operation::Object { object, act, relaxed });
                     }
                 }
             }
             Recorded::Copy { who, bytes, addresses } => {
-                self.step(who, Operation::Copy { bytes, addresses: shared(who.lanes, addresses) });
+                let addresses = self.shared(who, addresses);
+                self.step(who, Operation::Copy { bytes, addresses });
             }
             Recorded::Commit { who } => self.step(who, Operation::Commit),
             Recorded::Await { who, newest } => self.step(who, Operation::Await { newest }),
             Recorded::CopiesArrive { who, no_inc, addresses } => {
-                for (lanes, object) in alike(who.lanes, |lane| addresses[lane] as u32) {
+                let blocks = self.blocks(who);
+                for (lanes, object) in alike(who.lanes, |lane| shared_at(blocks, addresses[lane])) {
                     self.step(Who { lanes, ..who }, Operation::CopiesArrive { object, inc: !no_inc });
                 }
             }
             Recorded::Bulk { who, bytes, addresses, objects } => {
-                for (lanes, (object, bytes)) in alike(who.lanes, |lane| (objects[lane] as u32, bytes[lane])) {
-                    let addresses = shared(lanes, addresses);
+                let blocks = self.blocks(who);
+                let of = |lane: usize| (shared_at(blocks, objects[lane]), bytes[lane]);
+                for (lanes, (object, bytes)) in alike(who.lanes, of) {
+                    let addresses = self.shared(Who { lanes, ..who }, addresses);
                     self.step(Who { lanes, ..who }, Operation::Bulk { object, bytes, addresses });
                 }
             }
@@ -183,11 +206,7 @@ impl Collector {
                 self.step(who, Operation::Cluster { wait, relaxed });
             }
             Recorded::Other { who, what } => self.beyond(who, what),
-            Recorded::Ended { warp } => {
-                if let Some(block) = self.running.remove(&warp) {
-                    self.decide(block, None);
-                }
-            }
+            Recorded::Ended { warp } => self.ended(warp),
         }
     }
 
@@ -203,32 +222,80 @@ impl Collector {
     }
 
     fn begin(&mut self, kernel: &Arc<Kernel>, number: u64, warps: &[(u32, u32)]) {
-        let Some(&(first, _)) = warps.first() else { return };
-        let stream = |(index, &(_, lanes)): (usize, &(u32, u32))| Stream {
-            first_thread: index as u32 * kernel.warp_size,
-            lanes,
-            steps: Vec::new(),
-        };
-        let streams = warps.iter().enumerate().map(stream).collect();
-        let programs = Programs { warp_size: kernel.warp_size, streams };
-        for (index, &(slot, _)) in warps.iter().enumerate() {
-            self.warps.insert(slot, (first, index));
-        }
-        let tests = vec![[None; LANES]; warps.len()];
+        let index = kernel.block_index(number);
+        let (rank, first) = (kernel.rank(index), kernel.number_of_rank(index, 0));
+        let blocks = blocks_of(kernel);
         let capability = self.capability;
         let launched =
             self.kernels.entry(kernel.grid_id).or_insert_with(|| Launched::new(kernel, capability));
-        // Where nothing that threads read decides what they do, they do it in any order of their atomic operations.
-        let atomics = launched.verdict.depends.is_some().then(|| Atomics::new(warps.len()));
-        let kernel = Arc::clone(kernel);
-        let (beyond, tested) = (None, false);
-        self.running.insert(first, Running { kernel, number, programs, beyond, tests, tested, atomics });
+        let next = self.begun;
+        let key = match blocks {
+            Some(_) => *self.clusters.entry((kernel.grid_id, first)).or_insert(next),
+            None => next,
+        };
+        if key == next {
+            self.begun += 1;
+            // Where nothing that threads read decides what they do, they do it in any order of their atomic operations.
+            let atomics = launched.verdict.depends.is_some().then(|| Atomics::new(0));
+            let programs = Programs { blocks, warp_size: kernel.warp_size, streams: Vec::new() };
+            let running = Running {
+                kernel: Arc::clone(kernel),
+                number: first,
+                left: kernel.cluster_size(),
+                programs,
+                beyond: None,
+                tests: Vec::new(),
+                tested: false,
+                atomics,
+            };
+            self.running.insert(key, running);
+        }
+        let Some(running) = self.running.get_mut(&key) else { return };
+        let before = running.programs.streams.len();
+        let thread = rank * blocks.map_or(0, |blocks| blocks.threads);
+        let stream = |(index, &(_, lanes)): (u32, &(u32, u32))| Stream {
+            first_thread: thread + index * kernel.warp_size,
+            lanes,
+            steps: Vec::new(),
+        };
+        running.programs.streams.extend((0..).zip(warps).map(stream));
+        running.tests.resize(before + warps.len(), [None; LANES]);
+        if let Some(atomics) = &mut running.atomics {
+            atomics.add(warps.len());
+        }
+        for (index, &(slot, _)) in warps.iter().enumerate() {
+            self.warps.insert(slot, (key, before + index));
+        }
     }
 
-    /// The block of a warp, and the warp's number there.
+    /// The block with this warp has ended, and perhaps its cluster.
+    fn ended(&mut self, warp: u32) {
+        let Some(&(key, _)) = self.warps.get(&warp) else { return };
+        let Some(running) = self.running.get_mut(&key) else { return };
+        running.left -= 1;
+        if running.left == 0
+            && let Some(running) = self.running.remove(&key)
+        {
+            self.clusters.remove(&(running.kernel.grid_id, running.number));
+            self.decide(running, None);
+        }
+    }
+
+    /// The block or the cluster of a warp, and the warp's number there.
     fn block(&mut self, warp: u32) -> Option<(&mut Running, usize)> {
-        let &(first, index) = self.warps.get(&warp)?;
-        Some((self.running.get_mut(&first)?, index))
+        let &(key, index) = self.warps.get(&warp)?;
+        Some((self.running.get_mut(&key)?, index))
+    }
+
+    /// The blocks of the cluster of a warp.
+    fn blocks(&mut self, who: Who) -> Option<Blocks> {
+        self.block(who.warp).and_then(|(block, _)| block.programs.blocks)
+    }
+
+    /// Shared addresses of lanes of a warp.
+    fn shared(&mut self, who: Who, addresses: &[u64; LANES]) -> Addresses {
+        let blocks = self.blocks(who);
+        Addresses::of(who.lanes, &addresses.map(|at| shared_at(blocks, at)))
     }
 
     fn beyond(&mut self, who: Who, what: &'static str) {
@@ -246,8 +313,9 @@ impl Collector {
     /// A test that succeeds ends a wait. One that fails is made again: it is kept only where the run stops before.
     fn test(&mut self, who: Who, recorded: &Recorded<'_>) {
         let Recorded::Object { relaxed, addresses, operands, passes, .. } = *recorded else { return };
-        let test =
-            |lane: usize| Test { pc: who.pc, object: addresses[lane] as u32, odd: operands[lane] != 0 };
+        let blocks = self.blocks(who);
+        let object = |lane: usize| shared_at(blocks, addresses[lane]);
+        let test = |lane: usize| Test { pc: who.pc, object: object(lane), odd: operands[lane] != 0 };
         for (lanes, Test { object, odd, .. }) in alike(who.lanes & passes, test) {
             self.step(Who { lanes, ..who }, Operation::Object { object, act: Act::Wait { odd }, relaxed });
         }
@@ -275,7 +343,8 @@ impl Collector {
                 launched.verdict.atomics.get_or_insert_with(|| launched.lines.place(pc));
             }
         }
-        launched.verdict.blocks += 1;
+        let size = block.kernel.cluster_size();
+        launched.verdict.blocks += u64::from(size);
         let digest = [0u8, 1].map(|salt| {
             let mut hasher = DefaultHasher::new();
             (salt, &block.programs, block.beyond, stopped.is_some()).hash(&mut hasher);
@@ -283,7 +352,7 @@ impl Collector {
         });
         if let Some(known) = launched.digests.iter().position(|d| *d == digest) {
             let known = &mut launched.verdict.programs[known];
-            known.blocks += 1;
+            known.blocks += u64::from(size);
             // The first block stands for them, in whichever order they end.
             let index = block.kernel.block_index(block.number);
             if index.iter().rev().lt(known.block.iter().rev()) {
@@ -307,7 +376,8 @@ impl Collector {
                 let judgement = judge(&mut decision, &block.programs, &launched.lines, view);
                 match stopped {
                     Some(stopped) => {
-                        let own = stopped.block == Some(block.kernel.block_index(block.number));
+                        let first = |index| block.kernel.number_of_rank(index, 0);
+                        let own = stopped.block.is_some_and(|index| first(index) == block.number);
                         stopped.judge(judgement, view, own)
                     }
                     None => judgement,
@@ -315,7 +385,7 @@ impl Collector {
             }
         });
         let block = block.kernel.block_index(block.number);
-        launched.verdict.programs.push(ProgramVerdict { block, blocks: 1, views: views.into() });
+        launched.verdict.programs.push(ProgramVerdict { block, blocks: size.into(), views: views.into() });
     }
 
     /// The verdicts by kernel; blocks that have not ended are decided as far as they have come.

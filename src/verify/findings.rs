@@ -76,6 +76,7 @@ impl Lines {
             thread: self.thread(number),
             warp: number / self.warp_size,
             threads,
+            rank: None,
             does,
             barrier: None,
             generation: None,
@@ -186,6 +187,30 @@ pub fn judge(decision: &mut Decision, programs: &Programs, lines: &Lines, view: 
 }
 
 impl Teller<'_> {
+    /// An address in the shared memory of its block, and the block's rank in a cluster of several.
+    fn place_of(&self, address: u32) -> (u32, Option<u32>) {
+        match self.programs.blocks {
+            Some(blocks) => (address % blocks.bytes.max(1), Some(address / blocks.bytes.max(1))),
+            None => (address, None),
+        }
+    }
+
+    fn of_rank(&self, rank: u32) -> String {
+        self.programs.blocks.map_or(String::new(), |_| format!(" of block {rank} of the cluster"))
+    }
+
+    /// The address of an mbarrier object, in words.
+    fn address(&self, address: u32) -> String {
+        let (at, rank) = self.place_of(address);
+        format!("{at:#x}{}", rank.map_or(String::new(), |rank| self.of_rank(rank)))
+    }
+
+    fn act(&self, number: u32, threads: u32, does: String, pc: u32) -> Act {
+        let Some(blocks) = self.programs.blocks else { return self.lines.act(number, threads, does, pc) };
+        let act = self.lines.act(number % blocks.threads.max(1), threads, does, pc);
+        Act { rank: Some(self.programs.block_of(number)), ..act }
+    }
+
     /// A barrier by its number, in words.
     fn barrier(&self, node: u32) -> (String, Option<u32>, u32) {
         let (Some(agents), Some(trace)) = (&self.decision.agents, &self.decision.trace) else {
@@ -193,9 +218,11 @@ impl Teller<'_> {
         };
         let Some(node) = trace.nodes.get(node as usize) else { return (String::new(), None, 0) };
         match agents.barriers[node.barrier as usize] {
-            Barrier::Named(number) => (format!("barrier {number}"), Some(number), node.generation),
+            Barrier::Named { block, number } => {
+                (format!("barrier {number}{}", self.of_rank(block)), Some(number), node.generation)
+            }
             Barrier::Lanes(_, mask) => (format!("lanes {mask:#010x}"), None, node.generation),
-            Barrier::Object(at) => (format!("mbarrier {at:#x}"), None, node.phase.1),
+            Barrier::Object(at) => (format!("mbarrier {}", self.address(at)), None, node.phase.1),
             Barrier::Cluster => ("the barrier of its cluster".into(), None, node.generation),
             Barrier::Event(_) => ("an atomic operation".into(), None, node.generation),
         }
@@ -204,28 +231,28 @@ impl Teller<'_> {
     /// What an operation of a barrier does.
     fn use_of(&self, u: Use) -> Act {
         let Some(agents) = &self.decision.agents else {
-            return self.lines.act(0, 0, String::new(), 0);
+            return self.act(0, 0, String::new(), 0);
         };
         let agent = &agents.list[u.agent as usize];
         let first = agents.first_thread(self.programs, u.agent);
         let (name, barrier, generation) = self.barrier(u.node);
         let Some(op) = agent.ops.get(u.op as usize) else {
-            return self.lines.act(first, agent.threads, "returns".into(), 0);
+            return self.act(first, agent.threads, "returns".into(), 0);
         };
         if op.does != Does::Meets {
             let object = match agents.barriers.get(op.barrier as usize) {
-                Some(Barrier::Object(at)) => format!("mbarrier {at:#x}"),
+                Some(Barrier::Object(at)) => format!("mbarrier {}", self.address(*at)),
                 _ => String::new(),
             };
             let phase = (u.node != NONE).then_some(generation);
-            let act = self.lines.act(first, agent.threads, told::does(op.does, &object, phase), op.site);
+            let act = self.act(first, agent.threads, told::does(op.does, &object, phase), op.site);
             return Act { generation: phase, ..act };
         }
         let verb = if op.waits { "waits at" } else { "arrives at" };
         let count = op.count.map_or("all threads of its block".to_string(), |n| format!("{n} threads"));
         let count = if barrier.is_some() { format!(" for {count}") } else { String::new() };
         let does = format!("{verb} {name}, use {generation},{count}");
-        let act = self.lines.act(first, agent.threads, does.trim_end_matches(',').to_string(), op.site);
+        let act = self.act(first, agent.threads, does.trim_end_matches(',').to_string(), op.site);
         Act { barrier, generation: Some(generation), ..act }
     }
 
@@ -400,9 +427,11 @@ impl Teller<'_> {
     }
 
     fn access(&self, point: Point) -> Act {
-        let (from, to) = (point.range.start, u64::from(point.range.start) + u64::from(point.range.bytes));
-        let does = format!("{} shared bytes {from:#x} to {:#x}", point.access.verb(), to - 1);
-        let act = self.lines.act(point.thread, 1, does, point.site);
+        let (from, rank) = self.place_of(point.range.start);
+        let to = u64::from(from) + u64::from(point.range.bytes) - 1;
+        let of = rank.map_or(String::new(), |rank| self.of_rank(rank));
+        let does = format!("{} shared bytes {from:#x} to {to:#x}{of}", point.access.verb());
+        let act = self.act(point.thread, 1, does, point.site);
         Act { address: Some(from), bytes: Some(point.range.bytes), ..act }
     }
 

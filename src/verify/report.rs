@@ -59,6 +59,9 @@ pub struct Act {
     pub warp: u32,
     /// Threads that do the same, itself among them.
     pub threads: u32,
+    /// The rank of its block in a cluster of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// In words.
     pub does: String,
     /// The barrier, of an operation of one.
@@ -335,8 +338,14 @@ impl Act {
     /// As a sentence.
     pub fn text(&self) -> String {
         let [x, y, z] = self.thread;
+        let of = self.rank.map_or(String::new(), |rank| format!(" of block {rank} of the cluster"));
         let more = if self.threads > 1 { format!(" and {} more", self.threads - 1) } else { String::new() };
-        format!("thread ({x}, {y}, {z}) of warp {}{more} {} at {}", self.warp, self.does, self.place.text())
+        format!(
+            "thread ({x}, {y}, {z}) of warp {}{of}{more} {} at {}",
+            self.warp,
+            self.does,
+            self.place.text()
+        )
     }
 }
 

@@ -395,12 +395,6 @@ impl Context {
                 ),
             );
         }
-        if self.options.sanitize.any() {
-            return refuse(
-                "--check",
-                "sanitizers do not follow what blocks of a cluster do in each other's shared memory".into(),
-            );
-        }
         Ok(Some(cluster))
     }
 }

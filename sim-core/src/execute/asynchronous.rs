@@ -39,11 +39,15 @@ impl<P: Reconvergence> Resident<P> {
             Extra::Bulk(facts) => self.begin_bulk(kernel, w, pc, op, facts, exec),
             Extra::Tensor(facts) => self.begin_tensor(kernel, w, pc, op, facts, exec),
             Extra::BulkCommit => {
+                self.observe_event(|| Event::BulkCommit { warp: w as u32, lanes: exec });
                 self.warps[w].copies_mut().commit_puts(exec);
                 Ok(())
             }
             // Its drain waited.
-            Extra::BulkWait(..) => Ok(()),
+            Extra::BulkWait(newest, _) => {
+                self.observe_event(|| Event::BulkAwaited { warp: w as u32, lanes: exec, newest: *newest });
+                Ok(())
+            }
             Extra::CopyCommit => {
                 self.observe_event(|| Event::Commit { warp: w as u32, lanes: exec });
                 self.warps[w].copies_mut().commit(exec);

@@ -4,11 +4,12 @@ use sim_frontend::form::{BulkWay, MbarrierOptions, MbarrierStep};
 use sim_frontend::program::{BulkOp, NO_PC, Op, OpClass, Pc};
 use sim_memory::address_space::of_cluster;
 use sim_memory::atomics;
-use sim_memory::observation::{Event, ObjectAction};
+use sim_memory::observation::ObjectAction;
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use super::access::addresses;
 use super::asynchronous::{after_copies, deliver, shared_addresses};
+use super::observe_cluster::Followed;
 use super::on_chip::outside;
 use super::resident::{Resident, Step};
 use crate::bulk::{Job, PIECE, Piece, Way};
@@ -88,20 +89,28 @@ impl<P: Reconvergence> Resident<P> {
                 BulkWay::Prefetch if self.world.allocations.find(far[l], bytes).is_none() => continue,
                 BulkWay::Prefetch | BulkWay::Between => {}
             }
-            let own_only = facts.way == BulkWay::Load && ranks == 1 << own;
-            if self.on_chip && !own_only && facts.way != BulkWay::Prefetch {
-                let reason = "sanitizers do not follow bulk copies from shared memory or to other blocks";
-                return Err(Violation::new("unsupported", 1 << lane, reason));
+            let by = (w, lane, pc);
+            if tracked {
+                let to = if facts.way == BulkWay::Load { near[l] } else { far[l] } as u32;
+                let object = objects[l] as u32;
+                let reduces = facts.memory.atomic.is_some();
+                self.observe_bulk(ranks, Followed { by, to, bytes: size, object, reduces });
             }
-            if own_only {
-                let (to, object) = (near[l] as u32, objects[l] as u32);
-                self.observe_event(|| Event::Bulk { origin: (w as u32, pc), lane, to, bytes: size, object });
+            match facts.way {
+                BulkWay::Between => {
+                    let counted = Some((ranks.trailing_zeros(), objects[l] as u32));
+                    self.observe_bulk_read(by, (near[l] as u32, size), counted, &[]);
+                }
+                BulkWay::Store => {
+                    self.observe_bulk_read(by, (near[l] as u32, size), None, &[(far[l], size)]);
+                }
+                BulkWay::Load | BulkWay::Prefetch => {}
             }
             let each = u32::from(facts.memory.element_bytes);
             let piece =
                 |at: u32| Piece { far: far[l] + u64::from(at), near: (near[l] as u32).wrapping_add(at) };
             let pieces = (0..size).step_by(each as usize).rev().map(piece).collect();
-            self.push_job(kernel, (w, lane, pc), facts.way, ranks, (objects[l] as u32, each), pieces);
+            self.push_job(kernel, by, facts.way, ranks, (objects[l] as u32, each), pieces);
         }
         Ok(())
     }
@@ -202,16 +211,14 @@ impl<P: Reconvergence> Resident<P> {
     /// Sends pieces of a copy between blocks.
     pub fn send_pieces(&mut self, job: &Job, rank: u32, pieces: &[Piece], data: &[[u8; 16]; WARP_LANES]) {
         let w = job.origin.slot;
-        let Some(block) = self.blocks[self.warps[w].block].as_ref() else { return };
-        let peers = block.cluster.peers.as_deref();
-        let own = (block.number, self.sm);
-        let (number, sm) = peers.and_then(|peers| peers.blocks.get(rank as usize).copied()).unwrap_or(own);
+        let Some((number, sm)) = self.block_of_rank(w, rank) else { return };
         let mut addresses = [0; WARP_LANES];
         addresses.iter_mut().zip(pieces).for_each(|(at, piece)| *at = piece.far as u32);
         let access = Box::new(RemoteAccess {
             origin: job.origin.clone(),
             does: Does::Async,
             access: 0,
+            ticket: None,
             lanes: LaneMask::MAX >> (LaneMask::BITS as usize - pieces.len().clamp(1, WARP_LANES)),
             addresses,
             bytes: job.bytes,

@@ -36,7 +36,7 @@ impl<P: Reconvergence> Resident<P> {
                 block.cluster.arrived += exec.count_ones();
             }
             if releases {
-                self.observe_cluster(w, exec, ClusterAction::Arrive);
+                self.observe_cluster(w, exec, ClusterAction::Arrive, odd != 0);
             }
             self.advance(split, w)?;
             self.end_cluster_phase(slot);
@@ -44,7 +44,8 @@ impl<P: Reconvergence> Resident<P> {
         }
         warp.cluster_arrived &= !exec;
         if !(warp.cluster_parity ^ odd) & exec == 0 {
-            self.observe_cluster(w, exec, ClusterAction::Waited);
+            // The phase before the current one.
+            self.observe_cluster(w, exec, ClusterAction::Waited, odd == 0);
             self.advance(split, w)?;
             return Ok(Step::Done);
         }
@@ -73,9 +74,9 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// What sanitizers follow.
-    fn observe_cluster(&mut self, w: usize, lanes: LaneMask, action: ClusterAction) {
-        if self.on_chip {
-            self.observe_event(|| Event::ClusterBarrier { warp: w as u32, lanes, action });
+    fn observe_cluster(&mut self, w: usize, lanes: LaneMask, action: ClusterAction, odd: bool) {
+        if self.on_chip && lanes != 0 {
+            self.observe_event(|| Event::ClusterBarrier { warp: w as u32, lanes, action, odd });
         }
     }
 
@@ -95,12 +96,16 @@ impl<P: Reconvergence> Resident<P> {
     /// The next phase begins in a block.
     pub(super) fn next_cluster_phase(&mut self, slot: usize) {
         let Some(block) = self.blocks[slot].as_mut() else { return };
+        let odd = block.cluster.odd;
         let waiting = block.cluster.next_phase();
-        if let (true, Some(&w)) = (self.on_chip, block.warps.first()) {
-            self.observe_cluster(w, 1, ClusterAction::Complete);
+        if self.on_chip {
             for &split in &waiting {
                 let (w, lanes) = (self.warp_of(split), self.policy.mask(split));
-                self.observe_cluster(w, lanes, ClusterAction::Waited);
+                // Some lanes may have been behind their phase when others of the split began to wait.
+                let of_odd = lanes & self.warps[w].cluster_parity;
+                let (over, earlier) = if odd { (of_odd, lanes & !of_odd) } else { (lanes & !of_odd, of_odd) };
+                self.observe_cluster(w, over, ClusterAction::Waited, odd);
+                self.observe_cluster(w, earlier, ClusterAction::Waited, !odd);
             }
         }
         for split in waiting {

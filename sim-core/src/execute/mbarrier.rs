@@ -17,7 +17,7 @@ use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{read_element, write_element, write_pred};
 
 /// What an operation does, as far as it orders memory.
-fn action(step: MbarrierStep) -> ObjectAction {
+pub(super) fn action(step: MbarrierStep) -> ObjectAction {
     use MbarrierStep as M;
     match step {
         M::Init => ObjectAction::Init,

@@ -13,6 +13,7 @@ mod matrix;
 mod mbarrier;
 mod meet;
 mod observe;
+mod observe_cluster;
 mod on_chip;
 mod regroup;
 mod remote;

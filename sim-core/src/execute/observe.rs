@@ -18,6 +18,16 @@ use crate::grid::Kernel;
 use crate::mbarrier;
 use crate::reconvergence::{Lanes, Reconvergence};
 
+/// What a memory instruction does.
+pub(super) fn kind_of(op: &Op, facts: &MemoryOp) -> Option<AccessKind> {
+    Some(match (op.class, facts.atomic) {
+        (OpClass::Load | OpClass::LoadMatrix, _) => AccessKind::Load,
+        (OpClass::Store | OpClass::StoreMatrix, _) => AccessKind::Store,
+        (_, Some((op_, ty))) => AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() },
+        _ => return None,
+    })
+}
+
 impl<P: Reconvergence> Resident<P> {
     /// Logs what only sanitizers ask for.
     #[inline]
@@ -56,7 +66,7 @@ impl<P: Reconvergence> Resident<P> {
                 self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
             }
             (OpClass::Barrier | OpClass::WarpSync | OpClass::Membar | OpClass::Mbarrier, _)
-            | (_, Extra::CopyWait(_)) => {
+            | (_, Extra::CopyWait(_) | Extra::BulkWait(..)) => {
                 self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
             }
             _ => {}
@@ -108,12 +118,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         let warp = &self.warps[origin.0 as usize];
         let own = addresses(warp, &kernel.code, op, facts.address_64, exec);
-        let kind = match (op.class, facts.atomic) {
-            (OpClass::Load | OpClass::LoadMatrix, _) => AccessKind::Load,
-            (OpClass::Store | OpClass::StoreMatrix, _) => AccessKind::Store,
-            (_, Some((op_, ty))) => AccessKind::Atomic { op: op_, ty, returns: op.dst[0].is_some() },
-            _ => return,
-        };
+        let Some(kind) = kind_of(op, facts) else { return };
         let size = facts.element_bytes * facts.vector;
         // Inactive lanes are at the first active one's address.
         let mut told = |space: StateSpace, lanes: LaneMask, at: &[u64; WARP_LANES]| {
@@ -167,8 +172,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         let [before, after] = words;
         let existed = mbarrier::is_object(before);
-        let completes =
-            existed && mbarrier::is_object(after) && mbarrier::is_odd(before) != mbarrier::is_odd(after);
+        let completes = mbarrier::phase_is_over(before, after);
         let object = at as u32;
         self.observe_event(|| Event::Object {
             origin: (w as u32, pc),

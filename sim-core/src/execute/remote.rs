@@ -5,16 +5,18 @@ use sim_frontend::form::{MbarrierOptions, MbarrierStep};
 use sim_frontend::program::{AsyncStore, Extra, MbarrierOp, MemoryOp, Op, OpClass, Pc};
 use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES, of_cluster};
 use sim_memory::atomics;
+use sim_memory::observation::Event;
 use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use super::access::{addresses, both, misaligned, only, wide_operands, write_wide};
 use super::asynchronous::shared_addresses;
+use super::mbarrier::action;
 use super::on_chip::outside;
 use super::resident::{Resident, Step};
 use crate::cluster_barrier::Peers;
 use crate::error::Violation;
 use crate::grid::Kernel;
-use crate::mbarrier::perform;
+use crate::mbarrier::{perform, phase_is_over};
 use crate::packet::{Does, Origin, Packet, RemoteAccess, What};
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{extend, from_bytes, read_element, write_element, write_loaded};
@@ -133,6 +135,7 @@ impl<P: Reconvergence> Resident<P> {
                 continue;
             }
             if rank == own {
+                self.observe_own((w, pc), (op, facts), there, &offsets);
                 self.shared(kernel, w, pc, op, facts, there, &only(&offsets, there))?;
                 did = both(did, self.outcome);
                 continue;
@@ -188,6 +191,7 @@ impl<P: Reconvergence> Resident<P> {
             origin: Origin::new(kernel, index, (w, warp.index), pc, self.sm),
             does,
             access: 0,
+            ticket: None,
             lanes,
             addresses: offsets.map(|offset| offset as u32),
             bytes: 0,
@@ -196,12 +200,22 @@ impl<P: Reconvergence> Resident<P> {
         })
     }
 
-    fn send(&mut self, kernel: &Kernel, w: usize, rank: u32, access: Box<RemoteAccess>) {
-        let Some(block) = self.blocks[self.warps[w].block].as_ref() else { return };
+    /// Number in the grid and SM of the block of a rank.
+    pub(super) fn block_of_rank(&self, w: usize, rank: u32) -> Option<(u64, u32)> {
+        let block = self.blocks[self.warps[w].block].as_ref()?;
         let peers = block.cluster.peers.as_deref();
         // A block that is a cluster by itself has no peers.
         let own = (block.number, self.sm);
-        let (number, sm) = peers.and_then(|peers| peers.blocks.get(rank as usize).copied()).unwrap_or(own);
+        Some(peers.and_then(|peers| peers.blocks.get(rank as usize).copied()).unwrap_or(own))
+    }
+
+    fn send(&mut self, kernel: &Kernel, w: usize, rank: u32, mut access: Box<RemoteAccess>) {
+        let Some((number, sm)) = self.block_of_rank(w, rank) else { return };
+        if self.on_chip && access.does != Does::Async {
+            access.ticket = Some(self.tickets);
+            self.tickets += 1;
+            self.observe_remote(number, &access);
+        }
         self.outgoing.push(Packet { grid_id: kernel.grid_id, number, sm, what: What::Access(access) });
     }
 
@@ -215,10 +229,6 @@ impl<P: Reconvergence> Resident<P> {
         facts: &AsyncStore,
         exec: LaneMask,
     ) -> Result<(), Violation> {
-        if self.on_chip {
-            let reason = "sanitizers do not follow st.async and red.async";
-            return Err(Violation::new("unsupported", exec, reason));
-        }
         let (code, warp) = (&*kernel.code, &self.warps[w]);
         let memory = &facts.memory;
         let bytes = u64::from(memory.element_bytes) * u64::from(memory.vector);
@@ -259,6 +269,7 @@ impl<P: Reconvergence> Resident<P> {
                     access.data[l][i * each..][..each].copy_from_slice(&value.to_le_bytes()[..each]);
                 }
             }
+            self.observe_async_stores(w, &access, rank, memory.atomic.is_some());
             self.send(kernel, w, rank, access);
             self.outcome = Step::Access;
         }
@@ -325,7 +336,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// Makes generic addresses shared ones.
-    pub(super) fn without_window(
+    pub(crate) fn without_window(
         &self,
         space: StateSpace,
         lanes: LaneMask,
@@ -387,7 +398,8 @@ impl<P: Reconvergence> Resident<P> {
             let l = lane as usize;
             let at = access.addresses[l] as usize;
             if let Does::Count(step, options) = access.does {
-                self.count_at(slot, lane, at, step, options, access.operands[l][0])?;
+                let sent = access.ticket.map(|ticket| (access.origin.sm, ticket));
+                self.count_at((slot, grid_id, sent), lane, at, step, options, access.operands[l][0])?;
                 continue;
             }
             let Some(facts) = op.extra.access() else { continue };
@@ -420,8 +432,12 @@ impl<P: Reconvergence> Resident<P> {
             if access.does == Does::Async {
                 let object = access.operands[l][0] as usize;
                 let options = MbarrierOptions::default();
-                self.count_at(slot, lane, object, MbarrierStep::CompleteTx, options, bytes as u64)?;
+                let step = MbarrierStep::CompleteTx;
+                self.count_at((slot, grid_id, None), lane, object, step, options, bytes as u64)?;
             }
+        }
+        if let (Does::Access, Some(ticket)) = (access.does, access.ticket) {
+            self.observe_event(|| Event::RemotePerformed { sm: access.origin.sm, ticket });
         }
         let degree = match access.does {
             Does::Count(..) => access.lanes.count_ones(),
@@ -432,7 +448,7 @@ impl<P: Reconvergence> Resident<P> {
 
     fn count_at(
         &mut self,
-        slot: usize,
+        (slot, grid, sent): (usize, u32, Option<(u32, u32)>),
         lane: u32,
         at: usize,
         step: MbarrierStep,
@@ -443,12 +459,18 @@ impl<P: Reconvergence> Resident<P> {
         let Some(word) = bytes.and_then(|bytes| bytes.get_mut(at..)?.first_chunk_mut::<8>()) else {
             return Ok(());
         };
-        let done = perform(step, options, u64::from_le_bytes(*word), operand);
+        let before = u64::from_le_bytes(*word);
+        let done = perform(step, options, before, operand);
         let (new, _) = done.map_err(|reason| {
             let reason = format!("mbarrier at shared address {at:#x} of another block: {reason}");
             Violation::new("mbarrier", 1 << lane, reason)
         })?;
         *word = new.to_le_bytes();
+        if let (true, Some(block)) = (self.on_chip, &self.blocks[slot]) {
+            let (block, object, action) = (block.number, at as u32, action(step));
+            let completes = phase_is_over(before, new);
+            self.observe_event(|| Event::RemoteObject { sent, grid, block, lane, object, action, completes });
+        }
         Ok(())
     }
 
@@ -458,6 +480,9 @@ impl<P: Reconvergence> Resident<P> {
         let op = &origin.code.program.ops[origin.pc as usize];
         let Extra::Memory(facts) = &op.extra else { return };
         let bytes = access.bytes as usize;
+        if let Some(ticket) = access.ticket {
+            self.observe_event(|| Event::RemoteAnswered { ticket });
+        }
         let warp = &mut self.warps[origin.slot];
         for lane in Lanes(access.lanes) {
             let data = &access.data[lane as usize][..bytes];

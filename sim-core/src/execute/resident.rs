@@ -127,6 +127,8 @@ pub struct Resident<P> {
     pub observed: Option<Vec<Event>>,
     /// What stays on the SM is observed too.
     pub on_chip: bool,
+    /// Number of the next packet that is observed.
+    pub(super) tickets: u32,
     /// While an operation on mbarrier objects is observed: its address, and what it does.
     pub(super) object_action: (Pc, ObjectAction),
     /// Block slots.
@@ -193,6 +195,7 @@ impl<P: Reconvergence> Resident<P> {
             warps: (0..warp_slots).map(|_| Warp::default()).collect(),
             observed: None,
             on_chip: false,
+            tickets: 0,
             object_action: (NO_PC, ObjectAction::Count),
             blocks: (0..block_slots).map(|_| None).collect(),
             kernels: Vec::new(),
@@ -239,6 +242,7 @@ impl<P: Reconvergence> Resident<P> {
             warps,
             observed,
             on_chip,
+            tickets,
             object_action,
             blocks,
             kernels,
@@ -270,7 +274,7 @@ impl<P: Reconvergence> Resident<P> {
         *world = Arc::clone(new);
         // The others are as they were made.
         warps.iter_mut().filter(|warp| warp.threads != 0).for_each(Warp::reset);
-        (*observed, *on_chip, *object_action) = (None, false, (NO_PC, ObjectAction::Count));
+        (*observed, *on_chip, *tickets, *object_action) = (None, false, 0, (NO_PC, ObjectAction::Count));
         blocks.fill_with(|| None);
         kernels.clear();
         *policy = fresh;

@@ -7,6 +7,7 @@ use sim_memory::vocabulary::{AtomicOp, LaneMask, ScalarType, StateSpace, WARP_LA
 
 use super::access::addresses;
 use super::asynchronous::shared_addresses;
+use super::observe_cluster::Followed;
 use super::on_chip::outside;
 use super::resident::Resident;
 use crate::error::Violation;
@@ -32,10 +33,6 @@ impl<P: Reconvergence> Resident<P> {
         let maps = addresses(warp, code, op, true, exec);
         let shared = shared_addresses(warp, code, op.src[1], facts.to);
         let objects = shared_addresses(warp, code, op.src[3], facts.object);
-        if self.on_chip {
-            let reason = "sanitizers do not follow copies of tensors";
-            return Err(Violation::new("unsupported", exec, reason));
-        }
         for lane in Lanes(exec) {
             let l = lane as usize;
             let wrong = |reason: String| Violation::new(RULE, 1 << lane, reason);
@@ -115,14 +112,21 @@ impl<P: Reconvergence> Resident<P> {
             if boxes.inside.is_empty() && beyond.is_empty() {
                 continue;
             }
-            self.push_job(
-                kernel,
-                (w, lane, pc),
-                facts.way,
-                ranks,
-                (object as u32, boxes.bytes),
-                boxes.inside,
-            );
+            let by = (w, lane, pc);
+            let (to, bytes) = (place as u32, bytes as u32);
+            match facts.way {
+                BulkWay::Load => {
+                    let object = object as u32;
+                    self.observe_bulk(ranks, Followed { by, to, bytes, object, reduces: false });
+                }
+                BulkWay::Store => {
+                    let each = boxes.bytes;
+                    let stored: Vec<_> = boxes.inside.iter().map(|piece| (piece.far, each)).collect();
+                    self.observe_bulk_read(by, (to, bytes), None, &stored);
+                }
+                BulkWay::Between | BulkWay::Prefetch => {}
+            }
+            self.push_job(kernel, by, facts.way, ranks, (object as u32, boxes.bytes), boxes.inside);
             if let Some(job) = self.jobs.last_mut() {
                 (job.beyond, job.fill, job.atomic) = (beyond, map.fill(), atomic);
             }
@@ -131,7 +135,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// The tensor map at a generic address: among the parameters, in constant or in global memory.
-    fn tensor_map(&self, kernel: &Kernel, address: u64) -> Result<TensorMap, String> {
+    pub(crate) fn tensor_map(&self, kernel: &Kernel, address: u64) -> Result<TensorMap, String> {
         let mut bytes = [0; BYTES];
         if !address.is_multiple_of(ALIGN) {
             return Err(format!("the address {address:#x} of a tensor map is no multiple of {ALIGN}"));

@@ -123,9 +123,19 @@ impl<P: Reconvergence> Functional<P> {
         self.observed.as_mut().map(|observed| &mut observed.checker)
     }
 
+    /// Passes on what was logged.
+    #[cold]
+    pub(super) fn pass_on(&mut self) {
+        let Some(observed) = &mut self.observed else { return };
+        for event in self.resident.observed.iter_mut().flat_map(|events| events.drain(..)) {
+            observed.push(&event);
+        }
+    }
+
     /// A block starts.
     #[cold]
     pub(super) fn observe_block(&mut self, slot: usize, kernel: &Kernel, number: u64) {
+        self.pass_on();
         let (Some(observed), Some(block)) = (&mut self.observed, &self.resident.blocks[slot]) else { return };
         let warps = block.warps.iter().map(|&w| (w as u32, self.resident.warps[w].threads)).collect();
         observed.push(&Event::Block { grid: kernel.grid_id, number, warps });
@@ -135,10 +145,8 @@ impl<P: Reconvergence> Functional<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn observe_step(&mut self, w: usize, pc: u32, exec: LaneMask) -> Result<(), Halt> {
+        self.pass_on();
         let Some(observed) = &mut self.observed else { return Ok(()) };
-        for event in self.resident.observed.iter_mut().flat_map(|events| events.drain(..)) {
-            observed.push(&event);
-        }
         let code = &self.resident.kernels[self.resident.warps[w].kernel].code;
         if let Extra::Membar(scope, semantics) = code.program.ops[pc as usize].extra
             && exec != 0
@@ -164,6 +172,7 @@ impl<P: Reconvergence> Functional<P> {
 
     /// Checks what is left to check of a run.
     pub(super) fn finish_check(&mut self) -> Result<(), Halt> {
+        self.pass_on();
         self.observed.as_mut().map_or(Ok(()), |observed| observed.check())
     }
 }

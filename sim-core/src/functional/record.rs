@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sim_frontend::form::{BulkWay, MbarrierStep};
 use sim_frontend::program::{Extra, MbarrierOp, Op, OpClass, Row};
-use sim_memory::address_space::{SHARED_WINDOW, WINDOW_BYTES};
+use sim_memory::address_space::{CLUSTER_SHIFT, SHARED_WINDOW, WINDOW_BYTES, of_cluster};
 use sim_memory::vocabulary::{AtomicOp, LaneMask, Semantics, StateSpace, WARP_LANES};
 
 use crate::execute::{Members, addressing_lanes};
@@ -35,11 +35,6 @@ pub(super) fn block<P: Reconvergence>(
     let warps: Vec<(u32, LaneMask)> =
         block.warps.iter().map(|&w| (w as u32, resident.warps[w].threads)).collect();
     record.0(Recorded::Block { kernel, number, warps: &warps });
-    if let (true, Some(&(warp, lanes))) = (kernel.cluster_size() > 1, warps.first()) {
-        // What blocks of a cluster do to each other is not followed.
-        let who = Who { warp, pc: kernel.code.program.entry_pc, lanes };
-        record.0(Recorded::Other { who, what: "a kernel in clusters of several blocks" });
-    }
 }
 
 /// The next instruction of a split.
@@ -147,13 +142,19 @@ impl<P: Reconvergence> Recorder<'_, P> {
         let addresses = addresses(warp, &kernel.code, op, facts.address_64, who.lanes);
         let addresses = addresses.map(|address| address.wrapping_sub(base));
         let bytes = u32::from(facts.element_bytes) * u32::from(facts.vector);
-        // What lies outside a block's memory is a fault, or another space.
+        // What lies outside the memory of blocks is a fault, or another space.
         let most = if base == 0 { u64::from(kernel.shared_bytes) } else { WINDOW_BYTES };
-        let inside = |lane: &u32| addresses[*lane as usize].saturating_add(bytes.into()) <= most;
+        let several = kernel.cluster_size() > 1;
+        let places = match several {
+            true => self.in_cluster(who.warp, &addresses, bytes.into()),
+            false => addresses.map(|at| (at.saturating_add(bytes.into()) <= most).then_some(at)),
+        };
+        let inside = |lane: &u32| places[*lane as usize].is_some();
         let lanes = Lanes(who.lanes).filter(inside).fold(0, |mask, lane| mask | 1 << lane);
         if lanes == 0 {
             return;
         }
+        let addresses = places.map(Option::unwrap_or_default);
         let kind = match op.class {
             OpClass::Load | OpClass::LoadMatrix => AccessKind::Read,
             OpClass::Store | OpClass::StoreMatrix => AccessKind::Write,
@@ -169,12 +170,55 @@ impl<P: Reconvergence> Recorder<'_, P> {
         };
         record.0(Recorded::Access { who: Who { lanes, ..who }, kind, orders, bytes, addresses: &addresses });
     }
+
+    /// Where shared addresses lie in the cluster of a warp's block; `None`: in no block of it.
+    fn in_cluster(&self, warp: u32, addresses: &[u64; WARP_LANES], bytes: u64) -> [Option<u64>; WARP_LANES] {
+        let kernel = &*self.resident.kernels[self.resident.warps[warp as usize].kernel];
+        let (own, _) = self.resident.own_rank(warp as usize);
+        addresses.map(|at| {
+            let (rank, offset) = of_cluster(at);
+            let rank = rank.unwrap_or(own.into());
+            let inside = at < WINDOW_BYTES && offset.saturating_add(bytes) <= kernel.shared_bytes.into();
+            (inside && rank < kernel.cluster_size().into()).then_some(rank << CLUSTER_SHIFT | offset)
+        })
+    }
+
+    /// The same where all of `lanes` must name such places: else what they do is a fault.
+    fn placed(
+        &self,
+        who: Who,
+        space: StateSpace,
+        bytes: u64,
+        mut addresses: [u64; WARP_LANES],
+    ) -> Option<[u64; WARP_LANES]> {
+        let (w, lanes) = (who.warp as usize, who.lanes);
+        let kernel = &*self.resident.kernels[self.resident.warps[w].kernel];
+        if kernel.cluster_size() == 1 {
+            // By its own rank a block may name itself.
+            if space != StateSpace::Generic {
+                addresses =
+                    addresses.map(|at| if of_cluster(at).0 == Some(0) { of_cluster(at).1 } else { at });
+            }
+            return self
+                .resident
+                .to_shared(w, space, bytes, lanes, &mut addresses)
+                .is_ok()
+                .then_some(addresses);
+        }
+        self.resident.without_window(space, lanes, &mut addresses).ok()?;
+        let places = self.in_cluster(who.warp, &addresses, bytes);
+        let all = Lanes(lanes).all(|lane| places[lane as usize].is_some());
+        all.then(|| places.map(Option::unwrap_or_default))
+    }
+
     /// What cannot be done is not told: it is a fault.
     fn record_object(&self, record: &Record, op: &Op, facts: &MbarrierOp, who: Who, relaxed: bool) {
         let (w, warp) = (who.warp as usize, &self.resident.warps[who.warp as usize]);
         let code = &*self.resident.kernels[warp.kernel].code;
         let Some(place) = facts.place else { return };
-        let Ok(addresses) = self.resident.objects(code, w, op, place, who.lanes) else { return };
+        let found = addresses(warp, code, op, place.address_64, who.lanes);
+        let Some(addresses) = self.placed(who, place.space, 8, found) else { return };
+        let offset = |l: usize| addresses[l] & ((1 << CLUSTER_SHIFT) - 1);
         let mut operands = [1; WARP_LANES];
         let mut passes = 0;
         for lane in Lanes(who.lanes) {
@@ -184,7 +228,8 @@ impl<P: Reconvergence> Recorder<'_, P> {
                     read_element(&warp.rows, &code.consts, op.src[1], lane, facts.operand_bits.into());
             }
             if matches!(facts.step, MbarrierStep::TestWait | MbarrierStep::TryWait) {
-                let word = self.resident.object(w, addresses[l]);
+                // Only threads of its own block may wait at it.
+                let word = self.resident.object(w, offset(l));
                 let passed = perform(facts.step, facts.options, word, operands[l]);
                 passes |= u32::from(passed.is_ok_and(|(_, passed)| passed != 0)) << lane;
                 operands[l] = if facts.options.parity { operands[l] & 1 } else { is_odd(operands[l]).into() };
@@ -202,12 +247,11 @@ impl<P: Reconvergence> Recorder<'_, P> {
     }
 
     fn record_copy(&self, record: &Record, op: &Op, who: Who) {
-        let (w, warp) = (who.warp as usize, &self.resident.warps[who.warp as usize]);
-        let code = &*self.resident.kernels[warp.kernel].code;
+        let warp = &self.resident.warps[who.warp as usize];
+        let kernel = &*self.resident.kernels[warp.kernel];
+        let code = &*kernel.code;
         let shared = |row, place, bytes| {
-            let mut addresses = shared_addresses(warp, code, row, place);
-            let there = self.resident.to_shared(w, StateSpace::Shared, bytes, who.lanes, &mut addresses);
-            there.is_ok().then_some(addresses)
+            self.placed(who, StateSpace::Shared, bytes, shared_addresses(warp, code, row, place))
         };
         match &op.extra {
             Extra::Copy(facts) => {
@@ -218,13 +262,34 @@ impl<P: Reconvergence> Recorder<'_, P> {
             Extra::CopyCommit => record.0(Recorded::Commit { who }),
             Extra::CopyWait(newest) => record.0(Recorded::Await { who, newest: *newest }),
             Extra::CopyArrive(place, no_inc) => {
-                let Ok(addresses) = self.resident.objects(code, w, op, *place, who.lanes) else { return };
+                let found = addresses(warp, code, op, place.address_64, who.lanes);
+                let Some(addresses) = self.placed(who, place.space, 8, found) else { return };
                 record.0(Recorded::CopiesArrive { who, no_inc: *no_inc, addresses: &addresses });
             }
-            Extra::Bulk(facts) if facts.way != BulkWay::Load || op.src[4].is_some() => {
-                record.0(Recorded::Other { who, what: "a bulk copy that is no load into the own block" });
+            Extra::Bulk(facts) if facts.way == BulkWay::Prefetch => {}
+            Extra::Tensor(facts) if facts.way == BulkWay::Prefetch => {}
+            Extra::Bulk(facts) if facts.way != BulkWay::Load => {
+                record.0(Recorded::Other { who, what: "a bulk copy from shared memory" });
             }
-            Extra::StoreAsync(_) => record.0(Recorded::Other { who, what: "an asynchronous store" }),
+            Extra::Tensor(facts) if facts.way != BulkWay::Load => {
+                record.0(Recorded::Other { who, what: "a copy of a tensor from shared memory" });
+            }
+            Extra::StoreAsync(facts) if facts.memory.atomic.is_some() => {
+                record.0(Recorded::Other { who, what: "an asynchronous reduction" });
+            }
+            Extra::StoreAsync(facts) => {
+                let bytes = u32::from(facts.memory.element_bytes) * u32::from(facts.memory.vector);
+                let found = addresses(warp, code, op, facts.memory.address_64, who.lanes);
+                let to = self.placed(who, facts.memory.space, bytes.into(), found);
+                let Some(addresses) = to else { return };
+                let Some(objects) = shared(op.src[3], facts.object, 8) else { return };
+                record.0(Recorded::Bulk {
+                    who,
+                    bytes: &[bytes; WARP_LANES],
+                    addresses: &addresses,
+                    objects: &objects,
+                });
+            }
             Extra::BulkCommit | Extra::BulkWait(..) => {
                 record.0(Recorded::Other { who, what: "groups of bulk copies" });
             }
@@ -234,9 +299,50 @@ impl<P: Reconvergence> Recorder<'_, P> {
                 let bytes = read_row(&warp.rows, &code.consts, op.src[2]);
                 let lanes = Lanes(who.lanes).filter(|&lane| bytes[lane as usize] != 0);
                 let who = Who { lanes: lanes.fold(0, |mask, lane| mask | 1 << lane), ..who };
-                record.0(Recorded::Bulk { who, bytes, addresses: &addresses, objects: &objects });
+                self.to_ranks(record, op, who, bytes, (&addresses, &objects));
+            }
+            Extra::Tensor(facts) => {
+                let (to, object) = (shared(op.src[1], facts.to, 1), shared(op.src[3], facts.object, 8));
+                let (Some(places), Some(objects)) = (to, object) else { return };
+                let maps = addresses(warp, code, op, true, who.lanes);
+                let mut bytes = [0; WARP_LANES];
+                for lane in Lanes(who.lanes) {
+                    let map = self.resident.tensor_map(kernel, maps[lane as usize]);
+                    bytes[lane as usize] = map.map_or(0, |map| map.box_bytes() as u32);
+                }
+                self.to_ranks(record, op, who, &bytes, (&places, &objects));
             }
             _ => record.0(Recorded::Other { who, what: "a copy of an unknown kind" }),
+        }
+    }
+
+    /// A bulk copy to the blocks of each lane's mask, or to where its address says.
+    fn to_ranks(
+        &self,
+        record: &Record,
+        op: &Op,
+        who: Who,
+        bytes: &[u32; WARP_LANES],
+        (addresses, objects): (&[u64; WARP_LANES], &[u64; WARP_LANES]),
+    ) {
+        if !op.src[4].is_some() {
+            return record.0(Recorded::Bulk { who, bytes, addresses, objects });
+        }
+        let warp = &self.resident.warps[who.warp as usize];
+        let kernel = &*self.resident.kernels[warp.kernel];
+        let mask = |lane| read_element(&warp.rows, &kernel.code.consts, op.src[4], lane, 16) as u32;
+        for rank in 0..kernel.cluster_size() {
+            let lanes = Lanes(who.lanes).filter(|lane| mask(*lane) >> rank & 1 == 1);
+            let lanes = lanes.fold(0, |lanes, lane| lanes | 1 << lane);
+            let there = |at: &u64| u64::from(rank) << CLUSTER_SHIFT | at & ((1 << CLUSTER_SHIFT) - 1);
+            if lanes != 0 {
+                record.0(Recorded::Bulk {
+                    who: Who { lanes, ..who },
+                    bytes,
+                    addresses: &addresses.each_ref().map(there),
+                    objects: &objects.each_ref().map(there),
+                });
+            }
         }
     }
 }

@@ -19,6 +19,13 @@ const MOST_READERS: usize = 32;
 /// Set in the addresses of lines of shared memory, beside the number of their block and, in the lowest 24 bits, the
 /// address.
 pub const SHARED: u64 = 1 << 63;
+/// Set beside it where other blocks of a cluster access the memory too.
+pub const OF_CLUSTER: u64 = 1 << 62;
+
+/// True if a line is of shared memory that is one block's alone.
+pub fn is_of_one_block(line: u64) -> bool {
+    line & (SHARED | OF_CLUSTER) == SHARED
+}
 
 /// A transaction of a warp.
 #[derive(Clone, Debug)]
@@ -53,8 +60,8 @@ pub struct Transfer {
     pub size: u8,
     /// No two lanes have a byte in common.
     pub exclusive: bool,
-    /// The index in its block of the thread that copies, where lane 0 stands for the agent of a bulk copy.
-    pub copies: Option<u32>,
+    /// The thread that copies, where lane 0 stands for the agent of a bulk copy.
+    pub copies: Option<Thread>,
     /// Its threads, and what they knew.
     pub warp: Arc<Snapshot>,
 }
@@ -131,8 +138,8 @@ impl Transfer {
 
     /// True if a lane of this transaction and one of `other` are morally strong (MM §3.3), or of one thread.
     pub fn morally_strong(&self, lane: usize, other: &Self, other_lane: usize) -> bool {
-        let (a, b) = (self.warp.thread(lane), other.warp.thread(other_lane));
-        a == b || (self.strong() && other.strong() && inclusive((self.scope, a), (other.scope, b)))
+        let (a, b) = (self.warp.in_cluster(lane), other.warp.in_cluster(other_lane));
+        a.0 == b.0 || (self.strong() && other.strong() && inclusive((self.scope, a), (other.scope, b)))
     }
 
     /// True if a lane's access precedes that of a lane of `later` in program order or causality order.

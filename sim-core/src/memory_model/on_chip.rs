@@ -10,44 +10,74 @@ use sim_frontend::program::{Extra, NO_PC};
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::lines;
 use sim_memory::line::{ByteMask, LINE_BYTES};
-use sim_memory::observation::{ClusterAction, Event, ObjectAction, fill};
+use sim_memory::observation::{Event, ObjectAction, fill};
 use sim_memory::vocabulary::{
     AtomicOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES,
 };
 
-use super::Checker;
-use super::clock::Clock;
-use super::lines::{SHARED, Store, Transfer};
-use super::threads::{Snapshot, agent_of, agent_of_object, block_of};
+use super::clock::{Clock, Thread};
+use super::lines::{OF_CLUSTER, SHARED, Store, Transfer};
+use super::threads::{Release, Snapshot, agent_of, agent_of_object, block_of};
+use super::{Checker, Reads};
 use crate::reconvergence::Lanes;
 use crate::sanitizer::findings::Kind;
 
 /// Groups of copies of a lane that are known: more than `cp.async.wait_group` can name.
 const MOST_GROUPS: usize = 320;
 
-/// An mbarrier object, or the barrier of a cluster.
+/// An mbarrier object.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     /// What the arrivals of the current phase have released.
-    arriving: Clock,
+    pub(super) arriving: Clock,
     /// What those of all complete phases have.
     complete: Clock,
     /// Number of complete phases.
-    phase: u32,
+    pub(super) phase: u32,
     /// It lies at an address of shared memory, and has not been invalidated.
     live: bool,
 }
 
-/// The asynchronous copies of the lanes of a warp.
+/// The asynchronous copies of the lanes of a warp that they commit to groups.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {
-    epochs: [u32; WARP_LANES],
+    pub(super) epochs: [u32; WARP_LANES],
     /// The epoch of each group, the newest last.
     groups: [Vec<u32>; WARP_LANES],
     /// The last copy of each lane, with its epoch.
-    last: [Option<(u32, Arc<Transfer>)>; WARP_LANES],
+    pub(super) last: [Option<(u32, Arc<Transfer>)>; WARP_LANES],
     /// The last epoch that is waited for or arrives at an object.
     awaited: [u32; WARP_LANES],
+}
+
+impl Copies {
+    pub(super) fn commit(&mut self, lanes: LaneMask) {
+        for lane in Lanes(lanes) {
+            let lane = lane as usize;
+            let groups = &mut self.groups[lane];
+            groups.push(self.epochs[lane]);
+            self.epochs[lane] += 1;
+            if groups.len() > 2 * MOST_GROUPS {
+                groups.drain(..MOST_GROUPS);
+            }
+        }
+    }
+
+    /// A lane waits for its copies, but for those of the newest groups: the last epoch of the others.
+    pub(super) fn wait(&mut self, lane: usize, newest: Option<u8>) -> Option<u32> {
+        let epoch = match newest {
+            None => {
+                self.epochs[lane] += 1;
+                self.epochs[lane] - 1
+            }
+            Some(newest) => {
+                let groups = &self.groups[lane];
+                groups.len().checked_sub(1 + usize::from(newest)).map(|at| groups[at])?
+            }
+        };
+        self.awaited[lane] = self.awaited[lane].max(epoch + 1);
+        Some(epoch)
+    }
 }
 
 /// The scope of an access: atomics without semantics are those of the device (PTX ISA "atom").
@@ -59,15 +89,15 @@ pub(super) fn scope_of(kind: AccessKind, semantics: Semantics, scope: Scope) -> 
 }
 
 /// An access that has no line yet.
-struct Access<'a> {
-    origin: (u32, u32),
-    kind: AccessKind,
-    semantics: Semantics,
-    scope: Scope,
-    warp: Arc<Snapshot>,
-    size: u8,
-    copies: Option<u32>,
-    addresses: &'a [u32; WARP_LANES],
+pub(super) struct Access<'a> {
+    pub origin: (u32, u32),
+    pub kind: AccessKind,
+    pub semantics: Semantics,
+    pub scope: Scope,
+    pub warp: Arc<Snapshot>,
+    pub size: u8,
+    pub copies: Option<Thread>,
+    pub addresses: &'a [u32; WARP_LANES],
 }
 
 /// The first lane that reads what was not written, with the first byte, and how many there are.
@@ -109,21 +139,12 @@ impl Checker {
                 };
                 match space {
                     StateSpace::Local => self.local(sm, at, &access, *lanes),
-                    _ => self.shared(sm, at, &access, *lanes),
+                    _ => self.shared(sm, at, &access, *lanes, block_of(access.warp.thread(0))),
                 }
             }
             Event::Copy { origin, lanes, to, size } => self.copy(sm, at, *origin, *lanes, to, *size),
             Event::Commit { warp, lanes } => {
-                let copies = self.copies.room((sm, *warp)).get_or_insert_default();
-                for lane in Lanes(*lanes) {
-                    let lane = lane as usize;
-                    let groups = &mut copies.groups[lane];
-                    groups.push(copies.epochs[lane]);
-                    copies.epochs[lane] += 1;
-                    if groups.len() > 2 * MOST_GROUPS {
-                        groups.drain(..MOST_GROUPS);
-                    }
-                }
+                self.copies.room((sm, *warp)).get_or_insert_default().commit(*lanes);
             }
             Event::Awaited { warp, lanes, newest } => self.awaited((sm, *warp), *lanes, *newest),
             Event::CopiesArrive { warp, lane, object } => {
@@ -136,12 +157,19 @@ impl Checker {
                 copies.awaited[l] = copies.epochs[l] + 1;
                 copies.epochs[l] += 1;
             }
-            Event::Bulk { origin, lane, to, bytes, object } => {
-                self.bulk(sm, at, *origin, *lane as usize, [*to, *bytes, *object]);
+            Event::Bulk { .. } | Event::BulkRead { .. } => self.bulk(sm, at, event),
+            Event::BulkCommit { warp, lanes } => {
+                self.puts.room((sm, *warp)).get_or_insert_default().commit(*lanes);
             }
+            Event::BulkAwaited { warp, lanes, newest } => self.puts_awaited((sm, *warp), *lanes, *newest),
+            Event::Remote { .. }
+            | Event::RemoteCount { .. }
+            | Event::RemotePerformed { .. }
+            | Event::RemoteObject { .. }
+            | Event::RemoteAnswered { .. } => self.remote(sm, at, event),
             Event::Object { .. } => self.object(sm, at, event),
-            Event::ClusterBarrier { warp, lanes, action } => {
-                self.cluster_barrier((sm, *warp), *lanes, *action)
+            Event::ClusterBarrier { warp, lanes, action, odd } => {
+                self.cluster_barrier((sm, *warp), *lanes, *action, *odd);
             }
             Event::Divergent { origin, lanes, .. } => {
                 self.misuse(sm, at, Kind::DivergentBarrier, *origin, *lanes);
@@ -175,7 +203,7 @@ impl Checker {
     }
 
     /// An access of `lanes` to no line yet.
-    fn transfer(&mut self, sm: u32, at: Cycle, access: &Access<'_>, lanes: LaneMask) -> Transfer {
+    pub(super) fn transfer(&self, sm: u32, at: Cycle, access: &Access<'_>, lanes: LaneMask) -> Transfer {
         let first = access.warp.thread(0);
         let mut offsets = [0; WARP_LANES];
         for lane in 0..WARP_LANES {
@@ -204,7 +232,13 @@ impl Checker {
     }
 
     /// Makes a transfer the next one, to a line.
-    fn next_transfer(&mut self, transfer: &mut Transfer, line: u64, bytes: ByteMask, lanes: LaneMask) {
+    pub(super) fn next_transfer(
+        &mut self,
+        transfer: &mut Transfer,
+        line: u64,
+        bytes: ByteMask,
+        lanes: LaneMask,
+    ) {
         self.number += 1;
         (transfer.number, transfer.line, transfer.bytes, transfer.lanes) = (self.number, line, bytes, lanes);
         transfer.exclusive =
@@ -234,22 +268,56 @@ impl Checker {
         }
     }
 
-    /// Lanes, or agents that copy for them, access shared memory.
-    fn shared(&mut self, sm: u32, at: Cycle, access: &Access<'_>, lanes: LaneMask) {
-        let block = block_of(access.warp.thread(0));
-        let base = SHARED | u64::from(block) << 24;
+    /// The address of the first line of a block's shared memory.
+    pub(super) fn shared_base(&self, block: u32) -> u64 {
+        let several = self.clusters[self.blocks[block as usize].cluster as usize].several;
+        SHARED | if several { OF_CLUSTER } else { 0 } | u64::from(block) << 24
+    }
+
+    /// Lanes, or agents that copy for them, access the shared memory of a block.
+    fn shared(&mut self, sm: u32, at: Cycle, access: &Access<'_>, lanes: LaneMask, block: u32) {
+        self.by_line(sm, at, access, lanes, block, |checker, transfer| checker.shared_line(transfer, block));
+    }
+
+    /// The same, line by line.
+    pub(super) fn by_line(
+        &mut self,
+        sm: u32,
+        at: Cycle,
+        access: &Access<'_>,
+        lanes: LaneMask,
+        block: u32,
+        mut each: impl FnMut(&mut Self, &Transfer),
+    ) {
+        let base = self.shared_base(block);
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
         lines(&access.addresses.map(u64::from), lanes, access.size.into(), &mut parts);
         let mut transfer = self.transfer(sm, at, access, lanes);
         for part in &parts {
             self.next_transfer(&mut transfer, base | part.line, part.bytes, part.lanes);
-            self.shared_line(&transfer, block);
+            each(self, &transfer);
         }
         self.parts = parts;
     }
 
-    fn shared_line(&mut self, transfer: &Transfer, block: u32) {
+    pub(super) fn shared_line(&mut self, transfer: &Transfer, block: u32) {
+        self.sanitize_shared(transfer, block);
+        if !self.follows {
+            return;
+        }
+        // An agent releases nothing.
+        if transfer.strong() && transfer.copies.is_none() {
+            self.strong_shared(&Arc::new(transfer.clone()));
+        } else if let (true, Some(line)) =
+            (transfer.kind != AccessKind::Load, self.lines.get_mut(&transfer.line))
+        {
+            fill(&mut line.current, transfer.bytes, transfer.number);
+        }
+    }
+
+    /// A line of the shared memory of a block is accessed, for sanitizers.
+    pub(super) fn sanitize_shared(&mut self, transfer: &Transfer, block: u32) {
         let Some(sanitizer) = &mut self.sanitizer else { return };
         sanitizer.access(transfer, &self.kernels);
         if sanitizer.kinds.init {
@@ -273,20 +341,32 @@ impl Checker {
             }
         }
         self.overwrites(transfer, block);
-        if !self.follows {
-            return;
-        }
-        if !transfer.strong() {
-            if let (AccessKind::Store, Some(line)) = (transfer.kind, self.lines.get_mut(&transfer.line)) {
-                fill(&mut line.current, transfer.bytes, transfer.number);
-            }
-            return;
-        }
-        self.strong_shared(&Arc::new(transfer.clone()));
     }
 
     /// Shared memory is performed at once: a strong access observes the last store.
     fn strong_shared(&mut self, transfer: &Arc<Transfer>) {
+        let releases = self.released_by(transfer);
+        let observed = self.perform_shared(transfer, releases);
+        self.learn(transfer, &observed);
+    }
+
+    /// What a strong access of lanes releases.
+    pub(super) fn released_by(&mut self, transfer: &Transfer) -> Vec<(u8, Release)> {
+        let mut releases = Vec::new();
+        if transfer.kind == AccessKind::Load {
+            return releases;
+        }
+        if let Some(warp) = self.warps.get_mut(transfer.sm, transfer.slot) {
+            let phase = self.blocks[warp.block as usize].phase;
+            for lane in Lanes(transfer.lanes) {
+                warp.releases(lane as usize, transfer.semantics, transfer.scope, phase, &mut releases);
+            }
+        }
+        releases
+    }
+
+    /// A strong access to shared memory is performed: what it observes.
+    pub(super) fn perform_shared(&mut self, transfer: &Arc<Transfer>, releases: Vec<(u8, Release)>) -> Reads {
         self.lines.entry(transfer.line).or_default();
         let mut observed = Vec::new();
         if transfer.kind != AccessKind::Store {
@@ -297,13 +377,6 @@ impl Checker {
             }
         }
         if transfer.kind != AccessKind::Load {
-            let mut releases = Vec::new();
-            if let Some(warp) = self.warps.get_mut(transfer.sm, transfer.slot) {
-                let phase = self.blocks[warp.block as usize].phase;
-                for lane in Lanes(transfer.lanes) {
-                    warp.releases(lane as usize, transfer.semantics, transfer.scope, phase, &mut releases);
-                }
-            }
             let bytes = transfer.bytes;
             let releases = Arc::new(releases);
             let mut store = Store { transfer: Arc::clone(transfer), releases, bytes, readers: Vec::new() };
@@ -312,7 +385,7 @@ impl Checker {
                 line.perform(store);
             }
         }
-        self.learn(transfer, &observed);
+        observed
     }
 
     /// An ordinary store to the bytes of an mbarrier object.
@@ -370,7 +443,8 @@ impl Checker {
                 copies.last[lane as usize] = Some((copies.epochs[lane as usize], Arc::clone(&whole)));
             }
         }
-        self.shared(sm, at, &access, lanes);
+        let block = block_of(access.warp.thread(0));
+        self.shared(sm, at, &access, lanes, block);
     }
 
     fn awaited(&mut self, of: (u32, u32), lanes: LaneMask, newest: Option<u8>) {
@@ -380,51 +454,9 @@ impl Checker {
         };
         for lane in Lanes(lanes) {
             let lane = lane as usize;
-            let epoch = match newest {
-                None => {
-                    copies.epochs[lane] += 1;
-                    Some(copies.epochs[lane] - 1)
-                }
-                Some(newest) => {
-                    let groups = &copies.groups[lane];
-                    groups.len().checked_sub(1 + usize::from(newest)).map(|at| groups[at])
-                }
-            };
-            if let Some(epoch) = epoch {
+            if let Some(epoch) = copies.wait(lane, newest) {
                 warp.copied(lane, epoch);
-                copies.awaited[lane] = copies.awaited[lane].max(epoch + 1);
             }
-        }
-    }
-
-    fn bulk(&mut self, sm: u32, at: Cycle, origin: (u32, u32), lane: usize, [to, bytes, object]: [u32; 3]) {
-        let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
-        let block = warp.block;
-        let phase = self.blocks[block as usize].phase;
-        let complete = self.blocks[block as usize].objects.entry(object).or_default().phase;
-        let agent = agent_of_object(block, object, complete);
-        let thread = warp.thread(lane).index;
-        let snapshot = warp.copying_bulk(lane, agent, phase);
-        let mut from = to;
-        while from < to + bytes {
-            let end = (from / LINE_BYTES + 1) * LINE_BYTES;
-            let size = end.min(to + bytes) - from;
-            let access = Access {
-                origin,
-                kind: AccessKind::Store,
-                semantics: Semantics::Weak,
-                scope: Scope::Cta,
-                warp: Arc::clone(&snapshot),
-                size: size as u8,
-                copies: Some(thread),
-                addresses: &[from; WARP_LANES],
-            };
-            let line = SHARED | u64::from(block) << 24 | u64::from(from / LINE_BYTES * LINE_BYTES);
-            let low = if size == LINE_BYTES { ByteMask::MAX } else { (1 << size) - 1 };
-            let mut transfer = self.transfer(sm, at, &access, LaneMask::MAX);
-            self.next_transfer(&mut transfer, line, low << (from % LINE_BYTES), 1);
-            self.shared_line(&transfer, block);
-            from += size;
         }
     }
 
@@ -456,53 +488,57 @@ impl Checker {
             ObjectAction::Wait(false) | ObjectAction::Count => {}
         }
         if *completes {
-            let arrived = std::mem::take(&mut object.arriving);
-            object.complete.join(&arrived);
-            object.complete.add(agent_of_object(number, *address, object.phase));
-            object.phase += 1;
+            self.end_phase(number, *address);
         }
         let Some(before) = before else { return };
         if again {
             self.misuse(sm, at, Kind::MbarrierReinitialized, *origin, 1 << lane);
         }
-        // The object itself is memory: making and ending it are stores, all else is strong.
         let made = matches!(action, ObjectAction::Init | ObjectAction::Inval);
+        self.object_access((sm, at), *origin, before, *lane, (number, *address), made);
+    }
+
+    /// A phase of an object of a block is complete, and its copies with it.
+    pub(super) fn end_phase(&mut self, number: u32, address: u32) {
+        let object = self.blocks[number as usize].objects.entry(address).or_default();
+        let arrived = std::mem::take(&mut object.arriving);
+        object.complete.join(&arrived);
+        object.complete.add(agent_of_object(number, address, object.phase));
+        object.phase += 1;
+    }
+
+    /// An object itself is memory: making and ending it are stores, all else is strong.
+    pub(super) fn object_access(
+        &mut self,
+        (sm, at): (u32, Cycle),
+        origin: (u32, u32),
+        warp: Arc<Snapshot>,
+        lane: u32,
+        (number, address): (u32, u32),
+        made: bool,
+    ) {
         let access = Access {
-            origin: *origin,
+            origin,
             kind: match made {
                 true => AccessKind::Store,
                 false => AccessKind::Atomic { op: AtomicOp::Add, ty: ScalarType::B64, returns: true },
             },
             semantics: if made { Semantics::Weak } else { Semantics::Relaxed },
-            scope: Scope::Cta,
-            warp: before,
+            scope: Scope::Cluster,
+            warp,
             size: 8,
             copies: None,
-            addresses: &[*address; WARP_LANES],
+            addresses: &[address; WARP_LANES],
         };
-        let line = address / LINE_BYTES * LINE_BYTES;
+        let line = u64::from(address / LINE_BYTES * LINE_BYTES);
         let bytes: ByteMask = 0xff << (address % LINE_BYTES);
-        let line = SHARED | u64::from(number) << 24 | u64::from(line);
+        let line = self.shared_base(number) | line;
         let mut transfer = self.transfer(sm, at, &access, LaneMask::MAX);
         self.next_transfer(&mut transfer, line, bytes, 1 << lane);
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.access(&transfer, &self.kernels);
             if sanitizer.kinds.init {
-                *sanitizer.written.shared_line(number, *address) |= bytes;
-            }
-        }
-    }
-
-    /// The barrier of a cluster is no memory: an arrival releases, who waits acquires.
-    fn cluster_barrier(&mut self, of: (u32, u32), lanes: LaneMask, action: ClusterAction) {
-        let Some(warp) = self.warps.get_mut(of.0, of.1) else { return };
-        let block = &mut self.blocks[warp.block as usize];
-        match action {
-            ClusterAction::Arrive => warp.release_to(lanes, block.phase, &mut block.cluster.arriving),
-            ClusterAction::Waited => warp.learn_together(lanes, &block.cluster.complete),
-            ClusterAction::Complete => {
-                let arrived = std::mem::take(&mut block.cluster.arriving);
-                block.cluster.complete.join(&arrived);
+                *sanitizer.written.shared_line(number, address) |= bytes;
             }
         }
     }
@@ -511,7 +547,7 @@ impl Checker {
     pub(super) fn sanitize_global(&mut self, transfer: &Transfer, kernel: usize) {
         let op = self.kernels.get(kernel).and_then(|k| k.code.program.ops.get(transfer.pc as usize));
         // The lanes of a bulk copy are its pieces.
-        if op.is_none_or(|op| matches!(op.extra, Extra::Bulk(_))) {
+        if op.is_none_or(|op| matches!(op.extra, Extra::Bulk(_) | Extra::Tensor(_))) {
             return;
         }
         let Some(sanitizer) = &mut self.sanitizer else { return };
@@ -539,14 +575,17 @@ impl Checker {
     /// The warp of a slot has ended, and with its last one the block.
     pub(super) fn end_warp(&mut self, slot: (u32, u32)) {
         let Some(sanitizer) = &mut self.sanitizer else { return };
-        let copies = self.copies.remove(slot);
+        let copies = [self.copies.remove(slot), self.puts.remove(slot)];
         let Some(warp) = self.warps.remove(slot) else { return };
-        for (lane, last) in copies.iter().flat_map(|copies| copies.last.iter().enumerate()) {
-            let awaited = copies.as_ref().map_or(0, |copies| copies.awaited[lane]);
+        let each =
+            copies.iter().flatten().flat_map(|copies| copies.last.iter().zip(copies.awaited).enumerate());
+        for (lane, (last, awaited)) in each {
             if let Some((epoch, transfer)) = last
                 && sanitizer.kinds.sync
                 && *epoch >= awaited
             {
+                // Of a bulk copy lane 0 is the agent.
+                let lane = if transfer.copies.is_some() { 0 } else { lane };
                 sanitizer.found(Kind::CopiesNotAwaited, (transfer, lane), None, 1, &self.kernels);
             }
         }
@@ -568,8 +607,9 @@ impl Checker {
         if !self.follows {
             return;
         }
+        let base = self.shared_base(number);
         for line in (0..shared).step_by(LINE_BYTES as usize) {
-            self.lines.remove(&(SHARED | u64::from(number) << 24 | u64::from(line)));
+            self.lines.remove(&(base | u64::from(line)));
         }
     }
 

@@ -18,14 +18,26 @@ pub struct Release {
     pub scope: Scope,
     /// Where its thread stood.
     pub point: Point,
+    /// The cluster of its block.
+    pub cluster: u32,
     /// What its thread knew.
     pub clock: Clock,
 }
 
-/// True if two strong operations have scopes that include each other's thread. Blocks of one cluster are not told from
-/// others: operations of cluster scope in different blocks count as not morally strong.
-pub fn inclusive(a: (Scope, Thread), b: (Scope, Thread)) -> bool {
-    a.1.block == b.1.block || (a.0 >= Scope::Gpu && b.0 >= Scope::Gpu)
+/// A thread with its cluster: a number of the run, counted from 0 in order of their start.
+pub type InCluster = (Thread, u32);
+
+/// True if two strong operations have scopes that include each other's thread.
+pub fn inclusive(a: (Scope, InCluster), b: (Scope, InCluster)) -> bool {
+    let least = a.0.min(b.0);
+    let ((one, of_one), (other, of_other)) = (a.1, b.1);
+    one.block == other.block || least >= Scope::Gpu || (least >= Scope::Cluster && of_one == of_other)
+}
+
+impl Release {
+    fn by(&self) -> (Scope, InCluster) {
+        (self.scope, (self.point.thread, self.cluster))
+    }
 }
 
 /// The clocks of the lanes of a warp. Most of the time all know the same.
@@ -111,6 +123,8 @@ struct Patterns {
 pub struct Warp {
     /// Number of its block.
     pub block: u32,
+    /// Number of its cluster.
+    pub cluster: u32,
     /// Index in the block of its first thread.
     pub first: u32,
     /// Its threads.
@@ -132,6 +146,7 @@ pub struct Snapshot {
     epochs: [u32; WARP_LANES],
     synchronized: [u32; WARP_LANES],
     block: u32,
+    cluster: u32,
     first: u32,
     phase: u32,
     /// The last epoch that a lane is in.
@@ -151,14 +166,23 @@ const COPIES: u32 = 1 << 31;
 /// The same for each mbarrier object: the agent that performs the bulk copies which it counts.
 const BULK: u32 = 1 << 30;
 
+/// The same for each thread: the agent that performs its bulk copies to global memory.
+const PUTS: u32 = 1 << 29;
+
 /// The number of the block of a thread, or of an agent.
 pub fn block_of(thread: Thread) -> u32 {
-    thread.block & !(COPIES | BULK)
+    thread.block & !(COPIES | BULK | PUTS)
 }
 
 /// Where the agent of a thread stands after it has copied in an `epoch`: nobody knows by barriers what it has done.
 pub fn agent_of(thread: Thread, epoch: u32) -> Point {
     let thread = Thread { block: thread.block | COPIES, index: thread.index };
+    Point { thread, epoch, phase: u32::MAX }
+}
+
+/// Where the agent of a thread stands after it has copied to global memory in an `epoch`.
+pub fn agent_of_puts(thread: Thread, epoch: u32) -> Point {
+    let thread = Thread { block: thread.block | PUTS, index: thread.index };
     Point { thread, epoch, phase: u32::MAX }
 }
 
@@ -172,6 +196,11 @@ impl Snapshot {
     /// The thread of a lane.
     pub fn thread(&self, lane: usize) -> Thread {
         Thread { block: self.block, index: self.first + lane as u32 }
+    }
+
+    /// The thread of a lane, with its cluster.
+    pub fn in_cluster(&self, lane: usize) -> InCluster {
+        (self.thread(lane), self.cluster)
     }
 
     /// The point of a lane's thread at the access.
@@ -223,9 +252,10 @@ pub type ScOrder = Clock;
 
 impl Warp {
     /// A warp that starts.
-    pub fn new(block: u32, first: u32, threads: LaneMask) -> Self {
+    pub fn new(block: u32, cluster: u32, first: u32, threads: LaneMask) -> Self {
         Self {
             block,
+            cluster,
             first,
             threads,
             clocks: Clocks::One(Clock::default()),
@@ -257,6 +287,7 @@ impl Warp {
             epochs: self.epochs,
             synchronized: self.synchronized,
             block: self.block,
+            cluster: self.cluster,
             first: self.first,
             phase,
             latest: latest(&self.epochs),
@@ -314,6 +345,12 @@ impl Warp {
         self.snapshot = None;
     }
 
+    /// A lane knows what an agent has done.
+    pub fn learns_of(&mut self, lane: usize, agent: Point) {
+        self.clocks.add(lane, agent);
+        self.snapshot = None;
+    }
+
     /// The clock of a lane knows of its copies too.
     fn settle(&mut self, lane: usize) {
         if let Some(copied) = self.copied.as_mut().filter(|copied| copied[lane] != 0) {
@@ -364,7 +401,7 @@ impl Warp {
         let point = Point { thread: self.thread(lane), epoch: self.epochs[lane], phase };
         self.epochs[lane] += 1;
         self.snapshot = None;
-        Release { scope, point, clock: self.clocks.of(lane).clone() }
+        Release { scope, point, cluster: self.cluster, clock: self.clocks.of(lane).clone() }
     }
 
     /// The release patterns that a strong store of a lane ends: its own, and those of fences before it.
@@ -420,7 +457,7 @@ impl Warp {
             return;
         }
         if matches!(semantics, Semantics::Acquire | Semantics::AcqRel | Semantics::Sc)
-            && inclusive((scope, thread), (release.scope, release.point.thread))
+            && inclusive((scope, (thread, self.cluster)), release.by())
         {
             self.acquire(lane, release);
             return;
@@ -450,7 +487,7 @@ impl Warp {
                     self.patterns.as_mut().map(|p| std::mem::take(&mut p.observed[lane]))
             {
                 observed.retain(|release| {
-                    let acquired = inclusive((scope, thread), (release.scope, release.point.thread));
+                    let acquired = inclusive((scope, (thread, self.cluster)), release.by());
                     if acquired {
                         self.acquire(lane, release);
                     }

@@ -40,7 +40,7 @@ impl Checker {
         let mut thread = transfer.warp.thread(lane);
         thread.block = block_of(thread);
         // An agent copies for a thread.
-        thread.index = transfer.copies.unwrap_or(thread.index);
+        let thread = transfer.copies.unwrap_or(thread);
         let lane = thread.index as usize % WARP_LANES;
         let kernel = self.kernels.iter().find(|kernel| kernel.grid_id == transfer.grid);
         let block = &self.blocks[thread.block as usize];

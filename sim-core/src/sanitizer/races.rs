@@ -10,7 +10,7 @@ use sim_memory::line::ByteMask;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::shadow::{Shadow, words, writes, zeros};
-use crate::memory_model::lines::{SHARED, Transfer};
+use crate::memory_model::lines::{Transfer, is_of_one_block};
 use crate::memory_model::threads::inclusive;
 use crate::reconvergence::Lanes;
 
@@ -55,7 +55,7 @@ fn strong_pair(a: &Transfer, b: &Transfer) -> bool {
     a.strong()
         && b.strong()
         && a.size == b.size
-        && inclusive((a.scope, a.warp.thread(0)), (b.scope, b.warp.thread(0)))
+        && inclusive((a.scope, a.warp.in_cluster(0)), (b.scope, b.warp.in_cluster(0)))
 }
 
 /// Lanes whose positions in the line are the same in both, or that of one lane.
@@ -173,7 +173,7 @@ impl Races {
                 let strong = old.strong()
                     && new.strong()
                     && whole
-                    && inclusive((old.scope, old.warp.thread(a)), (new.scope, new.warp.thread(b)));
+                    && inclusive((old.scope, old.warp.in_cluster(a)), (new.scope, new.warp.in_cluster(b)));
                 if !strong && (across || !self.precedes(old, a, new, b)) {
                     add(&mut found, a, b, both);
                 }
@@ -279,7 +279,7 @@ impl Races {
             let old = &self.shadow.entry(line, at).transfer;
             let then = old.warp.point(0);
             let launched = self.one_stream && old.grid < new.grid;
-            let met = new.line & SHARED != 0
+            let met = is_of_one_block(new.line)
                 && then.thread.block == now.thread.block
                 && then.phase < now.phase
                 && now.phase != u32::MAX;

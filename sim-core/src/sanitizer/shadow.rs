@@ -7,7 +7,7 @@ use sim_memory::line::{ByteMask, LINE_BYTES};
 use sim_memory::vocabulary::Scope;
 
 use crate::memory_model::clock::{Met, Point};
-use crate::memory_model::lines::{SHARED, Transfer};
+use crate::memory_model::lines::{OF_CLUSTER, SHARED, Transfer, is_of_one_block};
 
 /// Accesses of a line that are known at most.
 pub const MOST_ENTRIES: usize = 48;
@@ -191,7 +191,7 @@ impl Line {
             Met::Nobody => self.of_warp(new),
             Met::Block(block, _) if block != new.warp.thread(0).block => return all,
             // In shared memory there is no other block.
-            Met::Block(_, phase) if self.oldest < phase && new.line & SHARED != 0 => return all,
+            Met::Block(_, phase) if self.oldest < phase && is_of_one_block(new.line) => return all,
             Met::Block(_, phase) if self.oldest < phase => self.of_block(new),
             Met::Block(..) => self.of_warp(new),
             Met::Several => return all,
@@ -208,12 +208,12 @@ impl Line {
     }
 
     /// True if a barrier of the whole block has ordered all its accesses before all that can still follow: shared memory
-    /// is the block's alone.
+    /// is the block's alone, but in clusters.
     pub fn is_over(&self, new: &Transfer) -> bool {
         let Point { thread, phase, .. } = new.warp.point(0);
         self.newest < phase
             && self.len != 0
-            && new.line & SHARED != 0
+            && is_of_one_block(new.line)
             && thread.block == self.block
             && phase != u32::MAX
     }
@@ -223,7 +223,7 @@ impl Line {
     pub fn may_be_over(&self, new: &Transfer) -> bool {
         new.grid != self.grid
             || self.current != first(self.len.into())
-            || (new.line & SHARED != 0 && self.oldest < new.warp.point(0).phase)
+            || (is_of_one_block(new.line) && self.oldest < new.warp.point(0).phase)
     }
 
     /// Takes some of its accesses out, but not all; those above move down.
@@ -325,7 +325,7 @@ impl Shadow {
     }
 
     fn room(&mut self, address: u64) -> &mut u32 {
-        let number = (address & !SHARED) / u64::from(LINE_BYTES);
+        let number = (address & !(SHARED | OF_CLUSTER)) / u64::from(LINE_BYTES);
         if address & SHARED != 0 {
             // 24 bits of the address within the block.
             let (block, line) = ((number >> 17) as usize, (number & 0x1_ffff) as usize);
@@ -356,7 +356,7 @@ impl Shadow {
 
     /// The place of the line at this address, or 0, if one look tells it.
     fn known(&self, address: u64) -> u32 {
-        let number = (address & !SHARED) / u64::from(LINE_BYTES);
+        let number = (address & !(SHARED | OF_CLUSTER)) / u64::from(LINE_BYTES);
         let found = if address & SHARED != 0 {
             let lines = self.shared.get((number >> 17) as usize);
             lines.and_then(|lines| lines.get((number & 0x1_ffff) as usize))

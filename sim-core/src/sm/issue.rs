@@ -579,7 +579,7 @@ impl<P: Reconvergence> Sm<P> {
 
     /// Logs the barriers that the last step completed.
     #[cold]
-    fn log_barriers(&mut self, now: Cycle) {
+    pub(super) fn log_barriers(&mut self, now: Cycle) {
         let Some(observed) = &mut self.resident.observed else { return };
         for event in observed.drain(..) {
             self.memory.log(now, event);

@@ -146,6 +146,7 @@ impl<P: Reconvergence> Sm<P> {
                 self.wake_waiting(now)?;
             }
         }
+        self.log_barriers(now);
         Ok(())
     }
 }

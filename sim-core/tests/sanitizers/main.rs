@@ -16,7 +16,7 @@ use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::sanitizer::findings::{Kind, SanitizerReport};
 use sim_core::sanitizer::{Finding, Kinds};
 use sim_core::sm::scheduler::WarpScheduler;
-use sim_frontend::chip::ChipSpec;
+use sim_frontend::chip::{ChipSpec, ClusterSpec};
 use sim_frontend::diagnostic::Source;
 use sim_frontend::isa_cost::IsaCosts;
 
@@ -31,6 +31,8 @@ struct Program {
     body: String,
     grid: u32,
     block: u32,
+    /// Blocks of a cluster, where it is launched with clusters.
+    cluster: u32,
     /// Compute capability.
     old: bool,
     streams: Vec<u32>,
@@ -42,6 +44,7 @@ impl Program {
         let (key, value) = word.split_once('=').unwrap_or_else(|| panic!("{}: `{word}`", self.name));
         match key {
             "grid" => self.grid = value.parse().expect("a number"),
+            "cluster" => self.cluster = value.parse().expect("a number"),
             "block" => self.block = value.parse().expect("a number"),
             "cc" => self.old = value == "2.0",
             "streams" => self.streams = value.split(',').map(|s| s.parse().expect("a number")).collect(),
@@ -50,7 +53,7 @@ impl Program {
         }
     }
 
-    /// The body with `$spin`, `$warp`, `$thread`, `$block`, `$malloc` and `$free` written out.
+    /// The body with `$spin`, `$meet`, `$warp`, `$thread`, `$block`, `$malloc` and `$free` written out.
     fn text(&self) -> String {
         let mut out = String::new();
         let (mut ends, mut labels) = (Vec::new(), 0);
@@ -70,6 +73,7 @@ impl Program {
                     ends.push(labels);
                     writeln!(out, "setp.ne.u32 %p3, %{of}, {number};\n@%p3 bra E{labels};")
                 }
+                "$meet" => writeln!(out, "barrier.cluster.arrive;\nbarrier.cluster.wait;"),
                 "$end" => writeln!(out, "E{}:", ends.pop().expect("something to end")),
                 "$malloc" => {
                     let (to, bytes) = (words.next().expect("a register"), words.next().expect("bytes"));
@@ -86,7 +90,19 @@ impl Program {
                 _ => writeln!(out, "{line}"),
             };
         }
-        let head = if self.old { ".version 3.0\n.target sm_20" } else { ".version 8.0\n.target sm_90" };
+        let head = match (self.old, self.cluster > 0) {
+            (true, _) => ".version 3.0\n.target sm_20",
+            (false, true) => ".version 8.6\n.target sm_90",
+            (false, false) => ".version 8.0\n.target sm_90",
+        };
+        let peer = match self.cluster {
+            0 | 1 => "",
+            _ => {
+                ".reg .u32 %peer, %pa, %pown, %pbar;\nmov.u32 %peer, %cluster_ctarank;\nxor.b32 %peer, %peer, 1;\n\
+                 mapa.shared::cluster.u32 %pa, %a, %peer;\nmapa.shared::cluster.u32 %pown, %own, %peer;\n\
+                 add.u32 %pbar, %pa, 768;\n"
+            }
+        };
         let externs = match self.heap {
             true => {
                 ".extern .func (.param .b64 r) malloc (.param .b64 s);\n.extern .func free (.param .b64 s);\n"
@@ -104,7 +120,7 @@ impl Program {
              shl.b32 %next, %i, 2;\nadd.u32 %next, %next, %a;\n\
              mad.lo.u32 %i, %b, %n, %i;\nmul.wide.u32 %gnext, %i, 4;\nadd.u64 %gnext, %gnext, %out;\n\
              mad.lo.u32 %i, %b, %n, %t;\nmul.wide.u32 %gown, %i, 4;\nadd.u64 %gown, %gown, %out;\n\
-             {out}exit;\n}}\n"
+             {peer}{out}exit;\n}}\n"
         )
     }
 
@@ -123,6 +139,14 @@ impl Program {
         chip.limits.num_processors = 2;
         if !self.old {
             chip.compute_capability = "9.0".into();
+            chip.cluster = Some(ClusterSpec {
+                gpcs: 1,
+                sms_per_tpc: 1,
+                max_blocks: 8,
+                max_blocks_non_portable: 16,
+                latency: 181,
+                bytes_per_cycle: 20,
+            });
         }
         let costs = IsaCosts::load(&Source::new("costs.yaml", costs)).expect("the shipped costs are right");
         let options = Options {
@@ -161,7 +185,7 @@ impl Program {
                 stream,
                 params: out.to_le_bytes().to_vec(),
                 functional,
-                cluster: None,
+                cluster: (self.cluster > 0).then_some([self.cluster, 1, 1]),
                 non_portable_cluster: false,
             };
             device.launch(context, &launch).unwrap_or_else(|error| panic!("{}: {error}", self.name));
@@ -209,6 +233,7 @@ fn all() -> Vec<[Program; 2]> {
         ("shared_races", include_str!("shared_races.txt")),
         ("global_races", include_str!("global_races.txt")),
         ("asynchronous", include_str!("asynchronous.txt")),
+        ("clusters", include_str!("clusters.txt")),
         ("misuse", include_str!("misuse.txt")),
         ("unwritten", include_str!("unwritten.txt")),
     ]

@@ -25,13 +25,18 @@ pub enum View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
-    /// A named barrier of the block.
-    Named(u32),
+    /// A named barrier.
+    Named {
+        /// The rank of its block.
+        block: u32,
+        /// Its number.
+        number: u32,
+    },
     /// Lanes of a warp, by the number of the warp and a mask.
     Lanes(u32, u32),
     /// An mbarrier object, by its address.
     Object(u32),
-    /// That of the cluster, which is this block.
+    /// That of the cluster.
     Cluster,
     /// An event, which happens once.
     Event(u32),
@@ -102,6 +107,8 @@ pub struct Op {
 /// is well-synchronized: exchanging two of them gives another trace.
 #[derive(Clone, Debug)]
 pub struct Agent {
+    /// The rank of the block that its threads are of.
+    pub block: u32,
     /// Streams and lanes.
     pub members: Vec<(u32, u32)>,
     /// What they count for at a barrier with a thread count.
@@ -141,10 +148,10 @@ pub struct Agents {
     pub of_stream: Vec<Vec<(u32, u32)>>,
     /// The barriers.
     pub barriers: Vec<Barrier>,
-    /// Threads of the block.
+    /// Threads of all blocks.
     pub threads: u32,
-    /// What all threads count for at a barrier with a thread count.
-    pub counted: u32,
+    /// By block: its threads, and what they count for at a barrier with a thread count.
+    pub of_block: Vec<(u32, u32)>,
     /// The view they are made for.
     pub view: View,
     /// What is known of at a place of a program: operations of each agent, its copies, the phases of each object.
@@ -187,7 +194,7 @@ impl Agents {
             of_stream: Vec::new(),
             barriers: Vec::new(),
             threads: programs.threads(),
-            counted: programs.streams.len() as u32 * programs.warp_size,
+            of_block: of_blocks(programs),
             view,
             columns: 0,
             phases: Vec::new(),
@@ -233,7 +240,8 @@ impl Agents {
             if lockstep && step.operation.is_of_threads() {
                 continue;
             }
-            let Part { does, barrier, count, waits, silent } = part(&step.operation, number as u32);
+            let at = (number as u32, programs.block_of(stream.first_thread));
+            let Part { does, barrier, count, waits, silent } = part(&step.operation, at);
             if does != Does::Meets {
                 self.extended = true;
                 if lockstep {
@@ -276,10 +284,13 @@ impl Agents {
             let counted =
                 if lockstep { programs.warp_size } else { threads + if whole { absent } else { 0 } };
             let mut hasher = FxHasher::default();
-            ops.hash(&mut hasher);
+            let block = programs.block_of(stream.first_thread);
+            (&ops, block).hash(&mut hasher);
             let key = (hasher.finish(), counted * programs.warp_size + threads);
             let same = known.entry(key).or_default();
-            let found = same.iter().copied().find(|&a| !lockstep && self.list[a as usize].ops == ops);
+            let list = &self.list;
+            let alike = |a: &u32| list[*a as usize].ops == ops && list[*a as usize].block == block;
+            let found = same.iter().copied().find(|a| !lockstep && alike(a));
             let agent = found.unwrap_or(self.list.len() as u32);
             if found.is_some() {
                 let agent = &mut self.list[agent as usize];
@@ -292,7 +303,17 @@ impl Agents {
                 let members = vec![(number as u32, lanes)];
                 let ordered = lockstep || threads == 1;
                 let (copies, bulk, awaited) = (NONE, Vec::new(), Vec::new());
-                self.list.push(Agent { members, counted, threads, ordered, ops, copies, bulk, awaited });
+                self.list.push(Agent {
+                    block,
+                    members,
+                    counted,
+                    threads,
+                    ordered,
+                    ops,
+                    copies,
+                    bulk,
+                    awaited,
+                });
             }
             mine.push((agent, lanes));
         }
@@ -356,16 +377,30 @@ struct Part {
     silent: bool,
 }
 
-/// That of a step of a warp.
-fn part(operation: &Operation, warp: u32) -> Part {
+/// By block: its threads, and what they count for at a barrier with a thread count.
+fn of_blocks(programs: &Programs) -> Vec<(u32, u32)> {
+    let mut out = Vec::new();
+    for stream in &programs.streams {
+        let block = programs.block_of(stream.first_thread) as usize;
+        if out.len() <= block {
+            out.resize(block + 1, (0, 0));
+        }
+        out[block].0 += stream.lanes.count_ones();
+        out[block].1 += programs.warp_size;
+    }
+    out
+}
+
+/// That of a step of a warp of a block.
+fn part(operation: &Operation, (warp, block): (u32, u32)) -> Part {
     let of = |does, barrier| Part { does, barrier, count: None, waits: false, silent: false };
     match *operation {
         Operation::Access { .. } => of(Does::Meets, None),
         Operation::Arrive { barrier, count } => {
-            Part { count: Some(count), ..of(Does::Meets, Some(Barrier::Named(barrier))) }
+            Part { count: Some(count), ..of(Does::Meets, Some(Barrier::Named { block, number: barrier })) }
         }
         Operation::Sync { barrier, count } => {
-            Part { count, waits: true, ..of(Does::Meets, Some(Barrier::Named(barrier))) }
+            Part { count, waits: true, ..of(Does::Meets, Some(Barrier::Named { block, number: barrier })) }
         }
         Operation::Meet { mask, orders_memory } => {
             Part { waits: true, silent: !orders_memory, ..of(Does::Meets, Some(Barrier::Lanes(warp, mask))) }

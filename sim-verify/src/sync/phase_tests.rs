@@ -440,7 +440,7 @@ fn what_is_relaxed_or_asynchronous_orders_no_accesses_of_its_thread() {
         };
         let first = vec![object(Act::Init { count: 1 }, false), all.clone(), access(Access::Write), arrival];
         let second = vec![all, object(Act::Wait { odd: false }, relaxed[1]), access(Access::Read)];
-        Programs { warp_size: 1, streams: vec![stream(0, first), stream(1, second)] }
+        Programs { blocks: None, warp_size: 1, streams: vec![stream(0, first), stream(1, second)] }
     };
     let arrive = Operation::Object { object: 64, act: Act::Inval, relaxed: false };
     let decided =
@@ -526,7 +526,7 @@ fn pipeline(warp: u32, rounds: u32) -> Stream {
 fn a_block_of_ten_thousand_phases_and_ten_million_accesses_is_decided() {
     const ROUNDS: u32 = 5000;
     let streams = (0..32).map(|warp| pipeline(warp, ROUNDS)).collect();
-    let decision = decide(&Programs { warp_size: 32, streams }, View::Threads);
+    let decision = decide(&Programs { blocks: None, warp_size: 32, streams }, View::Threads);
     assert_eq!(decision.verdict, Verdict::Verified);
     let measures = decision.measures;
     assert_eq!((measures.threads, measures.accesses), (1024, 2048 * u64::from(ROUNDS)));

@@ -357,9 +357,20 @@ pub struct Stream {
     pub steps: Vec<Step>,
 }
 
-/// Thread programs of a block, by warps.
+/// How the blocks of a cluster lie one behind another, by their ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Blocks {
+    /// Numbers of threads from one block to the next: a block's warps have those of its own.
+    pub threads: u32,
+    /// Addresses from the shared memory of one block to that of the next.
+    pub bytes: u32,
+}
+
+/// Thread programs of a block, or of the blocks of a cluster, by warps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Programs {
+    /// The blocks of a cluster of several.
+    pub blocks: Option<Blocks>,
     /// What a warp counts for at a barrier with a thread count once all of its threads that do not return without have
     /// arrived.
     pub warp_size: u32,
@@ -368,6 +379,11 @@ pub struct Programs {
 }
 
 impl Programs {
+    /// The rank of the block of a thread.
+    pub fn block_of(&self, thread: u32) -> u32 {
+        self.blocks.map_or(0, |blocks| thread / blocks.threads.max(1))
+    }
+
     /// Number of threads.
     pub fn threads(&self) -> u32 {
         self.streams.iter().map(|stream| stream.lanes.count_ones()).sum()
@@ -387,7 +403,7 @@ impl From<&Block> for Programs {
             lanes: 1,
             steps: commands.iter().enumerate().map(step).collect(),
         };
-        Self { warp_size: 1, streams: block.threads.iter().enumerate().map(stream).collect() }
+        Self { blocks: None, warp_size: 1, streams: block.threads.iter().enumerate().map(stream).collect() }
     }
 }
 

@@ -60,7 +60,7 @@ pub struct Swept {
 }
 
 /// Bytes of shared memory at most.
-pub const MOST_BYTES: u32 = 1 << 20;
+pub const MOST_BYTES: u32 = 1 << 22;
 
 /// Lanes of an agent in a step.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ pub fn sweep(
 ) -> Result<Swept, &'static str> {
     let (pieces, granule, end) = pieces(programs, agents, trace);
     if end > u64::from(MOST_BYTES) {
-        return Err("an access lies beyond 1 MiB of shared memory");
+        return Err("an access lies beyond 4 MiB of shared memory");
     }
     let cell = Cell { object: NOBODY, write: NOBODY, reads: Vec::new(), atomics: Vec::new() };
     let mut sweep = Sweep {

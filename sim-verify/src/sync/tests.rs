@@ -299,7 +299,11 @@ fn warp(steps: Vec<(u32, Operation)>) -> Programs {
     let step =
         |(site, (lanes, operation)): (usize, (u32, Operation))| Step { lanes, site: site as u32, operation };
     let steps = steps.into_iter().enumerate().map(step).collect();
-    Programs { warp_size: 32, streams: vec![Stream { first_thread: 0, lanes: u32::MAX, steps }] }
+    Programs {
+        blocks: None,
+        warp_size: 32,
+        streams: vec![Stream { first_thread: 0, lanes: u32::MAX, steps }],
+    }
 }
 
 fn access(access: Access, base: u32, stride: u32) -> Operation {
@@ -347,14 +351,14 @@ fn a_warp_counts_whole_at_a_barrier_once_its_other_lanes_have_returned() {
     };
     let whole = stream(0, u32::MAX, vec![(u32::MAX, sync.clone())]);
     let part = stream(32, u32::MAX, vec![(0xff, sync.clone())]);
-    let programs = Programs { warp_size: 32, streams: vec![whole.clone(), part] };
+    let programs = Programs { blocks: None, warp_size: 32, streams: vec![whole.clone(), part] };
     assert_eq!(decide(&programs, View::Threads).verdict, Verdict::Verified);
     let small = stream(32, 0xffff, vec![(0xffff, sync.clone())]);
-    let programs = Programs { warp_size: 32, streams: vec![whole.clone(), small] };
+    let programs = Programs { blocks: None, warp_size: 32, streams: vec![whole.clone(), small] };
     assert_eq!(decide(&programs, View::Threads).verdict, Verdict::Verified);
     let other = Operation::Arrive { barrier: 1, count: 64 };
     let mixed = stream(32, 0xffff, vec![(0xff, sync), (0xff00, other)]);
-    let programs = Programs { warp_size: 32, streams: vec![whole, mixed] };
+    let programs = Programs { blocks: None, warp_size: 32, streams: vec![whole, mixed] };
     assert!(matches!(decide(&programs, View::Threads).verdict, Verdict::Unknown(_)));
 }
 
@@ -574,7 +578,7 @@ fn a_block_of_ten_thousand_dynamic_barriers_and_ten_million_accesses_is_decided(
         }
         Stream { first_thread: 32 * warp, lanes: u32::MAX, steps }
     };
-    let programs = Programs { warp_size: 32, streams: (0..32).map(stream).collect() };
+    let programs = Programs { blocks: None, warp_size: 32, streams: (0..32).map(stream).collect() };
     let Decision { verdict, measures, .. } = decide(&programs, View::Threads);
     assert_eq!(verdict, Verdict::Verified);
     assert_eq!((measures.threads, measures.accesses), (1024, 2048 * u64::from(ROUNDS)));

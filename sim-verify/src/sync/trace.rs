@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::agents::{Agents, Barrier, Does, NONE, Op};
+use super::agents::{Agent, Agents, Barrier, Does, NONE, Op};
 use super::object::{Misuse, Object};
 use super::program::Act;
 
@@ -129,7 +129,8 @@ impl Trace {
     pub fn new(agents: &Agents) -> Self {
         let count = agents.list.len();
         let live = |barrier: &Barrier| match *barrier {
-            Barrier::Named(_) | Barrier::Cluster => agents.threads,
+            Barrier::Named { block, .. } => agents.of_block[block as usize].0,
+            Barrier::Cluster => agents.threads,
             Barrier::Object(_) | Barrier::Event(_) => 0,
             Barrier::Lanes(stream, mask) => {
                 let lanes = agents.of_stream[stream as usize].iter().map(|(_, lanes)| lanes & mask);
@@ -197,7 +198,7 @@ impl Machine<'_> {
             let node = self.node(&op);
             let place = &mut self.places[op.barrier as usize];
             let state = &mut self.trace.nodes[node as usize];
-            let Some(count) = agreed(state.count, op.count, agents) else {
+            let Some(count) = agreed(state.count, op.count, agents.of_block[own.block as usize].1) else {
                 return Err(End::CountMismatch { agent, node });
             };
             if count.is_some_and(|n| place.counted + own.counted > n) {
@@ -234,9 +235,10 @@ impl Machine<'_> {
         for &(stream, lanes) in &own.members {
             for barrier in 0..self.places.len() {
                 self.places[barrier].live -= match agents.barriers[barrier] {
-                    Barrier::Named(_) | Barrier::Cluster => lanes.count_ones(),
+                    Barrier::Named { block, .. } if block == own.block => lanes.count_ones(),
+                    Barrier::Cluster => lanes.count_ones(),
                     Barrier::Lanes(of, mask) if of == stream => (lanes & mask).count_ones(),
-                    Barrier::Lanes(..) | Barrier::Object(_) | Barrier::Event(_) => 0,
+                    Barrier::Named { .. } | Barrier::Lanes(..) | Barrier::Object(_) | Barrier::Event(_) => 0,
                 };
             }
         }
@@ -289,9 +291,11 @@ impl Machine<'_> {
             }
         }
         if state.count.is_none() {
-            let stream = match self.agents.barriers[barrier as usize] {
-                Barrier::Lanes(stream, _) => Some(stream),
-                _ => None,
+            let of = self.agents.barriers[barrier as usize];
+            let comes = |own: &Agent| match of {
+                Barrier::Lanes(stream, _) => own.members.iter().any(|(of, _)| *of == stream),
+                Barrier::Named { block, .. } => own.block == block,
+                _ => true,
             };
             // At the cluster's barrier a thread may arrive and return: it was its arrival that counted.
             let of_cluster = self.agents.barriers[barrier as usize] == Barrier::Cluster;
@@ -299,7 +303,7 @@ impl Machine<'_> {
                 state.parts.iter().filter(|_| of_cluster).map(|(agent, _)| *agent).collect();
             for &agent in self.returned.iter().filter(|agent| !arrived.contains(agent)) {
                 let own = &self.agents.list[agent as usize];
-                if stream.is_none_or(|stream| own.members.iter().any(|(of, _)| *of == stream)) {
+                if comes(own) {
                     state.parts.push((agent, own.ops.len() as u32));
                 }
             }
@@ -487,11 +491,11 @@ impl Machine<'_> {
     }
 }
 
-/// The count of a use that expects `one`, after an arrival with `other`.
-fn agreed(one: Option<u32>, other: Option<u32>, agents: &Agents) -> Option<Option<u32>> {
+/// The count of a use that expects `one`, after an arrival with `other`, where all threads of the block count for `all`.
+fn agreed(one: Option<u32>, other: Option<u32>, all: u32) -> Option<Option<u32>> {
     match (one, other) {
         _ if one == other => Some(one),
-        (None, Some(n)) | (Some(n), None) if n == agents.counted => Some(Some(n)),
+        (None, Some(n)) | (Some(n), None) if n == all => Some(Some(n)),
         _ => None,
     }
 }

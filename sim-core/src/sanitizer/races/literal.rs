@@ -50,7 +50,7 @@ impl Literal {
                 let strong = old.strong()
                     && new.strong()
                     && (old.size, old.offsets[a]) == (new.size, new.offsets[b])
-                    && inclusive((old.scope, old.warp.thread(a)), (new.scope, new.warp.thread(b)));
+                    && inclusive((old.scope, old.warp.in_cluster(a)), (new.scope, new.warp.in_cluster(b)));
                 if both != 0 && !strong && !self.precedes(old, a, new, b) {
                     add(&mut found, a, b, both);
                 }
