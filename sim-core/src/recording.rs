@@ -56,6 +56,17 @@ impl Orders {
     }
 }
 
+/// What groups are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Groups {
+    /// `cp.async`.
+    Copies,
+    /// Bulk copies from shared memory.
+    Stores,
+    /// `wgmma.mma_async`.
+    Products,
+}
+
 /// Lanes of a warp that are about to execute an instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Who {
@@ -136,24 +147,32 @@ pub enum Recorded<'r> {
         /// Of waits: lanes whose phase is complete.
         passes: LaneMask,
     },
-    /// `cp.async`: bytes of shared memory are written later.
+    /// `cp.async`: bytes of shared memory are written later; or a bulk copy or a product of matrices that reads them.
     Copy {
         /// By whom.
         who: Who,
+        /// What groups it.
+        groups: Groups,
+        /// Another part of the same follows.
+        more: bool,
         /// Bytes of each lane.
         bytes: u32,
         /// Address of each lane in shared memory.
         addresses: &'r [u64; WARP_LANES],
     },
-    /// `cp.async.commit_group`.
+    /// `cp.async.commit_group` and its like.
     Commit {
         /// By whom.
         who: Who,
+        /// Of which groups.
+        groups: Groups,
     },
-    /// `cp.async.wait_group`, `cp.async.wait_all`.
+    /// `cp.async.wait_group` and its like, `cp.async.wait_all`.
     Await {
         /// By whom.
         who: Who,
+        /// Of which groups.
+        groups: Groups,
         /// The number of newest groups that may be under way; `None`: no copy may be.
         newest: Option<u8>,
     },
@@ -176,6 +195,11 @@ pub enum Recorded<'r> {
         addresses: &'r [u64; WARP_LANES],
         /// Address of each lane's object in shared memory.
         objects: &'r [u64; WARP_LANES],
+    },
+    /// A warp has issued its part of `wgmma.mma_async`.
+    Product {
+        /// By whom.
+        who: Who,
     },
     /// `barrier.cluster`.
     Cluster {

@@ -59,7 +59,11 @@ impl Atomics {
     fn observe(&mut self, stream: &mut Stream, lane: usize, pc: u32, events: &[u32]) {
         for &event in events {
             self.first.get_or_insert(pc);
-            stream.steps.push(Step { lanes: 1 << lane, site: pc, operation: Operation::Observe { event } });
+            stream.steps.push(Step {
+                lanes: 1 << lane,
+                site: pc,
+                operation: Operation::Observe { event, relaxed: false },
+            });
         }
     }
 
@@ -118,7 +122,7 @@ impl Atomics {
                 (true, _) => {
                     let event = self.events;
                     self.events += 1;
-                    let operation = Operation::Signal { event };
+                    let operation = Operation::Signal { event, relaxed: false };
                     signals.push(Step { lanes: 1 << lane, site: who.pc, operation });
                     if orders.reads && orders.acquires {
                         // Who reads this one has what this one has acquired.
@@ -145,7 +149,7 @@ impl Atomics {
     /// Puts the signals of fences where these are.
     pub fn place_fences(&mut self, streams: &mut [Stream]) {
         for ((warp, at, lane), (event, pc)) in std::mem::take(&mut self.fences).into_iter().rev() {
-            let operation = Operation::Signal { event };
+            let operation = Operation::Signal { event, relaxed: false };
             streams[warp].steps.insert(at, Step { lanes: 1 << lane, site: pc, operation });
         }
     }

@@ -6,11 +6,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use sim_core::grid::Kernel;
-use sim_core::recording::{AccessKind, Orders, Recorded, Who};
+use sim_core::recording::{AccessKind, Groups, Orders, Recorded, Who};
 use sim_frontend::form::{BarrierKind, MbarrierOptions, MbarrierStep};
 use sim_frontend::waits::decided;
+use sim_frontend::wgmma::WARPGROUP;
 use sim_memory::address_space::CLUSTER_SHIFT;
-use sim_verify::sync::program::{Access, Act, Addresses, Blocks, LANES, Operation, Programs, Step, Stream};
+use sim_verify::sync::program::{
+    Access, Act, Addresses, Blocks, LANES, Operation, Programs, Queue, Step, Stream,
+};
 use sim_verify::sync::{View, decide};
 
 use super::atomics::Atomics;
@@ -34,6 +37,8 @@ struct Running {
     tests: Vec<[Option<Test>; LANES]>,
     /// There was a test of an mbarrier object.
     tested: bool,
+    /// By stream: products of matrices.
+    products: Vec<Products>,
     /// What atomic operations order, where their order may decide what threads do.
     atomics: Option<Atomics>,
 }
@@ -86,10 +91,37 @@ fn alike<T: PartialEq + Copy>(lanes: u32, value: impl Fn(usize) -> T) -> Vec<(u3
     out
 }
 
+fn queue(groups: Groups) -> Queue {
+    match groups {
+        Groups::Copies => Queue::Copies,
+        Groups::Stores => Queue::Stores,
+        Groups::Products => Queue::Products,
+    }
+}
+
+/// Products of a warp.
+#[derive(Clone, Debug, Default)]
+struct Products {
+    issued: u32,
+    /// By group: how many were issued before its end.
+    groups: Vec<u32>,
+    /// Products that it knows the others of its warpgroup have issued.
+    known: u32,
+}
+
+/// The event that a warp has issued its part of a product.
+fn issued(stream: usize, number: u32) -> u32 {
+    1 << 31 | (stream as u32) << MOST_PRODUCTS | number
+}
+
+/// Products of a warp that are followed at most, as a power of two.
+const MOST_PRODUCTS: u32 = 20;
+
 /// The blocks of a kernel's clusters, of several.
 fn blocks_of(kernel: &Kernel) -> Option<Blocks> {
     (kernel.cluster_size() > 1).then(|| Blocks {
-        threads: kernel.block.iter().product::<u32>().next_multiple_of(kernel.warp_size.max(1)),
+        // Warpgroups begin at multiples of their size.
+        threads: kernel.block.iter().product::<u32>().next_multiple_of(LANES as u32 * WARPGROUP),
         bytes: kernel.shared_bytes.max(1).next_multiple_of(256),
     })
 }
@@ -182,12 +214,19 @@ impl Collector {
                     }
                 }
             }
-            Recorded::Copy { who, bytes, addresses } => {
+            Recorded::Copy { who, groups, more, bytes, addresses } => {
                 let addresses = self.shared(who, addresses);
-                self.step(who, Operation::Copy { bytes, addresses });
+                self.step(who, Operation::Copy { queue: queue(groups), more, bytes, addresses });
             }
-            Recorded::Commit { who } => self.step(who, Operation::Commit),
-            Recorded::Await { who, newest } => self.step(who, Operation::Await { newest }),
+            Recorded::Commit { who, groups } => {
+                self.step(who, Operation::Commit { queue: queue(groups) });
+                self.products(who, groups, None);
+            }
+            Recorded::Await { who, groups, newest } => {
+                self.step(who, Operation::Await { queue: queue(groups), newest });
+                self.products(who, groups, newest);
+            }
+            Recorded::Product { who } => self.product(who),
             Recorded::CopiesArrive { who, no_inc, addresses } => {
                 let blocks = self.blocks(who);
                 for (lanes, object) in alike(who.lanes, |lane| shared_at(blocks, addresses[lane])) {
@@ -245,6 +284,7 @@ impl Collector {
                 programs,
                 beyond: None,
                 tests: Vec::new(),
+                products: Vec::new(),
                 tested: false,
                 atomics,
             };
@@ -260,6 +300,7 @@ impl Collector {
         };
         running.programs.streams.extend((0..).zip(warps).map(stream));
         running.tests.resize(before + warps.len(), [None; LANES]);
+        running.products.resize(before + warps.len(), Products::default());
         if let Some(atomics) = &mut running.atomics {
             atomics.add(warps.len());
         }
@@ -308,6 +349,45 @@ impl Collector {
         let Some((block, index)) = self.block(who.warp) else { return };
         block.get_on(index, who.lanes);
         block.programs.streams[index].steps.push(Step { lanes: who.lanes, site: who.pc, operation });
+    }
+
+    /// A warp has issued its part of a product, which begins when all four warps of the group have.
+    fn product(&mut self, who: Who) {
+        let Some((block, index)) = self.block(who.warp) else { return };
+        let number = block.products[index].issued;
+        block.products[index].issued += 1;
+        if number >> MOST_PRODUCTS != 0 {
+            block.beyond.get_or_insert(("more than 1,048,576 products of a warp", who.pc));
+            return;
+        }
+        let operation = Operation::Signal { event: issued(index, number), relaxed: true };
+        self.step(Who { lanes: who.lanes & who.lanes.wrapping_neg(), ..who }, operation);
+    }
+
+    /// A warp commits its products, or waits for groups of them: these are complete, so that the other warps of the group have
+    /// issued their parts.
+    fn products(&mut self, who: Who, groups: Groups, newest: Option<u8>) {
+        let Some((block, index)) = self.block(who.warp).filter(|_| groups == Groups::Products) else {
+            return;
+        };
+        let own = &mut block.products[index];
+        let Some(newest) = newest else { return own.groups.push(own.issued) };
+        let last = own.groups.len().checked_sub(1 + usize::from(newest));
+        let complete = last.map_or(0, |last| own.groups[last]);
+        if complete <= own.known {
+            return;
+        }
+        own.known = complete;
+        let first = block.programs.streams[index].first_thread / (LANES as u32 * WARPGROUP)
+            * (LANES as u32 * WARPGROUP);
+        let group = first..first + LANES as u32 * WARPGROUP;
+        let mates: Vec<usize> = (0..block.programs.streams.len())
+            .filter(|mate| *mate != index && group.contains(&block.programs.streams[*mate].first_thread))
+            .collect();
+        for mate in mates {
+            let event = issued(mate, complete - 1);
+            self.step(who, Operation::Observe { event, relaxed: true });
+        }
     }
 
     /// A test that succeeds ends a wait. One that fails is made again: it is kept only where the run stops before.

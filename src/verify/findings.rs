@@ -10,7 +10,7 @@ use sim_verify::sync::agents::{Barrier, Does, NONE, Use};
 use sim_verify::sync::decide::Recycling;
 use sim_verify::sync::object::Misuse;
 use sim_verify::sync::phases::{Phases, Wrong};
-use sim_verify::sync::program::{Access, Programs};
+use sim_verify::sync::program::{Access, Programs, Queue};
 use sim_verify::sync::races::{Point, Race};
 use sim_verify::sync::{Decision, Measures, Verdict, View};
 
@@ -126,6 +126,15 @@ impl ViewVerdict {
             why: at.into_iter().collect(),
         };
         Self { verdict: Kind::Finding, findings: vec![finding], reason: None, left_open: Vec::new(), ..self }
+    }
+}
+
+/// What waits for groups.
+fn wait_of(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Copies => "cp.async.wait_group",
+        Queue::Stores => "cp.async.bulk.wait_group",
+        Queue::Products => "wgmma.wait_group",
     }
 }
 
@@ -352,7 +361,7 @@ impl Teller<'_> {
         );
         let why = match self.group_of(u) {
             None => "the copy is committed to no group".to_string(),
-            Some(_) => "no cp.async.wait_group behind it waits for its group".to_string(),
+            Some(_) => format!("no {} behind it waits for its group", wait_of(self.queue_of(u.agent, u.op))),
         };
         let bulk = self.op(u.agent, u.op).is_some_and(|op| matches!(op.does, Does::CopiesBulk(_)));
         let why = if bulk { "nobody waits for the phase that counts its bytes".to_string() } else { why };
@@ -363,11 +372,20 @@ impl Teller<'_> {
         self.decision.agents.as_ref()?.list.get(agent as usize)?.ops.get(op as usize)
     }
 
+    /// The queue of a copy.
+    fn queue_of(&self, agent: u32, op: u32) -> Queue {
+        match self.op(agent, op).map(|op| op.does) {
+            Some(Does::Copies(queue)) => queue,
+            _ => Queue::Copies,
+        }
+    }
+
     /// The commit behind a copy.
     fn group_of(&self, copy: Use) -> Option<u32> {
         let agents = self.decision.agents.as_ref()?;
         let ops = &agents.list[copy.agent as usize].ops;
-        let commits = |op: &u32| ops[*op as usize].does == Does::Commits;
+        let queue = self.queue_of(copy.agent, copy.op);
+        let commits = |op: &u32| ops[*op as usize].does == Does::Commits(queue);
         (copy.op..ops.len() as u32).find(commits)
     }
 
@@ -387,16 +405,17 @@ impl Teller<'_> {
             );
             return Some(format!("its bytes are written when phase {phase} of {name} is complete"));
         }
+        let queue = self.queue_of(point.agent, point.operations);
         let arrives = |op: &u32| matches!(agent.ops[*op as usize].does, Does::ArrivesLater(_));
         let waits = |op: &u32| {
             let op = &agent.ops[*op as usize];
-            op.does == Does::Awaits && op.number > copy.number
+            op.does == Does::Awaits(queue) && op.number > copy.number
         };
         let waited =
             rest.clone().find(waits).map(|op| format!("its thread waits for it first at {}", place(op)));
         let arrived = rest.clone().find(arrives).map(|op| format!("an arrival follows it, of {}", place(op)));
-        let group = rest.clone().find(|op| agent.ops[*op as usize].does == Does::Commits);
-        let any = rest.clone().find(|op| agent.ops[*op as usize].does == Does::Awaits);
+        let group = rest.clone().find(|op| agent.ops[*op as usize].does == Does::Commits(queue));
+        let any = rest.clone().find(|op| agent.ops[*op as usize].does == Does::Awaits(queue));
         Some(waited.or(arrived).unwrap_or_else(|| match (group, any) {
             (None, _) => "it is committed to no group, and its thread never waits for it".into(),
             (Some(group), None) => {
@@ -441,7 +460,7 @@ impl Teller<'_> {
             why.push(self.around(race.first, race.second, of_first, "second", "first"));
             why.push(self.around(race.second, race.first, of_second, "first", "second"));
         }
-        let copies = |point: &Point| point.access == Access::Copy;
+        let copies = |point: &Point| matches!(point.access, Access::Copy | Access::Source);
         let at = |point: Point| (point.agent, point.operations);
         if !copies(&race.first) && self.decision.executes_before(at(race.first), at(race.second)) {
             why.push(
@@ -454,6 +473,9 @@ impl Teller<'_> {
             (true, _) => {
                 "bytes of a valid mbarrier object are accessed by something else than its operations"
             }
+            (_, true) if race.first.access == Access::Source || race.second.access == Access::Source => {
+                "shared bytes are written while an asynchronous copy or a product may be reading them"
+            }
             (_, true) => "shared bytes are accessed while an asynchronous copy may be writing them",
             _ => "two threads access the same shared bytes, one of them writes, and no barrier orders them",
         };
@@ -463,7 +485,7 @@ impl Teller<'_> {
         }
         for (point, which) in [(race.first, "first"), (race.second, "second")] {
             if let (true, Some(words)) = (copies(&point), self.in_flight(point)) {
-                why.push(format!("of the {which}, which is a copy: {words}"));
+                why.push(format!("of the {which}, which goes on beside its thread: {words}"));
             }
         }
         Finding {

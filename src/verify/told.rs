@@ -3,7 +3,7 @@
 use sim_verify::sync::agents::Does;
 use sim_verify::sync::object::Misuse;
 use sim_verify::sync::phases::Wrong;
-use sim_verify::sync::program::Act;
+use sim_verify::sync::program::{Act, Queue};
 
 /// What an operation does, to an `object` in its `phase`.
 pub fn does(does: Does, object: &str, phase: Option<u32>) -> String {
@@ -27,9 +27,13 @@ pub fn does(does: Does, object: &str, phase: Option<u32>) -> String {
                 format!("waits for the phase before the first one of {object}, parity {}", u32::from(odd))
             }
         },
-        Does::Copies => "begins an asynchronous copy".into(),
-        Does::Commits => "commits its copies to a group".into(),
-        Does::Awaits => "waits for copies".into(),
+        Does::Copies(Queue::Copies) => "begins an asynchronous copy".into(),
+        Does::Copies(Queue::Stores) => "begins a bulk copy from shared memory".into(),
+        Does::Copies(Queue::Products) => "begins a product of matrices in shared memory".into(),
+        Does::Commits(Queue::Products) => "commits its products to a group".into(),
+        Does::Commits(_) => "commits its copies to a group".into(),
+        Does::Awaits(Queue::Products) => "waits for products".into(),
+        Does::Awaits(_) => "waits for copies".into(),
         Does::ArrivesLater(_) => format!("arrives at {object}{of} when its copies are written"),
         Does::CopiesBulk(n) => format!("begins a bulk copy of {n} bytes that is counted at {object}{of}"),
         Does::ArrivesAtCluster => "arrives at the barrier of its cluster".into(),

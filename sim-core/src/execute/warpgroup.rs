@@ -32,16 +32,19 @@ struct Operand {
 }
 
 impl Operand {
+    /// Addresses of the eight lines of such a [`core`](Self::core).
+    fn lines(&self, of: u32, piece: u32) -> impl Iterator<Item = u64> {
+        (0..8).map(move |line| match self.transposed {
+            true => self.descriptor.across_k(of, 8 * piece + line),
+            false => self.descriptor.along_k(8 * of + line, piece),
+        })
+    }
+
     /// Eight rows of A or columns of B from the eighth of number `of` on, by as many bytes along K: what the threads
     /// of a warp hold of them in the register of number `piece`.
     fn core(&self, memory: &[u8], of: u32, piece: u32) -> Result<Lanes32, Violation> {
         let mut words = [0; WARP_LANES];
-        for (line, words) in words.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            let line = line as u32;
-            let at = match self.transposed {
-                true => self.descriptor.across_k(of, 8 * piece + line),
-                false => self.descriptor.along_k(8 * of + line, piece),
-            };
+        for (words, at) in words.as_chunks_mut::<4>().0.iter_mut().zip(self.lines(of, piece)) {
             let found = usize::try_from(at).ok().and_then(|at| memory.get(at..at + PIECE_BYTES));
             let Some(bytes) = found else { return Err(self.outside(at, memory.len())) };
             for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
@@ -220,6 +223,49 @@ impl<P: Reconvergence> Resident<P> {
         self.scratch = Some(scratch);
         self.computed = Step::Product { shared: shared_cycles(wgmma, self.world.latency.banks) };
         Ok(())
+    }
+
+    /// What a warp's part of a product reads of shared memory: addresses and numbers of bytes, in their order.
+    ///
+    /// # Errors
+    /// What its threads say of a descriptor differs.
+    pub(crate) fn product_reads(
+        &self,
+        w: usize,
+        code: &Code,
+        op: &Op,
+        wgmma: &WgmmaOp,
+    ) -> Result<Vec<(u64, u32)>, Violation> {
+        let mma = MmaOp {
+            matrix: tile(&wgmma.matrix),
+            selector: wgmma.selector,
+            half: None,
+            rows: 0,
+            slots: (0, 0),
+        };
+        let [_, a_tile, b_tile, ..] = mma.registers();
+        let rank = self.warps[w].index % WARPGROUP;
+        let mut lines = Vec::new();
+        if wgmma.shared_a {
+            let descriptor = self.descriptor(w, code, op.src[0], 'A')?;
+            let of_a = Operand { descriptor, transposed: wgmma.transposed[0], name: 'A' };
+            (0..a_tile as u32).for_each(|i| lines.extend(of_a.lines(2 * rank + i % 2, i / 2)));
+        }
+        let descriptor = self.descriptor(w, code, op.src[1], 'B')?;
+        let of_b = Operand { descriptor, transposed: wgmma.transposed[1], name: 'B' };
+        for column in 0..usize::from(wgmma.matrix.shape.n) / COLUMNS {
+            (0..b_tile as u32).for_each(|piece| lines.extend(of_b.lines(column as u32, piece)));
+        }
+        lines.sort_unstable();
+        lines.dedup();
+        let mut ranges: Vec<(u64, u32)> = Vec::new();
+        for at in lines {
+            match ranges.last_mut() {
+                Some((start, bytes)) if *start + u64::from(*bytes) == at => *bytes += PIECE_BYTES as u32,
+                _ => ranges.push((at, PIECE_BYTES as u32)),
+            }
+        }
+        Ok(ranges)
     }
 
     /// True if an instruction that takes registers has to wait until others are given back.

@@ -13,7 +13,7 @@ use crate::execute::{Resident, addresses, shared_addresses, sync_mask};
 use crate::grid::Kernel;
 use crate::mbarrier::{is_odd, perform};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
-use crate::recording::{AccessKind, Orders, Record, Recorded, Who};
+use crate::recording::{AccessKind, Groups, Orders, Record, Recorded, Who};
 use crate::registers::{guard, read_element, read_row};
 
 /// A block has ended; `first` is its first warp.
@@ -125,6 +125,9 @@ impl<P: Reconvergence> Recorder<'_, P> {
     /// An instruction on matrices: a meeting of the whole warp, and the rows that it reads or writes.
     fn record_tiles(&self, record: &Record, op: &Op, who: Who) {
         record.0(Recorded::Meet { who, mask: LaneMask::MAX, orders_memory: false });
+        if op.class == OpClass::Wgmma {
+            self.record_products(record, op, who);
+        }
         if let Extra::Tiles { count, .. } = op.extra {
             self.record_access(record, op, Who { lanes: who.lanes & addressing_lanes(count), ..who });
         }
@@ -257,10 +260,12 @@ impl<P: Reconvergence> Recorder<'_, P> {
             Extra::Copy(facts) => {
                 let bytes = u32::from(facts.memory.element_bytes);
                 let Some(addresses) = shared(op.src[1], facts.to, bytes.into()) else { return };
-                record.0(Recorded::Copy { who, bytes, addresses: &addresses });
+                record.0(Recorded::Copy { who, groups: Groups::Copies, more: false, bytes, addresses: &addresses });
             }
-            Extra::CopyCommit => record.0(Recorded::Commit { who }),
-            Extra::CopyWait(newest) => record.0(Recorded::Await { who, newest: *newest }),
+            Extra::CopyCommit => record.0(Recorded::Commit { who, groups: Groups::Copies }),
+            Extra::CopyWait(newest) => {
+                record.0(Recorded::Await { who, groups: Groups::Copies, newest: *newest });
+            }
             Extra::CopyArrive(place, no_inc) => {
                 let found = addresses(warp, code, op, place.address_64, who.lanes);
                 let Some(addresses) = self.placed(who, place.space, 8, found) else { return };
@@ -268,11 +273,16 @@ impl<P: Reconvergence> Recorder<'_, P> {
             }
             Extra::Bulk(facts) if facts.way == BulkWay::Prefetch => {}
             Extra::Tensor(facts) if facts.way == BulkWay::Prefetch => {}
-            Extra::Bulk(facts) if facts.way != BulkWay::Load => {
-                record.0(Recorded::Other { who, what: "a bulk copy from shared memory" });
+            Extra::Bulk(facts) if facts.way == BulkWay::Between => {
+                record.0(Recorded::Other { who, what: "a bulk copy between blocks" });
             }
-            Extra::Tensor(facts) if facts.way != BulkWay::Load => {
-                record.0(Recorded::Other { who, what: "a copy of a tensor from shared memory" });
+            Extra::Bulk(facts) if facts.way == BulkWay::Store => {
+                let Some(from) = shared(op.src[1], facts.to, 1) else { return };
+                self.stores(record, who, read_row(&warp.rows, &code.consts, op.src[2]), &from);
+            }
+            Extra::Tensor(facts) if facts.way == BulkWay::Store => {
+                let Some(from) = shared(op.src[1], facts.to, 1) else { return };
+                self.stores(record, who, &self.box_bytes(op, who), &from);
             }
             Extra::StoreAsync(facts) if facts.memory.atomic.is_some() => {
                 record.0(Recorded::Other { who, what: "an asynchronous reduction" });
@@ -290,8 +300,9 @@ impl<P: Reconvergence> Recorder<'_, P> {
                     objects: &objects,
                 });
             }
-            Extra::BulkCommit | Extra::BulkWait(..) => {
-                record.0(Recorded::Other { who, what: "groups of bulk copies" });
+            Extra::BulkCommit => record.0(Recorded::Commit { who, groups: Groups::Stores }),
+            Extra::BulkWait(newest, _) => {
+                record.0(Recorded::Await { who, groups: Groups::Stores, newest: Some(*newest) });
             }
             Extra::Bulk(facts) => {
                 let (to, object) = (shared(op.src[1], facts.to, 1), shared(op.src[3], facts.object, 8));
@@ -304,15 +315,64 @@ impl<P: Reconvergence> Recorder<'_, P> {
             Extra::Tensor(facts) => {
                 let (to, object) = (shared(op.src[1], facts.to, 1), shared(op.src[3], facts.object, 8));
                 let (Some(places), Some(objects)) = (to, object) else { return };
-                let maps = addresses(warp, code, op, true, who.lanes);
-                let mut bytes = [0; WARP_LANES];
-                for lane in Lanes(who.lanes) {
-                    let map = self.resident.tensor_map(kernel, maps[lane as usize]);
-                    bytes[lane as usize] = map.map_or(0, |map| map.box_bytes() as u32);
-                }
-                self.to_ranks(record, op, who, &bytes, (&places, &objects));
+                self.to_ranks(record, op, who, &self.box_bytes(op, who), (&places, &objects));
             }
             _ => record.0(Recorded::Other { who, what: "a copy of an unknown kind" }),
+        }
+    }
+
+    /// Bytes of the boxes that lanes copy.
+    fn box_bytes(&self, op: &Op, who: Who) -> [u32; WARP_LANES] {
+        let warp = &self.resident.warps[who.warp as usize];
+        let kernel = &*self.resident.kernels[warp.kernel];
+        let maps = addresses(warp, &kernel.code, op, true, who.lanes);
+        let mut bytes = [0; WARP_LANES];
+        for lane in Lanes(who.lanes) {
+            let map = self.resident.tensor_map(kernel, maps[lane as usize]);
+            bytes[lane as usize] = map.map_or(0, |map| map.box_bytes() as u32);
+        }
+        bytes
+    }
+
+    /// Bulk copies of lanes from shared memory.
+    fn stores(&self, record: &Record, who: Who, bytes: &[u32; WARP_LANES], addresses: &[u64; WARP_LANES]) {
+        for lane in Lanes(who.lanes).filter(|lane| bytes[*lane as usize] != 0) {
+            let who = Who { lanes: 1 << lane, ..who };
+            let (groups, bytes) = (Groups::Stores, bytes[lane as usize]);
+            record.0(Recorded::Copy { who, groups, more: false, bytes, addresses });
+        }
+    }
+
+    /// An instruction of a warpgroup, behind the meeting of the warp.
+    fn record_products(&self, record: &Record, op: &Op, who: Who) {
+        match &op.extra {
+            Extra::Wgmma(wgmma) => {
+                let w = who.warp as usize;
+                let code = &*self.resident.kernels[self.resident.warps[w].kernel].code;
+                let Ok(ranges) = self.resident.product_reads(w, code, op, wgmma) else { return };
+                let (own, _) = self.resident.own_rank(w);
+                let base = match self.resident.kernels[self.resident.warps[w].kernel].cluster_size() {
+                    1 => 0,
+                    _ => u64::from(own) << CLUSTER_SHIFT,
+                };
+                let mut rest = &ranges[..];
+                while let Some(&(_, bytes)) = rest.first() {
+                    // As many as have the same size; lanes without one repeat the last.
+                    let alike = rest.iter().take(WARP_LANES).take_while(|range| range.1 == bytes).count();
+                    let addresses = std::array::from_fn(|lane| base + rest[lane.min(alike - 1)].0);
+                    let groups = Groups::Products;
+                    rest = &rest[alike..];
+                    let more = !rest.is_empty();
+                    record.0(Recorded::Copy { who, groups, more, bytes, addresses: &addresses });
+                }
+                record.0(Recorded::Product { who });
+            }
+            Extra::WgmmaCommit => record.0(Recorded::Commit { who, groups: Groups::Products }),
+            Extra::WgmmaWait(newest) => {
+                let newest = Some(u8::try_from(*newest).unwrap_or(u8::MAX));
+                record.0(Recorded::Await { who, groups: Groups::Products, newest });
+            }
+            _ => {}
         }
     }
 

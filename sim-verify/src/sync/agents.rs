@@ -5,7 +5,10 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHasher};
 use serde::Serialize;
 
-use super::program::{Act, Operation, Programs};
+use super::program::{Act, LANES, Operation, Programs, Queue};
+
+/// Warps whose products are one.
+const WARPGROUP: u32 = 4;
 
 /// No node.
 pub const NONE: u32 = u32::MAX;
@@ -50,11 +53,11 @@ pub enum Does {
     /// Operates on an mbarrier object.
     Object(Act),
     /// Begins a copy.
-    Copies,
+    Copies(Queue),
     /// Commits copies to a group.
-    Commits,
+    Commits(Queue),
     /// Waits for copies.
-    Awaits,
+    Awaits(Queue),
     /// Arrives at an mbarrier object when its copies are written; true: the phase expects one arrival more from now on.
     ArrivesLater(bool),
     /// Begins a copy that is counted at an mbarrier object: so many bytes.
@@ -119,18 +122,21 @@ pub struct Agent {
     pub ordered: bool,
     /// Its operations.
     pub ops: Vec<Op>,
-    /// The column of its copies, of those that groups count; [`NONE`] without any.
-    pub copies: u32,
+    /// By queue: the column of its copies, of those that groups count; [`NONE`] without any.
+    pub copies: [u32; Queue::COUNT],
     /// The columns of its bulk copies, by barrier.
     pub bulk: Vec<(u32, u32)>,
-    /// By number of operations: how many of its copies it has waited for; empty without any.
-    pub awaited: Vec<u32>,
+    /// The columns of the products of its warpgroup, its own among them: a product is one of all four warps, so that who
+    /// waits for it waits for the parts of all.
+    pub products: Vec<u32>,
+    /// By queue and number of operations: how many of its copies it has waited for; empty without any.
+    pub awaited: [Vec<u32>; Queue::COUNT],
 }
 
 impl Agent {
     /// How many of its own copies a thread knows to be written behind so many operations.
-    pub fn awaited(&self, operations: u32) -> u32 {
-        self.awaited.get(operations as usize).copied().unwrap_or(0)
+    pub fn awaited(&self, queue: usize, operations: u32) -> u32 {
+        self.awaited[queue].get(operations as usize).copied().unwrap_or(0)
     }
 
     /// The column of bulk copies that are counted at a barrier.
@@ -206,6 +212,7 @@ impl Agents {
             agents.stream(programs, number, &mut numbers, &mut known)?;
         }
         agents.number_columns();
+        agents.find_products(programs);
         Ok(agents)
     }
 
@@ -302,7 +309,7 @@ impl Agents {
                 same.push(agent);
                 let members = vec![(number as u32, lanes)];
                 let ordered = lockstep || threads == 1;
-                let (copies, bulk, awaited) = (NONE, Vec::new(), Vec::new());
+                let (copies, bulk, awaited) = ([NONE; Queue::COUNT], Vec::new(), Default::default());
                 self.list.push(Agent {
                     block,
                     members,
@@ -312,6 +319,7 @@ impl Agents {
                     ops,
                     copies,
                     bulk,
+                    products: Vec::new(),
                     awaited,
                 });
             }
@@ -325,14 +333,18 @@ impl Agents {
     fn number_columns(&mut self) {
         let mut next = self.list.len() as u32;
         for agent in &mut self.list {
-            if agent.ops.iter().any(|op| op.does == Does::Copies) {
-                agent.copies = next;
+            for queue in [Queue::Copies, Queue::Stores, Queue::Products] {
+                if !agent.ops.iter().any(|op| op.does == Does::Copies(queue)) {
+                    continue;
+                }
+                agent.copies[queue as usize] = next;
                 next += 1;
                 let mut known = 0;
-                agent.awaited.push(0);
+                let awaited = &mut agent.awaited[queue as usize];
+                awaited.push(0);
                 for op in &agent.ops {
-                    known = if op.does == Does::Awaits { op.number.max(known) } else { known };
-                    agent.awaited.push(known);
+                    known = if op.does == Does::Awaits(queue) { op.number.max(known) } else { known };
+                    awaited.push(known);
                 }
             }
             for op in &agent.ops {
@@ -348,6 +360,24 @@ impl Agents {
             next += u32::from(object);
         }
         self.columns = next;
+    }
+
+    /// Products of an agent are those of one warp.
+    fn find_products(&mut self, programs: &Programs) {
+        let own = |agent: &Agent| agent.copies[Queue::Products as usize];
+        let group = |agent: &Agent| {
+            programs.streams[agent.members[0].0 as usize].first_thread / (WARPGROUP * LANES as u32)
+        };
+        let with: Vec<(u32, u32)> = self
+            .list
+            .iter()
+            .filter(|agent| own(agent) != NONE)
+            .map(|agent| (group(agent), own(agent)))
+            .collect();
+        for agent in self.list.iter_mut().filter(|agent| own(agent) != NONE) {
+            let group = group(agent);
+            agent.products = with.iter().filter(|(of, _)| *of == group).map(|(_, column)| *column).collect();
+        }
     }
 
     /// The number of an agent's first thread.
@@ -411,20 +441,20 @@ fn part(operation: &Operation, (warp, block): (u32, u32)) -> Part {
             let silent = relaxed || matches!(act, Act::Expect { .. } | Act::Complete { .. });
             Part { waits, silent, ..of(Does::Object(act), Some(Barrier::Object(object))) }
         }
-        Operation::Copy { .. } => of(Does::Copies, None),
-        Operation::Commit => of(Does::Commits, None),
-        Operation::Await { .. } => of(Does::Awaits, None),
+        Operation::Copy { queue, .. } => of(Does::Copies(queue), None),
+        Operation::Commit { queue } => of(Does::Commits(queue), None),
+        Operation::Await { queue, .. } => of(Does::Awaits(queue), None),
         Operation::CopiesArrive { object, inc } => of(Does::ArrivesLater(inc), Some(Barrier::Object(object))),
         Operation::Bulk { object, bytes, .. } => of(Does::CopiesBulk(bytes), Some(Barrier::Object(object))),
         Operation::Cluster { wait, relaxed } => {
             let does = if wait { Does::WaitsAtCluster } else { Does::ArrivesAtCluster };
             Part { waits: wait, silent: relaxed, ..of(does, Some(Barrier::Cluster)) }
         }
-        Operation::Signal { event } => {
-            Part { count: Some(1), ..of(Does::Signals, Some(Barrier::Event(event))) }
+        Operation::Signal { event, relaxed: silent } => {
+            Part { count: Some(1), silent, ..of(Does::Signals, Some(Barrier::Event(event))) }
         }
-        Operation::Observe { event } => {
-            Part { count: Some(1), waits: true, ..of(Does::Observes, Some(Barrier::Event(event))) }
+        Operation::Observe { event, relaxed: silent } => {
+            Part { count: Some(1), waits: true, silent, ..of(Does::Observes, Some(Barrier::Event(event))) }
         }
     }
 }
@@ -432,9 +462,10 @@ fn part(operation: &Operation, (warp, block): (u32, u32)) -> Part {
 /// What a thread has copied so far.
 #[derive(Clone, Debug, Default)]
 struct Copies {
-    begun: u32,
-    /// By group: how many it had begun.
-    groups: Vec<u32>,
+    /// By queue.
+    begun: [u32; Queue::COUNT],
+    /// By queue and group: how many it had begun.
+    groups: [Vec<u32>; Queue::COUNT],
     /// By barrier: bulk copies.
     bulk: FxHashMap<u32, u32>,
 }
@@ -443,18 +474,22 @@ impl Copies {
     /// [`Op::number`] of the thread's next operation.
     fn number(&mut self, operation: &Operation, barrier: u32) -> u32 {
         match operation {
-            Operation::Copy { .. } => {
-                self.begun += 1;
-                self.begun - 1
+            Operation::Copy { queue, more, .. } => {
+                let begun = &mut self.begun[*queue as usize];
+                let number = *begun;
+                *begun += u32::from(!more);
+                number
             }
-            Operation::Commit => {
-                self.groups.push(self.begun);
+            Operation::Commit { queue } => {
+                self.groups[*queue as usize].push(self.begun[*queue as usize]);
                 0
             }
-            Operation::Await { newest: None } | Operation::CopiesArrive { .. } => self.begun,
-            Operation::Await { newest: Some(newest) } => {
-                let last = self.groups.len().checked_sub(1 + usize::from(*newest));
-                last.map_or(0, |last| self.groups[last])
+            Operation::Await { queue, newest: None } => self.begun[*queue as usize],
+            Operation::CopiesArrive { .. } => self.begun[Queue::Copies as usize],
+            Operation::Await { queue, newest: Some(newest) } => {
+                let groups = &self.groups[*queue as usize];
+                let last = groups.len().checked_sub(1 + usize::from(*newest));
+                last.map_or(0, |last| groups[last])
             }
             Operation::Bulk { .. } => {
                 let before = self.bulk.entry(barrier).or_insert(0);

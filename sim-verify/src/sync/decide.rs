@@ -4,7 +4,7 @@ use super::agents::{Agents, Barrier, Beyond, Does, NONE, Use, View};
 use super::object::Misuse;
 use super::order::{Order, Position};
 use super::phases::{self, Phases};
-use super::program::Programs;
+use super::program::{Programs, Queue};
 use super::races::{Race, sweep};
 use super::trace::{End, Trace};
 
@@ -189,9 +189,11 @@ fn not_awaited(agents: &Agents, order: &Order) -> Vec<Use> {
     let mut found = Vec::new();
     for (number, agent) in agents.list.iter().enumerate() {
         let known = |column| order.most(column);
-        let waited = agent.awaited(agent.ops.len() as u32).max(known(agent.copies));
+        let waited =
+            |queue: usize| agent.awaited(queue, agent.ops.len() as u32).max(known(agent.copies[queue]));
         let left = |op: &super::agents::Op| match op.does {
-            Does::Copies => op.number >= waited,
+            // What products leave in flight, nobody can see.
+            Does::Copies(queue) => queue != Queue::Products && op.number >= waited(queue as usize),
             Does::CopiesBulk(_) => op.number >= known(agent.bulk(op.barrier)),
             _ => false,
         };

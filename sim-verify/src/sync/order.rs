@@ -10,6 +10,7 @@
 use rustc_hash::FxHashMap;
 
 use super::agents::{Agents, Does, NONE, Op};
+use super::program::Queue;
 use super::trace::Trace;
 
 /// A place in the program of a thread of an agent.
@@ -122,10 +123,17 @@ impl Rows<'_> {
                 }
             }
             last = from;
-            if own.copies != NONE {
-                let known = &mut row[own.copies as usize];
-                *known = (*known).max(own.awaited(op));
+            let mut know = |column: u32, awaited: u32| {
+                let known = &mut row[column as usize];
+                *known = (*known).max(awaited);
+            };
+            for queue in [Queue::Copies, Queue::Stores].map(|queue| queue as usize) {
+                if own.copies[queue] != NONE {
+                    know(own.copies[queue], own.awaited(queue, op));
+                }
             }
+            let awaited = own.awaited(Queue::Products as usize, op);
+            own.products.iter().for_each(|column| know(*column, awaited));
         }
         for &(agent, op) in &of.parts {
             let own = &agents.list[agent as usize];
@@ -136,7 +144,9 @@ impl Rows<'_> {
                 *known = (*known).max(to);
             };
             match does.map(|does| (does, does.does)) {
-                Some((does, Does::ArrivesLater(_))) if own.copies != NONE => raise(own.copies, does.number),
+                Some((does, Does::ArrivesLater(_))) if own.copies[0] != NONE => {
+                    raise(own.copies[0], does.number)
+                }
                 Some((does, Does::CopiesBulk(_))) => raise(own.bulk(does.barrier), does.number + 1),
                 _ => {}
             }

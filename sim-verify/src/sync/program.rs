@@ -35,12 +35,36 @@ pub enum Access {
     Atomic,
     /// A write by an asynchronous copy, between its command and its completion.
     Copy,
+    /// A read by one, or by a product of matrices.
+    Source,
+}
+
+/// What goes on beside a thread and is waited for by groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Queue {
+    /// `cp.async`: writes shared memory.
+    Copies,
+    /// Bulk copies from shared memory, which they read.
+    Stores,
+    /// `wgmma.mma_async`: reads it.
+    Products,
+}
+
+impl Queue {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+
+    /// What is done to shared memory.
+    pub fn access(self) -> Access {
+        if self == Self::Copies { Access::Copy } else { Access::Source }
+    }
 }
 
 impl Access {
     /// Unordered, these two are a race if they have a byte in common.
     pub fn conflicts(self, other: Self) -> bool {
-        !matches!((self, other), (Self::Read, Self::Read) | (Self::Atomic, Self::Atomic))
+        let reads = |access| matches!(access, Self::Read | Self::Source);
+        !(reads(self) && reads(other) || (self, other) == (Self::Atomic, Self::Atomic))
     }
 
     /// As a verb.
@@ -50,6 +74,7 @@ impl Access {
             Self::Write => "writes",
             Self::Atomic => "atomically updates",
             Self::Copy => "asynchronously writes",
+            Self::Source => "asynchronously reads",
         }
     }
 }
@@ -270,17 +295,26 @@ pub enum Operation {
         /// It orders no accesses to memory.
         relaxed: bool,
     },
-    /// `cp.async`.
+    /// `cp.async`, or another one of a queue.
     Copy {
+        /// Of which.
+        queue: Queue,
+        /// Another part of the same follows: of a product, each part has some of its bytes.
+        more: bool,
         /// Bytes of each lane.
         bytes: u32,
         /// Where.
         addresses: Addresses,
     },
-    /// `cp.async.commit_group`.
-    Commit,
-    /// `cp.async.wait_group`, `cp.async.wait_all`.
+    /// `cp.async.commit_group` and its like.
+    Commit {
+        /// Of which.
+        queue: Queue,
+    },
+    /// `cp.async.wait_group` and its like, `cp.async.wait_all`.
     Await {
+        /// Of which.
+        queue: Queue,
         /// The number of newest groups that may be under way; `None`: no copy may be.
         newest: Option<u8>,
     },
@@ -311,11 +345,15 @@ pub enum Operation {
     Signal {
         /// The event, of which this is the only signal.
         event: u32,
+        /// It orders no accesses to memory: what comes before has been executed.
+        relaxed: bool,
     },
     /// Waits for an event: an acquire that has read what its signal released.
     Observe {
         /// The event.
         event: u32,
+        /// It orders no accesses to memory.
+        relaxed: bool,
     },
     /// Waits for the lanes of a mask that have not returned.
     Meet {
@@ -425,9 +463,11 @@ fn operation(command: Command) -> Operation {
         Command::Object(object, act) => {
             Operation::Object { object: object_address(object), act, relaxed: false }
         }
-        Command::Copy(to) => Operation::Copy { bytes: to.bytes, addresses: at(to) },
-        Command::Commit => Operation::Commit,
-        Command::Await(newest) => Operation::Await { newest },
+        Command::Copy(to) => {
+            Operation::Copy { queue: Queue::Copies, more: false, bytes: to.bytes, addresses: at(to) }
+        }
+        Command::Commit => Operation::Commit { queue: Queue::Copies },
+        Command::Await(newest) => Operation::Await { queue: Queue::Copies, newest },
         Command::CopiesArrive { object, inc } => {
             Operation::CopiesArrive { object: object_address(object), inc }
         }
@@ -436,7 +476,7 @@ fn operation(command: Command) -> Operation {
         }
         Command::ClusterArrive => Operation::Cluster { wait: false, relaxed: false },
         Command::ClusterWait => Operation::Cluster { wait: true, relaxed: false },
-        Command::Signal(event) => Operation::Signal { event },
-        Command::Observe(event) => Operation::Observe { event },
+        Command::Signal(event) => Operation::Signal { event, relaxed: false },
+        Command::Observe(event) => Operation::Observe { event, relaxed: false },
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::agents::{Agents, Does, View};
 use super::order::Order;
-use super::program::{Access, Act, Addresses, Operation, Programs, Range};
+use super::program::{Access, Act, Addresses, Operation, Programs, Queue, Range};
 use super::trace::Trace;
 
 /// An access of a thread.
@@ -169,9 +169,10 @@ fn accessed(operation: &Operation) -> Option<(Access, u32, Cow<'_, Addresses>)> 
     };
     match operation {
         Operation::Access { access, bytes, addresses } => Some((*access, *bytes, Cow::Borrowed(addresses))),
-        Operation::Copy { bytes, addresses } | Operation::Bulk { bytes, addresses, .. } => {
-            Some((Access::Copy, *bytes, Cow::Borrowed(addresses)))
+        Operation::Copy { queue, bytes, addresses, .. } => {
+            Some((queue.access(), *bytes, Cow::Borrowed(addresses)))
         }
+        Operation::Bulk { bytes, addresses, .. } => Some((Access::Copy, *bytes, Cow::Borrowed(addresses))),
         Operation::Object { object: at, act: Act::Init { .. } | Act::Inval, .. } => {
             object(Access::Write, *at)
         }
@@ -204,7 +205,7 @@ fn pieces(programs: &Programs, agents: &Agents, trace: &Trace) -> (Vec<Piece>, u
                     let of = &agents.list[agent as usize];
                     let op = if is_access { None } else { of.ops.get(behind[class] as usize) };
                     let (column, number) = match op.map(|op| (op, op.does)) {
-                        Some((op, Does::Copies)) => (of.copies, op.number),
+                        Some((op, Does::Copies(queue))) => (of.copies[queue as usize], op.number),
                         Some((op, Does::CopiesBulk(_))) => (of.bulk(op.barrier), op.number),
                         _ => (agent, behind[class]),
                     };
@@ -252,13 +253,13 @@ impl Sweep<'_> {
         let mut reads = std::mem::take(&mut self.cells[at].reads);
         let mut atomics = std::mem::take(&mut self.cells[at].atomics);
         match access {
-            Access::Read => {
+            Access::Read | Access::Source => {
                 atomics.iter().for_each(|&last| self.test(last, now));
-                push(&mut reads, now, self.threads, self.lockstep);
+                push(&mut reads, now, self.threads);
             }
             Access::Atomic => {
                 reads.iter().for_each(|&last| self.test(last, now));
-                push(&mut atomics, now, self.threads, self.lockstep);
+                push(&mut atomics, now, self.threads);
             }
             Access::Write | Access::Copy => {
                 reads.iter().chain(&atomics).for_each(|&last| self.test(last, now));
@@ -281,17 +282,24 @@ impl Sweep<'_> {
         self.swept.pairs += 1;
         let later = self.pieces[other.piece as usize];
         let row = self.order.waited(later.agent, later.operations);
-        let awaited = || own && one.number < self.awaited(one, later);
+        let awaited = || one.number < self.awaited(one, later, own);
         if one.number >= self.order.at(row, one.column) && !(copy && awaited()) {
             self.race(one, other, false);
         }
     }
 
-    /// How many of its copies, of those that groups count, a thread has waited for.
+    /// How many of its copies, of those that groups count, a thread has waited for, or of the products of its warpgroup.
     #[cold]
-    fn awaited(&self, copy: Last, later: Piece) -> u32 {
+    fn awaited(&self, copy: Last, later: Piece, own: bool) -> u32 {
         let agent = &self.agents.list[later.agent as usize];
-        if agent.copies == copy.column { agent.awaited(later.operations) } else { 0 }
+        if agent.products.contains(&copy.column) {
+            return agent.awaited(Queue::Products as usize, later.operations);
+        }
+        if !own {
+            return 0;
+        }
+        let queue = agent.copies.iter().position(|column| *column == copy.column);
+        queue.map_or(0, |queue| agent.awaited(queue, later.operations))
     }
 
     /// The bytes of an object are those of its operations from its initialization to its invalidation.
@@ -337,20 +345,20 @@ impl Sweep<'_> {
     }
 }
 
-/// Adds an access; of a thread's the last one is enough, as it is ordered behind the others.
-fn push(list: &mut Vec<Last>, now: Last, threads: usize, lockstep: bool) {
+/// Adds an access; of a thread's the last one is enough, as it is ordered behind the others. What goes on beside the thread
+/// is not, but behind those of its own kind.
+fn push(list: &mut Vec<Last>, now: Last, threads: usize) {
     if let Some(last) = list.last_mut()
-        && last.thread == now.thread
+        && (last.thread, last.column) == (now.thread, now.column)
     {
         *last = now;
         return;
     }
     list.push(now);
     if list.len() > 2 * threads + 64 {
-        let key = |last: &Last| if lockstep { (last.column, last.piece) } else { (last.thread, last.piece) };
-        list.sort_by_key(|last| (last.thread, key(last).1));
+        list.sort_by_key(|last| (last.thread, last.column, last.piece));
         list.dedup_by(|later, earlier| {
-            let same = later.thread == earlier.thread;
+            let same = (later.thread, later.column) == (earlier.thread, earlier.column);
             if same {
                 *earlier = *later;
             }

@@ -369,7 +369,7 @@ impl Machine<'_> {
                 };
                 return Ok(self.pass_or_wait(agent, node));
             }
-            Does::Copies | Does::Commits | Does::Awaits | Does::Meets => self.went(agent, NONE),
+            Does::Copies(_) | Does::Commits(_) | Does::Awaits(_) | Does::Meets => self.went(agent, NONE),
         }
         Ok(true)
     }
