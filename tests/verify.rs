@@ -237,6 +237,12 @@ fn workloads_of_the_suite_have_verdicts() {
         "hotspot",
         "mbarrier_pipeline",
         "copy_pipeline",
+        "dsmem_histogram",
+        "dsmem_chase",
+        "splitk_cluster",
+        "hgemm_wgmma",
+        "hgemm_tma",
+        "flash_tma",
     ] {
         let (code, report, words) = verify(&[name]);
         assert_eq!((code, &report["verdict"]), (0, &"verified".into()), "{name}: {report:#} {words}");
@@ -274,6 +280,102 @@ fn tests_of_mbarrier_objects_that_are_no_waits_are_unknown() {
     let (code, report, _) = ptx_of("8.0", "sm_90", "no_complete", &body, "1", &[]);
     let reason = report["launches"][0]["programs"][0]["views"][0]["reason"].to_string();
     assert!(code == 4 && reason.contains("noComplete") && reason.contains(".ptx:"), "{reason}");
+}
+
+/// A warp-specialized product by TMA, mbarrier objects and `wgmma` in clusters with multicast, and what goes wrong with it.
+#[test]
+fn faults_of_a_warp_specialized_product_in_clusters_are_found() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads/hgemm_tma");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("it is there");
+    let (ptx, workload) = (read("hgemm_tma.sm_90a.ptx"), read("workload.yaml"));
+    for (name, changes, wrong) in [
+        ("right", &[][..], None),
+        // A stage is given back while products may be reading it, and before other warps have found it full.
+        (
+            "groups",
+            &[("wgmma.wait_group.sync.aligned 1;", "wgmma.wait_group.sync.aligned 2;")],
+            Some("wrong_phase"),
+        ),
+        // A stage counts as empty when three of four consumers have given it back.
+        ("arrivals", &[("mov.u32 \t%r58, 4;", "mov.u32 \t%r58, 3;")], Some("wrong_phase")),
+        // Blocks use objects of each other that may not be initialized yet.
+        ("meeting", &[("barrier.cluster.wait.acquire.aligned;", "")], Some("barrier_misuse")),
+    ] {
+        let folder = Folder::new(&format!("verify-tma-{name}"));
+        let mut text = ptx.clone();
+        for (from, to) in changes {
+            assert!(text.contains(from), "`{from}`");
+            text = text.replace(from, to);
+        }
+        folder.write("hgemm_tma.sm_90a.ptx", &text);
+        folder.write("workload.yaml", &workload);
+        let (code, report, words) = verify(&[&folder.0.display().to_string()]);
+        let found = kinds(&report, "threads");
+        assert_eq!(code, if wrong.is_some() { 3 } else { 0 }, "{name}: {found:?} {words}");
+        assert_eq!(found, Vec::from_iter(wrong), "{name}");
+        if name == "arrivals" {
+            let views = report["launches"][2]["programs"][0]["views"][0]["findings"].to_string();
+            assert!(views.contains("\"rank\":1") && views.contains("of block 0 of the cluster"), "{views}");
+        }
+    }
+}
+
+/// Blocks of a cluster in each other's shared memory, and what is wrong without one line.
+#[test]
+fn kernels_in_clusters_have_their_verdicts() {
+    const MEET: &str = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n";
+    // Thread 0 makes an object for 32 arrivals; %r6 and %r7: the object and the word of the thread in the other block.
+    let begin = format!(
+        "mov.u32 %r2, x;\nmov.u32 %r3, %cluster_ctarank;\nxor.b32 %r3, %r3, 1;\nmapa.shared::cluster.u32 %r6, %r2, %r3;\n\
+         shl.b32 %r4, %r1, 2;\nadd.u32 %r4, %r4, %r2;\nadd.u32 %r4, %r4, 64;\n\
+         mapa.shared::cluster.u32 %r7, %r4, %r3;\nsetp.ne.u32 %p1, %r1, 0;\n\
+         @!%p1 mbarrier.init.shared.b64 [%r2], $COUNT;\n{MEET}"
+    );
+    let wait =
+        "L: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p2, [%r2], 0;\n@%p2 bra D;\nbra L;\nD:\n";
+    let arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];\n";
+    let store = "st.shared::cluster.u32 [%r7], %r1;\n";
+    let async_store = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r7], %r1, [%r6];\n";
+    let load = "ld.shared.u32 %r5, [%r4];\n";
+    let expect = "@!%p1 mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r2], $BYTES;\n";
+    let kernels: &[(&str, &[&str], u32, u32, &[&str])] = &[
+        ("barrier", &[store, MEET, load], 1, 0, &[]),
+        ("no_barrier", &[store, "bar.sync 0;\n", load, MEET], 1, 0, &["race"]),
+        ("early", &[store, "barrier.cluster.arrive;\n", load, "barrier.cluster.wait;\n"], 1, 0, &["race"]),
+        (
+            "relaxed",
+            &[store, "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n", load, MEET],
+            1,
+            0,
+            &["race"],
+        ),
+        ("arrivals", &[store, arrive, wait, load, MEET], 32, 0, &[]),
+        ("arrivals_first", &[arrive, store, wait, load, MEET], 32, 0, &["race"]),
+        ("arrivals_few", &[store, arrive, wait, load, MEET], 33, 0, &["deadlock"]),
+        ("arrivals_many", &[store, arrive, wait, load, MEET], 31, 0, &["wrong_phase"]),
+        ("stores", &[expect, MEET, async_store, wait, load, MEET], 1, 128, &[]),
+        ("stores_unawaited", &[expect, MEET, async_store, load, wait, MEET], 1, 128, &["race"]),
+        ("stores_few", &[expect, MEET, async_store, wait, load, MEET], 1, 132, &["deadlock"]),
+    ];
+    for (name, parts, count, bytes, wrong) in kernels {
+        let body = [&[begin.as_str()], *parts].concat().concat();
+        let body = body.replace("$COUNT", &count.to_string()).replace("$BYTES", &bytes.to_string());
+        let folder = Folder::new(&format!("verify-cluster-{name}"));
+        let text = format!(
+            ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n.explicitcluster\n\
+             .reqnctapercluster 2, 1, 1\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n\
+             .shared .align 16 .b8 x[256];\nmov.u32 %r1, %tid.x;\n{body}ret;\n}}\n"
+        );
+        let file = folder.write("k.ptx", &text);
+        let args = ["--grid", "4", "--block", "32", "--arg", "buffer:u32:64:iota", "--chip", "h100"];
+        let (code, report, words) = verify(&[&[file.as_str()], &args[..]].concat());
+        assert_eq!(kinds(&report, "threads"), *wrong, "{name}: {report:#} {words}");
+        assert_eq!(code, if wrong.is_empty() { 0 } else { 3 }, "{name}: {report:#} {words}");
+        assert_eq!(
+            report["launches"][0]["blocks"],
+            if wrong.is_empty() { 4 } else { report["launches"][0]["blocks"].as_u64().unwrap_or(0) }
+        );
+    }
 }
 
 /// Writes a kernel and verifies it.

@@ -32,6 +32,8 @@ pub use agents::View;
 pub use decide::{Decision, Measures, Recycling, Verdict, decide};
 
 #[cfg(test)]
+mod cluster_tests;
+#[cfg(test)]
 mod phase_tests;
 #[cfg(test)]
 mod tests;

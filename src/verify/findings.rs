@@ -232,7 +232,7 @@ impl Teller<'_> {
             }
             Barrier::Lanes(_, mask) => (format!("lanes {mask:#010x}"), None, node.generation),
             Barrier::Object(at) => (format!("mbarrier {}", self.address(at)), None, node.phase.1),
-            Barrier::Cluster => ("the barrier of its cluster".into(), None, node.generation),
+            Barrier::Cluster => ("cluster barrier".into(), None, node.generation),
             Barrier::Event(_) => ("an atomic operation".into(), None, node.generation),
         }
     }

@@ -260,7 +260,13 @@ impl<P: Reconvergence> Recorder<'_, P> {
             Extra::Copy(facts) => {
                 let bytes = u32::from(facts.memory.element_bytes);
                 let Some(addresses) = shared(op.src[1], facts.to, bytes.into()) else { return };
-                record.0(Recorded::Copy { who, groups: Groups::Copies, more: false, bytes, addresses: &addresses });
+                record.0(Recorded::Copy {
+                    who,
+                    groups: Groups::Copies,
+                    more: false,
+                    bytes,
+                    addresses: &addresses,
+                });
             }
             Extra::CopyCommit => record.0(Recorded::Commit { who, groups: Groups::Copies }),
             Extra::CopyWait(newest) => {
@@ -292,7 +298,8 @@ impl<P: Reconvergence> Recorder<'_, P> {
                 let found = addresses(warp, code, op, facts.memory.address_64, who.lanes);
                 let to = self.placed(who, facts.memory.space, bytes.into(), found);
                 let Some(addresses) = to else { return };
-                let Some(objects) = shared(op.src[3], facts.object, 8) else { return };
+                let objects = shared_addresses(warp, code, op.src[4], facts.object);
+                let Some(objects) = self.placed(who, facts.memory.space, 8, objects) else { return };
                 record.0(Recorded::Bulk {
                     who,
                     bytes: &[bytes; WARP_LANES],
