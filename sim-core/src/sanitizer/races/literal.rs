@@ -11,6 +11,7 @@ use sim_memory::vocabulary::{AtomicOp, ScalarType, Scope, Semantics};
 use super::super::shadow::MOST_ENTRIES;
 use super::*;
 use crate::memory_model::clock::Clock;
+use crate::memory_model::lines::{OF_CLUSTER, SHARED};
 use crate::memory_model::threads::{Snapshot, Warp, agent_of_object};
 
 /// A race: the numbers of both accesses, their lanes, the byte, the count.
@@ -86,7 +87,7 @@ impl Literal {
             then.thread.block == now.thread.block && then.phase < now.phase && now.phase != u32::MAX
         };
         // A barrier of the whole block orders them all before what follows: they race with nothing any more.
-        let over = new.line & SHARED != 0 && known.iter().all(is_over);
+        let over = is_of_one_block(new.line) && known.iter().all(is_over);
         if over {
             assert!(known.iter().all(|old| self.pairs(&old.transfer, new, ByteMask::MAX).is_none()));
             known.clear();
@@ -103,7 +104,7 @@ impl Literal {
             known.retain(|old| {
                 let then = old.transfer.warp.point(0);
                 let met = then.thread.block == now.thread.block && then.phase < now.phase;
-                let met = met && now.phase != u32::MAX && new.line & SHARED != 0;
+                let met = met && now.phase != u32::MAX && is_of_one_block(new.line);
                 !(met || one_stream && old.transfer.grid < new.grid)
             });
         }
@@ -143,7 +144,8 @@ impl Literal {
     }
 
     fn end_block(&mut self, block: u32) {
-        self.lines.retain(|line, _| line & SHARED == 0 || (line & !SHARED) >> 24 != u64::from(block));
+        let of = |line: u64| (line & !(SHARED | OF_CLUSTER)) >> 24;
+        self.lines.retain(|line, _| line & SHARED == 0 || of(*line) != u64::from(block));
     }
 }
 
@@ -169,9 +171,10 @@ struct Block {
 }
 
 impl Block {
-    fn new(number: u32, grid: u32, partial: bool) -> Self {
+    fn new(number: u32, cluster: u32, grid: u32, partial: bool) -> Self {
         let last = if partial { 0xffff } else { u32::MAX };
-        Self { grid, phase: 0, warps: [Warp::new(number, 0, u32::MAX), Warp::new(number, 32, last)] }
+        let warp = |first, threads| Warp::new(number, cluster, first, threads);
+        Self { grid, phase: 0, warps: [warp(0, u32::MAX), warp(32, last)] }
     }
 
     /// All threads meet, as the check against the memory model does it.
@@ -221,7 +224,10 @@ fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: us
     let mut literal =
         Literal { lockstep, launches: launches.clone(), lines: HashMap::new(), most_lines, forgotten: 0 };
     let mut races = Races { most_lines, ..Races::new(lockstep, launches) };
-    let mut blocks: Vec<Option<Block>> = (0..3).map(|i| Some(Block::new(i, 0, i == 1))).collect();
+    // Alone, or in clusters of two.
+    let several = random.below(2) == 0;
+    let cluster = |block: u32| if several { block / 2 } else { block };
+    let mut blocks: Vec<Option<Block>> = (0..3).map(|i| Some(Block::new(i, cluster(i), 0, i == 1))).collect();
     let (mut grid, mut number, mut epochs) = (0, 0, [0u32; WARP_LANES]);
     let (mut expected, mut told) = (Vec::new(), Vec::new());
     let mut count = 0;
@@ -275,7 +281,7 @@ fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: us
                 grid = (grid + u32::from(random.below(3) == 0)).min(39);
                 let new = blocks.len() as u32;
                 let of = if random.below(8) == 0 { random.below(40) as u32 } else { grid };
-                blocks.push(Some(Block::new(new, of, random.below(3) == 0)));
+                blocks.push(Some(Block::new(new, cluster(new), of, random.below(3) == 0)));
                 continue;
             }
             _ => {}
@@ -291,7 +297,7 @@ fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: us
             _ => (AccessKind::Store, Semantics::Weak),
         };
         let size = if kind == atomic && habit == 1 { 4 } else { size };
-        let scope = random.one(&[Scope::Gpu, Scope::Gpu, Scope::Sys, Scope::Cta]);
+        let scope = random.one(&[Scope::Gpu, Scope::Gpu, Scope::Sys, Scope::Cta, Scope::Cluster]);
         let shared = random.below(2) == 0;
         let first = 256 * random.below(2);
         let (lanes, addresses) = places(&mut random, threads, size, first);
@@ -304,7 +310,15 @@ fn compare(seed: u64, steps: usize, lockstep: bool, streams: u32, most_lines: us
         };
         let mut parts = Vec::new();
         lines(&addresses, lanes, size as u32, &mut parts);
-        let base = if shared || agent_is(&snapshot, at) { SHARED | u64::from(at) << 24 } else { 4096 };
+        // In a cluster, the memory of the other block is as near.
+        let mates = live.iter().filter(|block| cluster(**block) == cluster(at)).copied();
+        let target = random.one(&mates.collect::<Vec<_>>());
+        let target = if agent_is(&snapshot, at) { at } else { target };
+        let of_cluster = if several { OF_CLUSTER } else { 0 };
+        let base = match shared || agent_is(&snapshot, at) {
+            true => SHARED | of_cluster | u64::from(target) << 24,
+            false => 4096,
+        };
         for part in parts {
             number += 1;
             let new = Transfer {
