@@ -11,6 +11,7 @@ mod cluster;
 pub mod lines;
 mod on_chip;
 mod order;
+mod sent;
 pub mod threads;
 mod told;
 
@@ -26,9 +27,10 @@ use sim_memory::observation::{Event, FORGOTTEN, INITIAL, Members, Stores, Transa
 use sim_memory::vocabulary::{Cycle, Semantics, WARP_LANES};
 
 use self::clock::Clock;
-use self::lines::{Line, Store, Transfer};
+use self::lines::{Line, Read, Reads, Store, Transfer};
 use self::order::Order;
 pub use self::order::SourceLog;
+use self::sent::{Cluster, Sent};
 use self::threads::{Release, Warp};
 use crate::error::Fault;
 use crate::grid::Kernel;
@@ -111,13 +113,13 @@ pub struct Checker {
     copies: BySlot<on_chip::Copies>,
     /// Bulk copies to global memory.
     puts: BySlot<on_chip::Copies>,
-    clusters: Vec<cluster::Cluster>,
+    clusters: Vec<Cluster>,
     /// Blocks by their grids and their numbers there.
     numbers: FxHashMap<(u32, u64), u32>,
     /// Clusters of several blocks, by their first ones.
     by_first: FxHashMap<(u32, u64), u32>,
     /// By SM and ticket: what one SM has sent to another.
-    sent: FxHashMap<(u32, u32), cluster::Sent>,
+    sent: FxHashMap<(u32, u32), Sent>,
     /// The number of the last transaction of shared memory.
     number: Transaction,
     /// Room for the lines of an access.
@@ -200,11 +202,6 @@ fn releases(program: &Program) -> bool {
         extra => extra.access().is_some_and(|facts| releases(facts.semantics) || is_runtime(info)),
     })
 }
-
-/// What a lane observed: releases, and the lane of them that wrote what it read.
-type Read = (usize, Arc<Vec<(u8, Release)>>, u8);
-/// For each lane of an atomic, what it observed.
-type Reads = Vec<Read>;
 
 /// Cycles between two hand-overs.
 pub const EVERY: Cycle = 2048;

@@ -9,40 +9,11 @@ use std::sync::Arc;
 use sim_memory::observation::{ClusterAction, Event, ObjectAction};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
-use super::clock::Clock;
-use super::lines::Transfer;
+use super::Checker;
+use super::lines::Reads;
 use super::on_chip::{Access, scope_of};
-use super::threads::{Release, Snapshot};
-use super::{Checker, Reads};
+use super::sent::{Cluster, Sent};
 use crate::reconvergence::Lanes;
-
-/// A cluster of blocks.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Cluster {
-    /// It has more than one block.
-    pub several: bool,
-    /// What arrivals at its barrier have released, in even and in odd phases. Nobody arrives in a phase before all have
-    /// waited for the one before the last.
-    released: [Clock; 2],
-}
-
-/// What an SM has sent, and is not over.
-#[derive(Debug)]
-pub(super) enum Sent {
-    /// A strong access, by lines: what it releases, and then what it observes.
-    Access(Vec<(Arc<Transfer>, Vec<(u8, Release)>, Reads)>),
-    /// Operations on mbarrier objects.
-    Count {
-        /// Warp slot and address of the instruction.
-        origin: (u32, u32),
-        /// What the threads knew.
-        warp: Arc<Snapshot>,
-        /// What the lanes release.
-        releases: Vec<(u32, Release)>,
-        /// Lanes whose operations are not performed yet.
-        left: LaneMask,
-    },
-}
 
 impl Checker {
     /// The cluster of block `block` of the run, which begins: it has this number in its grid.

@@ -152,6 +152,11 @@ impl Transfer {
     }
 }
 
+/// What a lane observed: releases, and the lane of them that wrote what it read.
+pub type Read = (usize, Arc<Vec<(u8, Release)>>, u8);
+/// For each lane of an access, what it observed.
+pub type Reads = Vec<Read>;
+
 /// A store, or the write of an atomic.
 #[derive(Clone, Debug)]
 pub struct Store {

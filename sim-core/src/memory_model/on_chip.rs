@@ -15,10 +15,10 @@ use sim_memory::vocabulary::{
     AtomicOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES,
 };
 
+use super::Checker;
 use super::clock::{Clock, Thread};
-use super::lines::{OF_CLUSTER, SHARED, Store, Transfer};
+use super::lines::{OF_CLUSTER, Reads, SHARED, Store, Transfer};
 use super::threads::{Release, Snapshot, agent_of, agent_of_object, block_of};
-use super::{Checker, Reads};
 use crate::reconvergence::Lanes;
 use crate::sanitizer::findings::Kind;
 
