@@ -123,7 +123,7 @@ int main() {
         }
     bool large = cuLaunchKernel(apply, 1, 1, 1, 4096, 1, 1, 0, stream, pointers, nullptr) == CUDA_ERROR_INVALID_VALUE;
     CUdeviceptr reserved;
-    bool refused = cuMemAddressReserve(&reserved, 1 << 21, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED;
+    bool refused = cuMemExportToShareableHandle(&reserved, 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_ERROR_NOT_SUPPORTED;
     CHECK(cuMemFree(data));
     bool twice = cuMemFree(data) == CUDA_ERROR_INVALID_VALUE;
     CHECK(cuModuleUnload(module));

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use crate::arrays::copy_arrays;
+use crate::device::known;
 use crate::error::Error;
 use crate::graph::{Copy3D, Extent, IN_BYTES, Pitched, Work};
 use crate::memory::copy_rows;
@@ -35,7 +36,62 @@ pub unsafe fn copy_boxes(state: &mut State, all: &Copy3D) -> Result<(), Error> {
     Ok(())
 }
 
+/// CUDA's `cudaMemcpy3DPeerParms`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Peers {
+    from_array: usize,
+    from_position: Extent,
+    from: Pitched,
+    from_device: i32,
+    to_array: usize,
+    to_position: Extent,
+    to: Pitched,
+    to_device: i32,
+    extent: Extent,
+}
+
+impl Peers {
+    /// The copy within the one device.
+    ///
+    /// # Errors
+    /// A device is another.
+    fn own(&self) -> Result<Copy3D, Error> {
+        known(self.from_device)?;
+        known(self.to_device)?;
+        Ok(Copy3D {
+            from_array: self.from_array,
+            from_position: self.from_position,
+            from: self.from,
+            to_array: self.to_array,
+            to_position: self.to_position,
+            to: self.to,
+            extent: self.extent,
+            kind: WITHIN,
+        })
+    }
+}
+
+/// `cudaMemcpyDeviceToDevice`.
+const WITHIN: i32 = 3;
+
 cuda! {
+    fn cudaMemcpy3DPeer cudaMemcpy3DPeer_ptds = (parameters: *const Peers) |state| {
+        // SAFETY: CUDA's manual asks for the structure and valid memory.
+        unsafe { copy_boxes(state, &pointers::get(parameters)?.own()?) }
+    }
+
+    fn cudaMemcpy3DPeerAsync cudaMemcpy3DPeerAsync_ptsz = (parameters: *const Peers, stream: *mut c_void) |state| {
+        state.runtime()?.streams.find(stream)?;
+        // SAFETY: CUDA's manual asks for the structure.
+        let own = unsafe { pointers::get(parameters) }?.own()?;
+        if state.captured(stream, || Work::Copy3D(own)) {
+            return Ok(());
+        }
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy_boxes(state, &own) }
+    }
+
     fn cudaMemcpy3D cudaMemcpy3D_ptds = (parameters: *const Copy3D) |state| {
         // SAFETY: CUDA's manual asks for the structure and valid memory.
         unsafe { copy_boxes(state, &pointers::get(parameters)?) }

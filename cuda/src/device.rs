@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_UNSUPPORTED, UNSUPPORTED_LIMIT};
+use crate::images::ChannelFormat;
 use crate::pointers;
 use crate::properties::{Version, attribute, properties};
 use crate::runtime::State;
@@ -90,6 +91,9 @@ pub fn runtime_version() -> i32 {
     if loaded(Runtime::Thirteen) { 13_000 } else { 12_090 }
 }
 
+/// `cudaDevAttrMaxTexture1DLinearWidth`.
+pub const LINEAR_WIDTH: i32 = 69;
+
 cuda! {
     fn cudaGetDeviceCount = (count: *mut i32) |_state| {
         out!(count, 1);
@@ -157,7 +161,7 @@ cuda! {
         Ok(())
     }
 
-    fn cudaDeviceGetCacheConfig cudaDeviceGetSharedMemConfig = (config: *mut i32) |_state| {
+    fn cudaThreadGetCacheConfig cudaDeviceGetCacheConfig cudaDeviceGetSharedMemConfig = (config: *mut i32) |_state| {
         out!(config, 0);
         Ok(())
     }
@@ -191,6 +195,26 @@ cuda! {
     fn cudaDriverGetVersion cudaRuntimeGetVersion = (version: *mut i32) |_state| {
         out!(version, runtime_version());
         Ok(())
+    }
+
+    fn cudaDeviceGetP2PAttribute = (_value: *mut i32, _number: i32, device: i32, peer: i32) |_state| {
+        known(device)?;
+        known(peer)?;
+        // A device is no peer of itself.
+        Err(INVALID_DEVICE)
+    }
+
+    fn cudaDeviceGetTexture1DLinearMaxWidth = (elements: *mut usize, format: *const ChannelFormat, device: i32) |state| {
+        known(device)?;
+        // SAFETY: CUDA's manual asks for the structure.
+        unsafe { pointers::get(format) }?;
+        out!(elements, attribute(state.runtime()?.device.chip(), LINEAR_WIDTH).ok_or(INVALID_VALUE)? as usize);
+        Ok(())
+    }
+
+    fn cudaDeviceFlushGPUDirectRDMAWrites = (_target: i32, _scope: i32) |state| {
+        // No other device writes to this one.
+        state.runtime().map(drop)
     }
 
     fn cudaProfilerStart cudaProfilerStop = () |_state| { Ok(()) }

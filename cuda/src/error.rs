@@ -74,6 +74,8 @@ pub const COOPERATIVE_TOO_LARGE: Error = Error(720);
 pub const NOT_SUPPORTED: Error = Error(801);
 /// `cudaErrorStreamCaptureUnsupported`: operation not permitted when stream is capturing.
 pub const CAPTURE_UNSUPPORTED: Error = Error(900);
+/// `cudaErrorStreamCaptureUnjoined`: capturing stream has unjoined work.
+pub const CAPTURE_UNJOINED: Error = Error(904);
 /// `cudaErrorGraphExecUpdateFailure`: the graph update was not performed because it included changes which violated
 /// constraints specific to instantiated graph update.
 pub const GRAPH_UPDATE: Error = Error(910);

@@ -41,7 +41,8 @@ pub fn record(state: &mut State, event: *mut c_void, stream: *mut c_void) -> Res
     if let Some(capture) = &mut state.capture {
         capture.events.remove(&(event as usize));
         if is_captured {
-            capture.events.insert(event as usize);
+            let behind = capture.streams.get(&(stream as usize)).cloned().unwrap_or_default();
+            capture.events.insert(event as usize, behind);
             return Ok(());
         }
     }

@@ -1,6 +1,6 @@
 //! Graphs: nodes with what they wait for, and the capture of what is given to streams.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 
 use warpsim::device::Kernel;
@@ -79,11 +79,24 @@ pub struct Fill {
     pub height: usize,
 }
 
+/// The launch of a node.
+#[derive(Clone, Debug)]
+pub struct Launched {
+    /// What is launched.
+    pub kernel: Kernel,
+    /// The handle of the kernel.
+    pub function: usize,
+    /// Attributes of the node that say nothing about results, by their numbers.
+    pub attributes: BTreeMap<i32, [u32; 16]>,
+    /// Pointers to the arguments, once the program asked for them; they lead into `kernel.params`.
+    pub arguments: Vec<usize>,
+}
+
 /// What a node does.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// A launch.
-    Kernel(Box<Kernel>),
+    Kernel(Box<Launched>),
     /// A copy of bytes: to, from, bytes, direction.
     Copy(usize, usize, usize, i32),
     /// A copy of a box.
@@ -98,6 +111,10 @@ pub enum Work {
     Record(usize),
     /// An event is waited for.
     Wait(usize),
+    /// Memory is allocated: address and bytes.
+    Allocate(u64, u64),
+    /// Memory is freed: address.
+    Free(u64),
     /// Nothing.
     Empty,
 }
@@ -113,6 +130,8 @@ pub struct Node {
     pub work: Work,
     /// Handles of the nodes that come before it.
     pub after: Vec<usize>,
+    /// In an executable graph the node does nothing.
+    pub disabled: bool,
 }
 
 /// Nodes in the order in which they were added.
@@ -122,6 +141,8 @@ pub struct Graph {
     pub nodes: Vec<Node>,
     /// It was instantiated.
     pub executable: bool,
+    /// As it was instantiated.
+    pub flags: u64,
 }
 
 impl Graph {
@@ -137,7 +158,7 @@ impl Graph {
             };
             let node = self.nodes.iter().find(ready).ok_or(INVALID_VALUE)?;
             done.insert(node.handle);
-            out.push(&node.work);
+            out.push(if node.disabled { &Work::Empty } else { &node.work });
         }
         let mut flat = Vec::with_capacity(out.len());
         for work in out {
@@ -148,19 +169,46 @@ impl Graph {
         }
         Ok(flat)
     }
+
+    /// The nodes that come before some, with these.
+    pub fn before(&self, handles: &[usize]) -> BTreeSet<usize> {
+        let (mut found, mut open) = (BTreeSet::new(), handles.to_vec());
+        while let Some(handle) = open.pop() {
+            if found.insert(handle) {
+                let node = self.nodes.iter().find(|node| node.handle == handle);
+                open.extend(node.into_iter().flat_map(|node| &node.after));
+            }
+        }
+        found
+    }
+
+    /// Whether a node allocates the memory at an address.
+    pub fn allocates(&self, address: u64) -> bool {
+        self.nodes.iter().any(|node| match &node.work {
+            Work::Allocate(at, _) => *at == address,
+            Work::Graph(child) => child.allocates(address),
+            _ => false,
+        })
+    }
 }
 
-/// A capture that goes on. What is given to its streams becomes a graph, in the order of the calls.
+/// A capture that goes on. What is given to its streams becomes a graph, each node behind what its stream had.
 #[derive(Debug)]
 pub struct Capture {
     /// The stream on which it began.
     pub origin: usize,
-    /// All its streams: an event of one of them that another waits for brings that one in.
-    pub streams: BTreeSet<usize>,
-    /// What was captured.
-    pub graph: Graph,
-    /// Events that were recorded in it.
-    pub events: BTreeSet<usize>,
+    /// By stream, the nodes that its next one waits for. An event of one of them that another stream waits for brings
+    /// that one in.
+    pub streams: BTreeMap<usize, Vec<usize>>,
+    /// The handle of the graph.
+    pub graph: usize,
+    /// The nodes that were captured.
+    pub made: Vec<usize>,
+    /// By event that was recorded in it, the nodes that it stands behind.
+    pub events: BTreeMap<usize, Vec<usize>>,
+    /// What the program was told last that the next node of a stream waits for, where it finds it, and the data of these
+    /// edges, which are all ordinary ones.
+    pub told: (Vec<usize>, Vec<[u8; 8]>),
 }
 
 #[cfg(test)]
@@ -174,17 +222,21 @@ mod tests {
             origin: 0,
             work: Work::Copy(handle, 0, 0, 0),
             after: after.to_vec(),
+            disabled: false,
         };
         let order = |graph: &Graph| -> Result<Vec<usize>, Error> {
             let handle = |work| if let Work::Copy(handle, ..) = work { handle } else { 0 };
             Ok(graph.ordered()?.into_iter().map(handle).collect())
         };
         let nodes = vec![node(1, &[3]), node(2, &[]), node(3, &[2]), node(4, &[1, 2])];
-        let mut graph = Graph { nodes, executable: false };
+        let mut graph = Graph { nodes, ..Graph::default() };
         assert_eq!(order(&graph), Ok(vec![2, 3, 1, 4]));
         let child = Work::Graph(Box::new(graph.clone()));
-        let nodes = vec![node(5, &[6]), Node { handle: 6, origin: 0, work: child, after: Vec::new() }];
-        assert_eq!(order(&Graph { nodes, executable: false }), Ok(vec![2, 3, 1, 4, 5]));
+        let nodes = vec![node(5, &[6]), Node { work: child, ..node(6, &[]) }];
+        assert_eq!(order(&Graph { nodes, ..Graph::default() }), Ok(vec![2, 3, 1, 4, 5]));
+        assert_eq!(graph.before(&[1]), BTreeSet::from([1, 2, 3]));
+        graph.nodes[0].disabled = true;
+        assert_eq!(order(&graph), Ok(vec![2, 3, 0, 4]), "a disabled node does nothing");
         graph.nodes[1].after = vec![4];
         assert_eq!(order(&graph), Err(INVALID_VALUE));
     }

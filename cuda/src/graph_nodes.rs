@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::device::{Runtime as Loaded, loaded};
 use crate::error::{Error, GRAPH_UPDATE, INVALID_HANDLE, INVALID_VALUE, UNKNOWN};
 use crate::graph::{Copy3D, Fill, Graph, Node, Work};
+use crate::graph_memory::sweep;
 use crate::graphs::{HostNode, KernelNode, add, find, kernel_work};
 use crate::pointers;
 use crate::runtime::State;
@@ -19,6 +20,8 @@ const NODE_GRAPH: i32 = 4;
 const NODE_EMPTY: i32 = 5;
 const NODE_WAIT: i32 = 6;
 const NODE_RECORD: i32 = 7;
+const NODE_ALLOCATE: i32 = 10;
+const NODE_FREE: i32 = 11;
 
 /// What an update comes to: `cudaGraphExecUpdateErrorTopologyChanged` and `cudaGraphExecUpdateErrorNodeTypeChanged`.
 const TOPOLOGY_CHANGED: i32 = 2;
@@ -50,17 +53,26 @@ pub fn kind(work: &Work) -> i32 {
         Work::Empty => NODE_EMPTY,
         Work::Wait(_) => NODE_WAIT,
         Work::Record(_) => NODE_RECORD,
+        Work::Allocate(..) => NODE_ALLOCATE,
+        Work::Free(_) => NODE_FREE,
     }
 }
 
 /// The graph of a node. An executable graph has nodes of the same handles, but they are not its own.
-fn owner(state: &mut State, node: usize) -> Result<&mut Graph, Error> {
+///
+/// # Errors
+/// There is none.
+pub fn owner(state: &mut State, node: usize) -> Result<&mut Graph, Error> {
     let mut graphs = state.runtime()?.graphs.values_mut();
     let found = graphs.find(|graph| !graph.executable && graph.nodes.iter().any(|own| own.handle == node));
     found.ok_or(INVALID_VALUE)
 }
 
-fn node_of(graph: &mut Graph, node: usize) -> Result<&mut Node, Error> {
+/// A node of a graph.
+///
+/// # Errors
+/// There is none such.
+pub fn node_of(graph: &mut Graph, node: usize) -> Result<&mut Node, Error> {
     graph.nodes.iter_mut().find(|own| own.handle == node).ok_or(INVALID_VALUE)
 }
 
@@ -86,6 +98,13 @@ pub fn set(state: &mut State, executable: Option<usize>, node: usize, work: Work
     let node = node_of(graph, node)?;
     if kind(&node.work) != kind(&work) {
         return Err(INVALID_VALUE);
+    }
+    let mut work = work;
+    if let (Work::Kernel(own), Work::Kernel(new)) = (&node.work, &mut work) {
+        // Parameters are not attributes: those of the node stay.
+        new.attributes.clone_from(&own.attributes);
+        new.kernel.cooperative = own.kernel.cooperative;
+        new.kernel.cluster = own.kernel.cluster;
     }
     node.work = work;
     Ok(())
@@ -138,8 +157,10 @@ pub fn depend(
             _ => return Err(INVALID_VALUE),
         }
     }
-    // Nothing changes where one of them is wrong.
-    *graph = changed;
+    // Nothing changes where one of them is wrong. What nodes do stays in its place: the program may hold pointers to it.
+    for (own, new) in graph.nodes.iter_mut().zip(changed.nodes) {
+        own.after = new.after;
+    }
     Ok(())
 }
 
@@ -228,7 +249,7 @@ pub fn destroy(state: &mut State, node: usize) -> Result<(), Error> {
     let graph = owner(state, node)?;
     graph.nodes.retain(|other| other.handle != node);
     graph.nodes.iter_mut().for_each(|other| other.after.retain(|from| *from != node));
-    Ok(())
+    sweep(state)
 }
 
 /// The node of a clone that was made of a node.
@@ -342,7 +363,7 @@ pub unsafe fn print(state: &mut State, graph: usize, path: *const c_char) -> Res
     let place = |handle: usize| graph.nodes.iter().position(|node| node.handle == handle);
     for (i, node) in graph.nodes.iter().enumerate() {
         let what = match &node.work {
-            Work::Kernel(kernel) => kernel.entry.as_str(),
+            Work::Kernel(own) => own.kernel.entry.as_str(),
             Work::Copy(..) | Work::Copy3D(_) => "MEMCPY",
             Work::Fill(_) => "MEMSET",
             Work::Host(..) => "HOST",
@@ -350,6 +371,8 @@ pub unsafe fn print(state: &mut State, graph: usize, path: *const c_char) -> Res
             Work::Empty => "EMPTY",
             Work::Wait(_) => "EVENT_WAIT",
             Work::Record(_) => "EVENT_RECORD",
+            Work::Allocate(..) => "MEM_ALLOC",
+            Work::Free(_) => "MEM_FREE",
         };
         let _ = writeln!(text, "\"graph_1_node_{i}\" [label=\"{i}\\n{what}\"];");
         for from in node.after.iter().filter_map(|from| place(*from)) {

@@ -1,15 +1,15 @@
 //! Graphs: made node by node or by capture, and run in one of the orders that they allow.
 
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 
 use crate::boxes::copy_boxes;
 use crate::call;
 use crate::device::{Runtime as Loaded, loaded};
-use crate::error::{CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
+use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::events::record;
-use crate::graph::{Capture, Copy3D, Fill, Graph, HostFunction, Node, Work};
+use crate::graph::{Copy3D, Fill, Graph, HostFunction, Launched, Node, Work};
+use crate::graph_memory;
 use crate::launch::{Dim3, How, prepare};
 use crate::memory::{copy, fill_rows};
 use crate::pointers;
@@ -22,19 +22,26 @@ use crate::streams::wait;
 pub struct KernelNode {
     /// The kernel.
     pub function: *const c_void,
-    grid: Dim3,
-    block: Dim3,
-    shared: u32,
-    arguments: *const *const c_void,
-    extra: *const *const c_void,
+    /// Blocks of the grid.
+    pub grid: Dim3,
+    /// Threads of a block.
+    pub block: Dim3,
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// A pointer to each argument.
+    pub arguments: *const *const c_void,
+    /// Arguments in another form.
+    pub extra: *const *const c_void,
 }
 
 /// CUDA's `cudaHostNodeParams`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct HostNode {
-    function: Option<HostFunction>,
-    data: *mut c_void,
+    /// What is called.
+    pub function: Option<HostFunction>,
+    /// What it is given.
+    pub data: *mut c_void,
 }
 
 impl HostNode {
@@ -67,7 +74,7 @@ pub unsafe fn add(
         return Err(INVALID_VALUE);
     }
     out!(at, handle);
-    graph.nodes.push(Node { handle, origin: 0, work, after });
+    graph.nodes.push(Node { handle, origin: 0, work, after, disabled: false });
     Ok(())
 }
 
@@ -109,36 +116,6 @@ pub unsafe fn list(graph: &Graph, nodes: *mut usize, count: *mut usize) -> Resul
     Ok(())
 }
 
-/// Begins to capture a stream.
-///
-/// # Errors
-/// It is the default stream, or another capture goes on.
-pub fn begin_capture(state: &mut State, stream: *mut c_void) -> Result<(), Error> {
-    let found = state.runtime()?.streams.find(stream)?;
-    if found.number == 0 || state.capture.is_some() {
-        return Err(CAPTURE_UNSUPPORTED);
-    }
-    state.synchronize()?;
-    let origin = stream as usize;
-    let (streams, events) = (BTreeSet::from([origin]), BTreeSet::new());
-    state.capture = Some(Capture { origin, streams, graph: Graph::default(), events });
-    Ok(())
-}
-
-/// Ends the capture that began on a stream.
-///
-/// # Errors
-/// None did.
-pub fn end_capture(state: &mut State, stream: *mut c_void, at: *mut usize) -> Result<(), Error> {
-    match state.capture.take() {
-        Some(capture) if capture.origin == stream as usize => keep(state, at, capture.graph),
-        other => {
-            state.capture = other;
-            Err(crate::error::ILLEGAL_STATE)
-        }
-    }
-}
-
 /// Adds a node that launches a kernel; the rest as [`add`].
 ///
 /// # Errors
@@ -176,7 +153,8 @@ pub unsafe fn kernel_work(state: &mut State, call: &str, own: KernelNode) -> Res
     let how = How::of(own.grid, own.block, own.shared as usize, std::ptr::null_mut());
     // SAFETY: the caller's promise.
     let kernel = unsafe { prepare(state, own.function, &how, own.arguments) }?;
-    Ok(Work::Kernel(Box::new(kernel)))
+    let (function, attributes) = (own.function as usize, BTreeMap::new());
+    Ok(Work::Kernel(Box::new(Launched { kernel, function, attributes, arguments: Vec::new() })))
 }
 
 /// A copy of a graph, whose nodes are its own.
@@ -197,10 +175,20 @@ pub fn copy_graph(state: &mut State, at: *mut usize, graph: usize) -> Result<(),
 ///
 /// # Errors
 /// There is no such graph, or its nodes wait for each other.
-pub fn instantiate(state: &mut State, at: *mut usize, graph: usize) -> Result<(), Error> {
+pub fn instantiate(state: &mut State, at: *mut usize, graph: usize, flags: u64) -> Result<(), Error> {
     let graph = find(state, graph)?;
     graph.ordered()?;
-    keep(state, at, Graph { executable: true, ..graph })
+    keep(state, at, Graph { executable: true, flags, ..graph })
+}
+
+/// Forgets a graph, with memory that nothing else uses.
+///
+/// # Errors
+/// There is no such graph.
+pub fn forget(state: &mut State, graph: usize) -> Result<(), Error> {
+    state.synchronize()?;
+    state.runtime()?.graphs.remove(&graph).ok_or(INVALID_HANDLE)?;
+    graph_memory::sweep(state)
 }
 
 /// CUDA's `cudaGraphInstantiateParams`, and that of the driver API.
@@ -228,64 +216,26 @@ pub unsafe fn instantiate_with(
 ) -> Result<(), Error> {
     // SAFETY: the caller's promise.
     let own = unsafe { pointers::get(parameters) }?;
-    instantiate(state, at, graph)?;
+    instantiate(state, at, graph, own.flags)?;
     out!(parameters, Instantiation { wrong: 0, result: 0, ..own });
     Ok(())
 }
 
-thread_local! {
-    /// What else a thread may do while it captures; nothing here depends on it.
-    static MODE: Cell<i32> = const { Cell::new(0) };
-}
-
-/// Exchanges what else this thread may do while it captures.
-///
-/// # Errors
-/// It is no mode.
-///
-/// # Safety
-/// `mode` must lead to one.
-pub unsafe fn exchange_mode(mode: *mut i32) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
-    let wanted = unsafe { pointers::get(mode) }?;
-    if !(0..=2).contains(&wanted) {
-        return Err(INVALID_VALUE);
-    }
-    out!(mode, MODE.with(|own| own.replace(wanted)));
-    Ok(())
-}
-
-/// The state of a capture: 1 where it goes on. Its graph is not told.
-///
-/// # Errors
-/// There is no such stream, or the graph is asked for.
-pub fn capturing(
-    state: &mut State,
-    call: &str,
-    stream: *mut c_void,
-    (status, id): (*mut i32, *mut u64),
-    graph: *mut usize,
-) -> Result<(), Error> {
-    state.runtime()?.streams.find(stream)?;
-    let is = state.is_captured(stream);
-    out!(status, i32::from(is));
-    if is && !id.is_null() {
-        out!(id, 1);
-    }
-    if is && !graph.is_null() {
-        eprintln!("warpsim: {call}: the graph of a capture that goes on is not supported");
-        return Err(NOT_SUPPORTED);
-    }
-    Ok(())
-}
+/// `cudaGraphInstantiateFlagAutoFreeOnLaunch`.
+const AUTO_FREE: u64 = 1;
 
 cuda! {
     fn cudaGraphCreate = (at: *mut usize, _flags: u32) |state| { keep(state, at, Graph::default()) }
 
     fn cudaGraphClone = (at: *mut usize, graph: usize) |state| { copy_graph(state, at, graph) }
 
-    fn cudaGraphInstantiate cudaGraphInstantiateWithFlags = (at: *mut usize, graph: usize) |state| {
-        instantiate(state, at, graph)
+    fn cudaGraphInstantiate = (at: *mut usize, graph: usize, flags: u64) |state| {
+        // CUDA 11 has a place for a node there.
+        instantiate(state, at, graph, if loaded(Loaded::Eleven) { 0 } else { flags })
+    }
+
+    fn cudaGraphInstantiateWithFlags = (at: *mut usize, graph: usize, flags: u64) |state| {
+        instantiate(state, at, graph, flags)
     }
 
     fn cudaGraphInstantiateWithParams cudaGraphInstantiateWithParams_ptsz = (
@@ -295,9 +245,7 @@ cuda! {
         unsafe { instantiate_with(state, at, graph, parameters) }
     }
 
-    fn cudaGraphDestroy cudaGraphExecDestroy = (graph: usize) |state| {
-        state.runtime()?.graphs.remove(&graph).map(drop).ok_or(INVALID_HANDLE)
-    }
+    fn cudaGraphDestroy cudaGraphExecDestroy = (graph: usize) |state| { forget(state, graph) }
 
     fn cudaGraphUpload cudaGraphUpload_ptsz = (graph: usize, stream: *mut c_void) |state| {
         find(state, graph)?;
@@ -357,45 +305,13 @@ cuda! {
         // SAFETY: as `add`.
         unsafe { add(state, at, graph, (after, count), Work::Empty) }
     }
-
-    fn cudaStreamBeginCapture cudaStreamBeginCapture_ptsz = (stream: *mut c_void, _mode: i32) |state| {
-        begin_capture(state, stream)
-    }
-
-    fn cudaStreamEndCapture cudaStreamEndCapture_ptsz = (stream: *mut c_void, at: *mut usize) |state| {
-        end_capture(state, stream, at)
-    }
-
-    fn cudaStreamIsCapturing cudaStreamIsCapturing_ptsz = (stream: *mut c_void, status: *mut i32) |state| {
-        state.runtime()?.streams.find(stream)?;
-        out!(status, i32::from(state.is_captured(stream)));
-        Ok(())
-    }
-
-    fn cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_ptsz = (
-        stream: *mut c_void, status: *mut i32, id: *mut u64, graph: *mut usize
-    ) |state| {
-        // CUDA 13 gave the name the parameters of the third version.
-        let graph = if loaded(Loaded::Thirteen) { graph } else { std::ptr::null_mut() };
-        capturing(state, "cudaStreamGetCaptureInfo", stream, (status, id), graph)
-    }
-
-    fn cudaStreamGetCaptureInfo_v2 cudaStreamGetCaptureInfo_v2_ptsz cudaStreamGetCaptureInfo_v3
-    cudaStreamGetCaptureInfo_v3_ptsz = (stream: *mut c_void, status: *mut i32, id: *mut u64, graph: *mut usize) |state| {
-        capturing(state, "cudaStreamGetCaptureInfo", stream, (status, id), graph)
-    }
-
-    fn cudaThreadExchangeStreamCaptureMode = (mode: *mut i32) |_state| {
-        // SAFETY: CUDA's manual asks for a mode.
-        unsafe { exchange_mode(mode) }
-    }
 }
 
 /// Does what a node does, but for functions of the host.
 fn run(state: &mut State, work: &Work, stream: *mut c_void) -> Result<(), Error> {
     match work {
         Work::Kernel(kernel) => {
-            let mut kernel = (**kernel).clone();
+            let mut kernel = kernel.kernel.clone();
             kernel.stream = state.runtime()?.streams.find(stream)?.number;
             state.launch(&kernel)
         }
@@ -408,6 +324,8 @@ fn run(state: &mut State, work: &Work, stream: *mut c_void) -> Result<(), Error>
         Work::Record(event) => record(state, *event as *mut c_void, stream),
         Work::Wait(event) => wait(state, stream, *event as *mut c_void),
         Work::Graph(graph) => graph.ordered()?.iter().try_for_each(|work| run(state, work, stream)),
+        Work::Allocate(at, _) => graph_memory::begin(state, *at),
+        Work::Free(at) => graph_memory::end(state, *at),
         Work::Empty => Ok(()),
     }
 }
@@ -423,7 +341,11 @@ pub unsafe fn launch(graph: usize, stream: *mut c_void, enter: Enter<'_>) -> i32
     let mut all = Vec::new();
     let found = enter(&mut |state| {
         state.runtime()?.streams.find(stream)?;
-        all = find(state, graph)?.ordered()?;
+        let graph = find(state, graph)?;
+        all = graph.ordered()?;
+        if graph.flags & AUTO_FREE != 0 {
+            graph_memory::end_all(state, &all);
+        }
         Ok(())
     });
     if found != 0 {

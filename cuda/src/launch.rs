@@ -1,6 +1,7 @@
 //! Launches: the calls that nvcc's code makes for `<<<…>>>`, and those of programs.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 
 use warpsim::device::Kernel;
@@ -10,7 +11,7 @@ use crate::error::{
     COOPERATIVE_TOO_LARGE, Error, INVALID_CLUSTER_SIZE, INVALID_CONFIGURATION, INVALID_FUNCTION,
     INVALID_VALUE, MISSING_CONFIGURATION, NOT_SUPPORTED, OUT_OF_RESOURCES,
 };
-use crate::graph::Work;
+use crate::graph::{Launched, Work};
 use crate::occupancy::{DEFAULT_SHARED, resident_blocks};
 use crate::pointers;
 use crate::runtime::{State, explain};
@@ -224,7 +225,14 @@ pub unsafe fn launch(
 ) -> Result<(), Error> {
     // SAFETY: the caller's promise.
     let kernel = unsafe { prepare(state, function, how, args) }?;
-    if state.captured(how.stream, || Work::Kernel(Box::new(kernel.clone()))) {
+    if state.is_captured(how.stream) {
+        let launched = Launched {
+            kernel,
+            function: function as usize,
+            attributes: BTreeMap::new(),
+            arguments: Vec::new(),
+        };
+        state.captured(how.stream, || Work::Kernel(Box::new(launched)));
         return Ok(());
     }
     state.launch(&kernel)
@@ -245,18 +253,21 @@ pub struct LaunchConfig {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LaunchAttribute {
-    id: i32,
+    /// Its number.
+    pub id: i32,
     padding: u32,
-    value: [u32; 16],
+    /// Its value.
+    pub value: [u32; 16],
 }
 
 /// `cudaLaunchAttributeCooperative`.
-const COOPERATIVE: i32 = 2;
+pub const COOPERATIVE: i32 = 2;
 /// `cudaLaunchAttributeClusterDimension`.
-const CLUSTER: i32 = 4;
+pub const CLUSTER: i32 = 4;
 /// Attributes that say nothing about results: access policy, synchronization policy, scheduling preferences, programmatic
-/// serialization (launches of a stream run one after another all the same), priority, memory domains.
-const HINTS: [i32; 9] = [0, 1, 3, 5, 6, 8, 9, 10, 11];
+/// serialization (launches of a stream run one after another all the same), priority, memory domains, carveout, use of
+/// links.
+const HINTS: [i32; 11] = [0, 1, 3, 5, 6, 8, 9, 10, 11, 14, 16];
 
 cuda! {
     fn cudaLaunchKernel cudaLaunchKernel_ptsz __cudaLaunchKernel __cudaLaunchKernel_ptsz = (

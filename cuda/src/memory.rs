@@ -2,13 +2,16 @@
 
 use std::ffi::c_void;
 
+use sim_core::error::SimError;
 use sim_memory::address_space::{GLOBAL_BASE, WINDOWS};
 
+use crate::device::{Runtime as Loaded, known, loaded};
 use crate::error::{
     ALREADY_REGISTERED, Error, INVALID_DIRECTION, INVALID_HANDLE, INVALID_PITCH, INVALID_VALUE,
     MEMORY_ALLOCATION, NOT_REGISTERED,
 };
-use crate::graph::{Extent, Fill, Pitched, Work};
+use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
+use crate::graph_memory;
 use crate::pointers;
 use crate::pools;
 use crate::runtime::{Runtime, State};
@@ -43,10 +46,56 @@ impl Runtime {
         }
         match self.device.allocation(address, bytes.max(1)) {
             Some(_) => Ok(Place::Device),
+            None if self.virtual_memory.is_mapped(address, bytes.max(1)) => Ok(Place::Device),
             // What the program has mapped there itself is its own where the addresses are not reserved.
             None if !self.shared.is_reserved() => Ok(Place::Host),
             None => Err(INVALID_VALUE),
         }
+    }
+}
+
+/// The parts of `bytes` bytes at an address that lie in one allocation each: where they begin in the bytes, and how many
+/// they are. Only virtual memory has several.
+fn parts(runtime: &mut Runtime, address: u64, bytes: usize) -> Vec<(usize, usize)> {
+    let mut all = Vec::new();
+    let mut done = 0;
+    while done < bytes {
+        let at = address + done as u64;
+        let inside = runtime.device.allocation(at, 1).map_or(u64::MAX, |(begin, size)| begin + size - at);
+        let size = (bytes - done).min(usize::try_from(inside).unwrap_or(usize::MAX));
+        all.push((done, size));
+        done += size;
+    }
+    all
+}
+
+impl Runtime {
+    /// Copies device memory to the host.
+    ///
+    /// # Errors
+    /// It is not allocated.
+    pub fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), SimError> {
+        if !self.virtual_memory.holds(address) {
+            return self.device.read(address, bytes);
+        }
+        for (begin, size) in parts(self, address, bytes.len()) {
+            self.device.read(address + begin as u64, &mut bytes[begin..begin + size])?;
+        }
+        Ok(())
+    }
+
+    /// Copies to device memory.
+    ///
+    /// # Errors
+    /// It is not allocated.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), SimError> {
+        if !self.virtual_memory.holds(address) {
+            return self.device.write(address, bytes);
+        }
+        for (begin, size) in parts(self, address, bytes.len()) {
+            self.device.write(address + begin as u64, &bytes[begin..begin + size])?;
+        }
+        Ok(())
     }
 }
 
@@ -89,18 +138,18 @@ pub unsafe fn copy(state: &mut State, to: u64, from: u64, bytes: usize, kind: i3
     match places {
         (Place::Device, Place::Device) => {
             let mut all = vec![0; bytes];
-            runtime.device.read(from, &mut all).map_err(wrong)?;
-            runtime.device.write(to, &all).map_err(wrong)
+            runtime.read(from, &mut all).map_err(wrong)?;
+            runtime.write(to, &all).map_err(wrong)
         }
         (Place::Device, _) => {
             // SAFETY: the caller's promise for the host's own memory; shared memory is accessible.
             let from = unsafe { pointers::bytes(from as *const u8, bytes) };
-            runtime.device.write(to, from).map_err(wrong)
+            runtime.write(to, from).map_err(wrong)
         }
         (_, Place::Device) => {
             // SAFETY: as above.
             let to = unsafe { pointers::bytes_mut(to as *mut u8, bytes) };
-            runtime.device.read(from, to).map_err(wrong)
+            runtime.read(from, to).map_err(wrong)
         }
         _ => {
             // SAFETY: as above; source and destination may overlap.
@@ -134,6 +183,27 @@ pub unsafe fn copy_rows(
     Ok(())
 }
 
+/// The copy of rows as that of a box.
+pub fn rows(
+    (to, to_pitch): (usize, usize),
+    (from, from_pitch): (usize, usize),
+    (width, height): (usize, usize),
+    kind: i32,
+) -> Copy3D {
+    let none = Extent { width: 0, height: 0, depth: 0 };
+    let side = |at, pitch| Pitched { at, pitch, width, height };
+    Copy3D {
+        from_array: 0,
+        from_position: none,
+        from: side(from, from_pitch),
+        to_array: 0,
+        to_position: none,
+        to: side(to, to_pitch),
+        extent: Extent { width, height, depth: 1 },
+        kind,
+    }
+}
+
 fn fill(state: &mut State, at: u64, value: i32, bytes: usize) -> Result<(), Error> {
     state.synchronize()?;
     let runtime = state.runtime()?;
@@ -149,7 +219,7 @@ fn fill(state: &mut State, at: u64, value: i32, bytes: usize) -> Result<(), Erro
             unsafe { pointers::bytes_mut(at as *mut u8, bytes) }.fill(value as u8);
             Ok(())
         }
-        Place::Device => runtime.device.write(at, &vec![value as u8; bytes]).map_err(|_| INVALID_VALUE),
+        Place::Device => runtime.write(at, &vec![value as u8; bytes]).map_err(|_| INVALID_VALUE),
     }
 }
 
@@ -249,6 +319,12 @@ pub fn free(state: &mut State, at: *mut c_void, of_host: bool) -> Result<(), Err
     if at == 0 {
         return Ok(());
     }
+    if runtime.graph_memory.has(at) && !of_host {
+        return graph_memory::end(state, at);
+    }
+    if runtime.virtual_memory.holds(at) {
+        return Err(INVALID_VALUE);
+    }
     match runtime.shared.find(at) {
         Some((begin, _, kind)) => {
             if begin != at
@@ -257,6 +333,8 @@ pub fn free(state: &mut State, at: *mut c_void, of_host: bool) -> Result<(), Err
             {
                 return Err(INVALID_VALUE);
             }
+            let bytes = runtime.shared.find(at).map_or(0, |(_, bytes, _)| bytes);
+            runtime.advice.forget(at, bytes);
             runtime.shared.end(at);
             runtime.device.free(at, PAGE).map_err(|_| INVALID_VALUE)
         }
@@ -294,10 +372,73 @@ pub fn fill_rows(state: &mut State, all: &Fill) -> Result<(), Error> {
             Place::Shared => {
                 unsafe { pointers::bytes_mut(at as *mut u8, bytes.len()) }.copy_from_slice(&bytes)
             }
-            Place::Device => runtime.device.write(at, &bytes).map_err(|_| INVALID_VALUE)?,
+            Place::Device => runtime.write(at, &bytes).map_err(|_| INVALID_VALUE)?,
         }
     }
     Ok(())
+}
+
+/// `cudaMemcpyDefault`: the addresses say the direction.
+pub const ANY: i32 = 4;
+
+/// Copies behind what a stream was given, or captures the copy.
+///
+/// # Errors
+/// As [`copy`], or there is no such stream.
+///
+/// # Safety
+/// As [`copy`], also when a captured copy runs.
+pub unsafe fn copy_on(
+    state: &mut State,
+    (to, from): (u64, u64),
+    bytes: usize,
+    kind: i32,
+    stream: *mut c_void,
+) -> Result<(), Error> {
+    state.runtime()?.streams.find(stream)?;
+    if state.captured(stream, || Work::Copy(to as usize, from as usize, bytes, kind)) {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise.
+    unsafe { copy(state, to, from, bytes, kind) }
+}
+
+/// Several copies, one after another.
+///
+/// # Errors
+/// As [`copy_on`].
+///
+/// # Safety
+/// As [`copy_on`]; the lists must have as many as `count` says.
+pub unsafe fn copy_batch(
+    state: &mut State,
+    (to, from): (*const u64, *const u64),
+    bytes: *const usize,
+    count: usize,
+    stream: *mut c_void,
+) -> Result<(), Error> {
+    for i in 0..count {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let pair = (pointers::get(to.wrapping_add(i))?, pointers::get(from.wrapping_add(i))?);
+            copy_on(state, pair, pointers::get(bytes.wrapping_add(i))?, ANY, stream)?;
+        }
+    }
+    Ok(())
+}
+
+/// The fills of the planes of a box.
+fn planes(at: Pitched, value: i32, extent: Extent) -> Result<Vec<Fill>, Error> {
+    let rows = at.height.max(extent.height);
+    if extent.width > at.pitch {
+        return Err(INVALID_PITCH);
+    }
+    let plane = |z: usize| {
+        let begin = z.checked_mul(rows)?.checked_mul(at.pitch)?.checked_add(at.at)?;
+        let (width, height) = (extent.width, extent.height);
+        Some(Fill { at: begin, pitch: at.pitch, value: value as u32 & 0xff, element: 1, width, height })
+    };
+    (0..extent.depth).map(|z| plane(z).ok_or(INVALID_VALUE)).collect()
 }
 
 /// CUDA's `cudaPointerAttributes`, as far as every version has it.
@@ -313,15 +454,13 @@ cuda! {
     fn cudaMalloc = (at: *mut *mut c_void, bytes: usize) |state| { allocate(state, at, bytes) }
 
     fn cudaMallocAsync cudaMallocAsync_ptsz = (at: *mut *mut c_void, bytes: usize, stream: *mut c_void) |state| {
-        state.runtime()?.streams.find(stream)?;
-        pools::allocate(state, at, bytes, None)
+        pools::allocate_on(state, at, bytes, None, stream)
     }
 
     fn cudaFree = (at: *mut c_void) |state| { free(state, at, false) }
 
     fn cudaFreeAsync cudaFreeAsync_ptsz = (at: *mut c_void, stream: *mut c_void) |state| {
-        state.runtime()?.streams.find(stream)?;
-        free(state, at, false)
+        pools::free_on(state, at, stream)
     }
 
     fn cudaMallocHost = (at: *mut *mut c_void, bytes: usize) |state| { allocate_shared(state, at, bytes, Kind::Pinned) }
@@ -398,6 +537,47 @@ cuda! {
         unsafe { copy(state, to as u64, from as u64, bytes, 3) }
     }
 
+    fn cudaMemcpyPeerAsync cudaMemcpyPeerAsync_ptsz = (
+        to: *mut c_void, to_device: i32, from: *const c_void, from_device: i32, bytes: usize, stream: *mut c_void
+    ) |state| {
+        known(to_device)?;
+        known(from_device)?;
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy_on(state, (to as u64, from as u64), bytes, 3, stream) }
+    }
+
+    fn cudaMemcpyWithAttributesAsync cudaMemcpyWithAttributesAsync_ptsz = (
+        to: *mut c_void, from: *const c_void, bytes: usize, _attributes: *const c_void, stream: *mut c_void
+    ) |state| {
+        // Attributes say when the source is read and where managed memory lies: a copy happens at the call.
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy_on(state, (to as u64, from as u64), bytes, ANY, stream) }
+    }
+
+    fn cudaMemcpyBatchAsync cudaMemcpyBatchAsync_ptsz = (
+        to: *const u64, from: *const u64, bytes: *const usize, count: usize, _attributes: *const c_void,
+        _places: *const usize, _kinds: usize, last: usize, stream: *mut c_void
+    ) |state| {
+        // CUDA 12 has a place for the copy that went wrong before the stream.
+        let stream = if loaded(Loaded::Thirteen) { last as *mut c_void } else { stream };
+        // SAFETY: CUDA's manual asks for as many of each, and for valid memory.
+        unsafe { copy_batch(state, (to, from), bytes, count, stream) }
+    }
+
+    fn cudaMemset3D cudaMemset3D_ptds = (at: Pitched, value: i32, extent: Extent) |state| {
+        planes(at, value, extent)?.iter().try_for_each(|plane| fill_rows(state, plane))
+    }
+
+    fn cudaMemset3DAsync cudaMemset3DAsync_ptsz = (at: Pitched, value: i32, extent: Extent, stream: *mut c_void) |state| {
+        state.runtime()?.streams.find(stream)?;
+        for plane in planes(at, value, extent)? {
+            if !state.captured(stream, || Work::Fill(plane)) {
+                fill_rows(state, &plane)?;
+            }
+        }
+        Ok(())
+    }
+
     fn cudaMemcpy2D cudaMemcpy2D_ptds = (
         to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: i32
     ) |state| {
@@ -410,6 +590,14 @@ cuda! {
         stream: *mut c_void
     ) |state| {
         state.runtime()?.streams.find(stream)?;
+        if state.is_captured(stream) {
+            if width > to_pitch || width > from_pitch {
+                return Err(INVALID_PITCH);
+            }
+            let all = rows((to as usize, to_pitch), (from as usize, from_pitch), (width, height), kind);
+            state.captured(stream, || Work::Copy3D(all));
+            return Ok(());
+        }
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { copy_rows(state, (to as u64, to_pitch), (from as u64, from_pitch), (width, height), kind) }
     }
@@ -445,17 +633,10 @@ cuda! {
 
     fn cudaMemGetInfo = (free: *mut usize, total: *mut usize) |state| {
         let device = &mut state.runtime()?.device;
-        out!(free, device.free_bytes().map_err(|_| INVALID_HANDLE)? as usize);
+        let bytes = device.free_bytes().map_err(|_| INVALID_HANDLE)?;
         out!(total, device.chip().limits.global_mem_size as usize);
+        out!(free, bytes.saturating_sub(state.runtime()?.virtual_memory.unmapped()) as usize);
         Ok(())
-    }
-
-    fn cudaMemAdvise cudaMemPrefetchAsync cudaMemPrefetchAsync_ptsz cudaMemPrefetchAsync_v2 cudaMemAdvise_v2 = (at: *const c_void, bytes: usize) |state| {
-        // Advice about where pages lie changes no result; the simulated device has them all.
-        match state.runtime()?.shared.find(at as u64) {
-            Some((begin, size, _)) if at as u64 - begin + bytes as u64 <= size => Ok(()),
-            _ => Err(INVALID_VALUE),
-        }
     }
 
     fn cudaPointerGetAttributes = (attributes: *mut PointerAttributes, at: *const c_void) |state| {

@@ -133,6 +133,11 @@ pub fn attribute(chip: &ChipSpec, number: i32) -> Option<i32> {
         // cooperative launches, registration.
         15 | 19 | 31 | 33 | 40 | 41 | 78 | 83 | 95 | 99 => 1,
         16 => limits.num_processors.into(),
+        // Sizes of textures (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+        21 | 22 => 1 << 17,
+        23 => 1 << 16,
+        24..=26 => 1 << 14,
+        69 => 1 << 28,
         36 => chip.clocks().dram_khz,
         37 => bus_width(chip),
         38 => limits.level2_cache_size,
@@ -144,8 +149,11 @@ pub fn attribute(chip: &ChipSpec, number: i32) -> Option<i32> {
         81 => limits.shared_mem_size.into(),
         97 => chip.shared_of_block().into(),
         106 => limits.max_resident_blocks.into(),
+        // Virtual memory, memory pools.
+        102 | 115 => 1,
         111 => chip.sm.shared_reserved.into(),
-        // What the simulated device does not have: textures, peers, pools, external memory, clusters by attribute.
+        120 => chip.cluster.is_some().into(),
+        // What the simulated device does not have: peers, external memory, and what was not needed yet.
         17..=160 => 0,
         _ => return None,
     };

@@ -15,6 +15,7 @@ use warpsim::device::checkpoint::Log;
 use warpsim::device::selection::Selection;
 use warpsim::device::{Device, Kernel, Module};
 
+use crate::advice::Advice;
 use crate::checkpoint;
 use crate::closed;
 use crate::driver::state::Driver;
@@ -22,12 +23,14 @@ use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE, UNKNOWN};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
 use crate::graph::{Capture, Graph, Node, Work};
+use crate::graph_memory::GraphMemory;
 use crate::images::Images;
 use crate::pools::Pools;
 use crate::record::Recorder;
 use crate::registry::Registry;
 use crate::shared::{Kind, Shared};
 use crate::stream_list::Streams;
+use crate::virtual_memory::VirtualMemory;
 
 /// A device in use.
 pub struct Runtime {
@@ -45,6 +48,12 @@ pub struct Runtime {
     pub registered: BTreeMap<usize, u64>,
     /// Memory pools.
     pub pools: Pools,
+    /// Advice about memory of both sides.
+    pub advice: Advice,
+    /// Memory of graphs.
+    pub graph_memory: GraphMemory,
+    /// Virtual memory.
+    pub virtual_memory: VirtualMemory,
     /// Arrays, textures and surfaces.
     pub images: Images,
     /// Launches that wait to run: number and stream.
@@ -181,6 +190,9 @@ impl State {
             graphs: BTreeMap::new(),
             registered: BTreeMap::new(),
             pools: Pools::default(),
+            advice: Advice::default(),
+            graph_memory: GraphMemory::default(),
+            virtual_memory: VirtualMemory::default(),
             images: Images::default(),
             queued: Vec::new(),
             kernels: Vec::new(),
@@ -196,19 +208,19 @@ impl State {
 
     /// A stream is captured.
     pub fn is_captured(&self, stream: *mut c_void) -> bool {
-        self.capture.as_ref().is_some_and(|capture| capture.streams.contains(&(stream as usize)))
+        self.capture.as_ref().is_some_and(|capture| capture.streams.contains_key(&(stream as usize)))
     }
 
-    /// Captures what is given to a stream, behind all that was captured before; false where it is not captured.
+    /// Captures what is given to a stream, behind what the stream had before; false where it is not captured.
     pub fn captured(&mut self, stream: *mut c_void, work: impl FnOnce() -> Work) -> bool {
         let handle = self.handle();
-        let Some(capture) =
-            self.capture.as_mut().filter(|capture| capture.streams.contains(&(stream as usize)))
-        else {
-            return false;
-        };
-        let after = capture.graph.nodes.last().map(|node| node.handle).into_iter().collect();
-        capture.graph.nodes.push(Node { handle, origin: 0, work: work(), after });
+        let (Some(capture), Some(runtime)) = (&mut self.capture, &mut self.runtime) else { return false };
+        let Some(last) = capture.streams.get_mut(&(stream as usize)) else { return false };
+        let after = std::mem::replace(last, vec![handle]);
+        capture.made.push(handle);
+        if let Some(graph) = runtime.graphs.get_mut(&capture.graph) {
+            graph.nodes.push(Node { handle, origin: 0, work: work(), after, disabled: false });
+        }
         true
     }
 

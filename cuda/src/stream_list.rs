@@ -28,6 +28,8 @@ pub struct Stream {
 pub struct Streams {
     list: BTreeMap<usize, Stream>,
     created: u32,
+    /// Attributes by the number of the stream and their own.
+    pub attributes: BTreeMap<(u32, i32), [u32; 16]>,
 }
 
 impl Streams {
@@ -40,7 +42,20 @@ impl Streams {
 
     /// Forgets a stream.
     pub fn remove(&mut self, handle: *mut c_void) -> Option<Stream> {
-        self.list.remove(&(handle as usize))
+        let gone = self.list.remove(&(handle as usize))?;
+        self.attributes.retain(|(number, _), _| *number != gone.number);
+        Some(gone)
+    }
+
+    /// Changes the priority of a stream; a default stream has none.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn set_priority(&mut self, handle: *mut c_void, priority: i32) -> Result<(), Error> {
+        if let Some(stream) = self.list.get_mut(&(handle as usize)) {
+            stream.priority = priority.clamp(-5, 0);
+        }
+        self.find(handle).map(drop)
     }
 
     /// The stream of a handle.

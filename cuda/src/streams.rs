@@ -34,8 +34,14 @@ pub fn wait(state: &mut State, stream: *mut c_void, event: *mut c_void) -> Resul
         return Err(INVALID_HANDLE);
     }
     match &mut state.capture {
-        Some(capture) if capture.events.contains(&(event as usize)) => {
-            capture.streams.insert(stream as usize);
+        Some(capture) if capture.events.contains_key(&(event as usize)) => {
+            let behind = capture.events[&(event as usize)].clone();
+            let own = capture.streams.entry(stream as usize).or_default();
+            behind.into_iter().for_each(|node| {
+                if !own.contains(&node) {
+                    own.push(node);
+                }
+            });
             Ok(())
         }
         _ => state.synchronize(),
@@ -162,4 +168,39 @@ pub unsafe extern "C" fn cudaStreamAddCallback(
         unsafe { function(stream, 0, data) };
     }
     status
+}
+
+/// As in CUDA's runtime API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaLaunchHostFunc_ptsz(
+    stream: *mut c_void,
+    function: Option<HostFunction>,
+    data: *mut c_void,
+) -> i32 {
+    // SAFETY: as the call that is forwarded.
+    unsafe { cudaLaunchHostFunc(stream, function, data) }
+}
+
+/// As in CUDA's runtime API; how the host waits changes no result.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaLaunchHostFunc_v2(
+    stream: *mut c_void,
+    function: Option<HostFunction>,
+    data: *mut c_void,
+    _mode: u32,
+) -> i32 {
+    // SAFETY: as the call that is forwarded.
+    unsafe { cudaLaunchHostFunc(stream, function, data) }
+}
+
+/// As in CUDA's runtime API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cudaStreamAddCallback_ptsz(
+    stream: *mut c_void,
+    function: Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void)>,
+    data: *mut c_void,
+    flags: u32,
+) -> i32 {
+    // SAFETY: as the call that is forwarded.
+    unsafe { cudaStreamAddCallback(stream, function, data, flags) }
 }

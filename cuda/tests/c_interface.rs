@@ -9,6 +9,7 @@ use std::ptr::{null, null_mut};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use warpsim::device::program::{ENVIRONMENT, LaunchLine, ProgramRequest};
+use warpsim_cuda::captures::{cudaStreamBeginCapture, cudaStreamEndCapture, cudaStreamIsCapturing};
 use warpsim_cuda::device::{
     cudaDeviceGetAttribute, cudaDeviceReset, cudaDeviceSetLimit, cudaDeviceSynchronize, cudaGetDeviceCount,
     cudaGetDeviceProperties_v2, cudaSetDevice,
@@ -27,7 +28,7 @@ use warpsim_cuda::graph_nodes::{
 use warpsim_cuda::graphs::{
     cudaGraphAddHostNode, cudaGraphAddKernelNode, cudaGraphAddMemcpyNode1D, cudaGraphAddMemsetNode,
     cudaGraphClone, cudaGraphCreate, cudaGraphDestroy, cudaGraphGetNodes, cudaGraphInstantiate,
-    cudaGraphLaunch, cudaStreamBeginCapture, cudaStreamEndCapture, cudaStreamIsCapturing,
+    cudaGraphLaunch,
 };
 use warpsim_cuda::launch::{
     __cudaGetKernel, __cudaLaunchKernel, __cudaPopCallConfiguration, __cudaPushCallConfiguration, Dim3,
@@ -385,10 +386,11 @@ fn captured_graphs_run_when_they_are_launched() {
         assert_eq!((cudaStreamIsCapturing(second, &raw mut capturing), capturing), (0, 1));
         assert_eq!(cudaMemcpyAsync(host.as_mut_ptr().cast(), device, bytes, TO_HOST, second), 0);
         assert_eq!(cudaStreamEndCapture(second, &raw mut graph), 401, "it began on another stream");
+        assert_eq!((cudaEventRecord(event, second), cudaStreamWaitEvent(first, event, 0)), (0, 0));
         assert_eq!(cudaStreamEndCapture(first, &raw mut graph), 0);
         assert_eq!((cudaGraphGetNodes(graph, null_mut(), &raw mut count), count), (0, 4));
         assert_eq!((host[0], download(device, 1)[0]), (3, 5), "nothing has run");
-        assert_eq!((cudaGraphInstantiate(&raw mut ready, graph), cudaGraphDestroy(graph)), (0, 0));
+        assert_eq!((cudaGraphInstantiate(&raw mut ready, graph, 0), cudaGraphDestroy(graph)), (0, 0));
         for round in 1..=2 {
             assert_eq!((cudaGraphLaunch(ready, first), cudaStreamSynchronize(first)), (0, 0));
             assert_eq!((host[31], host[32]), (3 * 4u32.pow(round), 3 * 2u32.pow(round)));
@@ -432,7 +434,7 @@ fn graphs_made_of_nodes_keep_their_dependencies() {
             cudaGraphAddHostNode(called, graph, &raw const unknown, 1, (&raw const function).cast()),
             1
         );
-        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph), 0);
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph, 0), 0);
         assert_eq!((cudaGraphLaunch(ready, null_mut()), cudaGraphLaunch(ready, null_mut())), (0, 0));
     }
     assert_eq!((host, counted), ([42; 64], 2));
@@ -466,7 +468,7 @@ fn executable_graphs_change_by_node_and_as_a_whole() {
     let (mut ready, on_half) = (0, on(&of_half));
     // SAFETY: all pointers lead to variables of this function.
     unsafe {
-        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph), 0);
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph, 0), 0);
         let run = || {
             assert_eq!((cudaGraphLaunch(ready, null_mut()), cudaDeviceSynchronize()), (0, 0));
             let words = download(device, 64);
@@ -579,8 +581,12 @@ fn nodes_tell_what_they_are_and_wait_for() {
         assert_eq!((cudaGraphGetNodes(whole, null_mut(), &raw mut count), count), (0, 2));
         // The child does what its graph was when it was added.
         assert_eq!(cudaGraphDestroyNode(filled), 0);
-        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph), 0, "what waited for the node waits for none");
-        assert_eq!(cudaGraphInstantiate(&raw mut ready, whole), 0);
+        assert_eq!(
+            cudaGraphInstantiate(&raw mut ready, graph, 0),
+            0,
+            "what waited for the node waits for none"
+        );
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, whole, 0), 0);
         assert_eq!((cudaGraphLaunch(ready, null_mut()), cudaEventSynchronize(event)), (0, 0));
         assert_eq!(download(device, 64), [42; 64]);
         assert_eq!(cudaGraphRemoveDependencies_v2(whole, &raw const child, &raw const timed, 0, 1), 0);
@@ -614,7 +620,7 @@ fn captures_keep_copies_to_variables_and_fills_of_rows() {
             assert_eq!((factor, [words[0], words[1], words[32]]), expected);
         };
         told((2, [1; 3]));
-        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph), 0);
+        assert_eq!(cudaGraphInstantiate(&raw mut ready, graph, 0), 0);
         assert_eq!((cudaGraphLaunch(ready, stream), cudaStreamSynchronize(stream)), (0, 0));
         told((5, [0, 1, 0]));
         let two = 2u32;

@@ -8,6 +8,7 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use warpsim_cuda::driver::captures::{cuStreamBeginCapture_v2, cuStreamEndCapture};
 use warpsim_cuda::driver::context::{
     cuCtxCreate_v2, cuCtxDestroy_v2, cuCtxGetApiVersion, cuCtxGetCurrent, cuCtxPopCurrent_v2,
     cuCtxPushCurrent_v2, cuCtxSetCurrent, cuCtxSynchronize, cuDevicePrimaryCtxGetState,
@@ -18,9 +19,7 @@ use warpsim_cuda::driver::device::{
     cuDeviceTotalMem_v2, cuInit,
 };
 use warpsim_cuda::driver::entries::cuGetProcAddress_v2;
-use warpsim_cuda::driver::graphs::{
-    cuGraphInstantiateWithFlags, cuGraphLaunch, cuStreamBeginCapture_v2, cuStreamEndCapture,
-};
+use warpsim_cuda::driver::graphs::{cuGraphInstantiateWithFlags, cuGraphLaunch};
 use warpsim_cuda::driver::launch::{cuLaunchKernel, cuOccupancyMaxPotentialBlockSize};
 use warpsim_cuda::driver::linker::{cuLinkAddData_v2, cuLinkComplete, cuLinkCreate_v2, cuLinkDestroy};
 use warpsim_cuda::driver::memory::{

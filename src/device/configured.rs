@@ -95,7 +95,8 @@ impl DeviceRequest {
             max_cycles: self.max_cycles,
             max_instructions: self.max_instructions,
             allow_newer_isa: self.allow_newer_isa,
-            schedule_dependent: false,
+            // A program has no place to say that it uses `activemask`, as cooperative groups and barriers of CUDA C++ do.
+            schedule_dependent: true,
             instruction_set: None,
             epoch: None,
             profile: self.profile,

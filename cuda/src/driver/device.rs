@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use crate::device::{BUS_ID, known};
+use crate::device::{BUS_ID, LINEAR_WIDTH, known};
 use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE};
 use crate::pointers;
 use crate::properties::{attribute, name, uuid};
@@ -122,6 +122,23 @@ driver! {
     driver cuDeviceGetExecAffinitySupport = (supported: *mut i32, _kind: i32, device: i32) |_state| {
         known(device)?;
         out!(supported, 0);
+        Ok(())
+    }
+
+    driver cuDeviceGetP2PAttribute = (_value: *mut i32, _number: i32, device: i32, peer: i32) |_state| {
+        known(device)?;
+        known(peer)?;
+        // A device is no peer of itself.
+        Err(INVALID_DEVICE)
+    }
+
+    driver cuDeviceGetTexture1DLinearMaxWidth = (elements: *mut usize, _format: i32, _channels: u32, device: i32) |state| {
+        out!(elements, value(state, LINEAR_WIDTH, device)? as usize);
+        Ok(())
+    }
+
+    context cuFlushGPUDirectRDMAWrites = (_target: i32, _scope: i32) |_state| {
+        // No other device writes to this one.
         Ok(())
     }
 

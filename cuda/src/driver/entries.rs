@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use crate::driver::call::Entry;
 use crate::driver::{
-    arrays, context, device, errors, graph_nodes, graphs, launch, linker, memory, modules,
-    pointers as addresses, streams, tables, tensor_maps, unsupported,
+    arrays, captures, context, device, errors, graph_nodes, graph_parameters, graphs, launch, linker, memory,
+    modules, pointers as addresses, pools, streams, tables, tensor_maps, unsupported, virtual_memory,
 };
 use crate::error::{Error, INVALID_VALUE, NOT_FOUND};
 use crate::pointers;
@@ -127,22 +127,27 @@ enum Found {
 }
 
 static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
-    let lists: [&[Entry]; 16] = [
+    let lists: [&[Entry]; 21] = [
+        crate::advice::driver::ENTRIES,
         arrays::ENTRIES,
+        captures::ENTRIES,
         context::ENTRIES,
         device::ENTRIES,
         errors::ENTRIES,
         graph_nodes::ENTRIES,
+        graph_parameters::ENTRIES,
         graphs::ENTRIES,
         launch::ENTRIES,
         linker::ENTRIES,
         memory::ENTRIES,
         modules::ENTRIES,
         addresses::ENTRIES,
+        pools::ENTRIES,
         streams::ENTRIES,
         tables::ENTRIES,
         tensor_maps::ENTRIES,
         unsupported::ENTRIES,
+        virtual_memory::ENTRIES,
         ENTRIES,
     ];
     lists.into_iter().flatten().map(|entry| (entry.name, entry.function as usize)).collect()

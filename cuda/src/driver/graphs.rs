@@ -7,8 +7,8 @@ use crate::driver::memory::{Boxes, boxes};
 use crate::error::INVALID_VALUE;
 use crate::graph::{Fill, Graph, Work};
 use crate::graphs::{
-    HostNode, Instantiation, KernelNode, add, add_kernel, begin_capture, capturing, copy_graph, end_capture,
-    exchange_mode, find, instantiate, instantiate_with, keep, list,
+    HostNode, Instantiation, KernelNode, add, add_kernel, copy_graph, find, forget, instantiate,
+    instantiate_with, keep, list,
 };
 use crate::pointers;
 
@@ -22,6 +22,11 @@ pub struct KernelNode2 {
 }
 
 impl KernelNode2 {
+    /// Parameters of the first version, for the context of the caller.
+    pub fn of(first: KernelNode) -> Self {
+        Self { first, kernel: std::ptr::null(), context: 0 }
+    }
+
     /// As the first version has it.
     pub fn first(self) -> KernelNode {
         let mut own = self.first;
@@ -54,15 +59,15 @@ driver! {
     driver cuGraphClone = (at: *mut usize, graph: usize) |state| { copy_graph(state, at, graph) }
 
     driver cuGraphDestroy cuGraphExecDestroy = (graph: usize) |state| {
-        state.runtime()?.graphs.remove(&graph).map(drop).ok_or(crate::error::INVALID_HANDLE)
+        forget(state, graph)
     }
 
     context cuGraphInstantiate cuGraphInstantiate_v2 = (
         at: *mut usize, graph: usize, _node: *mut usize, _log: *mut c_void, _size: usize
-    ) |state| { instantiate(state, at, graph) }
+    ) |state| { instantiate(state, at, graph, 0) }
 
-    context cuGraphInstantiateWithFlags = (at: *mut usize, graph: usize, _flags: u64) |state| {
-        instantiate(state, at, graph)
+    context cuGraphInstantiateWithFlags = (at: *mut usize, graph: usize, flags: u64) |state| {
+        instantiate(state, at, graph, flags)
     }
 
     context cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz = (
@@ -136,27 +141,5 @@ driver! {
     context cuGraphAddEmptyNode = (at: *mut usize, graph: usize, after: *const usize, count: usize) |state| {
         // SAFETY: as `add`.
         unsafe { add(state, at, graph, (after, count), Work::Empty) }
-    }
-
-    context cuStreamBeginCapture cuStreamBeginCapture_v2 cuStreamBeginCapture_v2_ptsz = (stream: *mut c_void) |state| {
-        begin_capture(state, stream)
-    }
-
-    context cuStreamEndCapture cuStreamEndCapture_ptsz = (stream: *mut c_void, at: *mut usize) |state| {
-        end_capture(state, stream, at)
-    }
-
-    context cuStreamGetCaptureInfo cuStreamGetCaptureInfo_ptsz = (
-        stream: *mut c_void, status: *mut i32, id: *mut u64
-    ) |state| { capturing(state, "cuStreamGetCaptureInfo", stream, (status, id), std::ptr::null_mut()) }
-
-    context cuStreamGetCaptureInfo_v2 cuStreamGetCaptureInfo_v2_ptsz cuStreamGetCaptureInfo_v3
-    cuStreamGetCaptureInfo_v3_ptsz = (stream: *mut c_void, status: *mut i32, id: *mut u64, graph: *mut usize) |state| {
-        capturing(state, "cuStreamGetCaptureInfo", stream, (status, id), graph)
-    }
-
-    nothing cuThreadExchangeStreamCaptureMode = (mode: *mut i32) |_state| {
-        // SAFETY: CUDA's manual asks for a mode.
-        unsafe { exchange_mode(mode) }
     }
 }

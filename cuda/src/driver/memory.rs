@@ -8,9 +8,11 @@ use crate::driver::state::Owned;
 use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE};
 use crate::graph::{Copy3D, Extent, Fill, IN_BYTES, Pitched, Work};
 use crate::memory::{
-    PITCH, allocate, allocate_shared, copy, copy_rows, fill_rows, free, of_host, register, unregister,
+    ANY, PITCH, allocate, allocate_shared, copy, copy_batch, copy_on, copy_rows, fill_rows, free, of_host,
+    register, unregister,
 };
 use crate::pointers;
+use crate::pools::{allocate_on, free_on};
 use crate::runtime::State;
 use crate::shared::Kind;
 
@@ -18,7 +20,6 @@ use crate::shared::Kind;
 const TO_DEVICE: i32 = 1;
 const TO_HOST: i32 = 2;
 const DEVICE: i32 = 3;
-const ANY: i32 = 4;
 
 /// A box in host or device memory, or in an array, as CUDA's copies describe it.
 #[repr(C)]
@@ -112,27 +113,31 @@ pub fn boxes(all: &Boxes) -> Result<Copy3D, Error> {
     })
 }
 
+/// A copy of rows as that of a box.
+fn box_of(all: &Copy2D) -> Result<Copy3D, Error> {
+    let deep = |side: &Side2D| Side3D {
+        x: side.x,
+        y: side.y,
+        z: 0,
+        level: 0,
+        kind: side.kind,
+        host: side.host,
+        device: side.device,
+        array: side.array,
+        reserved: 0,
+        pitch: side.pitch,
+        height: 0,
+    };
+    let (from, to) = (deep(&all.from), deep(&all.to));
+    boxes(&Boxes { from, to, width: all.width, height: all.height, depth: 1 })
+}
+
 unsafe fn rows(state: &mut State, all: *const Copy2D) -> Result<(), Error> {
     // SAFETY: CUDA's manual asks for the structure.
     let all = unsafe { pointers::get(all) }?;
     if all.from.kind == 3 || all.to.kind == 3 {
-        let deep = |side: &Side2D| Side3D {
-            x: side.x,
-            y: side.y,
-            z: 0,
-            level: 0,
-            kind: side.kind,
-            host: side.host,
-            device: side.device,
-            array: side.array,
-            reserved: 0,
-            pitch: side.pitch,
-            height: 0,
-        };
-        let (from, to) = (deep(&all.from), deep(&all.to));
-        let all = boxes(&Boxes { from, to, width: all.width, height: all.height, depth: 1 })?;
         // SAFETY: CUDA's manual asks for valid memory.
-        return unsafe { copy_boxes(state, &all) };
+        return unsafe { copy_boxes(state, &box_of(&all)?) };
     }
     let begin = |side: &Side2D| {
         let pitch = if side.pitch == 0 { all.width } else { side.pitch };
@@ -140,22 +145,6 @@ unsafe fn rows(state: &mut State, all: *const Copy2D) -> Result<(), Error> {
     };
     // SAFETY: CUDA's manual asks for valid memory.
     unsafe { copy_rows(state, begin(&all.to)?, begin(&all.from)?, (all.width, all.height), ANY) }
-}
-
-/// Copies behind what a stream was given, or captures the copy.
-unsafe fn copy_on(
-    state: &mut State,
-    (to, from): (u64, u64),
-    bytes: usize,
-    kind: i32,
-    stream: *mut c_void,
-) -> Result<(), Error> {
-    state.runtime()?.streams.find(stream)?;
-    if state.captured(stream, || Work::Copy(to as usize, from as usize, bytes, kind)) {
-        return Ok(());
-    }
-    // SAFETY: CUDA's manual asks for valid memory.
-    unsafe { copy(state, to, from, bytes, kind) }
 }
 
 /// Fills `height` rows of `width` elements of `element` bytes.
@@ -184,6 +173,29 @@ fn device_memory(state: &mut State, at: *mut u64, bytes: usize) -> Result<(), Er
     own(state, address as usize, Owned::Memory)
 }
 
+/// Memory of a pool, or of the device's current one, on a stream.
+///
+/// # Errors
+/// There is no such stream or pool, or too little memory.
+pub fn memory_on(
+    state: &mut State,
+    at: *mut u64,
+    bytes: usize,
+    pool: Option<*mut c_void>,
+    stream: *mut c_void,
+) -> Result<(), Error> {
+    if bytes == 0 {
+        return Err(INVALID_VALUE);
+    }
+    allocate_on(state, at.cast(), bytes, pool, stream)?;
+    if state.is_captured(stream) {
+        return Ok(());
+    }
+    // SAFETY: it was written just now.
+    let address = unsafe { pointers::get(at) }?;
+    own(state, address as usize, Owned::Memory)
+}
+
 fn shared_memory(state: &mut State, at: *mut *mut c_void, bytes: usize, kind: Kind) -> Result<(), Error> {
     if bytes == 0 {
         return Err(INVALID_VALUE);
@@ -201,22 +213,13 @@ fn give_back(state: &mut State, at: usize, of_host: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Advice about managed memory changes no result.
-fn advice(state: &mut State, at: u64, bytes: usize) -> Result<(), Error> {
-    match state.runtime()?.shared.find(at) {
-        Some((begin, size, _)) if at - begin + bytes as u64 <= size => Ok(()),
-        _ => Err(INVALID_VALUE),
-    }
-}
-
 driver! {
     ENTRIES []
 
     context cuMemAlloc_v2 = (at: *mut u64, bytes: usize) |state| { device_memory(state, at, bytes) }
 
     context cuMemAllocAsync cuMemAllocAsync_ptsz = (at: *mut u64, bytes: usize, stream: *mut c_void) |state| {
-        state.runtime()?.streams.find(stream)?;
-        device_memory(state, at, bytes)
+        memory_on(state, at, bytes, None, stream)
     }
 
     context cuMemAllocPitch_v2 = (at: *mut u64, pitch: *mut usize, width: usize, height: usize, element: u32) |state| {
@@ -232,8 +235,11 @@ driver! {
     context cuMemFree_v2 = (at: u64) |state| { give_back(state, at as usize, false) }
 
     context cuMemFreeAsync cuMemFreeAsync_ptsz = (at: u64, stream: *mut c_void) |state| {
-        state.runtime()?.streams.find(stream)?;
-        give_back(state, at as usize, false)
+        free_on(state, at as *mut c_void, stream)?;
+        if !state.is_captured(stream) {
+            state.driver.owned.remove(&(at as usize));
+        }
+        Ok(())
     }
 
     context cuMemAllocHost_v2 = (at: *mut *mut c_void, bytes: usize) |state| {
@@ -276,8 +282,9 @@ driver! {
 
     context cuMemGetInfo_v2 = (free: *mut usize, total: *mut usize) |state| {
         let device = &mut state.runtime()?.device;
-        out!(free, device.free_bytes().map_err(|_| INVALID_DEVICE)? as usize);
+        let bytes = device.free_bytes().map_err(|_| INVALID_DEVICE)?;
         out!(total, device.chip().limits.global_mem_size as usize);
+        out!(free, bytes.saturating_sub(state.runtime()?.virtual_memory.unmapped()) as usize);
         Ok(())
     }
 
@@ -355,6 +362,12 @@ driver! {
 
     context cuMemcpy2DAsync_v2 cuMemcpy2DAsync_v2_ptsz = (all: *const Copy2D, stream: *mut c_void) |state| {
         state.runtime()?.streams.find(stream)?;
+        if state.is_captured(stream) {
+            // SAFETY: CUDA's manual asks for the structure.
+            let all = unsafe { box_of(&pointers::get(all)?) }?;
+            state.captured(stream, || Work::Copy3D(all));
+            return Ok(());
+        }
         // SAFETY: CUDA's manual asks for the structure and valid memory.
         unsafe { rows(state, all) }
     }
@@ -373,6 +386,29 @@ driver! {
         }
         // SAFETY: CUDA's manual asks for valid memory.
         unsafe { copy_boxes(state, &own) }
+    }
+
+    context cuMemcpyBatchAsync_v2 cuMemcpyBatchAsync_v2_ptsz = (
+        to: *const u64, from: *const u64, bytes: *const usize, count: usize, _attributes: *const c_void,
+        _places: *const usize, _kinds: usize, stream: *mut c_void
+    ) |state| {
+        // SAFETY: CUDA's manual asks for as many of each, and for valid memory.
+        unsafe { copy_batch(state, (to, from), bytes, count, stream) }
+    }
+
+    context cuMemcpyBatchAsync cuMemcpyBatchAsync_ptsz = (
+        to: *const u64, from: *const u64, bytes: *const usize, count: usize, _attributes: *const c_void,
+        _places: *const usize, _kinds: usize, _wrong: *mut usize, stream: *mut c_void
+    ) |state| {
+        // SAFETY: as above.
+        unsafe { copy_batch(state, (to, from), bytes, count, stream) }
+    }
+
+    context cuMemcpyWithAttributesAsync cuMemcpyWithAttributesAsync_ptsz = (
+        to: u64, from: u64, bytes: usize, _attributes: *const c_void, stream: *mut c_void
+    ) |state| {
+        // SAFETY: CUDA's manual asks for valid memory.
+        unsafe { copy_on(state, (to, from), bytes, ANY, stream) }
     }
 
     context cuMemsetD8_v2 cuMemsetD8_v2_ptds = (at: u64, value: u8, n: usize) |state| {
@@ -422,9 +458,6 @@ driver! {
     context cuMemsetD2D32Async cuMemsetD2D32Async_ptsz = (
         at: u64, pitch: usize, value: u32, width: usize, height: usize, stream: *mut c_void
     ) |state| { fill_on(state, fill(at, pitch, value, 4, (width, height)), stream) }
-
-    context cuMemAdvise cuMemAdvise_v2 cuMemPrefetchAsync cuMemPrefetchAsync_ptsz cuMemPrefetchAsync_v2
-    cuMemPrefetchAsync_v2_ptsz = (at: u64, bytes: usize) |state| { advice(state, at, bytes) }
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@
 pub mod call;
 
 pub mod arrays;
+pub mod captures;
 pub mod context;
 pub mod device;
 pub mod entries;
 pub mod errors;
 pub mod graph_nodes;
+pub mod graph_parameters;
 pub mod graphs;
 pub mod integrity;
 pub mod jit;
@@ -21,8 +23,10 @@ pub mod memory;
 pub mod modules;
 pub mod nvjitlink;
 pub mod pointers;
+pub mod pools;
 pub mod state;
 pub mod streams;
 pub mod tables;
 pub mod tensor_maps;
 pub mod unsupported;
+pub mod virtual_memory;

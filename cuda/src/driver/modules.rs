@@ -149,13 +149,20 @@ fn kernel(state: &mut State, handle: usize, name: &str) -> Result<usize, Error> 
     Ok(own)
 }
 
-fn kernels(state: &mut State, handle: usize) -> Result<Vec<String>, Error> {
+/// The names of all kernels of a module or library.
+///
+/// # Errors
+/// There is none such.
+pub fn kernels(state: &mut State, handle: usize) -> Result<Vec<String>, Error> {
     let module = module_of(state, handle)?;
     state.runtime()?.device.entries(module).map_err(|_| INVALID_HANDLE)
 }
 
 /// Writes handles of kernels to a place for `room` of them.
-fn enumerate(state: &mut State, at: *mut usize, room: u32, handle: usize) -> Result<(), Error> {
+///
+/// # Errors
+/// There is no such library, or no place.
+pub fn enumerate(state: &mut State, at: *mut usize, room: u32, handle: usize) -> Result<(), Error> {
     for (i, name) in kernels(state, handle)?.iter().take(room as usize).enumerate() {
         out!(at.wrapping_add(i), kernel(state, handle, name)?);
     }
@@ -166,7 +173,7 @@ fn enumerate(state: &mut State, at: *mut usize, room: u32, handle: usize) -> Res
 ///
 /// # Errors
 /// There is none of this name.
-pub(super) fn variable(state: &mut State, handle: usize, name: *const c_char) -> Result<Symbol, Error> {
+pub fn variable(state: &mut State, handle: usize, name: *const c_char) -> Result<Symbol, Error> {
     // SAFETY: CUDA's manual asks for a text.
     let name = unsafe { pointers::text(name) }?;
     let module = module_of(state, handle)?;
@@ -174,7 +181,10 @@ pub(super) fn variable(state: &mut State, handle: usize, name: *const c_char) ->
 }
 
 /// Writes address and size of a variable, each where it is asked for.
-fn give(at: *mut u64, bytes: *mut usize, symbol: Symbol) -> Result<(), Error> {
+///
+/// # Errors
+/// Neither is.
+pub fn give(at: *mut u64, bytes: *mut usize, symbol: Symbol) -> Result<(), Error> {
     if at.is_null() && bytes.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -214,7 +224,11 @@ fn attribute(state: &mut State, function: *const c_void, number: i32) -> Result<
     })
 }
 
-fn parameter(
+/// Writes offset and size of a parameter of a kernel.
+///
+/// # Errors
+/// There is none such.
+pub fn parameter(
     state: &mut State,
     function: *const c_void,
     index: usize,
@@ -229,6 +243,83 @@ fn parameter(
         out!(size, parameter.size as usize);
     }
     Ok(())
+}
+
+/// How many parameters a kernel has.
+///
+/// # Errors
+/// There is no such kernel.
+pub fn parameters(state: &mut State, function: *const c_void) -> Result<usize, Error> {
+    let found = state.registry.function(function)?.clone();
+    let module = state.module(found.binary)?;
+    let entry = state.runtime()?.device.entry(module, &found.name).ok_or(INVALID_HANDLE)?;
+    Ok(entry.params.len())
+}
+
+/// Loads a library from memory.
+///
+/// # Errors
+/// It is no image.
+///
+/// # Safety
+/// As [`of_memory`].
+pub unsafe fn library(
+    state: &mut State,
+    call: &str,
+    image: *const c_void,
+    jit: &Jit,
+) -> Result<usize, Error> {
+    // SAFETY: the caller's promise.
+    let binary = unsafe { of_memory(image) }?;
+    let is_image = binary.as_ref().map(drop).map_err(|why| {
+        eprintln!("warpsim: {call}: {why}");
+        INVALID_IMAGE
+    });
+    logged(jit, is_image)?;
+    Ok(keep(state, binary))
+}
+
+/// Loads a library from a file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn file_library(state: &mut State, path: *const c_char) -> Result<usize, Error> {
+    let binary = of_file(path)?;
+    Ok(keep(state, binary))
+}
+
+/// Unloads a library.
+///
+/// # Errors
+/// There is none such.
+pub fn forget_library(state: &mut State, library: usize) -> Result<(), Error> {
+    binary_of(state, library)?;
+    state.finish();
+    forget(state, library);
+    Ok(())
+}
+
+/// The kernel of a name.
+///
+/// # Errors
+/// There is no such library or kernel.
+pub fn named_kernel(state: &mut State, library: usize, name: *const c_char) -> Result<usize, Error> {
+    // SAFETY: CUDA's manual asks for a text.
+    let name = unsafe { pointers::text(name) }?;
+    kernel(state, library, &name)
+}
+
+/// A variable of managed memory, which the host may access from here on.
+///
+/// # Errors
+/// There is no such library or variable.
+pub fn managed(state: &mut State, library: usize, name: *const c_char) -> Result<Symbol, Error> {
+    let symbol = variable(state, library, name)?;
+    let runtime = state.runtime()?;
+    if runtime.shared.find(symbol.address).is_none() {
+        runtime.shared.share(&mut runtime.device, symbol.address, symbol.bytes, Kind::Variable)?;
+    }
+    Ok(symbol)
 }
 
 /// What goes wrong in a load is written to the caller's log too.
@@ -303,13 +394,11 @@ driver! {
         _library_options: *const i32, _library_values: *const *mut c_void, _library_count: u32
     ) |state| {
         // SAFETY: CUDA's manual asks for an image, and for as many options.
-        let (binary, jit) = unsafe { (of_memory(image)?, Jit::of(count, options, values)?) };
-        let is_image = binary.as_ref().map(drop).map_err(|why| {
-            eprintln!("warpsim: cuLibraryLoadData: {why}");
-            INVALID_IMAGE
-        });
-        logged(&jit, is_image)?;
-        out!(at, keep(state, binary));
+        let handle = unsafe {
+            let jit = Jit::of(count, options, values)?;
+            library(state, "cuLibraryLoadData", image, &jit)
+        }?;
+        out!(at, handle);
         Ok(())
     }
 
@@ -317,22 +406,14 @@ driver! {
         at: *mut usize, path: *const c_char, _options: *const i32, _values: *const *mut c_void, _count: u32,
         _library_options: *const i32, _library_values: *const *mut c_void, _library_count: u32
     ) |state| {
-        let binary = of_file(path)?;
-        out!(at, keep(state, binary));
+        out!(at, file_library(state, path)?);
         Ok(())
     }
 
-    driver cuLibraryUnload = (library: usize) |state| {
-        binary_of(state, library)?;
-        state.finish();
-        forget(state, library);
-        Ok(())
-    }
+    driver cuLibraryUnload = (library: usize) |state| { forget_library(state, library) }
 
     driver cuLibraryGetKernel = (at: *mut usize, library: usize, name: *const c_char) |state| {
-        // SAFETY: CUDA's manual asks for a text.
-        let name = unsafe { pointers::text(name) }?;
-        out!(at, kernel(state, library, &name)?);
+        out!(at, named_kernel(state, library, name)?);
         Ok(())
     }
 
@@ -356,12 +437,7 @@ driver! {
     }
 
     driver cuLibraryGetManaged = (at: *mut u64, bytes: *mut usize, library: usize, name: *const c_char) |state| {
-        let symbol = variable(state, library, name)?;
-        let runtime = state.runtime()?;
-        if runtime.shared.find(symbol.address).is_none() {
-            runtime.shared.share(&mut runtime.device, symbol.address, symbol.bytes, Kind::Variable)?;
-        }
-        give(at, bytes, symbol)
+        give(at, bytes, managed(state, library, name)?)
     }
 
     context cuKernelGetFunction = (at: *mut usize, kernel: usize) |state| {
@@ -398,10 +474,7 @@ driver! {
     ) |state| { parameter(state, function, index, (offset, size)) }
 
     context cuFuncGetParamCount cuKernelGetParamCount = (function: *const c_void, count: *mut usize) |state| {
-        let found = state.registry.function(function)?.clone();
-        let module = state.module(found.binary)?;
-        let entry = state.runtime()?.device.entry(module, &found.name).ok_or(INVALID_HANDLE)?;
-        out!(count, entry.params.len());
+        out!(count, parameters(state, function)?);
         Ok(())
     }
 

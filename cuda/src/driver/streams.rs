@@ -7,6 +7,7 @@ use crate::driver::state::Owned;
 use crate::error::{CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE};
 use crate::graph::HostFunction;
 use crate::runtime::State;
+use crate::stream_attributes::{self, Value};
 use crate::stream_list::Stream;
 use crate::{events, pointers, streams};
 
@@ -131,6 +132,22 @@ driver! {
     context cuStreamWaitEvent cuStreamWaitEvent_ptsz = (stream: *mut c_void, event: *mut c_void, _flags: u32) |state| {
         find(state, stream)?;
         streams::wait(state, stream, event)
+    }
+
+    context cuStreamSetAttribute cuStreamSetAttribute_ptsz = (stream: *mut c_void, number: i32, value: *const Value) |state| {
+        find(state, stream)?;
+        // SAFETY: CUDA's manual asks for the value.
+        unsafe { stream_attributes::set(state, stream, number, value) }
+    }
+
+    context cuStreamGetAttribute cuStreamGetAttribute_ptsz = (stream: *mut c_void, number: i32, value: *mut Value) |state| {
+        find(state, stream)?;
+        out!(value, stream_attributes::attribute(state, stream, number)?);
+        Ok(())
+    }
+
+    context cuStreamCopyAttributes cuStreamCopyAttributes_ptsz = (to: *mut c_void, from: *mut c_void) |state| {
+        stream_attributes::copy(state, to, from)
     }
 
     context cuStreamGetFlags cuStreamGetFlags_ptsz = (stream: *mut c_void, flags: *mut u32) |state| {

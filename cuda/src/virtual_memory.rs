@@ -1,0 +1,282 @@
+//! Virtual memory: ranges of addresses that are reserved, and memory that is created and mapped there. What is reserved
+//! and not mapped is no allocation: an access to it faults. Memory keeps its bytes while it is not mapped.
+
+use std::collections::BTreeMap;
+
+use sim_memory::address_space::GLOBAL_BASE;
+
+use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED};
+use crate::runtime::State;
+
+/// Sizes and addresses of mappings are multiples of this, as on the chips of NVIDIA since compute capability 7.0.
+pub const GRANULARITY: u64 = 2 << 20;
+
+/// Memory that was created.
+#[derive(Debug)]
+struct Created {
+    bytes: u64,
+    /// Handles that lead to it; it goes with the last one, once it is mapped nowhere.
+    references: u32,
+    mapped: bool,
+    /// What it has while it is not mapped; nothing was written to it before the first time.
+    contents: Option<Vec<u8>>,
+}
+
+/// Where memory is mapped.
+#[derive(Clone, Copy, Debug)]
+struct Mapping {
+    handle: usize,
+    bytes: u64,
+    /// The device may access it: it is an allocation.
+    accessible: bool,
+}
+
+/// The state.
+#[derive(Debug, Default)]
+pub struct VirtualMemory {
+    /// Bytes of reserved ranges, by address.
+    reserved: BTreeMap<u64, u64>,
+    created: BTreeMap<usize, Created>,
+    mapped: BTreeMap<u64, Mapping>,
+}
+
+impl VirtualMemory {
+    /// An address is in a reserved range.
+    pub fn holds(&self, at: u64) -> bool {
+        self.range(at).is_some()
+    }
+
+    fn range(&self, at: u64) -> Option<(u64, u64)> {
+        let (begin, bytes) = self.reserved.range(..=at).next_back()?;
+        (at - begin < *bytes).then_some((*begin, *bytes))
+    }
+
+    fn mapping(&self, at: u64) -> Option<(u64, Mapping)> {
+        let (begin, own) = self.mapped.range(..=at).next_back()?;
+        (at - begin < own.bytes).then_some((*begin, *own))
+    }
+
+    /// All of `bytes` bytes from an address on may be accessed.
+    pub fn is_mapped(&self, at: u64, bytes: u64) -> bool {
+        let Some(end) = at.checked_add(bytes) else { return false };
+        let mut next = at;
+        while next < end {
+            match self.mapping(next) {
+                Some((begin, own)) if own.accessible => next = begin + own.bytes,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Bytes that were created and that the device does not count, as they are not accessible.
+    pub fn unmapped(&self) -> u64 {
+        let accessible: u64 = self.mapped.values().filter(|own| own.accessible).map(|own| own.bytes).sum();
+        self.created.values().map(|own| own.bytes).sum::<u64>() - accessible
+    }
+
+    fn created(&mut self, handle: usize) -> Result<&mut Created, Error> {
+        self.created.get_mut(&handle).ok_or(INVALID_HANDLE)
+    }
+
+    fn forget_if_unused(&mut self, handle: usize) {
+        if self.created.get(&handle).is_some_and(|own| own.references == 0 && !own.mapped) {
+            self.created.remove(&handle);
+        }
+    }
+
+    /// The mappings that fill a range; none of them reaches out of it.
+    fn within(&self, at: u64, bytes: u64) -> Result<Vec<(u64, Mapping)>, Error> {
+        let end = at.checked_add(bytes).ok_or(INVALID_VALUE)?;
+        let all: Vec<_> = self.mapped.range(at..end).map(|(begin, own)| (*begin, *own)).collect();
+        let filled: u64 = all.iter().map(|(_, own)| own.bytes).sum();
+        let inside = all.last().is_some_and(|(begin, own)| begin + own.bytes <= end);
+        if inside && filled == bytes { Ok(all) } else { Err(INVALID_VALUE) }
+    }
+}
+
+fn is_whole(bytes: u64) -> bool {
+    bytes > 0 && bytes.is_multiple_of(GRANULARITY)
+}
+
+/// Reserves addresses, at `wanted` where that is free.
+///
+/// # Errors
+/// They are more than the device has.
+pub fn reserve(state: &mut State, bytes: u64, align: u64, wanted: u64) -> Result<u64, Error> {
+    if !is_whole(bytes) || (align != 0 && !align.is_power_of_two()) {
+        return Err(INVALID_VALUE);
+    }
+    let runtime = state.runtime()?;
+    let align = align.max(GRANULARITY);
+    let end = GLOBAL_BASE + runtime.device.chip().limits.global_mem_size;
+    let own = &runtime.virtual_memory.reserved;
+    let is_free = |at: &u64| {
+        at.is_multiple_of(align)
+            && *at >= GLOBAL_BASE
+            && at.checked_add(bytes).is_some_and(|last| last <= end)
+            && own.iter().all(|(begin, size)| at + bytes <= *begin || begin + size <= *at)
+    };
+    // From the last address downwards: what is allocated otherwise begins at the first one.
+    let below = |top: u64| top.checked_sub(bytes).map(|at| at / align * align);
+    let tops = std::iter::once(end).chain(own.keys().rev().copied());
+    let mut all = std::iter::once(wanted).chain(tops.filter_map(below));
+    let Some(at) = all.find(is_free) else {
+        eprintln!(
+            "warpsim: cuMemAddressReserve: {bytes} bytes of addresses are not free: the simulated device has as many \
+             addresses as it has memory; reserve fewer"
+        );
+        return Err(MEMORY_ALLOCATION);
+    };
+    runtime.virtual_memory.reserved.insert(at, bytes);
+    Ok(at)
+}
+
+/// Gives reserved addresses back.
+///
+/// # Errors
+/// They are none, or something is mapped there.
+pub fn give_back(state: &mut State, at: u64, bytes: u64) -> Result<(), Error> {
+    let own = &mut state.runtime()?.virtual_memory;
+    if own.reserved.get(&at) != Some(&bytes) || own.mapped.range(at..at + bytes).next().is_some() {
+        return Err(INVALID_VALUE);
+    }
+    own.reserved.remove(&at);
+    Ok(())
+}
+
+/// Creates memory.
+///
+/// # Errors
+/// Too little is left.
+pub fn create(state: &mut State, bytes: u64) -> Result<usize, Error> {
+    if !is_whole(bytes) {
+        return Err(INVALID_VALUE);
+    }
+    let handle = state.handle();
+    let runtime = state.runtime()?;
+    let free = runtime.device.free_bytes().map_err(|_| INVALID_VALUE)?;
+    if runtime.virtual_memory.unmapped() + bytes > free {
+        return Err(MEMORY_ALLOCATION);
+    }
+    let own = Created { bytes, references: 1, mapped: false, contents: None };
+    runtime.virtual_memory.created.insert(handle, own);
+    Ok(handle)
+}
+
+/// Gives a handle of memory up.
+///
+/// # Errors
+/// It is none.
+pub fn release(state: &mut State, handle: usize) -> Result<(), Error> {
+    let memory = &mut state.runtime()?.virtual_memory;
+    let own = memory.created(handle)?;
+    own.references = own.references.checked_sub(1).ok_or(INVALID_HANDLE)?;
+    memory.forget_if_unused(handle);
+    Ok(())
+}
+
+/// One more handle of the memory that is mapped at an address.
+///
+/// # Errors
+/// There is none.
+pub fn retain(state: &mut State, at: u64) -> Result<usize, Error> {
+    let memory = &mut state.runtime()?.virtual_memory;
+    let (_, mapping) = memory.mapping(at).ok_or(INVALID_VALUE)?;
+    memory.created(mapping.handle)?.references += 1;
+    Ok(mapping.handle)
+}
+
+/// There is such memory.
+///
+/// # Errors
+/// There is none.
+pub fn known(state: &mut State, handle: usize) -> Result<(), Error> {
+    state.runtime()?.virtual_memory.created(handle).map(drop)
+}
+
+/// Maps all of some memory in a reserved range.
+///
+/// # Errors
+/// It is mapped already, or the range is not free.
+pub fn map(state: &mut State, at: u64, bytes: u64, offset: u64, handle: usize) -> Result<(), Error> {
+    let memory = &mut state.runtime()?.virtual_memory;
+    let own = memory.created(handle)?;
+    if own.mapped {
+        eprintln!(
+            "warpsim: cuMemMap: memory that is mapped already cannot be mapped a second time: a byte of the simulated \
+             device has one address; unmap it before"
+        );
+        return Err(NOT_SUPPORTED);
+    }
+    if offset != 0 || bytes != own.bytes {
+        // CUDA itself asks for an offset of 0 in this version.
+        return Err(INVALID_VALUE);
+    }
+    let end = at.checked_add(bytes).ok_or(INVALID_VALUE)?;
+    let inside = memory.range(at).is_some_and(|(begin, size)| end <= begin + size);
+    let meets = memory.mapped.iter().any(|(begin, other)| at < begin + other.bytes && *begin < end);
+    if !at.is_multiple_of(GRANULARITY) || !inside || meets {
+        return Err(INVALID_VALUE);
+    }
+    memory.mapped.insert(at, Mapping { handle, bytes, accessible: false });
+    memory.created(handle)?.mapped = true;
+    Ok(())
+}
+
+/// Makes mapped memory accessible or inaccessible; its bytes stay.
+fn set_accessible(state: &mut State, at: u64, wanted: bool) -> Result<(), Error> {
+    let runtime = state.runtime()?;
+    let mapping = runtime.virtual_memory.mapped.get_mut(&at).ok_or(INVALID_VALUE)?;
+    if mapping.accessible == wanted {
+        return Ok(());
+    }
+    let own = runtime.virtual_memory.created.get_mut(&mapping.handle).ok_or(INVALID_HANDLE)?;
+    if wanted {
+        runtime.device.malloc_at("mapped memory", at, mapping.bytes).map_err(|_| MEMORY_ALLOCATION)?;
+        let bytes = own.contents.take().unwrap_or_else(|| vec![0; mapping.bytes as usize]);
+        runtime.device.write(at, &bytes).map_err(|_| INVALID_VALUE)?;
+    } else {
+        let mut bytes = vec![0; mapping.bytes as usize];
+        runtime.device.read(at, &mut bytes).map_err(|_| INVALID_VALUE)?;
+        runtime.device.free(at, 1).map_err(|_| INVALID_VALUE)?;
+        own.contents = Some(bytes);
+    }
+    mapping.accessible = wanted;
+    Ok(())
+}
+
+/// Unmaps a range that mappings fill.
+///
+/// # Errors
+/// They do not.
+pub fn unmap(state: &mut State, at: u64, bytes: u64) -> Result<(), Error> {
+    state.synchronize()?;
+    for (begin, own) in state.runtime()?.virtual_memory.within(at, bytes)? {
+        set_accessible(state, begin, false)?;
+        let memory = &mut state.runtime()?.virtual_memory;
+        memory.mapped.remove(&begin);
+        memory.created(own.handle)?.mapped = false;
+        memory.forget_if_unused(own.handle);
+    }
+    Ok(())
+}
+
+/// Lets the device access a range that mappings fill, or no longer.
+///
+/// # Errors
+/// They do not fill it.
+pub fn allow(state: &mut State, at: u64, bytes: u64, wanted: bool) -> Result<(), Error> {
+    state.synchronize()?;
+    let all = state.runtime()?.virtual_memory.within(at, bytes)?;
+    all.into_iter().try_for_each(|(begin, _)| set_accessible(state, begin, wanted))
+}
+
+/// Whether the device may access an address.
+///
+/// # Errors
+/// Nothing is mapped there.
+pub fn is_allowed(state: &mut State, at: u64) -> Result<bool, Error> {
+    let memory = &state.runtime()?.virtual_memory;
+    memory.mapping(at).map(|(_, own)| own.accessible).ok_or(INVALID_VALUE)
+}

@@ -1,0 +1,187 @@
+//! Virtual memory and memory pools of the driver API.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(unsafe_code, reason = "the interface is C's")]
+
+use std::ffi::{CStr, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use warpsim_cuda::driver::context::{
+    cuCtxSetCurrent, cuCtxSynchronize, cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxRetain,
+};
+use warpsim_cuda::driver::device::cuInit;
+use warpsim_cuda::driver::launch::cuLaunchKernel;
+use warpsim_cuda::driver::memory::{
+    cuMemFree_v2, cuMemFreeAsync, cuMemGetInfo_v2, cuMemcpyDtoH_v2, cuMemcpyHtoD_v2, cuMemsetD32_v2,
+};
+use warpsim_cuda::driver::modules::{cuModuleGetFunction, cuModuleLoadData};
+use warpsim_cuda::driver::pools::{
+    cuDeviceGetDefaultMemPool, cuMemAllocFromPoolAsync, cuMemPoolCreate, cuMemPoolDestroy,
+    cuMemPoolGetAttribute,
+};
+use warpsim_cuda::driver::virtual_memory::{
+    Wanted, cuMemAddressFree, cuMemAddressReserve, cuMemCreate, cuMemGetAccess,
+    cuMemGetAllocationGranularity, cuMemMap, cuMemRelease, cuMemRetainAllocationHandle, cuMemSetAccess,
+    cuMemUnmap,
+};
+use warpsim_cuda::pools::{Access, Properties};
+
+const PTX: &CStr = c"
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry put(.param .u64 at, .param .u32 value) {
+    .reg .b64 %a;
+    .reg .b32 %r;
+    ld.param.u64 %a, [at];
+    ld.param.u32 %r, [value];
+    st.global.u32 [%a], %r;
+    ret;
+}
+";
+
+const PIECE: usize = 2 << 20;
+static READ_WRITE: Access = Access { place: 1, device: 0, flags: 3 };
+
+/// One test at a time, with a fresh device and its primary context.
+fn begin() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut context = 0;
+    // SAFETY: the place is valid.
+    unsafe {
+        assert_eq!((cuInit(0), cuDevicePrimaryCtxReset_v2(0)), (0, 0));
+        assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
+        assert_eq!(cuCtxSetCurrent(context), 0);
+    }
+    guard
+}
+
+/// Stores a value by a kernel; gives the status of the run.
+fn put(at: u64, value: u32) -> i32 {
+    let (mut module, mut function) = (0, 0);
+    let arguments = [(&raw const at).cast::<c_void>(), (&raw const value).cast()];
+    // SAFETY: a PTX text, a name, a pointer to each argument.
+    unsafe {
+        assert_eq!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()), 0);
+        assert_eq!(cuModuleGetFunction(&raw mut function, module, c"put".as_ptr()), 0);
+        let function = function as *const c_void;
+        let args = arguments.as_ptr();
+        assert_eq!(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, null_mut(), args, null()), 0);
+        cuCtxSynchronize()
+    }
+}
+
+fn word(at: u64) -> (i32, u32) {
+    let mut word = 0u32;
+    // SAFETY: a place of 4 bytes.
+    let done = unsafe { cuMemcpyDtoH_v2((&raw mut word) as u64, at, 4) };
+    (done, word)
+}
+
+fn wanted() -> Wanted {
+    Wanted::PINNED
+}
+
+fn free() -> usize {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: places.
+    assert_eq!(unsafe { cuMemGetInfo_v2(&raw mut free, &raw mut total) }, 0);
+    free
+}
+
+#[test]
+fn memory_is_mapped_where_addresses_were_reserved() {
+    let _one = begin();
+    let (all, mut at, mut bytes) = (wanted(), 0u64, 0usize);
+    let (mut first, mut second, mut again, mut flags) = (0, 0, 0, 0u64);
+    let before = free();
+    // SAFETY: all pointers lead to variables of this function.
+    unsafe {
+        assert_eq!(cuMemGetAllocationGranularity(&raw mut bytes, &raw const all, 0), 0);
+        assert_eq!(bytes, PIECE);
+        assert_eq!(cuMemAddressReserve(&raw mut at, 4096, 0, 0, 0), 1, "no multiple of the granularity");
+        assert_eq!(cuMemAddressReserve(&raw mut at, 3 * PIECE, 0, 0, 0), 0);
+        assert_eq!(cuMemCreate(&raw mut first, PIECE, &raw const all, 0), 0);
+        assert_eq!(cuMemCreate(&raw mut second, PIECE, &raw const all, 0), 0);
+        assert_eq!(before - free(), 2 * PIECE, "what was created is taken");
+        assert_eq!(cuMemMap(at, PIECE, 0, first, 0), 0);
+        assert_eq!(cuMemMap(at, PIECE, 0, second, 0), 1, "something is mapped there");
+        assert_eq!(cuMemMap(at + PIECE as u64, PIECE, 0, first, 0), 801, "one address for each byte");
+        assert_eq!(cuMemMap(at + PIECE as u64, PIECE, 0, second, 0), 0);
+        assert_eq!((cuMemGetAccess(&raw mut flags, null(), at), flags), (0, 0));
+        assert_eq!(cuMemSetAccess(at, 2 * PIECE, &raw const READ_WRITE, 1), 0);
+        assert_eq!((cuMemGetAccess(&raw mut flags, null(), at), flags), (0, 3));
+        assert_eq!(
+            cuMemSetAccess(at, 3 * PIECE, &raw const READ_WRITE, 1),
+            1,
+            "the last piece is not mapped"
+        );
+        let read_only = Access { flags: 1, ..READ_WRITE };
+        assert_eq!(cuMemSetAccess(at, 2 * PIECE, &raw const read_only, 1), 801);
+        assert_eq!(before - free(), 2 * PIECE);
+        // A fill and copies go over the border of both.
+        let border = at + PIECE as u64 - 8;
+        assert_eq!(cuMemsetD32_v2(border, 5, 4), 0);
+        let host = [6u32, 7];
+        assert_eq!(cuMemcpyHtoD_v2(border + 4, host.as_ptr() as u64, 8), 0);
+        assert_eq!([0, 4, 8, 12].map(|offset| word(border + offset)), [(0, 5), (0, 6), (0, 7), (0, 5)]);
+        assert_eq!(put(at + 16, 77), 0);
+        assert_eq!(cuMemFree_v2(at), 1, "it was not allocated");
+        // Mapped elsewhere, memory has its bytes.
+        assert_eq!(cuMemAddressFree(at, 3 * PIECE), 1, "it is in use");
+        assert_eq!((cuMemRetainAllocationHandle(&raw mut again, at), again), (0, first));
+        assert_eq!(cuMemUnmap(at, PIECE), 0);
+        assert_eq!(word(at + 16).0, 1, "it is not mapped");
+        assert_eq!(cuMemMap(at + 2 * PIECE as u64, PIECE, 0, first, 0), 0);
+        assert_eq!(cuMemSetAccess(at + 2 * PIECE as u64, PIECE, &raw const READ_WRITE, 1), 0);
+        assert_eq!(word(at + 2 * PIECE as u64 + 16), (0, 77));
+        assert_eq!((cuMemRelease(first), cuMemRelease(first), cuMemRelease(first)), (0, 0, 400));
+        assert_eq!(word(at + 2 * PIECE as u64 + 16), (0, 77), "what is mapped stays");
+        assert_eq!((cuMemUnmap(at + PIECE as u64, 2 * PIECE), cuMemRelease(second)), (0, 0));
+        assert_eq!((cuMemAddressFree(at, 3 * PIECE), free()), (0, before));
+    }
+}
+
+#[test]
+fn kernels_fault_where_nothing_is_mapped() {
+    let _one = begin();
+    let (all, mut at, mut handle) = (wanted(), 0u64, 0);
+    // SAFETY: all pointers lead to variables of this function.
+    unsafe {
+        assert_eq!(cuMemAddressReserve(&raw mut at, 2 * PIECE, 0, 0, 0), 0);
+        assert_eq!(cuMemCreate(&raw mut handle, PIECE, &raw const all, 0), 0);
+        assert_eq!(cuMemMap(at, PIECE, 0, handle, 0), 0);
+        assert_eq!(cuMemSetAccess(at, PIECE, &raw const READ_WRITE, 1), 0);
+        assert_eq!(put(at + PIECE as u64 - 4, 1), 0);
+        assert_eq!(put(at + PIECE as u64, 1), 700, "it is reserved and not mapped");
+        assert_eq!(cuDevicePrimaryCtxReset_v2(0), 0);
+    }
+}
+
+#[test]
+fn pools_count_what_is_allocated_from_them() {
+    let _one = begin();
+    let (properties, mut pool, mut default, mut at, mut used) = (Properties::OF_DEVICE, 0, 0, 0u64, 0u64);
+    // SAFETY: all pointers lead to variables of this function.
+    unsafe {
+        assert_eq!((cuDeviceGetDefaultMemPool(&raw mut default, 0), default == 0), (0, false));
+        let mut properties = [properties; 6];
+        assert_eq!(cuMemPoolCreate(&raw mut pool, properties.as_mut_ptr()), 0);
+        let own = pool as *mut c_void;
+        assert_eq!(cuMemAllocFromPoolAsync(&raw mut at, 4096, own, null_mut()), 0);
+        let mut ask = |pool: usize| {
+            assert_eq!(cuMemPoolGetAttribute(pool as *mut c_void, 7, (&raw mut used).cast()), 0);
+            used
+        };
+        assert_eq!((ask(pool), ask(default)), (4096, 0));
+        assert_eq!((put(at, 3), word(at)), (0, (0, 3)));
+        assert_eq!((cuMemFreeAsync(at, null_mut()), ask(pool)), (0, 0));
+        assert_eq!(
+            (cuMemPoolDestroy(default as *mut c_void), cuMemPoolDestroy(own), cuMemPoolDestroy(own)),
+            (1, 0, 1)
+        );
+        assert_eq!(cuMemAllocFromPoolAsync(&raw mut at, 4096, own, null_mut()), 1);
+    }
+}
