@@ -34,7 +34,8 @@ cuda! {
     fn cudaLibraryUnload = (library: usize) |state| { forget_library(state, library) }
 
     fn cudaLibraryGetKernel = (at: *mut usize, library: usize, name: *const c_char) |state| {
-        out!(at, named_kernel(state, library, name)?);
+        // SAFETY: CUDA's manual asks for a text.
+        out!(at, unsafe { named_kernel(state, library, name) }?);
         Ok(())
     }
 
@@ -48,11 +49,13 @@ cuda! {
     }
 
     fn cudaLibraryGetGlobal = (at: *mut u64, bytes: *mut usize, library: usize, name: *const c_char) |state| {
-        give(at, bytes, variable(state, library, name)?)
+        // SAFETY: CUDA's manual asks for a text.
+        give(at, bytes, unsafe { variable(state, library, name) }?)
     }
 
     fn cudaLibraryGetManaged = (at: *mut u64, bytes: *mut usize, library: usize, name: *const c_char) |state| {
-        give(at, bytes, managed(state, library, name)?)
+        // SAFETY: CUDA's manual asks for a text.
+        give(at, bytes, unsafe { managed(state, library, name) }?)
     }
 
     fn cudaKernelSetAttributeForDevice = (kernel: *const c_void, number: i32, value: i32, device: i32) |state| {

@@ -285,7 +285,8 @@ driver! {
     context cuTexObjectDestroy cuSurfObjectDestroy = (handle: u64) |state| { textures::destroy(state, handle) }
 
     context cuModuleGetTexRef cuModuleGetSurfRef = (at: *mut usize, module: usize, name: *const c_char) |state| {
-        let address = variable(state, module, name)?.address as usize;
+        // SAFETY: as above.
+        let address = unsafe { variable(state, module, name) }?.address as usize;
         state.driver.references.entry(address).or_default();
         out!(at, address);
         Ok(())

@@ -24,7 +24,7 @@ pub struct KernelNode2 {
 impl KernelNode2 {
     /// Parameters of the first version, for the context of the caller.
     pub fn of(first: KernelNode) -> Self {
-        Self { first, kernel: std::ptr::null(), context: 0 }
+        Self { first, kernel: first.function, context: 0 }
     }
 
     /// As the first version has it.

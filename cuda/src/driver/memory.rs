@@ -177,7 +177,10 @@ fn device_memory(state: &mut State, at: *mut u64, bytes: usize) -> Result<(), Er
 ///
 /// # Errors
 /// There is no such stream or pool, or too little memory.
-pub fn memory_on(
+///
+/// # Safety
+/// `at` must be null or a place for the address.
+pub unsafe fn memory_on(
     state: &mut State,
     at: *mut u64,
     bytes: usize,
@@ -219,7 +222,8 @@ driver! {
     context cuMemAlloc_v2 = (at: *mut u64, bytes: usize) |state| { device_memory(state, at, bytes) }
 
     context cuMemAllocAsync cuMemAllocAsync_ptsz = (at: *mut u64, bytes: usize, stream: *mut c_void) |state| {
-        memory_on(state, at, bytes, None, stream)
+        // SAFETY: CUDA's manual asks for a place.
+        unsafe { memory_on(state, at, bytes, None, stream) }
     }
 
     context cuMemAllocPitch_v2 = (at: *mut u64, pitch: *mut usize, width: usize, height: usize, element: u32) |state| {

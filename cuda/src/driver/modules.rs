@@ -173,7 +173,10 @@ pub fn enumerate(state: &mut State, at: *mut usize, room: u32, handle: usize) ->
 ///
 /// # Errors
 /// There is none of this name.
-pub fn variable(state: &mut State, handle: usize, name: *const c_char) -> Result<Symbol, Error> {
+///
+/// # Safety
+/// `name` must be null or lead to a text.
+pub unsafe fn variable(state: &mut State, handle: usize, name: *const c_char) -> Result<Symbol, Error> {
     // SAFETY: CUDA's manual asks for a text.
     let name = unsafe { pointers::text(name) }?;
     let module = module_of(state, handle)?;
@@ -303,7 +306,10 @@ pub fn forget_library(state: &mut State, library: usize) -> Result<(), Error> {
 ///
 /// # Errors
 /// There is no such library or kernel.
-pub fn named_kernel(state: &mut State, library: usize, name: *const c_char) -> Result<usize, Error> {
+///
+/// # Safety
+/// `name` must be null or lead to a text.
+pub unsafe fn named_kernel(state: &mut State, library: usize, name: *const c_char) -> Result<usize, Error> {
     // SAFETY: CUDA's manual asks for a text.
     let name = unsafe { pointers::text(name) }?;
     kernel(state, library, &name)
@@ -313,8 +319,12 @@ pub fn named_kernel(state: &mut State, library: usize, name: *const c_char) -> R
 ///
 /// # Errors
 /// There is no such library or variable.
-pub fn managed(state: &mut State, library: usize, name: *const c_char) -> Result<Symbol, Error> {
-    let symbol = variable(state, library, name)?;
+///
+/// # Safety
+/// `name` must be null or lead to a text.
+pub unsafe fn managed(state: &mut State, library: usize, name: *const c_char) -> Result<Symbol, Error> {
+    // SAFETY: the caller's promise.
+    let symbol = unsafe { variable(state, library, name) }?;
     let runtime = state.runtime()?;
     if runtime.shared.find(symbol.address).is_none() {
         runtime.shared.share(&mut runtime.device, symbol.address, symbol.bytes, Kind::Variable)?;
@@ -380,7 +390,8 @@ driver! {
     }
 
     context cuModuleGetGlobal_v2 = (at: *mut u64, bytes: *mut usize, module: usize, name: *const c_char) |state| {
-        give(at, bytes, variable(state, module, name)?)
+        // SAFETY: CUDA's manual asks for a text.
+        give(at, bytes, unsafe { variable(state, module, name) }?)
     }
 
     nothing cuModuleGetLoadingMode = (mode: *mut i32) |_state| {
@@ -413,7 +424,8 @@ driver! {
     driver cuLibraryUnload = (library: usize) |state| { forget_library(state, library) }
 
     driver cuLibraryGetKernel = (at: *mut usize, library: usize, name: *const c_char) |state| {
-        out!(at, named_kernel(state, library, name)?);
+        // SAFETY: CUDA's manual asks for a text.
+        out!(at, unsafe { named_kernel(state, library, name) }?);
         Ok(())
     }
 
@@ -433,11 +445,13 @@ driver! {
     }
 
     context cuLibraryGetGlobal = (at: *mut u64, bytes: *mut usize, library: usize, name: *const c_char) |state| {
-        give(at, bytes, variable(state, library, name)?)
+        // SAFETY: CUDA's manual asks for a text.
+        give(at, bytes, unsafe { variable(state, library, name) }?)
     }
 
     driver cuLibraryGetManaged = (at: *mut u64, bytes: *mut usize, library: usize, name: *const c_char) |state| {
-        give(at, bytes, managed(state, library, name)?)
+        // SAFETY: CUDA's manual asks for a text.
+        give(at, bytes, unsafe { managed(state, library, name) }?)
     }
 
     context cuKernelGetFunction = (at: *mut usize, kernel: usize) |state| {

@@ -55,5 +55,8 @@ driver! {
 
     context cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync_ptsz = (
         at: *mut u64, bytes: usize, pool: *mut c_void, stream: *mut c_void
-    ) |state| { memory_on(state, at, bytes, Some(pool), stream) }
+    ) |state| {
+        // SAFETY: CUDA's manual asks for a place.
+        unsafe { memory_on(state, at, bytes, Some(pool), stream) }
+    }
 }
