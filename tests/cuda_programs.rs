@@ -35,11 +35,16 @@ fn library() -> Option<PathBuf> {
     Some(library)
 }
 
-/// Compiles an example, with the runtime `cudart` of nvcc and what the linker is told.
+/// Compiles an example, for compute capability 7.5 where no other is given, with the runtime `cudart` of nvcc and what the
+/// linker is told.
 fn compiled(compiler: &Path, name: &str, source: &str, cudart: &str, linked: &[&str]) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut compile = Command::new(compiler);
-    compile.args(["-cudart", cudart, "-std=c++17", "-gencode", "arch=compute_75,code=compute_75", "-o"]);
+    compile.args(["-cudart", cudart, "-std=c++17"]);
+    if !linked.contains(&"-gencode") {
+        compile.args(["-gencode", "arch=compute_75,code=compute_75"]);
+    }
+    compile.arg("-o");
     let source = format!("{ROOT}/examples/{source}");
     let compiled = compile.arg(&program).arg(source).args(linked).output().expect("nvcc runs");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
@@ -84,6 +89,27 @@ fn streams_and_events_run_timed_and_functional() {
         let row = err.lines().find(|line| line.contains("stencil")).unwrap_or_else(|| panic!("{err}"));
         assert!(row.contains("stencil") && err.contains(" 8 "), "{err}");
         assert!(!err.contains("no version information"), "{err}");
+    }
+}
+
+#[test]
+fn clusters_are_those_of_the_kernel_and_of_the_launch() {
+    let ninety = ["-gencode", "arch=compute_90,code=compute_90"];
+    for options in [&["--chip", "h100"][..], &["--chip", "h100", "--functional"][..]] {
+        let Some(output) = run_files(&["clusters"], &ninety, options) else { return };
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{out}{err}");
+        // H100's 132 SMs are 8 GPCs of whole TPCs: two of 18 SMs, six of 16. An SM holds 32 blocks of 64 threads.
+        let wanted = "PASS: 3 refused, clusters of 8 or 16 blocks, 264 clusters of 16 at a time\n";
+        assert_eq!(out, wanted, "{err}");
+        for why in [
+            "chosen: the grid has 32 blocks in x, which is no multiple of the cluster's 3 (cluster size)",
+            "chosen: a cluster has 16 blocks; at most 8 are allowed (cluster size)",
+            "fixed: the kernel requires clusters of [4, 1, 1] blocks, not [2, 1, 1] (.reqnctapercluster)",
+        ] {
+            let (name, why) = why.split_once(':').expect("a name");
+            assert!(err.lines().any(|line| line.contains(name) && line.ends_with(why)), "{why}: {err}");
+        }
     }
 }
 

@@ -1,52 +1,13 @@
 //! Advice about memory of both sides: it is kept for the pages that it names and told; it changes no result.
 
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 
-use crate::device::{Runtime as Loaded, loaded};
+use crate::advised::{HOST, NONE, Page, UNKNOWN};
 use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE};
+use crate::one_device::{Runtime as Loaded, loaded};
 use crate::pointers;
 use crate::runtime::State;
 use crate::shared::PAGE;
-
-/// `cudaInvalidDeviceId`, and `cudaCpuDeviceId`.
-const NONE: i32 = -2;
-const HOST: i32 = -1;
-
-/// What is known of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Page {
-    read_mostly: bool,
-    preferred: i32,
-    accessed_by_device: bool,
-    accessed_by_host: bool,
-    prefetched: i32,
-}
-
-const UNKNOWN: Page = Page {
-    read_mostly: false,
-    preferred: NONE,
-    accessed_by_device: false,
-    accessed_by_host: false,
-    prefetched: NONE,
-};
-
-/// Advice by page.
-#[derive(Debug, Default)]
-pub struct Advice {
-    pages: BTreeMap<u64, Page>,
-}
-
-impl Advice {
-    /// Memory was freed: what comes next at its addresses has no advice.
-    pub fn forget(&mut self, at: u64, bytes: u64) {
-        let pages: Vec<u64> =
-            self.pages.range(at / PAGE..(at + bytes).div_ceil(PAGE)).map(|(page, _)| *page).collect();
-        for page in pages {
-            self.pages.remove(&page);
-        }
-    }
-}
 
 /// The pages of `bytes` bytes of memory of both sides.
 fn pages(state: &mut State, at: u64, bytes: usize) -> Result<std::ops::Range<u64>, Error> {

@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 
 use crate::arrays::copy_arrays;
-use crate::device::known;
 use crate::error::Error;
 use crate::graph::{Copy3D, Extent, IN_BYTES, Pitched, Work};
 use crate::memory::copy_rows;
+use crate::one_device::known;
 use crate::pointers;
 use crate::runtime::State;
 

@@ -4,12 +4,11 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 
-use crate::device::{Runtime as Loaded, loaded};
 use crate::error::{
     CAPTURE_UNJOINED, CAPTURE_UNSUPPORTED, Error, ILLEGAL_STATE, INVALID_HANDLE, INVALID_VALUE,
 };
 use crate::graph::{Capture, Graph};
-use crate::graph_memory::sweep;
+use crate::one_device::{Runtime as Loaded, loaded};
 use crate::pointers;
 use crate::runtime::State;
 
@@ -74,7 +73,7 @@ pub fn end(state: &mut State, stream: *mut c_void, at: *mut usize) -> Result<(),
              not wait for (cudaEventRecord on it, cudaStreamWaitEvent on the first one)"
         );
         state.runtime()?.graphs.remove(&capture.graph);
-        sweep(state)?;
+        state.sweep()?;
         out!(at, 0);
         return Err(CAPTURE_UNJOINED);
     }

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_void};
 
 use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_UNSUPPORTED, UNSUPPORTED_LIMIT};
 use crate::images::ChannelFormat;
+pub use crate::one_device::{Runtime, known, loaded};
 use crate::pointers;
 use crate::properties::{Version, attribute, properties};
 use crate::runtime::State;
@@ -11,35 +12,6 @@ use crate::{call, memory};
 
 /// Where the device is said to be.
 pub const BUS_ID: &CStr = c"0000:01:00.0";
-
-/// Runtimes whose structures and parameters differ from those of CUDA 12.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runtime {
-    /// That of CUDA 11.
-    Eleven,
-    /// That of CUDA 13.
-    Thirteen,
-}
-
-/// The program loaded this runtime: its structures and parameters are meant.
-pub fn loaded(runtime: Runtime) -> bool {
-    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> i32 {
-        // SAFETY: the loader passes the facts of an object, with a name or null.
-        let name = unsafe { pointers::text((*info).dlpi_name) }.unwrap_or_default();
-        // SAFETY: it leads to the variable below.
-        let (wanted, found) = unsafe { &mut *found.cast::<(&str, bool)>() };
-        *found |= name.ends_with(*wanted);
-        0
-    }
-    let name = match runtime {
-        Runtime::Eleven => "/libcudart.so.11.0",
-        Runtime::Thirteen => "/libcudart.so.13",
-    };
-    let mut found = (name, false);
-    // SAFETY: the function takes the variable as what it is.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
-    found.1
-}
 
 fn tell(state: &mut State, at: *mut u8, device: i32, version: Version) -> Result<(), Error> {
     if at.is_null() {
@@ -50,14 +22,6 @@ fn tell(state: &mut State, at: *mut u8, device: i32, version: Version) -> Result
     // SAFETY: CUDA's manual asks for the structure of the version that the program was compiled with.
     unsafe { pointers::bytes_mut(at, all.len()) }.copy_from_slice(&all);
     Ok(())
-}
-
-/// There is one device.
-///
-/// # Errors
-/// It is another.
-pub fn known(device: i32) -> Result<(), Error> {
-    if device == 0 { Ok(()) } else { Err(INVALID_DEVICE) }
 }
 
 /// What a `cudaLimit` is: stack of a thread, buffer of printf, heap of `malloc`.

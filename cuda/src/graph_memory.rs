@@ -1,138 +1,15 @@
 //! Memory of graphs: nodes that allocate and free. An address is the node's own from its making on, and lies in device
 //! memory as long as a graph has the node or the memory is in use.
 
-use std::collections::BTreeMap;
-use std::ffi::c_void;
-
-use crate::device::known;
-use crate::error::{Error, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED};
+use crate::error::{Error, INVALID_VALUE, NOT_SUPPORTED};
 use crate::graph::Work;
 use crate::graph_nodes::node;
+use crate::graph_use::allocate;
 use crate::graphs::add;
+use crate::one_device::known;
 use crate::pointers;
 use crate::pools::Properties;
 use crate::runtime::State;
-
-/// The memory of a node.
-#[derive(Clone, Copy, Debug)]
-struct Own {
-    bytes: u64,
-    /// It is between its allocation and its free.
-    used: bool,
-}
-
-/// Memory of graphs, by address.
-#[derive(Debug, Default)]
-pub struct GraphMemory {
-    list: BTreeMap<u64, Own>,
-    most_used: u64,
-    most_reserved: u64,
-}
-
-impl GraphMemory {
-    fn used(&self) -> u64 {
-        self.list.values().filter(|own| own.used).map(|own| own.bytes).sum()
-    }
-
-    fn reserved(&self) -> u64 {
-        self.list.values().map(|own| own.bytes).sum()
-    }
-
-    fn count(&mut self) {
-        (self.most_used, self.most_reserved) =
-            (self.most_used.max(self.used()), self.most_reserved.max(self.reserved()));
-    }
-
-    /// Memory of a graph begins at an address.
-    pub fn has(&self, at: u64) -> bool {
-        self.list.contains_key(&at)
-    }
-}
-
-/// Memory for a node.
-///
-/// # Errors
-/// Too little is left, or none is wanted.
-pub fn allocate(state: &mut State, bytes: u64) -> Result<Work, Error> {
-    if bytes == 0 {
-        return Err(INVALID_VALUE);
-    }
-    let runtime = state.runtime()?;
-    let at = runtime.device.malloc("memory of a graph", bytes, 1).map_err(|_| MEMORY_ALLOCATION)?;
-    runtime.graph_memory.list.insert(at, Own { bytes, used: false });
-    runtime.graph_memory.count();
-    Ok(Work::Allocate(at, bytes))
-}
-
-/// A node allocates.
-///
-/// # Errors
-/// The memory is in use: the graph was launched before, and nothing has freed what it allocated.
-pub fn begin(state: &mut State, at: u64) -> Result<(), Error> {
-    let memory = &mut state.runtime()?.graph_memory;
-    let own = memory.list.get_mut(&at).ok_or(INVALID_VALUE)?;
-    if own.used {
-        eprintln!(
-            "warpsim: a graph allocates memory at {at:#x} that an earlier launch of it allocated and nothing has freed: \
-             cudaFree, a free node, or cudaGraphInstantiateFlagAutoFreeOnLaunch"
-        );
-        return Err(INVALID_VALUE);
-    }
-    own.used = true;
-    memory.count();
-    Ok(())
-}
-
-/// A node, or the program, frees.
-///
-/// # Errors
-/// The memory is not in use.
-pub fn end(state: &mut State, at: u64) -> Result<(), Error> {
-    match state.runtime()?.graph_memory.list.get_mut(&at) {
-        Some(own) if own.used => own.used = false,
-        // Memory that a stream allocated may be freed by a graph too.
-        None => return crate::memory::free(state, at as *mut c_void, false),
-        Some(_) => return Err(INVALID_VALUE),
-    }
-    sweep(state)
-}
-
-/// Frees all that the nodes of a graph allocate.
-pub fn end_all(state: &mut State, all: &[Work]) {
-    let Ok(runtime) = state.runtime() else { return };
-    for work in all {
-        if let Work::Allocate(at, _) = work
-            && let Some(own) = runtime.graph_memory.list.get_mut(at)
-        {
-            own.used = false;
-        }
-    }
-}
-
-/// Gives back memory that is not in use and that no graph has a node for.
-///
-/// # Errors
-/// None.
-pub fn sweep(state: &mut State) -> Result<(), Error> {
-    let Some(runtime) = state.runtime().ok().filter(|runtime| !runtime.graph_memory.list.is_empty()) else {
-        return Ok(());
-    };
-    let graphs = &runtime.graphs;
-    let unused = |(at, own): (&u64, &Own)| {
-        (!own.used && !graphs.values().any(|graph| graph.allocates(*at))).then_some(*at)
-    };
-    let gone: Vec<u64> = runtime.graph_memory.list.iter().filter_map(unused).collect();
-    if gone.is_empty() {
-        return Ok(());
-    }
-    state.synchronize()?;
-    let runtime = state.runtime()?;
-    for at in gone {
-        runtime.graph_memory.list.remove(&at);
-        runtime.device.free(at, 1).map_err(|_| INVALID_VALUE)?;
-    }
-    Ok(())
-}
 
 /// CUDA's `cudaMemAllocNodeParams`, and `CUDA_MEM_ALLOC_NODE_PARAMS` of the driver API.
 #[repr(C)]
@@ -183,7 +60,7 @@ pub unsafe fn add_allocation(
     let Work::Allocate(address, _) = work else { return Err(INVALID_VALUE) };
     // SAFETY: the caller's promise.
     if let Err(error) = unsafe { add(state, at, graph, after, work) } {
-        sweep(state)?;
+        state.sweep()?;
         return Err(error);
     }
     out!(parameters, AllocateNode { at: address, ..own });
@@ -283,6 +160,6 @@ cuda! {
 
     fn cudaDeviceGraphMemTrim = (device: i32) |state| {
         known(device)?;
-        sweep(state)
+        state.sweep()
     }
 }

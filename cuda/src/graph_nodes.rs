@@ -3,11 +3,10 @@
 use std::ffi::{c_char, c_void};
 use std::fmt::Write as _;
 
-use crate::device::{Runtime as Loaded, loaded};
 use crate::error::{Error, GRAPH_UPDATE, INVALID_HANDLE, INVALID_VALUE, UNKNOWN};
 use crate::graph::{Copy3D, Fill, Graph, Node, Work};
-use crate::graph_memory::sweep;
 use crate::graphs::{HostNode, KernelNode, add, find, kernel_work};
+use crate::one_device::{Runtime as Loaded, loaded};
 use crate::pointers;
 use crate::runtime::State;
 
@@ -249,7 +248,7 @@ pub fn destroy(state: &mut State, node: usize) -> Result<(), Error> {
     let graph = owner(state, node)?;
     graph.nodes.retain(|other| other.handle != node);
     graph.nodes.iter_mut().for_each(|other| other.after.retain(|from| *from != node));
-    sweep(state)
+    state.sweep()
 }
 
 /// The node of a clone that was made of a node.

@@ -327,7 +327,7 @@ cuda! {
 
     fn cudaGraphKernelNodeCopyAttributes = (first: usize, second: usize) |state| {
         // CUDA's headers name the source first until CUDA 12, the destination from 13 on.
-        let (to, from) = if crate::device::loaded(crate::device::Runtime::Thirteen) { (first, second) } else { (second, first) };
+        let (to, from) = if crate::one_device::loaded(crate::one_device::Runtime::Thirteen) { (first, second) } else { (second, first) };
         copy_attributes(state, to, from)
     }
 
@@ -385,7 +385,7 @@ cuda! {
         at: *mut usize, graph: usize, after: *const usize, fourth: usize, fifth: usize, sixth: *mut u8
     ) |state| {
         // CUDA 13 gave the name the parameters of the second version, with the data of edges.
-        let thirteen = crate::device::loaded(crate::device::Runtime::Thirteen);
+        let thirteen = crate::one_device::loaded(crate::one_device::Runtime::Thirteen);
         let (count, all) = if thirteen { (fifth, sixth) } else { (fourth, fifth as *mut u8) };
         // SAFETY: CUDA's manual asks for the structure and as many handles.
         unsafe { add_node(state, "cudaGraphAddNode", at, graph, (after, count), (all, false)) }

@@ -5,13 +5,13 @@ use std::ffi::c_void;
 
 use crate::boxes::copy_boxes;
 use crate::call;
-use crate::device::{Runtime as Loaded, loaded};
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::events::record;
 use crate::graph::{Copy3D, Fill, Graph, HostFunction, Launched, Node, Work};
-use crate::graph_memory;
+use crate::graph_use;
 use crate::launch::{Dim3, How, prepare};
 use crate::memory::{copy, fill_rows};
+use crate::one_device::{Runtime as Loaded, loaded};
 use crate::pointers;
 use crate::runtime::State;
 use crate::streams::wait;
@@ -188,7 +188,7 @@ pub fn instantiate(state: &mut State, at: *mut usize, graph: usize, flags: u64) 
 pub fn forget(state: &mut State, graph: usize) -> Result<(), Error> {
     state.synchronize()?;
     state.runtime()?.graphs.remove(&graph).ok_or(INVALID_HANDLE)?;
-    graph_memory::sweep(state)
+    state.sweep()
 }
 
 /// CUDA's `cudaGraphInstantiateParams`, and that of the driver API.
@@ -324,8 +324,8 @@ fn run(state: &mut State, work: &Work, stream: *mut c_void) -> Result<(), Error>
         Work::Record(event) => record(state, *event as *mut c_void, stream),
         Work::Wait(event) => wait(state, stream, *event as *mut c_void),
         Work::Graph(graph) => graph.ordered()?.iter().try_for_each(|work| run(state, work, stream)),
-        Work::Allocate(at, _) => graph_memory::begin(state, *at),
-        Work::Free(at) => graph_memory::end(state, *at),
+        Work::Allocate(at, _) => graph_use::begin(state, *at),
+        Work::Free(at) => graph_use::end(state, *at),
         Work::Empty => Ok(()),
     }
 }
@@ -344,7 +344,7 @@ pub unsafe fn launch(graph: usize, stream: *mut c_void, enter: Enter<'_>) -> i32
         let graph = find(state, graph)?;
         all = graph.ordered()?;
         if graph.flags & AUTO_FREE != 0 {
-            graph_memory::end_all(state, &all);
+            graph_use::end_all(state, &all);
         }
         Ok(())
     });

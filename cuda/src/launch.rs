@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 
+use sim_core::clusters::{Refused, Wanted, cluster_of};
 use warpsim::device::Kernel;
 
 use crate::call;
@@ -75,11 +76,14 @@ pub unsafe extern "C" fn __cudaPopCallConfiguration(
 /// How a kernel is launched.
 pub struct How {
     grid: [u32; 3],
-    block: [u32; 3],
-    shared: usize,
+    /// Threads of a block by axis.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: usize,
     stream: *mut c_void,
     cooperative: bool,
-    cluster: Option<[u32; 3]>,
+    /// Blocks of a cluster by axis.
+    pub cluster: Option<[u32; 3]>,
 }
 
 impl How {
@@ -171,18 +175,18 @@ pub unsafe fn prepare(
             return Err(COOPERATIVE_TOO_LARGE);
         }
     }
-    if let Some(cluster) = how.cluster.or(entry.bounds.cluster) {
-        let size = cluster.iter().fold(1u64, |product, n| product.saturating_mul(u64::from(*n)));
-        let most =
-            runtime.device.chip().cluster.as_ref().map_or(1, |spec| match found.non_portable_cluster {
-                true => spec.max_blocks_non_portable,
-                false => spec.max_blocks,
-            });
-        let divides = how.grid.iter().zip(cluster).all(|(grid, n)| n > 0 && grid.is_multiple_of(n));
-        if !divides || size > most.into() {
-            return Err(INVALID_CLUSTER_SIZE);
-        }
-    }
+    let chip = runtime.device.chip();
+    let wanted = Wanted {
+        grid: how.grid,
+        cluster: how.cluster,
+        non_portable: found.non_portable_cluster,
+        resident: resident_blocks(chip, &attributes, threads as u32, dynamic),
+        shared: attributes.shared.saturating_add(dynamic),
+    };
+    cluster_of(chip, &entry.bounds, &wanted).map_err(|Refused { limit, message }| {
+        eprintln!("warpsim: {}: {message} ({limit})", found.name);
+        INVALID_CLUSTER_SIZE
+    })?;
     let mut params = vec![0; attributes.parameters as usize];
     for (i, parameter) in entry.params.iter().enumerate() {
         // SAFETY: the program passes an array with a pointer for each parameter of the kernel.
@@ -269,6 +273,22 @@ pub const CLUSTER: i32 = 4;
 /// links.
 const HINTS: [i32; 11] = [0, 1, 3, 5, 6, 8, 9, 10, 11, 14, 16];
 
+impl LaunchConfig {
+    /// The configuration with its attributes.
+    ///
+    /// # Errors
+    /// One is not supported.
+    ///
+    /// # Safety
+    /// There must be as many attributes as it says.
+    pub unsafe fn how(&self) -> Result<How, Error> {
+        let mut how = How::of(self.grid, self.block, self.shared, self.stream);
+        // SAFETY: the caller's promise.
+        unsafe { how.with(self.attributes, self.count) }?;
+        Ok(how)
+    }
+}
+
 cuda! {
     fn cudaLaunchKernel cudaLaunchKernel_ptsz __cudaLaunchKernel __cudaLaunchKernel_ptsz = (
         function: *const c_void, grid: Dim3, block: Dim3, args: *mut *mut c_void, shared: usize, stream: *mut c_void
@@ -293,10 +313,7 @@ cuda! {
             return Err(INVALID_VALUE);
         }
         // SAFETY: CUDA's manual asks for a configuration.
-        let config = unsafe { &*config };
-        let mut how = How::of(config.grid, config.block, config.shared, config.stream);
-        // SAFETY: there are as many attributes as the configuration says.
-        unsafe { how.with(config.attributes, config.count) }?;
+        let how = unsafe { (*config).how() }?;
         // SAFETY: CUDA's manual asks for a pointer to each argument.
         unsafe { launch(state, function, &how, args as *const *const c_void) }
     }

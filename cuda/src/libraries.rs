@@ -59,7 +59,7 @@ cuda! {
     }
 
     fn cudaKernelSetAttributeForDevice = (kernel: *const c_void, number: i32, value: i32, device: i32) |state| {
-        crate::device::known(device)?;
+        crate::one_device::known(device)?;
         set(state, kernel, number, value)
     }
 

@@ -5,15 +5,13 @@ use std::ffi::c_void;
 use sim_core::error::SimError;
 use sim_memory::address_space::{GLOBAL_BASE, WINDOWS};
 
-use crate::device::{Runtime as Loaded, known, loaded};
 use crate::error::{
     ALREADY_REGISTERED, Error, INVALID_DIRECTION, INVALID_HANDLE, INVALID_PITCH, INVALID_VALUE,
     MEMORY_ALLOCATION, NOT_REGISTERED,
 };
 use crate::graph::{Copy3D, Extent, Fill, Pitched, Work};
-use crate::graph_memory;
+use crate::one_device::{Runtime as Loaded, known, loaded};
 use crate::pointers;
-use crate::pools;
 use crate::runtime::{Runtime, State};
 use crate::shared::{Kind, PAGE};
 
@@ -320,7 +318,8 @@ pub fn free(state: &mut State, at: *mut c_void, of_host: bool) -> Result<(), Err
         return Ok(());
     }
     if runtime.graph_memory.has(at) && !of_host {
-        return graph_memory::end(state, at);
+        runtime.graph_memory.release(at)?;
+        return state.sweep();
     }
     if runtime.virtual_memory.holds(at) {
         return Err(INVALID_VALUE);
@@ -453,15 +452,7 @@ pub struct PointerAttributes {
 cuda! {
     fn cudaMalloc = (at: *mut *mut c_void, bytes: usize) |state| { allocate(state, at, bytes) }
 
-    fn cudaMallocAsync cudaMallocAsync_ptsz = (at: *mut *mut c_void, bytes: usize, stream: *mut c_void) |state| {
-        pools::allocate_on(state, at, bytes, None, stream)
-    }
-
     fn cudaFree = (at: *mut c_void) |state| { free(state, at, false) }
-
-    fn cudaFreeAsync cudaFreeAsync_ptsz = (at: *mut c_void, stream: *mut c_void) |state| {
-        pools::free_on(state, at, stream)
-    }
 
     fn cudaMallocHost = (at: *mut *mut c_void, bytes: usize) |state| { allocate_shared(state, at, bytes, Kind::Pinned) }
 

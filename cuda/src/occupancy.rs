@@ -3,9 +3,11 @@
 use std::ffi::c_void;
 
 use sim_core::answers::Attributes;
+use sim_core::clusters::{blocks_of_gpcs, most_blocks};
 use sim_frontend::chip::ChipSpec;
 
-use crate::error::{Error, INVALID_PTX, INVALID_VALUE};
+use crate::error::{Error, INVALID_CLUSTER_SIZE, INVALID_PTX, INVALID_VALUE};
+use crate::launch::{How, LaunchConfig};
 use crate::runtime::{State, explain};
 
 /// Bytes of shared memory that a block has without `cudaFuncSetAttribute` (CUDA C++ Programming Guide, "Shared Memory").
@@ -50,6 +52,48 @@ pub fn active(
     let chip = state.runtime()?.device.chip();
     out!(blocks, resident_blocks(chip, &attributes, threads, shared) as i32);
     Ok(())
+}
+
+/// Blocks of a kernel that the SMs of each GPC hold at a time, in the configuration of a launch.
+fn of_gpcs(state: &mut State, function: *const c_void, how: &How) -> Result<Vec<u64>, Error> {
+    let attributes = attributes(state, function)?;
+    let threads = how.block.iter().fold(1u32, |product, n| product.saturating_mul(*n));
+    let shared = u32::try_from(how.shared).unwrap_or(u32::MAX);
+    let chip = state.runtime()?.device.chip();
+    Ok(blocks_of_gpcs(chip, resident_blocks(chip, &attributes, threads, shared)))
+}
+
+/// The size of clusters that the kernel requires, if it does.
+fn required(state: &mut State, function: *const c_void) -> Result<Option<[u32; 3]>, Error> {
+    let found = state.registry.function(function)?.clone();
+    let module = state.module(found.binary)?;
+    Ok(state.runtime()?.device.entry(module, &found.name).and_then(|entry| entry.bounds.cluster))
+}
+
+/// Clusters of a launch that the chip holds at a time.
+///
+/// # Errors
+/// There is no such kernel, or the launch has no size of clusters that the chip has.
+pub fn active_clusters(state: &mut State, function: *const c_void, how: &How) -> Result<u32, Error> {
+    let cluster = how.cluster.or(required(state, function)?).unwrap_or([1; 3]);
+    let size = cluster.iter().fold(1u64, |product, n| product.saturating_mul(u64::from(*n)));
+    let non_portable = state.registry.function(function)?.non_portable_cluster;
+    if size == 0 || size > most_blocks(state.runtime()?.device.chip(), non_portable).into() {
+        return Err(INVALID_CLUSTER_SIZE);
+    }
+    let all: u64 = of_gpcs(state, function, how)?.into_iter().map(|blocks| blocks / size).sum();
+    Ok(u32::try_from(all).unwrap_or(u32::MAX))
+}
+
+/// The most blocks of a cluster of a kernel: a power of two.
+///
+/// # Errors
+/// There is no such kernel.
+pub fn largest_cluster(state: &mut State, function: *const c_void, how: &How) -> Result<u32, Error> {
+    let non_portable = state.registry.function(function)?.non_portable_cluster;
+    let most = most_blocks(state.runtime()?.device.chip(), non_portable);
+    let fits = of_gpcs(state, function, how)?.into_iter().max().unwrap_or(0).min(most.into());
+    Ok(if fits == 0 { 0 } else { 1 << fits.ilog2() })
 }
 
 /// Bytes of dynamic shared memory that each of `blocks` blocks of an SM can have.
@@ -167,6 +211,20 @@ cuda! {
 
     fn cudaOccupancyAvailableDynamicSMemPerBlock = (bytes: *mut usize, function: *const c_void, blocks: i32, threads: i32) |state| {
         out!(bytes, available_shared(state, function, blocks, threads)?);
+        Ok(())
+    }
+
+    fn cudaOccupancyMaxActiveClusters = (count: *mut i32, function: *const c_void, config: *const LaunchConfig) |state| {
+        // SAFETY: CUDA's manual asks for a configuration.
+        let how = unsafe { config.as_ref().ok_or(INVALID_VALUE)?.how() }?;
+        out!(count, active_clusters(state, function, &how)? as i32);
+        Ok(())
+    }
+
+    fn cudaOccupancyMaxPotentialClusterSize = (size: *mut i32, function: *const c_void, config: *const LaunchConfig) |state| {
+        // SAFETY: CUDA's manual asks for a configuration.
+        let how = unsafe { config.as_ref().ok_or(INVALID_VALUE)?.how() }?;
+        out!(size, largest_cluster(state, function, &how)? as i32);
         Ok(())
     }
 

@@ -1,53 +1,15 @@
 //! Memory pools: who allocates from which, and how much. Memory is taken from the device and given back to it at once.
 
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 
-use crate::device::known;
 use crate::error::{Error, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED};
 use crate::graph::Work;
-use crate::graph_memory;
+use crate::graph_use;
+use crate::memory::free;
+use crate::one_device::known;
 use crate::pointers;
+use crate::pool_list::{NEW, Pools};
 use crate::runtime::{Runtime, State};
-
-/// A pool.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pool {
-    /// Whether memory is reused behind events, by chance, and behind inserted dependencies; it is all the same here.
-    reuse: [i32; 3],
-    /// Bytes that stay with the pool; none do here.
-    threshold: u64,
-    used: u64,
-    most: u64,
-}
-
-/// The pools of a device.
-#[derive(Debug, Default)]
-pub struct Pools {
-    list: BTreeMap<usize, Pool>,
-    /// The pool that the device began with.
-    default: usize,
-    /// The pool of allocations that name none.
-    current: usize,
-    /// By address, the pool of an allocation and its bytes.
-    owners: BTreeMap<u64, (usize, u64)>,
-}
-
-const NEW: Pool = Pool { reuse: [1; 3], threshold: 0, used: 0, most: 0 };
-
-impl Pools {
-    /// Memory was freed.
-    pub fn freed(&mut self, at: u64) {
-        let Some((pool, bytes)) = self.owners.remove(&at) else { return };
-        if let Some(pool) = self.list.get_mut(&pool) {
-            pool.used -= bytes;
-        }
-    }
-
-    fn pool(&mut self, pool: *mut c_void) -> Result<&mut Pool, Error> {
-        self.list.get_mut(&(pool as usize)).ok_or(INVALID_VALUE)
-    }
-}
 
 /// The pools; the default one is made at the first use.
 fn pools(state: &mut State) -> Result<&mut Pools, Error> {
@@ -307,7 +269,7 @@ pub fn allocate_on(
     if !state.is_captured(stream) {
         return allocate(state, at, bytes, pool);
     }
-    let work = graph_memory::allocate(state, bytes as u64)?;
+    let work = graph_use::allocate(state, bytes as u64)?;
     let Work::Allocate(address, _) = work else { return Err(INVALID_VALUE) };
     out!(at, address as *mut c_void);
     state.captured(stream, || work);
@@ -323,10 +285,18 @@ pub fn free_on(state: &mut State, at: *mut c_void, stream: *mut c_void) -> Resul
     if state.captured(stream, || Work::Free(at as u64)) {
         return Ok(());
     }
-    crate::memory::free(state, at, false)
+    free(state, at, false)
 }
 
 cuda! {
+    fn cudaMallocAsync cudaMallocAsync_ptsz = (at: *mut *mut c_void, bytes: usize, stream: *mut c_void) |state| {
+        allocate_on(state, at, bytes, None, stream)
+    }
+
+    fn cudaFreeAsync cudaFreeAsync_ptsz = (at: *mut c_void, stream: *mut c_void) |state| {
+        free_on(state, at, stream)
+    }
+
     fn cudaDeviceGetDefaultMemPool = (pool: *mut usize, device: i32) |state| {
         out!(pool, of_device(state, device, true)?);
         Ok(())

@@ -15,22 +15,22 @@ use warpsim::device::checkpoint::Log;
 use warpsim::device::selection::Selection;
 use warpsim::device::{Device, Kernel, Module};
 
-use crate::advice::Advice;
+use crate::advised::Advice;
 use crate::checkpoint;
 use crate::closed;
 use crate::driver::state::Driver;
-use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, NO_IMAGE, UNKNOWN};
+use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, INVALID_VALUE, NO_IMAGE, UNKNOWN};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
 use crate::graph::{Capture, Graph, Node, Work};
-use crate::graph_memory::GraphMemory;
+use crate::graph_blocks::{GraphMemory, Own};
 use crate::images::Images;
-use crate::pools::Pools;
+use crate::mappings::VirtualMemory;
+use crate::pool_list::Pools;
 use crate::record::Recorder;
 use crate::registry::Registry;
 use crate::shared::{Kind, Shared};
 use crate::stream_list::Streams;
-use crate::virtual_memory::VirtualMemory;
 
 /// A device in use.
 pub struct Runtime {
@@ -387,6 +387,32 @@ impl State {
         if !self.is_forked() && self.sticky.is_none() {
             let _ = self.synchronize();
         }
+    }
+
+    /// Gives back memory of graphs that is not in use and that no graph has a node for.
+    ///
+    /// # Errors
+    /// What stopped the device.
+    pub fn sweep(&mut self) -> Result<(), Error> {
+        let Some(runtime) = self.runtime().ok().filter(|runtime| !runtime.graph_memory.list.is_empty())
+        else {
+            return Ok(());
+        };
+        let graphs = &runtime.graphs;
+        let unused = |(at, own): (&u64, &Own)| {
+            (!own.used && !graphs.values().any(|graph| graph.allocates(*at))).then_some(*at)
+        };
+        let gone: Vec<u64> = runtime.graph_memory.list.iter().filter_map(unused).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        self.synchronize()?;
+        let runtime = self.runtime()?;
+        for at in gone {
+            runtime.graph_memory.list.remove(&at);
+            runtime.device.free(at, 1).map_err(|_| INVALID_VALUE)?;
+        }
+        Ok(())
     }
 
     /// Gives the device up with all it holds.

@@ -34,9 +34,10 @@ use warpsim_cuda::libraries::{
     cudaLibraryGetKernel, cudaLibraryGetKernelCount, cudaLibraryLoadData, cudaLibraryUnload,
 };
 use warpsim_cuda::memory::{
-    cudaFree, cudaFreeAsync, cudaMalloc, cudaMallocAsync, cudaMallocManaged, cudaMemGetInfo, cudaMemcpy,
-    cudaMemcpy2DAsync, cudaMemcpyPeerAsync, cudaMemset, cudaMemset3D, cudaMemsetAsync,
+    cudaFree, cudaMalloc, cudaMallocManaged, cudaMemGetInfo, cudaMemcpy, cudaMemcpy2DAsync,
+    cudaMemcpyPeerAsync, cudaMemset, cudaMemset3D, cudaMemsetAsync,
 };
+use warpsim_cuda::pools::{cudaFreeAsync, cudaMallocAsync};
 use warpsim_cuda::stream_attributes::{
     cudaStreamCopyAttributes, cudaStreamGetAttribute, cudaStreamSetAttribute,
 };

@@ -7,6 +7,7 @@ pub mod block;
 pub mod bulk;
 pub mod by_split;
 pub mod cluster_barrier;
+pub mod clusters;
 pub mod code;
 pub mod context;
 pub mod copies;

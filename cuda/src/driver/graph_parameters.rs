@@ -4,7 +4,6 @@ use crate::driver::graphs::KernelNode2;
 use crate::graph::Work;
 use crate::graph_memory::{
     AllocateNode, add_allocation, allocation, attribute as of_memory, freed, set_attribute as set_of_memory,
-    sweep,
 };
 use crate::graph_parameters::{
     add_node, attribute, copy_attributes, enable, event, host, is_enabled, kernel, set_attribute, set_event,
@@ -135,6 +134,6 @@ driver! {
 
     driver cuDeviceGraphMemTrim = (device: i32) |state| {
         crate::device::known(device)?;
-        sweep(state)
+        state.sweep()
     }
 }

@@ -6,7 +6,9 @@ use crate::driver::call::{Need, current, enter};
 use crate::driver::streams::find;
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE};
 use crate::launch::{Dim3, How, LaunchAttribute, launch};
-use crate::occupancy::{active, attributes, available_shared, resident_blocks};
+use crate::occupancy::{
+    active, active_clusters, attributes, available_shared, largest_cluster, resident_blocks,
+};
 use crate::pointers;
 use crate::runtime::State;
 
@@ -20,6 +22,19 @@ pub struct Config {
     stream: *mut c_void,
     attributes: *const LaunchAttribute,
     count: u32,
+}
+
+impl Config {
+    /// The configuration with its attributes.
+    ///
+    /// # Safety
+    /// There must be as many attributes as it says.
+    unsafe fn how(&self) -> Result<How, Error> {
+        let mut how = How::of(self.grid, self.block, self.shared as usize, self.stream);
+        // SAFETY: the caller's promise.
+        unsafe { how.with(self.attributes, self.count) }?;
+        Ok(how)
+    }
 }
 
 /// Words of `extra` in a launch: the end, the address of the arguments, the address of their size.
@@ -178,10 +193,9 @@ driver! {
     ) |state| {
         // SAFETY: CUDA's manual asks for a configuration.
         let config = unsafe { pointers::get(config) }?;
-        let mut how = How::of(config.grid, config.block, config.shared as usize, config.stream);
         // SAFETY: there are as many attributes as the configuration says, and the arguments are as the manual says.
         unsafe {
-            how.with(config.attributes, config.count)?;
+            let how = config.how()?;
             start(state, function, (&how, config.stream), arguments, extra)
         }
     }
@@ -193,6 +207,20 @@ driver! {
     context cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = (
         blocks: *mut i32, function: *const c_void, threads: i32, shared: usize, _flags: u32
     ) |state| { active(state, blocks, function, threads, shared) }
+
+    context cuOccupancyMaxActiveClusters = (count: *mut i32, function: *const c_void, config: *const Config) |state| {
+        // SAFETY: CUDA's manual asks for a configuration.
+        let how = unsafe { pointers::get(config)?.how() }?;
+        out!(count, active_clusters(state, function, &how)? as i32);
+        Ok(())
+    }
+
+    context cuOccupancyMaxPotentialClusterSize = (size: *mut i32, function: *const c_void, config: *const Config) |state| {
+        // SAFETY: CUDA's manual asks for a configuration.
+        let how = unsafe { pointers::get(config)?.how() }?;
+        out!(size, largest_cluster(state, function, &how)? as i32);
+        Ok(())
+    }
 
     context cuOccupancyAvailableDynamicSMemPerBlock = (
         bytes: *mut usize, function: *const c_void, blocks: i32, threads: i32

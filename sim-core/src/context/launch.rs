@@ -7,9 +7,9 @@ use sim_frontend::chip::Needs;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::Assembler;
 use sim_frontend::program::{Extra, OpClass, Program};
-use sim_memory::address_space::CLUSTER_SHIFT;
 
 use super::{Context, ContextOutput};
+use crate::clusters::{Refused, Wanted, cluster_of};
 use crate::code::Code;
 use crate::error::SimError;
 use crate::grid::Kernel;
@@ -312,89 +312,34 @@ impl Context {
         Ok(grid_id)
     }
 
-    /// Blocks of a cluster by axis, where the kernel or the launch gives them (CUDA C++ Programming Guide, "Thread Block
-    /// Clusters"). `resident` blocks fit an SM.
+    /// Blocks of a cluster by axis, where the kernel or the launch gives them. `resident` blocks fit an SM.
     fn cluster_of(
         &self,
         launch: &Launch,
         program: &Program,
         resident: u32,
     ) -> Result<Option<[u32; 3]>, SimError> {
-        let bounds = &program.bounds;
         let refuse = |limit: &str, message: String| {
             Err(SimError::input("launch", format!("{}: {message} ({limit})", launch.entry)))
         };
-        if let (Some(required), Some(given)) = (bounds.cluster, launch.cluster)
-            && required != given
-        {
-            return refuse(
-                ".reqnctapercluster",
-                format!("the kernel requires clusters of {required:?} blocks, not {given:?}"),
-            );
-        }
-        let Some(cluster) = launch.cluster.or(bounds.cluster) else {
-            if bounds.explicit_cluster {
-                return refuse(
-                    ".explicitcluster",
-                    "the launch gives no size of clusters, which this kernel requires".into(),
-                );
-            }
-            return Ok(None);
+        let wanted = Wanted {
+            grid: launch.grid,
+            cluster: launch.cluster,
+            non_portable: launch.non_portable_cluster,
+            resident,
+            shared: program.shared_bytes.saturating_add(launch.dynamic_shared),
         };
-        let size = cluster.iter().fold(1u64, |size, n| size.saturating_mul((*n).into()));
-        if size == 0 {
-            return refuse("cluster size", format!("a cluster of {cluster:?} blocks has none"));
-        }
-        for (axis, name) in ["x", "y", "z"].iter().enumerate() {
-            if !launch.grid[axis].is_multiple_of(cluster[axis]) {
-                return refuse(
-                    "cluster size",
-                    format!(
-                        "the grid has {} blocks in {name}, which is no multiple of the cluster's {}",
-                        launch.grid[axis], cluster[axis]
-                    ),
-                );
-            }
-        }
-        if let Some(most) = bounds.max_cluster.filter(|most| size > u64::from(*most)) {
-            return refuse(
-                ".maxclusterrank",
-                format!("a cluster has {size} blocks; the kernel allows at most {most}"),
-            );
-        }
-        if size == 1 {
-            return Ok(Some(cluster));
-        }
-        let Some(spec) = &self.chip.cluster else {
-            return refuse("cluster size", format!("{} has no clusters of several blocks", self.chip.name));
+        let cluster = match cluster_of(&self.chip, &program.bounds, &wanted) {
+            Ok(cluster) => cluster,
+            Err(Refused { limit, message }) => return refuse(limit, message),
         };
-        let most = match launch.non_portable_cluster {
-            true => spec.max_blocks_non_portable,
-            false => spec.max_blocks,
-        };
-        if size > most.into() {
-            let message = format!("a cluster has {size} blocks; at most {most} are allowed");
-            return refuse("cluster size", message);
-        }
-        let bounds = spec.bounds(self.chip.limits.num_processors);
-        let sms = bounds.windows(2).map(|gpc| gpc[1] - gpc[0]).max().unwrap_or(0);
-        let fits = u64::from(sms) * u64::from(resident);
-        if size > fits {
+        let several = cluster.is_some_and(|cluster| cluster != [1; 3]);
+        if several && self.options.sanitize.any() {
             return refuse(
-                "cluster size",
-                format!("a cluster has {size} blocks; the SMs of a GPC hold {fits} of them at a time"),
+                "--check",
+                "sanitizers do not follow what blocks of a cluster do in each other's shared memory".into(),
             );
         }
-        let shared = program.shared_bytes.saturating_add(launch.dynamic_shared);
-        if shared > 1 << CLUSTER_SHIFT {
-            let most = 1 << CLUSTER_SHIFT;
-            return refuse(
-                "SharedMemSize",
-                format!(
-                    "a block of a cluster has {shared} bytes of shared memory; at most {most} are supported"
-                ),
-            );
-        }
-        Ok(Some(cluster))
+        Ok(cluster)
     }
 }
