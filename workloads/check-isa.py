@@ -199,7 +199,8 @@ def refused(root, words):
     if root in ("suld", "sust"):
         return (("v4" in words) * 4 + ("v2" in words) * 2) * bits(types[-1]) > 128
     if root in ("ld", "st", "ldu", "atom", "red"):
-        local = {"shared", "shared::cta", "local", "param", "param::entry", "param::func", "const"} & set(words)
+        spaces = {"shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func", "const"}
+        local = spaces & set(words)
         hint = any(word.startswith(("L1::", "L2::")) for word in words)
         wide = ("v4" in words) * 4 + ("v2" in words) * 2
         ordered = root in ("ld", "st") and {"relaxed", "acquire", "release"} & set(words)
@@ -250,6 +251,9 @@ def verdict(ptxas, folder, job):
         [ptxas, f"-arch={architecture}", "-o", os.devnull, path], capture_output=True, text=True, check=False
     )
     message = (done.stderr.strip() or done.stdout.strip()).split("\n")[0]
+    # Each ptxas knows the targets of its time.
+    if "is not defined for option" in message:
+        return None, message
     if "9.1 or later" in message or "9.2 or later" in message:
         return None, message
     return done.returncode == 0, re.sub(r"^ptxas \S+, line \d+; ", "", message)
@@ -279,11 +283,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         answers = pool.map(lambda job: verdict(ptxas, folder, job[1]), jobs)
         wrong = 0
+        unknown = 0
         for (expected, (_, target, text)), (accepted, message) in zip(jobs, answers):
+            unknown += accepted is None
             if accepted is not None and accepted != expected:
                 wrong += 1
                 print(f"sm_{target}: {text} {'rejected: ' + message if expected else 'accepted'}")
-    print(f"{len(jobs)} questions, {wrong} disagreements")
+    print(f"{len(jobs)} questions, {unknown} beyond this ptxas, {wrong} disagreements")
     return wrong != 0
 
 

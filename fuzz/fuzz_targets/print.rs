@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut numbers = bytes.iter().map(|byte| usize::from(*byte)).chain(std::iter::repeat(0));
     let mut next =
         move |n: usize| (numbers.next().unwrap_or(0) * 256 + numbers.next().unwrap_or(0)) % n.max(1);
-    let rows: Vec<&isa::Entry> = isa::TABLE.iter().filter(|row| !row.papers && row.executed()).collect();
+    let rows: Vec<&isa::Entry> = isa::TABLE.iter().filter(|row| !row.papers() && row.executed()).collect();
     let row = rows[next(rows.len())];
     let forms = isa::combinations(row);
     let modifiers = &forms[next(forms.len())];

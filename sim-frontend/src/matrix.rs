@@ -14,6 +14,12 @@ pub enum Element {
     F64,
     E4m3,
     E5m2,
+    /// Six bits, the low ones of a byte.
+    E3m2,
+    /// The same.
+    E2m3,
+    /// Four bits, those from the third on of a byte.
+    E2m1,
     S8,
     U8,
     S4,
@@ -33,6 +39,9 @@ impl Element {
             "f64" => Self::F64,
             "e4m3" => Self::E4m3,
             "e5m2" => Self::E5m2,
+            "e3m2" => Self::E3m2,
+            "e2m3" => Self::E2m3,
+            "e2m1" => Self::E2m1,
             "s8" => Self::S8,
             "u8" => Self::U8,
             "s4" => Self::S4,
@@ -53,6 +62,9 @@ impl Element {
             Self::F64 => "f64",
             Self::E4m3 => "e4m3",
             Self::E5m2 => "e5m2",
+            Self::E3m2 => "e3m2",
+            Self::E2m3 => "e2m3",
+            Self::E2m1 => "e2m1",
             Self::S8 => "s8",
             Self::U8 => "u8",
             Self::S4 => "s4",
@@ -62,13 +74,18 @@ impl Element {
         }
     }
 
-    /// Bits of an element.
+    /// One of the types of `.kind::f8f6f4`, each element in a byte.
+    pub const fn is_small_float(self) -> bool {
+        matches!(self, Self::E4m3 | Self::E5m2 | Self::E3m2 | Self::E2m3 | Self::E2m1)
+    }
+
+    /// Bits of an element, with those that pad it.
     pub const fn bits(self) -> usize {
         match self {
             Self::F64 => 64,
             Self::Tf32 | Self::F32 | Self::S32 => 32,
             Self::F16 | Self::Bf16 => 16,
-            Self::E4m3 | Self::E5m2 | Self::S8 | Self::U8 => 8,
+            Self::E4m3 | Self::E5m2 | Self::E3m2 | Self::E2m3 | Self::E2m1 | Self::S8 | Self::U8 => 8,
             Self::S4 | Self::U4 => 4,
             Self::B1 => 1,
         }

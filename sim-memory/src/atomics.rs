@@ -182,6 +182,8 @@ mod tests {
         }
         assert_eq!(apply_wide(AtomicOp::Cas, 1 << 90, 1 << 90, 7), 7);
         assert_eq!(apply_wide(AtomicOp::Cas, 1 << 90, 1 << 26, 7), 1 << 90);
+        // Only the upper halves differ.
+        assert_eq!(apply_wide(AtomicOp::Cas, 1 << 90, 0, 7), 1 << 90);
         assert_eq!(apply_wide(AtomicOp::Exch, 1, 1 << 100, 0), 1 << 100);
         assert_eq!(apply_global(AtomicOp::Exch, F32, 7, 1, 0), 1);
         assert_eq!(apply_global(AtomicOp::Add, F64, 1, 1, 0), 2);

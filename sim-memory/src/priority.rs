@@ -155,6 +155,17 @@ mod tests {
     }
 
     #[test]
+    fn an_access_has_the_policy_of_its_first_lane() {
+        let whole = |priority| fractional(priority, Priority::Unchanged, 1.0);
+        let mut operands = [[0; 2]; WARP_LANES];
+        (operands[1][1], operands[2][1]) = (whole(Priority::First), whole(Priority::Last));
+        let of = |lanes| Policy::Operand(1).priority(Some(&operands), lanes, 0);
+        assert_eq!(of(0b110), Priority::First);
+        assert_eq!(of(0b100), Priority::Last);
+        assert_eq!(of(0b101), Priority::Unchanged);
+    }
+
+    #[test]
     fn a_share_of_the_lines_has_the_primary_priority() {
         for sixteenths in 1..=16 {
             let policy = fractional(Priority::Last, Priority::First, sixteenths as f32 / 16.0);

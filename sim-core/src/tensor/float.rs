@@ -36,6 +36,10 @@ fn single(ty: Element, bits: u32) -> f32 {
         let finite = (f32::from_bits((h & 0x7fff) << 13) * f32::from_bits(0x7780_0000)).to_bits();
         f32::from_bits((if infinite != 0 { infinite } else { finite }) | (h & 0x8000) << 16)
     };
+    // A magnitude with the exponent of its own bias, the power of two that moves it, and the sign in bit 5.
+    let small = |magnitude: u32, factor: u32, sign: u32| {
+        f32::from_bits((f32::from_bits(magnitude) * f32::from_bits(factor)).to_bits() | sign << 26)
+    };
     match ty {
         Element::F16 => half(bits & 0xffff),
         Element::Bf16 => f32::from_bits(bits << 16),
@@ -47,6 +51,10 @@ fn single(ty: Element, bits: u32) -> f32 {
             let magnitude = if bits & 0x7f == 0x7f { f32::NAN } else { finite };
             f32::from_bits(magnitude.to_bits() & 0x7fff_ffff | (bits & 0x80) << 24)
         }
+        // Neither infinities nor NaN.
+        Element::E3m2 => small((bits & 0x1f) << 21, 0x7d80_0000, bits & 0x20),
+        Element::E2m3 => small((bits & 0x1f) << 20, 0x7e80_0000, bits & 0x20),
+        Element::E2m1 => small((bits >> 2 & 7) << 22, 0x7e80_0000, bits & 0x20),
         _ => f32::from_bits(bits),
     }
 }
@@ -56,6 +64,8 @@ const fn least_exponent(ty: Element) -> i32 {
     match ty {
         Element::F16 | Element::E5m2 => -14,
         Element::E4m3 => -6,
+        Element::E3m2 => -2,
+        Element::E2m3 | Element::E2m1 => 0,
         _ => LEAST,
     }
 }
@@ -202,7 +212,7 @@ fn facts(product: &Product<'_>) -> (i32, usize, Sums) {
     let types = product.op.matrix.types;
     let arithmetic = product.arithmetic;
     let (bits, group, kept) = match types[1] {
-        Element::E4m3 | Element::E5m2 => {
+        small if small.is_small_float() => {
             (arithmetic.fp8_fraction_bits, arithmetic.groups.fp8, arithmetic.fp8_sum_bits)
         }
         Element::Tf32 => (arithmetic.fraction_bits, arithmetic.groups.tf32, 23),

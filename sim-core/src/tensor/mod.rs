@@ -53,9 +53,10 @@ fn multiply_here(scratch: &mut Scratch, product: &Product<'_>, results: &mut [La
     match matrix.types[1] {
         _ if matrix.is_quad() => float::quads(scratch, product, results),
         Element::F64 => float::doubles(product, results),
-        Element::F16 | Element::Bf16 | Element::Tf32 | Element::F32 | Element::E4m3 | Element::E5m2 => {
+        Element::F16 | Element::Bf16 | Element::Tf32 | Element::F32 => {
             float::tiles(scratch, product, results);
         }
+        small if small.is_small_float() => float::tiles(scratch, product, results),
         _ => whole::tiles(scratch, product, results),
     }
 }

@@ -33,6 +33,9 @@ fn shape_of(ty: Element) -> (u32, u32, i64) {
         Element::Bf16 => (7, 8, 127),
         Element::E5m2 => (2, 5, 15),
         Element::E4m3 => (3, 4, 7),
+        Element::E3m2 => (2, 3, 3),
+        Element::E2m3 => (3, 2, 1),
+        Element::E2m1 => (1, 2, 1),
         _ => (23, 8, 127),
     }
 }
@@ -40,6 +43,8 @@ fn shape_of(ty: Element) -> (u32, u32, i64) {
 pub(super) fn number(ty: Element, bits: u32) -> Number {
     let (fraction, exponent, bias) = shape_of(ty);
     let bits = if ty == Element::Tf32 { bits >> 13 << 13 } else { bits };
+    // In its byte it has two bits below.
+    let bits = if ty == Element::E2m1 { bits >> 2 } else { bits };
     let negative = bits >> (fraction + exponent) & 1 == 1;
     let field = i64::from(bits >> fraction & ((1 << exponent) - 1));
     let rest = bits & ((1 << fraction) - 1);
@@ -47,7 +52,8 @@ pub(super) fn number(ty: Element, bits: u32) -> Number {
     if ty == Element::E4m3 && field == top && rest == 7 {
         return Number::Undefined;
     }
-    if ty != Element::E4m3 && field == top {
+    let all_finite = matches!(ty, Element::E4m3 | Element::E3m2 | Element::E2m3 | Element::E2m1);
+    if !all_finite && field == top {
         return if rest == 0 { Number::Infinite(negative) } else { Number::Undefined };
     }
     let significand = i64::from(rest) + if field == 0 { 0 } else { 1 << fraction };
@@ -162,7 +168,7 @@ fn group(pairs: &[(Number, Number)], c: u32, types: [Element; 4], bits: i64, kep
 
 /// A chain of groups.
 pub(super) fn dot(a: &[u32], b: &[u32], c: u32, types: [Element; 4], arithmetic: &TensorArithmetic) -> u32 {
-    let small = matches!(types[1], Element::E4m3 | Element::E5m2);
+    let small = shape_of(types[1]).1 <= 4 || types[1] == Element::E5m2;
     let (bits, size, kept) = match types[1] {
         _ if small => (arithmetic.fp8_fraction_bits, arithmetic.groups.fp8, arithmetic.fp8_sum_bits),
         Element::Tf32 => (arithmetic.fraction_bits, arithmetic.groups.tf32, 23),

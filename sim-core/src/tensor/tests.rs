@@ -187,6 +187,14 @@ fn shapes() -> Vec<&'static str> {
         "sp.sync.aligned.m16n8k64.row.col.s32.s4.u4.s32",
         "sp.sync.aligned.m16n8k128.row.col.s32.u4.u4.s32",
         "sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32",
+        "m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32",
+        "m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e5m2.f32",
+        "m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e4m3.f32",
+        "m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e2m3.f16",
+        "m16n8k32.row.col.kind::f8f6f4.f16.e3m2.e3m2.f16",
+        "m16n8k16.row.col.kind::f8f6f4.f16.e4m3.e5m2.f16",
+        "sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e2m3.f32",
+        "sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e4m3.f16",
     ]
 }
 

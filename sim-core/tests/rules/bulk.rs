@@ -1,8 +1,10 @@
 //! Bulk copies: to and from shared memory, between blocks of a cluster, to several of them at once, with reductions.
 
 use sim_frontend::chip::TmaSpec;
+use sim_frontend::diagnostic::Source;
+use sim_frontend::load::Module;
 
-use crate::clusters::{How, MEET, RANKS, TIMED, clustered, launched, refused, text, words};
+use crate::clusters::{How, MEET, POLICIES, RANKS, TIMED, clustered, launched, refused, text, words};
 
 /// `%object` in each block waits for one arrival and bytes; `%far` is that of the next block. `%src` is `out` from word
 /// 512 on, where each thread has written its index and a thousand more. `%p`: not thread 0.
@@ -59,6 +61,38 @@ fn a_load_or_a_copy_of_shared_memory_may_go_to_another_block() {
     assert_eq!(found[..128], (0..128).map(|i| (i + 96) % 128 + 7).collect::<Vec<u32>>());
 }
 
+/// One device holds what a multicast address names: each is one buffer.
+#[test]
+fn shared_memory_is_copied_and_added_to_multicast_addresses() {
+    for (copy, expected) in [
+        ("multimem.cp.async.bulk", (|i| i) as fn(u32) -> u32),
+        ("multimem.cp.reduce.async.bulk", |i| 2 * i + 1000),
+    ] {
+        let operation = if copy.contains("reduce") { ".add.u32" } else { "" };
+        let body = format!(
+            "{RANKS}{OBJECTS}membar.gl;\nfence.proxy.async;\nbar.sync 0;\n@%p bra OVER;\nmul.wide.u32 %w, %i, 4;\nadd.u64 %w, %w, %src;\n\
+             {copy}.global.shared::cta.bulk_group{operation} [%w], [%at], %size;\ncp.async.bulk.commit_group;\n\
+             cp.async.bulk.wait_group 0;\nOVER:\nbar.sync 0;\nld.volatile.global.u32 %r, [%own+2048];\n"
+        );
+        let of = |version: &str| text(&body).replace(".version 8.6", &format!(".version {version}"));
+        for policy in POLICIES {
+            for functional in [false, true] {
+                let how = How { policy, functional, ..TIMED };
+                let ran = launched(clustered(|_| {}), &of("9.1"), [[2, 1, 1], [1, 1, 1]], 32, how);
+                let (words, _) = ran.unwrap_or_else(|e| panic!("{policy} {functional}: {e}\n{body}"));
+                assert_eq!(
+                    words[..64],
+                    (0..64).map(expected).collect::<Vec<u32>>(),
+                    "{copy} {policy} {functional}"
+                );
+            }
+        }
+        let early = Module::build(&Source::new("early.ptx", &of("9.0")), false).map(|_| ());
+        let told: String = early.expect_err("too early").iter().map(|error| error.render()).collect();
+        assert!(told.contains("requires PTX ISA 9.1 or later"), "{told}");
+    }
+}
+
 #[test]
 fn shared_memory_is_copied_and_added_to_global_memory() {
     // Once read the source may change, once over the destination holds it.
@@ -77,6 +111,9 @@ fn shared_memory_is_copied_and_added_to_global_memory() {
         // 1.0 and 2.0 twice.
         ("add.noftz.f16", "mov.b32 %a, 0x3c003c00", "0x40004000", |_| 0x4200_4200),
         ("add.f32", "mov.b32 %a, 0x3f800000", "0x40000000", |_| 0x4040_0000),
+        // 4 and -2 with 2 and 3; 2 and 1 with 1 and 4.
+        ("min.f16", "mov.b32 %a, 0x4400c000", "0x40004200", |_| 0x4000_c000),
+        ("max.bf16", "mov.b32 %a, 0x40003f80", "0x3f804080", |_| 0x4000_4080),
     ] {
         let body = format!(
             "{RANKS}{OBJECTS}{start};\nst.global.u32 [%own+2048], %a;\nmov.b32 %b, {add};\nst.shared.u32 [%at], %b;\nmembar.gl;\nfence.proxy.async;\nbar.sync 0;\n@%p bra OVER;\n\

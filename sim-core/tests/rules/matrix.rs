@@ -7,6 +7,8 @@ use sim_core::device::{Device, Options};
 use sim_core::error::SimError;
 use sim_frontend::chip::{ChipSpec, TensorType};
 use sim_frontend::diagnostic::Source;
+use sim_frontend::load::Module;
+use sim_frontend::program::ControlFlow;
 
 use crate::machine::{Run, device_with};
 
@@ -500,4 +502,131 @@ fn products_take_the_time_that_the_chip_says() {
     // Where C is not D, all of its registers count too, though an operation has no room for as many.
     let other = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d8,%d9,%d10,%d11}, {%a0,%a1,%a2,%a3}, {%b0,%b1}, {%d0,%d1,%d2,%d3};\n";
     assert_eq!(clock(&(product(0) + other)) - one, 26);
+}
+
+/// A subnormal element has the exponent of the least normal one: `2^-4 * 2^-1` is aligned as if it were of `2^-2`, so that
+/// 13 fractional bits below it still hold `2^-15`, and not what is half as much.
+#[test]
+fn subnormal_elements_of_six_bits_have_the_least_exponent() {
+    for (c, d) in [(0x3800_0000u32, 0x3d00_2000u32), (0x3780_0000, 0x3d00_0000)] {
+        let body = format!(
+            "setp.eq.u32 %p, %t, 0;\nselp.b32 %a0, 1, 0, %p;\nselp.b32 %b0, 4, 0, %p;\nmov.b32 %a1, 0;\nmov.b32 %c0, {c:#x};\n\
+             mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32 {{%d0,%d1,%d2,%d3}}, {{%a0,%a1,%a1,%a1}}, {{%b0,%a1}}, {{%c0,%c0,%c0,%c0}};\n\
+             st.global.b32 [%own], %d0;\n"
+        );
+        let mut chip = (*chip()).clone();
+        chip.compute_capability = "12.0".into();
+        let device =
+            device_with(Arc::new(chip), "crs_stack", |options| Options { allow_newer_isa: true, ..options });
+        let mut run = Run::new(device, &blackwell(&body, "sm_120a"), false, 32);
+        run.launch(1, 32, false).unwrap_or_else(|e| panic!("{e}"));
+        run.wait().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(run.words()[0], d, "{c:#x}");
+    }
+}
+
+/// A kernel for products of `.kind::f8f6f4`.
+fn blackwell(body: &str, target: &str) -> String {
+    module(body).replace(".version 8.6\n.target sm_90", &format!(".version 9.0\n.target {target}"))
+}
+
+/// Elements of six and four bits, each in a byte. A is of 1.5; columns of B alternate between two powers of two; row `g`
+/// of C is of `g`.
+#[test]
+fn products_of_six_and_four_bits_have_an_element_in_each_byte() {
+    // 1.5, and one in units of the exponent, by type: bits, first bit of the exponent, bias.
+    let types = [("e3m2", 0x0e, 2, 3), ("e2m3", 0x0c, 3, 1), ("e2m1", 0x0c, 3, 1), ("e4m3", 0x3c, 3, 7)];
+    for (of_a, bits, ..) in types {
+        for (of_b, _, first, bias) in types {
+            // Powers of two that the type of B has.
+            let least = 2 - i32::min(bias, 3);
+            let body = format!(
+                "shr.u32 %i0, %t, 2;\ncvt.rn.f32.u32 %c0, %i0;\nand.b32 %i1, %i0, 1;\nadd.u32 %i1, %i1, {};\nshl.b32 %i1, %i1, {first};\n\
+                 mul.lo.u32 %b0, %i1, 0x01010101;\nmov.b32 %b1, %b0;\nmov.b32 %a0, {:#x};\nmov.b32 %a1, %a0;\nmov.b32 %a2, %a0;\nmov.b32 %a3, %a0;\n\
+                 mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.{of_a}.{of_b}.f32 {{%d0,%d1,%d2,%d3}}, {{%a0,%a1,%a2,%a3}}, {{%b0,%b1}}, {{%c0,%c0,%c0,%c0}};\n\
+                 cvt.rn.f16x2.f32 %c1, %c0, %c0;\n\
+                 mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f16.{of_a}.{of_b}.f16 {{%d4,%d5}}, {{%a0,%a1,%a2,%a3}}, {{%b0,%b1}}, {{%c1,%c1}};\n\
+                 st.global.b32 [%own], %d0;\nst.global.b32 [%own+128], %d3;\nst.global.b32 [%own+256], %d5;\n",
+                bias + least,
+                bits * 0x0101_0101u32,
+            );
+            let mut found = Vec::new();
+            for (policy, functional) in
+                [("crs_stack", false), ("convergence_barriers", false), ("mimd", true)]
+            {
+                let mut chip = (*chip()).clone();
+                chip.compute_capability = "12.0".into();
+                if let Some(tensor) = &mut chip.tensor {
+                    tensor.rates.insert(TensorType::Fp8F16, 512);
+                }
+                let device = device_with(Arc::new(chip), policy, |options| Options {
+                    allow_newer_isa: true,
+                    schedule_dependent: true,
+                    ..options
+                });
+                let mut run = Run::new(device, &blackwell(&body, "sm_120a"), false, 128);
+                run.launch(1, 32, functional).unwrap_or_else(|e| panic!("{e}\n{body}"));
+                run.wait().unwrap_or_else(|e| panic!("{e}\n{body}"));
+                found.push(run.words());
+            }
+            let element = |g: usize, column: usize| 48.0 * 2f32.powi(column as i32 % 2 + least) + g as f32;
+            let half = |value: f32| encode("f16", value as i64) as u32;
+            for words in found {
+                for t in 0..32 {
+                    let (g, column) = (t / 4, 2 * (t % 4));
+                    let name = format!("{of_a} {of_b} thread {t}");
+                    assert_eq!(f32::from_bits(words[t]), element(g, column), "{name}");
+                    assert_eq!(f32::from_bits(words[32 + t]), element(g, column + 1), "{name}");
+                    let pair = half(element(g, column)) | half(element(g, column + 1)) << 16;
+                    assert_eq!(words[64 + t], pair, "{name}");
+                }
+            }
+        }
+    }
+}
+
+/// What ptxas 13.5 says of them.
+#[test]
+fn forms_of_six_and_four_bits_are_those_of_the_assembler() {
+    let single = "{%d0,%d1,%d2,%d3}";
+    let of = |kind: &str, types: &str| {
+        format!("mma.{kind}.{types} {single}, {{%a0,%a1,%a2,%a3}}, {{%b0,%b1}}, {single};")
+    };
+    let sparse = |kind: &str, types: &str, selector: u32| {
+        format!(
+            "mma.{kind}.{types} {single}, {{%a0,%a1,%a2,%a3}}, {{%b0,%b1,%b2,%b3}}, {single}, %e, {selector};"
+        )
+    };
+    let build = |line: &str, target: &str| {
+        let text = blackwell(line, target);
+        // A form that no row has refuses the kernel, not the module.
+        Module::build(&Source::new("product.ptx", &text), false)
+            .and_then(|module| module.program("k", &|_| Some(256), ControlFlow::Injected, 1024).map(|_| ()))
+    };
+    let dense = "sync.aligned.m16n8k32.row.col.kind::f8f6f4";
+    let sp = "sp::ordered_metadata.sync.aligned";
+    for (line, target) in [
+        (of(dense, "f32.e3m2.e2m1.f32"), "sm_120a"),
+        (of(dense, "f32.e3m2.e2m1.f32"), "sm_120f"),
+        (of(dense, "f32.e4m3.e5m2.f32"), "sm_121a"),
+        (of("sync.aligned.kind::f8f6f4.m16n8k32.row.col", "f32.e2m3.e2m1.f32"), "sm_120a"),
+        (sparse(&format!("{sp}.m16n8k64.row.col.kind::f8f6f4"), "f32.e3m2.e2m1.f32", 0), "sm_120a"),
+        (sparse(&format!("{sp}.kind::f8f6f4.m16n8k64.row.col"), "f32.e3m2.e2m1.f32", 0), "sm_120a"),
+    ] {
+        build(&line, target).unwrap_or_else(|errors| panic!("{line} {target}: {}", errors[0].render()));
+    }
+    for (line, target) in [
+        (of(dense, "f32.e3m2.e2m1.f32"), "sm_100a"),
+        (of(dense, "f32.e3m2.e2m1.f32"), "sm_89"),
+        (of(dense, "f32.e3m2.e2m1.f32"), "sm_120"),
+        (of("sync.aligned.m16n8k32.row.col", "f32.e3m2.e2m1.f32"), "sm_120a"),
+        (of(dense, "f16.e3m2.e2m1.f32"), "sm_120a"),
+        (of("sync.aligned.m16n8k16.row.col.kind::f8f6f4", "f32.e3m2.e5m2.f32"), "sm_120a"),
+        (sparse("sp.sync.aligned.m16n8k64.row.col.kind::f8f6f4", "f32.e3m2.e2m1.f32", 0), "sm_120a"),
+        (sparse(&format!("{sp}.m16n8k32.row.col.kind::f8f6f4"), "f32.e3m2.e2m1.f32", 0), "sm_120a"),
+        (sparse(&format!("{sp}.m16n8k64.row.col.kind::f8f6f4"), "f32.e3m2.e2m1.f32", 1), "sm_120a"),
+    ] {
+        let errors = build(&line, target).expect_err(&format!("{line} {target}"));
+        assert!(errors.iter().all(|error| !error.render().is_empty()));
+    }
 }

@@ -3,6 +3,9 @@
 
 use sim_core::device::Options;
 use sim_core::error::SimError;
+use sim_frontend::diagnostic::Source;
+use sim_frontend::load::Module;
+use sim_frontend::program::ControlFlow;
 
 use crate::machine::{Run, chip, device_with, module};
 
@@ -250,4 +253,44 @@ fn narrow_formats_go_there_and_back() {
     // 3 becomes 4 = 2^2, 1 is 2^0.
     let expected: Vec<u32> = (0..128).map(|i| (i % 4) * 101 + (129 << 8 | 127) * 65536).collect();
     assert_eq!(words(&body)[..128], expected);
+}
+
+/// As ptxas has them: 256 bits from sm_100 on, `.nc` with `.global` and without `.weak`, no hints on shared memory of clusters.
+#[test]
+fn wide_loads_are_refused_where_the_assembler_refuses_them() {
+    let build = |line: &str, target: u32| {
+        let text = format!(
+            ".version 8.8\n.target sm_{target}\n.address_size 64\n.visible .entry k()\n{{\n.reg .b64 %l<9>;\n.reg .b32 %r<9>;\n\
+             .reg .b128 %q;\n{line}\nret;\n}}\n"
+        );
+        Module::build(&Source::new("wide.ptx", &text), false)
+            .and_then(|module| module.program("k", &|_| Some(256), ControlFlow::Injected, 1024).map(|_| ()))
+    };
+    let eight = "{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%l8];";
+    let four = "{%l0, %l1, %l2, %l3}, [%l8];";
+    for (line, target) in [
+        (format!("ld.global.v8.b32 {eight}"), 100),
+        (format!("ld.global.v4.b64 {four}"), 100),
+        (format!("ld.global.nc.v8.b32 {eight}"), 100),
+        (format!("ld.global.nc.L1::evict_last.v4.b64 {four}"), 100),
+        ("ld.global.nc.b128 %q, [%l8];".into(), 70),
+        ("ld.global.nc.L1::evict_last.b128 %q, [%l8];".into(), 70),
+        ("ld.weak.global.L1::evict_last.b128 %q, [%l8];".into(), 70),
+    ] {
+        build(&line, target).unwrap_or_else(|errors| panic!("{line}: {}", errors[0].render()));
+    }
+    for (line, target) in [
+        (format!("ld.global.v8.b32 {eight}"), 90),
+        (format!("ld.global.v4.b64 {four}"), 90),
+        (format!("ld.weak.global.nc.v8.b32 {eight}"), 100),
+        (format!("ld.nc.v8.b32 {eight}"), 100),
+        (format!("ld.global.cv.nc.v8.b32 {eight}"), 100),
+        ("ld.weak.global.nc.b128 %q, [%l8];".into(), 70),
+        ("ld.nc.L1::evict_last.b128 %q, [%l8];".into(), 70),
+        ("ld.relaxed.gpu.shared::cluster.L1::evict_last.b128 %q, [%l8];".into(), 90),
+        ("st.relaxed.gpu.shared::cluster.L1::evict_last.b128 [%l8], %q;".into(), 90),
+    ] {
+        let errors = build(&line, target).expect_err(&line);
+        assert!(errors.iter().all(|error| !error.render().is_empty()));
+    }
 }

@@ -22,7 +22,7 @@ pub enum TensorType {
     Tf32,
     /// Double precision.
     F64,
-    /// `.e4m3` and `.e5m2`, with sums in single precision.
+    /// `.e4m3`, `.e5m2` and the smaller types of `.kind::f8f6f4`, with sums in single precision.
     Fp8,
     /// The same, with sums of halves.
     Fp8F16,
@@ -73,8 +73,8 @@ impl TensorType {
             (Element::Bf16, _) => Self::Bf16,
             (Element::Tf32 | Element::F32, _) => Self::Tf32,
             (Element::F64, _) => Self::F64,
-            (Element::E4m3 | Element::E5m2, Element::F16) => Self::Fp8F16,
-            (Element::E4m3 | Element::E5m2, _) => Self::Fp8,
+            (small, Element::F16) if small.is_small_float() => Self::Fp8F16,
+            (Element::E4m3 | Element::E5m2 | Element::E3m2 | Element::E2m3 | Element::E2m1, _) => Self::Fp8,
             (Element::S8 | Element::U8 | Element::S32, _) => Self::Int8,
             (Element::S4 | Element::U4, _) => Self::Int4,
             (Element::B1, _) => Self::B1,

@@ -209,10 +209,13 @@ fn match_any_order(
 fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
     let mut mods = Modifiers::plain();
     let mut types = Vec::new();
+    // Multicast addresses of one device are ordinary memory: a copy to them is a copy.
+    let copies = entry.root == Root::Multimem && modifiers.first() == Some(&"cp");
+    let root = if copies { Root::Cp } else { entry.root };
     for word in modifiers {
         match ScalarType::named(word) {
             Some(ty) => types.push(ty),
-            None => apply(entry.root, word, &mut mods),
+            None => apply(root, word, &mut mods),
         }
     }
     mods.matrix = Matrix::of(entry.root, modifiers);
@@ -254,7 +257,7 @@ fn form(entry: &Entry, grammar: &Grammar, modifiers: &[&str]) -> Form {
     {
         dst = *named;
     }
-    Form { root: entry.root, dst, ty, dst_reg: register_bits(dst), src_reg: register_bits(ty), mods }
+    Form { root, dst, ty, dst_reg: register_bits(dst), src_reg: register_bits(ty), mods }
 }
 
 /// The scalar and SIMD video instructions.

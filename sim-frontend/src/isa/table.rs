@@ -184,7 +184,7 @@ const SIMD_ADD: &str = "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst";
 const SIMD_SET: &str = "{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32";
 
 /// Forms of `mma`.
-const MMA: [&str; 27] = [
+const MMA: [&str; 40] = [
     "{sync} {aligned} {m8n8k4} {row col} {row col} {f16} {f16} {f16} {f16} -> v v v v",
     "{sync} {aligned} {m8n8k4} {row col} {row col} {f32} {f16} {f16} {f16 f32} -> v v v v",
     "@75 {sync} {aligned} {m16n8k8} {row} {col} {f16} {f16} {f16} {f16} -> v v v v",
@@ -211,7 +211,20 @@ const MMA: [&str; 27] = [
     "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k32 m16n8k64} {row} {col} [satfinite] {s32} {s8 u8} {s8 u8} {s32} -> v v v v a:b32 i",
     "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64 m16n8k128} {row} {col} [satfinite] {s32} {s4 u4} {s4 u4} {s32} -> v v v v a:b32 i",
     "@89 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v a:b32 i",
-    "~@100 {sync sp sp::ordered_metadata} <sync aligned row col f16 f32 e4m3 e5m2 e3m2 e2m3 e2m1 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X ue8m0 ue4m3 #shape> -> *",
+    "@120a {sync} {aligned} {m16n8k32} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f16} -> v v v v",
+    "@120a {sync} {aligned} {m16n8k32} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} -> v v v v",
+    "@120a {sync} {aligned} {m16n8k16} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2} {e4m3 e5m2} {f16} -> v v v v",
+    "@120a {sync} {aligned} {m16n8k16} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v",
+    "@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f16} -> v v v v a:b32 i",
+    "@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} -> v v v v a:b32 i",
+    "~@120a {sync} {aligned} {m16n8k32} {row} {col} {kind::mxf8f6f4} {block_scale} [scale_vec::1X] {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} {ue8m0} -> *",
+    "~@120a {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4} {block_scale} [scale_vec::2X] {f32} {e2m1} {e2m1} {f32} {ue8m0} -> *",
+    "~@120a {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::2X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> *",
+    "~@120a {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue4m3 ue8m0} -> *",
+    "~@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf8f6f4} {block_scale} [scale_vec::1X] {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} {ue8m0} -> *",
+    "~@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4} {block_scale} [scale_vec::2X] {f32} {e2m1} {e2m1} {f32} {ue8m0} -> *",
+    "~@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::2X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> *",
+    "~@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue4m3 ue8m0} -> *",
 ];
 /// Forms of `wgmma`.
 const WGMMA: [&str; 14] = [
@@ -430,11 +443,11 @@ isa! {
         "@70 {relaxed acquire} [$scope] [global $shared shared::cluster] [$evict] [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
         "@70 {mmio} {relaxed} {sys} [global] {$memory} -> v m",
         "@32 {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)", "@70 {global} {nc} {$evict} [L2::cache_hint] [$prefetch] [v2 v4] {$memory} -> v m (e:b64)",
-        "@70 [weak] [$spaces shared::cluster] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 [weak] [global] [nc] {$evict} [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)",
-        "@70 [weak] {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 {volatile} [global $shared shared::cluster] [$prefetch] {b128} -> v m",
+        "@70 [weak] [$spaces shared::cluster] [ca cg cs lu cv] [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 [weak] [global] {$evict} [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 {global} {nc} {$evict} [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)",
+        "@70 {global} [ca cg cs] {nc} [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 {volatile} [global $shared shared::cluster] [$prefetch] {b128} -> v m",
         "@70 {relaxed acquire} {$scope} [global $shared shared::cluster] [$evict] [L2::cache_hint] [$prefetch] {b128} -> v m (e:b64)", "@70 {mmio} {relaxed} {sys} [global] {b128} -> v m",
-        "@100 [weak] [global] [ca cg cs lu cv] [nc] [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 [weak] [global] [ca cg cs lu cv] [nc] [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)",
-        "@100 [weak] [global] [nc] {$evict} [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 [weak] [global] [nc] {$evict} [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)",
+        "@100 [weak] [global] [ca cg cs lu cv] [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 {global} [ca cg cs] {nc} [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 [weak] [global] [ca cg cs lu cv] [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)", "@100 {global} [ca cg cs] {nc} [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)",
+        "@100 [weak] [global] {$evict} [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 {global} {nc} {$evict} [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 [weak] [global] {$evict} [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)", "@100 {global} {nc} {$evict} [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)",
         "@100 {volatile} [global] [$l2evict] [$prefetch] {v8} {b32 u32 s32 f32} -> v m", "@100 {volatile} [global] [$l2evict] [$prefetch] {v4} {b64 u64 s64 f64} -> v m",
         "@100 {relaxed acquire} {$scope} [global] [$evict] [$l2evict] [L2::cache_hint] [$prefetch] {v8} {b32 u32 s32 f32} -> v m (e:b64)", "@100 {relaxed acquire} {$scope} [global] [$evict] [$l2evict] [L2::cache_hint] [$prefetch] {v4} {b64 u64 s64 f64} -> v m (e:b64)",
     ];
@@ -527,6 +540,7 @@ isa! {
         "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {add} {noftz} {f16 bf16} -> m m a:u32 (e:b64)",
         "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {inc dec} {u32} -> m m a:u32 (e:b64)",
         "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {min max} {u32 s32 u64 s64} -> m m a:u32 (e:b64)",
+        "@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {min max} {f16 bf16} -> m m a:u32 (e:b64)",
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {and or xor} {b32} -> m m a:u32 m",
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {add} {u32 s32 u64} -> m m a:u32 m",
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m m a:u32 m",
@@ -537,7 +551,6 @@ isa! {
         "~@100 {async} {bulk} {tensor} {2d} {global} {shared::cta} {tile::scatter4} {bulk_group} [L2::cache_hint] -> *",
         "~@100 {async} {bulk} {prefetch} {tensor} {2d 3d 4d 5d} {L2} {global} {tile::gather4 im2col::w im2col::w::128} [L2::cache_hint] -> *",
         "~@100 {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {cp_mask} -> *",
-        "~@90 {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {min max} {f16 bf16} -> *",
     ];
     Mbarrier "mbarrier" LoadStore Mbarrier 80 "Operations on mbarrier objects." [
         "{init} [$shared] {b64} -> m a:u32", "{inval} [$shared] {b64} -> m", "{pending_count} {b64} -> d:b32 a",
@@ -581,7 +594,9 @@ isa! {
         "{red} {relaxed release} {$scope} [global] {add} {u32 s32 u64 f32 f64} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {u32 s32 u64 s64} -> m v",
         "{red} {relaxed release} {$scope} [global] {and or xor} {b32 b64} -> m v", "{red} {relaxed release} {$scope} [global] {add} {v2 v4} {f32} -> m v",
         "{red} {relaxed release} {$scope} [global] {add} [v2 v4] {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {v2 v4} {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
-        "~{cp} {async} {bulk} <global shared::cta bulk_group cp_mask> -> *", "~{cp} {reduce} {async} {bulk} <global shared::cta bulk_group add min max and or xor inc dec noftz f16 bf16 f64 $atomic> -> *",
+        "{cp} {async} {bulk} {global} {shared::cta} {bulk_group} -> m m a:u32", "~@100 {cp} {async} {bulk} {global} {shared::cta} {bulk_group} {cp_mask} -> *",
+        "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {and or xor} {b32 b64} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {u32 s32 u64 f32 f64} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {noftz} {f16 bf16} -> m m a:u32",
+        "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {inc dec} {u32} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {min max} {u32 s32 u64 s64 f16 bf16} -> m m a:u32",
     ] rewritten;
     Tensormap "tensormap" LoadStore Data 90 "Changes a tensor map." ["~ <replace cp_fenceproxy tile global shared::cta tensormap::generic release $scope sync aligned global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode b1024 b32 b64> -> *"];
     // Textures and surfaces.

@@ -190,7 +190,9 @@ impl<'a> Translator<'_, 'a> {
             return false;
         }
         let local = matches!(form.root, Root::Ld | Root::St) && form.mods.space == Some(StateSpace::Local);
-        if local && form.mods.semantics == Semantics::Volatile && module.version.is_some_and(|v| v < (9, 1)) {
+        let volatile_local = local && form.mods.semantics == Semantics::Volatile;
+        let multicast_copy = form.root == Root::Cp && ast.root == "multimem";
+        if (volatile_local || multicast_copy) && module.version.is_some_and(|v| v < (9, 1)) {
             let message = format!("`{}` requires PTX ISA 9.1 or later", print::opcode(ast));
             self.error(ast.opcode, "version", message);
             return false;

@@ -272,9 +272,12 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    /// `multimem.ld_reduce`, `.st` and `.red`: of one device, so that the reduction of a load is over one value.
+    /// `multimem.ld_reduce`, `.st`, `.red` and `.cp`: of one device, so that the reduction of a load is over one value.
     pub(super) fn multimem(&mut self, mut inst: Inst, ast: &Instruction<'a>, shapes: &[OperandShape]) {
         let step = ast.modifiers().next().unwrap_or_default();
+        if step == "cp" {
+            return self.asynchronous(inst, ast);
+        }
         (inst.form.root, inst.class) = match step {
             "ld_reduce" => (Root::Ld, OpClass::Load),
             "st" => (Root::St, OpClass::Store),
