@@ -319,9 +319,6 @@ impl Context {
         program: &Program,
         resident: u32,
     ) -> Result<Option<[u32; 3]>, SimError> {
-        let refuse = |limit: &str, message: String| {
-            Err(SimError::input("launch", format!("{}: {message} ({limit})", launch.entry)))
-        };
         let wanted = Wanted {
             grid: launch.grid,
             cluster: launch.cluster,
@@ -329,17 +326,8 @@ impl Context {
             resident,
             shared: program.shared_bytes.saturating_add(launch.dynamic_shared),
         };
-        let cluster = match cluster_of(&self.chip, &program.bounds, &wanted) {
-            Ok(cluster) => cluster,
-            Err(Refused { limit, message }) => return refuse(limit, message),
-        };
-        let several = cluster.is_some_and(|cluster| cluster != [1; 3]);
-        if several && self.options.sanitize.any() {
-            return refuse(
-                "--check",
-                "sanitizers do not follow what blocks of a cluster do in each other's shared memory".into(),
-            );
-        }
-        Ok(cluster)
+        cluster_of(&self.chip, &program.bounds, &wanted).map_err(|Refused { limit, message }| {
+            SimError::input("launch", format!("{}: {message} ({limit})", launch.entry))
+        })
     }
 }
