@@ -337,6 +337,11 @@ fn kernels_in_clusters_have_their_verdicts() {
     let store = "st.shared::cluster.u32 [%r7], %r1;\n";
     let async_store = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r7], %r1, [%r6];\n";
     let load = "ld.shared.u32 %r5, [%r4];\n";
+    // To the other block alone.
+    let multicast = "mov.u32 %r5, 1;\nshl.b32 %r5, %r5, %r3;\ncvt.u16.u32 %h0, %r5;\nadd.u32 %r5, %r2, 192;\n\
+        ld.param.u64 %rd2, [p];\n@!%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster \
+        [%r5], [%rd2], 64, [%r2], %h0;\n";
+    let read = "ld.shared.u32 %r5, [%r2+192];\n";
     let expect = "@!%p1 mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r2], $BYTES;\n";
     let kernels: &[(&str, &[&str], u32, u32, &[&str])] = &[
         ("barrier", &[store, MEET, load], 1, 0, &[]),
@@ -355,6 +360,9 @@ fn kernels_in_clusters_have_their_verdicts() {
         ("arrivals_many", &[store, arrive, wait, load, MEET], 31, 0, &["wrong_phase"]),
         ("stores", &[expect, MEET, async_store, wait, load, MEET], 1, 128, &[]),
         ("stores_unawaited", &[expect, MEET, async_store, load, wait, MEET], 1, 128, &["race"]),
+        ("multicast", &[expect, MEET, multicast, wait, read, MEET], 1, 64, &[]),
+        ("multicast_unawaited", &[expect, MEET, multicast, read, wait, MEET], 1, 64, &["race"]),
+        ("multicast_to_few", &[expect, MEET, multicast, wait, read, MEET], 1, 80, &["deadlock"]),
         ("stores_few", &[expect, MEET, async_store, wait, load, MEET], 1, 132, &["deadlock"]),
     ];
     for (name, parts, count, bytes, wrong) in kernels {
@@ -363,7 +371,7 @@ fn kernels_in_clusters_have_their_verdicts() {
         let folder = Folder::new(&format!("verify-cluster-{name}"));
         let text = format!(
             ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n.explicitcluster\n\
-             .reqnctapercluster 2, 1, 1\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n\
+             .reqnctapercluster 2, 1, 1\n{{\n.reg .pred %p<4>;\n.reg .b16 %h<2>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n\
              .shared .align 16 .b8 x[256];\nmov.u32 %r1, %tid.x;\n{body}ret;\n}}\n"
         );
         let file = folder.write("k.ptx", &text);
