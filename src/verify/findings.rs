@@ -504,11 +504,11 @@ impl Teller<'_> {
         let (Some(agents), Some(trace)) = (&self.decision.agents, &self.decision.trace) else {
             return String::new();
         };
+        if point.thread == other.thread {
+            return "they are of one thread, which goes on while its copies and products are in flight".into();
+        }
         if point.agent == other.agent && agents.list[point.agent as usize].ordered {
             return format!("the {which} access and the other are of one instruction of one warp");
-        }
-        if point.thread == other.thread {
-            return "they are of one thread, which goes on while its copies are in flight".into();
         }
         let ops = &agents.list[other.agent as usize].ops;
         let name = |number: u32| {
