@@ -505,7 +505,8 @@ impl Teller<'_> {
             return String::new();
         };
         if point.thread == other.thread {
-            return "they are of one thread, which goes on while its copies and products are in flight".into();
+            return "they are of one thread, which goes on while its copies and products are in flight"
+                .into();
         }
         if point.agent == other.agent && agents.list[point.agent as usize].ordered {
             return format!("the {which} access and the other are of one instruction of one warp");
