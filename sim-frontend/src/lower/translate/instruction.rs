@@ -163,13 +163,14 @@ impl<'a> Translator<'_, 'a> {
         };
         let place = word.map_or(ast.opcode, |word| self.cx.source.span_of(word));
         self.error(place, "modifier", message);
-        let words = || wanted.split(", ").map(|word| word.trim_start_matches('.'));
+        // A word that fits elsewhere in a form does not help here.
+        let others = || wanted.split(", ").filter(|other| word != Some(other.trim_start_matches('.')));
         // A type that exists was meant; it is another that fits.
         let typo = word.filter(|word| ScalarType::named(word).is_none());
-        match typo.and_then(|word| nearest(word, words())) {
+        match typo.and_then(|word| nearest(word, others().map(|other| other.trim_start_matches('.')))) {
             Some(near) => self.help(format!("did you mean `.{near}`?")),
-            None if wanted.is_empty() => {}
-            None => self.help(format!("expected one of: {wanted}")),
+            None if others().all(str::is_empty) => {}
+            None => self.help(format!("expected one of: {}", others().collect::<Vec<_>>().join(", "))),
         }
     }
 
