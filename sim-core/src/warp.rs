@@ -245,6 +245,11 @@ pub struct WarpPlace {
     pub slot: (u32, u32),
 }
 
+/// A row of a register that is not written.
+const NO_VALUES: LaneRow = LaneRow([0; WARP_LANES]);
+/// Rows that are filled at once.
+const PIECE: usize = 8;
+
 impl Warp {
     /// Makes the slot the home of warp `place.index` of a block. Threads of consecutive ids in
     /// ascending lanes (CS §5.7.1 warp formation).
@@ -258,8 +263,11 @@ impl Warp {
         self.resident = true;
         self.index = place.index;
         self.exited = 0;
-        self.rows.clear();
-        self.rows.resize(usize::from(program.registers) + program.specials.len(), LaneRow([0; WARP_LANES]));
+        let rows = usize::from(program.registers) + program.specials.len();
+        self.rows.truncate(rows);
+        // Piece by piece: beyond 2 KiB the C library fills memory by string instructions, which begin slowly.
+        self.rows.chunks_mut(PIECE).for_each(|rows| rows.fill(NO_VALUES));
+        self.rows.resize(rows, NO_VALUES);
         self.preds.clear();
         self.preds.resize(usize::from(program.predicates), 0);
         self.board.reset(usize::from(program.registers) + usize::from(program.predicates));
