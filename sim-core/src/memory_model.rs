@@ -5,10 +5,13 @@
 //! carries, coherence order is the order in which stores are performed. Causality order is kept as vector clocks
 //! ([`clock`]). From time to time the engine hands the logs over, and they are processed in the order of cycles.
 
+mod axioms;
 mod bulk;
+mod by_slot;
 pub mod clock;
 mod cluster;
 pub mod lines;
+mod mbarrier;
 mod on_chip;
 mod order;
 mod sent;
@@ -23,9 +26,10 @@ use serde::Serialize;
 use sim_frontend::program::{Extra, OpInfo, Program};
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::LineAccess;
-use sim_memory::observation::{Event, FORGOTTEN, INITIAL, Members, Stores, Transaction};
+use sim_memory::observation::{Event, INITIAL, Members, Stores, Transaction};
 use sim_memory::vocabulary::{Cycle, Semantics, WARP_LANES};
 
+use self::by_slot::BySlot;
 use self::clock::Clock;
 use self::lines::{Line, Read, Reads, Store, Transfer};
 use self::order::Order;
@@ -138,54 +142,6 @@ pub struct Checker {
     pub checked: Checked,
     /// The cycle at which logs are handed over next.
     pub next: Cycle,
-}
-
-/// Something of warps, by SM and slot.
-#[derive(Clone, Debug)]
-struct BySlot<T>(Vec<Vec<Option<Box<T>>>>);
-
-impl<T> Default for BySlot<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> BySlot<T> {
-    fn get(&self, sm: u32, slot: u32) -> Option<&T> {
-        self.0.get(sm as usize)?.get(slot as usize)?.as_deref()
-    }
-
-    fn get_mut(&mut self, sm: u32, slot: u32) -> Option<&mut T> {
-        self.0.get_mut(sm as usize)?.get_mut(slot as usize)?.as_deref_mut()
-    }
-
-    fn room(&mut self, (sm, slot): (u32, u32)) -> &mut Option<Box<T>> {
-        let (sm, slot) = (sm as usize, slot as usize);
-        if self.0.len() <= sm {
-            self.0.resize_with(sm + 1, Vec::new);
-        }
-        if self.0[sm].len() <= slot {
-            self.0[sm].resize_with(slot + 1, || None);
-        }
-        &mut self.0[sm][slot]
-    }
-
-    fn insert(&mut self, at: (u32, u32), new: T) {
-        *self.room(at) = Some(Box::new(new));
-    }
-
-    fn remove(&mut self, (sm, slot): (u32, u32)) -> Option<Box<T>> {
-        self.0.get_mut(sm as usize)?.get_mut(slot as usize)?.take()
-    }
-
-    /// The slots that have one, in order.
-    fn slots(&self) -> Vec<(u32, u32)> {
-        let of = |(sm, slots): (usize, &Vec<Option<Box<T>>>)| {
-            let used = slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
-            used.map(|(slot, _)| (sm as u32, slot as u32)).collect::<Vec<_>>()
-        };
-        self.0.iter().enumerate().flat_map(of).collect()
-    }
 }
 
 /// True if an instruction is one of the device runtime, which has no lines: `malloc`, `free`, `vprintf`.
@@ -389,74 +345,6 @@ impl Checker {
         self.lines.entry(*line).or_default().pending.push(store);
     }
 
-    /// True if the transaction of `store` precedes that of `later` where their grids are of one stream, or by
-    /// program order and causality order.
-    fn precedes(&self, store: &Transfer, lane: usize, later: &Transfer, later_lane: usize) -> bool {
-        if store.grid == later.grid {
-            return store.precedes(lane, later, later_lane);
-        }
-        let stream = |grid: u32| self.kernels.iter().find(|k| k.grid_id == grid).map(|k| k.stream);
-        store.grid < later.grid && stream(store.grid) == stream(later.grid)
-    }
-
-    /// Checks that a lane reads no store that another one, which precedes the read, has replaced (axioms Causality and
-    /// SC-per-Location).
-    fn check_read(
-        &mut self,
-        read: &Arc<Transfer>,
-        lane: usize,
-        found: &dyn Fn(usize) -> Transaction,
-    ) -> Result<(), Broken> {
-        self.checked.reads += 1;
-        let Some(line) = self.lines.get(&read.line) else { return Ok(()) };
-        let mut counted = false;
-        for byte in read.bytes_of(lane) {
-            let store = found(byte);
-            if store == line.current[byte] && line.pending.is_empty() {
-                continue;
-            }
-            if store == FORGOTTEN {
-                self.checked.unknown += u64::from(!counted);
-                counted = true;
-                continue;
-            }
-            self.checked.stale += u64::from(!counted && store != line.current[byte]);
-            counted = true;
-            let covers = |mask: u128| mask >> byte & 1 == 1;
-            // A store of this SM that is not performed yet is later than all that are.
-            if line.pending.iter().any(|pending| pending.transfer.number == store) {
-                continue;
-            }
-            let after = line.store(store).map_or(0, |(place, _)| place + 1);
-            for newer in line.stores.iter().skip(after).filter(|newer| covers(newer.bytes)) {
-                if newer.transfer.number == read.number {
-                    continue;
-                }
-                let writer = newer.transfer.writer(byte);
-                if self.precedes(&newer.transfer, writer, read, lane) {
-                    return Err(self.stale(read, lane, byte, store, newer, "Causality"));
-                }
-                let thread = read.warp.thread(lane);
-                if read.strong()
-                    && read.morally_strong(lane, &newer.transfer, writer)
-                    && newer.readers.contains(&(thread, byte as u8))
-                {
-                    return Err(self.stale(read, lane, byte, store, newer, "SC-per-Location"));
-                }
-            }
-            for newer in line.pending.iter().filter(|newer| covers(newer.transfer.bytes)) {
-                if newer.transfer.number == read.number {
-                    continue;
-                }
-                let writer = newer.transfer.writer(byte);
-                if self.precedes(&newer.transfer, writer, read, lane) {
-                    return Err(self.stale(read, lane, byte, store, newer, "Causality"));
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn load(&mut self, transaction: Transaction, stores: &Stores) -> Result<(), Broken> {
         let Some((read, _)) = self.transfers.remove(&transaction) else { return Ok(()) };
         if !self.axioms {
@@ -651,27 +539,6 @@ impl Checker {
         }
         if let Some(line) = self.lines.get_mut(&at) {
             line.perform(store);
-        }
-        Ok(())
-    }
-
-    /// Atomicity: no store that is morally strong with an atomic comes between its read and its write.
-    fn atomic(&self, atomic: &Arc<Transfer>, lane: usize, found: Transaction) -> Result<(), Broken> {
-        let Some(line) = self.lines.get(&atomic.line) else { return Ok(()) };
-        let byte = usize::from(atomic.offsets[lane]);
-        if found == atomic.number || found == FORGOTTEN || line.current[byte] == found {
-            return Ok(());
-        }
-        let after = line.store(found).map_or(0, |(place, _)| place + 1);
-        if after == 0 && found != INITIAL {
-            return Ok(());
-        }
-        let between = line.stores.iter().skip(after).filter(|store| store.bytes >> byte & 1 == 1);
-        for store in between {
-            let writer = store.transfer.writer(byte);
-            if store.transfer.strong() && atomic.morally_strong(lane, &store.transfer, writer) {
-                return Err(self.stale(atomic, lane, byte, found, store, "Atomicity"));
-            }
         }
         Ok(())
     }

@@ -234,7 +234,7 @@ pub enum Event {
         object: u32,
         /// The number in the grid of the block where they go, if that is not the thread's own.
         block: Option<u64>,
-        /// The operation by which they are combined with what is there: such copies race with no other one.
+        /// They are combined with what is there: two such copies do not race.
         reduces: bool,
     },
     /// A bulk copy from shared memory begins.

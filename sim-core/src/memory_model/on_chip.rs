@@ -6,19 +6,17 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::{Extra, NO_PC};
+use sim_frontend::program::Extra;
 use sim_memory::access::AccessKind;
 use sim_memory::coalescing::lines;
 use sim_memory::line::{ByteMask, LINE_BYTES};
-use sim_memory::observation::{Event, ObjectAction, fill};
-use sim_memory::vocabulary::{
-    AtomicOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace, WARP_LANES,
-};
+use sim_memory::observation::{Event, fill};
+use sim_memory::vocabulary::{Cycle, LaneMask, Scope, Semantics, StateSpace, WARP_LANES};
 
 use super::Checker;
 use super::clock::{Clock, Thread};
 use super::lines::{OF_CLUSTER, Reads, SHARED, Store, Transfer};
-use super::threads::{Release, Snapshot, agent_of, agent_of_object, block_of};
+use super::threads::{Release, Snapshot, agent_of, block_of};
 use crate::reconvergence::Lanes;
 use crate::sanitizer::findings::Kind;
 
@@ -31,11 +29,11 @@ pub struct Object {
     /// What the arrivals of the current phase have released.
     pub(super) arriving: Clock,
     /// What those of all complete phases have.
-    complete: Clock,
+    pub(super) complete: Clock,
     /// Number of complete phases.
     pub(super) phase: u32,
     /// It lies at an address of shared memory, and has not been invalidated.
-    live: bool,
+    pub(super) live: bool,
 }
 
 /// The asynchronous copies of the lanes of a warp that they commit to groups.
@@ -182,7 +180,7 @@ impl Checker {
     }
 
     /// An instruction of some lanes that is wrong by itself [san-sync].
-    fn misuse(&mut self, sm: u32, at: Cycle, kind: Kind, origin: (u32, u32), lanes: LaneMask) {
+    pub(super) fn misuse(&mut self, sm: u32, at: Cycle, kind: Kind, origin: (u32, u32), lanes: LaneMask) {
         let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
         let phase = self.blocks[warp.block as usize].phase;
         let access = Access {
@@ -388,33 +386,6 @@ impl Checker {
         observed
     }
 
-    /// An ordinary store to the bytes of an mbarrier object.
-    fn overwrites(&mut self, transfer: &Transfer, block: u32) {
-        let objects = &self.blocks[block as usize].objects;
-        if objects.is_empty()
-            || matches!(transfer.kind, AccessKind::Load)
-            || self.is_object_operation(transfer)
-        {
-            return;
-        }
-        let first = transfer.address(0) as u32;
-        let hit = objects.range(first..first + LINE_BYTES).find_map(|(at, object)| {
-            let bytes: ByteMask = 0xff << (at - first);
-            let lane = Lanes(transfer.lanes).find(|&l| transfer.mask_of(l as usize) & bytes != 0);
-            lane.filter(|_| object.live).map(|lane| (*at, lane as usize))
-        });
-        if let (Some((at, lane)), Some(sanitizer)) = (hit, self.sanitizer.as_mut().filter(|s| s.kinds.sync)) {
-            let side = (transfer, lane);
-            sanitizer.found(Kind::MbarrierOverwritten, side, Some(at.into()), 1, &self.kernels);
-        }
-    }
-
-    fn is_object_operation(&self, transfer: &Transfer) -> bool {
-        let kernel = self.kernels.iter().find(|kernel| kernel.grid_id == transfer.grid);
-        let op = kernel.and_then(|kernel| kernel.code.program.ops.get(transfer.pc as usize));
-        op.is_some_and(|op| matches!(op.extra, Extra::Mbarrier(_) | Extra::CopyArrive(..)))
-    }
-
     fn copy(
         &mut self,
         sm: u32,
@@ -456,89 +427,6 @@ impl Checker {
             let lane = lane as usize;
             if let Some(epoch) = copies.wait(lane, newest) {
                 warp.copied(lane, epoch);
-            }
-        }
-    }
-
-    /// An operation on an mbarrier object: an arrival releases, a wait that succeeds acquires.
-    fn object(&mut self, sm: u32, at: Cycle, event: &Event) {
-        let Event::Object { origin, lane, object: address, action, existed, completes } = event else {
-            return;
-        };
-        let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
-        let (number, l) = (warp.block, *lane as usize);
-        let block = &mut self.blocks[number as usize];
-        let phase = block.phase;
-        // A copy that arrives is no access, and a test that fails tells nothing.
-        let silent = origin.1 == NO_PC || *action == ObjectAction::Wait(false);
-        let before = (!silent).then(|| warp.snapshot(phase));
-        let object = block.objects.entry(*address).or_default();
-        let again = *action == ObjectAction::Init && *existed && object.live;
-        match action {
-            ObjectAction::Init => *object = Object { live: true, phase: object.phase, ..Object::default() },
-            ObjectAction::Inval => object.live = false,
-            ObjectAction::Arrive => {
-                let release = warp.arrive(l, phase);
-                object.arriving.join(&release.clock);
-                object.arriving.add(release.point);
-            }
-            ObjectAction::Wait(true) => {
-                warp.learns(l, &object.complete);
-            }
-            ObjectAction::Wait(false) | ObjectAction::Count => {}
-        }
-        if *completes {
-            self.end_phase(number, *address);
-        }
-        let Some(before) = before else { return };
-        if again {
-            self.misuse(sm, at, Kind::MbarrierReinitialized, *origin, 1 << lane);
-        }
-        let made = matches!(action, ObjectAction::Init | ObjectAction::Inval);
-        self.object_access((sm, at), *origin, before, *lane, (number, *address), made);
-    }
-
-    /// A phase of an object of a block is complete, and its copies with it.
-    pub(super) fn end_phase(&mut self, number: u32, address: u32) {
-        let object = self.blocks[number as usize].objects.entry(address).or_default();
-        let arrived = std::mem::take(&mut object.arriving);
-        object.complete.join(&arrived);
-        object.complete.add(agent_of_object(number, address, object.phase));
-        object.phase += 1;
-    }
-
-    /// An object itself is memory: making and ending it are stores, all else is strong.
-    pub(super) fn object_access(
-        &mut self,
-        (sm, at): (u32, Cycle),
-        origin: (u32, u32),
-        warp: Arc<Snapshot>,
-        lane: u32,
-        (number, address): (u32, u32),
-        made: bool,
-    ) {
-        let access = Access {
-            origin,
-            kind: match made {
-                true => AccessKind::Store,
-                false => AccessKind::Atomic { op: AtomicOp::Add, ty: ScalarType::B64, returns: true },
-            },
-            semantics: if made { Semantics::Weak } else { Semantics::Relaxed },
-            scope: Scope::Cluster,
-            warp,
-            size: 8,
-            copies: None,
-            addresses: &[address; WARP_LANES],
-        };
-        let line = u64::from(address / LINE_BYTES * LINE_BYTES);
-        let bytes: ByteMask = 0xff << (address % LINE_BYTES);
-        let line = self.shared_base(number) | line;
-        let mut transfer = self.transfer(sm, at, &access, LaneMask::MAX);
-        self.next_transfer(&mut transfer, line, bytes, 1 << lane);
-        if let Some(sanitizer) = &mut self.sanitizer {
-            sanitizer.access(&transfer, &self.kernels);
-            if sanitizer.kinds.init {
-                *sanitizer.written.shared_line(number, address) |= bytes;
             }
         }
     }
