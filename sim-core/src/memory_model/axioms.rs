@@ -1,4 +1,4 @@
-//! The axioms that a read shows to be broken: Causality, SC-per-Location and Atomicity, of Lustig et al..
+//! The axioms that a read shows to be broken: Causality, SC-per-Location and Atomicity, of Lustig et al.
 
 use std::sync::Arc;
 
