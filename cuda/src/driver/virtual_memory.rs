@@ -113,8 +113,7 @@ driver! {
 
     context cuMemGetAllocationPropertiesFromHandle = (properties: *mut Wanted, handle: usize) |state| {
         known(state, handle)?;
-        let own = Wanted { kind: PINNED, handles: 0, place: DEVICE, device: 0, windows: 0, flags: 0 };
-        out!(properties, own);
+        out!(properties, Wanted::PINNED);
         Ok(())
     }
 }
