@@ -1,10 +1,11 @@
-"""Kernels written in Triton as workloads of warpsim: compiles a product of matrices and an attention to PTX, without a
+"""Kernels written in Triton as workloads of warpsim: compiles products of matrices and an attention to PTX, without a
 GPU, and writes each beside a workload.yaml with operands and expected results by NumPy.
 
 usage: python triton_kernels.py FOLDER [COMPUTE_CAPABILITY]
 
 Needs triton and numpy. Then: warpsim run FOLDER/matmul/workload.yaml --chip h100
 """
+import math
 import pathlib
 import sys
 
@@ -27,6 +28,34 @@ def matmul(a, b, c, m, n, depth, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP
         right = tl.load(b + (k + steps)[:, None] * n + columns, mask=within[:, None] & (columns < n), other=0.0)
         sums = tl.dot(left, right, sums)
     tl.store(c + rows[:, None] * n + columns, sums.to(tl.float16), mask=(rows < m)[:, None] & (columns < n))
+
+
+@triton.jit
+def matmul_descriptors(a, b, c, m, n, depth, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr):
+    # From 9.0 on each block makes tensor maps, in scratch memory of the grid, and copies boxes of the tensors.
+    left = tl.make_tensor_descriptor(a, [m, depth], [depth, 1], [ROWS, STEP])
+    right = tl.make_tensor_descriptor(b, [depth, n], [n, 1], [STEP, COLUMNS])
+    product = tl.make_tensor_descriptor(c, [m, n], [n, 1], [ROWS, COLUMNS])
+    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS
+    sums = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for k in range(0, depth, STEP):
+        sums = tl.dot(left.load([row, k]), right.load([k, column]), sums)
+    product.store([row, column], sums.to(tl.float16))
+
+
+@triton.jit
+def matmul_persistent(a, b, c, m, n, depth, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr):
+    # Each block multiplies several tiles, of tensors whose last rows and columns fill no tile.
+    left = tl.make_tensor_descriptor(a, [m, depth], [depth, 1], [ROWS, STEP])
+    right = tl.make_tensor_descriptor(b, [depth, n], [n, 1], [STEP, COLUMNS])
+    product = tl.make_tensor_descriptor(c, [m, n], [n, 1], [ROWS, COLUMNS])
+    across = tl.cdiv(n, COLUMNS)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(m, ROWS) * across, tl.num_programs(0), flatten=True):
+        row, column = tile // across * ROWS, tile % across * COLUMNS
+        sums = tl.zeros([ROWS, COLUMNS], tl.float32)
+        for k in range(0, depth, STEP):
+            sums = tl.dot(left.load([row, k]), right.load([k, column]), sums)
+        product.store([row, column], sums.to(tl.float16))
 
 
 @triton.jit
@@ -80,8 +109,11 @@ def workload(folder, capability, kernel, types, constants, warps, stages, inputs
         numpy.save(folder / f"{of}.npy", array.astype(numpy.float16))
     buffers = [f"  {of}: {{type: f16, length: {array.size}, init: {{file: {of}.npy}}}}" for of, array in inputs.items()]
     buffers.append(f"  {result}: {{type: f16, length: {expected.size}, init: zeros}}")
-    # The last two are scratch memory, which these kernels do without.
-    arguments = [*inputs, result, *numbers, "{u64: 0}", "{u64: 0}"]
+    # The last two are scratch memory of the grid, where kernels make tensor maps, and of a profiler.
+    scratch = made.metadata.global_scratch_size * math.prod(grid)
+    if scratch:
+        buffers.append(f"  scratch: {{type: u8, length: {scratch}, init: {{random: {{seed: 1, min: 0, max: 255}}}}}}")
+    arguments = [*inputs, result, *numbers, "scratch" if scratch else "{u64: 0}", "{u64: 0}"]
     (folder / "workload.yaml").write_text("\n".join([
         "schema: 1",
         f"name: triton_{name}",
@@ -113,6 +145,14 @@ def main():
     types = {name: "*fp16" for name in ("a", "b", "c")} | {name: "i32" for name in ("m", "n", "depth")}
     workload(folder, capability, matmul, types, {"ROWS": 128, "COLUMNS": 128, "STEP": 64}, 4, 3, {"a": a, "b": b},
              a @ b, [triton.cdiv(m, 128), triton.cdiv(n, 128)], [f"{{s32: {x}}}" for x in (m, n, depth)])
+
+    tiles = {"ROWS": 128, "COLUMNS": 128, "STEP": 64}
+    workload(folder, capability, matmul_descriptors, types, tiles, 4, 3, {"a": a, "b": b}, a @ b,
+             [triton.cdiv(m, 128), triton.cdiv(n, 128)], [f"{{s32: {x}}}" for x in (m, n, depth)])
+    m, n, depth = 200, 328, 136
+    a, b = halves(m, depth), halves(depth, n)
+    workload(folder, capability, matmul_persistent, types, {"ROWS": 64, "COLUMNS": 64, "STEP": 64}, 4, 3,
+             {"a": a, "b": b}, a @ b, [5], [f"{{s32: {x}}}" for x in (m, n, depth)])
 
     heads, length, depth = 2, 512, 64
     q, k, v = (halves(heads, length, depth) for _ in range(3))

@@ -220,8 +220,9 @@ fn kernels_of_triton_become_workloads_that_pass() {
         let script = Path::new(ROOT).join("examples/triton_kernels.py");
         let made = Command::new(&python).arg(script).arg(&folder).arg(capability).output().expect("Python");
         assert!(made.status.success(), "{}", texts(&made).1);
-        for (kernel, chip) in
-            ["matmul", "attention"].into_iter().flat_map(|k| chips.iter().map(move |c| (k, c)))
+        for (kernel, chip) in ["matmul", "matmul_descriptors", "matmul_persistent", "attention"]
+            .into_iter()
+            .flat_map(|k| chips.iter().map(move |c| (k, c)))
         {
             let file = folder.join(kernel).join("workload.yaml");
             let run = Command::new(env!("CARGO_BIN_EXE_warpsim"))

@@ -39,7 +39,7 @@ fn chip_of(workload: &str) -> &'static str {
         | "flash_attention"
         | "flash_attention_128" => "a100",
         "hgemm_wgmma" | "hgemm_tma" | "flash_tma" | "wgmma_rate" | "dsmem_chase" | "dsmem_histogram"
-        | "fp8gemm" | "splitk_cluster" => "h100",
+        | "fp8gemm" | "splitk_cluster" | "tma_copies" => "h100",
         _ => "gtx480",
     }
 }

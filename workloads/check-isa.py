@@ -146,6 +146,8 @@ def instruction(root, words, operands):
             text = "[%l9, {" + ", ".join(f"%r{10 + j}" for j in range(rank)) + "}]"
         elif name == "v" and root == "cp":
             text = "{" + ", ".join(f"%h{10 + j}" for j in range(rank - 2)) + "}"
+        elif name == "m" and root == "tensormap" and "cp_fenceproxy" in words:
+            text = ["[%l9]", "[sh]"][i]
         elif name == "m" and root == "cp":
             text = "[%l9]" if i == 1 or "shared::cluster" in words else "[sh]"
             if not {"shared", "shared::cta", "shared::cluster"} & set(words):
@@ -166,7 +168,8 @@ def instruction(root, words, operands):
             if vector > 1:
                 text = "{" + ", ".join(register(one, i * max(vector, 4) + j) for j in range(vector)) + "}"
         elif name == "i":
-            text = {"pmevent": "3", "cp": "16", "alloca": "16", "fence": "128"}.get(root, "0xe8")
+            maps = "128" if "cp_fenceproxy" in words else "0"
+            text = {"pmevent": "3", "cp": "16", "alloca": "16", "fence": "128", "tensormap": maps}.get(root, "0xe8")
         else:
             kind = named or ty
             if kind == "dst":

@@ -23,7 +23,7 @@ newer = {"warp_sum": 52, "divergent_shuffle": 52, "nbody_half2": 75, "string_sea
          "flash_attention": 80, "flash_attention_128": 80, "tf32gemm": 80, "sparse_gemm": 80, "implicit_gemm_conv": 80,
          "texture_stencil": 52, "bicubic_filter": 52, "surface_writer": 52}
 # Those that only sm_90 has, and of these those that only sm_90a has.
-hopper = {"hgemm_wgmma", "hgemm_tma", "flash_tma", "wgmma_rate", "dsmem_histogram", "dsmem_chase", "splitk_cluster", "fp8gemm"}
+hopper = {"hgemm_wgmma", "hgemm_tma", "flash_tma", "wgmma_rate", "dsmem_histogram", "dsmem_chase", "splitk_cluster", "fp8gemm", "tma_copies"}
 accelerated = {"hgemm_wgmma", "hgemm_tma", "flash_tma", "wgmma_rate", "fp8gemm"}
 # Those that the same compiler makes for sm_89 too: their instructions are newer than NVRTC 11.8.
 ada = {"fp8gemm"}

@@ -31,6 +31,34 @@ pub struct Job {
     pub fill: [u8; PIECE as usize],
     /// The reduction in global memory.
     pub atomic: Option<(AtomicOp, ScalarType)>,
+    /// The box of a tensor whose map has not arrived: until then it has no pieces.
+    pub awaits: Option<Box<Awaited>>,
+}
+
+/// A tensor map in global memory for which a copy waits, and what the copy takes of the tensor.
+#[derive(Clone, Debug)]
+pub struct Awaited {
+    /// The address of the map.
+    pub map: u64,
+    /// The number of the access that reads it, once there is one.
+    pub asked: Option<u64>,
+    /// What sanitizers know the copy by.
+    pub ticket: Option<u32>,
+    /// What it takes.
+    pub taken: Taken,
+}
+
+/// What the instruction says of a copy of a tensor.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// Coordinates, the innermost first.
+    pub coordinates: Vec<i32>,
+    /// Offsets of im2col mode.
+    pub offsets: Vec<u16>,
+    /// Where the box lies in shared memory.
+    pub place: u64,
+    /// The blocks of a load, by rank.
+    pub ranks: u32,
 }
 
 /// What a bulk copy does.
@@ -79,6 +107,6 @@ impl Job {
 
     /// All of it is made.
     pub fn is_over(&self) -> bool {
-        self.pieces.is_empty() && self.beyond.is_empty()
+        self.pieces.is_empty() && self.beyond.is_empty() && self.awaits.is_none()
     }
 }

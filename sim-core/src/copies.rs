@@ -32,6 +32,8 @@ pub enum BulkTo {
     Global(u64),
     /// Into L2.
     Cache,
+    /// To the unit of bulk copies: they are the tensor map that it has asked for by this number.
+    Map(u64),
 }
 
 /// A part of a bulk copy that is over.
@@ -132,8 +134,8 @@ impl Copies {
         to: [[u64; 2]; WARP_LANES],
         bulk: Option<Bulk>,
     ) {
-        let landed =
-            bulk.filter(|bulk| matches!(bulk.to, BulkTo::Ranks(_))).map(|_| Box::new([[0; 16]; WARP_LANES]));
+        let lands = |bulk: &Bulk| matches!(bulk.to, BulkTo::Ranks(_) | BulkTo::Map(_));
+        let landed = bulk.filter(lands).map(|_| Box::new([[0; 16]; WARP_LANES]));
         let copy = Copy { access, pending: lanes, group: self.committed, to, bulk, lanes, landed };
         self.under_way.push((self.begun, copy));
         self.begun += 1;

@@ -539,7 +539,15 @@ impl<P: Reconvergence> Functional<P> {
     #[cold]
     #[inline(never)]
     fn do_jobs(&mut self) -> Result<(), Halt> {
-        for job in std::mem::take(&mut self.resident.jobs) {
+        for mut job in std::mem::take(&mut self.resident.jobs) {
+            if let Some(map) = job.awaits.as_ref().map(|awaited| awaited.map) {
+                let bytes = self.resident.map_in_memory(map);
+                let made = self.resident.map_is_here(&mut job, &bytes);
+                made.map_err(|violation| Halt::Fault(job.origin.fault(&violation, 0, 0)))?;
+                if let Some(touched) = &mut self.touched {
+                    touched.access(map);
+                }
+            }
             if let Some(touched) = &mut self.touched {
                 let far = job.pieces.iter().filter(|_| !matches!(job.way, Way::Between(_)));
                 far.for_each(|piece| touched.access(piece.far));

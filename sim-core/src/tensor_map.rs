@@ -1,12 +1,12 @@
 //! Tensor maps: what `cp.async.bulk.tensor` is told of a tensor in global memory, with the parameters of
 //! `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`. NVIDIA's encoding of the 128 bytes is not published; this one
-//! is our own, words of 16, 32 and 64 bits, the least significant byte first:
+//! is our own, words of 16, 32 and 64 bits, the least significant byte first. Where the fields lie that `tensormap.replace`
+//! changes, `sim_frontend::tensor_map::MapField` says. A map of zeros whose fields are all replaced is a map:
 //!
 //! | bytes | content |
 //! |-------|---------|
-//! | 0–3   | `wstm` |
+//! | 0–3   | dimensions less one |
 //! | 4     | type of the elements, as `CUtensorMapDataType` numbers them |
-//! | 5     | dimensions less one |
 //! | 6     | swizzle: 0 none, 1, 2, 3 of 32, 64, 128 bytes |
 //! | 7     | 1: NaN beyond the tensor, 0: zero |
 //! | 8–15  | address |
@@ -14,11 +14,13 @@
 //! | 36    | interleave: 0 none, 1, 2 of 16, 32 bytes |
 //! | 37    | bytes that L2 fetches: 0 as it does, 1, 2, 3: 64, 128, 256 |
 //! | 38    | 1: im2col, 0: tiled |
-//! | 40–71 | strides in bytes of the dimensions but the innermost |
+//! | 40–71 | strides in bytes of the dimensions but the innermost; 72–79: that of no dimension |
 //! | 80–99 | sizes of the box; im2col: channels of a pixel, pixels of a column, lower and upper corner, W first |
 //! | 100–119 | strides of elements |
+//! | 5, 39, 120–127 | 0 |
 
 mod boxes;
+mod bytes;
 mod limits;
 mod map;
 #[cfg(test)]

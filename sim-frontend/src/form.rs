@@ -7,6 +7,7 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, St
 
 use crate::isa::table::Root;
 use crate::matrix::Matrix;
+use crate::tensor_map::MapField;
 
 /// Rounding of a result (PTX ISA "Rounding Modifiers").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -432,6 +433,10 @@ pub struct Modifiers {
     pub tensor: u8,
     /// A bulk copy of a tensor in im2col mode.
     pub im2col: bool,
+    /// A fence for tensor maps.
+    pub map_proxy: bool,
+    /// The field of `tensormap.replace`.
+    pub map_field: Option<MapField>,
     /// `.read` of `cp.async.bulk.wait_group`.
     pub bulk_read: bool,
     /// `.multicast::cluster`.

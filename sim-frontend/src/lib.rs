@@ -18,6 +18,7 @@ pub mod program;
 pub mod program_flow;
 pub mod ptx;
 mod special_registers;
+pub mod tensor_map;
 pub mod values;
 pub mod waits;
 pub mod wgmma;

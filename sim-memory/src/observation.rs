@@ -220,6 +220,20 @@ pub enum Event {
         /// The shared address of the object.
         object: u32,
     },
+    /// A bulk copy is issued that begins when its tensor map has arrived.
+    BulkHeld {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// The lane.
+        lane: u32,
+        /// Its number among what the SM follows.
+        ticket: u32,
+    },
+    /// All that follows of a copy that was held has been told.
+    BulkDropped {
+        /// Its number.
+        ticket: u32,
+    },
     /// A bulk copy to shared memory begins.
     Bulk {
         /// Warp slot and address of the instruction.
@@ -236,6 +250,8 @@ pub enum Event {
         block: Option<u64>,
         /// They are combined with what is there: two such copies do not race.
         reduces: bool,
+        /// Its number, where it was held.
+        ticket: Option<u32>,
     },
     /// A bulk copy from shared memory begins.
     BulkRead {
@@ -251,6 +267,8 @@ pub enum Event {
         counted: Option<(u64, u32)>,
         /// Where they go in global memory: addresses and numbers of bytes.
         stored: Vec<(u64, u32)>,
+        /// Its number, where it was held.
+        ticket: Option<u32>,
     },
     /// Lanes commit their bulk copies to global memory to a group.
     BulkCommit {

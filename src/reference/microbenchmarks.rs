@@ -9,6 +9,7 @@ type Result = std::result::Result<HostBuffer, ReferenceError>;
 /// All of them by name.
 pub const ALL: &[(&str, Reference)] = &[
     ("pointer_chase", pointer_chase),
+    ("tma_copies", tma_copies),
     ("bank_conflicts", bank_conflicts),
     ("stream", stream),
     ("stream_sums", stream_sums),
@@ -23,6 +24,12 @@ fn pointer_chase(i: &Inputs<'_>) -> Result {
     let steps = i.count("warm")? + i.count("steps")?;
     let last = (0..steps).fold(0u32, |at, _| at.wrapping_mul(factor).wrapping_add(offset) % n);
     Ok(HostBuffer::from_u64(&[u64::from(last) * i.count("stride")? as u64]))
+}
+
+/// The same, of three walks.
+fn tma_copies(i: &Inputs<'_>) -> Result {
+    let one = pointer_chase(i)?;
+    Ok(HostBuffer::from_u64(&one.as_u64().unwrap_or_default().repeat(3)))
 }
 
 /// The word each lane ends at: its start, and as many turns of 32 times the ways.

@@ -20,6 +20,7 @@ use crate::mbarrier::perform;
 use crate::packet::{Does, Origin, Packet, RemoteAccess, What};
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{from_bytes, read_element, read_row};
+use crate::tensor_map::BYTES;
 
 impl<P: Reconvergence> Resident<P> {
     /// `cp.async.bulk` and `cp.reduce.async.bulk`: a job for each thread.
@@ -94,15 +95,15 @@ impl<P: Reconvergence> Resident<P> {
                 let to = if facts.way == BulkWay::Load { near[l] } else { far[l] } as u32;
                 let object = objects[l] as u32;
                 let reduces = facts.memory.atomic.is_some();
-                self.observe_bulk(ranks, Followed { by, to, bytes: size, object, reduces });
+                self.observe_bulk(ranks, Followed { by, to, bytes: size, object, reduces, ticket: None });
             }
             match facts.way {
                 BulkWay::Between => {
                     let counted = Some((ranks.trailing_zeros(), objects[l] as u32));
-                    self.observe_bulk_read(by, (near[l] as u32, size), counted, &[]);
+                    self.observe_bulk_read(by, (near[l] as u32, size), counted, &[], None);
                 }
                 BulkWay::Store => {
-                    self.observe_bulk_read(by, (near[l] as u32, size), None, &[(far[l], size)]);
+                    self.observe_bulk_read(by, (near[l] as u32, size), None, &[(far[l], size)], None);
                 }
                 BulkWay::Load | BulkWay::Prefetch => {}
             }
@@ -190,7 +191,20 @@ impl<P: Reconvergence> Resident<P> {
         let atomic = op.extra.access().and_then(|facts| facts.atomic);
         let (beyond, fill) = (Vec::new(), [0; PIECE as usize]);
         let grid_id = kernel.grid_id;
-        self.jobs.push(Job { origin, grid_id, lane, way, object, bytes, pieces, beyond, fill, atomic });
+        let awaits = None;
+        self.jobs.push(Job {
+            origin,
+            grid_id,
+            lane,
+            way,
+            object,
+            bytes,
+            pieces,
+            beyond,
+            fill,
+            atomic,
+            awaits,
+        });
         self.outcome = Step::Access;
     }
 
@@ -237,6 +251,13 @@ impl<P: Reconvergence> Resident<P> {
         match bulk.to {
             BulkTo::Here => self.count_bulk(w, bulk),
             BulkTo::Cache => Ok(()),
+            BulkTo::Map(number) => {
+                let mut bytes = [0; BYTES];
+                let found = landed.iter().flat_map(|landed| landed.iter().flatten());
+                bytes.iter_mut().zip(found).for_each(|(to, from)| *to = *from);
+                self.maps.push((number, bytes));
+                Ok(())
+            }
             BulkTo::Global(number) => {
                 self.warps[w].copies_mut().put_is_over(number);
                 Ok(())
@@ -310,6 +331,7 @@ impl<P: Reconvergence> Resident<P> {
             beyond: Vec::new(),
             fill: [0; PIECE as usize],
             atomic: None,
+            awaits: None,
         }
     }
 

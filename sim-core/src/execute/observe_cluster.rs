@@ -25,6 +25,8 @@ pub(super) struct Followed {
     pub object: u32,
     /// It combines with what is there.
     pub reduces: bool,
+    /// That by which it was held, where it waited for its tensor map.
+    pub ticket: Option<u32>,
 }
 
 impl<P: Reconvergence> Resident<P> {
@@ -83,7 +85,26 @@ impl<P: Reconvergence> Resident<P> {
             let l = lane as usize;
             let (to, object) = (access.addresses[l], access.operands[l][0] as u32);
             let by = (w, lane, access.origin.pc);
-            self.observe_bulk(1 << rank, Followed { by, to, bytes: access.bytes, object, reduces });
+            let (bytes, ticket) = (access.bytes, None);
+            self.observe_bulk(1 << rank, Followed { by, to, bytes, object, reduces, ticket });
+        }
+    }
+
+    /// A copy is issued that begins when its tensor map has arrived: by its ticket it is known then.
+    pub(super) fn observe_held(&mut self, (w, lane, pc): (usize, u32, Pc)) -> Option<u32> {
+        if !self.on_chip {
+            return None;
+        }
+        let ticket = self.tickets;
+        self.tickets += 1;
+        self.observe_event(|| Event::BulkHeld { origin: (w as u32, pc), lane, ticket });
+        Some(ticket)
+    }
+
+    /// A copy that was held takes nothing of the tensor.
+    pub(super) fn observe_dropped(&mut self, ticket: Option<u32>) {
+        if let Some(ticket) = ticket {
+            self.observe_event(|| Event::BulkDropped { ticket });
         }
     }
 
@@ -92,13 +113,14 @@ impl<P: Reconvergence> Resident<P> {
         if !self.on_chip {
             return;
         }
-        let Followed { by: (w, lane, pc), to, bytes, object, reduces } = copy;
+        let Followed { by: (w, lane, pc), to, bytes, object, reduces, ticket } = copy;
         let (own, _) = self.own_rank(w);
         for rank in Lanes(ranks) {
             let block = self.block_of_rank(w, rank).map(|(number, _)| number).filter(|_| rank != own);
             let origin = (w as u32, pc);
-            self.observe_event(|| Event::Bulk { origin, lane, to, bytes, object, block, reduces });
+            self.observe_event(|| Event::Bulk { origin, lane, to, bytes, object, block, reduces, ticket });
         }
+        self.observe_dropped(ticket);
     }
 
     /// A copy reads the shared memory of its block, to another block that counts it by an object there, or to global
@@ -109,6 +131,7 @@ impl<P: Reconvergence> Resident<P> {
         (from, bytes): (u32, u32),
         counted: Option<(u32, u32)>,
         stored: &[(u64, u32)],
+        ticket: Option<u32>,
     ) {
         if !self.on_chip {
             return;
@@ -117,7 +140,8 @@ impl<P: Reconvergence> Resident<P> {
         let counted = counted.and_then(|(rank, object)| Some((block(rank)?, object)));
         let stored = stored.to_vec();
         let origin = (w as u32, pc);
-        self.observe_event(|| Event::BulkRead { origin, lane, from, bytes, counted, stored });
+        self.observe_event(|| Event::BulkRead { origin, lane, from, bytes, counted, stored, ticket });
+        self.observe_dropped(ticket);
     }
 }
 

@@ -26,6 +26,7 @@ use crate::packet::Packet;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
 use crate::tensor::Scratch;
+use crate::tensor_map::BYTES;
 use crate::texture::Bindings;
 use crate::warp::{Tracked, Warp, WarpPlace};
 use crate::writes::Writes;
@@ -148,6 +149,8 @@ pub struct Resident<P> {
     pub outgoing: Vec<Packet>,
     /// Bulk copies that are still to be made.
     pub jobs: Vec<Job>,
+    /// Tensor maps that have arrived for them, by the numbers of their accesses.
+    pub maps: Vec<(u64, [u8; BYTES])>,
     /// Lookups of textures under way.
     pub lookups: Lookups,
     /// Per split: the address, before transformation 6, of the instruction it must execute next;
@@ -205,6 +208,7 @@ impl<P: Reconvergence> Resident<P> {
             requests: Requests::default(),
             outgoing: Vec::new(),
             jobs: Vec::new(),
+            maps: Vec::new(),
             lookups: Lookups::default(),
             expected: BySplit::new(warp_slots, NO_PC),
             charge: Cost::default(),
@@ -252,6 +256,7 @@ impl<P: Reconvergence> Resident<P> {
             requests,
             outgoing,
             jobs,
+            maps,
             lookups,
             expected,
             charge,
@@ -283,6 +288,7 @@ impl<P: Reconvergence> Resident<P> {
         requests.clear();
         outgoing.clear();
         jobs.clear();
+        maps.clear();
         lookups.reset();
         expected.fill(NO_PC);
         (*charge, *changed) = (Cost::default(), false);

@@ -1,7 +1,10 @@
-//! `cp.async.bulk.tensor`: boxes of tensors in tiled and im2col mode, as jobs of the unit that makes bulk copies.
+//! `cp.async.bulk.tensor`: boxes of tensors in tiled and im2col mode, as jobs of the unit that makes bulk copies. A map in
+//! global memory is read by the unit, after the instruction: only then is it known what the copy is made of.
+
+use std::sync::Arc;
 
 use sim_frontend::form::BulkWay;
-use sim_frontend::program::{Op, OpClass, Pc, TensorOp};
+use sim_frontend::program::{Extra, Op, OpClass, Pc, TensorOp};
 use sim_memory::address_space::{CLUSTER_SHIFT, CONST_BASE, resolve};
 use sim_memory::vocabulary::{AtomicOp, LaneMask, ScalarType, StateSpace, WARP_LANES};
 
@@ -10,14 +13,30 @@ use super::asynchronous::shared_addresses;
 use super::observe_cluster::Followed;
 use super::on_chip::outside;
 use super::resident::Resident;
+use crate::bulk::{Awaited, Job, PIECE, Taken};
 use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::read_element;
-use crate::tensor_map::{ALIGN, BYTES, TensorMap};
+use crate::tensor_map::{ALIGN, BYTES, BoxPieces, TensorMap};
 
 /// Rule of what is wrong with copies of tensors.
 const RULE: &str = "tensor-copy";
+
+/// Where a tensor map is found.
+enum MapAt {
+    /// Among the parameters or in constant memory, which no thread changes: its bytes.
+    Here([u8; BYTES]),
+    /// In global memory, at this address.
+    Global(u64),
+}
+
+/// What a copy is made of once its map is known.
+struct Parts {
+    boxes: BoxPieces,
+    fill: [u8; PIECE as usize],
+    atomic: Option<(AtomicOp, ScalarType)>,
+}
 
 impl<P: Reconvergence> Resident<P> {
     pub(super) fn begin_tensor(
@@ -35,132 +54,219 @@ impl<P: Reconvergence> Resident<P> {
         let objects = shared_addresses(warp, code, op.src[3], facts.object);
         for lane in Lanes(exec) {
             let l = lane as usize;
-            let wrong = |reason: String| Violation::new(RULE, 1 << lane, reason);
-            let map = self.tensor_map(kernel, maps[l]).map_err(wrong)?;
-            if map.sizes.len() != usize::from(facts.rank) {
-                let reason =
-                    format!("the tensor has {} dimensions, the instruction {}", map.sizes.len(), facts.rank);
-                return Err(Violation::new(RULE, 1 << lane, reason));
-            }
-            if map.im2col.is_some() != facts.im2col {
-                let words = |im2col| if im2col { "im2col" } else { "tiled" };
-                let reason = format!(
-                    "the tensor map is of {} mode, the instruction of {} mode",
-                    words(map.im2col.is_some()),
-                    words(facts.im2col)
-                );
-                return Err(Violation::new(RULE, 1 << lane, reason));
-            }
-            if map.interleave != 0 {
-                let reason = "copies of interleaved tensors are not executed (DEVIATIONS.md)".to_string();
-                return Err(Violation::new("unsupported", 1 << lane, reason));
-            }
-            let bytes = map.box_bytes();
-            if bytes > 1 << CLUSTER_SHIFT {
-                let reason = format!("a box has {bytes} bytes, more than the shared memory of a block");
-                return Err(Violation::new(RULE, 1 << lane, reason));
-            }
+            let map = self.find_map(kernel, maps[l]).map_err(|reason| wrong(lane, reason))?;
             let staged = self.warps[w].staged.as_deref();
             let rank = usize::from(facts.rank);
             let given = |slot: usize| staged.map_or(0, |all| all[slot][l]);
-            let coordinates: Vec<i32> = (0..rank).map(|axis| given(axis) as i32).collect();
             // Stores have no offsets.
             let axes = if facts.im2col && facts.way != BulkWay::Store { rank - 2 } else { 0 };
-            let offsets: Vec<u16> = (rank..rank + axes).map(|slot| given(slot) as u16).collect();
-            if let Some(most) = map.largest_offset()
-                && let Some(offset) = offsets.iter().find(|offset| **offset > most)
-            {
-                let reason = format!("an im2col offset of {rank} dimensions is 0 to {most}, not {offset}");
-                return Err(Violation::new(RULE, 1 << lane, reason));
-            }
             let (own, blocks) = self.own_rank(w);
-            let (mut place, mut object, mut ranks) = (shared[l], 0, 1 << own);
+            let mut taken = Taken {
+                coordinates: (0..rank).map(|axis| given(axis) as i32).collect(),
+                offsets: (rank..rank + axes).map(|slot| given(slot) as u16).collect(),
+                place: shared[l],
+                ranks: 1 << own,
+            };
+            let mut object = 0;
             if facts.way == BulkWay::Load {
-                (place, object, ranks) = self.target_of_bulk(w, lane, shared[l], objects[l], blocks)?;
+                let target = self.target_of_bulk(w, lane, shared[l], objects[l], blocks)?;
+                (taken.place, object, taken.ranks) = target;
                 if op.src[4].is_some() {
                     let mask = read_element(&self.warps[w].rows, &code.consts, op.src[4], lane, 16);
-                    ranks = self.ranks_of_mask(lane, mask as u32 & 0xffff, blocks)?;
+                    taken.ranks = self.ranks_of_mask(lane, mask as u32 & 0xffff, blocks)?;
                 }
             }
-            if facts.way != BulkWay::Prefetch {
-                if !place.is_multiple_of(128) {
-                    let reason = format!("the address {place:#x} in shared memory is no multiple of 128");
-                    return Err(Violation::new(RULE, 1 << lane, reason));
-                }
-                let room = self.blocks[self.warps[w].block].as_ref().map_or(0, |b| b.shared.len() as u64);
-                if place.checked_add(bytes).is_none_or(|end| end > room) {
-                    return Err(outside(1 << lane, &[place; WARP_LANES], bytes, room));
-                }
+            if facts.way != BulkWay::Prefetch && !taken.place.is_multiple_of(128) {
+                let reason = format!("the address {:#x} in shared memory is no multiple of 128", taken.place);
+                return Err(wrong(lane, reason));
             }
-            let ty = map.element();
-            let atomic = match facts.memory.atomic {
-                Some((operation, _)) => Some((operation, reducible(operation, ty).map_err(wrong)?)),
-                None => None,
+            let (by, ranks, object) = ((w, lane, pc), taken.ranks, object as u32);
+            let (parts, awaits) = match map {
+                MapAt::Here(bytes) => {
+                    let parts = self.parts(by, object, facts, (&taken, maps[l]), &bytes, None)?;
+                    if parts.boxes.inside.is_empty() && parts.boxes.beyond.is_empty() {
+                        continue;
+                    }
+                    (Some(parts), None)
+                }
+                MapAt::Global(map) => {
+                    let ticket = if facts.way == BulkWay::Prefetch { None } else { self.observe_held(by) };
+                    (None, Some(Box::new(Awaited { map, asked: None, ticket, taken })))
+                }
             };
-            let mut boxes = map.pieces(&coordinates, &offsets, place as u32, atomic.is_some());
-            if facts.way != BulkWay::Prefetch {
-                let class = if facts.way == BulkWay::Load { OpClass::Load } else { OpClass::Store };
-                for piece in &boxes.inside {
-                    self.in_buffers(class, 1 << lane, &[piece.far; WARP_LANES], boxes.bytes.into())?;
-                }
-            } else {
-                let allocations = &self.world.allocations;
-                boxes.inside.retain(|piece| allocations.find(piece.far, 1).is_some());
-            }
-            boxes.inside.reverse();
-            let beyond = if facts.way == BulkWay::Load { boxes.beyond } else { Vec::new() };
-            if boxes.inside.is_empty() && beyond.is_empty() {
-                continue;
-            }
-            let by = (w, lane, pc);
-            let (to, bytes) = (place as u32, bytes as u32);
-            match facts.way {
-                BulkWay::Load => {
-                    let object = object as u32;
-                    self.observe_bulk(ranks, Followed { by, to, bytes, object, reduces: false });
-                }
-                BulkWay::Store => {
-                    let each = boxes.bytes;
-                    let stored: Vec<_> = boxes.inside.iter().map(|piece| (piece.far, each)).collect();
-                    self.observe_bulk_read(by, (to, bytes), None, &stored);
-                }
-                BulkWay::Between | BulkWay::Prefetch => {}
-            }
-            self.push_job(kernel, by, facts.way, ranks, (object as u32, boxes.bytes), boxes.inside);
+            self.push_job(kernel, by, facts.way, ranks, (object, 0), Vec::new());
             if let Some(job) = self.jobs.last_mut() {
-                (job.beyond, job.fill, job.atomic) = (beyond, map.fill(), atomic);
+                job.awaits = awaits;
+                if let Some(parts) = parts {
+                    parts.make(job);
+                }
             }
         }
         Ok(())
     }
 
-    /// The tensor map at a generic address: among the parameters, in constant or in global memory.
+    /// The map of a copy has arrived.
+    ///
+    /// # Errors
+    /// What is wrong with the map, or with what the copy takes of its tensor.
+    pub fn map_is_here(&mut self, job: &mut Job, bytes: &[u8; BYTES]) -> Result<(), Violation> {
+        let Some(awaited) = job.awaits.take() else { return Ok(()) };
+        let code = Arc::clone(&job.origin.code);
+        let op = &code.program.ops[job.origin.pc as usize];
+        let Extra::Tensor(facts) = &op.extra else { return Ok(()) };
+        let by = (job.origin.slot, job.lane, job.origin.pc);
+        let of = (&awaited.taken, awaited.map);
+        self.parts(by, job.object, facts, of, bytes, awaited.ticket)?.make(job);
+        Ok(())
+    }
+
+    /// What a copy is made of, by the bytes of its map at an address.
+    fn parts(
+        &mut self,
+        by: (usize, u32, Pc),
+        object: u32,
+        facts: &TensorOp,
+        (taken, at): (&Taken, u64),
+        bytes: &[u8; BYTES],
+        ticket: Option<u32>,
+    ) -> Result<Parts, Violation> {
+        let (w, lane, _) = by;
+        let map = TensorMap::decode(bytes)
+            .map_err(|reason| wrong(lane, format!("tensor map at {at:#x}: {reason}")))?;
+        fits(&map, facts, taken).map_err(|reason| wrong(lane, reason))?;
+        if map.interleave != 0 {
+            let reason = "copies of interleaved tensors are not executed (DEVIATIONS.md)".to_string();
+            return Err(Violation::new("unsupported", 1 << lane, reason));
+        }
+        let (place, bytes) = (taken.place, map.box_bytes());
+        if facts.way != BulkWay::Prefetch {
+            let room = self.blocks[self.warps[w].block].as_ref().map_or(0, |b| b.shared.len() as u64);
+            if place.checked_add(bytes).is_none_or(|end| end > room) {
+                return Err(outside(1 << lane, &[place; WARP_LANES], bytes, room));
+            }
+        }
+        let ty = map.element();
+        let atomic = match facts.memory.atomic {
+            Some((operation, _)) => {
+                Some((operation, reducible(operation, ty).map_err(|reason| wrong(lane, reason))?))
+            }
+            None => None,
+        };
+        let mut boxes = map.pieces(&taken.coordinates, &taken.offsets, place as u32, atomic.is_some());
+        if facts.way != BulkWay::Prefetch {
+            let class = if facts.way == BulkWay::Load { OpClass::Load } else { OpClass::Store };
+            for piece in &boxes.inside {
+                self.in_buffers(class, 1 << lane, &[piece.far; WARP_LANES], boxes.bytes.into())?;
+            }
+        } else {
+            let allocations = &self.world.allocations;
+            boxes.inside.retain(|piece| allocations.find(piece.far, 1).is_some());
+        }
+        boxes.inside.reverse();
+        if facts.way != BulkWay::Load {
+            boxes.beyond.clear();
+        }
+        if boxes.inside.is_empty() && boxes.beyond.is_empty() {
+            self.observe_dropped(ticket);
+            return Ok(Parts { boxes, fill: map.fill(), atomic });
+        }
+        let (to, bytes) = (place as u32, bytes as u32);
+        match facts.way {
+            BulkWay::Load => {
+                let followed = Followed { by, to, bytes, object, reduces: false, ticket };
+                self.observe_bulk(taken.ranks, followed);
+            }
+            BulkWay::Store => {
+                let each = boxes.bytes;
+                let stored: Vec<_> = boxes.inside.iter().map(|piece| (piece.far, each)).collect();
+                self.observe_bulk_read(by, (to, bytes), None, &stored, ticket);
+            }
+            BulkWay::Between | BulkWay::Prefetch => {}
+        }
+        Ok(Parts { boxes, fill: map.fill(), atomic })
+    }
+
+    /// The tensor map at a generic address, as memory has it now.
     pub(crate) fn tensor_map(&self, kernel: &Kernel, address: u64) -> Result<TensorMap, String> {
+        let bytes = match self.find_map(kernel, address)? {
+            MapAt::Here(bytes) => bytes,
+            MapAt::Global(at) => self.map_in_memory(at),
+        };
+        TensorMap::decode(&bytes).map_err(|reason| format!("tensor map at {address:#x}: {reason}"))
+    }
+
+    /// The bytes of a map in global memory, past all caches.
+    pub(crate) fn map_in_memory(&self, at: u64) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
+        self.world.memory.read(at, &mut bytes);
+        bytes
+    }
+
+    /// Where the tensor map at a generic address lies: among the parameters, in constant or in global memory.
+    fn find_map(&self, kernel: &Kernel, address: u64) -> Result<MapAt, String> {
         if !address.is_multiple_of(ALIGN) {
             return Err(format!("the address {address:#x} of a tensor map is no multiple of {ALIGN}"));
         }
         match resolve(address) {
             (StateSpace::Param, at) => {
                 let at = at as usize;
-                let found = kernel.params.get(at..at + BYTES);
-                bytes.copy_from_slice(found.ok_or("the tensor map is beyond the kernel's parameters")?);
+                let found = kernel.params.get(at..at + BYTES).and_then(|bytes| bytes.try_into().ok());
+                Ok(MapAt::Here(found.ok_or("the tensor map is beyond the kernel's parameters")?))
             }
             (space @ (StateSpace::Global | StateSpace::Const), at) => {
                 let at = if space == StateSpace::Const { at + CONST_BASE } else { at };
                 if self.world.allocations.find(at, BYTES as u64).is_none() {
                     return Err(format!("the tensor map at {address:#x} is not in any allocation"));
                 }
-                self.world.memory.read(at, &mut bytes);
+                Ok(match space {
+                    StateSpace::Const => MapAt::Here(self.map_in_memory(at)),
+                    _ => MapAt::Global(at),
+                })
             }
-            _ => {
-                return Err(format!(
-                    "the tensor map at {address:#x} is neither a parameter nor in constant or global memory"
-                ));
-            }
+            _ => Err(format!(
+                "the tensor map at {address:#x} is neither a parameter nor in constant or global memory"
+            )),
         }
-        TensorMap::decode(&bytes).map_err(|reason| format!("tensor map at {address:#x}: {reason}"))
     }
+}
+
+impl Parts {
+    /// They are those of the job.
+    fn make(self, job: &mut Job) {
+        let Self { boxes: BoxPieces { bytes, inside, beyond }, fill, atomic } = self;
+        (job.bytes, job.pieces, job.beyond) = (bytes, inside, beyond);
+        (job.fill, job.atomic) = (fill, atomic);
+    }
+}
+
+fn wrong(lane: u32, reason: String) -> Violation {
+    Violation::new(RULE, 1 << lane, reason)
+}
+
+/// What an instruction says must be of the kind of its map.
+fn fits(map: &TensorMap, facts: &TensorOp, taken: &Taken) -> Result<(), String> {
+    let rank = map.sizes.len();
+    if rank != usize::from(facts.rank) {
+        return Err(format!("the tensor has {rank} dimensions, the instruction {}", facts.rank));
+    }
+    if map.im2col.is_some() != facts.im2col {
+        let words = |im2col| if im2col { "im2col" } else { "tiled" };
+        return Err(format!(
+            "the tensor map is of {} mode, the instruction of {} mode",
+            words(map.im2col.is_some()),
+            words(facts.im2col)
+        ));
+    }
+    let bytes = map.box_bytes();
+    if bytes > 1 << CLUSTER_SHIFT {
+        return Err(format!("a box has {bytes} bytes, more than the shared memory of a block"));
+    }
+    if let Some(most) = map.largest_offset()
+        && let Some(offset) = taken.offsets.iter().find(|offset| **offset > most)
+    {
+        return Err(format!("an im2col offset of {rank} dimensions is 0 to {most}, not {offset}"));
+    }
+    Ok(())
 }
 
 /// The type by which elements are reduced (PTX ISA "cp.reduce.async.bulk.tensor").

@@ -15,11 +15,30 @@ use super::on_chip::Access;
 use super::threads::{Snapshot, agent_of_object, agent_of_puts};
 use crate::reconvergence::Lanes;
 
+/// A bulk copy that waits for its tensor map.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// What its thread knew when it issued the copy.
+    snapshot: Snapshot,
+    /// The epoch of its copies to global memory then.
+    epoch: u32,
+}
+
 impl Checker {
     /// A bulk copy begins: its part in shared memory.
     pub(super) fn bulk(&mut self, sm: u32, at: Cycle, event: &Event) {
         match event {
-            Event::Bulk { origin, lane, to, bytes, object, block, reduces } => {
+            Event::BulkHeld { origin, lane, ticket } => {
+                let lane = *lane as usize;
+                let epoch = self.puts.room((sm, origin.0)).get_or_insert_default().epochs[lane];
+                let Some(warp) = self.warps.get_mut(sm, origin.0) else { return };
+                let snapshot = warp.issuing_bulk(lane, self.blocks[warp.block as usize].phase);
+                self.held.insert((sm, *ticket), Held { snapshot, epoch });
+            }
+            Event::BulkDropped { ticket } => {
+                self.held.remove(&(sm, *ticket));
+            }
+            Event::Bulk { origin, lane, to, bytes, object, block, reduces, ticket } => {
                 let Some((own, by)) = self.copier(sm, *origin, *lane) else { return };
                 let target = match block {
                     None => Some(own),
@@ -31,10 +50,13 @@ impl Checker {
                     true => AccessKind::Atomic { op: AtomicOp::Add, ty: ScalarType::B64, returns: false },
                     false => AccessKind::Store,
                 };
-                self.by_agent(sm, at, (*origin, *lane, by), agent, (target, *to, *bytes), kind);
+                let of = (*origin, *lane, by);
+                self.by_agent(sm, at, of, (agent, *ticket), (target, *to, *bytes), kind);
             }
-            Event::BulkRead { origin, lane, from, bytes, counted, stored } => {
+            Event::BulkRead { origin, lane, from, bytes, counted, stored, ticket } => {
                 let Some((own, by)) = self.copier(sm, *origin, *lane) else { return };
+                let held = ticket.and_then(|ticket| self.held.get(&(sm, ticket)));
+                let epoch = held.map(|held| held.epoch);
                 let agent = match counted {
                     Some((number, object)) => {
                         let grid = self.blocks[own as usize].grid;
@@ -44,16 +66,17 @@ impl Checker {
                     }
                     None => {
                         let copies = self.puts.room((sm, origin.0)).get_or_insert_default();
-                        agent_of_puts(by, copies.epochs[*lane as usize])
+                        agent_of_puts(by, epoch.unwrap_or(copies.epochs[*lane as usize]))
                     }
                 };
                 let of = (*origin, *lane, by);
-                let last = self.by_agent(sm, at, of, agent, (own, *from, *bytes), AccessKind::Load);
+                let read = (own, *from, *bytes);
+                let last = self.by_agent(sm, at, of, (agent, *ticket), read, AccessKind::Load);
                 if counted.is_none()
                     && let (Some(last), Some(copies)) = (last, self.puts.get_mut(sm, origin.0))
                 {
                     let lane = *lane as usize;
-                    copies.last[lane] = Some((copies.epochs[lane], Arc::new(last)));
+                    copies.last[lane] = Some((epoch.unwrap_or(copies.epochs[lane]), Arc::new(last)));
                 }
                 if let Some(sanitizer) = self.sanitizer.as_mut().filter(|sanitizer| sanitizer.kinds.init) {
                     for &(at, bytes) in stored {
@@ -83,13 +106,21 @@ impl Checker {
         sm: u32,
         at: Cycle,
         (origin, lane, by): ((u32, u32), u32, Thread),
-        agent: Point,
+        (agent, ticket): (Point, Option<u32>),
         (block, first, bytes): (u32, u32, u32),
         kind: AccessKind,
     ) -> Option<Transfer> {
         let warp = self.warps.get_mut(sm, origin.0)?;
         let phase = self.blocks[warp.block as usize].phase;
-        let snapshot: Arc<Snapshot> = warp.copying_bulk(lane as usize, agent, phase);
+        let held = ticket.and_then(|ticket| self.held.get(&(sm, ticket)));
+        let snapshot = match held {
+            Some(held) => {
+                let mut snapshot = held.snapshot.clone();
+                snapshot.become_agent(agent);
+                Arc::new(snapshot)
+            }
+            None => warp.copying_bulk(lane as usize, agent, phase),
+        };
         let base = self.shared_base(block);
         let reduces = matches!(kind, AccessKind::Atomic { .. });
         let (mut from, mut last) = (first, None);

@@ -155,7 +155,10 @@ impl Checker {
                 copies.awaited[l] = copies.epochs[l] + 1;
                 copies.epochs[l] += 1;
             }
-            Event::Bulk { .. } | Event::BulkRead { .. } => self.bulk(sm, at, event),
+            Event::BulkHeld { .. }
+            | Event::BulkDropped { .. }
+            | Event::Bulk { .. }
+            | Event::BulkRead { .. } => self.bulk(sm, at, event),
             Event::BulkCommit { warp, lanes } => {
                 self.puts.room((sm, *warp)).get_or_insert_default().commit(*lanes);
             }

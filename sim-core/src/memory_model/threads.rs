@@ -193,6 +193,13 @@ pub fn agent_of_object(block: u32, object: u32, phase: u32) -> Point {
 }
 
 impl Snapshot {
+    /// What an agent knows that makes the bulk copy of lane 0.
+    pub fn become_agent(&mut self, agent: Point) {
+        self.epochs[0] = agent.epoch;
+        self.latest = latest(&self.epochs);
+        (self.block, self.first, self.phase) = (agent.thread.block, agent.thread.index, u32::MAX);
+    }
+
     /// The thread of a lane.
     pub fn thread(&self, lane: usize) -> Thread {
         Thread { block: self.block, index: self.first + lane as u32 }
@@ -326,16 +333,20 @@ impl Warp {
 
     /// The agent of an object that copies for a lane in a phase of the object, as lane 0.
     pub fn copying_bulk(&mut self, lane: usize, agent: Point, phase: u32) -> Arc<Snapshot> {
+        let mut agents = self.issuing_bulk(lane, phase);
+        agents.become_agent(agent);
+        Arc::new(agents)
+    }
+
+    /// What a lane knows when it issues a bulk copy, before it is known which agent makes it.
+    pub fn issuing_bulk(&mut self, lane: usize, phase: u32) -> Snapshot {
         let mut agents = Snapshot::clone(&self.snapshot(phase));
         let Release { mut clock, point, .. } = self.release(lane, Scope::Cta, phase);
         clock.add(point);
         (agents.clocks, agents.partners) = (Clocks::One(clock), None);
-        agents.epochs[0] = agent.epoch;
-        agents.latest = latest(&agents.epochs);
         agents.synchronized[0] = agents.synchronized[lane];
-        (agents.block, agents.first, agents.phase) = (agent.thread.block, agent.thread.index, u32::MAX);
         (agents.common, agents.met, agents.meetings) = (None, Met::Nobody, 0);
-        Arc::new(agents)
+        agents
     }
 
     /// A lane knows what its own copies have done up to an epoch.

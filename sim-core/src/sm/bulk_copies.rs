@@ -7,10 +7,11 @@ use sim_memory::vocabulary::{CacheHint, CacheOp, Cycle, LaneMask, Scope, Semanti
 
 use super::accesses::{ALONE, InFlight, port};
 use super::{Sm, SmMessage};
-use crate::bulk::{Job, Piece, Way};
+use crate::bulk::{Awaited, Job, PIECE, Piece, Way};
 use crate::copies::{Bulk, BulkTo};
 use crate::error::Fault;
 use crate::reconvergence::Reconvergence;
+use crate::tensor_map::BYTES;
 
 impl<P: Reconvergence> Sm<P> {
     /// The unit gets the bulk copies of the last step.
@@ -18,6 +19,7 @@ impl<P: Reconvergence> Sm<P> {
     #[inline(never)]
     pub(super) fn queue_jobs(&mut self, now: Cycle) {
         self.stats.tma.copies += self.resident.jobs.len() as u64;
+        self.tma.unasked += self.resident.jobs.iter().filter(|job| job.awaits.is_some()).count() as u32;
         self.tma.queue.extend(self.resident.jobs.drain(..));
         if !std::mem::replace(&mut self.tma.busy, true) {
             let begin = now + Cycle::from(self.tma.spec.latency);
@@ -30,7 +32,12 @@ impl<P: Reconvergence> Sm<P> {
     #[inline(never)]
     pub(super) fn copy_next(&mut self) -> Result<(), Box<Fault>> {
         let now = self.now;
-        let Some(mut job) = self.tma.queue.pop_front() else {
+        if self.tma.unasked > 0 {
+            return self.ask_for_map(now);
+        }
+        let waits = self.tma.queue.front().is_none_or(|job| job.awaits.is_some());
+        let Some(mut job) = (if waits { None } else { self.tma.queue.pop_front() }) else {
+            // The arrival of its map goes on with the first one.
             self.tma.busy = false;
             return Ok(());
         };
@@ -82,9 +89,55 @@ impl<P: Reconvergence> Sm<P> {
         self.wake_waiting(now)
     }
 
+    /// Asks for the next tensor map in global memory: all copies of the queue that need one do, before the first of them
+    /// goes on. Its bytes come from L2.
+    fn ask_for_map(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
+        let mut after = 1;
+        if self.memory.accepting() {
+            after = Cycle::from(self.tma.spec.access_interval);
+            let number = self.tma.next_map;
+            let unasked = |awaited: &&mut Box<Awaited>| awaited.asked.is_none();
+            let job = self.tma.queue.iter_mut().find_map(|job| {
+                let awaited = job.awaits.as_mut().filter(unasked)?;
+                awaited.asked = Some(number);
+                Some((job.origin.slot, job.origin.pc, job.lane, awaited.map))
+            });
+            if let Some((slot, pc, lane, map)) = job {
+                (self.tma.next_map, self.tma.unasked) = (number + 1, self.tma.unasked - 1);
+                let piece = |at: u64| Piece { far: map + at, near: 0 };
+                let pieces: Vec<Piece> = (0..BYTES as u64).step_by(PIECE as usize).map(piece).collect();
+                let bulk = Bulk { lane, object: 0, bytes: BYTES as u32, pc, to: BulkTo::Map(number) };
+                let data = [[0; 16]; WARP_LANES];
+                self.begin_access(slot, (AccessKind::Load, PIECE), &pieces, bulk, &data)?;
+            }
+        }
+        self.tma.free_at = now + after;
+        self.deliver(now + after, SmMessage::Tma);
+        self.arrive_after_copies()?;
+        self.wake_waiting(now)
+    }
+
+    /// Tensor maps have arrived.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn maps_arrive(&mut self) -> Result<(), Box<Fault>> {
+        let now = self.now;
+        for (number, bytes) in std::mem::take(&mut self.resident.maps) {
+            let of = |job: &Job| job.awaits.as_ref().is_some_and(|awaited| awaited.asked == Some(number));
+            let Some(at) = self.tma.queue.iter().position(of) else { continue };
+            let job = &mut self.tma.queue[at];
+            let made = self.resident.map_is_here(job, &bytes);
+            made.map_err(|violation| job.origin.fault(&violation, self.index, now))?;
+            self.log_barriers(now);
+            if at == 0 && !std::mem::replace(&mut self.tma.busy, true) {
+                self.deliver(self.tma.free_at.max(now + 1), SmMessage::Tma);
+            }
+        }
+        Ok(())
+    }
+
     fn copy_pieces(&mut self, job: &Job, pieces: &[Piece], now: Cycle) -> Result<(), Box<Fault>> {
         let (w, pc) = (job.origin.slot, job.origin.pc);
-        let lanes = LaneMask::MAX >> (WARP_LANES - pieces.len().clamp(1, WARP_LANES));
         let (own, _) = self.resident.own_rank(w);
         let (kind, to) = match job.way {
             Way::Between(rank) => {
@@ -109,13 +162,29 @@ impl<P: Reconvergence> Sm<P> {
             Way::Store(_) => self.resident.bytes_of(job, pieces),
             _ => Box::new([[0; 16]; WARP_LANES]),
         };
+        let bytes = pieces.len() as u32 * job.bytes;
+        let bulk = Bulk { lane: job.lane, object: job.object.into(), bytes, pc, to };
+        self.begin_access(w, (kind, job.bytes), pieces, bulk, &data)
+    }
+
+    /// An access of the unit for a warp goes to memory; its lanes are pieces of so many bytes.
+    fn begin_access(
+        &mut self,
+        w: usize,
+        (kind, each): (AccessKind, u32),
+        pieces: &[Piece],
+        bulk: Bulk,
+        data: &[[u8; 16]; WARP_LANES],
+    ) -> Result<(), Box<Fault>> {
+        let (now, pc) = (self.now, bulk.pc);
+        let lanes = LaneMask::MAX >> (WARP_LANES - pieces.len().clamp(1, WARP_LANES));
         let mut addresses = [pieces.first().map_or(0, |piece| piece.far); WARP_LANES];
         let mut places = [[0; 2]; WARP_LANES];
         let mut operands = [[0; 2]; WARP_LANES];
         for (lane, piece) in pieces.iter().enumerate() {
             addresses[lane] = piece.far;
-            places[lane] = [piece.near.into(), job.bytes.into()];
-            operands[lane][0] = crate::registers::from_bytes(&data[lane][..job.bytes.min(8) as usize]);
+            places[lane] = [piece.near.into(), each.into()];
+            operands[lane][0] = crate::registers::from_bytes(&data[lane][..each.min(8) as usize]);
         }
         let id = self.accesses.begin(
             InFlight {
@@ -135,8 +204,6 @@ impl<P: Reconvergence> Sm<P> {
             },
             &addresses,
         );
-        let bytes = pieces.len() as u32 * job.bytes;
-        let bulk = Bulk { lane: job.lane, object: job.object.into(), bytes, pc, to };
         self.resident.warps[w].copies_mut().begin(id, lanes, places, Some(bulk));
         let access = WarpAccess {
             policy: sim_memory::priority::Policy::None,
@@ -146,10 +213,10 @@ impl<P: Reconvergence> Sm<P> {
             cache_op: if kind == AccessKind::Store { CacheOp::Wb } else { CacheOp::Cg },
             semantics: Semantics::Weak,
             scope: Scope::Cta,
-            element_bytes: job.bytes,
+            element_bytes: each,
             lanes,
             addresses: &addresses,
-            data: &data,
+            data,
             operands: Some(&operands),
         };
         if let Some(observation) = &mut self.memory.observation {

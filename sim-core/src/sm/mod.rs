@@ -566,6 +566,9 @@ impl<P: Reconvergence> Sm<P> {
             if !self.resident.outgoing.is_empty() {
                 self.send_packets(self.now);
             }
+            if !self.resident.maps.is_empty() {
+                self.maps_arrive()?;
+            }
         }
         Ok(())
     }

@@ -16,16 +16,20 @@ pub(super) struct Tma {
     pub(super) busy: bool,
     /// When it can make the one after the last.
     pub(super) free_at: Cycle,
+    /// Copies in the queue whose tensor maps it has not asked for yet.
+    pub(super) unasked: u32,
+    /// Number of the next access that reads a map.
+    pub(super) next_map: u64,
 }
 
 impl Tma {
     pub(super) fn new(chip: &ChipSpec) -> Self {
-        Self { spec: chip.tma, queue: VecDeque::new(), busy: false, free_at: 0 }
+        Self { spec: chip.tma, queue: VecDeque::new(), busy: false, free_at: 0, unasked: 0, next_map: 0 }
     }
 
     pub(super) fn reset(&mut self) {
-        let Self { spec: _, queue, busy, free_at } = self;
+        let Self { spec: _, queue, busy, free_at, unasked, next_map } = self;
         queue.clear();
-        (*busy, *free_at) = (false, 0);
+        (*busy, *free_at, *unasked, *next_map) = (false, 0, 0, 0);
     }
 }

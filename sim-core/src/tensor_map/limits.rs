@@ -32,6 +32,23 @@ pub enum Part {
 }
 
 impl Part {
+    /// The field of `tensormap.replace`, or what else the bytes of a map have.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Type => "elemtype",
+            Self::Address => "global_address",
+            Self::Dims => "global_dim",
+            Self::Strides => "global_stride",
+            Self::Box => "box_dim",
+            Self::ElementStrides => "element_stride",
+            Self::Interleave => "interleave_layout",
+            Self::Swizzle => "swizzle_mode",
+            Self::Promotion => "L2 promotion",
+            Self::Fill => "fill_mode",
+            Self::Im2col => "im2col",
+        }
+    }
+
     /// Its key in workload files.
     pub fn name(self) -> &'static str {
         match self {
@@ -57,6 +74,13 @@ pub struct Wrong {
     pub part: Part,
     /// Why.
     pub reason: String,
+}
+
+impl Wrong {
+    /// The reason behind the name of the field of `tensormap.replace`.
+    pub(super) fn of_field(&self) -> String {
+        format!("{}: {}", self.part.field(), self.reason)
+    }
 }
 
 impl fmt::Display for Wrong {

@@ -1,4 +1,4 @@
-//! A map, and its bytes.
+//! A map.
 
 use sim_memory::vocabulary::ScalarType;
 
@@ -10,23 +10,6 @@ pub const ALIGN: u64 = 64;
 
 /// Most dimensions.
 pub const DIMENSIONS: usize = 5;
-
-const MAGIC: &[u8; 4] = b"wstm";
-
-const TYPE: usize = 4;
-const RANK: usize = 5;
-const SWIZZLE: usize = 6;
-const FILL: usize = 7;
-const ADDRESS: usize = 8;
-const SIZES: usize = 16;
-const INTERLEAVE: usize = 36;
-const STRIDES: usize = 40;
-const BOX: usize = 80;
-const ELEMENT_STRIDES: usize = 100;
-const PROMOTION: usize = 37;
-const MODE: usize = 38;
-const LOWER: usize = BOX + 8;
-const UPPER: usize = LOWER + 6;
 
 /// The types that maps may have, in the order of `CUtensorMapDataType`, with their names in workload files.
 pub const TYPES: [(&str, ScalarType); 13] = [
@@ -104,94 +87,4 @@ impl TensorMap {
     pub fn element(&self) -> ScalarType {
         TYPES.get(usize::from(self.data_type)).map_or(ScalarType::U8, |(_, ty)| *ty)
     }
-
-    /// The map as bytes.
-    pub fn encode(&self) -> [u8; BYTES] {
-        let mut out = [0; BYTES];
-        out[..4].copy_from_slice(MAGIC);
-        out[TYPE] = self.data_type;
-        // Zero-based, as `tensormap.replace` has it.
-        out[RANK] = (self.sizes.len() as u8).wrapping_sub(1);
-        out[SWIZZLE] = code(self.swizzle, 16);
-        out[FILL] = self.nan.into();
-        out[ADDRESS..ADDRESS + 8].copy_from_slice(&self.address.to_le_bytes());
-        let mut words = |first: usize, list: &[u32]| {
-            for (to, word) in out[first..first + 20].chunks_exact_mut(4).zip(list) {
-                to.copy_from_slice(&word.to_le_bytes());
-            }
-        };
-        words(SIZES, &self.sizes);
-        words(ELEMENT_STRIDES, &self.element_strides);
-        match &self.im2col {
-            None => words(BOX, &self.box_sizes),
-            Some(columns) => words(BOX, &[columns.channels, columns.pixels]),
-        }
-        (out[INTERLEAVE], out[PROMOTION], out[MODE]) =
-            (code(self.interleave, 8), code(self.promotion, 32), self.im2col.is_some().into());
-        for (to, stride) in out[STRIDES..STRIDES + 32].chunks_exact_mut(8).zip(&self.strides) {
-            to.copy_from_slice(&stride.to_le_bytes());
-        }
-        if let Some(Im2col { lower, upper, .. }) = &self.im2col {
-            for (first, corner) in [(LOWER, lower), (UPPER, upper)] {
-                for (to, at) in out[first..first + 6].chunks_exact_mut(2).zip(corner) {
-                    to.copy_from_slice(&(*at as i16).to_le_bytes());
-                }
-            }
-        }
-        out
-    }
-
-    /// The map that these bytes are.
-    ///
-    /// # Errors
-    /// They are none, or [`check`](Self::check) finds a problem.
-    pub fn decode(bytes: &[u8; BYTES]) -> Result<Self, String> {
-        if &bytes[..4] != MAGIC {
-            return Err("there is no tensor map at this address".into());
-        }
-        let rank = usize::from(bytes[RANK]) + 1;
-        if !(1..=DIMENSIONS).contains(&rank) {
-            return Err(format!("a tensor has 1 to 5 dimensions, not {rank}"));
-        }
-        let words = |first: usize, count: usize| -> Vec<u32> {
-            let all = bytes[first..first + 20].as_chunks().0.iter();
-            all.take(count).map(|word| u32::from_le_bytes(*word)).collect()
-        };
-        let corner = |first: usize| {
-            let all = bytes[first..first + 6].as_chunks().0.iter();
-            all.take(rank.saturating_sub(2)).map(|at| i16::from_le_bytes(*at).into()).collect()
-        };
-        let strides = bytes[STRIDES..STRIDES + 32].as_chunks().0.iter();
-        let im2col = (bytes[MODE] == 1).then(|| {
-            let counts = words(BOX, 2);
-            Im2col { lower: corner(LOWER), upper: corner(UPPER), channels: counts[0], pixels: counts[1] }
-        });
-        let map = Self {
-            data_type: bytes[TYPE],
-            address: u64::from_le_bytes(std::array::from_fn(|i| bytes[ADDRESS + i])),
-            sizes: words(SIZES, rank),
-            strides: strides.take(rank - 1).map(|word| u64::from_le_bytes(*word)).collect(),
-            box_sizes: if im2col.is_some() { Vec::new() } else { words(BOX, rank) },
-            element_strides: words(ELEMENT_STRIDES, rank),
-            interleave: decoded(bytes[INTERLEAVE], 8),
-            swizzle: decoded(bytes[SWIZZLE], 16),
-            promotion: decoded(bytes[PROMOTION], 32),
-            nan: bytes[FILL] == 1,
-            im2col,
-        };
-        match map.check().into_iter().next() {
-            Some(wrong) => Err(wrong.reason),
-            None => Ok(map),
-        }
-    }
-}
-
-/// The byte for a number of bytes that is 0, or twice the unit, and so on by factors of two.
-fn code(bytes: u32, unit: u32) -> u8 {
-    (bytes / unit).checked_ilog2().map_or(0, |log| log as u8)
-}
-
-/// The number of bytes for it.
-fn decoded(code: u8, unit: u32) -> u32 {
-    if code == 0 { 0 } else { unit << code.min(4) }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use sim_frontend::tensor_map::MapField;
 
 use super::*;
 
@@ -314,4 +315,16 @@ fn maps_of_columns_that_cuda_refuses_are_wrong() {
         ..TensorMap::tiled("u8", 256, &[512, 40, 40, 40, 3], &[512, 20480, 819_200, 32_768_000], &[])
     };
     all_refused(&deep, &[(|m| columns(m).upper[1] = 16, Part::Im2col, "-16 to 15, not 16")]);
+}
+
+/// Types as `tensormap.replace` numbers them (PTX ISA, table of its values).
+#[test]
+fn types_of_the_instruction_become_those_of_maps() {
+    let order =
+        ["u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16", "tf32", "tf32_ftz"];
+    for (number, name) in (0u64..).zip(order) {
+        let value = MapField::Type.value(number).expect("a type");
+        assert_eq!(TYPES[value as usize].0, name);
+    }
+    assert_eq!(MapField::Type.value(13), None);
 }

@@ -14,6 +14,7 @@ mod independent;
 mod limits;
 mod liveness;
 mod machine;
+mod made_maps;
 mod matrix;
 mod memory_order;
 mod newer;

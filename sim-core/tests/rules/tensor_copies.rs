@@ -4,6 +4,7 @@
 use sim_core::context::Launch;
 use sim_core::device::Options;
 use sim_core::error::SimError;
+use sim_core::report::DeviceReport;
 use sim_core::tensor_map::TensorMap;
 
 use crate::clusters::{How, MEET, RANKS, TIMED, clustered};
@@ -35,6 +36,16 @@ pub fn words_map() -> TensorMap {
 /// `%map`: the map, a parameter of the kernel; `%object`: an mbarrier object of one arrival; `%tile`: shared memory for the
 /// box, `%p`: not thread 0. The tensor's word `i` is `i + 1000`.
 pub fn ran(map: &TensorMap, body: &str, blocks: u32, how: How) -> Result<Vec<u32>, SimError> {
+    Ok(ran_with_report(map, body, blocks, how)?.0)
+}
+
+/// The same with the report.
+pub fn ran_with_report(
+    map: &TensorMap,
+    body: &str,
+    blocks: u32,
+    how: How,
+) -> Result<(Vec<u32>, DeviceReport), SimError> {
     let text = format!(
         "{RANKS}.reg .u64 %map;\n.reg .u32 %object, %tile, %bytes, %x0, %y0;\n.reg .b16 %mask;\nmov.u64 %map, m;\ncvta.param.u64 %map, %map;\n\
          mov.u32 %tile, room;\nadd.u32 %object, %tile, 3072;\nmov.u32 %bytes, {};\nsetp.ne.u32 %p, %t, 0;\n@%p bra READY;\n\
@@ -48,6 +59,7 @@ pub fn ran(map: &TensorMap, body: &str, blocks: u32, how: How) -> Result<Vec<u32
     let device = device_with(clustered(|_| {}), how.policy, |o| Options {
         allow_newer_isa: true,
         threads: how.threads,
+        epoch: how.epoch,
         ..o
     });
     let mut run = Run::new(device, &text, false, 8192);
@@ -71,7 +83,7 @@ pub fn ran(map: &TensorMap, body: &str, blocks: u32, how: How) -> Result<Vec<u32
     };
     run.device.launch(run.context, &launch)?;
     run.wait()?;
-    Ok(run.words())
+    Ok((run.words(), run.report()))
 }
 
 pub const LOADED: &str = "WAITS:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q, [%object], 0;\n@!%q bra WAITS;\n\

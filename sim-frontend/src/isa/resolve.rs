@@ -11,6 +11,7 @@ use crate::form::{
     ShflMode, VideoSecondary, VoteMode, register_bits,
 };
 use crate::matrix::Matrix;
+use crate::tensor_map::MapField;
 
 /// A form with the shapes of its operands.
 #[derive(Clone, Debug)]
@@ -302,6 +303,24 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             "bulk" => return m.copy = Some(CopyStep::Bulk),
             _ => {}
         }
+    }
+    if root == Root::Fence && word == "tensormap::generic" {
+        return m.map_proxy = true;
+    }
+    if root == Root::Tensormap {
+        m.map_field = match word {
+            "global_address" => Some(MapField::Address),
+            "rank" => Some(MapField::Rank),
+            "box_dim" => Some(MapField::Box),
+            "global_dim" => Some(MapField::Dim),
+            "global_stride" => Some(MapField::Stride),
+            "element_stride" => Some(MapField::ElementStride),
+            "elemtype" => Some(MapField::Type),
+            "interleave_layout" => Some(MapField::Interleave),
+            "swizzle_mode" => Some(MapField::Swizzle),
+            "fill_mode" => Some(MapField::Fill),
+            _ => m.map_field,
+        };
     }
     if root == Root::Mbarrier {
         match word {

@@ -598,7 +598,12 @@ isa! {
         "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {and or xor} {b32 b64} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {u32 s32 u64 f32 f64} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {noftz} {f16 bf16} -> m m a:u32",
         "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {inc dec} {u32} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {min max} {u32 s32 u64 s64 f16 bf16} -> m m a:u32",
     ] rewritten;
-    Tensormap "tensormap" LoadStore Data 90 "Changes a tensor map." ["~ <replace cp_fenceproxy tile global shared::cta tensormap::generic release $scope sync aligned global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode b1024 b32 b64> -> *"];
+    Tensormap "tensormap" LoadStore Store 90 "Changes a tensor map." [
+        "@90a {replace} {tile} {global_address} [global shared::cta] {b1024} {b64} -> m b", "@90a {replace} {tile} {rank} [global shared::cta] {b1024} {b32} -> m b",
+        "@90a {replace} {tile} {box_dim global_dim element_stride} [global shared::cta] {b1024} {b32} -> m i b", "@90a {replace} {tile} {global_stride} [global shared::cta] {b1024} {b64} -> m i b",
+        "@90a {replace} {tile} {elemtype interleave_layout swizzle_mode fill_mode} [global shared::cta] {b1024} {b32} -> m i", "~@100 {replace} {tile} {swizzle_atomicity} [global shared::cta] {b1024} {b32} -> *",
+        "{cp_fenceproxy} {global} {shared::cta} {tensormap::generic} {release} {$scope} {sync} {aligned} -> m m i",
+    ];
     // Textures and surfaces.
     Tex "tex" LoadStore Texture 10 "Reads a texture." [
         "[base] {$flat} {v4} {u32 s32 f32 f16} {s32 f32} -> v|q t (v:s32) (e:f32)", "[base] {$flat} {v2} {f16x2} {s32 f32} -> v|q t (v:s32) (e:f32)",

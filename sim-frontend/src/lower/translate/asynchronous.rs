@@ -6,7 +6,7 @@ use sim_memory::vocabulary::{CacheOp, ScalarType, Scope, Semantics, StateSpace};
 use super::Translator;
 use super::memory::Address;
 use crate::form::{BulkWay, CopyStep, MbarrierStep};
-use crate::isa::{OperandShape, Root};
+use crate::isa::Root;
 use crate::lower::ir::{Inst, Operand};
 use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf3_stack::made;
@@ -293,21 +293,6 @@ impl<'a> Translator<'_, 'a> {
         self.push(inst);
     }
 
-    /// `fence`; one that acquires a tensor map names its 128 bytes.
-    pub(super) fn fence(&mut self, inst: Inst, ast: &Instruction<'a>, shapes: &'static [OperandShape]) {
-        if let [_, bytes] = ast.operands.as_slice() {
-            let Some(number) = self.constant(bytes) else { return };
-            if number != 128 {
-                return self.error(
-                    bytes.span,
-                    "operand",
-                    format!("a tensor map has 128 bytes, not {number}"),
-                );
-            }
-        }
-        self.ordinary(inst, ast, shapes);
-    }
-
     /// The offsets of a copy in im2col mode, one for each dimension between channels and images.
     fn im2col_offsets(&mut self, stage: &mut Inst, offsets: &AstOperand<'a>, rank: u8) -> bool {
         let list = self.as_list(offsets);
@@ -350,7 +335,7 @@ impl<'a> Translator<'_, 'a> {
     }
 
     /// A variable that an address names lies in the space the instruction works on.
-    fn lies_in(&mut self, address: &Address, operand: &AstOperand<'a>, space: StateSpace) {
+    pub(super) fn lies_in(&mut self, address: &Address, operand: &AstOperand<'a>, space: StateSpace) {
         if let Some(found) = address.space.filter(|found| *found != space) {
             let message =
                 format!("the variable is in .{found:?}; this operand must be an address in .{space:?}")
@@ -369,7 +354,7 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    fn constant(&mut self, operand: &AstOperand<'a>) -> Option<u64> {
+    pub(super) fn constant(&mut self, operand: &AstOperand<'a>) -> Option<u64> {
         match self.source(operand, ScalarType::U32, OperandSize::Exact) {
             Operand::Const { bits, .. } => Some(bits),
             _ => {

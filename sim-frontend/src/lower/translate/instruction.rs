@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sim_memory::vocabulary::{ScalarType, Scope, Semantics, StateSpace};
 
 use super::operand::special;
-use super::{Opcode, Translator};
+use super::{Opcode, Translator, tensor_map};
 use crate::diagnostic::{Span, nearest};
 use crate::form::{BarrierKind, CopyStep, Form};
 use crate::isa::{self, Entry, Kind, Legacy, OperandShape, Resolved, Root, Shape};
@@ -63,6 +63,7 @@ impl<'a> Translator<'_, 'a> {
                 }
             }
             OpClass::Call => self.call(inst, ast),
+            _ if entry.root == Root::Tensormap => self.tensor_map(inst, ast),
             // To global memory, where nobody is told of it: a store or reduction with these semantics.
             _ if resolved.form.mods.copy == Some(CopyStep::Store)
                 && resolved.form.mods.semantics == Semantics::Release =>
@@ -636,7 +637,11 @@ impl<'a> Translator<'_, 'a> {
                     (_, Semantics::Weak) => Semantics::AcqRel,
                     (_, semantics) => semantics,
                 };
-                (inst.class, Extra::Membar(m.scope.unwrap_or(Scope::Sys), semantics))
+                let scope = match m.scope.unwrap_or(Scope::Sys) {
+                    scope if m.map_proxy => tensor_map::visible(scope),
+                    scope => scope,
+                };
+                (inst.class, Extra::Membar(scope, semantics))
             }
             class => (class, Extra::None),
         };

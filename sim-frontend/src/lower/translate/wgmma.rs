@@ -220,6 +220,7 @@ impl<'a> Translator<'_, 'a> {
         let fits = numbers.take(1).all(|number| architectures.has(number));
         let least = match resolved.form.root {
             Root::Wgmma | Root::Setmaxnreg => (8, 0),
+            Root::Tensormap => (8, 3),
             _ => (0, 0),
         };
         let fault = if !fits {
