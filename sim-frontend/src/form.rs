@@ -14,6 +14,7 @@ use crate::tensor_map::MapField;
 #[allow(missing_docs, reason = "the names are the PTX modifiers")]
 pub enum Rounding {
     Rn,
+    Rs,
     Rna,
     Rz,
     Rm,
@@ -397,6 +398,8 @@ pub struct Modifiers {
     pub relu: bool,
     /// `.satfinite`: results beyond the format become its largest finite value.
     pub satfinite: bool,
+    /// `.scaled::n2::ue8m0`: values are divided or multiplied by scales.
+    pub scaled: bool,
     /// `.NaN` of `min` and `max`: a NaN wins.
     pub propagate_nan: bool,
     /// `.xorsign.abs` of `min` and `max`: magnitudes are compared, signs multiplied.

@@ -5,7 +5,9 @@
 //! A form is `"modifiers -> operands"`. Modifiers: `{a b}` one of these, `[a b]` at most one of
 //! these, `<a b>` any number of these, in this order; `$x` is a list that rows share, `#shape`
 //! the shape of a matrix. Before them: `@75` the form's least target, `@90-100a` only targets from
-//! sm_90 to below sm_100 whose name ends in `a` or `f`, `~` parsed and checked but not executed, `!1.4` valid up to that PTX ISA, `!20` valid below that target. Types are
+//! sm_90 to below sm_100 whose name ends in `a` or `f` (`x` instead of
+//! `a`: only in `a`), `v8.7` the form's
+//! least PTX ISA, `~` parsed and checked but not executed, `!1.4` valid up to that PTX ISA, `!20` valid below that target. Types are
 //! the type names; with several type groups the first is that of the result. Operands: `d`
 //! destination, `q` predicate destination, `a` source of the form's type, `a:u32` source of
 //! that type, `a:dst` of the result's, `p` predicate source, `m` address, `v` scalar or vector

@@ -20,6 +20,8 @@ pub enum Element {
     E2m3,
     /// Four bits, those from the third on of a byte.
     E2m1,
+    /// The same type, two elements in a byte (`.kind::mxf4`, `.kind::mxf4nvf4`).
+    E2m1Packed,
     S8,
     U8,
     S4,
@@ -64,7 +66,7 @@ impl Element {
             Self::E5m2 => "e5m2",
             Self::E3m2 => "e3m2",
             Self::E2m3 => "e2m3",
-            Self::E2m1 => "e2m1",
+            Self::E2m1 | Self::E2m1Packed => "e2m1",
             Self::S8 => "s8",
             Self::U8 => "u8",
             Self::S4 => "s4",
@@ -86,7 +88,7 @@ impl Element {
             Self::Tf32 | Self::F32 | Self::S32 => 32,
             Self::F16 | Self::Bf16 => 16,
             Self::E4m3 | Self::E5m2 | Self::E3m2 | Self::E2m3 | Self::E2m1 | Self::S8 | Self::U8 => 8,
-            Self::S4 | Self::U4 => 4,
+            Self::E2m1Packed | Self::S4 | Self::U4 => 4,
             Self::B1 => 1,
         }
     }
@@ -165,6 +167,42 @@ impl MatrixShape {
     }
 }
 
+/// What the rows are made of that `ldmatrix` and `stmatrix` move, sixteen bytes each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TileElements {
+    /// Eight of 16 bits (`.b16`).
+    #[default]
+    Halves,
+    /// Sixteen of eight bits (`.b8`).
+    Bytes,
+    /// Sixteen of six bits and 32 bits of padding, which become bytes (`.b8x16.b6x16_p32`).
+    Six,
+    /// Sixteen of four bits and 64 bits of padding, which become bytes (`.b8x16.b4x16_p64`).
+    Four,
+}
+
+/// The type of the scales of A and B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ScaleType {
+    /// A power of two.
+    Ue8m0,
+    /// As `.e4m3`, whose sign counts for nothing.
+    Ue4m3,
+}
+
+/// `.block_scale`: each row of A and each column of B is scaled, by parts along K.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockScale {
+    /// The type of the scales.
+    pub ty: ScaleType,
+    /// `.scale_vec::1X`, `2X`, `4X`: parts of K that have a scale of their own.
+    pub parts: u8,
+}
+
+/// Sources of a product that say how it is scaled: the scales of A, which of its bytes and threads are meant, and
+/// the same of B.
+pub const SCALE_SOURCES: usize = 6;
+
 /// What an instruction on matrices says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Matrix {
@@ -178,6 +216,8 @@ pub struct Matrix {
     pub layouts: [Layout; 2],
     /// `.sp`: of A only the elements that metadata names are given.
     pub sparse: bool,
+    /// `.block_scale`.
+    pub scale: Option<BlockScale>,
     /// `.satfinite`.
     pub saturate: bool,
     /// `.xor.popc`, `.and.popc`.
@@ -186,6 +226,8 @@ pub struct Matrix {
     pub trans: bool,
     /// `.x1`, `.x2`, `.x4`.
     pub count: u8,
+    /// What rows of `ldmatrix` and `stmatrix` are made of.
+    pub elements: TileElements,
 }
 
 impl Matrix {
@@ -204,13 +246,16 @@ impl Matrix {
             types: [Element::F16; 4],
             layouts: [Layout::Row; 2],
             sparse: false,
+            scale: None,
             saturate: false,
             bit_op: None,
             trans: false,
             count: 1,
+            elements: TileElements::Halves,
         };
         let (mut types, mut layouts) = (Vec::new(), Vec::new());
         let mut load = false;
+        let (mut parts, mut scale_type, mut packed) = (None, None, false);
         for word in words {
             if let Some(shape) = MatrixShape::named(word) {
                 out.shape = shape;
@@ -229,10 +274,20 @@ impl Matrix {
                 "row" => layouts.push(Layout::Row),
                 "col" => layouts.push(Layout::Col),
                 "sp" | "sp::ordered_metadata" => out.sparse = true,
+                "kind::mxf8f6f4" => parts = parts.or(Some(1)),
+                "kind::mxf4" | "kind::mxf4nvf4" => (packed, parts) = (true, parts.or(Some(2))),
+                "scale_vec::1X" => parts = Some(1),
+                "scale_vec::2X" => parts = Some(2),
+                "scale_vec::4X" => parts = Some(4),
+                "ue8m0" => scale_type = Some(ScaleType::Ue8m0),
+                "ue4m3" => scale_type = Some(ScaleType::Ue4m3),
                 "satfinite" => out.saturate = true,
                 "xor" => out.bit_op = Some(BitOp::Xor),
                 "and" => out.bit_op = Some(BitOp::And),
                 "trans" => out.trans = true,
+                "b8" => out.elements = TileElements::Bytes,
+                "b6x16_p32" => out.elements = TileElements::Six,
+                "b4x16_p64" => out.elements = TileElements::Four,
                 "x2" => out.count = 2,
                 "x4" => out.count = 4,
                 _ => {}
@@ -250,7 +305,17 @@ impl Matrix {
         for (to, layout) in out.layouts.iter_mut().zip(layouts) {
             *to = layout;
         }
+        out.scale = scale_type.zip(parts).map(|(ty, parts)| BlockScale { ty, parts });
+        if packed {
+            let pack = |ty: &mut Element| *ty = if *ty == Element::E2m1 { Element::E2m1Packed } else { *ty };
+            out.types.iter_mut().for_each(pack);
+        }
         Some(out)
+    }
+
+    /// Registers that `ldmatrix` and `stmatrix` move, each that of eight rows: two for a matrix of sixteen.
+    pub fn tiles(&self) -> u8 {
+        self.count * if self.shape.m == 16 && self.shape.n == 16 { 2 } else { 1 }
     }
 
     /// Elements of a row of A that fragments hold.
@@ -284,7 +349,7 @@ impl Matrix {
 }
 
 /// A product of fragments that a warp executes as one operation. Its destinations are those of the operation; the
-/// rows of A, B, C and, of a sparse one, the metadata follow one another in
+/// rows of A, B, C and, of a sparse one, the metadata, of a scaled one the scales, follow one another in
 /// [`Program::fragments`](crate::program::Program::fragments).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MmaOp {
@@ -301,11 +366,12 @@ pub struct MmaOp {
 }
 
 impl MmaOp {
-    /// Registers of D, A, B, C and metadata.
-    pub fn registers(&self) -> [usize; 5] {
+    /// Registers of D, A, B, C, metadata and what says how it is scaled.
+    pub fn registers(&self) -> [usize; 6] {
         let [d, a, b, c] = self.matrix.registers();
         let halves = |n: usize| if self.half.is_some() && n > 4 { n / 2 } else { n };
-        [halves(d), a, b, halves(c), usize::from(self.matrix.sparse)]
+        let scales = if self.matrix.scale.is_some() { SCALE_SOURCES } else { 0 };
+        [halves(d), a, b, halves(c), usize::from(self.matrix.sparse), scales]
     }
 }
 
@@ -332,10 +398,22 @@ mod tests {
             ("m8n8k4.row.row.f32.f16.f16.f16", [8, 2, 2, 4]),
             ("sp.m16n8k32.row.col.f32.f16.f16.f32", [4, 4, 4, 4]),
             ("sp.m16n8k128.row.col.s32.s4.s4.s32", [4, 4, 4, 4]),
+            ("m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", [4, 4, 2, 4]),
+            ("m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e2m1.e4m3.f32.ue8m0", [4, 4, 2, 4]),
+            ("sp.m16n8k128.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", [4, 4, 4, 4]),
         ];
         for (text, registers) in rows {
             assert_eq!(of(Root::Mma, text).registers(), registers, "{text}");
         }
+        let scale = |text| of(Root::Mma, text).scale;
+        let powers = |parts| Some(BlockScale { ty: ScaleType::Ue8m0, parts });
+        assert_eq!(scale("m16n8k32.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"), powers(1));
+        assert_eq!(scale("m16n8k64.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"), powers(2));
+        assert_eq!(
+            scale("m16n8k64.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"),
+            Some(BlockScale { ty: ScaleType::Ue4m3, parts: 4 })
+        );
+        assert_eq!(scale("m16n8k32.kind::f8f6f4.f32.e4m3.e4m3.f32"), None);
         let rows = [
             ("mma.row.col.m16n16k16.f32.f32", [8, 8, 8, 8]),
             ("mma.row.col.m32n8k16.f16.f32", [4, 8, 8, 8]),

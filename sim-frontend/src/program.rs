@@ -17,7 +17,7 @@ use crate::form::{
     BarrierKind, Beyond, BulkWay, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel,
     Reduction, ShflMode, VoteMode,
 };
-use crate::matrix::MmaOp;
+use crate::matrix::{MmaOp, TileElements};
 use crate::wgmma::WgmmaOp;
 
 /// A program address: the index of an operation in [`Program::ops`].
@@ -358,10 +358,12 @@ pub enum Extra {
     Tiles {
         /// Each thread's address is that of 16 bytes.
         memory: MemoryOp,
-        /// Matrices.
+        /// Registers, each that of eight rows.
         count: u8,
         /// `.trans`.
         trans: bool,
+        /// What rows are made of.
+        elements: TileElements,
     },
     /// A texture or surface instruction.
     Texture(TextureOp),
@@ -597,7 +599,7 @@ pub struct Program {
     pub source: Source,
     /// In the papers' dialect.
     pub papers: bool,
-    /// Rows of the fragments that `mma` reads: A, B, C and metadata, one operation after the other.
+    /// Rows of the fragments that `mma` reads: A, B, C, metadata and scales, one operation after the other.
     pub fragments: Vec<Row>,
     /// Slots that operations touch and that do not fit into them; of each those come first that it writes.
     pub more_slots: Vec<u16>,
@@ -631,9 +633,9 @@ impl Program {
 
     /// Rows of the fragments that an `mma` reads, A first.
     pub fn fragments(&self, mma: &MmaOp) -> &[Row] {
-        let [_, a, b, c, e] = mma.registers();
+        let [_, a, b, c, e, scales] = mma.registers();
         let first = mma.rows as usize;
-        self.fragments.get(first..first + a + b + c + e).unwrap_or_default()
+        self.fragments.get(first..first + a + b + c + e + scales).unwrap_or_default()
     }
 
     /// The operations for which it cannot run: those that are parsed and checked only.

@@ -164,6 +164,7 @@ pub enum ScalarType {
     E2m3x2,
     E3m2x2,
     Ue8m0x2,
+    S2f6x2,
     E4m3x4,
     E5m2x4,
     E2m1x4,
@@ -179,7 +180,9 @@ impl ScalarType {
         match self {
             Pred => 1,
             B8 | U8 | S8 | E4m3 | E5m2 | E2m1x2 => 8,
-            B16 | U16 | S16 | F16 | Bf16 | E4m3x2 | E5m2x2 | E2m3x2 | E3m2x2 | Ue8m0x2 | E2m1x4 => 16,
+            B16 | U16 | S16 | F16 | Bf16 | E4m3x2 | E5m2x2 | E2m3x2 | E3m2x2 | Ue8m0x2 | S2f6x2 | E2m1x4 => {
+                16
+            }
             B32 | U32 | S32 | U16x2 | S16x2 | F32 | Tf32 | F16x2 | Bf16x2 | E4m3x4 | E5m2x4 | E2m3x4
             | E3m2x4 => 32,
             B64 | U64 | S64 | F64 | F32x2 => 64,
@@ -217,6 +220,7 @@ impl ScalarType {
                 | E2m3x2
                 | E3m2x2
                 | Ue8m0x2
+                | S2f6x2
                 | E4m3x4
                 | E5m2x4
                 | E2m1x4
@@ -239,10 +243,10 @@ impl ScalarType {
     /// The type of a PTX suffix, given without its dot.
     pub fn named(name: &str) -> Option<Self> {
         use ScalarType::*;
-        const ALL: [ScalarType; 37] = [
+        const ALL: [ScalarType; 38] = [
             B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, U16x2, S16x2, F16, F16x2, Bf16,
             Bf16x2, Tf32, F32, F32x2, F64, E4m3, E5m2, E4m3x2, E5m2x2, E2m1x2, E2m3x2, E3m2x2, Ue8m0x2,
-            E4m3x4, E5m2x4, E2m1x4, E2m3x4, E3m2x4, Pred,
+            S2f6x2, E4m3x4, E5m2x4, E2m1x4, E2m3x4, E3m2x4, Pred,
         ];
         ALL.into_iter().find(|ty| ty.name() == name)
     }
@@ -282,6 +286,7 @@ impl ScalarType {
             E2m3x2 => "e2m3x2",
             E3m2x2 => "e3m2x2",
             Ue8m0x2 => "ue8m0x2",
+            S2f6x2 => "s2f6x2",
             E4m3x4 => "e4m3x4",
             E5m2x4 => "e5m2x4",
             E2m1x4 => "e2m1x4",

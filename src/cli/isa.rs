@@ -97,13 +97,17 @@ fn unit(entry: &Entry) -> String {
 }
 
 fn target(form: &FormListing) -> String {
-    match form.legacy {
+    let target = match form.legacy {
         Some(Legacy::Version) => "up to PTX 1.4".to_string(),
         Some(Legacy::Target) => "below sm_20".to_string(),
         None => match form.architectures {
             Some(architectures) => architectures.wanted(),
             None => format!("sm_{}", form.min_sm),
         },
+    };
+    match form.min_version {
+        Some((major, minor)) => format!("{target}; PTX ISA {major}.{minor}"),
+        None => target,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Instructions on matrices, which all threads of a warp execute together: `mma`, `movmatrix`, `ldmatrix`,
 //! `stmatrix` (PTX ISA "Warp Level Matrix Multiply-Accumulate Instructions").
 
-use sim_frontend::matrix::{Element, MmaOp};
+use sim_frontend::matrix::{BlockScale, Element, MmaOp, SCALE_SOURCES, TileElements};
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
@@ -12,7 +12,7 @@ use crate::code::Code;
 use crate::error::Violation;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{LaneRow, read_row, write_element};
-use crate::tensor::{self, Product, RESULTS, SOURCES, Scratch};
+use crate::tensor::{self, Lanes32, Product, RESULTS, SOURCES, Scratch};
 
 /// Rows of a matrix, and bytes of a row.
 const ROWS: u32 = 8;
@@ -55,8 +55,8 @@ impl<P: Reconvergence> Resident<P> {
                 }
                 Ok(())
             }
-            (OpClass::LoadMatrix | OpClass::StoreMatrix, Extra::Tiles { memory, count, trans }) => {
-                self.tiles(w, code, parts, memory, *count, *trans)
+            (OpClass::LoadMatrix | OpClass::StoreMatrix, Extra::Tiles { memory, count, trans, elements }) => {
+                self.tiles(w, code, parts, memory, *count, (*trans, *elements))
             }
             _ => Err(Violation::new(
                 "matrix",
@@ -90,9 +90,12 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let [written, parts @ ..] = mma.registers();
-        if used != parts[..3].iter().sum::<usize>() * (1 + usize::from(wide)) + parts[3] {
+        if used != parts[..3].iter().sum::<usize>() * (1 + usize::from(wide)) + parts[3] + parts[4] {
             let reason = "internal error: a decoded product of matrices lacks operands";
             return Err(Violation::new("matrix", lanes, reason));
+        }
+        if let Some(scale) = mma.matrix.scale {
+            scale_selectors(scale, &mut sources[..used])?;
         }
         let form = code.program.forms.get(usize::from(op.form));
         let product = Product {
@@ -120,7 +123,7 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// `ldmatrix`, `stmatrix`: lane `i` gives the address of row `i % 8` of matrix `i / 8`; thread `4 * g + t` has
-    /// the words `t` of rows `g`, or of the transposed matrices.
+    /// the words `t` of rows `g`, or of the transposed matrices. Bytes have their own way to be transposed.
     fn tiles(
         &mut self,
         w: usize,
@@ -128,7 +131,7 @@ impl<P: Reconvergence> Resident<P> {
         parts: &[(Pc, LaneMask)],
         memory: &MemoryOp,
         count: u8,
-        trans: bool,
+        (trans, elements): (bool, TileElements),
     ) -> Result<(), Violation> {
         let load = code.program.ops[parts[0].0 as usize].class == OpClass::LoadMatrix;
         let addressing = addressing_lanes(count);
@@ -147,19 +150,27 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Violation::new("env-readShared", addressing, "the block is not resident"));
         };
         let bytes = block.shared.bytes_mut();
+        let halves = elements == TileElements::Halves;
         let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
         for matrix in 0..usize::from(count) {
             let own = |row: usize| at[8 * matrix + row] as usize;
             if load {
                 let mut words = [0; WARP_LANES];
-                for (row, words) in words.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-                    let from = own(row);
-                    for (word, bytes) in words.iter_mut().zip(bytes[from..from + 16].as_chunks::<4>().0) {
-                        *word = u32::from_le_bytes(*bytes);
+                if halves {
+                    for (row, words) in words.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                        let from = own(row);
+                        for (word, bytes) in words.iter_mut().zip(bytes[from..from + 16].as_chunks::<4>().0) {
+                            *word = u32::from_le_bytes(*bytes);
+                        }
                     }
-                }
-                if trans {
-                    words = transposed(&words);
+                    if trans {
+                        words = transposed(&words);
+                    }
+                } else {
+                    // Two registers share sixteen rows that are transposed.
+                    let first = if trans { 16 * (matrix / 2) } else { 8 * matrix };
+                    let row = |row| as_bytes(elements, &bytes[at[first + row] as usize..][..16]);
+                    words = if trans { columns(row, matrix % 2) } else { words_of_rows(row) };
                 }
                 for (op, lanes) in ops() {
                     write_row(&mut warp.rows, op.dst[matrix], lanes, &words);
@@ -167,7 +178,7 @@ impl<P: Reconvergence> Resident<P> {
             } else {
                 let mut words = words_of(warp, code, ops(), 1 + matrix);
                 if trans {
-                    words = transposed(&words);
+                    words = if halves { transposed(&words) } else { rows_of_bytes(&words) };
                 }
                 for (row, words) in words.as_chunks::<4>().0.iter().enumerate() {
                     let to = own(row);
@@ -185,6 +196,82 @@ impl<P: Reconvergence> Resident<P> {
         self.computed = Step::DoneAfter { latency: latencies.shared + turns - 1, occupancy: turns };
         Ok(())
     }
+}
+
+/// The bytes and threads that hold the scales of A and B are those that there are, the same for all threads; of their
+/// registers sixteen bits count.
+fn scale_selectors(scale: BlockScale, sources: &mut [Lanes32]) -> Result<(), Violation> {
+    let bytes: &[u32] = match scale.parts {
+        1 => &[0, 1, 2, 3],
+        2 => &[0, 2],
+        _ => &[0],
+    };
+    let first = sources.len().saturating_sub(SCALE_SOURCES);
+    let places = [
+        (1, "byte-id-a", bytes),
+        (2, "thread-id-a", &[0, 1]),
+        (4, "byte-id-b", bytes),
+        (5, "thread-id-b", &[0, 1, 2, 3]),
+    ];
+    for (place, name, allowed) in places {
+        let Some(row) = sources.get_mut(first + place) else { continue };
+        row.iter_mut().for_each(|value| *value &= 0xffff);
+        let differ =
+            (0..WARP_LANES).filter(|lane| row[*lane] != row[0]).fold(0, |mask, lane| mask | 1 << lane);
+        if differ != 0 {
+            let message = format!("{name} differs from that of the other threads of the warp");
+            return Err(Violation::new("matrix", differ, message));
+        }
+        if !allowed.contains(&row[0]) {
+            let list: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            let message = format!("{name} is {}; it must be {}", row[0], list.join(" or "));
+            return Err(Violation::new("matrix", LaneMask::MAX, message));
+        }
+    }
+    Ok(())
+}
+
+/// A row of sixteen bytes, elements of fewer bits each in the low bits of one.
+fn as_bytes(elements: TileElements, row: &[u8]) -> [u8; 16] {
+    let width = match elements {
+        TileElements::Halves | TileElements::Bytes => 8,
+        TileElements::Six => 6,
+        TileElements::Four => 4,
+    };
+    std::array::from_fn(|i| {
+        let (first, shift) = (i * width / 8, i * width % 8);
+        let pair = |at: usize| u32::from(row.get(at).copied().unwrap_or(0));
+        ((pair(first) | pair(first + 1) << 8) >> shift & ((1 << width) - 1)) as u8
+    })
+}
+
+/// A register of sixteen rows of bytes that are transposed: thread `4 * g + t` has of columns `g` and `g + 8` the bytes
+/// of two rows from `4 * t` on, in its other register those of the next two.
+fn columns(row: impl Fn(usize) -> [u8; 16], register: usize) -> [u32; WARP_LANES] {
+    let rows: [[u8; 16]; 16] = std::array::from_fn(row);
+    std::array::from_fn(|lane| {
+        let (g, first) = (lane / 4, 4 * (lane % 4) + 2 * register);
+        u32::from_le_bytes([rows[first][g], rows[first + 1][g], rows[first][g + 8], rows[first + 1][g + 8]])
+    })
+}
+
+/// The words of eight rows.
+fn words_of_rows(row: impl Fn(usize) -> [u8; 16]) -> [u32; WARP_LANES] {
+    let rows: [[u8; 16]; 8] = std::array::from_fn(row);
+    std::array::from_fn(|lane| u32::from_le_bytes(rows[lane / 4].as_chunks::<4>().0[lane % 4]))
+}
+
+/// Eight rows of sixteen bytes, by words: row `2 * t` and the next one have the bytes of threads `4 * g + t` in columns `g`
+/// and `g + 8`.
+fn rows_of_bytes(words: &[u32; WARP_LANES]) -> [u32; WARP_LANES] {
+    let byte = |row: usize, column: usize| {
+        let lane = 4 * (column % 8) + row / 2;
+        words[lane] >> (8 * (row % 2 + 2 * (column / 8))) & 0xff
+    };
+    std::array::from_fn(|word| {
+        let (row, first) = (word / 4, 4 * (word % 4));
+        (0..4).fold(0, |out, i| out | byte(row, first + i) << (8 * i))
+    })
 }
 
 /// The matrix of halves whose rows are the columns of the one whose words `4 * g + t` are those of row `g`.

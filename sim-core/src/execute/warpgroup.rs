@@ -165,7 +165,7 @@ impl<P: Reconvergence> Resident<P> {
         let [read, written] = code.program.wgmma_rows(wgmma);
         let matrix = tile(&wgmma.matrix);
         let mma = MmaOp { matrix, selector: wgmma.selector, half: None, rows: 0, slots: (0, 0) };
-        let [d_tile, a_tile, b_tile, c_tile, e_tile] = mma.registers();
+        let [d_tile, a_tile, b_tile, c_tile, e_tile, _] = mma.registers();
         let tiles = usize::from(wgmma.matrix.shape.n) / COLUMNS;
         let used = a_tile + b_tile + c_tile + e_tile;
         if written.len() != d || d != tiles * d_tile || used > SOURCES {

@@ -10,6 +10,7 @@ mod compare;
 mod convert;
 pub mod file;
 mod float;
+mod formats;
 mod int;
 mod mixed;
 mod mov;
@@ -44,6 +45,7 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
         // Nothing that a thread can see: no counters, no dependent grids, registers stay as they are.
         R::Pmevent | R::Griddepcontrol => lane!(|_: &mut file::LaneFile<'_>, _: &Op, _| {}),
         R::Createpolicy => policy::resolve(form),
+        R::Cvt if formats::handles(form) => formats::resolve(form),
         R::Cvt if narrow::handles(form) => narrow::resolve(form),
         R::Cvt => convert::resolve(form),
         R::Cvta | R::Isspacep | R::Mapa | R::Getctarank => address::resolve(form),
@@ -81,6 +83,7 @@ pub fn resolve(form: &Form, isa: InstructionSet) -> Option<LaneFn> {
 /// modifiers that one function serves many forms.
 pub fn immediate(form: &Form) -> Option<i64> {
     match form.root {
+        Root::Cvt if formats::handles(form) => Some(formats::encode(form)),
         Root::Cvt if narrow::handles(form) => Some(narrow::encode(form)),
         Root::Cvt => Some(convert::encode(form)),
         Root::Createpolicy => Some(policy::encode(form)),

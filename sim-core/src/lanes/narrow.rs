@@ -3,6 +3,7 @@
 
 use sim_frontend::form::{Form, Rounding};
 use sim_frontend::program::Op;
+use sim_memory::soft_float::{F16, F32, Round};
 use sim_memory::vocabulary::ScalarType as T;
 
 use super::bodies::{Variants, lane};
@@ -44,6 +45,17 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
             let place = op.imm >> 16 & 15;
             f.w32(op.dst[0], m, each(|i| to_tiny(a[i], op.imm) << place | to_tiny(b[i], op.imm)));
         }),
+        (to, T::F16x2 | T::Bf16x2) if tiny(to).is_some() => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            let place = op.imm >> 16 & 15;
+            let bfloat = op.imm >> 3 & 1 == 1;
+            let one = |half: u32| {
+                let single =
+                    if bfloat { half << 16 } else { F32.convert(F16, half.into(), Round::Nearest) as u32 };
+                to_tiny(single, op.imm)
+            };
+            f.w32(op.dst[0], m, a.map(|v| one(v >> 16) << place | one(v & 0xffff)));
+        }),
         (T::F16x2, from) if tiny(from).is_some() => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let a = f.r32(op.src[0]);
             let place = op.imm >> 16 & 15;
@@ -59,6 +71,7 @@ pub(super) fn encode(form: &Form) -> i64 {
     i64::from(form.mods.rounding == Some(Rounding::Rp))
         | i64::from(form.mods.satfinite) << 1
         | i64::from(form.mods.relu) << 2
+        | i64::from(form.ty == T::Bf16x2) << 3
         | i64::from(exponent) << 8
         | i64::from(fraction) << 12
         | i64::from(place) << 16

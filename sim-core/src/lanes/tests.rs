@@ -20,7 +20,7 @@ pub(super) fn op() -> Op {
         form: 0,
         guard: Pred::TRUE,
         dst: [Row(16), Row::NONE, Row::NONE, Row::NONE],
-        src: [Row(0), Row(2), Row(4), Row(6), Row::NONE],
+        src: [Row(0), Row(2), Row(4), Row(6), Row(8)],
         pdst: [Pred(0), Pred::NONE],
         psrc: [Pred(1), Pred(2)],
         imm: 0,

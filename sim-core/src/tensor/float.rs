@@ -8,19 +8,19 @@ use sim_frontend::form::Rounding;
 use sim_frontend::matrix::{Element, Layout};
 use sim_memory::soft_float;
 
-use super::fragments;
 use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
+use super::{fragments, scaled};
 use crate::lanes::direction;
 use crate::registers::LaneRow;
 
 /// The exponent that zeros have among others, so that it never is the largest.
 const OF_ZERO: i32 = -1000;
 /// No exponent of a sum is less.
-const LEAST: i32 = -126;
+pub(super) const LEAST: i32 = -126;
 
 /// How sums are rounded.
 #[derive(Clone, Copy)]
-enum Sums {
+pub(super) enum Sums {
     /// Toward zero, to this many fractional bits of single precision.
     Single(u32),
     /// To the nearest half.
@@ -80,7 +80,7 @@ fn exponent(value: f32, least: i32) -> i32 {
 
 /// `2^exponent`.
 #[inline(always)]
-fn power(exponent: i32) -> f64 {
+pub(super) fn power(exponent: i32) -> f64 {
     f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
@@ -162,9 +162,15 @@ fn add_group(
     }
 }
 
+/// The exponent that a sum in single precision has in hardware.
+pub(super) fn exponent_of_sum(value: f64) -> i32 {
+    let own = (value.to_bits() >> 52 & 0x7ff) as i32 - 1023;
+    own.max(LEAST)
+}
+
 /// A sum as the next group takes it.
 #[inline(always)]
-fn round(value: f64, sums: Sums) -> f64 {
+pub(super) fn round(value: f64, sums: Sums) -> f64 {
     let bits = value.to_bits();
     match sums {
         Sums::Single(kept) => {
@@ -190,7 +196,7 @@ fn round(value: f64, sums: Sums) -> f64 {
 
 /// The bits of a sum in D.
 #[inline(always)]
-fn encode(value: f64, ty: Element) -> u32 {
+pub(super) fn encode(value: f64, ty: Element) -> u32 {
     if ty != Element::F16 {
         return if value.is_nan() { 0x7fff_ffff } else { (value as f32).to_bits() };
     }
@@ -245,6 +251,9 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
         (Element::E4m3, Element::E4m3) => decode(scratch, [Element::E4m3; 2], new_rows, words),
         (Element::E5m2, Element::E5m2) => decode(scratch, [Element::E5m2; 2], new_rows, words),
         _ => decode(scratch, [of_a, of_b], new_rows, words),
+    }
+    if let Some(scale) = matrix.scale {
+        scaled::apply(scratch, scale, product.scales(), [stored, usize::from(matrix.shape.k)]);
     }
     match e.first() {
         Some(metadata) => {

@@ -106,7 +106,7 @@ pub(super) fn load_places(scratch: &mut Scratch, matrix: &Matrix, selector: u8, 
     // Elements of a chunk that are given, each chunk four bits of metadata.
     let given = match ty {
         Element::Tf32 => 1,
-        Element::S4 | Element::U4 => 4,
+        Element::S4 | Element::U4 | Element::E2m1Packed => 4,
         _ => 2,
     };
     let chunks = stored / given;

@@ -1,5 +1,5 @@
 //! Products of matrices whose fragments the threads of a warp hold: what the tensor cores of a chip compute, to
-//! the bit. Fragments become tiles (`fragments`), tiles are multiplied (`float`, `whole`), and D goes back.
+//! the bit. Fragments become tiles (`fragments`), tiles are multiplied (`float`, `scaled`, `whole`), and D goes back.
 
 mod float;
 mod fragments;
@@ -7,6 +7,7 @@ mod fragments;
 mod literal_layout;
 #[cfg(test)]
 mod reference;
+mod scaled;
 mod scratch;
 pub(crate) mod shared_matrix;
 #[cfg(test)]
@@ -55,6 +56,11 @@ fn multiply_here(scratch: &mut Scratch, product: &Product<'_>, results: &mut [La
         Element::F64 => float::doubles(product, results),
         Element::F16 | Element::Bf16 | Element::Tf32 | Element::F32 => {
             float::tiles(scratch, product, results);
+        }
+        Element::E2m1Packed => {
+            if let Some(scale) = matrix.scale {
+                scaled::tiles(scratch, product, scale, results);
+            }
         }
         small if small.is_small_float() => float::tiles(scratch, product, results),
         _ => whole::tiles(scratch, product, results),

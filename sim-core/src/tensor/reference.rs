@@ -7,7 +7,7 @@ use num_rational::BigRational;
 use num_traits::{One, Signed, Zero};
 use sim_frontend::chip::TensorArithmetic;
 use sim_frontend::form::Rounding;
-use sim_frontend::matrix::{BitOp, Element, Layout, MmaOp};
+use sim_frontend::matrix::{BitOp, Element, Layout, MmaOp, ScaleType};
 use sim_memory::soft_float::{F64, Round};
 
 /// `2^e`.
@@ -35,7 +35,7 @@ fn shape_of(ty: Element) -> (u32, u32, i64) {
         Element::E4m3 => (3, 4, 7),
         Element::E3m2 => (2, 3, 3),
         Element::E2m3 => (3, 2, 1),
-        Element::E2m1 => (1, 2, 1),
+        Element::E2m1 | Element::E2m1Packed => (1, 2, 1),
         _ => (23, 8, 127),
     }
 }
@@ -52,7 +52,8 @@ pub(super) fn number(ty: Element, bits: u32) -> Number {
     if ty == Element::E4m3 && field == top && rest == 7 {
         return Number::Undefined;
     }
-    let all_finite = matches!(ty, Element::E4m3 | Element::E3m2 | Element::E2m3 | Element::E2m1);
+    let all_finite =
+        matches!(ty, Element::E4m3 | Element::E3m2 | Element::E2m3 | Element::E2m1 | Element::E2m1Packed);
     if !all_finite && field == top {
         return if rest == 0 { Number::Infinite(negative) } else { Number::Undefined };
     }
@@ -166,15 +167,87 @@ fn group(pairs: &[(Number, Number)], c: u32, types: [Element; 4], bits: i64, kep
     if half { to_half(&sum) } else { to_single(&sum, kept) }
 }
 
+/// A scale: its significand and its exponent; none of what is not a number.
+pub(super) fn scale(ty: ScaleType, byte: u32) -> Option<(BigRational, i64)> {
+    if ty == ScaleType::Ue8m0 {
+        return (byte != 255).then(|| (BigRational::one(), i64::from(byte) - 127));
+    }
+    match number(Element::E4m3, byte & 0x7f) {
+        Number::Finite(value, None) => Some((value, -126)),
+        Number::Finite(value, Some(exponent)) => Some((value / two(exponent), exponent)),
+        _ => None,
+    }
+}
+
+type Scales = Vec<Option<(BigRational, i64)>>;
+
+/// The scales of row `row` of A and of column `column` of B: which thread of a quad has them, and which bytes.
+fn scales_of(op: &MmaOp, scales: &[[u32; 32]], row: usize, column: usize) -> (Scales, Scales) {
+    let own = op.matrix.scale.expect("it is scaled");
+    // Two threads of a quad, the second of which has the lower half of the rows.
+    let holder_of_a = 4 * (row % 8) + if scales[2][0] == 0 { row / 8 } else { 2 + row / 8 };
+    let holder_of_b = 4 * column + scales[5][0] as usize;
+    let bytes = |word: u32, first: u32| -> Scales {
+        let list = word.to_le_bytes();
+        (0..u32::from(own.parts)).map(|part| scale(own.ty, list[(first + part) as usize].into())).collect()
+    };
+    (bytes(scales[0][holder_of_a], scales[1][0]), bytes(scales[3][holder_of_b], scales[4][0]))
+}
+
+/// Blocks of sixteen products, each added and scaled exactly, with C.
+fn blocks(a: &[u32], b: &[u32], c: u32, (of_a, of_b): (Scales, Scales), bits: i64) -> u32 {
+    let value = |bits: u32| match number(Element::E2m1Packed, bits) {
+        Number::Finite(value, _) => value,
+        _ => unreachable!("all are finite"),
+    };
+    let mut terms = match number(Element::F32, c) {
+        Number::Undefined => return 0x7fff_ffff,
+        _ if of_a.iter().chain(&of_b).any(Option::is_none) => return 0x7fff_ffff,
+        Number::Infinite(negative) => return if negative { 0xff80_0000 } else { 0x7f80_0000 },
+        Number::Finite(value, exponent) => vec![(value, exponent.unwrap_or(-126))],
+    };
+    let count = a.len() / 16;
+    for block in 0..count {
+        let sum: BigRational = (16 * block..16 * block + 16).map(|k| value(a[k]) * value(b[k])).sum();
+        let part = of_a.len() * block / count;
+        let ((x, ex), (y, ey)) =
+            (of_a[part].clone().expect("a number"), of_b[part].clone().expect("a number"));
+        terms.push((sum * x * y * two(ex + ey), ex + ey));
+    }
+    let largest = terms.iter().map(|(_, e)| *e).max().expect("not empty");
+    let unit = two(largest - bits);
+    let units = terms.iter().map(|(value, _)| {
+        let units = floor(&(value.abs() / &unit));
+        if value.is_negative() { -units } else { units }
+    });
+    to_single(&(BigRational::from_integer(units.sum()) * unit), 23)
+}
+
 /// A chain of groups.
-pub(super) fn dot(a: &[u32], b: &[u32], c: u32, types: [Element; 4], arithmetic: &TensorArithmetic) -> u32 {
+pub(super) fn dot(
+    a: &[u32],
+    b: &[u32],
+    c: u32,
+    types: [Element; 4],
+    arithmetic: &TensorArithmetic,
+    scales: Option<&(Scales, Scales)>,
+) -> u32 {
     let small = shape_of(types[1]).1 <= 4 || types[1] == Element::E5m2;
     let (bits, size, kept) = match types[1] {
         _ if small => (arithmetic.fp8_fraction_bits, arithmetic.groups.fp8, arithmetic.fp8_sum_bits),
         Element::Tf32 => (arithmetic.fraction_bits, arithmetic.groups.tf32, 23),
         _ => (arithmetic.fraction_bits, arithmetic.groups.f16, 23),
     };
-    let pairs: Vec<_> = a.iter().zip(b).map(|(&a, &b)| (number(types[1], a), number(types[2], b))).collect();
+    let scaled = |number: Number, scale: Option<&Scales>| match (number, scale.map(|list| &list[0])) {
+        (_, Some(None)) => Number::Undefined,
+        (Number::Finite(value, own), Some(Some((significand, exponent)))) => {
+            Number::Finite(value * significand * two(*exponent), own.map(|own| own + exponent))
+        }
+        (number, _) => number,
+    };
+    let (of_a, of_b) = (scales.map(|(a, _)| a), scales.map(|(_, b)| b));
+    let pair = |(&a, &b)| (scaled(number(types[1], a), of_a), scaled(number(types[2], b), of_b));
+    let pairs: Vec<_> = a.iter().zip(b).map(pair).collect();
     pairs.chunks(size as usize).fold(c, |c, pairs| group(pairs, c, types, bits.into(), kept))
 }
 
@@ -215,12 +288,12 @@ pub(super) fn product(
     op: &MmaOp,
     arithmetic: &TensorArithmetic,
     rounding: Option<Rounding>,
-    fragments: [&[[u32; 32]]; 4],
+    fragments: [&[[u32; 32]]; 5],
 ) -> Vec<Vec<u64>> {
     let matrix = &op.matrix;
     let [m, n, k] = [matrix.shape.m, matrix.shape.n, matrix.shape.k].map(usize::from);
     let [of_d, ty, tb, tc] = matrix.types;
-    let [ra, rb, rc, metadata] = fragments;
+    let [ra, rb, rc, metadata, scales] = fragments;
     let stored = if matrix.sparse { k / 2 } else { k };
     let own = matrix.types[1].packed();
     let mut a = vec![vec![0u64; stored]; m];
@@ -286,7 +359,16 @@ pub(super) fn product(
                             Number::Undefined => 0x7fff_ffff,
                         },
                     };
-                    dot(&words(x), &words(&y), c, matrix.types, arithmetic).into()
+                    let scales = matrix.scale.map(|_| scales_of(op, scales, row, column));
+                    match scales {
+                        Some(scales) if ty == Element::E2m1Packed => {
+                            blocks(&words(x), &words(&y), c, scales, arithmetic.fp4_fraction_bits.into())
+                                .into()
+                        }
+                        scales => {
+                            dot(&words(x), &words(&y), c, matrix.types, arithmetic, scales.as_ref()).into()
+                        }
+                    }
                 }
             };
         }
@@ -323,7 +405,7 @@ fn places(op: &MmaOp, metadata: &[u32; 32], row: usize, stored: usize) -> Vec<us
         match ty {
             // 0b0100 names the first of two, 0b1110 the second.
             Element::Tf32 => out.push(2 * chunk + first / 2),
-            Element::S4 | Element::U4 => {
+            Element::S4 | Element::U4 | Element::E2m1Packed => {
                 out.extend([2 * first, 2 * first + 1, 2 * second, 2 * second + 1].map(|i| 8 * chunk + i));
             }
             _ => out.extend([first, second].map(|i| 4 * chunk + i)),
@@ -391,7 +473,7 @@ pub(super) fn quads(
                     },
                     _ => c[row][column],
                 };
-                out[lane].push(dot(&a[row], &b, c, matrix.types, arithmetic));
+                out[lane].push(dot(&a[row], &b, c, matrix.types, arithmetic, None));
             }
         }
     }

@@ -74,7 +74,7 @@ pub(crate) struct Product<'r> {
     pub(crate) rounding: Option<Rounding>,
     /// A is that of the last product of the scratch, which has the same form.
     pub(crate) keeps_a: bool,
-    /// Rows of A, B, C and metadata, one after the other; those of doubles are pairs.
+    /// Rows of A, B, C, metadata and scales, one after the other; those of doubles are pairs.
     pub(crate) sources: &'r [Lanes32],
 }
 
@@ -82,10 +82,16 @@ impl Product<'_> {
     /// Rows of A, B, C and metadata.
     pub(super) fn parts(&self) -> [&[Lanes32]; 4] {
         let wide = if self.op.matrix.types[1] == Element::F64 { 2 } else { 1 };
-        let [_, a, b, c, e] = self.op.registers();
+        let [_, a, b, c, e, _] = self.op.registers();
         let (own_a, rest) = self.sources.split_at(a * wide);
         let (own_b, rest) = rest.split_at(b * wide);
         let (own_c, rest) = rest.split_at(c * wide);
         [own_a, own_b, own_c, &rest[..e.min(rest.len())]]
+    }
+
+    /// Rows of what says how A and B are scaled.
+    pub(super) fn scales(&self) -> &[Lanes32] {
+        let [.., scales] = self.op.registers();
+        &self.sources[self.sources.len().saturating_sub(scales)..]
     }
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use sim_frontend::chip::{TensorArithmetic, tensor::TensorGroups};
 use sim_frontend::form::Rounding;
 use sim_frontend::isa::{self, Root};
-use sim_frontend::matrix::{Element, Matrix, MmaOp};
+use sim_frontend::matrix::{BlockScale, Element, Matrix, MmaOp, ScaleType};
 use sim_memory::vocabulary::WARP_LANES;
 
 use super::scratch::Lanes32;
@@ -14,6 +14,7 @@ fn arithmetic(fraction_bits: u32, [f16, tf32, fp8]: [u32; 3]) -> TensorArithmeti
         fraction_bits,
         fp8_fraction_bits: 13,
         fp8_sum_bits: 13,
+        fp4_fraction_bits: fraction_bits + 10,
         groups: TensorGroups { f16, tf32, fp8 },
     }
 }
@@ -111,7 +112,7 @@ fn recorded_products_are_reproduced_bit_by_bit() {
         assert_eq!(rows.len(), 200, "{name}");
         let quad = op.matrix.is_quad();
         op.half = (quad && types[0] == Element::F32).then_some(0);
-        let [_, ra, rb, rc, _] = op.registers();
+        let [_, ra, rb, rc, ..] = op.registers();
         for (i, row) in rows.iter().enumerate() {
             assert_eq!(row.a.len(), usize::from(op.matrix.shape.k), "{name}");
             let mut sources = vec![[0; 32]; ra + rb + rc];
@@ -195,6 +196,15 @@ fn shapes() -> Vec<&'static str> {
         "m16n8k16.row.col.kind::f8f6f4.f16.e4m3.e5m2.f16",
         "sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e2m3.f32",
         "sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e4m3.f16",
+        "m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e5m2.f32.ue8m0",
+        "m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e3m2.f32.ue8m0",
+        "m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0",
+        "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+        "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
+        "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0",
+        "sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.f32.e2m3.e4m3.f32.ue8m0",
+        "sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0",
+        "sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
     ]
 }
 
@@ -215,6 +225,33 @@ fn words(ty: Element, kind: u32, random: u32) -> u32 {
         3 if random.is_multiple_of(17) => random,
         _ => ordinary,
     }
+}
+
+/// One of the sources that say how a product is scaled: scales near one or of any size, some of them no numbers, and
+/// which bytes and threads hold them.
+fn scale_source(scale: BlockScale, place: usize, kind: u32, random: &mut impl FnMut() -> u32) -> Lanes32 {
+    let own = random();
+    let choices: &[u32] = match (place, scale.parts) {
+        (2, _) => &[0, 1],
+        (5, _) | (_, 1) => &[0, 1, 2, 3],
+        (_, 2) => &[0, 2],
+        _ => &[0],
+    };
+    if !place.is_multiple_of(3) {
+        return [choices[own as usize % choices.len()]; WARP_LANES];
+    }
+    std::array::from_fn(|_| {
+        let bits = random();
+        let near = match scale.ty {
+            ScaleType::Ue8m0 => 0x7878_7878 | bits & 0x0f0f_0f0f,
+            ScaleType::Ue4m3 => 0x2020_2020 | bits & 0x9f9f_9f9f,
+        };
+        match kind / 4 % 4 {
+            0 => bits,
+            1 if bits.is_multiple_of(7) => bits & 0x0707_0707,
+            _ => near,
+        }
+    })
 }
 
 proptest! {
@@ -246,8 +283,8 @@ proptest! {
         };
         op.selector = if op.matrix.sparse { selector % most } else { 0 };
         let wide = if types[1] == Element::F64 { 2 } else { 1 };
-        let [_, a, b, c, e] = op.registers();
-        let counts = [a * wide, b * wide, c * wide, e];
+        let [_, a, b, c, e, s] = op.registers();
+        let counts = [a * wide, b * wide, c * wide, e, s];
         let mut state = seed;
         let mut random = || {
             // The generator of Steele, Lea and Flood.
@@ -260,8 +297,12 @@ proptest! {
         let mut sources: Vec<Lanes32> = Vec::new();
         for (part, count) in counts.into_iter().enumerate() {
             for r in 0..count {
-                let ty = [types[1], types[2], types[3], Element::S32][part];
+                let ty = [types[1], types[2], types[3], Element::S32, Element::S32][part];
                 let kind = kinds.get(part).copied().unwrap_or(0);
+                if let (4, Some(scale)) = (part, op.matrix.scale) {
+                    sources.push(scale_source(scale, r, kinds[2], &mut random));
+                    continue;
+                }
                 sources.push(std::array::from_fn(|_| match ty {
                     // High words decide about doubles.
                     Element::F64 if r % 2 == 1 => random() & 0x8fff_ffff | 0x3000_0000,
@@ -278,8 +319,9 @@ proptest! {
         let rounding = rounding.filter(|_| types[1] == Element::F64);
         let (of_a, rest) = sources.split_at(counts[0]);
         let (of_b, rest) = rest.split_at(counts[1]);
-        let (of_c, of_e) = rest.split_at(counts[2]);
-        let expected = reference::product(&op, &arithmetic, rounding, [of_a, of_b, of_c, of_e]);
+        let (of_c, rest) = rest.split_at(counts[2]);
+        let (of_e, of_s) = rest.split_at(counts[3]);
+        let expected = reference::product(&op, &arithmetic, rounding, [of_a, of_b, of_c, of_e, of_s]);
         for set in InstructionSet::available() {
             let mut scratch = Scratch::new();
             let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
@@ -315,7 +357,7 @@ proptest! {
         let types = ["f16.f16.f16.f16", "f32.f16.f16.f16", "f32.f16.f16.f32"][types];
         let mut op = op(&format!("sync.aligned.m8n8k4.{layout}.{types}"));
         op.half = (op.matrix.types[0] == Element::F32).then_some(half);
-        let [_, a, b, c, _] = op.registers();
+        let [_, a, b, c, ..] = op.registers();
         let mut sources = words_of[..a + b + c].to_vec();
         for (r, register) in sources.iter_mut().enumerate() {
             let part = usize::from(r >= a) + usize::from(r >= a + b);

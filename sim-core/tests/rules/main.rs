@@ -4,6 +4,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod asynchronous;
+mod blackwell;
 mod bulk;
 mod clusters;
 mod contract;

@@ -22,10 +22,12 @@ pub enum TensorType {
     Tf32,
     /// Double precision.
     F64,
-    /// `.e4m3`, `.e5m2` and the smaller types of `.kind::f8f6f4`, with sums in single precision.
+    /// `.e4m3`, `.e5m2` and the smaller types of `.kind::f8f6f4` and `.kind::mxf8f6f4`, with sums in single precision.
     Fp8,
     /// The same, with sums of halves.
     Fp8F16,
+    /// `.e2m1` with scales, two elements in a byte (`.kind::mxf4`, `.kind::mxf4nvf4`).
+    Fp4,
     /// `.s8` and `.u8`.
     Int8,
     /// `.s4` and `.u4`.
@@ -36,7 +38,7 @@ pub enum TensorType {
 
 impl TensorType {
     /// All types.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::F16,
         Self::F16F32,
         Self::Bf16,
@@ -44,6 +46,7 @@ impl TensorType {
         Self::F64,
         Self::Fp8,
         Self::Fp8F16,
+        Self::Fp4,
         Self::Int8,
         Self::Int4,
         Self::B1,
@@ -59,6 +62,7 @@ impl TensorType {
             Self::F64 => "f64",
             Self::Fp8 => "fp8",
             Self::Fp8F16 => "fp8_f16",
+            Self::Fp4 => "fp4",
             Self::Int8 => "int8",
             Self::Int4 => "int4",
             Self::B1 => "b1",
@@ -75,6 +79,7 @@ impl TensorType {
             (Element::F64, _) => Self::F64,
             (small, Element::F16) if small.is_small_float() => Self::Fp8F16,
             (Element::E4m3 | Element::E5m2 | Element::E3m2 | Element::E2m3 | Element::E2m1, _) => Self::Fp8,
+            (Element::E2m1Packed, _) => Self::Fp4,
             (Element::S8 | Element::U8 | Element::S32, _) => Self::Int8,
             (Element::S4 | Element::U4, _) => Self::Int4,
             (Element::B1, _) => Self::B1,
@@ -119,12 +124,20 @@ pub struct TensorArithmetic {
     #[serde(default = "thirteen")]
     #[schemars(range(min = 10, max = 23))]
     pub fp8_sum_bits: u32,
+    /// Fractional bits that are kept of sums of sixteen products of `.e2m1` with their scales, which are exact before.
+    #[serde(default = "thirty_five")]
+    #[schemars(range(min = 10, max = 40))]
+    pub fp4_fraction_bits: u32,
     /// How many products are added at once.
     pub groups: TensorGroups,
 }
 
 fn thirteen() -> u32 {
     13
+}
+
+fn thirty_five() -> u32 {
+    35
 }
 
 /// Products by warpgroups.
@@ -193,6 +206,9 @@ impl TensorSpec {
         let a = &self.arithmetic;
         if [a.fraction_bits, a.fp8_fraction_bits].iter().any(|bits| !(10..=25).contains(bits)) {
             wrong("arithmetic", "fraction bits must be between 10 and 25");
+        }
+        if !(10..=40).contains(&a.fp4_fraction_bits) {
+            wrong("arithmetic", "fraction bits of fp4 must be between 10 and 40");
         }
         if [a.groups.f16, a.groups.tf32, a.groups.fp8].iter().any(|group| !(1..=64).contains(group)) {
             wrong("arithmetic.groups", "groups must be between 1 and 64");

@@ -82,26 +82,30 @@ pub struct Architectures {
     pub least: u32,
     /// Those from here on do not have the form, if some do not.
     pub below: Option<u32>,
+    /// Families do not have it either.
+    pub no_families: bool,
 }
 
 impl Architectures {
     /// The target `sm_NUMBER` or `compute_NUMBER` is one of them.
     pub fn has(&self, number: &str) -> bool {
+        let suffixes: &[char] = if self.no_families { &['a'] } else { &['a', 'f'] };
         number
-            .strip_suffix(['a', 'f'])
+            .strip_suffix(suffixes)
             .and_then(|number| number.parse().ok())
             .is_some_and(|number: u32| number >= self.least && self.below.is_none_or(|below| number < below))
     }
 
     /// What `.target` must name.
     pub fn wanted(&self) -> String {
+        let suffix = if self.no_families { "`a`" } else { "`a` or `f`" };
         match self.below {
             // There is none between.
             Some(100) if self.least == 90 => "sm_90a".into(),
             Some(below) => {
-                format!("sm_{}a, or a higher one below sm_{below} with the suffix `a` or `f`", self.least)
+                format!("sm_{}a, or a higher one below sm_{below} with the suffix {suffix}", self.least)
             }
-            None => format!("sm_{}a, or a higher one with the suffix `a` or `f`", self.least),
+            None => format!("sm_{}a, or a higher one with the suffix {suffix}", self.least),
         }
     }
 }
@@ -115,6 +119,7 @@ pub(super) struct Grammar {
     pub(super) min_sm: u32,
     pub(super) legacy: Option<Legacy>,
     pub(super) architectures: Option<Architectures>,
+    pub(super) version: (u32, u32),
 }
 
 /// Shapes of `wgmma` with this depth: N is a multiple of 8, or of 16 from 32 on.
@@ -185,6 +190,7 @@ pub(super) fn grammar(text: &'static str) -> Grammar {
     let (modifiers, operands) = text.split_once("->").unwrap_or((text, ""));
     let mut rest = modifiers.trim();
     let (mut executed, mut min_sm, mut legacy, mut architectures) = (true, 0, None, None);
+    let mut version = (0, 0);
     loop {
         rest = rest.trim_start();
         if let Some(after) = rest.strip_prefix('~') {
@@ -200,9 +206,15 @@ pub(super) fn grammar(text: &'static str) -> Grammar {
                 let (least_without, after) = number(after);
                 (below, rest) = (Some(least_without), after);
             }
-            if let Some(after) = rest.strip_prefix('a') {
-                (architectures, rest) = (Some(Architectures { least: min_sm, below }), after);
+            if let Some(after) = rest.strip_prefix(['a', 'x']) {
+                let no_families = rest.starts_with('x');
+                (architectures, rest) = (Some(Architectures { least: min_sm, below, no_families }), after);
             }
+        } else if let Some(after) = rest.strip_prefix('v') {
+            let end = after.find(' ').unwrap_or(after.len());
+            let (major, minor) = after[..end].split_once('.').unwrap_or((&after[..end], "0"));
+            version = (major.parse().unwrap_or(0), minor.parse().unwrap_or(0));
+            rest = &after[end..];
         } else if let Some(after) = rest.strip_prefix("!1.4") {
             (legacy, rest) = (Some(Legacy::Version), after);
         } else if let Some(after) = rest.strip_prefix("!20") {
@@ -223,7 +235,7 @@ pub(super) fn grammar(text: &'static str) -> Grammar {
         rest = rest[end + 1..].trim_start();
     }
     let operands = operands.split_whitespace().map(operand).collect();
-    Grammar { groups, operands, executed, min_sm, legacy, architectures }
+    Grammar { groups, operands, executed, min_sm, legacy, architectures, version }
 }
 
 fn operand(word: &str) -> OperandShape {
@@ -264,6 +276,8 @@ pub struct FormListing {
     pub legacy: Option<Legacy>,
     /// Only targets with these features have it.
     pub architectures: Option<Architectures>,
+    /// Least PTX ISA (major, minor), where the table says one.
+    pub min_version: Option<(u32, u32)>,
     /// Modifiers that need a higher target than the form.
     pub word_targets: Vec<(&'static str, u32)>,
     /// Groups of modifiers: how often words of it stand (`one`, `optional`, `any`), and the words.
@@ -325,6 +339,7 @@ pub fn listing(entry: &Entry) -> Vec<FormListing> {
                 min_sm: entry.min_sm.max(grammar.min_sm),
                 legacy: grammar.legacy,
                 architectures: grammar.architectures,
+                min_version: Some(grammar.version).filter(|version| *version > (0, 0)),
                 word_targets: grammar
                     .groups
                     .iter()

@@ -28,6 +28,8 @@ pub struct Resolved {
     pub legacy: Option<Legacy>,
     /// Only targets with these features have it.
     pub architectures: Option<Architectures>,
+    /// Least PTX ISA (major, minor).
+    pub version: (u32, u32),
 }
 
 /// Every combination of modifiers that an executed form of a row accepts, where each optional
@@ -101,6 +103,7 @@ pub fn resolve(
                         .max(if wide { 100 } else { 0 }),
                     legacy: grammar.legacy,
                     architectures: grammar.architectures,
+                    version: grammar.version,
                 });
             }
             // What is never executed is no advice, where there is better.
@@ -418,6 +421,8 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
         "L1::no_allocate" => (m.level_hint, m.no_allocate) = (true, true),
         _ if word.starts_with("L1::") => m.level_hint = true,
         "rna" => m.rounding = Some(Rounding::Rna),
+        "rs" => m.rounding = Some(Rounding::Rs),
+        "scaled::n2::ue8m0" => m.scaled = true,
         "finite" => m.test = Some(FloatTest::Finite),
         "infinite" => m.test = Some(FloatTest::Infinite),
         "number" => m.test = Some(FloatTest::Number),

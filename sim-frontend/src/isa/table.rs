@@ -184,7 +184,7 @@ const SIMD_ADD: &str = "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst";
 const SIMD_SET: &str = "{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32";
 
 /// Forms of `mma`.
-const MMA: [&str; 40] = [
+const MMA: [&str; 42] = [
     "{sync} {aligned} {m8n8k4} {row col} {row col} {f16} {f16} {f16} {f16} -> v v v v",
     "{sync} {aligned} {m8n8k4} {row col} {row col} {f32} {f16} {f16} {f16 f32} -> v v v v",
     "@75 {sync} {aligned} {m16n8k8} {row} {col} {f16} {f16} {f16} {f16} -> v v v v",
@@ -211,37 +211,39 @@ const MMA: [&str; 40] = [
     "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k32 m16n8k64} {row} {col} [satfinite] {s32} {s8 u8} {s8 u8} {s32} -> v v v v a:b32 i",
     "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64 m16n8k128} {row} {col} [satfinite] {s32} {s4 u4} {s4 u4} {s32} -> v v v v a:b32 i",
     "@89 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v a:b32 i",
-    "@120a {sync} {aligned} {m16n8k32} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f16} -> v v v v",
-    "@120a {sync} {aligned} {m16n8k32} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} -> v v v v",
-    "@120a {sync} {aligned} {m16n8k16} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2} {e4m3 e5m2} {f16} -> v v v v",
-    "@120a {sync} {aligned} {m16n8k16} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v",
-    "@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f16} -> v v v v a:b32 i",
-    "@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} -> v v v v a:b32 i",
-    "~@120a {sync} {aligned} {m16n8k32} {row} {col} {kind::mxf8f6f4} {block_scale} [scale_vec::1X] {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} {ue8m0} -> *",
-    "~@120a {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4} {block_scale} [scale_vec::2X] {f32} {e2m1} {e2m1} {f32} {ue8m0} -> *",
-    "~@120a {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::2X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> *",
-    "~@120a {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue4m3 ue8m0} -> *",
-    "~@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf8f6f4} {block_scale} [scale_vec::1X] {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} {ue8m0} -> *",
-    "~@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4} {block_scale} [scale_vec::2X] {f32} {e2m1} {e2m1} {f32} {ue8m0} -> *",
-    "~@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::2X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> *",
-    "~@120a {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue4m3 ue8m0} -> *",
+    "@120a v8.7 {sync} {aligned} {m16n8k32} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f16} -> v v v v",
+    "@120a v8.7 {sync} {aligned} {m16n8k32} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} -> v v v v",
+    "@120a v8.7 {sync} {aligned} {m16n8k16} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2} {e4m3 e5m2} {f16} -> v v v v",
+    "@120a v8.7 {sync} {aligned} {m16n8k16} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v",
+    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f16} -> v v v v a:b32 i",
+    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} -> v v v v a:b32 i",
+    "@120a v8.7 {sync} {aligned} {m16n8k32} {row} {col} {kind::mxf8f6f4} {block_scale} [scale_vec::1X] {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} {ue8m0} -> v v v v a:b32 v:b16 a:b32 v:b16",
+    "@120a v8.7 {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4} {block_scale} [scale_vec::2X] {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 v:b16 a:b32 v:b16",
+    "@120a v8.7 {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::2X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 v:b16 a:b32 v:b16",
+    "@120a v8.7 {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue4m3} -> v v v v a:b32 v:b16 a:b32 v:b16",
+    "@120a v9.1 {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 v:b16 a:b32 v:b16",
+    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf8f6f4} {block_scale} [scale_vec::1X] {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} {ue8m0} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
+    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4} {block_scale} [scale_vec::2X] {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
+    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::2X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
+    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue4m3} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
+    "@120a v9.1 {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
 ];
 /// Forms of `wgmma`.
 const WGMMA: [&str; 14] = [
-    "@90-100a {mma_async} {sync} [aligned] {$m64nNk16} {f16 f32} {f16} {f16} -> v v a:u64 p i i (i) i",
-    "@90-100a {mma_async} {sync} [aligned] {$m64nNk16} {f32} {bf16} {bf16} -> v v a:u64 p i i (i) i",
-    "@90-100a {mma_async} {sync} [aligned] {$m64nNk8} {f32} {tf32} {tf32} -> v v a:u64 p i i",
-    "@90-100a {mma_async} {sync} [aligned] {$m64nNk32} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 p i i",
-    "@90-100a {mma_async} {sync} [aligned] {$m64nMk32} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 p",
-    "@90-100a {mma_async} {sync} [aligned] {$m64nMk256} {s32} {b1} {b1} {and} {popc} -> v v a:u64 p",
-    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nNk32} {f16 f32} {f16} {f16} -> v v a:u64 a:b32 i p i i (i) i",
-    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nNk32} {f32} {bf16} {bf16} -> v v a:u64 a:b32 i p i i (i) i",
-    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nNk16} {f32} {tf32} {tf32} -> v v a:u64 a:b32 i p i i",
-    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nNk64} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 a:b32 i p i i",
-    "@90-100a {mma_async} {sp} {sync} [aligned] {$m64nMk64} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 a:b32 i p",
-    "@90-100a {fence} {sync} [aligned] -> ",
-    "@90-100a {commit_group} {sync} [aligned] -> ",
-    "@90-100a {wait_group} {sync} [aligned] -> i",
+    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nNk16} {f16 f32} {f16} {f16} -> v v a:u64 p i i (i) i",
+    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nNk16} {f32} {bf16} {bf16} -> v v a:u64 p i i (i) i",
+    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nNk8} {f32} {tf32} {tf32} -> v v a:u64 p i i",
+    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nNk32} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 p i i",
+    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nMk32} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 p",
+    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nMk256} {s32} {b1} {b1} {and} {popc} -> v v a:u64 p",
+    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nNk32} {f16 f32} {f16} {f16} -> v v a:u64 a:b32 i p i i (i) i",
+    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nNk32} {f32} {bf16} {bf16} -> v v a:u64 a:b32 i p i i (i) i",
+    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nNk16} {f32} {tf32} {tf32} -> v v a:u64 a:b32 i p i i",
+    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nNk64} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 a:b32 i p i i",
+    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nMk64} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 a:b32 i p",
+    "@90-100a v8.0 {fence} {sync} [aligned] -> ",
+    "@90-100a v8.0 {commit_group} {sync} [aligned] -> ",
+    "@90-100a v8.0 {wait_group} {sync} [aligned] -> i",
 ];
 /// Forms of `wmma`.
 const WMMA: [&str; 29] = [
@@ -427,10 +429,17 @@ isa! {
         "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f32} -> d:b16 a b", "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f16x2} -> d:b16 a",
         "@89 {rn} [relu] {f16x2} {e4m3x2 e5m2x2} -> d a:b16",
         "@72 {pack} {sat} {u16 s16} {s32} -> d:u32 a b", "@72 {pack} {sat} {u8 s8} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32",
-        "@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32", "@100a {rn} {satfinite} [relu] {e2m1x2} {f32} -> d:b8 a b", "@100a {rn} {satfinite} [relu] {e2m3x2 e3m2x2} {f32} -> d:b16 a b",
-        "@100a {rn} [relu] {f16x2} {e2m1x2} -> d a:b8", "@100a {rn} [relu] {f16x2} {e2m3x2 e3m2x2} -> d a:b16",
-        "@100a {rz rp} [satfinite] {ue8m0x2} {f32} -> d:b16 a b", "@100a {rz rp} [satfinite] {ue8m0x2} {bf16x2} -> d:b16 a", "@100a {rn} {bf16x2} {ue8m0x2} -> d a:b16",
-        "~@100a <rn rz rs relu satfinite scaled::n2::ue8m0 f16x2 bf16x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 f32> -> *",
+        "@75 {pack} {sat} {u4 s4 u2 s2} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32", "@100a v8.6 {rn} {satfinite} [relu] {e2m1x2} {f32} -> d:b8 a b", "@100a v8.6 {rn} {satfinite} [relu] {e2m3x2 e3m2x2} {f32} -> d:b16 a b",
+        "@100a v8.6 {rn} [relu] {f16x2} {e2m1x2} -> d a:b8", "@100a v8.6 {rn} [relu] {f16x2} {e2m3x2 e3m2x2} -> d a:b16",
+        "@100a v8.6 {rz rp} [satfinite] {ue8m0x2} {f32} -> d:b16 a b", "@100a v8.6 {rz rp} [satfinite] {ue8m0x2} {bf16x2} -> d:b16 a", "@100a v8.6 {rn} {bf16x2} {ue8m0x2} -> d a:b16",
+        "@100-110x v8.7 {rs} [relu] [satfinite] {f16x2 bf16x2} {f32} -> d a b c:b32", "@100-110x v8.7 {rs} [relu] {satfinite} {e4m3x4 e5m2x4 e2m3x4 e3m2x4} {f32} -> d:b32 v a:b32",
+        "@100-110x v8.7 {rs} [relu] {satfinite} {e2m1x4} {f32} -> d:b16 v a:b32",
+        "@100a v9.1 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {bf16x2} -> d:b16 a", "@100a v9.1 {rn} {satfinite} [relu] {e2m1x2} {f16x2 bf16x2} -> d:b8 a", "@100a v9.1 {rn} {satfinite} [relu] {e2m3x2 e3m2x2} {f16x2 bf16x2} -> d:b16 a",
+        "@100a v9.2 {rn} [satfinite] [relu] {bf16x2} {e4m3x2 e5m2x2 e2m3x2 e3m2x2} -> d a:b16", "@100a v9.2 {rn} [satfinite] [relu] {scaled::n2::ue8m0} {bf16x2} {e4m3x2 e5m2x2 e2m3x2 e3m2x2} -> d a:b16 b:b16",
+        "@100a v9.2 {rn} [satfinite] [relu] {bf16x2} {e2m1x2} -> d a:b8", "@100a v9.2 {rn} [satfinite] [relu] {scaled::n2::ue8m0} {bf16x2} {e2m1x2} -> d a:b8 b:b16",
+        "@100x v9.1 {rn} {satfinite} [relu] {s2f6x2} {f32} -> d:b16 a b", "@100x v9.1 {rn} {satfinite} [relu] {scaled::n2::ue8m0} {s2f6x2} {f32} -> d:b16 a b c:b16",
+        "@100x v9.1 {rn} {satfinite} [relu] {s2f6x2} {bf16x2} -> d:b16 a", "@100x v9.1 {rn} {satfinite} [relu] {scaled::n2::ue8m0} {s2f6x2} {bf16x2} -> d:b16 a b:b16",
+        "@100x v9.1 {rn} [satfinite] [relu] {bf16x2} {s2f6x2} -> d a:b16", "@100x v9.1 {rn} [satfinite] [relu] {scaled::n2::ue8m0} {bf16x2} {s2f6x2} -> d a:b16 b:b16",
     ];
     Cvta "cvta" Alu Data 20 "Converts between generic addresses and those of a space." [
         "[to] {const global local $shared shared::cluster param param::entry} {u32 u64} -> d a",
@@ -464,7 +473,7 @@ isa! {
         "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} [v2] {b32 u32 s32 f32 b64 u64 s64 f64} -> m v m",
         "@90 {async} [weak] [shared::cluster] {mbarrier::complete_tx::bytes} {v4} {b32 u32 s32 f32} -> m v m",
         "@100 {async} {release} {gpu sys} [global] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> m v", "@100 {async} {mmio} {release} {sys} [global] {b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64} -> m v",
-        "~@100 {bulk} [weak] [shared::cta] -> m a:u64 i",
+        "@100 v8.6 {bulk} [weak] [shared::cta] -> m a:u64 i",
         "@100 [weak] [global] [wb cg cs wt] [$l2evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> m v (e:b64)", "@100 [weak] [global] [wb cg cs wt] [$l2evict] [L2::cache_hint] {v4} {b64 u64 s64 f64} -> m v (e:b64)",
         "@100 [weak] [global] {$evict} [$l2evict] [L2::cache_hint] {v8} {b32 u32 s32 f32} -> m v (e:b64)", "@100 [weak] [global] {$evict} [$l2evict] [L2::cache_hint] {v4} {b64 u64 s64 f64} -> m v (e:b64)",
         "@100 {volatile} [global] [$l2evict] {v8} {b32 u32 s32 f32} -> m v", "@100 {volatile} [global] [$l2evict] {v4} {b64 u64 s64 f64} -> m v",
@@ -594,15 +603,15 @@ isa! {
         "{red} {relaxed release} {$scope} [global] {add} {u32 s32 u64 f32 f64} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {u32 s32 u64 s64} -> m v",
         "{red} {relaxed release} {$scope} [global] {and or xor} {b32 b64} -> m v", "{red} {relaxed release} {$scope} [global] {add} {v2 v4} {f32} -> m v",
         "{red} {relaxed release} {$scope} [global] {add} [v2 v4] {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {v2 v4} {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
-        "{cp} {async} {bulk} {global} {shared::cta} {bulk_group} -> m m a:u32", "~@100 {cp} {async} {bulk} {global} {shared::cta} {bulk_group} {cp_mask} -> *",
-        "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {and or xor} {b32 b64} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {u32 s32 u64 f32 f64} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {noftz} {f16 bf16} -> m m a:u32",
-        "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {inc dec} {u32} -> m m a:u32", "{cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {min max} {u32 s32 u64 s64 f16 bf16} -> m m a:u32",
+        "v9.1 {cp} {async} {bulk} {global} {shared::cta} {bulk_group} -> m m a:u32", "~@100 {cp} {async} {bulk} {global} {shared::cta} {bulk_group} {cp_mask} -> *",
+        "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {and or xor} {b32 b64} -> m m a:u32", "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {u32 s32 u64 f32 f64} -> m m a:u32", "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {noftz} {f16 bf16} -> m m a:u32",
+        "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {inc dec} {u32} -> m m a:u32", "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {min max} {u32 s32 u64 s64 f16 bf16} -> m m a:u32",
     ] rewritten;
     Tensormap "tensormap" LoadStore Store 90 "Changes a tensor map." [
-        "@90a {replace} {tile} {global_address} [global shared::cta] {b1024} {b64} -> m b", "@90a {replace} {tile} {rank} [global shared::cta] {b1024} {b32} -> m b",
-        "@90a {replace} {tile} {box_dim global_dim element_stride} [global shared::cta] {b1024} {b32} -> m i b", "@90a {replace} {tile} {global_stride} [global shared::cta] {b1024} {b64} -> m i b",
-        "@90a {replace} {tile} {elemtype interleave_layout swizzle_mode fill_mode} [global shared::cta] {b1024} {b32} -> m i", "~@100 {replace} {tile} {swizzle_atomicity} [global shared::cta] {b1024} {b32} -> *",
-        "{cp_fenceproxy} {global} {shared::cta} {tensormap::generic} {release} {$scope} {sync} {aligned} -> m m i",
+        "@90a v8.3 {replace} {tile} {global_address} [global shared::cta] {b1024} {b64} -> m b", "@90a v8.3 {replace} {tile} {rank} [global shared::cta] {b1024} {b32} -> m b",
+        "@90a v8.3 {replace} {tile} {box_dim global_dim element_stride} [global shared::cta] {b1024} {b32} -> m i b", "@90a v8.3 {replace} {tile} {global_stride} [global shared::cta] {b1024} {b64} -> m i b",
+        "@90a v8.3 {replace} {tile} {elemtype interleave_layout swizzle_mode fill_mode} [global shared::cta] {b1024} {b32} -> m i", "~@100 {replace} {tile} {swizzle_atomicity} [global shared::cta] {b1024} {b32} -> *",
+        "v8.3 {cp_fenceproxy} {global} {shared::cta} {tensormap::generic} {release} {$scope} {sync} {aligned} -> m m i",
     ];
     // Textures and surfaces.
     Tex "tex" LoadStore Texture 10 "Reads a texture." [
@@ -640,10 +649,11 @@ isa! {
     ];
     Ldmatrix "ldmatrix" LoadStore LoadMatrix 75 "Loads matrices from shared memory into fragments." [
         "{sync} {aligned} {m8n8} {x1 x2 x4} [trans] [$shared] {b16} -> v m",
-        "~@100 {sync} {aligned} {m16n16} {x1 x2} {trans} [$shared] {b8 b8x16} [b6x16_p32 b4x16_p64] -> *", "~@100 {sync} {aligned} {m8n16} {x1 x2 x4} [$shared] {b8x16} {b6x16_p32 b4x16_p64} -> *",
+        "@100a v8.6 {sync} {aligned} {m16n16} {x1 x2} {trans} [$shared] {b8} -> v m", "@100a v8.6 {sync} {aligned} {m16n16} {x1 x2} {trans} [$shared] {b8x16} {b6x16_p32 b4x16_p64} -> v m",
+        "@100a v8.6 {sync} {aligned} {m8n16} {x1 x2 x4} [$shared] {b8x16} {b6x16_p32 b4x16_p64} -> v m",
     ];
     Stmatrix "stmatrix" LoadStore StoreMatrix 90 "Stores matrices from fragments into shared memory." [
-        "{sync} {aligned} {m8n8} {x1 x2 x4} [trans] [$shared] {b16} -> m v", "~@100 {sync} {aligned} {m16n8} {x1 x2 x4} {trans} [$shared] {b8} -> *",
+        "{sync} {aligned} {m8n8} {x1 x2 x4} [trans] [$shared] {b16} -> m v", "@100a v8.6 {sync} {aligned} {m16n8} {x1 x2 x4} {trans} [$shared] {b8} -> m v",
     ];
     Movmatrix "movmatrix" Alu MoveMatrix 75 "Transposes a matrix whose fragments a warp holds." ["{sync} {aligned} {m8n8} {trans} {b16} -> d:b32 a:b32"];
     // Collectives.
@@ -680,7 +690,7 @@ isa! {
     Brkpt "brkpt" Control Trap 11 "A breakpoint: with no debugger, a fault." [" -> "];
     Pmevent "pmevent" Control Data 10 "Triggers a performance monitor event, which is ignored." ["[mask] -> i"];
     Griddepcontrol "griddepcontrol" Control Data 90 "Controls the execution of dependent grids, which begin when the prerequisite grid has completed." ["{launch_dependents wait} -> "];
-    Setmaxnreg "setmaxnreg" Control SetRegisters 90 "Moves registers between the warps of a warpgroup and the pool of their block." ["@90a {inc dec} {sync} {aligned} {u32} -> i"];
+    Setmaxnreg "setmaxnreg" Control SetRegisters 90 "Moves registers between the warps of a warpgroup and the pool of their block." ["@90a v8.0 {inc dec} {sync} {aligned} {u32} -> i"];
     Clusterlaunchcontrol "clusterlaunchcontrol" Control Data 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4 pred b32 b64 b128> -> *"];
     Alloca "alloca" Alu Data 52 "Allocates stack memory." ["{u32 u64} -> d a (i)"] rewritten;
     Stacksave "stacksave" Alu Data 52 "Saves the stack pointer." ["{u32 u64} -> d"] rewritten;

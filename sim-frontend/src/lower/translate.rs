@@ -12,6 +12,7 @@ mod matrix;
 mod memory;
 mod operand;
 pub(crate) mod stack;
+mod store_bulk;
 mod tensor_map;
 mod texture;
 mod wgmma;

@@ -23,7 +23,7 @@ pub fn half_to_double(format: Format, bits: u64) -> f64 {
 }
 
 /// The nearest integer in a direction.
-fn integral(value: &BigRational, mode: Mode) -> BigRational {
+pub(super) fn integral(value: &BigRational, mode: Mode) -> BigRational {
     match mode {
         Mode::Zero => value.trunc(),
         Mode::Down => value.floor(),
@@ -39,7 +39,7 @@ fn integral(value: &BigRational, mode: Mode) -> BigRational {
 }
 
 /// The numbers of `.e4m3`: no infinity, one NaN.
-fn e4m3_value(bits: u64) -> Value {
+pub(super) fn e4m3_value(bits: u64) -> Value {
     let (negative, field, fraction) = (bits >> 7 & 1 == 1, (bits >> 3 & 15) as i64, bits & 7);
     if field == 15 && fraction == 7 {
         return Value::Nan;
@@ -147,7 +147,7 @@ fn part(ty: T) -> (T, u32) {
 }
 
 /// Exponent bits, fraction bits and bits of the place of the formats without infinities.
-fn tiny(ty: T) -> Option<(i64, i64, u32)> {
+pub(super) fn tiny(ty: T) -> Option<(i64, i64, u32)> {
     match ty {
         T::E2m1x2 => Some((2, 1, 4)),
         T::E2m3x2 => Some((2, 3, 8)),
@@ -157,7 +157,7 @@ fn tiny(ty: T) -> Option<(i64, i64, u32)> {
 }
 
 /// The magnitude that the bits below the sign stand for.
-fn tiny_value((exponent, fraction, _): (i64, i64, u32), bits: u64) -> BigRational {
+pub(super) fn tiny_value((exponent, fraction, _): (i64, i64, u32), bits: u64) -> BigRational {
     let (field, rest) = ((bits >> fraction) as i64, (bits & ((1 << fraction) - 1)) as i64);
     let (bias, one) = ((1 << (exponent - 1)) - 1, 1i64 << fraction);
     let (significand, power_of) = if field == 0 { (rest, 1 - bias) } else { (one + rest, field - bias) };
@@ -185,7 +185,14 @@ fn narrow(form: &Form, x: &Inputs) -> Option<u64> {
             });
             u64::from(negative) << (exponent + fraction) | best
         };
-        return Some(nearest(x.src[0]) << place | nearest(x.src[1]));
+        let single = |half: u64| match form.ty {
+            T::Bf16x2 => half << 16 & 0xffff_0000,
+            _ => Format::F32.round(&Format::F16.value(half, false), Mode::NearestEven),
+        };
+        return Some(match form.ty {
+            T::F32 => nearest(x.src[0]) << place | nearest(x.src[1]),
+            _ => nearest(single(x.src[0] >> 16)) << place | nearest(single(x.src[0])),
+        });
     }
     if let Some(format) = tiny(form.ty) {
         let (exponent, fraction, place) = format;

@@ -51,7 +51,7 @@ fn measure(form: &Form, first: u64, stride: u64) -> Worst {
         // SAFETY: `detect` found the instruction set on this host.
         unsafe { function(&mut file, &operation, u32::MAX) };
         for lane in 0..32 {
-            let input = Inputs { src: [value(lane).into(), 0x4049_0fdb, 0, 0], psrc: [false; 2] };
+            let input = Inputs { src: [value(lane).into(), 0x4049_0fdb, 0, 0, 0], psrc: [false; 2] };
             let Some(Expected::Near(bound)) = expected(form, &input) else { panic!("no bound") };
             let Bound { value: exact, relative, absolute, .. } = bound;
             let got = f64::from(f32::from_bits(rows[16].0[lane]));

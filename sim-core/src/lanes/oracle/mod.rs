@@ -6,6 +6,7 @@ mod bits;
 mod convert;
 mod exhaustive;
 mod float;
+mod formats;
 mod integer;
 mod number;
 mod programs;
@@ -22,7 +23,7 @@ pub use number::Format;
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs {
     /// Sources.
-    pub src: [u64; 4],
+    pub src: [u64; 5],
     /// Predicate sources.
     pub psrc: [bool; 2],
 }
@@ -62,7 +63,7 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
         R::Mov => Some(Expected::Bits(x.src[0] & width_mask(form.ty))),
         R::Createpolicy => Some(Expected::Bits(policy(form, x))),
         R::Pmevent | R::Griddepcontrol => Some(Expected::Bits(0)),
-        R::Cvt => convert::expected(form, x),
+        R::Cvt => formats::expected(form, x).map(Expected::Bits).or_else(|| convert::expected(form, x)),
         root if is_video(root) => Some(Expected::Bits(video::expected(form, x)?.into())),
         R::Setp | R::Set => compare(form, x),
         R::Selp => Some(Expected::Bits(x.src[if x.psrc[0] { 0 } else { 1 }] & width_mask(form.ty))),

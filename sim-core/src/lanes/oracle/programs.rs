@@ -173,7 +173,7 @@ fn random_straight_line_programs_agree_with_the_oracle_under_every_instruction_s
             let mut exact = true;
             for lane in (0..32).filter(|lane| step.mask >> lane & 1 == 1) {
                 let truth = |p: Pred| p.is_some() && (old_truths[p.index()] >> lane & 1 == 1) != p.negated();
-                let mut input = Inputs { src: [0; 4], psrc: step.op.psrc.map(truth) };
+                let mut input = Inputs { src: [0; 5], psrc: step.op.psrc.map(truth) };
                 for (k, (width, at)) in step.sources.iter().enumerate() {
                     let high = if *width == 64 { u64::from(old[at + 1].0[lane]) << 32 } else { 0 };
                     input.src[k] = u64::from(old[*at].0[lane]) | high;

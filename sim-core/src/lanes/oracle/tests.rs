@@ -174,10 +174,10 @@ fn every_data_form_computes_what_the_oracle_says_with_every_instruction_set() {
                 };
                 let mask = if register == 16 { 0xffff } else { u64::MAX };
                 let mut rows = vec![LaneRow([0; 32]); 20];
-                let mut inputs = [Inputs { src: [0; 4], psrc: [false; 2] }; 32];
+                let mut inputs = [Inputs { src: [0; 5], psrc: [false; 2] }; 32];
                 let preds = [0, mix(&mut seed) as u32, mix(&mut seed) as u32, 0];
                 for (lane, input) in inputs.iter_mut().enumerate() {
-                    for k in 0..4 {
+                    for k in 0..5 {
                         let third = k == 2 && form.root == Root::Slct;
                         let value = pick(form.ty, &mut seed) & if third { u64::MAX } else { mask };
                         rows[2 * k].0[lane] = value as u32;

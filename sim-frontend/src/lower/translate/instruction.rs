@@ -8,7 +8,7 @@ use sim_memory::vocabulary::{ScalarType, Scope, Semantics, StateSpace};
 use super::operand::special;
 use super::{Opcode, Translator, tensor_map};
 use crate::diagnostic::{Span, nearest};
-use crate::form::{BarrierKind, CopyStep, Form};
+use crate::form::{BarrierKind, CopyStep, Form, Rounding};
 use crate::isa::{self, Entry, Kind, Legacy, OperandShape, Resolved, Root, Shape};
 use crate::lower::ir::{Inst, Operand, PredOperand, Reg, Terminator, Width};
 use crate::lower::tf1_validate::{OperandSize, modifiers};
@@ -64,6 +64,7 @@ impl<'a> Translator<'_, 'a> {
             }
             OpClass::Call => self.call(inst, ast),
             _ if entry.root == Root::Tensormap => self.tensor_map(inst, ast),
+            OpClass::Store if ast.modifiers().next() == Some("bulk") => self.store_bulk(&inst, ast),
             // To global memory, where nobody is told of it: a store or reduction with these semantics.
             _ if resolved.form.mods.copy == Some(CopyStep::Store)
                 && resolved.form.mods.semantics == Semantics::Release =>
@@ -193,9 +194,10 @@ impl<'a> Translator<'_, 'a> {
         }
         let local = matches!(form.root, Root::Ld | Root::St) && form.mods.space == Some(StateSpace::Local);
         let volatile_local = local && form.mods.semantics == Semantics::Volatile;
-        let multicast_copy = form.root == Root::Cp && ast.root == "multimem";
-        if (volatile_local || multicast_copy) && module.version.is_some_and(|v| v < (9, 1)) {
-            let message = format!("`{}` requires PTX ISA 9.1 or later", print::opcode(ast));
+        let least = if volatile_local { (9, 1) } else { resolved.version };
+        if module.version.is_some_and(|version| version < least) {
+            let message =
+                format!("`{}` requires PTX ISA {}.{} or later", print::opcode(ast), least.0, least.1);
             self.error(ast.opcode, "version", message);
             return false;
         }
@@ -428,7 +430,12 @@ impl<'a> Translator<'_, 'a> {
         let (mut d, mut s, mut q, mut p) = (0, 0, 0, 0);
         let mut operands = ast.operands.iter();
         let form = inst.form;
-        let loose = if form.root == Root::Cvt { OperandSize::Wider } else { OperandSize::Exact };
+        // Registers of packed formats and of `.bf16` have their size.
+        let size = |named: bool, ty: ScalarType| {
+            let packed = named || matches!(ty, ScalarType::Bf16 | ScalarType::Bf16x2);
+            if form.root == Root::Cvt && !packed { OperandSize::Wider } else { OperandSize::Exact }
+        };
+        let loose = OperandSize::Exact;
         for shape in shapes {
             if shape.optional {
                 if spare == 0 {
@@ -449,7 +456,8 @@ impl<'a> Translator<'_, 'a> {
             }
             match shape.shape {
                 Shape::Destination(ty) => {
-                    inst.dst[d] = self.destination(operand, ty.unwrap_or(form.dst), loose);
+                    let place = size(ty.is_some(), form.dst);
+                    inst.dst[d] = self.destination(operand, ty.unwrap_or(form.dst), place);
                     if form.root == Root::Cvt
                         && let Operand::Reg(reg) = inst.dst[d]
                     {
@@ -466,8 +474,15 @@ impl<'a> Translator<'_, 'a> {
                     p += 1;
                 }
                 Shape::Source(ty, as_result) => {
+                    let place = size(ty.is_some(), form.ty);
+                    // Random bits and scales.
+                    let by_chance = form.mods.rounding == Some(Rounding::Rs);
+                    let register = ty.is_some() && (by_chance || form.mods.scaled && s > 0);
                     let ty = ty.unwrap_or(if as_result { form.dst } else { form.ty });
-                    inst.src[s] = self.source(operand, ty, loose);
+                    inst.src[s] = self.source(operand, ty, place);
+                    if register && matches!(inst.src[s], Operand::Const { .. }) {
+                        self.error(operand.span, "operand", "this operand must be a register");
+                    }
                     if form.root == Root::Cvt
                         && let Operand::Reg(reg) = inst.src[s]
                     {
@@ -511,6 +526,13 @@ impl<'a> Translator<'_, 'a> {
                             self.select(form.root, s + 1, part, operand.span);
                     }
                     s += 1;
+                }
+                // Four values that are converted at once.
+                Shape::Vector => {
+                    for element in self.fragment_elements(operand, 4).unwrap_or_default() {
+                        inst.src[s] = self.source(&element, form.ty, OperandSize::Wider);
+                        s += 1;
+                    }
                 }
                 Shape::Address => {
                     inst.src[s] = self.address(operand).map_or(Operand::None, |address| address.base);

@@ -8,7 +8,7 @@ use crate::isa::{OperandShape, Root, Shape};
 use crate::lower::ir::{Inst, Operand, Reg};
 use crate::lower::tf1_validate::OperandSize;
 use crate::lower::{tf3_stack, tf4_access_sizes};
-use crate::matrix::{Element, Matrix, MatrixStep, MmaOp};
+use crate::matrix::{BlockScale, Element, Matrix, MatrixStep, MmaOp, SCALE_SOURCES};
 use crate::program::{Extra, OpClass, Text};
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 
@@ -19,6 +19,8 @@ pub(super) struct Fragments {
     pub(super) b: Vec<Operand>,
     pub(super) c: Vec<Operand>,
     pub(super) e: Option<Operand>,
+    /// Scales of A, their byte and threads, and the same of B.
+    pub(super) scales: Vec<Operand>,
 }
 
 impl<'a> Translator<'_, 'a> {
@@ -94,7 +96,7 @@ impl<'a> Translator<'_, 'a> {
         let list = &ast.operands;
         let (mut selector, mut e) = (0, None);
         if metadata {
-            e = Some(self.source(&list[4], ScalarType::B32, OperandSize::Exact));
+            e = Some(self.source(&alone(&list[4]), ScalarType::B32, OperandSize::Exact));
             let most = selectors(&matrix);
             let OperandKind::Int(value) = &list[5].kind else {
                 return self.error(
@@ -116,7 +118,48 @@ impl<'a> Translator<'_, 'a> {
             self.fragment(&list[3], c, types[3], false),
         );
         let (Some(d), Some(a), Some(b), Some(c)) = fragments else { return };
-        self.push_products(inst, matrix, selector, Fragments { d, a, b, c, e });
+        let scales = match matrix.scale {
+            Some(scale) => self.scales(&list[list.len() - 4..], scale),
+            None => Some(Vec::new()),
+        };
+        let Some(scales) = scales else { return };
+        self.push_products(inst, matrix, selector, Fragments { d, a, b, c, e, scales });
+    }
+
+    /// `scale-a-data, {byte-id-a, thread-id-a}, scale-b-data, {byte-id-b, thread-id-b}`: of A two threads of four hold
+    /// the scales of a row and of that eight below, of B one.
+    fn scales(&mut self, list: &[AstOperand<'a>], scale: BlockScale) -> Option<Vec<Operand>> {
+        let mut out = Vec::with_capacity(SCALE_SOURCES);
+        for (of, (pair, threads)) in list.chunks(2).zip([2, 4]).enumerate() {
+            let name = ['a', 'b'][of];
+            let data = alone(&pair[0]);
+            if !matches!(data.kind, OperandKind::Name(_) | OperandKind::Component(..)) {
+                self.error(data.span, "operand", format!("scale-{name}-data must be a 32-bit register"));
+                return None;
+            }
+            out.push(self.source(&data, ScalarType::B32, OperandSize::Exact));
+            let selectors = self.fragment_elements(&pair[1], 2)?;
+            let bytes: &[i128] = match scale.parts {
+                1 => &[0, 1, 2, 3],
+                2 => &[0, 2],
+                _ => &[0],
+            };
+            let threads: Vec<i128> = (0..threads).collect();
+            for (selector, (what, values)) in
+                selectors.iter().zip([("byte-id", bytes), ("thread-id", threads.as_slice())])
+            {
+                if let OperandKind::Int(value) = &selector.kind
+                    && !values.contains(&value.value())
+                {
+                    let list: Vec<String> = values.iter().map(ToString::to_string).collect();
+                    let message = format!("{what}-{name} must be {}", list.join(" or "));
+                    self.error(selector.span, "operand", message);
+                    return None;
+                }
+                out.push(self.source(selector, ScalarType::U16, OperandSize::Exact));
+            }
+        }
+        Some(out)
     }
 
     /// One operation for a product; two where D has more registers than one can write.
@@ -132,7 +175,14 @@ impl<'a> Translator<'_, 'a> {
                 (2, 8) => list[4 * half..4 * half + 4].to_vec(),
                 _ => list.to_vec(),
             };
-            let own = Fragments { d: part(&of.d), a: of.a.clone(), b: of.b.clone(), c: part(&of.c), e: None };
+            let own = Fragments {
+                d: part(&of.d),
+                a: of.a.clone(),
+                b: of.b.clone(),
+                c: part(&of.c),
+                e: None,
+                scales: Vec::new(),
+            };
             parts.push((matrix, (halves == 2).then_some(half as u8), own));
         }
         self.push_parts(inst, selector, &mut parts);
@@ -147,7 +197,7 @@ impl<'a> Translator<'_, 'a> {
         parts: &mut Vec<(Matrix, Option<u8>, Fragments)>,
     ) {
         let reads = |of: &Fragments, reg: Reg| {
-            let sources = of.a.iter().chain(&of.b).chain(&of.c).chain(&of.e);
+            let sources = of.a.iter().chain(&of.b).chain(&of.c).chain(&of.e).chain(&of.scales);
             sources.into_iter().any(|operand| *operand == Operand::Reg(reg))
         };
         let mut late = Vec::new();
@@ -176,6 +226,7 @@ impl<'a> Translator<'_, 'a> {
             part.fragments.extend(of.b);
             part.fragments.extend(of.c);
             part.fragments.extend(of.e);
+            part.fragments.extend(of.scales);
             part.extra = Extra::Mma(MmaOp { matrix, selector, half, rows: 0, slots: (0, 0) });
             self.push(part);
         }
@@ -207,7 +258,7 @@ impl<'a> Translator<'_, 'a> {
         let load = inst.form.root == Root::Ldmatrix;
         let [first, second] = ast.operands.as_slice() else { return };
         let (vector, place) = if load { (first, second) } else { (second, first) };
-        let list = self.fragment(vector, matrix.count.into(), Element::F16, load);
+        let list = self.fragment(vector, matrix.tiles().into(), Element::F16, load);
         let address = self.address(place);
         let (Some(list), Some(address)) = (list, address) else { return };
         let Some(space) = self.matrix_space(&inst, address.space, place) else { return };
@@ -221,7 +272,8 @@ impl<'a> Translator<'_, 'a> {
         (inst.src[0], inst.imm) = (address.base, address.offset);
         let mut memory = tf4_access_sizes::facts(&inst.form, space, 32, address.wide);
         memory.element_bytes = 16;
-        inst.extra = Extra::Tiles { memory, count: matrix.count, trans: matrix.trans };
+        let (count, trans, elements) = (matrix.tiles(), matrix.trans, matrix.elements);
+        inst.extra = Extra::Tiles { memory, count, trans, elements };
         self.push(inst);
     }
 
@@ -246,6 +298,14 @@ impl<'a> Translator<'_, 'a> {
     }
 }
 
+/// The one element of a vector, which may be written without braces.
+fn alone<'a>(operand: &AstOperand<'a>) -> AstOperand<'a> {
+    match &operand.kind {
+        OperandKind::Vector(list) if list.len() == 1 => list[0].clone(),
+        _ => operand.clone(),
+    }
+}
+
 /// How many selectors there are: threads of a quad, or pairs of them, that may hold the metadata. Of halves with
 /// `m16n8k32` the assembler takes four, of which two name each pair.
 fn selectors(matrix: &Matrix) -> usize {
@@ -265,7 +325,7 @@ fn selectors(matrix: &Matrix) -> usize {
                 2
             }
         }
-        Element::S4 | Element::U4 => {
+        Element::S4 | Element::U4 | Element::E2m1Packed => {
             if k == 64 {
                 2
             } else {

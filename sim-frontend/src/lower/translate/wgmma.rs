@@ -4,7 +4,7 @@
 use sim_memory::vocabulary::ScalarType;
 
 use super::Translator;
-use crate::isa::{OperandShape, Resolved, Root};
+use crate::isa::{OperandShape, Resolved};
 use crate::lower::ir::{Inst, Operand, PredOperand};
 use crate::lower::tf1_validate::OperandSize;
 use crate::matrix::{Element, Matrix, MatrixStep};
@@ -218,24 +218,16 @@ impl<'a> Translator<'_, 'a> {
             .iter()
             .filter_map(|word| word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_")));
         let fits = numbers.take(1).all(|number| architectures.has(number));
-        let least = match resolved.form.root {
-            Root::Wgmma | Root::Setmaxnreg => (8, 0),
-            Root::Tensormap => (8, 3),
-            _ => (0, 0),
-        };
-        let fault = if !fits {
-            let target = module.target.join(", ");
-            format!(
-                "`{}` requires .target {}; the module has .target {target}",
-                print::opcode(ast),
-                architectures.wanted()
-            )
-        } else if module.version.is_some_and(|version| version < least) {
-            format!("`{}` requires PTX ISA {}.{} or later", print::opcode(ast), least.0, least.1)
-        } else {
+        if fits {
             return true;
-        };
-        self.error(ast.opcode, if fits { "version" } else { "target" }, fault);
+        }
+        let target = module.target.join(", ");
+        let fault = format!(
+            "`{}` requires .target {}; the module has .target {target}",
+            print::opcode(ast),
+            architectures.wanted()
+        );
+        self.error(ast.opcode, "target", fault);
         false
     }
 }

@@ -67,7 +67,11 @@ impl<'a> Translator<'_, 'a> {
         let MatrixShape { m, n, k } = matrix.shape;
         let mut piece = matrix;
         if m == 8 && n == 8 {
-            return self.push_parts(inst, 0, &mut vec![(piece, None, Fragments { d, a, b, c, e: None })]);
+            return self.push_parts(
+                inst,
+                0,
+                &mut vec![(piece, None, Fragments { d, a, b, c, e: None, scales: Vec::new() })],
+            );
         }
         piece.shape = MatrixShape { m: 16, n: 8, k };
         if m == 8 {
@@ -91,6 +95,7 @@ impl<'a> Translator<'_, 'a> {
                     b: part(&b, of_b, !rows),
                     c: part(&c, addends, true),
                     e: None,
+                    scales: Vec::new(),
                 },
             ));
         }
