@@ -2,6 +2,7 @@
 //! `cudaGetLastError`.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -48,8 +49,20 @@ pub fn enter(name: &str, body: impl FnOnce(&mut State) -> Result<(), Error>) -> 
         if let Some(sticky) = state.sticky {
             return Err(sticky);
         }
-        body(&mut state)
+        let result = body(&mut state);
+        let_go(state);
+        result
     })
+}
+
+/// Gives the lock back, then runs destructors of user objects that went.
+pub fn let_go(mut state: MutexGuard<'static, State>) {
+    let gone = std::mem::take(&mut state.gone);
+    drop(state);
+    for (destroy, data) in gone {
+        // SAFETY: the program's function gets the program's data.
+        unsafe { destroy(data as *mut c_void) };
+    }
 }
 
 /// Runs what answers even after a fault; the state's lock is its own matter.

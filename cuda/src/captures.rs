@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 
 use crate::error::{
-    CAPTURE_UNJOINED, CAPTURE_UNSUPPORTED, Error, ILLEGAL_STATE, INVALID_HANDLE, INVALID_VALUE,
+    CAPTURE_UNJOINED, CAPTURE_UNMATCHED, CAPTURE_UNSUPPORTED, Error, ILLEGAL_STATE, INVALID_HANDLE,
+    INVALID_VALUE,
 };
 use crate::graph::{Capture, Graph};
 use crate::one_device::{Runtime as Loaded, loaded};
@@ -21,11 +22,14 @@ fn handles(at: *const usize, count: usize) -> Result<Vec<usize>, Error> {
 /// Begins to capture a stream, into a new graph or behind nodes of one that there is.
 ///
 /// # Errors
-/// It is the default stream, another capture goes on, or there is no such graph or node.
+/// It is the default stream or captured already, or there is no such graph or node.
 pub fn begin(state: &mut State, stream: *mut c_void, into: Option<(usize, Vec<usize>)>) -> Result<(), Error> {
     let found = state.runtime()?.streams.find(stream)?;
-    if found.number == 0 || state.capture.is_some() {
+    if found.number == 0 {
         return Err(CAPTURE_UNSUPPORTED);
+    }
+    if state.is_captured(stream) {
+        return Err(ILLEGAL_STATE);
     }
     state.synchronize()?;
     let (graph, after) = match into {
@@ -45,8 +49,8 @@ pub fn begin(state: &mut State, stream: *mut c_void, into: Option<(usize, Vec<us
     };
     let (origin, events) = (stream as usize, BTreeMap::new());
     let streams = BTreeMap::from([(origin, after)]);
-    state.capture =
-        Some(Capture { origin, streams, graph, made: Vec::new(), events, told: Default::default() });
+    let told = Default::default();
+    state.captures.push(Capture { origin, streams, graph, made: Vec::new(), events, told });
     Ok(())
 }
 
@@ -55,13 +59,10 @@ pub fn begin(state: &mut State, stream: *mut c_void, into: Option<(usize, Vec<us
 /// # Errors
 /// None did, or a stream that it brought in has work that it does not wait for.
 pub fn end(state: &mut State, stream: *mut c_void, at: *mut usize) -> Result<(), Error> {
-    let capture = match state.capture.take() {
-        Some(capture) if capture.origin == stream as usize => capture,
-        other => {
-            state.capture = other;
-            return Err(ILLEGAL_STATE);
-        }
+    let Some(own) = state.captures.iter().position(|capture| capture.origin == stream as usize) else {
+        return Err(if state.is_captured(stream) { CAPTURE_UNMATCHED } else { ILLEGAL_STATE });
     };
+    let capture = state.captures.remove(own);
     let graph = state.runtime()?.graphs.get(&capture.graph).ok_or(INVALID_HANDLE)?;
     let joined = graph.before(&capture.streams[&capture.origin]);
     // A node that others of the capture wait for may end in a graph's node that the program added by itself.
@@ -126,7 +127,7 @@ pub struct Places {
 /// There is no such stream, or no place for the status.
 pub fn tell(state: &mut State, stream: *mut c_void, places: Places) -> Result<(), Error> {
     state.runtime()?.streams.find(stream)?;
-    let own = state.capture.as_mut().filter(|own| own.streams.contains_key(&(stream as usize)));
+    let own = state.captures.iter_mut().find(|own| own.has(stream));
     out!(places.status, i32::from(own.is_some()));
     let Some(own) = own else { return Ok(()) };
     let last = own.streams[&(stream as usize)].clone();
@@ -162,13 +163,13 @@ pub fn update(
     flags: u32,
 ) -> Result<(), Error> {
     let nodes = handles(nodes, count)?;
-    let own = state.capture.as_ref().filter(|own| own.streams.contains_key(&(stream as usize)));
+    let own = state.captures.iter().find(|own| own.has(stream));
     let graph = own.ok_or(ILLEGAL_STATE)?.graph;
     let graph = state.runtime()?.graphs.get(&graph).ok_or(INVALID_HANDLE)?;
     if flags > 1 || nodes.iter().any(|node| graph.nodes.iter().all(|own| own.handle != *node)) {
         return Err(INVALID_VALUE);
     }
-    let last = state.capture.as_mut().and_then(|own| own.streams.get_mut(&(stream as usize)));
+    let last = state.captures.iter_mut().find_map(|own| own.streams.get_mut(&(stream as usize)));
     let last = last.ok_or(ILLEGAL_STATE)?;
     if flags == 1 {
         last.clear();

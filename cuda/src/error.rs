@@ -74,6 +74,10 @@ pub const COOPERATIVE_TOO_LARGE: Error = Error(720);
 pub const NOT_SUPPORTED: Error = Error(801);
 /// `cudaErrorStreamCaptureUnsupported`: operation not permitted when stream is capturing.
 pub const CAPTURE_UNSUPPORTED: Error = Error(900);
+/// `cudaErrorStreamCaptureMerge`: operation would result in a merge of separate capture sequences.
+pub const CAPTURE_MERGE: Error = Error(902);
+/// `cudaErrorStreamCaptureUnmatched`: capture was not ended in the same stream as it began.
+pub const CAPTURE_UNMATCHED: Error = Error(903);
 /// `cudaErrorStreamCaptureUnjoined`: capturing stream has unjoined work.
 pub const CAPTURE_UNJOINED: Error = Error(904);
 /// `cudaErrorGraphExecUpdateFailure`: the graph update was not performed because it included changes which violated

@@ -37,14 +37,13 @@ pub fn find(state: &mut State, event: *mut c_void) -> Result<Event, Error> {
 /// # Errors
 /// There is none such.
 pub fn record(state: &mut State, event: *mut c_void, stream: *mut c_void) -> Result<(), Error> {
-    let is_captured = state.is_captured(stream);
-    if let Some(capture) = &mut state.capture {
+    for capture in &mut state.captures {
         capture.events.remove(&(event as usize));
-        if is_captured {
-            let behind = capture.streams.get(&(stream as usize)).cloned().unwrap_or_default();
-            capture.events.insert(event as usize, behind);
-            return Ok(());
-        }
+    }
+    if let Some(capture) = state.captures.iter_mut().find(|capture| capture.has(stream)) {
+        let behind = capture.streams[&(stream as usize)].clone();
+        capture.events.insert(event as usize, behind);
+        return Ok(());
     }
     let runtime = state.runtime()?;
     let when = runtime.when(runtime.streams.find(stream)?.number);

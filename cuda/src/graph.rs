@@ -143,6 +143,8 @@ pub struct Graph {
     pub executable: bool,
     /// As it was instantiated.
     pub flags: u64,
+    /// References to user objects, by object.
+    pub objects: BTreeMap<usize, u32>,
 }
 
 impl Graph {
@@ -182,6 +184,12 @@ impl Graph {
         found
     }
 
+    /// Whether the graph, or one that a node runs, refers to a user object.
+    pub fn keeps(&self, object: usize) -> bool {
+        let within = |node: &Node| matches!(&node.work, Work::Graph(child) if child.keeps(object));
+        self.objects.contains_key(&object) || self.nodes.iter().any(within)
+    }
+
     /// Whether a node allocates the memory at an address.
     pub fn allocates(&self, address: u64) -> bool {
         self.nodes.iter().any(|node| match &node.work {
@@ -209,6 +217,13 @@ pub struct Capture {
     /// What the program was told last that the next node of a stream waits for, where it finds it, and the data of these
     /// edges, which are all ordinary ones.
     pub told: (Vec<usize>, Vec<[u8; 8]>),
+}
+
+impl Capture {
+    /// A stream is captured by it.
+    pub fn has(&self, stream: *mut c_void) -> bool {
+        self.streams.contains_key(&(stream as usize))
+    }
 }
 
 #[cfg(test)]

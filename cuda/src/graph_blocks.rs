@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, INVALID_VALUE};
+use crate::graph::HostFunction;
 
 /// The memory of a node.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +12,17 @@ pub struct Own {
     pub bytes: u64,
     /// It is between its allocation and its free.
     pub used: bool,
+}
+
+/// An object of the program, which goes when nothing refers to it.
+#[derive(Clone, Copy, Debug)]
+pub struct UserObject {
+    /// What is called when it goes.
+    pub destroy: HostFunction,
+    /// What that is given.
+    pub data: usize,
+    /// References of the program.
+    pub references: u32,
 }
 
 /// Memory of graphs, by address.

@@ -117,8 +117,8 @@ pub struct Description {
 pub enum Object {
     /// By the runtime API; a surface has no second description.
     Runtime(Resource, Option<Description>),
-    /// By the driver API.
-    Driver,
+    /// By the driver API, with the bytes of its descriptions.
+    Driver([u64; 18], Option<[u32; 26]>),
 }
 
 fn address(number: i32) -> Result<AddressMode, Error> {

@@ -57,4 +57,5 @@ pub mod streams;
 pub mod symbols;
 pub mod textures;
 pub mod unsupported;
+pub mod user_objects;
 pub mod virtual_memory;

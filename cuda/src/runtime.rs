@@ -22,8 +22,8 @@ use crate::driver::state::Driver;
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, INVALID_VALUE, NO_IMAGE, UNKNOWN};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
-use crate::graph::{Capture, Graph, Node, Work};
-use crate::graph_blocks::{GraphMemory, Own};
+use crate::graph::{Capture, Graph, HostFunction, Node, Work};
+use crate::graph_blocks::{GraphMemory, Own, UserObject};
 use crate::images::Images;
 use crate::mappings::VirtualMemory;
 use crate::pool_list::Pools;
@@ -50,6 +50,8 @@ pub struct Runtime {
     pub pools: Pools,
     /// Advice about memory of both sides.
     pub advice: Advice,
+    /// Objects of the program that graphs keep.
+    pub objects: BTreeMap<usize, UserObject>,
     /// Memory of graphs.
     pub graph_memory: GraphMemory,
     /// Virtual memory.
@@ -79,8 +81,10 @@ pub struct State {
     pub log: Option<Log>,
     /// What stopped the device: every call gives it from then on.
     pub sticky: Option<Error>,
-    /// The capture that goes on.
-    pub capture: Option<Capture>,
+    /// The captures that go on.
+    pub captures: Vec<Capture>,
+    /// Destructors of user objects, with their data, that run when the call has given the lock back.
+    pub gone: Vec<(HostFunction, usize)>,
     /// The process that made the device.
     process: Option<u32>,
     /// Handles given out so far.
@@ -132,7 +136,8 @@ impl State {
             selection: None,
             log: None,
             sticky: None,
-            capture: None,
+            captures: Vec::new(),
+            gone: Vec::new(),
             process: None,
             handles: 0,
         }
@@ -191,6 +196,7 @@ impl State {
             registered: BTreeMap::new(),
             pools: Pools::default(),
             advice: Advice::default(),
+            objects: BTreeMap::new(),
             graph_memory: GraphMemory::default(),
             virtual_memory: VirtualMemory::default(),
             images: Images::default(),
@@ -208,13 +214,14 @@ impl State {
 
     /// A stream is captured.
     pub fn is_captured(&self, stream: *mut c_void) -> bool {
-        self.capture.as_ref().is_some_and(|capture| capture.streams.contains_key(&(stream as usize)))
+        self.captures.iter().any(|capture| capture.has(stream))
     }
 
     /// Captures what is given to a stream, behind what the stream had before; false where it is not captured.
     pub fn captured(&mut self, stream: *mut c_void, work: impl FnOnce() -> Work) -> bool {
         let handle = self.handle();
-        let (Some(capture), Some(runtime)) = (&mut self.capture, &mut self.runtime) else { return false };
+        let capture = self.captures.iter_mut().find(|capture| capture.has(stream));
+        let (Some(capture), Some(runtime)) = (capture, &mut self.runtime) else { return false };
         let Some(last) = capture.streams.get_mut(&(stream as usize)) else { return false };
         let after = std::mem::replace(last, vec![handle]);
         capture.made.push(handle);
@@ -389,11 +396,21 @@ impl State {
         }
     }
 
-    /// Gives back memory of graphs that is not in use and that no graph has a node for.
+    /// Gives back memory of graphs that is not in use and that no graph has a node for, and lets go user objects that
+    /// neither the program nor a graph has.
     ///
     /// # Errors
     /// What stopped the device.
     pub fn sweep(&mut self) -> Result<(), Error> {
+        if let Some(Runtime { graphs, objects, .. }) = &mut self.runtime {
+            let kept = |handle: &usize| graphs.values().any(|graph| graph.keeps(*handle));
+            let unused = |(handle, own): (&usize, &UserObject)| {
+                (own.references == 0 && !kept(handle)).then_some(*handle)
+            };
+            let unused: Vec<usize> = objects.iter().filter_map(unused).collect();
+            let unused = unused.into_iter().filter_map(|handle| objects.remove_entry(&handle));
+            self.gone.extend(unused.map(|(_, own)| (own.destroy, own.data)));
+        }
         let Some(runtime) = self.runtime().ok().filter(|runtime| !runtime.graph_memory.list.is_empty())
         else {
             return Ok(());
@@ -420,7 +437,7 @@ impl State {
         self.finish();
         self.runtime = None;
         self.sticky = None;
-        self.capture = None;
+        self.captures.clear();
     }
 }
 

@@ -4,8 +4,8 @@
 use std::ffi::c_void;
 
 use crate::call;
-use crate::error::{CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE};
-use crate::graph::{HostFunction, Work};
+use crate::error::{CAPTURE_MERGE, CAPTURE_UNSUPPORTED, Error, INVALID_HANDLE, INVALID_VALUE};
+use crate::graph::{Capture, HostFunction, Work};
 use crate::runtime::State;
 use crate::stream_list::NON_BLOCKING;
 
@@ -33,8 +33,15 @@ pub fn wait(state: &mut State, stream: *mut c_void, event: *mut c_void) -> Resul
     if !runtime.events.contains_key(&(event as usize)) {
         return Err(INVALID_HANDLE);
     }
-    match &mut state.capture {
-        Some(capture) if capture.events.contains_key(&(event as usize)) => {
+    let of_event = |capture: &Capture| capture.events.contains_key(&(event as usize));
+    match state.captures.iter().position(of_event) {
+        Some(found) => {
+            // An event of one capture does not bring in a stream of another.
+            let other = |(i, capture): (usize, &Capture)| i != found && capture.has(stream);
+            if state.captures.iter().enumerate().any(other) {
+                return Err(CAPTURE_MERGE);
+            }
+            let capture = &mut state.captures[found];
             let behind = capture.events[&(event as usize)].clone();
             let own = capture.streams.entry(stream as usize).or_default();
             behind.into_iter().for_each(|node| {
@@ -44,7 +51,7 @@ pub fn wait(state: &mut State, stream: *mut c_void, event: *mut c_void) -> Resul
             });
             Ok(())
         }
-        _ => state.synchronize(),
+        None => state.synchronize(),
     }
 }
 

@@ -51,7 +51,7 @@ unsupported! {
     cudaGraphExternalSemaphoresWaitNodeGetParams cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetId
     cudaGraphMemcpyNodeSetParamsFromSymbol cudaGraphMemcpyNodeSetParamsToSymbol
     cudaGraphNodeGetContainingGraph cudaGraphNodeGetLocalId cudaGraphNodeGetParams cudaGraphNodeGetToolsId
-    cudaGraphReleaseUserObject cudaGraphRetainUserObject cudaGraphicsEGLRegisterImage
+    cudaGraphicsEGLRegisterImage
     cudaGraphicsGLRegisterBuffer cudaGraphicsGLRegisterImage cudaGraphicsMapResources
     cudaGraphicsResourceGetMappedEglFrame cudaGraphicsResourceGetMappedMipmappedArray
     cudaGraphicsResourceGetMappedPointer cudaGraphicsResourceSetMapFlags cudaGraphicsSubResourceGetMappedArray
@@ -71,8 +71,7 @@ unsupported! {
     cudaSignalExternalSemaphoresAsync_ptsz cudaSignalExternalSemaphoresAsync_v2
     cudaSignalExternalSemaphoresAsync_v2_ptsz cudaStreamBeginRecaptureToGraph
     cudaStreamBeginRecaptureToGraph_ptsz cudaStreamGetDevResource cudaStreamGetDevResource_ptsz
-    cudaSubgridCreate cudaSubgridWorkerGridCreate cudaSubgridWorksetCreate cudaUserObjectCreate
-    cudaUserObjectRelease cudaUserObjectRetain cudaVDPAUGetDevice cudaVDPAUSetVDPAUDevice
+    cudaSubgridCreate cudaSubgridWorkerGridCreate cudaSubgridWorksetCreate     cudaVDPAUGetDevice cudaVDPAUSetVDPAUDevice
     cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_ptsz cudaWaitExternalSemaphoresAsync_v2
     cudaWaitExternalSemaphoresAsync_v2_ptsz
 }

@@ -32,6 +32,9 @@ use warpsim_cuda::driver::modules::{
     cuModuleUnload,
 };
 use warpsim_cuda::driver::pointers::{cuPointerGetAttribute, cuPointerGetAttributes};
+use warpsim_cuda::driver::stream_values::{
+    cuStreamWaitValue32_v2, cuStreamWaitValue64_v2, cuStreamWriteValue32_v2, cuStreamWriteValue64_v2,
+};
 use warpsim_cuda::driver::streams::{
     cuEventCreate, cuEventElapsedTime, cuEventRecord, cuStreamCreate, cuStreamGetCtx, cuStreamSynchronize,
 };
@@ -447,4 +450,41 @@ fn functions_are_found_by_name_and_version() {
     assert_eq!(find(c"cuMemAlloc", 13_000), (0, cuMemAlloc_v2 as *const c_void, 0));
     assert_eq!(find(c"cuNone", 13_000), (NOT_FOUND, null(), 1));
     assert_eq!(find(c"cuMemPrefetchAsync", 1000).2, 2);
+}
+
+#[test]
+fn streams_write_values_and_wait_for_those_that_are_there() {
+    let _one = begin();
+    primary();
+    let (at, mut stream) = (memory(4), null_mut());
+    // SAFETY: the memory is the device's.
+    unsafe {
+        assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
+        assert_eq!(cuStreamWriteValue32_v2(stream, at + 4, 9, 0), 0);
+        assert_eq!(cuStreamWriteValue64_v2(stream, at + 8, 7 << 32 | 5, 0), 0);
+        assert_eq!([4, 8, 12].map(|offset| word(at + offset)), [9, 5, 7]);
+        let wait = |value, how| cuStreamWaitValue32_v2(stream, at + 4, value, how);
+        assert_eq!((wait(9, 0), wait(8, 0), wait(9, 1), wait(8, 2), wait(9, 3)), (0, 0, 0, 0, 0));
+        assert_eq!((wait(10, 0), wait(8, 1), wait(6, 2), wait(9, 8)), (801, 801, 801, INVALID_VALUE));
+        assert_eq!(cuStreamWaitValue64_v2(stream, at + 8, 7 << 32 | 5, 1), 0);
+        assert_eq!(cuStreamWaitValue64_v2(stream, at + 4, 5, 1), INVALID_VALUE, "no multiple of 8");
+        assert_eq!(cuStreamWriteValue32_v2(77 as *mut c_void, at, 1, 0), INVALID_HANDLE);
+        // Memory of the host that is registered has the host's address and the device's.
+        let mut host = vec![0u32; 2048];
+        let (mut device, mut kind) = (0u64, 0u32);
+        let place = host.as_mut_ptr();
+        assert_eq!(cuMemHostRegister_v2(place as usize, 8192, 2), 0);
+        assert_eq!(cuMemHostGetDevicePointer_v2(&raw mut device, place.cast(), 0), 0);
+        let offset = |number, at| {
+            let mut value = 0u64;
+            assert_eq!(cuPointerGetAttribute((&raw mut value).cast(), number, at), 0);
+            value
+        };
+        for at in [place as u64 + 16, device + 16] {
+            assert_eq!((offset(3, at), offset(4, at)), (device + 16, place as u64 + 16));
+            assert_eq!(cuPointerGetAttribute((&raw mut kind).cast(), 2, at), 0);
+            assert_eq!(kind, 1, "memory of the host");
+        }
+        assert_eq!((offset(12, device), cuMemHostUnregister(place as usize)), (8192, 0));
+    }
 }

@@ -145,6 +145,77 @@ fn memory_is_mapped_where_addresses_were_reserved() {
 }
 
 #[test]
+fn memory_goes_with_its_last_handle_and_mapping() {
+    let _one = begin();
+    let (all, mut at, mut handle, mut again) = (wanted(), 0u64, 0, 0);
+    let before = free();
+    // SAFETY: all pointers lead to variables of this function.
+    unsafe {
+        assert_eq!(cuMemAddressReserve(&raw mut at, 2 * PIECE, 0, 0, 0), 0);
+        assert_eq!(cuMemCreate(&raw mut handle, PIECE, &raw const all, 0), 0);
+        assert_eq!(cuMemRetainAllocationHandle(&raw mut again, at), 1, "nothing is mapped there");
+        assert_eq!(cuMemMap(at, PIECE, 0, handle, 0), 0);
+        assert_eq!(cuMemSetAccess(at, PIECE, &raw const READ_WRITE, 1), 0);
+        assert_eq!((cuMemcpyHtoD_v2(at, (&raw const at) as u64, 4), word(at)), (0, (0, at as u32)));
+        // Without access it keeps its bytes, and counts.
+        let none = Access { flags: 0, ..READ_WRITE };
+        assert_eq!((cuMemSetAccess(at, PIECE, &raw const none, 1), word(at).0), (0, 1));
+        assert_eq!(before - free(), PIECE);
+        assert_eq!((cuMemSetAccess(at, PIECE, &raw const READ_WRITE, 1), word(at)), (0, (0, at as u32)));
+        // A second handle by the address: each is released once.
+        assert_eq!((cuMemRetainAllocationHandle(&raw mut again, at + 4096), again), (0, handle));
+        assert_eq!((cuMemRelease(handle), cuMemUnmap(at, PIECE)), (0, 0));
+        assert_eq!(before - free(), PIECE, "a handle is left");
+        assert_eq!((cuMemMap(at, PIECE, 0, handle, 0), cuMemRelease(handle)), (0, 0));
+        assert_eq!(cuMemRelease(handle), 400, "no handle is left");
+        assert_eq!(before - free(), PIECE, "it is mapped");
+        assert_eq!((cuMemUnmap(at, PIECE), free()), (0, before));
+        assert_eq!(cuMemMap(at, PIECE, 0, handle, 0), 400);
+        // What was never mapped goes with its handle.
+        assert_eq!(cuMemCreate(&raw mut handle, PIECE, &raw const all, 0), 0);
+        assert_eq!((before - free(), cuMemRelease(handle), free()), (PIECE, 0, before));
+        assert_eq!(cuMemAddressFree(at, PIECE), 1, "it was reserved as a whole");
+        assert_eq!((cuMemAddressFree(at, 2 * PIECE), cuMemAddressFree(at, 2 * PIECE)), (0, 1));
+    }
+}
+
+#[test]
+fn addresses_and_sizes_of_mappings_are_checked() {
+    let _one = begin();
+    let (all, piece) = (wanted(), PIECE as u64);
+    let (mut at, mut other, mut handle, mut large, mut none) = (0u64, 0u64, 0, 0, 0);
+    // SAFETY: all pointers lead to variables of this function.
+    unsafe {
+        assert_eq!(cuMemAddressReserve(&raw mut at, 4 * PIECE, 8 * PIECE, 0, 0), 0);
+        assert_eq!(at % (8 * piece), 0, "as it was asked for");
+        assert_eq!(cuMemAddressReserve(&raw mut other, PIECE, 3, 0, 0), 1, "no power of two");
+        let wanted = at - 16 * piece;
+        assert_eq!((cuMemAddressReserve(&raw mut other, PIECE, 0, wanted, 0), other), (0, wanted));
+        assert_eq!(cuMemAddressReserve(&raw mut other, PIECE, 0, wanted, 0), 0);
+        assert_ne!(other, wanted, "where it is taken, another address is given");
+        assert_eq!(cuMemCreate(&raw mut handle, 2 * PIECE, &raw const all, 0), 0);
+        let map = |at: u64, bytes, offset| cuMemMap(at, bytes, offset, handle, 0);
+        assert_eq!(map(at, PIECE, 0), 1, "all of it is mapped");
+        assert_eq!(map(at, 2 * PIECE, PIECE), 1, "from its beginning");
+        assert_eq!(map(at + piece / 2, 2 * PIECE, 0), 1, "at a multiple of the granularity");
+        assert_eq!(map(at + 3 * piece, 2 * PIECE, 0), 1, "beyond what is reserved");
+        assert_eq!(map(wanted - 4 * piece, 2 * PIECE, 0), 1, "nothing is reserved there");
+        assert_eq!(map(at + piece, 2 * PIECE, 0), 0);
+        assert_eq!(cuMemUnmap(at + piece, PIECE), 1, "mappings end as a whole");
+        assert_eq!(cuMemUnmap(at, 3 * PIECE), 1, "nothing is mapped at the first piece");
+        assert_eq!(cuMemSetAccess(at + piece, PIECE, &raw const READ_WRITE, 1), 1);
+        assert_eq!(cuMemAddressFree(at, 4 * PIECE), 1, "something is mapped there");
+        assert_eq!((cuMemUnmap(at + piece, 2 * PIECE), cuMemAddressFree(at, 4 * PIECE)), (0, 0));
+        // As much memory as there is, whether it is mapped or not.
+        let rest = free() / PIECE * PIECE;
+        assert_eq!(cuMemCreate(&raw mut large, rest + PIECE, &raw const all, 0), 2);
+        assert_eq!(cuMemCreate(&raw mut large, rest, &raw const all, 0), 0);
+        assert_eq!(cuMemCreate(&raw mut none, PIECE, &raw const all, 0), 2);
+        assert_eq!((cuMemRelease(large), cuMemRelease(handle)), (0, 0));
+    }
+}
+
+#[test]
 fn kernels_fault_where_nothing_is_mapped() {
     let _one = begin();
     let (all, mut at, mut handle) = (wanted(), 0u64, 0);

@@ -158,6 +158,14 @@ unsafe fn linear(
     unsafe { copy_box(state, to, from, Extent { width: bytes, height: 1, depth: 1 }, 4) }
 }
 
+/// What an object was made of.
+fn made_of(state: &mut State, handle: u64) -> Result<([u64; 18], Option<[u32; 26]>), Error> {
+    match state.runtime()?.images.objects.get(&handle) {
+        Some(Object::Driver(resource, description)) => Ok((*resource, *description)),
+        _ => Err(INVALID_VALUE),
+    }
+}
+
 /// Changes a texture reference and binds it anew, behind all that is queued.
 fn change(
     state: &mut State,
@@ -259,26 +267,40 @@ driver! {
             return Err(NOT_SUPPORTED);
         }
         // SAFETY: CUDA's manual asks for the structures.
-        let (resource, description) = unsafe { (pointers::get(resource)?, pointers::get(description)?) };
-        let image = image_of(state, &resource)?;
-        let sampler = sampler(description.sampling(), &image)?;
+        let (own, sampled) = unsafe { (pointers::get(resource)?, pointers::get(description)?) };
+        let image = image_of(state, &own)?;
+        let sampler = sampler(sampled.sampling(), &image)?;
         if at.is_null() {
             return Err(INVALID_VALUE);
         }
-        let handle = textures::create(state, Bound::Texture(image, sampler), Object::Driver)?;
+        // SAFETY: as above; the structures have as many bytes.
+        let object = unsafe { Object::Driver(pointers::get(resource.cast())?, Some(pointers::get(description.cast())?)) };
+        let handle = textures::create(state, Bound::Texture(image, sampler), object)?;
         out!(at, handle);
         Ok(())
     }
 
     context cuSurfObjectCreate = (at: *mut u64, resource: *const Resource) |state| {
         // SAFETY: CUDA's manual asks for the structure.
-        let resource = unsafe { pointers::get(resource) }?;
-        if resource.kind != 0 || at.is_null() {
+        let own = unsafe { pointers::get(resource) }?;
+        if own.kind != 0 || at.is_null() {
             return Err(INVALID_VALUE);
         }
-        let image = image_of(state, &resource)?;
-        let handle = textures::create(state, Bound::Surface(image), Object::Driver)?;
+        let image = image_of(state, &own)?;
+        // SAFETY: as above; the structure has as many bytes.
+        let object = unsafe { Object::Driver(pointers::get(resource.cast())?, None) };
+        let handle = textures::create(state, Bound::Surface(image), object)?;
         out!(at, handle);
+        Ok(())
+    }
+
+    context cuTexObjectGetResourceDesc cuSurfObjectGetResourceDesc = (at: *mut [u64; 18], handle: u64) |state| {
+        out!(at, made_of(state, handle)?.0);
+        Ok(())
+    }
+
+    context cuTexObjectGetTextureDesc = (at: *mut [u32; 26], handle: u64) |state| {
+        out!(at, made_of(state, handle)?.1.ok_or(INVALID_VALUE)?);
         Ok(())
     }
 

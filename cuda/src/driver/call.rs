@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::call::{caught, lock, until_exit};
+use crate::call::{caught, let_go, lock, until_exit};
 use crate::driver::state::{Context, Owned};
 use crate::error::{CONTEXT_DESTROYED, Error, INITIALIZATION, INVALID_CONTEXT, INVALID_DEVICE};
 use crate::runtime::State;
@@ -51,7 +51,9 @@ pub fn enter(name: &str, need: Need, body: impl FnOnce(&mut State) -> Result<(),
                 return Err(sticky);
             }
         }
-        body(&mut state)
+        let result = body(&mut state);
+        let_go(state);
+        result
     });
     result.map_or_else(status, |()| 0)
 }

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use crate::driver::call::Entry;
 use crate::driver::{
     arrays, captures, context, device, errors, graph_nodes, graph_parameters, graphs, launch, linker, memory,
-    modules, pointers as addresses, pools, streams, tables, tensor_maps, unsupported, virtual_memory,
+    modules, pointers as addresses, pools, stream_values, streams, tables, tensor_maps, unsupported,
+    virtual_memory,
 };
 use crate::error::{Error, INVALID_VALUE, NOT_FOUND};
 use crate::pointers;
@@ -127,8 +128,9 @@ enum Found {
 }
 
 static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
-    let lists: [&[Entry]; 21] = [
+    let lists: [&[Entry]; 23] = [
         crate::advice::driver::ENTRIES,
+        crate::user_objects::driver::ENTRIES,
         arrays::ENTRIES,
         captures::ENTRIES,
         context::ENTRIES,
@@ -143,6 +145,7 @@ static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
         modules::ENTRIES,
         addresses::ENTRIES,
         pools::ENTRIES,
+        stream_values::ENTRIES,
         streams::ENTRIES,
         tables::ENTRIES,
         tensor_maps::ENTRIES,

@@ -25,6 +25,7 @@ pub mod nvjitlink;
 pub mod pointers;
 pub mod pools;
 pub mod state;
+pub mod stream_values;
 pub mod streams;
 pub mod tables;
 pub mod tensor_maps;

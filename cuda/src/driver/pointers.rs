@@ -11,22 +11,29 @@ use crate::shared::Kind;
 
 /// What there is at an address.
 struct Found {
+    /// Where the device has the address, and where its memory begins there.
+    at: u64,
     begin: u64,
     bytes: u64,
     kind: Option<Kind>,
+    /// Where the host has the address.
+    host: Option<u64>,
 }
 
 /// The allocation that holds an address; `None` for memory of the host.
 fn found(state: &mut State, at: u64) -> Result<Option<Found>, Error> {
     let runtime = state.runtime()?;
+    // Registered memory has two addresses: the host's own one leads to it too.
+    let at = runtime.shared.device_side(at).unwrap_or(at);
     if let Some((begin, bytes, kind)) = runtime.shared.find(at) {
-        return Ok(Some(Found { begin, bytes, kind: Some(kind) }));
+        let host = Some(runtime.shared.host_side(at));
+        return Ok(Some(Found { at, begin, bytes, kind: Some(kind), host }));
     }
     if runtime.place(at, 1) != Ok(Place::Device) {
         return Ok(None);
     }
     let allocation = runtime.device.allocation(at, 1);
-    Ok(allocation.map(|(begin, bytes)| Found { begin, bytes, kind: None }))
+    Ok(allocation.map(|(begin, bytes)| Found { at, begin, bytes, kind: None, host: None }))
 }
 
 /// The bytes of an attribute (`CUpointer_attribute`); of none where the address is the host's own.
@@ -44,7 +51,7 @@ fn attribute(state: &mut State, number: i32, at: u64) -> Result<Option<Vec<u8>>,
             _ => Err(INVALID_VALUE),
         };
     };
-    let pinned = own.kind == Some(Kind::Pinned);
+    let pinned = matches!(own.kind, Some(Kind::Pinned | Kind::Registered));
     match number {
         1 => {
             let owner = state.driver.owned.get(&(own.begin as usize)).map(|(context, _)| *context);
@@ -56,9 +63,8 @@ fn attribute(state: &mut State, number: i32, at: u64) -> Result<Option<Vec<u8>>,
         }
         // 1 host, 2 device.
         2 => word(if pinned { 1 } else { 2 }),
-        3 => long(at),
-        4 if own.kind.is_some() => long(at),
-        4 => Ok(None),
+        3 => long(own.at),
+        4 => own.host.map_or(Ok(None), long),
         6 | 13 => flag(number == 13),
         7 | 20 => long(own.begin),
         8 => flag(own.kind.is_some() && !pinned),

@@ -52,7 +52,7 @@ unsupported! {
     cuGraphExecGetId cuGraphExternalSemaphoresSignalNodeGetParams cuGraphExternalSemaphoresSignalNodeSetParams
     cuGraphExternalSemaphoresWaitNodeGetParams cuGraphExternalSemaphoresWaitNodeSetParams cuGraphGetId
     cuGraphMemcpyNodeGetParams cuGraphNodeGetContainingGraph cuGraphNodeGetLocalId cuGraphNodeGetParams
-    cuGraphNodeGetToolsId cuGraphNodeSetParams_v2 cuGraphReleaseUserObject cuGraphRetainUserObject
+    cuGraphNodeGetToolsId cuGraphNodeSetParams_v2 
     cuGraphicsEGLRegisterImage cuGraphicsGLRegisterBuffer cuGraphicsGLRegisterImage cuGraphicsMapResources
     cuGraphicsMapResources_ptsz cuGraphicsResourceGetMappedEglFrame cuGraphicsResourceGetMappedMipmappedArray
     cuGraphicsResourceGetMappedPointer cuGraphicsResourceGetMappedPointer_v2 cuGraphicsResourceSetMapFlags
@@ -89,18 +89,14 @@ unsupported! {
     cuStreamBatchMemOp_v2_ptsz cuStreamBeginCaptureToCig cuStreamBeginCaptureToCig_ptsz
     cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz cuStreamEndCaptureToCig
     cuStreamEndCaptureToCig_ptsz cuStreamGetDevResource cuStreamGetDevResource_ptsz cuStreamGetGreenCtx
-    cuStreamWaitValue32 cuStreamWaitValue32_ptsz cuStreamWaitValue32_v2 cuStreamWaitValue32_v2_ptsz
-    cuStreamWaitValue64 cuStreamWaitValue64_ptsz cuStreamWaitValue64_v2 cuStreamWaitValue64_v2_ptsz
-    cuStreamWriteValue32 cuStreamWriteValue32_ptsz cuStreamWriteValue32_v2 cuStreamWriteValue32_v2_ptsz
-    cuStreamWriteValue64 cuStreamWriteValue64_ptsz cuStreamWriteValue64_v2 cuStreamWriteValue64_v2_ptsz
-    cuSurfObjectGetResourceDesc cuSurfRefGetArray cuTensorMapEncodeIm2colWide cuTensorMapSetAllocationClass
-    cuTexObjectGetResourceDesc cuTexObjectGetResourceViewDesc cuTexObjectGetTextureDesc cuTexRefCreate
+                    cuSurfRefGetArray cuTensorMapEncodeIm2colWide cuTensorMapSetAllocationClass
+    cuTexObjectGetResourceViewDesc cuTexRefCreate
     cuTexRefDestroy cuTexRefGetAddress cuTexRefGetAddressMode cuTexRefGetAddress_v2 cuTexRefGetArray
     cuTexRefGetBorderColor cuTexRefGetFilterMode cuTexRefGetFlags cuTexRefGetFormat cuTexRefGetMaxAnisotropy
     cuTexRefGetMipmapFilterMode cuTexRefGetMipmapLevelBias cuTexRefGetMipmapLevelClamp
     cuTexRefGetMipmappedArray cuTexRefSetAddress cuTexRefSetAddress2D cuTexRefSetBorderColor
     cuTexRefSetMaxAnisotropy cuTexRefSetMipmapFilterMode cuTexRefSetMipmapLevelBias
-    cuTexRefSetMipmapLevelClamp cuUserObjectCreate cuUserObjectRelease cuUserObjectRetain cuVDPAUCtxCreate
+    cuTexRefSetMipmapLevelClamp cuVDPAUCtxCreate
     cuVDPAUCtxCreate_v2 cuVDPAUGetDevice cuWGLGetDevice cuWaitExternalSemaphoresAsync
     cuWaitExternalSemaphoresAsync_ptsz
 }
