@@ -207,6 +207,7 @@ fn user_objects_go_with_the_last_graph_that_keeps_them() {
         // Without a graph.
         assert_eq!(cudaUserObjectCreate(place, data, Some(count), 1, 1), 0);
         assert_eq!((cudaUserObjectRetain(object, 2), cudaUserObjectRelease(object, 4)), (0, 1));
+        assert_eq!((cudaUserObjectRetain(object, 0), cudaUserObjectRelease(object, 0)), (1, 1));
         assert_eq!((cudaUserObjectRelease(object, 2), seen()), (0, 0));
         assert_eq!((cudaUserObjectRelease(object, 1), seen(), cudaUserObjectRelease(object, 1)), (0, 1, 1));
         // The program's reference becomes the graph's; what is made of the graph has one too.
@@ -217,6 +218,9 @@ fn user_objects_go_with_the_last_graph_that_keeps_them() {
         assert_eq!(cudaGraphRetainUserObject(graph, object, 1, 1), 0);
         assert_eq!(cudaUserObjectRelease(object, 1), 1, "the program has none");
         assert_eq!(cudaGraphRetainUserObject(77, object, 1, 0), 400);
+        // A graph has as many references as it was given.
+        assert_eq!(cudaGraphRetainUserObject(graph, object, 2, 0), 0);
+        assert_eq!((cudaGraphReleaseUserObject(graph, object, 2), seen()), (0, 1));
         assert_eq!(cudaGraphClone(&raw mut clone, graph), 0);
         assert_eq!(cudaGraphInstantiate(&raw mut ready, graph, 0), 0);
         assert_eq!(cudaGraphAddChildGraphNode(&raw mut node, whole, null(), 0, graph), 0);

@@ -12,8 +12,8 @@ use warpsim_cuda::arrays::{
 };
 use warpsim_cuda::device::cudaDeviceSynchronize;
 use warpsim_cuda::driver::arrays::{
-    cuArrayCreate_v2, cuArrayDestroy, cuSurfObjectCreate, cuSurfObjectDestroy, cuTexObjectCreate,
-    cuTexObjectDestroy,
+    cuArrayCreate_v2, cuArrayDestroy, cuSurfObjectCreate, cuSurfObjectDestroy, cuSurfObjectGetResourceDesc,
+    cuTexObjectCreate, cuTexObjectDestroy, cuTexObjectGetResourceDesc, cuTexObjectGetTextureDesc,
 };
 use warpsim_cuda::driver::memory::cuMemcpy2D_v2;
 use warpsim_cuda::fatbin::make::{Packing, container, wrapper};
@@ -169,6 +169,20 @@ fn references_and_objects_are_read_and_written_by_kernels() {
             null(),
         );
         assert_eq!(made, 0);
+        // Objects tell what they were made of; a surface has no sampler.
+        let (mut resource, mut sampled) = ([7u64; 18], [7u32; 26]);
+        for handle in [object, surface] {
+            let done = if handle == object {
+                cuTexObjectGetResourceDesc(&raw mut resource, handle)
+            } else {
+                cuSurfObjectGetResourceDesc(&raw mut resource, handle)
+            };
+            assert_eq!((done, resource[0] as u32, resource[1]), (0, 0, own as u64));
+        }
+        assert_eq!(cuTexObjectGetTextureDesc(&raw mut sampled, object), 0);
+        assert_eq!(sampled.map(u32::cast_signed), description);
+        assert_eq!(cuTexObjectGetTextureDesc(&raw mut sampled, surface), 1);
+        assert_eq!(cuTexObjectGetResourceDesc(&raw mut resource, 77), 1);
 
         let mut out = null_mut();
         assert_eq!(cudaMalloc(&raw mut out, 128), 0);
