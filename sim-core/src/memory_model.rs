@@ -118,7 +118,7 @@ pub struct Checker {
     /// Bulk copies to global memory.
     puts: BySlot<on_chip::Copies>,
     /// By SM and ticket: bulk copies that wait for their tensor maps, as they were issued.
-    held: FxHashMap<(u32, u32), bulk::Held>,
+    held: FxHashMap<(u32, u32), on_chip::Held>,
     clusters: Vec<Cluster>,
     /// Blocks by their grids and their numbers there.
     numbers: FxHashMap<(u32, u64), u32>,

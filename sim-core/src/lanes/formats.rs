@@ -4,7 +4,7 @@
 use sim_frontend::form::{Form, Rounding};
 use sim_frontend::program::Op;
 use sim_memory::soft_float::{self as soft, Round};
-use sim_memory::vocabulary::ScalarType as T;
+use sim_memory::vocabulary::{ScalarType as T, WARP_LANES};
 
 use super::bodies::{Variants, lane};
 use super::file::LaneFile;
@@ -237,7 +237,7 @@ fn to_fixed(f: &mut LaneFile<'_>, op: &Op, m: u32) {
         let a = f.r32(op.src[0]);
         (a.map(|v| v & 0xffff_0000), a.map(|v| v << 16), op.src[1])
     };
-    let scales = if c.scaled { f.r32(scales) } else { [0x7f7f; 32] };
+    let scales = if c.scaled { f.r32(scales) } else { [0x7f7f; WARP_LANES] };
     let out = each(|i| {
         let [high, low] = [(high[i], scales[i] >> 8), (low[i], scales[i])]
             .map(|(value, bits)| fixed(single(value) / scale(bits), c.relu));
@@ -250,7 +250,7 @@ fn to_fixed(f: &mut LaneFile<'_>, op: &Op, m: u32) {
 fn to_bf16(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     let c = decode(op.imm);
     let a = f.r32(op.src[0]);
-    let scales = if c.scaled { f.r32(op.src[1]) } else { [0x7f7f; 32] };
+    let scales = if c.scaled { f.r32(op.src[1]) } else { [0x7f7f; WARP_LANES] };
     let from = small(c.src);
     let one = |bits: u32, factor: u32| {
         let value = match from {

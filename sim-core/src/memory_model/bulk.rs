@@ -11,18 +11,9 @@ use sim_memory::vocabulary::{AtomicOp, Cycle, LaneMask, ScalarType, Scope, Seman
 use super::Checker;
 use super::clock::{Point, Thread};
 use super::lines::Transfer;
-use super::on_chip::Access;
-use super::threads::{Snapshot, agent_of_object, agent_of_puts};
+use super::on_chip::{Access, Held};
+use super::threads::{agent_of_object, agent_of_puts};
 use crate::reconvergence::Lanes;
-
-/// A bulk copy that waits for its tensor map.
-#[derive(Debug)]
-pub(super) struct Held {
-    /// What its thread knew when it issued the copy.
-    snapshot: Snapshot,
-    /// The epoch of its copies to global memory then.
-    epoch: u32,
-}
 
 impl Checker {
     /// A bulk copy begins: its part in shared memory.

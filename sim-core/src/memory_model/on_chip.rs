@@ -36,6 +36,15 @@ pub struct Object {
     pub(super) live: bool,
 }
 
+/// A bulk copy that waits for its tensor map.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// What its thread knew when it issued the copy.
+    pub(super) snapshot: Snapshot,
+    /// The epoch of its copies to global memory then.
+    pub(super) epoch: u32,
+}
+
 /// The asynchronous copies of the lanes of a warp that they commit to groups.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {

@@ -565,6 +565,12 @@ impl<'a> Translator<'_, 'a> {
             inst.src[1] = Operand::Special(SpecialRegister::ClusterCtarank);
         }
         self.classify(&mut inst, &form);
+        self.check_barrier_and_elect(&inst, ast);
+        self.push(inst);
+    }
+
+    /// What the shapes of operands do not say of barriers and of `elect`.
+    fn check_barrier_and_elect(&mut self, inst: &Inst, ast: &Instruction<'a>) {
         if inst.class == OpClass::Barrier
             && let Operand::Const { bits, .. } = inst.src[0]
             && bits > 15
@@ -575,14 +581,13 @@ impl<'a> Translator<'_, 'a> {
                 format!("barrier index {bits} is out of range 0 to 15"),
             );
         }
-        if form.root == Root::Elect && inst.pdst[0] == PredOperand::None {
+        if inst.form.root == Root::Elect && inst.pdst[0] == PredOperand::None {
             self.error(
                 ast.span,
                 "operands",
                 "`elect` requires a predicate destination: `_|%p1` or `%r1|%p1`",
             );
         }
-        self.push(inst);
     }
 
     /// `min` and `max` of three values: the first two, then their result and the third.
