@@ -201,7 +201,7 @@ fn a_map_that_is_changed_again_is_read_again() {
     for (i, word) in found[..24].iter().enumerate() {
         // The first row of the box, a row further on each time; in odd lines its halves have changed places.
         let round = i as u32 / 8;
-        let column = i as u32 % 8 ^ (round % 2 * 4);
+        let column = (i as u32 % 8) ^ (round % 2 * 4);
         assert_eq!(*word, 1000 + 32 * (1 + round) + 4 + 4 * round + column, "word {i}");
     }
 }
