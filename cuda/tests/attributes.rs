@@ -3,15 +3,16 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(unsafe_code, reason = "the interface is C's")]
 
+mod common;
+
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use common::{begin, stream};
 use warpsim_cuda::advice::{
     cudaMemAdvise, cudaMemAdvise_v2, cudaMemPrefetchAsync_v2, cudaMemRangeGetAttribute,
     cudaMemRangeGetAttributes,
 };
-use warpsim_cuda::device::cudaDeviceReset;
 use warpsim_cuda::events::cudaEventCreate;
 use warpsim_cuda::graph::{Copy3D, Extent, Pitched};
 use warpsim_cuda::graph_nodes::{
@@ -33,21 +34,7 @@ use warpsim_cuda::memory::cudaMallocManaged;
 use warpsim_cuda::stream_attributes::{
     Value, cudaStreamCopyAttributes, cudaStreamGetAttribute, cudaStreamSetAttribute,
 };
-use warpsim_cuda::streams::{cudaStreamCreate, cudaStreamCreateWithPriority, cudaStreamGetPriority};
-
-fn begin() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    assert_eq!(cudaDeviceReset(), 0);
-    guard
-}
-
-fn stream() -> *mut c_void {
-    let mut stream = null_mut();
-    // SAFETY: a place.
-    assert_eq!(unsafe { cudaStreamCreate(&raw mut stream) }, 0);
-    stream
-}
+use warpsim_cuda::streams::{cudaStreamCreateWithPriority, cudaStreamGetPriority};
 
 const WINDOW: i32 = 1;
 const SYNCHRONIZATION: i32 = 3;

@@ -3,48 +3,28 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(unsafe_code, reason = "the interface is C's")]
 
+mod common;
+
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use common::{begin, event, stream};
 use warpsim_cuda::captures::{
     cudaStreamBeginCapture, cudaStreamBeginCaptureToGraph, cudaStreamEndCapture, cudaStreamGetCaptureInfo_v3,
     cudaStreamIsCapturing, cudaStreamUpdateCaptureDependencies_v2, cudaThreadExchangeStreamCaptureMode,
 };
-use warpsim_cuda::device::cudaDeviceReset;
-use warpsim_cuda::events::{cudaEventCreate, cudaEventRecord};
+use warpsim_cuda::events::cudaEventRecord;
 use warpsim_cuda::graph_nodes::{cudaGraphAddChildGraphNode, cudaGraphNodeGetDependencies_v2};
 use warpsim_cuda::graphs::{
     cudaGraphAddEmptyNode, cudaGraphClone, cudaGraphCreate, cudaGraphDestroy, cudaGraphExecDestroy,
     cudaGraphGetNodes, cudaGraphInstantiate,
 };
 use warpsim_cuda::memory::{cudaMalloc, cudaMemsetAsync};
-use warpsim_cuda::streams::{cudaStreamCreate, cudaStreamWaitEvent};
+use warpsim_cuda::streams::cudaStreamWaitEvent;
 use warpsim_cuda::user_objects::{
     cudaGraphReleaseUserObject, cudaGraphRetainUserObject, cudaUserObjectCreate, cudaUserObjectRelease,
     cudaUserObjectRetain,
 };
-
-fn begin() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    assert_eq!(cudaDeviceReset(), 0);
-    guard
-}
-
-fn stream() -> *mut c_void {
-    let mut stream = null_mut();
-    // SAFETY: a place.
-    assert_eq!(unsafe { cudaStreamCreate(&raw mut stream) }, 0);
-    stream
-}
-
-fn event() -> *mut c_void {
-    let mut event = null_mut();
-    // SAFETY: a place.
-    assert_eq!(unsafe { cudaEventCreate(&raw mut event) }, 0);
-    event
-}
 
 fn memory() -> *mut c_void {
     let mut at = null_mut();

@@ -4,17 +4,18 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(unsafe_code, reason = "the interface is C's")]
 
+mod common;
+
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use common::{begin, event, stream};
 use warpsim_cuda::advice::{cudaMemAdvise, cudaMemPrefetchAsync, cudaMemRangeGetAttribute};
 use warpsim_cuda::captures::{
     cudaStreamBeginCapture, cudaStreamBeginCaptureToGraph, cudaStreamEndCapture, cudaStreamGetCaptureInfo_v3,
     cudaStreamUpdateCaptureDependencies_v2,
 };
-use warpsim_cuda::device::cudaDeviceReset;
-use warpsim_cuda::events::{cudaEventCreate, cudaEventRecord};
+use warpsim_cuda::events::cudaEventRecord;
 use warpsim_cuda::graph_memory::{cudaDeviceGetGraphMemAttribute, cudaGraphMemFreeNodeGetParams};
 use warpsim_cuda::graph_nodes::{
     cudaGraphExecKernelNodeSetParams, cudaGraphGetEdges_v2, cudaGraphNodeGetType,
@@ -41,9 +42,7 @@ use warpsim_cuda::pools::{cudaFreeAsync, cudaMallocAsync};
 use warpsim_cuda::stream_attributes::{
     cudaStreamCopyAttributes, cudaStreamGetAttribute, cudaStreamSetAttribute,
 };
-use warpsim_cuda::streams::{
-    cudaStreamCreate, cudaStreamGetPriority, cudaStreamSynchronize, cudaStreamWaitEvent,
-};
+use warpsim_cuda::streams::{cudaStreamGetPriority, cudaStreamSynchronize, cudaStreamWaitEvent};
 
 const PTX: &CStr = c"
 .version 7.0
@@ -67,13 +66,6 @@ const PTX: &CStr = c"
 
 const TO_HOST: i32 = 2;
 const WITHIN: i32 = 3;
-
-fn begin() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    assert_eq!(cudaDeviceReset(), 0);
-    guard
-}
 
 fn one(x: u32) -> Dim3 {
     Dim3 { x, y: 1, z: 1 }
@@ -111,20 +103,6 @@ fn add(kernel: *const c_void, at: *mut c_void, value: u32, stream: *mut c_void) 
     let mut arguments = [(&raw const at).cast::<c_void>().cast_mut(), (&raw const value).cast_mut().cast()];
     // SAFETY: a pointer to each argument.
     unsafe { cudaLaunchKernel(kernel, one(1), one(32), arguments.as_mut_ptr(), 0, stream) }
-}
-
-fn stream() -> *mut c_void {
-    let mut stream = null_mut();
-    // SAFETY: a place.
-    assert_eq!(unsafe { cudaStreamCreate(&raw mut stream) }, 0);
-    stream
-}
-
-fn event() -> *mut c_void {
-    let mut event = null_mut();
-    // SAFETY: a place.
-    assert_eq!(unsafe { cudaEventCreate(&raw mut event) }, 0);
-    event
 }
 
 fn nodes(graph: usize) -> Vec<usize> {

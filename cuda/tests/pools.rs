@@ -3,12 +3,13 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(unsafe_code, reason = "the interface is C's")]
 
+mod common;
+
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use common::begin;
 use warpsim_cuda::captures::{cudaStreamBeginCapture, cudaStreamEndCapture};
-use warpsim_cuda::device::cudaDeviceReset;
 use warpsim_cuda::graph_memory::{
     AllocateNode, cudaDeviceGetGraphMemAttribute, cudaDeviceGraphMemTrim, cudaDeviceSetGraphMemAttribute,
     cudaGraphAddMemAllocNode, cudaGraphMemAllocNodeGetParams,
@@ -23,13 +24,6 @@ use warpsim_cuda::pools::{
     cudaMemPoolGetAttribute, cudaMemPoolSetAccess, cudaMemPoolSetAttribute, cudaMemPoolTrimTo,
 };
 use warpsim_cuda::streams::cudaStreamCreate;
-
-fn begin() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    assert_eq!(cudaDeviceReset(), 0);
-    guard
-}
 
 /// CUDA's `cudaMemPoolProps`: kind of allocation, kind of handles, kind of place, device, and what is reserved.
 fn created(properties: [i32; 4]) -> (i32, *mut c_void) {

@@ -17,6 +17,7 @@
 
 pub mod class;
 mod grammar;
+mod products;
 mod resolve;
 pub mod table;
 

@@ -199,6 +199,17 @@ pub struct BlockScale {
     pub parts: u8,
 }
 
+impl BlockScale {
+    /// The bytes of a register in which the scales of a row may begin (PTX ISA "Block Scaling", `byte-id`).
+    pub fn first_bytes(self) -> &'static [u32] {
+        match self.parts {
+            1 => &[0, 1, 2, 3],
+            2 => &[0, 2],
+            _ => &[0],
+        }
+    }
+}
+
 /// Sources of a product that say how it is scaled: the scales of A, which of its bytes and threads are meant, and
 /// the same of B.
 pub const SCALE_SOURCES: usize = 6;

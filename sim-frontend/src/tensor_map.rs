@@ -57,9 +57,8 @@ impl MapField {
     /// Its elements, where there is one a dimension.
     pub const fn elements(self) -> Option<u64> {
         match self {
-            Self::Dim | Self::Box | Self::ElementStride => Some(5),
-            // The fifth is of no dimension, and is ignored; ptxas allows it.
-            Self::Stride => Some(5),
+            // The fifth stride is of no dimension, and is ignored; ptxas allows it.
+            Self::Dim | Self::Box | Self::ElementStride | Self::Stride => Some(5),
             _ => None,
         }
     }

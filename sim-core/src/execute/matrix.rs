@@ -201,11 +201,7 @@ impl<P: Reconvergence> Resident<P> {
 /// The bytes and threads that hold the scales of A and B are those that there are, the same for all threads; of their
 /// registers sixteen bits count.
 fn scale_selectors(scale: BlockScale, sources: &mut [Lanes32]) -> Result<(), Violation> {
-    let bytes: &[u32] = match scale.parts {
-        1 => &[0, 1, 2, 3],
-        2 => &[0, 2],
-        _ => &[0],
-    };
+    let bytes = scale.first_bytes();
     let first = sources.len().saturating_sub(SCALE_SOURCES);
     let places = [
         (1, "byte-id-a", bytes),

@@ -128,7 +128,7 @@ pub struct Resident<P> {
     pub observed: Option<Vec<Event>>,
     /// What stays on the SM is observed too.
     pub on_chip: bool,
-    /// Number of the next packet that is observed.
+    /// Number of the next packet, or copy that waits for its tensor map, that is observed.
     pub(super) tickets: u32,
     /// While an operation on mbarrier objects is observed: its address, and what it does.
     pub(super) object_action: (Pc, ObjectAction),

@@ -143,6 +143,12 @@ fn max64(a: f64, b: f64) -> f64 {
     }
 }
 
+/// `2^exponent`, of a normal double.
+#[inline(always)]
+pub(crate) fn power(exponent: i32) -> f64 {
+    f64::from_bits(((1023 + exponent) as u64) << 52)
+}
+
 pub(crate) fn direction(rounding: Option<Rounding>) -> Round {
     match rounding {
         Some(Rounding::Rz | Rounding::Rzi) => Round::Zero,

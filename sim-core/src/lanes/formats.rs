@@ -8,11 +8,12 @@ use sim_memory::vocabulary::{ScalarType as T, WARP_LANES};
 
 use super::bodies::{Variants, lane};
 use super::file::LaneFile;
+use super::float::power;
 use crate::registers::each;
 
 /// What values beyond the largest finite one become.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Specials {
+pub(super) enum Specials {
     /// Infinities and NaN, as IEEE 754 has them.
     Ieee,
     /// One NaN of each sign, no infinity.
@@ -23,9 +24,9 @@ enum Specials {
 
 /// A floating-point format of sixteen bits or fewer.
 #[derive(Clone, Copy)]
-struct Small {
-    exponent: u32,
-    fraction: u32,
+pub(super) struct Small {
+    pub(super) exponent: u32,
+    pub(super) fraction: u32,
     specials: Specials,
 }
 
@@ -48,7 +49,7 @@ const TYPES: [T; 14] = [
 ];
 
 /// The format of a part, and the bits of its place.
-fn small(ty: T) -> Option<(Small, u32)> {
+pub(super) fn small(ty: T) -> Option<(Small, u32)> {
     let of = |exponent, fraction, specials, place| Some((Small { exponent, fraction, specials }, place));
     match ty {
         T::F16x2 => of(5, 10, Specials::Ieee, 16),
@@ -107,11 +108,6 @@ fn decode(imm: i64) -> Conversion {
         satfinite: imm >> 9 & 1 == 1,
         scaled: imm >> 10 & 1 == 1,
     }
-}
-
-/// `2^exponent`, of a normal double.
-fn power(exponent: i32) -> f64 {
-    f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
 impl Small {
@@ -209,6 +205,9 @@ fn four_by_chance(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     f.w32(op.dst[0], m, out);
 }
 
+/// Scales of one.
+const UNSCALED: [u32; WARP_LANES] = [0x7f7f; WARP_LANES];
+
 /// The factor of a scale of `.ue8m0`; one that is no number makes none.
 fn scale(bits: u32) -> f64 {
     match bits & 0xff {
@@ -237,7 +236,7 @@ fn to_fixed(f: &mut LaneFile<'_>, op: &Op, m: u32) {
         let a = f.r32(op.src[0]);
         (a.map(|v| v & 0xffff_0000), a.map(|v| v << 16), op.src[1])
     };
-    let scales = if c.scaled { f.r32(scales) } else { [0x7f7f; WARP_LANES] };
+    let scales = if c.scaled { f.r32(scales) } else { UNSCALED };
     let out = each(|i| {
         let [high, low] = [(high[i], scales[i] >> 8), (low[i], scales[i])]
             .map(|(value, bits)| fixed(single(value) / scale(bits), c.relu));
@@ -250,7 +249,7 @@ fn to_fixed(f: &mut LaneFile<'_>, op: &Op, m: u32) {
 fn to_bf16(f: &mut LaneFile<'_>, op: &Op, m: u32) {
     let c = decode(op.imm);
     let a = f.r32(op.src[0]);
-    let scales = if c.scaled { f.r32(op.src[1]) } else { [0x7f7f; WARP_LANES] };
+    let scales = if c.scaled { f.r32(op.src[1]) } else { UNSCALED };
     let from = small(c.src);
     let one = |bits: u32, factor: u32| {
         let value = match from {

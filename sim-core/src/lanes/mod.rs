@@ -28,7 +28,7 @@ use sim_memory::vocabulary::ScalarType;
 
 pub use bodies::LaneFn;
 use bodies::{Variants, lane};
-pub(crate) use float::direction;
+pub(crate) use float::{direction, power};
 
 use crate::instruction_set::InstructionSet;
 

@@ -8,6 +8,7 @@ use sim_memory::vocabulary::ScalarType as T;
 
 use super::bodies::{Variants, lane};
 use super::file::LaneFile;
+use super::formats::small;
 use crate::registers::each;
 
 /// Forms of this file.
@@ -17,12 +18,8 @@ pub(super) fn handles(form: &Form) -> bool {
 
 /// Bits of the exponent and of the fraction, bits of the place of one value.
 fn tiny(ty: T) -> Option<(u32, u32, u32)> {
-    match ty {
-        T::E2m1x2 => Some((2, 1, 4)),
-        T::E2m3x2 => Some((2, 3, 8)),
-        T::E3m2x2 => Some((3, 2, 8)),
-        _ => None,
-    }
+    let (format, place) = small(ty).filter(|_| matches!(ty, T::E2m1x2 | T::E2m3x2 | T::E3m2x2))?;
+    Some((format.exponent, format.fraction, place))
 }
 
 pub(super) fn resolve(form: &Form) -> Option<Variants> {

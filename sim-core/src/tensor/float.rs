@@ -10,7 +10,7 @@ use sim_memory::soft_float;
 
 use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
 use super::{fragments, scaled};
-use crate::lanes::direction;
+use crate::lanes::{direction, power};
 use crate::registers::LaneRow;
 
 /// The exponent that zeros have among others, so that it never is the largest.
@@ -76,12 +76,6 @@ fn exponent(value: f32, least: i32) -> i32 {
     let bits = value.to_bits() & 0x7fff_ffff;
     let own = ((bits >> 23) as i32 - 127).max(least);
     if bits == 0 { OF_ZERO } else { own }
-}
-
-/// `2^exponent`.
-#[inline(always)]
-pub(super) fn power(exponent: i32) -> f64 {
-    f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
 /// Elements and exponents of the words of A and B.

@@ -5,9 +5,10 @@
 
 use sim_frontend::matrix::{BlockScale, Element, ScaleType};
 
-use super::float::{self, LEAST, Sums, encode, power, round};
+use super::float::{self, LEAST, Sums, encode, round};
 use super::fragments;
 use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
+use crate::lanes::power;
 use crate::registers::LaneRow;
 
 /// Products that are added before they are scaled.

@@ -425,6 +425,7 @@ fn bulk_stores_clear_shared_memory() {
         ("st.bulk [%out], 8, 0;", "shared"),
         ("add.u32 %i0, %i0, 4;\nst.bulk.shared::cta [%i0], 8, 0;", "align"),
         ("mov.u64 %w2, 16384;\nst.bulk.shared::cta [%i0], %w2, 0;", "shared"),
+        ("mov.u64 %w2, 4294967304;\nst.bulk.shared::cta [%i0], %w2, 0;", "shared"),
     ] {
         for (policy, functional) in WAYS {
             let error = run(&format!("{ROWS}{line}\n"), "sm_120", 32, policy, functional).expect_err(line);

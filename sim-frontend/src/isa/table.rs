@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::class::OpClass;
+use super::products::{MMA, WGMMA, WMMA};
 
 /// The unit that executes an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -182,101 +183,6 @@ const VIDEO_SHIFT_SECONDARY: &str =
 const SIMD: &str = "{u32 s32} {u32 s32} {u32 s32} [sat] -> y x x c:dst";
 const SIMD_ADD: &str = "{u32 s32} {u32 s32} {u32 s32} {add} -> y x x c:dst";
 const SIMD_SET: &str = "{u32 s32} {u32 s32} {eq ne lt le gt ge} [add] -> y:u32 x x c:u32";
-
-/// Forms of `mma`.
-const MMA: [&str; 42] = [
-    "{sync} {aligned} {m8n8k4} {row col} {row col} {f16} {f16} {f16} {f16} -> v v v v",
-    "{sync} {aligned} {m8n8k4} {row col} {row col} {f32} {f16} {f16} {f16 f32} -> v v v v",
-    "@75 {sync} {aligned} {m16n8k8} {row} {col} {f16} {f16} {f16} {f16} -> v v v v",
-    "@75 {sync} {aligned} {m16n8k8} {row} {col} {f32} {f16} {f16} {f32} -> v v v v",
-    "@80 {sync} {aligned} {m16n8k16} {row} {col} {f16} {f16} {f16} {f16} -> v v v v",
-    "@80 {sync} {aligned} {m16n8k16} {row} {col} {f32} {f16} {f16} {f32} -> v v v v",
-    "@80 {sync} {aligned} {m16n8k8 m16n8k16} {row} {col} {f32} {bf16} {bf16} {f32} -> v v v v",
-    "@80 {sync} {aligned} {m16n8k4 m16n8k8} {row} {col} {f32} {tf32} {tf32} {f32} -> v v v v",
-    "@80 {sync} {aligned} {m8n8k4} {row} {col} [$rnd] {f64} {f64} {f64} {f64} -> v v v v",
-    "@90 {sync} {aligned} {m16n8k4 m16n8k8 m16n8k16} {row} {col} [$rnd] {f64} {f64} {f64} {f64} -> v v v v",
-    "@75 {sync} {aligned} {m8n8k16} {row} {col} [satfinite] {s32} {s8 u8} {s8 u8} {s32} -> v v v v",
-    "@80 {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} [satfinite] {s32} {s8 u8} {s8 u8} {s32} -> v v v v",
-    "@75 {sync} {aligned} {m8n8k32} {row} {col} [satfinite] {s32} {s4 u4} {s4 u4} {s32} -> v v v v",
-    "@80 {sync} {aligned} {m16n8k32 m16n8k64} {row} {col} [satfinite] {s32} {s4 u4} {s4 u4} {s32} -> v v v v",
-    "@75 {sync} {aligned} {m8n8k128} {row} {col} {s32} {b1} {b1} {s32} {xor} {popc} -> v v v v",
-    "@80 {sync} {aligned} {m8n8k128} {row} {col} {s32} {b1} {b1} {s32} {and} {popc} -> v v v v",
-    "@80 {sync} {aligned} {m16n8k128 m16n8k256} {row} {col} {s32} {b1} {b1} {s32} {xor and} {popc} -> v v v v",
-    "@89 {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f16} {e4m3 e5m2} {e4m3 e5m2} {f16} -> v v v v",
-    "@89 {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v",
-    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f16} {f16} {f16} {f16} -> v v v v a:b32 i",
-    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f32} {f16} {f16} {f32} -> v v v v a:b32 i",
-    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k16 m16n8k32} {row} {col} {f32} {bf16} {bf16} {f32} -> v v v v a:b32 i",
-    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k8 m16n8k16} {row} {col} {f32} {tf32} {tf32} {f32} -> v v v v a:b32 i",
-    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k32 m16n8k64} {row} {col} [satfinite] {s32} {s8 u8} {s8 u8} {s32} -> v v v v a:b32 i",
-    "@80 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64 m16n8k128} {row} {col} [satfinite] {s32} {s4 u4} {s4 u4} {s32} -> v v v v a:b32 i",
-    "@89 {sp sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v a:b32 i",
-    "@120a v8.7 {sync} {aligned} {m16n8k32} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f16} -> v v v v",
-    "@120a v8.7 {sync} {aligned} {m16n8k32} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} -> v v v v",
-    "@120a v8.7 {sync} {aligned} {m16n8k16} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2} {e4m3 e5m2} {f16} -> v v v v",
-    "@120a v8.7 {sync} {aligned} {m16n8k16} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2} {e4m3 e5m2} {f32} -> v v v v",
-    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::f8f6f4} {f16} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f16} -> v v v v a:b32 i",
-    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::f8f6f4} {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} -> v v v v a:b32 i",
-    "@120a v8.7 {sync} {aligned} {m16n8k32} {row} {col} {kind::mxf8f6f4} {block_scale} [scale_vec::1X] {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} {ue8m0} -> v v v v a:b32 v:b16 a:b32 v:b16",
-    "@120a v8.7 {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4} {block_scale} [scale_vec::2X] {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 v:b16 a:b32 v:b16",
-    "@120a v8.7 {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::2X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 v:b16 a:b32 v:b16",
-    "@120a v8.7 {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue4m3} -> v v v v a:b32 v:b16 a:b32 v:b16",
-    "@120a v9.1 {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 v:b16 a:b32 v:b16",
-    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k64} {row} {col} {kind::mxf8f6f4} {block_scale} [scale_vec::1X] {f32} {e4m3 e5m2 e3m2 e2m3 e2m1} {e4m3 e5m2 e3m2 e2m3 e2m1} {f32} {ue8m0} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
-    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4} {block_scale} [scale_vec::2X] {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
-    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::2X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
-    "@120a v8.7 {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue4m3} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
-    "@120a v9.1 {sp::ordered_metadata} {sync} {aligned} {m16n8k128} {row} {col} {kind::mxf4nvf4} {block_scale} {scale_vec::4X} {f32} {e2m1} {e2m1} {f32} {ue8m0} -> v v v v a:b32 i a:b32 v:b16 a:b32 v:b16",
-];
-/// Forms of `wgmma`.
-const WGMMA: [&str; 14] = [
-    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nNk16} {f16 f32} {f16} {f16} -> v v a:u64 p i i (i) i",
-    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nNk16} {f32} {bf16} {bf16} -> v v a:u64 p i i (i) i",
-    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nNk8} {f32} {tf32} {tf32} -> v v a:u64 p i i",
-    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nNk32} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 p i i",
-    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nMk32} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 p",
-    "@90-100a v8.0 {mma_async} {sync} [aligned] {$m64nMk256} {s32} {b1} {b1} {and} {popc} -> v v a:u64 p",
-    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nNk32} {f16 f32} {f16} {f16} -> v v a:u64 a:b32 i p i i (i) i",
-    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nNk32} {f32} {bf16} {bf16} -> v v a:u64 a:b32 i p i i (i) i",
-    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nNk16} {f32} {tf32} {tf32} -> v v a:u64 a:b32 i p i i",
-    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nNk64} {f16 f32} {e4m3 e5m2} {e4m3 e5m2} -> v v a:u64 a:b32 i p i i",
-    "@90-100a v8.0 {mma_async} {sp} {sync} [aligned] {$m64nMk64} [satfinite] {s32} {s8 u8} {s8 u8} -> v v a:u64 a:b32 i p",
-    "@90-100a v8.0 {fence} {sync} [aligned] -> ",
-    "@90-100a v8.0 {commit_group} {sync} [aligned] -> ",
-    "@90-100a v8.0 {wait_group} {sync} [aligned] -> i",
-];
-/// Forms of `wmma`.
-const WMMA: [&str; 29] = [
-    "{load} {a b} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {f16} -> v m (a:u32)",
-    "@80 {load} {a b} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {bf16} -> v m (a:u32)",
-    "@72 {load} {a b} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {s8 u8} -> v m (a:u32)",
-    "@80 {load} {a b} {sync} {aligned} {row col} {m16n16k8} [global $shared] {tf32} -> v m (a:u32)",
-    "@80 {load} {a b} {sync} {aligned} {row col} {m8n8k4} [global $shared] {f64} -> v m (a:u32)",
-    "@75 {load} {a} {sync} {aligned} {row} {m8n8k32} [global $shared] {s4 u4} -> v m (a:u32)",
-    "@75 {load} {b} {sync} {aligned} {col} {m8n8k32} [global $shared] {s4 u4} -> v m (a:u32)",
-    "@75 {load} {a} {sync} {aligned} {row} {m8n8k128} [global $shared] {b1} -> v m (a:u32)",
-    "@75 {load} {b} {sync} {aligned} {col} {m8n8k128} [global $shared] {b1} -> v m (a:u32)",
-    "{load} {c} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {f16 f32} -> v m (a:u32)",
-    "@72 {load} {c} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {s32} -> v m (a:u32)",
-    "@80 {load} {c} {sync} {aligned} {row col} {m16n16k8} [global $shared] {f32} -> v m (a:u32)",
-    "@80 {load} {c} {sync} {aligned} {row col} {m8n8k4} [global $shared] {f64} -> v m (a:u32)",
-    "@75 {load} {c} {sync} {aligned} {row col} {m8n8k32 m8n8k128} [global $shared] {s32} -> v m (a:u32)",
-    "{store} {d} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {f16 f32} -> m v (a:u32)",
-    "@72 {store} {d} {sync} {aligned} {row col} {m16n16k16 m8n32k16 m32n8k16} [global $shared] {s32} -> m v (a:u32)",
-    "@80 {store} {d} {sync} {aligned} {row col} {m16n16k8} [global $shared] {f32} -> m v (a:u32)",
-    "@80 {store} {d} {sync} {aligned} {row col} {m8n8k4} [global $shared] {f64} -> m v (a:u32)",
-    "@75 {store} {d} {sync} {aligned} {row col} {m8n8k32 m8n8k128} [global $shared] {s32} -> m v (a:u32)",
-    "{mma} {sync} {aligned} {row col} {row col} {m16n16k16 m8n32k16 m32n8k16} {f16 f32} {f16 f32} -> v v v v",
-    "@80 {mma} {sync} {aligned} {row col} {row col} {m16n16k16 m8n32k16 m32n8k16} {f32} {bf16} {bf16} {f32} -> v v v v",
-    "@80 {mma} {sync} {aligned} {row col} {row col} {m16n16k8} {f32} {tf32} {tf32} {f32} -> v v v v",
-    "@80 {mma} {sync} {aligned} {row col} {row col} {m8n8k4} [$rnd] {f64} {f64} {f64} {f64} -> v v v v",
-    "@72 {mma} {sync} {aligned} {row col} {row col} {m16n16k16 m8n32k16 m32n8k16} {s32} {s8} {s8} {s32} [satfinite] -> v v v v",
-    "@72 {mma} {sync} {aligned} {row col} {row col} {m16n16k16 m8n32k16 m32n8k16} {s32} {u8} {u8} {s32} [satfinite] -> v v v v",
-    "@75 {mma} {sync} {aligned} {row} {col} {m8n8k32} {s32} {s4} {s4} {s32} [satfinite] -> v v v v",
-    "@75 {mma} {sync} {aligned} {row} {col} {m8n8k32} {s32} {u4} {u4} {s32} [satfinite] -> v v v v",
-    "@75 {mma} {xor} {popc} {sync} {aligned} {row} {col} {m8n8k128} {s32} {b1} {b1} {s32} -> v v v v",
-    "@80 {mma} {and} {popc} {sync} {aligned} {row} {col} {m8n8k128} {s32} {b1} {b1} {s32} -> v v v v",
-];
 
 isa! {
     // Integer and floating-point arithmetic.

@@ -139,17 +139,12 @@ impl<'a> Translator<'_, 'a> {
             }
             out.push(self.source(&data, ScalarType::B32, OperandSize::Exact));
             let selectors = self.fragment_elements(&pair[1], 2)?;
-            let bytes: &[i128] = match scale.parts {
-                1 => &[0, 1, 2, 3],
-                2 => &[0, 2],
-                _ => &[0],
-            };
-            let threads: Vec<i128> = (0..threads).collect();
+            let threads: Vec<u32> = (0..threads).collect();
             for (selector, (what, values)) in
-                selectors.iter().zip([("byte-id", bytes), ("thread-id", threads.as_slice())])
+                selectors.iter().zip([("byte-id", scale.first_bytes()), ("thread-id", threads.as_slice())])
             {
                 if let OperandKind::Int(value) = &selector.kind
-                    && !values.contains(&value.value())
+                    && !values.iter().any(|allowed| i128::from(*allowed) == value.value())
                 {
                     let list: Vec<String> = values.iter().map(ToString::to_string).collect();
                     let message = format!("{what}-{name} must be {}", list.join(" or "));

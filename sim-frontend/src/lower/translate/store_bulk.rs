@@ -120,6 +120,8 @@ impl<'a> Translator<'_, 'a> {
         let left = Operand::Reg(self.fresh(ScalarType::U32));
         let mut out = made(inst, OpClass::Data, Root::Cvt, ScalarType::U32);
         (out.form.ty, out.form.src_reg, out.guard) = (ty, width, PredOperand::Const(true));
+        // More than 32 bits of bytes are beyond shared memory, and must stay so.
+        out.form.mods.sat = true;
         if width == 32 {
             out.form = crate::form::Form::plain(Root::Mov, ScalarType::U32);
         }
