@@ -92,7 +92,7 @@ impl Program {
         }
         let head = match (self.old, self.cluster > 0) {
             (true, _) => ".version 3.0\n.target sm_20",
-            (false, true) => ".version 8.6\n.target sm_90",
+            (false, true) => ".version 8.6\n.target sm_90a",
             (false, false) => ".version 8.0\n.target sm_90",
         };
         let peer = match self.cluster {
