@@ -6,19 +6,28 @@ use std::collections::BinaryHeap;
 
 use sim_memory::vocabulary::Cycle;
 
-/// Cycles the ring covers; longer waits go to the heap.
-const SPAN: u64 = 128;
+use crate::sm::scheduler::MAX_SCHEDULERS;
 
-/// Wake-ups by cycle, one ring of bit sets and a heap for those far away.
+/// Cycles the ring covers; longer waits go to the heap.
+const SPAN: usize = 128;
+
+/// The words of a set with a bit for each cycle of the ring.
+const OCCUPIED: usize = SPAN / 64;
+
+/// The sets of 64 places of one scheduler, by `cycle % SPAN`.
+type Ring = [u64; SPAN];
+
+/// Wake-ups by cycle: rings of bit sets, and a heap for those far away.
 #[derive(Clone, Debug)]
 pub struct Wheel {
-    /// `ring[(word * SPAN + cycle % SPAN) * schedulers..][..schedulers]`: splits that wake at
-    /// `cycle`, of 64 places of each scheduler. Most have bits in their first words only.
-    ring: Vec<u64>,
+    /// By scheduler, for its first 64 places: most have no others. Arrays, so that an index that is masked
+    /// needs no check.
+    first: Box<[Ring; MAX_SCHEDULERS]>,
+    /// For the places from the 64th on: `more[(place / 64 - 1) * schedulers + scheduler]`.
+    more: Vec<Ring>,
     schedulers: usize,
-    words: usize,
-    /// Bit `cycle % SPAN`: the ring has an entry there.
-    occupied: u128,
+    /// Bit `cycle % SPAN`: a ring has an entry there.
+    occupied: [u64; OCCUPIED],
     /// Everything before this cycle has been taken.
     now: Cycle,
     /// Cycle, scheduler, place.
@@ -30,14 +39,21 @@ pub struct Wheel {
 /// The cycle of an event that never occurs.
 const NEVER: Cycle = Cycle::MAX;
 
+/// The slot of a cycle in the rings.
+#[inline(always)]
+fn slot_of(cycle: Cycle) -> usize {
+    cycle as usize % SPAN
+}
+
 impl Wheel {
-    /// A wheel for places `0..words * 64` of each scheduler.
+    /// A wheel for places `0..words * 64` of each scheduler, of which there are `MAX_SCHEDULERS` at most.
     pub fn new(schedulers: usize, words: usize) -> Self {
+        debug_assert!((1..=MAX_SCHEDULERS).contains(&schedulers));
         Self {
-            ring: vec![0; schedulers * words * SPAN as usize],
+            first: Box::new([[0; SPAN]; MAX_SCHEDULERS]),
+            more: vec![[0; SPAN]; schedulers * words.saturating_sub(1)],
             schedulers,
-            words,
-            occupied: 0,
+            occupied: [0; OCCUPIED],
             now: 0,
             far: BinaryHeap::new(),
             far_next: NEVER,
@@ -46,42 +62,50 @@ impl Wheel {
 
     /// Forgets all wake-ups, and begins at cycle 0 again.
     pub fn reset(&mut self) {
-        let Self { ring, schedulers: _, words: _, occupied, now, far, far_next } = self;
-        ring.fill(0);
+        let Self { first, more, schedulers, occupied, now, far, far_next } = self;
+        first[..*schedulers].fill([0; SPAN]);
+        more.fill([0; SPAN]);
         far.clear();
-        (*occupied, *now, *far_next) = (0, 0, NEVER);
+        (*occupied, *now, *far_next) = ([0; OCCUPIED], 0, NEVER);
     }
 
-    /// Where the sets of the schedulers begin.
+    /// The sets of a word of a scheduler's places.
     #[inline(always)]
-    fn sets_at(&self, word: usize, slot: usize) -> usize {
-        (word * SPAN as usize + slot) * self.schedulers
-    }
-
-    /// Wakes `place` of `scheduler` at `at`, which must not lie before the last cycle taken.
-    #[inline(always)]
-    pub fn insert(&mut self, at: Cycle, scheduler: usize, place: u32) {
-        debug_assert!(at >= self.now);
-        if at - self.now < SPAN {
-            let slot = (at % SPAN) as usize;
-            let sets = self.sets_at(place as usize / 64, slot);
-            self.ring[sets + scheduler] |= 1 << (place % 64);
-            self.occupied |= 1 << slot;
-        } else {
-            self.far.push(Reverse((at, scheduler as u32, place)));
-            self.far_next = self.far_next.min(at);
+    fn ring(&mut self, scheduler: usize, word: usize) -> &mut Ring {
+        match word.checked_sub(1) {
+            None => &mut self.first[scheduler % MAX_SCHEDULERS],
+            Some(word) => &mut self.more[word * self.schedulers + scheduler],
         }
+    }
+
+    /// Wakes the place that is `bit` of a word of a scheduler's places at `at`, which must not lie before the
+    /// last cycle taken.
+    #[inline(always)]
+    pub fn insert(&mut self, at: Cycle, scheduler: usize, word: usize, bit: u32) {
+        debug_assert!(at >= self.now && bit < 64);
+        if at - self.now < SPAN as Cycle {
+            let slot = slot_of(at);
+            self.ring(scheduler, word)[slot] |= 1 << bit;
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+        } else {
+            self.insert_far(at, scheduler, word as u32 * 64 + bit);
+        }
+    }
+
+    #[inline(never)]
+    fn insert_far(&mut self, at: Cycle, scheduler: usize, place: u32) {
+        self.far.push(Reverse((at, scheduler as u32, place)));
+        self.far_next = self.far_next.min(at);
     }
 
     /// Takes a place out, wherever it waits: for aborts, which are rare.
     pub fn remove(&mut self, scheduler: usize, place: u32) {
-        let (word, bit) = (place as usize / 64, 1u64 << (place % 64));
-        for slot in 0..SPAN as usize {
-            let own = self.sets_at(word, slot) + scheduler;
-            self.ring[own] &= !bit;
-            let mut all = (0..self.words).map(|word| self.sets_at(word, slot));
-            if all.all(|sets| self.ring[sets..][..self.schedulers].iter().all(|bits| *bits == 0)) {
-                self.occupied &= !(1 << slot);
+        let bit = 1u64 << (place % 64);
+        for slot in 0..SPAN {
+            self.ring(scheduler, place as usize / 64)[slot] &= !bit;
+            let mut all = self.first.iter().chain(&self.more);
+            if all.all(|ring| ring[slot] == 0) {
+                self.occupied[slot / 64] &= !(1 << (slot % 64));
             }
         }
         self.far.retain(|Reverse((_, other, at))| (*other as usize, *at) != (scheduler, place));
@@ -91,27 +115,31 @@ impl Wheel {
     /// The next cycle on which something wakes.
     #[inline(always)]
     pub fn next(&self) -> Option<Cycle> {
-        let near = (self.occupied != 0).then(|| {
-            let turned = self.occupied.rotate_right((self.now % SPAN) as u32);
-            self.now + u64::from(turned.trailing_zeros())
-        });
-        let next = near.map_or(self.far_next, |near| near.min(self.far_next));
+        let [low, high] = self.occupied;
+        let next = if low | high != 0 {
+            let occupied = u128::from(low) | u128::from(high) << 64;
+            let turned = occupied.rotate_right(slot_of(self.now) as u32);
+            self.far_next.min(self.now + Cycle::from(turned.trailing_zeros()))
+        } else {
+            self.far_next
+        };
         (next != NEVER).then_some(next)
     }
 
-    /// Gives scheduler and place of what wakes before `until`, as far as the ring knows; only the
+    /// Gives scheduler and place of what wakes before `until`, as far as the rings know; only the
     /// first `live` words of places hold any.
     #[inline]
     pub fn upcoming(&self, until: Cycle, live: usize, mut each: impl FnMut(usize, u32)) {
-        let slots = until.saturating_sub(self.now).min(SPAN);
-        for slot in (self.now..self.now + slots).map(|cycle| (cycle % SPAN) as usize) {
-            if self.occupied >> slot & 1 == 0 {
+        let slots = until.saturating_sub(self.now).min(SPAN as Cycle);
+        for slot in (self.now..self.now + slots).map(slot_of) {
+            if self.occupied[slot / 64] >> (slot % 64) & 1 == 0 {
                 continue;
             }
-            for word in 0..live {
-                let sets = &self.ring[self.sets_at(word, slot)..][..self.schedulers];
-                for (scheduler, &bits) in sets.iter().enumerate() {
-                    let mut bits = bits;
+            let more = self.more.chunks_exact(self.schedulers);
+            let words = std::iter::once(&self.first[..self.schedulers]).chain(more);
+            for (word, rings) in words.take(live).enumerate() {
+                for (scheduler, ring) in rings.iter().enumerate() {
+                    let mut bits = ring[slot];
                     while bits != 0 {
                         each(scheduler, word as u32 * 64 + bits.trailing_zeros());
                         bits &= bits - 1;
@@ -121,23 +149,25 @@ impl Wheel {
         }
     }
 
-    /// Moves time to `cycle` (no entry may lie before it): the slot of the ring whose sets wake then,
+    /// Moves time to `cycle` (no entry may lie before it): the slot of the rings whose sets wake then,
     /// each to be taken.
     #[inline(always)]
     pub fn turn(&mut self, cycle: Cycle) -> Option<usize> {
         debug_assert!(self.next().is_none_or(|next| next >= cycle));
         self.now = cycle;
-        let slot = (cycle % SPAN) as usize;
-        let any = self.occupied >> slot & 1 == 1;
-        self.occupied &= !(1 << slot);
-        any.then_some(slot)
+        let slot = slot_of(cycle);
+        let (occupied, bit) = (&mut self.occupied[slot / 64], 1u64 << (slot % 64));
+        if *occupied & bit == 0 {
+            return None;
+        }
+        *occupied &= !bit;
+        Some(slot)
     }
 
     /// Of one scheduler's places in a word, those that wake in a slot.
     #[inline(always)]
     pub fn take(&mut self, slot: usize, word: usize, scheduler: usize) -> u64 {
-        let at = self.sets_at(word, slot) + scheduler;
-        std::mem::take(&mut self.ring[at])
+        std::mem::take(&mut self.ring(scheduler, word)[slot % SPAN])
     }
 
     /// Scheduler and place of one that wakes at `cycle` and was too far away for the ring.
@@ -160,12 +190,16 @@ mod tests {
 
     const SCHEDULERS: usize = 3;
 
+    fn insert(wheel: &mut Wheel, at: Cycle, scheduler: usize, place: u32) {
+        wheel.insert(at, scheduler, place as usize / 64, place % 64);
+    }
+
     /// What wakes at a cycle.
     fn woken(wheel: &mut Wheel, cycle: Cycle) -> Vec<(Cycle, usize, u32)> {
         let mut out = Vec::new();
         if let Some(slot) = wheel.turn(cycle) {
-            for (word, scheduler) in (0..wheel.words).flat_map(|word| (0..SCHEDULERS).map(move |s| (word, s)))
-            {
+            let words = 1 + wheel.more.len() / SCHEDULERS;
+            for (word, scheduler) in (0..words).flat_map(|word| (0..SCHEDULERS).map(move |s| (word, s))) {
                 let bits = wheel.take(slot, word, scheduler);
                 let places = (0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| word as u32 * 64 + bit);
                 out.extend(places.map(|place| (cycle, scheduler, place)));
@@ -194,7 +228,7 @@ mod tests {
         let cycles = [5u64, 127, 128, 129, 1000, 7, 5, 100_000];
         let mut expected = Vec::new();
         for (i, &cycle) in cycles.iter().enumerate() {
-            wheel.insert(cycle, i % SCHEDULERS, i as u32 * 17);
+            insert(&mut wheel, cycle, i % SCHEDULERS, i as u32 * 17);
             expected.push((cycle, i % SCHEDULERS, i as u32 * 17));
         }
         let mut near = Vec::new();
@@ -207,12 +241,12 @@ mod tests {
     #[test]
     fn a_far_entry_and_a_near_one_meet_on_one_cycle() {
         let mut wheel = Wheel::new(SCHEDULERS, 1);
-        wheel.insert(300, 2, 3);
-        wheel.insert(250, 1, 1);
+        insert(&mut wheel, 300, 2, 3);
+        insert(&mut wheel, 250, 1, 1);
         assert_eq!(wheel.next(), Some(250));
         assert_eq!(woken(&mut wheel, 249), []);
         assert_eq!(woken(&mut wheel, 250), [(250, 1, 1)]);
-        wheel.insert(300, 0, 4);
+        insert(&mut wheel, 300, 0, 4);
         assert_eq!(drain(&mut wheel), vec![(300, 0, 4), (300, 2, 3)]);
     }
 
@@ -220,10 +254,10 @@ mod tests {
     fn what_is_taken_out_does_not_wake() {
         let mut wheel = Wheel::new(SCHEDULERS, 2);
         for place in [1, 70] {
-            wheel.insert(10, 1, place);
-            wheel.insert(500, 1, place);
+            insert(&mut wheel, 10, 1, place);
+            insert(&mut wheel, 500, 1, place);
         }
-        wheel.insert(10, 0, 1);
+        insert(&mut wheel, 10, 0, 1);
         wheel.remove(1, 70);
         assert_eq!(drain(&mut wheel.clone()), vec![(10, 0, 1), (10, 1, 1), (500, 1, 1)]);
         wheel.remove(1, 1);

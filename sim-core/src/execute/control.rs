@@ -34,6 +34,14 @@ impl<P: Reconvergence> Resident<P> {
         let info = &code.program.info[pc as usize];
         let checked = self.world.check != Check::Off;
         self.hold_shadows(w, Some(split));
+        if op.class == C::Branch
+            && (exec == mask || exec == 0)
+            && self.world.check != Check::Full
+            && !info.injected
+            && !info.by_hand
+        {
+            return self.branch_together(split, w, mask, exec, op, info);
+        }
         if info.by_hand {
             self.by_hand(w, mask, exec, op, info)?;
             if P::FLOW == ControlFlow::Plain {
@@ -137,6 +145,37 @@ impl<P: Reconvergence> Resident<P> {
         self.charge.add(cost);
         self.give_way(split);
         Ok(step)
+    }
+
+    /// A direct branch that all threads of the split take, or none of them: most branches. Their own addresses
+    /// are one, so that it need not be set lane by lane unless the policy regroups them.
+    #[inline]
+    fn branch_together(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        mask: LaneMask,
+        exec: LaneMask,
+        op: &Op,
+        info: &OpInfo,
+    ) -> Result<Step, Violation> {
+        if !(P::FORMS_WARPS && self.policy.forms_warps()) {
+            self.warps[w].branched |= mask;
+        }
+        let to = LaneTargets { lanes: exec, targets: Targets::One(op.target), call: false };
+        let cost = self.policy.branched(split, &to, &mut self.touched)?;
+        if self.world.check != Check::Off {
+            let own = if exec == 0 { info.base_pc + 1 } else { info.base_target };
+            if self.touched.is_empty() && self.policy.mask(split) == mask {
+                self.expected[split] = own;
+            } else {
+                self.warps[w].shadow.set(mask, own);
+                self.regrouped(split);
+            }
+        }
+        self.charge.add(cost);
+        self.give_way(split);
+        Ok(Step::Control)
     }
 
     /// The threads' own control flow at an instruction of the papers' dialect: a thread that

@@ -26,7 +26,7 @@ mod wide;
 
 use std::sync::Arc;
 
-use sim_frontend::program::{ClockRegister, Extra, Op, OpClass, Pc, Row};
+use sim_frontend::program::{ClockRegister, Extra, Op, OpClass, Pc, Pred, Row};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 pub(crate) use access::{addresses, write_wide};
@@ -119,10 +119,14 @@ impl<P: Reconvergence> Resident<P> {
         let Some(decoded) = code.decoded.get(pc as usize) else {
             return Err(Violation::new("cfc-addr", mask, format!("pc {pc} is outside the program")));
         };
-        let exec = mask & guard(decoded.guard, &warp.preds);
+        let exec = if decoded.guard == Pred::TRUE { mask } else { mask & guard(decoded.guard, &warp.preds) };
         let check = self.world.check;
-        if check != Check::Off {
-            check_split(warp, &mut self.expected[split], decoded, pc, mask, check)?;
+        let expected = &mut self.expected[split];
+        if check == Check::Safety && *expected == decoded.base_pc && !decoded.injected {
+            // In straight-line code, where most issues are.
+            *expected += 1;
+        } else if check != Check::Off {
+            check_split(warp, expected, decoded, pc, mask, check)?;
         }
         let Some(lane) = decoded.lane else {
             self.step_other(split, w, pc, mask, exec, now)?;

@@ -178,7 +178,7 @@ impl<P: Reconvergence> Resident<P> {
 }
 
 /// Compares shadow pcs where the check asks for it, and keeps them in straight-line code.
-#[inline(always)]
+#[inline]
 pub(crate) fn check_split(
     warp: &mut Warp,
     expected: &mut Pc,

@@ -67,7 +67,8 @@ impl<P: Reconvergence> Sm<P> {
         for scheduler in 0..self.schedulers {
             let last = self.scheduler_states[scheduler].picker.last();
             let words = self.live;
-            let ready = |word: usize| self.ready[word * self.schedulers + scheduler];
+            let state = &self.scheduler_states[scheduler];
+            let ready = |word: usize| word.checked_sub(1).map_or(state.ready, |word| state.more[word].0);
             // Round-robin goes on after the last one; words before it come last.
             let start = (last as usize / 64).min(words - 1);
             let below = if last == u32::MAX { 0 } else { (2u64 << (last % 64)).wrapping_sub(1) };

@@ -18,9 +18,10 @@ impl<P: Reconvergence> Sm<P> {
     /// Of a scheduler's candidates keeps those at the address that the policy wants issued.
     pub(super) fn keep_preferred(&mut self, scheduler: usize) {
         let mut places: Vec<ReadyAddress> = Vec::new();
-        let state = &mut self.scheduler_states[scheduler];
-        state.picker.narrow(&mut state.candidates[..self.live]);
-        let candidates = self.scheduler_states[scheduler].candidates[..self.live].to_vec();
+        let live = self.live;
+        let state = self.scheduler(scheduler);
+        state.picker.narrow(&mut state.candidates[..live]);
+        let candidates = state.candidates[..live].to_vec();
         let splits: Vec<(u32, SplitId)> =
             bits(candidates.iter().copied()).map(|place| (place, self.split_at(scheduler, place))).collect();
         for &(_, split) in &splits {
@@ -42,7 +43,7 @@ impl<P: Reconvergence> Sm<P> {
         let ReadyAddress { kernel, pc, .. } = places[chosen];
         for (place, split) in splits {
             if self.stands_at(split) != (kernel, pc) {
-                self.scheduler_states[scheduler].candidates[place as usize / 64] &= !(1 << (place % 64));
+                self.scheduler(scheduler).candidates[place as usize / 64] &= !(1 << (place % 64));
             }
         }
     }
@@ -61,7 +62,7 @@ impl<P: Reconvergence> Sm<P> {
         let home = self.resident.warp_of(leader);
         let unit = self.unit_of[leader];
         let others: Vec<SplitId> = (0..self.schedulers)
-            .flat_map(|s| bits(self.ready_of(s)).map(move |place| (s, place)))
+            .flat_map(|s| bits(self.scheduler_states[s].ready_words()).map(move |place| (s, place)))
             .map(|(s, place)| self.split_at(s, place))
             .filter(|&other| self.resident.warp_of(other) != home && self.stands_at(other) == at)
             .filter(|&other| self.resident.policy.joins(leader, other))

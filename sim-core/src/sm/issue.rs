@@ -1,5 +1,4 @@
-//! The issue stage: which split a scheduler picks, what issuing it does, and when it can issue
-//! again.
+//! The issue stage: what issuing the split that a scheduler picked does, and when it can issue again.
 
 use sim_frontend::program::{Extra, OpClass};
 use sim_memory::access::{AccessKind, WarpAccess};
@@ -93,11 +92,11 @@ struct Issue<'s> {
 }
 
 impl Issuer for Issue<'_> {
-    /// When the next operation of the split can issue, and its unit.
-    type Issued = (Next, u8);
+    /// When the next operation of the split can issue, its unit, and that of the one executed.
+    type Issued = (Next, u8, u8);
 
     #[inline(always)]
-    fn executed(self, data: Executed<'_>) -> (Next, u8) {
+    fn executed(self, data: Executed<'_>) -> (Next, u8, u8) {
         let Executed { warp, w, blocks, kernel, decoded, mask, exec, arrived } = data;
         let Self { now, pc, .. } = self;
         let lanes = [exec.count_ones(), mask.count_ones()];
@@ -113,11 +112,11 @@ impl Issuer for Issue<'_> {
         }
         warp.board.write(decoded.written(), exec, now, now + Cycle::from(decoded.latency));
         let next = kernel.code.decoded.get(pc as usize + 1).filter(|_| !arrived);
-        let Some(next) = next else { return (Next::At(now + 1), decoded.unit) };
+        let Some(next) = next else { return (Next::At(now + 1), decoded.unit, decoded.unit) };
         if self.ahead {
             prefetch_operands(warp, next);
         }
-        (next_issue(warp, blocks, &kernel.code, next, mask, now + 1), next.unit)
+        (next_issue(warp, blocks, &kernel.code, next, mask, now + 1), next.unit, decoded.unit)
     }
 }
 
@@ -148,59 +147,10 @@ impl<P: Reconvergence> Sm<P> {
         self.requeue(scheduler, place, split, (old, self.unit_of[split]), next, unit, horizon);
     }
 
-    /// Puts a split, which was at a status with an operation of a unit, where it waits for its next
-    /// issue.
-    #[inline(always)]
-    fn requeue(
-        &mut self,
-        scheduler: usize,
-        place: u32,
-        split: SplitId,
-        (status, old): (Status, u8),
-        next: Next,
-        unit: u8,
-        horizon: Cycle,
-    ) {
-        let (word, bit) = (place as usize / 64, 1u64 << (place % 64));
-        if word >= self.live {
-            self.live = word + 1;
-        }
-        if old != unit {
-            let state = &mut self.scheduler_states[scheduler];
-            let sets = &mut state.by_unit[word];
-            sets[usize::from(old)] &= !bit;
-            sets[usize::from(unit)] |= bit;
-            self.unit_of[split] = unit;
-        }
-        let ready = &mut self.ready[word * self.schedulers + scheduler];
-        let new = match next {
-            Next::At(at) if at <= horizon => {
-                *ready |= bit;
-                Status::Ready
-            }
-            Next::At(at) => {
-                *ready &= !bit;
-                self.wheel.insert(at, scheduler, place);
-                Status::Dependency
-            }
-            Next::Memory | Next::Drain => {
-                *ready &= !bit;
-                self.scheduler_states[scheduler].picker.long_wait(place);
-                if matches!(next, Next::Memory) {
-                    Status::Memory
-                } else {
-                    self.await_writes(split);
-                    Status::Drain
-                }
-            }
-        };
-        self.set_status(scheduler, split, status, new);
-    }
-
     /// A split that waits only for writes of its block, before a fence or release of device scope,
     /// waits for those begun so far.
     #[cold]
-    fn await_writes(&mut self, split: SplitId) {
+    pub(super) fn await_writes(&mut self, split: SplitId) {
         let resident = &mut self.resident;
         let (pc, mask) = (resident.policy.pc(split), resident.policy.mask(split));
         let w = resident.warp_of(split);
@@ -219,56 +169,6 @@ impl<P: Reconvergence> Sm<P> {
         }
     }
 
-    /// The split a scheduler issues: one of those that can be scheduled and whose unit is free
-    /// [sched-warps].
-    #[inline(always)]
-    pub(super) fn pick(&mut self, scheduler: usize, now: Cycle) -> Option<u32> {
-        let forms = P::FORMS_WARPS && self.resident.policy.forms_warps();
-        let Self { scheduler_states, units, live, load_store, ready, memory, schedulers, .. } = self;
-        let (live, schedulers) = (*live, *schedulers);
-        if live == 1 && !forms {
-            let mut candidates = ready[scheduler];
-            if candidates == 0 {
-                return None;
-            }
-            let state = &mut scheduler_states[scheduler];
-            let accepting = memory.accepting();
-            if !accepting {
-                candidates &= !state.by_unit[0][*load_store];
-            }
-            if !units.all_free(scheduler, now) {
-                // Without branches: the host compares several classes at once.
-                let mut busy = 0;
-                for (set, free) in state.by_unit[0].iter().zip(units.free(scheduler)) {
-                    busy |= set & u64::from(*free > now).wrapping_neg();
-                }
-                candidates &= !busy;
-            }
-            return state.picker.pick(&[candidates], &state.ages);
-        }
-        let ready = ready[..live * schedulers].iter().skip(scheduler).step_by(schedulers);
-        if ready.clone().all(|word| *word == 0) {
-            return None;
-        }
-        let state = &mut scheduler_states[scheduler];
-        let accepting = memory.accepting();
-        state.candidates.iter_mut().zip(ready).for_each(|(candidates, ready)| *candidates = *ready);
-        if !accepting || !units.all_free(scheduler, now) {
-            for (class, free) in units.free(scheduler).iter().enumerate() {
-                if *free > now || (class == *load_store && !accepting) {
-                    for (candidates, sets) in state.candidates.iter_mut().zip(&state.by_unit[..live]) {
-                        *candidates &= !sets[class];
-                    }
-                }
-            }
-        }
-        if forms {
-            self.keep_preferred(scheduler);
-        }
-        let state = &mut self.scheduler_states[scheduler];
-        state.picker.pick(&state.candidates[..live], &state.ages)
-    }
-
     /// A warp of an active block takes a step [block-exec].
     #[inline(always)]
     pub(super) fn issue(&mut self, scheduler: usize, place: u32, now: Cycle) -> Result<(), Box<Fault>> {
@@ -280,8 +180,12 @@ impl<P: Reconvergence> Sm<P> {
         let issue = Issue { stats, recorder, units, scheduler, split, pc, now, occupies, ahead: *ahead };
         let step = resident.step(split, now, issue);
         match step {
-            Ok(Stepped::Data((next, unit))) => {
-                let before = self.issued_as(scheduler, place, split);
+            Ok(Stepped::Data((next, unit, old))) => {
+                let before = if P::FORMS_WARPS {
+                    self.issued_as(scheduler, place, split)
+                } else {
+                    (Status::Ready, old)
+                };
                 // Readiness at the next cycle is readiness now: this scheduler has issued.
                 self.requeue(scheduler, place, split, before, next, unit, now + 1);
                 Ok(())
@@ -354,7 +258,9 @@ impl<P: Reconvergence> Sm<P> {
 
     /// The sets by unit hold `split` in its unit's and in no other.
     fn unit_agrees(&self, scheduler: usize, place: u32, split: SplitId) -> bool {
-        let sets = &self.scheduler_states[scheduler].by_unit[place as usize / 64];
+        let Some((_, sets)) = self.scheduler_states[scheduler].words().nth(place as usize / 64) else {
+            return false;
+        };
         let own = usize::from(self.unit_of[split]);
         sets.iter().enumerate().all(|(class, set)| (set >> (place % 64) & 1 == 1) == (class == own))
     }
@@ -515,8 +421,9 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn park(&mut self, split: SplitId, status: Status) {
         let (scheduler, place) = self.place(split);
         let old = self.status_of(scheduler, place, split);
-        self.ready[place as usize / 64 * self.schedulers + scheduler] &= !(1 << (place % 64));
-        self.scheduler_states[scheduler].picker.long_wait(place);
+        let state = self.scheduler(scheduler);
+        *state.ready_word(place as usize / 64) &= !(1 << (place % 64));
+        state.picker.long_wait(place);
         self.set_status(scheduler, split, old, status);
     }
 

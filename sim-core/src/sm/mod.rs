@@ -10,11 +10,13 @@ mod formation;
 mod issue;
 mod network;
 mod packets;
+mod pick;
 mod products;
 pub mod profile;
 pub mod recorder;
 mod reuse;
 pub mod scheduler;
+mod scheduler_state;
 pub mod states;
 pub mod stats;
 mod status;
@@ -34,10 +36,11 @@ use sim_memory::sm_memory::SmMemory;
 use sim_memory::vocabulary::Cycle;
 
 use accesses::{Accesses, port};
-use scheduler::{Picker, WarpScheduler};
-use states::{STATUSES, Status};
-use stats::{STALLS, SmStats, Stall};
-use units::{UNIT_CLASSES, Units};
+use scheduler::{MAX_SCHEDULERS, WarpScheduler};
+use scheduler_state::SchedulerState;
+use states::Status;
+use stats::{STALLS, SmStats};
+use units::Units;
 
 use self::network::Network;
 use self::recorder::Recorder;
@@ -93,47 +96,6 @@ pub struct BlockDone {
     pub at: Cycle,
 }
 
-/// One scheduler's sets, each of `words` words.
-#[derive(Debug)]
-struct SchedulerState {
-    /// By word, then by unit class: splits whose next operation needs it.
-    by_unit: Vec<[u64; UNIT_CLASSES]>,
-    candidates: Vec<u64>,
-    /// Order of admission of the scheduler's warps, which the low bits of a place say.
-    ages: Vec<u64>,
-    picker: Picker,
-    counts: [u32; STATUSES],
-    /// Cycles before this one are accounted for.
-    accounted: Cycle,
-}
-
-impl SchedulerState {
-    /// Accounts for idle issue slots up to `until`: they have the reason that the counts give,
-    /// since these have not changed meanwhile.
-    #[inline(always)]
-    fn account(&mut self, until: Cycle, finishing: bool, stats: &mut SmStats) {
-        if self.accounted < until {
-            stats.stalls[self.reason(finishing) as usize] += until - self.accounted;
-            self.accounted = until;
-        }
-    }
-
-    /// Why nothing issues, once nothing does.
-    fn reason(&self, finishing: bool) -> Stall {
-        const ORDER: [(Status, Stall); 7] = [
-            (Status::Ready, Stall::Unit),
-            (Status::Dependency, Stall::Dependency),
-            (Status::Memory, Stall::Memory),
-            (Status::Drain, Stall::Drain),
-            (Status::Collective, Stall::Collective),
-            (Status::Barrier, Stall::Barrier),
-            (Status::Sleep, Stall::Sleep),
-        ];
-        let found = ORDER.iter().find(|(status, _)| self.counts[*status as usize] != 0);
-        found.map_or(if finishing { Stall::Finishing } else { Stall::Idle }, |(_, stall)| *stall)
-    }
-}
-
 /// A streaming multiprocessor.
 #[derive(Debug)]
 pub struct Sm<P> {
@@ -147,13 +109,11 @@ pub struct Sm<P> {
     pub stats: SmStats,
     accesses: Accesses,
     units: Units,
-    scheduler_states: Vec<SchedulerState>,
-    /// By word of places, then by scheduler, as the wheel gives them: splits whose next operation has
-    /// its operands.
-    ready: Vec<u64>,
+    /// Those of the first `schedulers` are in use.
+    scheduler_states: Box<[SchedulerState; MAX_SCHEDULERS]>,
     wheel: Wheel,
     /// Where splits are. `Dependency` are those that the wheel wakes, whether or not it has: which of
-    /// them are ready, `ready` says.
+    /// them are ready, the schedulers know.
     status: BySplit<Status, P>,
     unit_of: BySplit<u8, P>,
     schedulers: usize,
@@ -216,14 +176,9 @@ impl<P: Reconvergence> Sm<P> {
         let per_scheduler = P::SPLITS << local_shift;
         let words = per_scheduler.div_ceil(64);
         let instruction_set = world.instruction_set;
-        let state = || SchedulerState {
-            by_unit: vec![units::OF_FIRST_CLASS; words],
-            candidates: vec![0; words],
-            ages: vec![0; 1 << local_shift],
-            picker: Picker::new(scheduler, words),
-            counts: [0; STATUSES],
-            accounted: 0,
-        };
+        debug_assert!((1..=MAX_SCHEDULERS).contains(&schedulers), "the chip's check");
+        let state =
+            |index| SchedulerState::new(scheduler, if index < schedulers { words } else { 0 }, local_shift);
         Self {
             index,
             resident: Resident::new(index, world, policy, warps, chip.limits.max_resident_blocks as usize),
@@ -231,8 +186,7 @@ impl<P: Reconvergence> Sm<P> {
             stats: SmStats::default(),
             accesses: Accesses::default(),
             units: Units::new(&chip.sm),
-            scheduler_states: (0..schedulers).map(|_| state()).collect(),
-            ready: vec![0; words * schedulers],
+            scheduler_states: Box::new(std::array::from_fn(state)),
             wheel: Wheel::new(schedulers, words),
             status: BySplit::new(warps, Status::Absent),
             unit_of: BySplit::new(warps, 0),
@@ -361,9 +315,15 @@ impl<P: Reconvergence> Sm<P> {
         self.recorder.as_mut()?.timeline.as_mut()
     }
 
+    /// The state of a scheduler.
+    #[inline(always)]
+    fn scheduler(&mut self, index: usize) -> &mut SchedulerState {
+        &mut self.scheduler_states[index % MAX_SCHEDULERS]
+    }
+
     /// Accounts for idle issue slots up to `until`.
     pub fn account_until(&mut self, until: Cycle) {
-        for state in &mut self.scheduler_states {
+        for state in &mut self.scheduler_states[..self.schedulers] {
             state.account(until, !self.finishing.is_empty(), &mut self.stats);
         }
         self.count_residents(until);
@@ -391,13 +351,14 @@ impl<P: Reconvergence> Sm<P> {
             self.advance_memory(now)?;
         }
         if let Some(slot) = self.wheel.turn(now) {
-            for word in 0..self.live {
-                for scheduler in 0..self.schedulers {
-                    let bits = self.wheel.take(slot, word, scheduler);
-                    if bits != 0 {
-                        self.wake_ready(scheduler, word, bits);
-                    }
+            for scheduler in 0..self.schedulers {
+                let bits = self.wheel.take(slot, 0, scheduler);
+                if bits != 0 {
+                    self.wake_ready(scheduler, 0, bits);
                 }
+            }
+            if self.live > 1 {
+                self.wake_more(slot);
             }
         }
         while let Some((scheduler, place)) = self.wheel.take_far(now) {
@@ -406,7 +367,6 @@ impl<P: Reconvergence> Sm<P> {
         let mut issued = false;
         for scheduler in 0..self.schedulers {
             if let Some(place) = self.pick(scheduler, now) {
-                self.scheduler_states[scheduler].account(now, !self.finishing.is_empty(), &mut self.stats);
                 if P::FORMS_WARPS && self.resident.policy.forms_warps() {
                     self.issue_formed(scheduler, place, now)?;
                 } else if self.dual_issue {
@@ -414,24 +374,37 @@ impl<P: Reconvergence> Sm<P> {
                 } else {
                     self.issue(scheduler, place, now)?;
                 }
-                self.scheduler_states[scheduler].accounted = now + 1;
                 self.stats.issued += 1;
                 issued = true;
             }
         }
         // After all of them: an issue may wake a split of a scheduler that had its turn.
-        let issue_next = self.ready[..self.live * self.schedulers].iter().any(|set| *set != 0);
+        let issue_next = self.any_ready();
         // Where something issued, something ready most often finds its unit free on the next
         // cycle, and looking there costs less than finding out.
         self.next = if issue_next && issued { Some(now + 1) } else { self.next_after(now, issue_next) };
         Ok(())
     }
 
-    /// The ready splits of a scheduler, by word.
+    /// Splits beyond the first words of places that wake in a slot of the wheel.
+    #[inline(never)]
+    fn wake_more(&mut self, slot: usize) {
+        for word in 1..self.live {
+            for scheduler in 0..self.schedulers {
+                let bits = self.wheel.take(slot, word, scheduler);
+                if bits != 0 {
+                    self.wake_ready(scheduler, word, bits);
+                }
+            }
+        }
+    }
+
+    /// A split is ready.
     #[inline(always)]
-    fn ready_of(&self, scheduler: usize) -> impl Iterator<Item = u64> + Clone {
-        let live = &self.ready[..self.live * self.schedulers];
-        live.iter().skip(scheduler).step_by(self.schedulers).copied()
+    fn any_ready(&self) -> bool {
+        let states = &self.scheduler_states[..self.schedulers];
+        states.iter().any(|state| state.ready != 0)
+            || self.live > 1 && states.iter().any(|state| state.more.iter().any(|(ready, _)| *ready != 0))
     }
 
     fn next_after(&mut self, now: Cycle, ready: bool) -> Option<Cycle> {
@@ -454,8 +427,8 @@ impl<P: Reconvergence> Sm<P> {
     fn issuable_from(&self, now: Cycle) -> Option<Cycle> {
         let accepting = self.memory.accepting();
         let mut first: Option<Cycle> = None;
-        for (scheduler, lane) in self.scheduler_states.iter().enumerate() {
-            if self.ready_of(scheduler).all(|word| word == 0) {
+        for (scheduler, state) in self.scheduler_states[..self.schedulers].iter().enumerate() {
+            if state.ready_words().all(|word| word == 0) {
                 continue;
             }
             // No cycle is earlier than the next one.
@@ -466,7 +439,7 @@ impl<P: Reconvergence> Sm<P> {
             for (class, free) in free.iter().enumerate() {
                 // Where the load-store unit does not accept, it wakes the SM itself.
                 if (class == self.load_store && !accepting)
-                    || !lane.by_unit.iter().zip(self.ready_of(scheduler)).any(|(a, b)| a[class] & b != 0)
+                    || !state.words().any(|(ready, units)| units[class] & ready != 0)
                 {
                     continue;
                 }
@@ -504,7 +477,8 @@ impl<P: Reconvergence> Sm<P> {
                 for &split in &admitted {
                     let warp = self.resident.warp_of(split);
                     let (scheduler, first) = self.place(self.resident.splits_of(warp).start);
-                    self.scheduler_states[scheduler].ages[first as usize] = self.resident.warps[warp].age;
+                    let age = self.resident.warps[warp].age;
+                    self.scheduler(scheduler).older.admit(first, age);
                     if let Some(recorder) = &mut self.recorder {
                         recorder.begin(warp, self.now);
                     }
@@ -608,8 +582,8 @@ impl<P: Reconvergence> Sm<P> {
         if blocked == 0 || blocked == mask {
             return Ok(());
         }
-        let idle = self.ready.iter().all(|word| *word == 0);
-        match resident.divide(split, mask & !blocked, idle) {
+        let idle = !self.any_ready();
+        match self.resident.divide(split, mask & !blocked, idle) {
             Ok(false) => Ok(()),
             Ok(true) => {
                 let at = now + 1 + self.charge();

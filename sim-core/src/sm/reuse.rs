@@ -4,22 +4,10 @@ use std::sync::Arc;
 
 use sim_memory::spec::MemorySpec;
 
-use super::units::OF_FIRST_CLASS;
-use super::{STATUSES, SchedulerState, Sm, SmStats, Status};
+use super::scheduler_state::SchedulerState;
+use super::{Sm, SmStats, Status};
 use crate::execute::World;
 use crate::reconvergence::Reconvergence;
-
-impl SchedulerState {
-    fn reset(&mut self) {
-        let Self { by_unit, candidates, ages, picker, counts, accounted } = self;
-        by_unit.fill(OF_FIRST_CLASS);
-        candidates.fill(0);
-        ages.fill(0);
-        picker.reset();
-        *counts = [0; STATUSES];
-        *accounted = 0;
-    }
-}
 
 impl<P: Reconvergence> Sm<P> {
     /// Makes an SM that has run all its blocks what [`new`](Self::new) makes for a chip that differs at most in how it
@@ -34,7 +22,6 @@ impl<P: Reconvergence> Sm<P> {
             accesses,
             units,
             scheduler_states,
-            ready,
             wheel,
             status,
             unit_of,
@@ -84,7 +71,6 @@ impl<P: Reconvergence> Sm<P> {
         accesses.reset();
         units.reset();
         scheduler_states.iter_mut().for_each(SchedulerState::reset);
-        ready.fill(0);
         wheel.reset();
         status.fill(Status::Absent);
         unit_of.fill(0);

@@ -3,6 +3,9 @@
 
 use sim_frontend::diagnostic::Diagnostic;
 
+/// Most warp schedulers that an SM has: what a chip file may say.
+pub const MAX_SCHEDULERS: usize = 8;
+
 /// Scheduling policies by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarpScheduler {
@@ -84,17 +87,40 @@ impl Picker {
         active.fill(0);
     }
 
-    /// Picks from `candidates`; `ages`, a power of two of them, gives the order of admission of the
-    /// warps, each of which is named by the low bits of its splits.
+    /// Picks from the first word of places, where no other has candidates.
     #[inline(always)]
-    pub fn pick(&mut self, candidates: &[u64], ages: &[u64]) -> Option<u32> {
+    pub fn pick_of_first(&mut self, candidates: u64, older: &Older) -> Option<u32> {
+        if candidates == 0 {
+            return None;
+        }
+        let chosen = match self.kind {
+            WarpScheduler::Gto => {
+                if self.last < 64 && candidates >> self.last & 1 == 1 {
+                    self.last
+                } else {
+                    older.oldest(candidates)
+                }
+            }
+            WarpScheduler::Lrr => next_after(&[candidates], self.last)?,
+            WarpScheduler::TwoLevel { active } => {
+                self.refill(&[candidates], active);
+                first_of_both(&[candidates], &self.active[..1], self.last)?
+            }
+        };
+        self.last = chosen;
+        Some(chosen)
+    }
+
+    /// Picks from `candidates`, by word of places.
+    #[inline(never)]
+    pub fn pick(&mut self, candidates: &[u64], older: &Older) -> Option<u32> {
         let chosen = match self.kind {
             WarpScheduler::Lrr => next_after(candidates, self.last),
             WarpScheduler::Gto => {
                 if contains(candidates, self.last) {
                     Some(self.last)
                 } else {
-                    oldest(candidates, ages)
+                    older.oldest_of_all(candidates)
                 }
             }
             WarpScheduler::TwoLevel { active } => {
@@ -181,21 +207,69 @@ fn first_of_both(a: &[u64], b: &[u64], last: u32) -> Option<u32> {
     next_after(&both, last)
 }
 
-#[inline(always)]
-fn oldest(set: &[u64], ages: &[u64]) -> Option<u32> {
-    let mut best: Option<(u64, u32)> = None;
-    for (i, &word) in set.iter().enumerate() {
-        let mut bits = word;
-        while bits != 0 {
-            let split = i as u32 * 64 + bits.trailing_zeros();
-            bits &= bits - 1;
-            let age = ages[split as usize & (ages.len() - 1)];
-            if best.is_none_or(|(least, _)| age < least) {
-                best = Some((age, split));
+/// The order in which the warps of a scheduler were admitted. The low bits of a place name its warp.
+#[derive(Clone, Debug)]
+pub struct Older {
+    /// By place of the first word: the places of that word that come before it, those of older warps and
+    /// the warp's own lower ones.
+    before: [u64; 64],
+    /// When each warp was admitted.
+    ages: Vec<u64>,
+}
+
+impl Older {
+    /// For `1 << shift` warps, 64 at most.
+    pub fn new(shift: u32) -> Self {
+        Self { before: [0; 64], ages: vec![0; 1 << shift] }
+    }
+
+    /// Forgets the order.
+    pub fn reset(&mut self) {
+        let Self { before, ages } = self;
+        before.fill(0);
+        ages.fill(0);
+    }
+
+    /// The warp of `place` has been admitted at `age`, after all others that are there.
+    pub fn admit(&mut self, place: u32, age: u64) {
+        let warps = self.ages.len();
+        let warp = place as usize & (warps - 1);
+        self.ages[warp] = age;
+        let own = (warp..64).step_by(warps).fold(0, |own, place| own | 1u64 << place);
+        self.before.iter_mut().for_each(|before| *before &= !own);
+        for place in (warp..64).step_by(warps) {
+            self.before[place] = !own | own & ((1 << place) - 1);
+        }
+    }
+
+    /// The one of `set`, which is not empty, before which none comes.
+    #[inline(always)]
+    fn oldest(&self, set: u64) -> u32 {
+        let mut left = set;
+        loop {
+            let place = left.trailing_zeros();
+            left &= self.before[place as usize % 64];
+            if left == 0 {
+                return place;
             }
         }
     }
-    best.map(|(_, split)| split)
+
+    fn oldest_of_all(&self, set: &[u64]) -> Option<u32> {
+        let mut best: Option<(u64, u32)> = None;
+        for (i, &word) in set.iter().enumerate() {
+            let mut bits = word;
+            while bits != 0 {
+                let split = i as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                let age = self.ages[split as usize & (self.ages.len() - 1)];
+                if best.is_none_or(|(least, _)| age < least) {
+                    best = Some((age, split));
+                }
+            }
+        }
+        best.map(|(_, split)| split)
+    }
 }
 
 #[cfg(test)]
@@ -205,29 +279,57 @@ mod tests {
     #[test]
     fn sched_warps_lrr_goes_round_over_words() {
         let mut picker = Picker::new(WarpScheduler::Lrr, 2);
-        let set = [1 << 3 | 1 << 63, 1 << 1];
-        let order: Vec<u32> = (0..5).filter_map(|_| picker.pick(&set, &[])).collect();
+        let (set, older) = ([1 << 3 | 1 << 63, 1 << 1], Older::new(6));
+        let order: Vec<u32> = (0..5).filter_map(|_| picker.pick(&set, &older)).collect();
         assert_eq!(order, vec![3, 63, 65, 3, 63]);
+    }
+
+    /// Both ways to pick, which agree.
+    fn pick(picker: &mut Picker, set: u64, older: &Older) -> Option<u32> {
+        let of_all = picker.clone().pick(&[set], older);
+        assert_eq!(picker.pick_of_first(set, older), of_all);
+        of_all
     }
 
     #[test]
     fn sched_warps_gto_stays_then_takes_the_oldest() {
-        let ages = [9u64, 4, 7, 1];
+        let mut older = Older::new(2);
+        [(3, 1), (1, 4), (2, 7), (0, 9)].into_iter().for_each(|(place, age)| older.admit(place, age));
         let mut picker = Picker::new(WarpScheduler::Gto, 1);
-        assert_eq!(picker.pick(&[0b0111], &ages), Some(1));
-        assert_eq!(picker.pick(&[0b1111], &ages), Some(1));
-        assert_eq!(picker.pick(&[0b1101], &ages), Some(3));
-        assert_eq!(picker.pick(&[0b0101], &ages), Some(2));
-        assert_eq!(picker.pick(&[0], &ages), None);
+        assert_eq!(pick(&mut picker, 0b0111, &older), Some(1));
+        assert_eq!(pick(&mut picker, 0b1111, &older), Some(1));
+        assert_eq!(pick(&mut picker, 0b1101, &older), Some(3));
+        assert_eq!(pick(&mut picker, 0b0101, &older), Some(2));
+        assert_eq!(pick(&mut picker, 0, &older), None);
     }
 
     #[test]
     fn sched_warps_two_level_keeps_to_its_active_set() {
-        let mut picker = Picker::new(WarpScheduler::TwoLevel { active: 2 }, 1);
-        let picks: Vec<u32> = (0..4).filter_map(|_| picker.pick(&[0b1111], &[])).collect();
+        let (mut picker, older) = (Picker::new(WarpScheduler::TwoLevel { active: 2 }, 1), Older::new(6));
+        let picks: Vec<u32> = (0..4).filter_map(|_| pick(&mut picker, 0b1111, &older)).collect();
         assert_eq!(picks, vec![0, 1, 0, 1]);
         picker.long_wait(0);
-        let picks: Vec<u32> = (0..3).filter_map(|_| picker.pick(&[0b1110], &[])).collect();
+        let picks: Vec<u32> = (0..3).filter_map(|_| pick(&mut picker, 0b1110, &older)).collect();
         assert_eq!(picks, vec![2, 1, 2]);
+    }
+
+    proptest::proptest! {
+        /// The masks against the ages, for warps that come and go and sets of their places.
+        #[test]
+        fn sched_warps_gto_takes_the_oldest_by_age(
+            shift in 0u32..=6,
+            steps in proptest::collection::vec((0u32..64, proptest::prelude::any::<u64>()), 1..200),
+        ) {
+            let mut older = Older::new(shift);
+            for (age, (warp, set)) in steps.into_iter().enumerate() {
+                older.admit(warp & ((1 << shift) - 1), 1 + age as u64);
+                // Only warps that have been admitted have splits.
+                let known = |place: u32| older.ages[place as usize & ((1 << shift) - 1)] != 0;
+                let set = (0..64).filter(|place| set >> place & 1 == 1 && known(*place));
+                let set = set.fold(0, |set, place| set | 1u64 << place);
+                let expected = older.oldest_of_all(&[set]);
+                proptest::prop_assert_eq!((set != 0).then(|| older.oldest(set)), expected);
+            }
+        }
     }
 }

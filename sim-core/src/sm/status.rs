@@ -1,7 +1,12 @@
 //! Where splits are: ready, waiting for results, memory, barriers or others, and how that changes.
 
+use sim_memory::vocabulary::Cycle;
+
 use super::Sm;
+use super::issue::Next;
+use super::scheduler::MAX_SCHEDULERS;
 use super::states::Status;
+use super::units::UNIT_CLASSES;
 use crate::reconvergence::{Reconvergence, SplitId};
 
 impl<P: Reconvergence> Sm<P> {
@@ -17,7 +22,7 @@ impl<P: Reconvergence> Sm<P> {
     /// A split has the operands of its next operation.
     #[inline(always)]
     pub(super) fn is_ready(&self, scheduler: usize, place: u32) -> bool {
-        self.ready[place as usize / 64 * self.schedulers + scheduler] >> (place % 64) & 1 == 1
+        self.scheduler_states[scheduler % MAX_SCHEDULERS].is_ready(place)
     }
 
     /// A split goes from one status to another; whether it is ready has been noted.
@@ -26,7 +31,7 @@ impl<P: Reconvergence> Sm<P> {
         if old == new {
             return;
         }
-        let state = &mut self.scheduler_states[scheduler];
+        let state = &mut self.scheduler_states[scheduler % MAX_SCHEDULERS];
         state.account(self.now, !self.finishing.is_empty(), &mut self.stats);
         // `Absent` is counted too, modulo 2^32: nobody reads it.
         state.counts[old as usize] = state.counts[old as usize].wrapping_sub(1);
@@ -43,8 +48,8 @@ impl<P: Reconvergence> Sm<P> {
     /// Splits of a scheduler, those of `bits` in a word of places, wake.
     #[inline(always)]
     pub(super) fn wake_ready(&mut self, scheduler: usize, word: usize, bits: u64) {
-        self.ready[word * self.schedulers + scheduler] |= bits;
-        let state = &mut self.scheduler_states[scheduler];
+        let state = &mut self.scheduler_states[scheduler % MAX_SCHEDULERS];
+        *state.ready_word(word) |= bits;
         state.account(self.now, !self.finishing.is_empty(), &mut self.stats);
         state.counts[Status::Ready as usize] += bits.count_ones();
         state.counts[Status::Dependency as usize] =
@@ -61,7 +66,7 @@ impl<P: Reconvergence> Sm<P> {
             let split = self.split_at(scheduler, first + bit);
             if self.status[split] == Status::Sleep {
                 self.status[split] = Status::Dependency;
-                let counts = &mut self.scheduler_states[scheduler].counts;
+                let counts = &mut self.scheduler(scheduler).counts;
                 counts[Status::Sleep as usize] -= 1;
                 counts[Status::Dependency as usize] = counts[Status::Dependency as usize].wrapping_add(1);
             }
@@ -69,5 +74,88 @@ impl<P: Reconvergence> Sm<P> {
                 recorder.state(split, Status::Ready as u8, self.now);
             }
         }
+    }
+
+    /// Puts a split, which was at a status with an operation of a unit, where it waits for its next
+    /// issue.
+    #[inline(always)]
+    pub(super) fn requeue(
+        &mut self,
+        scheduler: usize,
+        place: u32,
+        split: SplitId,
+        before: (Status, u8),
+        next: Next,
+        unit: u8,
+        horizon: Cycle,
+    ) {
+        if place < 64 {
+            self.requeue_in::<true>(scheduler, place, split, before, next, unit, horizon);
+        } else {
+            self.requeue_beyond(scheduler, place, split, before, next, unit, horizon);
+        }
+    }
+
+    /// As [`requeue`](Self::requeue), for a place beyond the first word of them.
+    #[inline(never)]
+    fn requeue_beyond(
+        &mut self,
+        scheduler: usize,
+        place: u32,
+        split: SplitId,
+        before: (Status, u8),
+        next: Next,
+        unit: u8,
+        horizon: Cycle,
+    ) {
+        self.live = self.live.max(place as usize / 64 + 1);
+        self.requeue_in::<false>(scheduler, place, split, before, next, unit, horizon);
+    }
+
+    /// As [`requeue`](Self::requeue); `FIRST`: the place is in the first word.
+    #[inline(always)]
+    fn requeue_in<const FIRST: bool>(
+        &mut self,
+        scheduler: usize,
+        place: u32,
+        split: SplitId,
+        (status, old): (Status, u8),
+        next: Next,
+        unit: u8,
+        horizon: Cycle,
+    ) {
+        let word = if FIRST { 0 } else { place as usize / 64 };
+        let bit = 1u64 << (place % 64);
+        let Self { scheduler_states, unit_of, wheel, .. } = self;
+        let state = &mut scheduler_states[scheduler % MAX_SCHEDULERS];
+        if old != unit {
+            let sets = state.units_of(word);
+            sets[usize::from(old) % UNIT_CLASSES] &= !bit;
+            sets[usize::from(unit) % UNIT_CLASSES] |= bit;
+            unit_of[split] = unit;
+        }
+        let ready = state.ready_word(word);
+        let new = match next {
+            Next::At(at) if at <= horizon => {
+                *ready |= bit;
+                Status::Ready
+            }
+            Next::At(at) => {
+                *ready &= !bit;
+                wheel.insert(at, scheduler, word, place % 64);
+                Status::Dependency
+            }
+            Next::Memory | Next::Drain => {
+                *ready &= !bit;
+                state.picker.long_wait(place);
+                if matches!(next, Next::Memory) {
+                    Status::Memory
+                } else {
+                    self.await_writes(split);
+                    Status::Drain
+                }
+            }
+        };
+        self.set_status(scheduler, split, status, new);
     }
 }

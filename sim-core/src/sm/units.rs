@@ -5,6 +5,8 @@ use sim_frontend::chip::{SmSpec, UnitScope};
 use sim_frontend::isa::UnitClass;
 use sim_memory::vocabulary::Cycle;
 
+use super::scheduler::MAX_SCHEDULERS;
+
 /// Classes of units, dense.
 pub const UNIT_CLASSES: usize = UnitClass::ALL.len();
 
@@ -28,7 +30,7 @@ pub struct Units {
     server_free: Vec<Cycle>,
     schedulers: usize,
     /// State of the units as each scheduler sees it, by scheduler.
-    of: Vec<OfScheduler>,
+    of: Box<[OfScheduler; MAX_SCHEDULERS]>,
 }
 
 /// What one scheduler sees of the units.
@@ -76,7 +78,7 @@ impl Units {
             same,
             server_free: vec![0; total],
             schedulers,
-            of: vec![OfScheduler::default(); schedulers],
+            of: Box::new([OfScheduler::default(); MAX_SCHEDULERS]),
         }
     }
 
@@ -89,20 +91,21 @@ impl Units {
     /// True if every unit `scheduler` may use takes an operation at `now`.
     #[inline(always)]
     pub fn all_free(&self, scheduler: usize, now: Cycle) -> bool {
-        self.of[scheduler].busy_until <= now
+        self.of[scheduler % MAX_SCHEDULERS].busy_until <= now
     }
 
     /// By class: the cycle from which a unit takes an operation of `scheduler`.
     #[inline(always)]
     pub fn free(&self, scheduler: usize) -> &[Cycle; UNIT_CLASSES] {
-        &self.of[scheduler].free
+        &self.of[scheduler % MAX_SCHEDULERS].free
     }
 
     /// A second operation, of `class`, finds a unit at `now` beside one of class `first` that has just
     /// taken one: what takes one cycle of units that belong to one scheduler leaves no trace in `free`.
     pub fn beside(&self, scheduler: usize, first: usize, class: usize, now: Cycle) -> bool {
         let count = self.servers[class * self.schedulers + scheduler].1;
-        self.of[scheduler].free[class] <= now && (self.same[first] >> class & 1 == 0 || count > 1)
+        self.of[scheduler % MAX_SCHEDULERS].free[class] <= now
+            && (self.same[first] >> class & 1 == 0 || count > 1)
     }
 
     /// Occupies a free unit of `class` for `cycles` from `now`. One cycle leaves a unit that
