@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use crate::conditions::{self, ConditionalNode};
+use crate::driver::graphs::KernelNode2;
 use crate::driver::memory::{Boxes, boxes};
 use crate::driver::stream_values::Batch;
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
@@ -216,6 +217,11 @@ fn type_of(all: *const u8) -> Result<i32, Error> {
     unsafe { pointers::get(all.cast()) }
 }
 
+/// The launch of a kernel's node; the driver API may name the kernel behind the rest.
+fn kernel_of(all: *const u8, of_driver: bool) -> Result<KernelNode, Error> {
+    if of_driver { Ok(of_type::<KernelNode2>(all)?.first()) } else { of_type(all) }
+}
+
 fn no_such(call: &str, kind: i32) -> Error {
     let what = match kind {
         8 | 9 => "external semaphores are not supported",
@@ -275,7 +281,7 @@ pub unsafe fn add_node(
     // SAFETY: the caller's promise.
     unsafe {
         match type_of(all)? {
-            0 => add_kernel(state, call, at, graph, after, of_type::<KernelNode>(all)?),
+            0 => add_kernel(state, call, at, graph, after, kernel_of(all, of_driver)?),
             1 => add(state, at, graph, after, Work::Copy3D(box_of(all, of_driver)?)),
             2 => add(state, at, graph, after, Work::Fill(of_type(all)?)),
             3 => {
@@ -314,7 +320,7 @@ pub unsafe fn set_node(
 ) -> Result<(), Error> {
     let work = match type_of(all)? {
         // SAFETY: the caller's promise.
-        0 => unsafe { kernel_work(state, call, of_type::<KernelNode>(all)?) }?,
+        0 => unsafe { kernel_work(state, call, kernel_of(all, of_driver)?) }?,
         1 => Work::Copy3D(box_of(all, of_driver)?),
         2 => Work::Fill(of_type::<Fill>(all)?),
         3 => of_type::<HostNode>(all)?.work().ok_or(INVALID_VALUE)?,
