@@ -148,6 +148,22 @@ fn a_kernel_that_launches_kernels_is_refused_by_name_and_others_run() {
 }
 
 #[test]
+fn launches_that_cannot_be_are_called_what_cuda_calls_them() {
+    let Some((compiler, library)) = tools() else { return };
+    for cudart in ["shared", "static"] {
+        let name = format!("configurations-of-{cudart}");
+        let program = compiled(&compiler, &name, "../tests/programs/configurations.cu", cudart, &[]);
+        let (out, err) = texts(&ran(&library, &["--functional"], &[&program]));
+        let wrong = "cudaErrorInvalidConfiguration";
+        let wanted = format!(
+            "threads: {wrong}\nthreads in z: {wrong}\nblocks in y: {wrong}\nno blocks: {wrong}\n\
+             shared memory: cudaErrorInvalidValue\na kernel: cudaSuccess\n"
+        );
+        assert_eq!(out, wanted, "{cudart}: {err}");
+    }
+}
+
+#[test]
 fn managed_memory_printf_and_assertions_are_as_in_cuda() {
     let Some(output) = run("managed", &["--functional"]) else { return };
     let (out, err) = texts(&output);
