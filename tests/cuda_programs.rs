@@ -113,6 +113,56 @@ fn clusters_are_those_of_the_kernel_and_of_the_launch() {
     }
 }
 
+/// With CUDA's own device runtime linked too, and without.
+#[test]
+fn graphs_decide_by_conditions_that_kernels_set() {
+    for (flags, options) in [
+        (&[][..], &[][..]),
+        (&["-rdc=true"][..], &["--functional"][..]),
+        (&["-rdc=true"][..], &["--allow-newer-isa"][..]),
+    ] {
+        let Some(output) = run_files(&["conditional"], flags, options) else { return };
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{out}{err}");
+        let wanted = "1.414214 after 6 rounds, 0 of them large, body 30\n\
+                      1000.000000 after 16 rounds, 12 of them large, body 10\nPASS\n";
+        assert_eq!(out, wanted, "{err}");
+    }
+}
+
+#[test]
+fn a_kernel_that_launches_kernels_is_refused_by_name_and_others_run() {
+    let Some((compiler, library)) = tools() else { return };
+    let program = compiled(&compiler, "nested", "../tests/programs/nested.cu", "shared", &["-rdc=true"]);
+    let output = ran(&library, &["--functional"], &[&program]);
+    let (out, err) = texts(&output);
+    assert_eq!(out, "child: cudaSuccess, 31\nparent: cudaErrorInvalidPtx\n", "{err}");
+    for words in [
+        "error[dynamic_parallelism]: nested",
+        "the kernel `_Z6parentPi` takes the address of the kernel `_Z5childPi`: kernels that launch kernels (dynamic \
+         parallelism) are not supported",
+        "launch them from the host",
+    ] {
+        assert!(err.contains(words), "{words}: {err}");
+    }
+}
+
+#[test]
+fn launches_that_cannot_be_are_called_what_cuda_calls_them() {
+    let Some((compiler, library)) = tools() else { return };
+    for cudart in ["shared", "static"] {
+        let name = format!("configurations-of-{cudart}");
+        let program = compiled(&compiler, &name, "../tests/programs/configurations.cu", cudart, &[]);
+        let (out, err) = texts(&ran(&library, &["--functional"], &[&program]));
+        let wrong = "cudaErrorInvalidConfiguration";
+        let wanted = format!(
+            "threads: {wrong}\nthreads in z: {wrong}\nblocks in y: {wrong}\nno blocks: {wrong}\n\
+             shared memory: cudaErrorInvalidValue\na kernel: cudaSuccess\n"
+        );
+        assert_eq!(out, wanted, "{cudart}: {err}");
+    }
+}
+
 #[test]
 fn managed_memory_printf_and_assertions_are_as_in_cuda() {
     let Some(output) = run("managed", &["--functional"]) else { return };

@@ -2,13 +2,13 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
+use crate::call;
 use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_UNSUPPORTED, UNSUPPORTED_LIMIT};
 use crate::images::ChannelFormat;
 pub use crate::one_device::{Runtime, known, loaded};
 use crate::pointers;
 use crate::properties::{Version, attribute, properties};
 use crate::runtime::State;
-use crate::{call, memory};
 
 /// Where the device is said to be.
 pub const BUS_ID: &CStr = c"0000:01:00.0";
@@ -182,15 +182,6 @@ cuda! {
     }
 
     fn cudaProfilerStart cudaProfilerStop = () |_state| { Ok(()) }
-
-    fn cudaIpcGetMemHandle = (_handle: *mut c_void, at: *mut c_void) |state| {
-        // Other processes have devices of their own.
-        let place = state.runtime()?.place(at as u64, 1)?;
-        if place == memory::Place::Device {
-            eprintln!("warpsim: cudaIpcGetMemHandle: simulated memory belongs to one process");
-        }
-        Err(crate::error::NOT_SUPPORTED)
-    }
 }
 
 /// As in CUDA's runtime API.

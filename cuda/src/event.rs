@@ -18,4 +18,6 @@ pub struct Event {
     pub when: Option<When>,
     /// It keeps its time.
     pub timing: bool,
+    /// It was made for other processes too.
+    pub interprocess: bool,
 }

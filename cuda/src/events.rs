@@ -8,6 +8,8 @@ use crate::runtime::State;
 
 /// `cudaEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;
+/// `cudaEventInterprocess`.
+const INTERPROCESS: u32 = 4;
 
 /// Creates an event.
 ///
@@ -18,7 +20,8 @@ pub fn create(state: &mut State, at: *mut *mut c_void, flags: u32) -> Result<(),
         return Err(INVALID_VALUE);
     }
     let handle = state.handle();
-    let event = Event { when: None, timing: flags & DISABLE_TIMING == 0 };
+    let event =
+        Event { when: None, timing: flags & DISABLE_TIMING == 0, interprocess: flags & INTERPROCESS != 0 };
     state.runtime()?.events.insert(handle, event);
     out!(at, handle as *mut c_void);
     Ok(())

@@ -172,6 +172,11 @@ pub unsafe fn registered(wrapper: *const u8) -> Result<Vec<Vec<File>>, String> {
     Ok(out)
 }
 
+/// A PTX text is that of CUDA's device runtime (`libcudadevrt`), which nvcc links with `-rdc=true`: its names say so.
+pub fn is_device_runtime(text: &str) -> bool {
+    text.contains("_cuda_device_runtime_cu_")
+}
+
 /// The compute capability that a PTX text names as its target.
 pub fn target(text: &str) -> u32 {
     let rest = text.split_once(".target").and_then(|(_, rest)| rest.split_once("sm_"));

@@ -115,8 +115,36 @@ pub enum Work {
     Allocate(u64, u64),
     /// Memory is freed: address.
     Free(u64),
+    /// One of several graphs runs, as a condition says.
+    Conditional(Box<Conditional>),
+    /// Operations on values in memory, in the order of their list, as CUDA's driver API has them.
+    Values(Vec<[u64; 6]>),
     /// Nothing.
     Empty,
+}
+
+/// The condition of a node, as it was made; its handle is the address of its value on the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Condition {
+    /// The graph that it was made for.
+    pub graph: usize,
+    /// What it is when a graph is launched.
+    pub default: Option<u32>,
+    /// A node has it.
+    pub used: bool,
+}
+
+/// What a conditional node does.
+#[derive(Clone, Debug)]
+pub struct Conditional {
+    /// The handle of its condition.
+    pub handle: u64,
+    /// CUDA's number of its kind.
+    pub kind: i32,
+    /// Handles of the graphs of its bodies. The program has a pointer to them.
+    pub bodies: Box<[usize]>,
+    /// In an executable graph, what the bodies were.
+    pub graphs: Vec<Graph>,
 }
 
 /// A node; its handle leads to it.
@@ -186,8 +214,38 @@ impl Graph {
 
     /// Whether the graph, or one that a node runs, refers to a user object.
     pub fn keeps(&self, object: usize) -> bool {
-        let within = |node: &Node| matches!(&node.work, Work::Graph(child) if child.keeps(object));
+        let within = |node: &Node| match &node.work {
+            Work::Graph(child) => child.keeps(object),
+            Work::Conditional(own) => own.graphs.iter().any(|body| body.keeps(object)),
+            _ => false,
+        };
         self.objects.contains_key(&object) || self.nodes.iter().any(within)
+    }
+
+    /// Conditional nodes, with those of bodies.
+    pub fn conditionals(&self) -> Vec<&Conditional> {
+        let mut found = Vec::new();
+        for node in &self.nodes {
+            match &node.work {
+                Work::Graph(child) => found.extend(child.conditionals()),
+                Work::Conditional(own) => {
+                    found.push(&**own);
+                    found.extend(own.graphs.iter().flat_map(Self::conditionals));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Whether a node, also of a body, launches a kernel.
+    pub fn launches(&self) -> bool {
+        self.nodes.iter().any(|node| match &node.work {
+            Work::Kernel(_) => !node.disabled,
+            Work::Graph(child) => child.launches(),
+            Work::Conditional(own) => own.graphs.iter().any(Self::launches),
+            _ => false,
+        })
     }
 
     /// Whether a node allocates the memory at an address.

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::fmt::Write as _;
 
+use crate::conditions;
 use crate::error::{Error, GRAPH_UPDATE, INVALID_HANDLE, INVALID_VALUE, UNKNOWN};
 use crate::graph::{Copy3D, Fill, Graph, Node, Work};
 use crate::graphs::{HostNode, KernelNode, add, find, kernel_work};
@@ -21,10 +22,13 @@ const NODE_WAIT: i32 = 6;
 const NODE_RECORD: i32 = 7;
 const NODE_ALLOCATE: i32 = 10;
 const NODE_FREE: i32 = 11;
+const NODE_VALUES: i32 = 12;
+const NODE_CONDITIONAL: i32 = 13;
 
-/// What an update comes to: `cudaGraphExecUpdateErrorTopologyChanged` and `cudaGraphExecUpdateErrorNodeTypeChanged`.
+/// What an update comes to: `cudaGraphExecUpdateErrorTopologyChanged`, `…NodeTypeChanged` and `…ParametersChanged`.
 const TOPOLOGY_CHANGED: i32 = 2;
 const TYPE_CHANGED: i32 = 3;
+const PARAMETERS_CHANGED: i32 = 5;
 
 /// CUDA's `cudaGraphEdgeData`: all zero for an ordinary dependency.
 pub type Edge = [u8; 8];
@@ -54,6 +58,8 @@ pub fn kind(work: &Work) -> i32 {
         Work::Record(_) => NODE_RECORD,
         Work::Allocate(..) => NODE_ALLOCATE,
         Work::Free(_) => NODE_FREE,
+        Work::Values(_) => NODE_VALUES,
+        Work::Conditional(_) => NODE_CONDITIONAL,
     }
 }
 
@@ -246,8 +252,10 @@ pub fn roots(state: &mut State, graph: usize, at: *mut usize, count: *mut usize)
 /// There is none such.
 pub fn destroy(state: &mut State, node: usize) -> Result<(), Error> {
     let graph = owner(state, node)?;
-    graph.nodes.retain(|other| other.handle != node);
+    let (gone, rest) = std::mem::take(&mut graph.nodes).into_iter().partition(|other| other.handle == node);
+    graph.nodes = rest;
     graph.nodes.iter_mut().for_each(|other| other.after.retain(|from| *from != node));
+    conditions::forget_bodies(state, &Graph { nodes: gone, ..Graph::default() })?;
     state.sweep()
 }
 
@@ -260,6 +268,17 @@ pub fn in_clone(state: &mut State, at: *mut usize, node: usize, clone: usize) ->
     let made = clone.nodes.iter().find(|own| own.origin == node).ok_or(INVALID_VALUE)?;
     out!(at, made.handle);
     Ok(())
+}
+
+/// What a graph is now, for a node that does it.
+///
+/// # Errors
+/// There is no such graph, or its nodes wait for each other, or it has conditional ones.
+pub fn as_child(state: &mut State, child: usize) -> Result<Graph, Error> {
+    let child = find(state, child)?;
+    child.ordered()?;
+    conditions::has_none(&child, "a child of another")?;
+    Ok(child)
 }
 
 /// Adds a node that does what another graph is now.
@@ -276,8 +295,7 @@ pub unsafe fn add_graph(
     after: (*const usize, usize),
     child: usize,
 ) -> Result<(), Error> {
-    let child = find(state, child)?;
-    child.ordered()?;
+    let child = as_child(state, child)?;
     // SAFETY: the caller's promise.
     unsafe { add(state, at, graph, after, Work::Graph(Box::new(child))) }
 }
@@ -310,15 +328,24 @@ pub unsafe fn add_event(
 /// A handle is none.
 pub fn update(state: &mut State, executable: usize, graph: usize) -> Result<Updated, Error> {
     let new = find(state, graph)?;
+    let new = conditions::resolve(state, graph, new)?;
     let old = state
         .runtime()?
         .graphs
         .get_mut(&executable)
         .filter(|graph| graph.executable)
         .ok_or(INVALID_HANDLE)?;
-    let wrong = |result, node, from| Ok(Updated { result, node, from });
+    if let Some((result, node)) = difference(old, &new) {
+        return Ok(Updated { result, node, from: 0 });
+    }
+    old.nodes.iter_mut().zip(new.nodes).for_each(|(own, other)| own.work = other.work);
+    Ok(Updated { result: 0, node: 0, from: 0 })
+}
+
+/// In what the shapes of two graphs differ, and the node of the second where they do.
+fn difference(old: &Graph, new: &Graph) -> Option<(i32, usize)> {
     if old.nodes.len() != new.nodes.len() {
-        return wrong(TOPOLOGY_CHANGED, 0, 0);
+        return Some((TOPOLOGY_CHANGED, 0));
     }
     // Nodes stand in the order in which they were added: those in the same place are taken for the same.
     let places = |graph: &Graph, node: &Node| {
@@ -329,14 +356,22 @@ pub fn update(state: &mut State, executable: usize, graph: usize) -> Result<Upda
     };
     for (own, other) in old.nodes.iter().zip(&new.nodes) {
         if kind(&own.work) != kind(&other.work) {
-            return wrong(TYPE_CHANGED, other.handle, 0);
+            return Some((TYPE_CHANGED, other.handle));
         }
-        if places(old, own) != places(&new, other) {
-            return wrong(TOPOLOGY_CHANGED, other.handle, 0);
+        if places(old, own) != places(new, other) {
+            return Some((TOPOLOGY_CHANGED, other.handle));
+        }
+        if let (Work::Conditional(own), Work::Conditional(theirs)) = (&own.work, &other.work) {
+            if (own.kind, own.graphs.len()) != (theirs.kind, theirs.graphs.len()) {
+                return Some((PARAMETERS_CHANGED, other.handle));
+            }
+            let mut bodies = own.graphs.iter().zip(&theirs.graphs);
+            if let Some(found) = bodies.find_map(|(own, theirs)| difference(own, theirs)) {
+                return Some(found);
+            }
         }
     }
-    old.nodes.iter_mut().zip(new.nodes).for_each(|(own, other)| own.work = other.work);
-    wrong(0, 0, 0)
+    None
 }
 
 /// The status of an update.
@@ -372,6 +407,8 @@ pub unsafe fn print(state: &mut State, graph: usize, path: *const c_char) -> Res
             Work::Record(_) => "EVENT_RECORD",
             Work::Allocate(..) => "MEM_ALLOC",
             Work::Free(_) => "MEM_FREE",
+            Work::Values(_) => "BATCH_MEM_OP",
+            Work::Conditional(_) => "CONDITIONAL",
         };
         let _ = writeln!(text, "\"graph_1_node_{i}\" [label=\"{i}\\n{what}\"];");
         for from in node.after.iter().filter_map(|from| place(*from)) {
@@ -457,8 +494,7 @@ cuda! {
     }
 
     fn cudaGraphExecChildGraphNodeSetParams = (graph: usize, node: usize, child: usize) |state| {
-        let child = find(state, child)?;
-        child.ordered()?;
+        let child = as_child(state, child)?;
         set(state, Some(graph), node, Work::Graph(Box::new(child)))
     }
 

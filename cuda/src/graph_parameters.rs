@@ -2,11 +2,14 @@
 
 use std::ffi::c_void;
 
+use crate::conditions::{self, ConditionalNode};
+use crate::driver::graphs::KernelNode2;
 use crate::driver::memory::{Boxes, boxes};
+use crate::driver::stream_values::Batch;
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::graph::{Copy3D, Extent, Fill, Launched, Pitched, Work};
 use crate::graph_memory::{AllocateNode, add_allocation};
-use crate::graph_nodes::{add_event, add_graph, node, node_of, set};
+use crate::graph_nodes::{add_event, add_graph, as_child, node, node_of, set};
 use crate::graphs::{HostNode, KernelNode, add, add_kernel, find, kernel_work};
 use crate::launch::{CLUSTER, COOPERATIVE, Dim3};
 use crate::pointers;
@@ -214,13 +217,15 @@ fn type_of(all: *const u8) -> Result<i32, Error> {
     unsafe { pointers::get(all.cast()) }
 }
 
+/// The launch of a kernel's node; the driver API may name the kernel behind the rest.
+fn kernel_of(all: *const u8, of_driver: bool) -> Result<KernelNode, Error> {
+    if of_driver { Ok(of_type::<KernelNode2>(all)?.first()) } else { of_type(all) }
+}
+
 fn no_such(call: &str, kind: i32) -> Error {
     let what = match kind {
         8 | 9 => "external semaphores are not supported",
-        12 => "batches of operations on memory are not supported",
-        13 => {
-            "conditional nodes are not supported: launch the graph of the body as often as the host decides"
-        }
+        13 => "parameters of conditional nodes cannot be changed, as CUDA's manual says: their bodies can",
         _ => return INVALID_VALUE,
     };
     eprintln!("warpsim: {call}: {what}");
@@ -237,6 +242,25 @@ fn box_of(all: *const u8, of_driver: bool) -> Result<Copy3D, Error> {
             pointers::get(at.cast::<Copy3D>())
         }
     }
+}
+
+/// Adds a node that runs one of several graphs, and says which they are.
+unsafe fn add_conditional(
+    state: &mut State,
+    call: &str,
+    at: *mut usize,
+    graph: usize,
+    after: (*const usize, usize),
+    parameters: *mut ConditionalNode,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let own = unsafe { pointers::get(parameters) }?;
+    find(state, graph)?;
+    let work = conditions::work(state, call, &own)?;
+    let Work::Conditional(made) = &work else { return Err(INVALID_VALUE) };
+    out!(parameters, own.with(&made.bodies));
+    // SAFETY: the caller's promise.
+    unsafe { add(state, at, graph, after, work) }
 }
 
 /// Adds a node of a type that its parameters name.
@@ -257,7 +281,7 @@ pub unsafe fn add_node(
     // SAFETY: the caller's promise.
     unsafe {
         match type_of(all)? {
-            0 => add_kernel(state, call, at, graph, after, of_type::<KernelNode>(all)?),
+            0 => add_kernel(state, call, at, graph, after, kernel_of(all, of_driver)?),
             1 => add(state, at, graph, after, Work::Copy3D(box_of(all, of_driver)?)),
             2 => add(state, at, graph, after, Work::Fill(of_type(all)?)),
             3 => {
@@ -274,6 +298,8 @@ pub unsafe fn add_node(
                 add_allocation(state, call, at, graph, after, own)
             }
             11 => add(state, at, graph, after, Work::Free(of_type(all)?)),
+            12 => add(state, at, graph, after, of_type::<Batch>(all)?.work()?),
+            13 => add_conditional(state, call, at, graph, after, all.wrapping_add(PARAMETERS).cast()),
             kind => Err(no_such(call, kind)),
         }
     }
@@ -294,15 +320,16 @@ pub unsafe fn set_node(
 ) -> Result<(), Error> {
     let work = match type_of(all)? {
         // SAFETY: the caller's promise.
-        0 => unsafe { kernel_work(state, call, of_type::<KernelNode>(all)?) }?,
+        0 => unsafe { kernel_work(state, call, kernel_of(all, of_driver)?) }?,
         1 => Work::Copy3D(box_of(all, of_driver)?),
         2 => Work::Fill(of_type::<Fill>(all)?),
         3 => of_type::<HostNode>(all)?.work().ok_or(INVALID_VALUE)?,
         4 => {
-            let child = find(state, of_type(all)?)?;
-            child.ordered()?;
+            let child = as_child(state, of_type(all)?)?;
             Work::Graph(Box::new(child))
         }
+        // SAFETY: the caller's promise.
+        12 => unsafe { of_type::<Batch>(all)?.work() }?,
         kind @ (6 | 7) => return set_event(state, graph, node, of_type(all)?, kind == 7),
         kind => return Err(no_such(call, kind)),
     };

@@ -5,6 +5,8 @@ use std::ffi::c_void;
 
 use crate::boxes::copy_boxes;
 use crate::call;
+use crate::conditions;
+use crate::driver::stream_values::perform;
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::events::record;
 use crate::graph::{Copy3D, Fill, Graph, HostFunction, Launched, Node, Work};
@@ -163,6 +165,7 @@ pub unsafe fn kernel_work(state: &mut State, call: &str, own: KernelNode) -> Res
 /// There is no such graph.
 pub fn copy_graph(state: &mut State, at: *mut usize, graph: usize) -> Result<(), Error> {
     let mut graph = find(state, graph)?;
+    conditions::has_none(&graph, "cloned")?;
     let made: BTreeMap<usize, usize> = graph.nodes.iter().map(|node| (node.handle, state.handle())).collect();
     for node in &mut graph.nodes {
         (node.origin, node.handle) = (node.handle, made[&node.handle]);
@@ -176,9 +179,10 @@ pub fn copy_graph(state: &mut State, at: *mut usize, graph: usize) -> Result<(),
 /// # Errors
 /// There is no such graph, or its nodes wait for each other.
 pub fn instantiate(state: &mut State, at: *mut usize, graph: usize, flags: u64) -> Result<(), Error> {
-    let graph = find(state, graph)?;
-    graph.ordered()?;
-    keep(state, at, Graph { executable: true, flags, ..graph })
+    let own = find(state, graph)?;
+    own.ordered()?;
+    let own = conditions::resolve(state, graph, own)?;
+    keep(state, at, Graph { executable: true, flags, ..own })
 }
 
 /// Forgets a graph, with memory that nothing else uses.
@@ -187,7 +191,11 @@ pub fn instantiate(state: &mut State, at: *mut usize, graph: usize, flags: u64) 
 /// There is no such graph.
 pub fn forget(state: &mut State, graph: usize) -> Result<(), Error> {
     state.synchronize()?;
-    state.runtime()?.graphs.remove(&graph).ok_or(INVALID_HANDLE)?;
+    let gone = state.runtime()?.graphs.remove(&graph).ok_or(INVALID_HANDLE)?;
+    if !gone.executable {
+        conditions::forget_bodies(state, &gone)?;
+    }
+    conditions::sweep(state)?;
     state.sweep()
 }
 
@@ -326,6 +334,16 @@ fn run(state: &mut State, work: &Work, stream: *mut c_void) -> Result<(), Error>
         Work::Graph(graph) => graph.ordered()?.iter().try_for_each(|work| run(state, work, stream)),
         Work::Allocate(at, _) => graph_use::begin(state, *at),
         Work::Free(at) => graph_use::end(state, *at),
+        Work::Conditional(own) => {
+            while let Some((body, again)) = conditions::chosen(state, own)? {
+                body.ordered()?.iter().try_for_each(|work| run(state, work, stream))?;
+                if !again {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        Work::Values(all) => perform(state, "a graph", all),
         Work::Empty => Ok(()),
     }
 }
@@ -343,6 +361,7 @@ pub unsafe fn launch(graph: usize, stream: *mut c_void, enter: Enter<'_>) -> i32
         state.runtime()?.streams.find(stream)?;
         let graph = find(state, graph)?;
         all = graph.ordered()?;
+        conditions::begin(state, &graph)?;
         if graph.flags & AUTO_FREE != 0 {
             graph_use::end_all(state, &all);
         }

@@ -39,14 +39,15 @@ impl Runtime {
             return if address - at + bytes <= size { Ok(Place::Shared) } else { Err(INVALID_VALUE) };
         }
         let global = GLOBAL_BASE..GLOBAL_BASE + self.device.chip().limits.global_mem_size;
-        if !global.contains(&address) && !WINDOWS.contains(&address) {
+        let reserved = self.virtual_memory.holds(address);
+        if !reserved && !global.contains(&address) && !WINDOWS.contains(&address) {
             return Ok(Place::Host);
         }
         match self.device.allocation(address, bytes.max(1)) {
             Some(_) => Ok(Place::Device),
             None if self.virtual_memory.is_mapped(address, bytes.max(1)) => Ok(Place::Device),
             // What the program has mapped there itself is its own where the addresses are not reserved.
-            None if !self.shared.is_reserved() => Ok(Place::Host),
+            None if !reserved && !self.shared.is_reserved() => Ok(Place::Host),
             None => Err(INVALID_VALUE),
         }
     }

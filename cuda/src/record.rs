@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::path::Path;
 
 use sim_core::error::SimError;
 use warpsim::device::program::{ENVIRONMENT, LaunchLine, ProgramRequest};
@@ -15,6 +16,16 @@ pub struct Recorder {
     file: Option<File>,
     /// Lines written so far: launches are numbered through, also after a reset of the device.
     written: u64,
+    /// Where the host's time in the simulation is written, after each run; for benchmarks.
+    pace: Option<File>,
+}
+
+/// The variable of the environment that names a file for the seconds that the host has spent in simulation.
+const PACE: &str = "WARPSIM_CUDA_PACE";
+
+fn appended(path: &Path) -> Result<File, String> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }
 
 impl Recorder {
@@ -26,12 +37,10 @@ impl Recorder {
         let Ok(text) = std::env::var(ENVIRONMENT) else { return Ok(Self::default()) };
         let request: ProgramRequest = serde_json::from_str(&text)
             .map_err(|error| format!("{ENVIRONMENT} is not a request: {error}"))?;
-        let file = request.folder.as_ref().map(|folder| {
-            let path = folder.join(format!("launches-{}.jsonl", std::process::id()));
-            let file = OpenOptions::new().create(true).append(true).open(&path);
-            file.map_err(|error| format!("{} cannot be written: {error}", path.display()))
-        });
-        Ok(Self { file: file.transpose()?, request, written: 0 })
+        let name = format!("launches-{}.jsonl", std::process::id());
+        let file = request.folder.as_ref().map(|folder| appended(&folder.join(name)));
+        let pace = std::env::var_os(PACE).map(|path| appended(Path::new(&path)));
+        Ok(Self { file: file.transpose()?, request, written: 0, pace: pace.transpose()? })
     }
 
     /// Launches written down so far.
@@ -41,6 +50,11 @@ impl Recorder {
 
     /// Writes the lines of a run; gives them.
     pub fn write(&mut self, device: &Device, run: &Run, stopped: Option<&SimError>) -> Vec<LaunchLine> {
+        if let Some(Err(error)) =
+            self.pace.as_mut().map(|pace| writeln!(pace, "{}", device.simulated().as_secs_f64()))
+        {
+            eprintln!("warpsim: the time of the simulation cannot be written down: {error}");
+        }
         if self.file.is_none() && self.request.checkpoint.is_none() {
             self.written += run.report.kernels.len() as u64;
             return Vec::new();

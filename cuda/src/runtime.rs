@@ -22,7 +22,7 @@ use crate::driver::state::Driver;
 use crate::error::{self, Error, INITIALIZATION, INVALID_PTX, INVALID_VALUE, NO_IMAGE, UNKNOWN};
 use crate::event::{Event, When};
 use crate::fatbin::{self, File};
-use crate::graph::{Capture, Graph, HostFunction, Node, Work};
+use crate::graph::{Capture, Condition, Graph, HostFunction, Node, Work};
 use crate::graph_blocks::{GraphMemory, Own, UserObject};
 use crate::images::Images;
 use crate::mappings::VirtualMemory;
@@ -54,6 +54,8 @@ pub struct Runtime {
     pub objects: BTreeMap<usize, UserObject>,
     /// Memory of graphs.
     pub graph_memory: GraphMemory,
+    /// Conditions of nodes of graphs, by handle.
+    pub conditions: BTreeMap<u64, Condition>,
     /// Virtual memory.
     pub virtual_memory: VirtualMemory,
     /// Arrays, textures and surfaces.
@@ -198,6 +200,7 @@ impl State {
             advice: Advice::default(),
             objects: BTreeMap::new(),
             graph_memory: GraphMemory::default(),
+            conditions: BTreeMap::new(),
             virtual_memory: VirtualMemory::default(),
             images: Images::default(),
             queued: Vec::new(),
@@ -484,6 +487,10 @@ fn load(
         match fatbin::newest(files, &own, capability, allow_newer) {
             Ok(file) => {
                 let text = file.text().map_err(|why| said(&format!("{own}: {why}"), NO_IMAGE))?;
+                // What of CUDA's own device library can run here is the device runtime of the simulator.
+                if units.len() > 1 && fatbin::is_device_runtime(&text) {
+                    continue;
+                }
                 newest = newest.max(fatbin::target(&text));
                 texts.push(Source::new(&format!("{own}.sm_{}.ptx", file.sm), &text));
             }

@@ -38,6 +38,19 @@ struct Region {
     last: Vec<u8>,
 }
 
+/// Keeps the host from using addresses; false where it uses some of them.
+fn keep_free(at: u64, bytes: usize) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    let at = at as *mut c_void;
+    // SAFETY: with MAP_FIXED_NOREPLACE nothing that is mapped is replaced.
+    let got = unsafe { libc::mmap(at, bytes, libc::PROT_NONE, flags, -1, 0) };
+    if got != at && got != libc::MAP_FAILED {
+        // SAFETY: it was mapped just now, elsewhere.
+        unsafe { libc::munmap(got, bytes) };
+    }
+    got == at
+}
+
 /// The shared memory of a device.
 #[derive(Default)]
 pub struct Shared {
@@ -45,24 +58,36 @@ pub struct Shared {
     regions: BTreeMap<u64, Region>,
     /// Bytes that are reserved in the host's address space; 0 where the host had no room there.
     reserved: usize,
+    /// Bytes of further addresses that are reserved there, by address.
+    claimed: BTreeMap<u64, usize>,
 }
 
 impl Shared {
     /// Reserves the addresses of a device.
     pub fn reserve(global_bytes: u64) -> Self {
         let bytes = (global_bytes.next_multiple_of(PAGE)) as usize;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-        let at = GLOBAL_BASE as *mut c_void;
-        // SAFETY: with MAP_FIXED_NOREPLACE nothing that is mapped is replaced.
-        let got = unsafe { libc::mmap(at, bytes, libc::PROT_NONE, flags, -1, 0) };
-        if got == at {
-            return Self { regions: BTreeMap::new(), reserved: bytes };
+        let reserved = if keep_free(GLOBAL_BASE, bytes) { bytes } else { 0 };
+        Self { regions: BTreeMap::new(), reserved, claimed: BTreeMap::new() }
+    }
+
+    /// Reserves addresses of the device beyond those of its memory; false where the host has something there.
+    pub fn claim(&mut self, at: u64, bytes: u64) -> bool {
+        if at < GLOBAL_BASE + self.reserved as u64 {
+            return true;
         }
-        if got != libc::MAP_FAILED {
-            // SAFETY: it was mapped just now, elsewhere.
-            unsafe { libc::munmap(got, bytes) };
+        let free = keep_free(at, bytes as usize);
+        if free {
+            self.claimed.insert(at, bytes as usize);
         }
-        Self::default()
+        free
+    }
+
+    /// The host may use the addresses again.
+    pub fn unclaim(&mut self, at: u64) {
+        if let Some(bytes) = self.claimed.remove(&at) {
+            // SAFETY: the pages were mapped by `claim`, and nobody can access them.
+            unsafe { libc::munmap(at as *mut c_void, bytes) };
+        }
     }
 
     /// The device's addresses are the program's no more.
@@ -198,6 +223,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        let claimed: Vec<u64> = self.claimed.keys().copied().collect();
+        claimed.into_iter().for_each(|at| self.unclaim(at));
         if self.reserved > 0 {
             // SAFETY: it was reserved by `reserve`, and no region is given out any more.
             unsafe { libc::munmap(GLOBAL_BASE as *mut c_void, self.reserved) };

@@ -1,7 +1,9 @@
 //! Virtual memory: ranges of addresses that are reserved, and memory that is created and mapped there. What is reserved
 //! and not mapped is no allocation: an access to it faults. Memory keeps its bytes while it is not mapped.
 
-use sim_memory::address_space::GLOBAL_BASE;
+use std::ops::Range;
+
+use sim_memory::address_space::{GLOBAL_BASE, LOCAL_PHYSICAL};
 
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED};
 pub use crate::mappings::GRANULARITY;
@@ -18,25 +20,33 @@ pub fn reserve(state: &mut State, bytes: u64, align: u64, wanted: u64) -> Result
     }
     let runtime = state.runtime()?;
     let align = align.max(GRANULARITY);
-    let end = GLOBAL_BASE + runtime.device.chip().limits.global_mem_size;
+    // What is allocated otherwise has as many addresses as there is memory, from the first one on.
+    let memory = GLOBAL_BASE..GLOBAL_BASE + runtime.device.chip().limits.global_mem_size;
     let own = &runtime.virtual_memory.reserved;
     let is_free = |at: &u64| {
-        at.is_multiple_of(align)
-            && *at >= GLOBAL_BASE
-            && at.checked_add(bytes).is_some_and(|last| last <= end)
-            && own.iter().all(|(begin, size)| at + bytes <= *begin || begin + size <= *at)
+        let Some(end) = at.checked_add(bytes).filter(|_| at.is_multiple_of(align)) else { return false };
+        let inside = |range: &Range<u64>| range.start <= *at && end <= range.end;
+        (inside(&memory) || inside(&(memory.end..LOCAL_PHYSICAL)))
+            && own.iter().all(|(begin, size)| end <= *begin || begin + size <= *at)
     };
-    // From the last address downwards: what is allocated otherwise begins at the first one.
+    // From the last address downwards.
     let below = |top: u64| top.checked_sub(bytes).map(|at| at / align * align);
-    let tops = std::iter::once(end).chain(own.keys().rev().copied());
+    let tops = std::iter::once(LOCAL_PHYSICAL).chain(own.keys().rev().copied());
     let mut all = std::iter::once(wanted).chain(tops.filter_map(below));
     let Some(at) = all.find(is_free) else {
         eprintln!(
-            "warpsim: cuMemAddressReserve: {bytes} bytes of addresses are not free: the simulated device has as many \
-             addresses as it has memory; reserve fewer"
+            "warpsim: cuMemAddressReserve: {bytes} bytes of addresses are not free: the simulated device has 2^40 bytes of \
+             them; reserve fewer"
         );
         return Err(MEMORY_ALLOCATION);
     };
+    // The host has nothing there, so that no address means both.
+    if !runtime.shared.claim(at, bytes) {
+        eprintln!(
+            "warpsim: cuMemAddressReserve: the program has mapped something at {at:#x}, in {bytes} bytes"
+        );
+        return Err(MEMORY_ALLOCATION);
+    }
     runtime.virtual_memory.reserved.insert(at, bytes);
     Ok(at)
 }
@@ -51,6 +61,7 @@ pub fn give_back(state: &mut State, at: u64, bytes: u64) -> Result<(), Error> {
         return Err(INVALID_VALUE);
     }
     own.reserved.remove(&at);
+    state.runtime()?.shared.unclaim(at);
     Ok(())
 }
 

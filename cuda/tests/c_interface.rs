@@ -300,8 +300,8 @@ fn what_is_wrong_is_refused_at_the_call() {
         cudaDeviceReset();
         assert_eq!((cudaDeviceSetLimit(0, 4096), cudaDeviceSetLimit(2, 1 << 40)), (0, 215));
     }
-    assert!(unsupported::NAMES.contains(&"cudaIpcOpenMemHandle"));
-    assert_eq!(unsupported::cudaIpcOpenMemHandle(), 801);
+    assert!(unsupported::NAMES.contains(&"cudaImportExternalMemory"));
+    assert_eq!(unsupported::cudaImportExternalMemory(), 801);
 }
 
 #[test]

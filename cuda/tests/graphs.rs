@@ -320,8 +320,8 @@ fn nodes_are_made_of_a_structure_of_every_type() {
         fill.words[2] = 8 | 4 << 32;
         assert_eq!(cudaGraphNodeSetParams(filled, (&raw const fill).cast()), 0);
         assert_eq!(cudaGraphNodeSetParams(memory, (&raw const fill).cast()), 1, "it is of another type");
-        let mut conditional = Parameters { kind: 13, reserved: [0; 3], words: [0; 30] };
-        let all = (&raw mut conditional).cast();
+        let mut semaphores = Parameters { kind: 8, reserved: [0; 3], words: [0; 30] };
+        let all = (&raw mut semaphores).cast();
         assert_eq!(cudaGraphAddNode_v2(&raw mut gone, graph, null(), 0, 0, all), 801);
         assert_eq!(cudaGraphInstantiate(&raw mut ready, graph, 0), 0);
         assert_eq!((cudaGraphLaunch(ready, first), words(device, 32)), (0, vec![8; 32]));

@@ -13,7 +13,8 @@ use warpsim_cuda::driver::context::{
 use warpsim_cuda::driver::device::cuInit;
 use warpsim_cuda::driver::launch::cuLaunchKernel;
 use warpsim_cuda::driver::memory::{
-    cuMemFree_v2, cuMemFreeAsync, cuMemGetInfo_v2, cuMemcpyDtoH_v2, cuMemcpyHtoD_v2, cuMemsetD32_v2,
+    cuMemAlloc_v2, cuMemFree_v2, cuMemFreeAsync, cuMemGetInfo_v2, cuMemcpyDtoH_v2, cuMemcpyHtoD_v2,
+    cuMemsetD32_v2,
 };
 use warpsim_cuda::driver::modules::{cuModuleGetFunction, cuModuleLoadData};
 use warpsim_cuda::driver::pools::{
@@ -212,6 +213,56 @@ fn addresses_and_sizes_of_mappings_are_checked() {
         assert_eq!(cuMemCreate(&raw mut large, rest, &raw const all, 0), 0);
         assert_eq!(cuMemCreate(&raw mut none, PIECE, &raw const all, 0), 2);
         assert_eq!((cuMemRelease(large), cuMemRelease(handle)), (0, 0));
+    }
+}
+
+/// As programs with sparse arrays do: more addresses than memory, pieces mapped here and there.
+#[test]
+fn more_addresses_than_memory_are_reserved_and_pieces_of_them_mapped() {
+    let _one = begin();
+    let (all, piece, before) = (wanted(), PIECE as u64, free());
+    let (mut at, mut other, mut handles) = (0u64, 0u64, [0; 2]);
+    let bytes = before.next_multiple_of(PIECE) * 8;
+    let last = bytes as u64 - piece;
+    // SAFETY: all pointers lead to variables of this function.
+    unsafe {
+        assert_eq!(cuMemAddressReserve(&raw mut at, 1 << 40, 0, 0, 0), 2, "more than there are");
+        assert_eq!(cuMemAddressReserve(&raw mut at, bytes, 0, 0, 0), 0);
+        assert_eq!(cuMemAddressReserve(&raw mut other, bytes, 0, 0, 0), 0);
+        assert!(other + bytes as u64 <= at);
+        for (handle, offset) in handles.iter_mut().zip([0, last]) {
+            assert_eq!(cuMemCreate(handle, PIECE, &raw const all, 0), 0);
+            assert_eq!(cuMemMap(at + offset, PIECE, 0, *handle, 0), 0);
+            assert_eq!(cuMemSetAccess(at + offset, PIECE, &raw const READ_WRITE, 1), 0);
+        }
+        assert_eq!((put(at, 5), put(at + last + piece - 4, 6)), (0, 0));
+        assert_eq!((word(at), word(at + last + piece - 4), word(at + piece).0), ((0, 5), (0, 6), 1));
+        // Memory that is allocated otherwise is elsewhere, and counts what is mapped.
+        let mut memory = 0u64;
+        assert_eq!(cuMemAlloc_v2(&raw mut memory, before - PIECE), 2);
+        assert_eq!(cuMemAlloc_v2(&raw mut memory, before - 4 * PIECE), 0);
+        assert!(memory + (before as u64) < other);
+        assert_eq!((put(memory, 7), word(at), cuMemFree_v2(memory)), (0, (0, 5), 0));
+        for (handle, offset) in handles.into_iter().zip([0, last]) {
+            assert_eq!((cuMemUnmap(at + offset, PIECE), cuMemRelease(handle)), (0, 0));
+        }
+        assert_eq!((cuMemAddressFree(at, bytes), cuMemAddressFree(other, bytes), free()), (0, 0, before));
+        // The program's own memory is no address of the device.
+        let page = libc::mmap(
+            (at + piece) as *mut c_void,
+            PIECE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+            -1,
+            0,
+        );
+        assert_eq!(page as u64, at + piece, "these addresses are free again");
+        assert_eq!(
+            cuMemAddressReserve(&raw mut other, bytes, 0, at, 0),
+            2,
+            "the program has something there"
+        );
+        assert_eq!(libc::munmap(page, PIECE), 0);
     }
 }
 

@@ -20,6 +20,12 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
+    /// All issues, each counted once.
+    #[inline(always)]
+    pub fn issues(&self) -> u64 {
+        self.warp_instructions + self.control_instructions
+    }
+
     /// Counts an issue of `decoded` by this many executing and active lanes.
     #[inline(always)]
     pub fn count(&mut self, decoded: &DecodedOp, [executing, active]: [u32; 2]) {

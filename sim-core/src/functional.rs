@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sim_frontend::program::{Extra, OpClass};
 use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
-use sim_memory::vocabulary::{StateSpace, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, StateSpace, WARP_LANES};
 
 use crate::bulk::Way;
 use crate::counts::KernelCounts;
@@ -25,15 +25,25 @@ use crate::recording::Record;
 use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
 use crate::touched::Touched;
 
-/// Without time a data operation is counted, and that is all.
-struct Counting<'c>(&'c mut KernelCounts);
+/// Without timing a data operation is counted, and that is all. Clocks count issues, since they are the
+/// same however a run is observed.
+struct Counting<'c> {
+    counts: &'c mut KernelCounts,
+    /// The clock less the issues of the kernel.
+    base: Cycle,
+}
 
 impl Issuer for Counting<'_> {
     type Issued = ();
 
     #[inline(always)]
+    fn now(&self) -> Cycle {
+        self.base.wrapping_add(self.counts.issues())
+    }
+
+    #[inline(always)]
     fn executed(self, Executed { decoded, mask, exec, .. }: Executed<'_>) {
-        self.0.count(decoded, [exec.count_ones(), mask.count_ones()]);
+        self.counts.count(decoded, [exec.count_ones(), mask.count_ones()]);
     }
 }
 
@@ -91,6 +101,9 @@ pub enum Halt {
 pub struct Functional<P> {
     resident: Resident<P>,
     counts: Vec<KernelCounts>,
+    /// The clock less the issues of the kernel that runs: those of earlier kernels, and the time that
+    /// threads slept.
+    base: Cycle,
     parked: Vec<bool>,
     /// Splits that may have a turn.
     splits: Vec<SplitId>,
@@ -113,6 +126,7 @@ impl<P: Reconvergence> Functional<P> {
         Self {
             resident: Resident::new(0, world, policy, warps, blocks),
             counts: Vec::new(),
+            base: 0,
             parked: vec![false; splits],
             splits: Vec::new(),
             queued: vec![false; splits],
@@ -276,6 +290,8 @@ impl<P: Reconvergence> Functional<P> {
                 (self.watch, self.resident.watching) = (None, false);
             }
         }
+        // Clocks go on in the next kernel.
+        self.base = self.base.wrapping_add(self.counts[grid].issues());
         self.finish_check()
     }
 
@@ -377,7 +393,8 @@ impl<P: Reconvergence> Functional<P> {
                 return Ok(false);
             }
             let pc = self.resident.policy.pc(split);
-            let done = self.resident.step(split, 0, Counting(&mut self.counts[grid]));
+            let done =
+                self.resident.step(split, Counting { counts: &mut self.counts[grid], base: self.base });
             // No `map_err`: it has become a call for each step before.
             let stepped = match done {
                 Ok(stepped) => stepped,
@@ -410,6 +427,8 @@ impl<P: Reconvergence> Functional<P> {
                     }
                 }
                 Step::Parked => self.parked[split as usize] = true,
+                // Nothing runs beside a warp that sleeps: the time passes for all.
+                Step::Sleep(cycles) => self.base = self.base.wrapping_add(cycles),
                 _ => {}
             }
             if !self.resident.outgoing.is_empty() {

@@ -157,12 +157,27 @@ impl Allocations {
         Some(at)
     }
 
+    /// An address is beyond those that memory gets by itself: only [`global_at`](Self::global_at) allocates there.
+    fn is_far(&self, at: u64) -> bool {
+        at >= GLOBAL_BASE.saturating_add(self.global_bytes)
+    }
+
     /// Allocates global memory at an address, a multiple of the alignment, where that is free; `None` where it is not.
+    /// It may lie at any address of global memory, also beyond as many bytes as there are: who allocates counts them.
     pub fn global_at(&mut self, name: &str, at: u64, bytes: u64) -> Option<u64> {
         let end = at.checked_add(bytes.max(1).checked_next_multiple_of(ALIGNMENT)?)?;
-        let most = GLOBAL_BASE.checked_add(self.global_bytes)?;
+        let far = self.is_far(at);
+        let most = if far { LOCAL_PHYSICAL } else { GLOBAL_BASE.checked_add(self.global_bytes)? };
         if !at.is_multiple_of(ALIGNMENT) || at < GLOBAL_BASE || at.checked_add(bytes.max(1))? > most {
             return None;
+        }
+        if far {
+            let meets = |other: &Allocation| at < other.range.end && other.range.start < end;
+            if self.list.iter().any(meets) {
+                return None;
+            }
+            self.insert(name, at..at + bytes);
+            return Some(at);
         }
         if at >= self.next_global {
             if at > self.next_global {
@@ -199,6 +214,9 @@ impl Allocations {
         let found = self.list.get(first).filter(|a| a.range.start == address && address < LOCAL_PHYSICAL)?;
         let bytes = found.range.end - address;
         self.list.remove(first);
+        if self.is_far(address) {
+            return Some(bytes);
+        }
         self.give_back(address..address + bytes.max(1).next_multiple_of(align.max(ALIGNMENT)));
         Some(bytes)
     }
@@ -297,7 +315,7 @@ mod tests {
         let far = GLOBAL_BASE + 4096;
         assert_eq!(a.global_at("far", far, 300), Some(far));
         assert_eq!((a.global_at("again", far, 1), a.global_at("askew", far + 1, 1)), (None, None));
-        assert_eq!(a.global_at("beyond", GLOBAL_BASE + (1 << 20), 1), None);
+        assert_eq!(a.global_at("across", GLOBAL_BASE + (1 << 20) - 256, 512), None);
         assert_eq!(a.global_at("between", GLOBAL_BASE + 512, 256), Some(GLOBAL_BASE + 512));
         assert_eq!(a.global_at("over", GLOBAL_BASE + 256, 512), None);
         // The others get what is left.
@@ -306,6 +324,24 @@ mod tests {
         assert_eq!(a.global("third", 4096), Some(far + 512));
         assert_eq!((a.constant_at("c", 32, 8), a.constant_at("d", 36, 8)), (Some(32), None));
         assert_eq!((a.constant_at("e", 60, 8), a.constant("f", 8, 8)), (None, Some(40)));
+    }
+
+    #[test]
+    fn addresses_beyond_the_memory_are_allocated_by_address_only() {
+        let mut a = Allocations::new(4096, 0);
+        let far = GLOBAL_BASE + (1 << 30);
+        assert_eq!((a.global_at("far", far, 8192), a.global_at("over", far + 4096, 8192)), (Some(far), None));
+        assert_eq!(a.global_at("first", GLOBAL_BASE + 4096, 256), Some(GLOBAL_BASE + 4096));
+        let last = LOCAL_PHYSICAL - 256;
+        assert_eq!(
+            (a.global_at("last", last, 256), a.global_at("local", last + 256, 256)),
+            (Some(last), None)
+        );
+        assert_eq!(a.global_at("into local", last - 256, 1024), None);
+        assert_eq!((a.global("all", 4096), a.global("more", 1)), (Some(GLOBAL_BASE), None));
+        // What was freed there is not given to others.
+        assert_eq!((a.free(far, 1), a.find(far, 1), a.global("more", 1)), (Some(8192), None, None));
+        assert_eq!(a.global_at("again", far + 256, 256), Some(far + 256));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 
 use crate::call::{caught, let_go, lock, until_exit};
 use crate::driver::state::{Context, Owned};
-use crate::error::{CONTEXT_DESTROYED, Error, INITIALIZATION, INVALID_CONTEXT, INVALID_DEVICE};
+use crate::error::{
+    CONTEXT_DESTROYED, Error, INITIALIZATION, INVALID_CONFIGURATION, INVALID_CONTEXT, INVALID_DEVICE,
+};
 use crate::runtime::State;
 
 thread_local! {
@@ -37,8 +39,10 @@ unsafe impl Sync for Entry {}
 /// Runs a call; gives its status.
 pub fn enter(name: &str, need: Need, body: impl FnOnce(&mut State) -> Result<(), Error>) -> i32 {
     until_exit();
+    let mut within = false;
     let result = caught(name, || {
         let mut state = lock();
+        within = state.driver.runtime_within;
         if state.is_forked() {
             return Err(INITIALIZATION);
         }
@@ -55,7 +59,12 @@ pub fn enter(name: &str, need: Need, body: impl FnOnce(&mut State) -> Result<(),
         let_go(state);
         result
     });
-    result.map_or_else(status, |()| 0)
+    match result {
+        Ok(()) => 0,
+        // CUDA's static runtime passes this on as it is; that of the driver API would tell it less.
+        Err(INVALID_CONFIGURATION) if within => INVALID_CONFIGURATION.0,
+        Err(error) => status(error),
+    }
 }
 
 /// The status of the driver API for an error; those of the runtime API alone become what they are in it.
@@ -154,7 +163,7 @@ macro_rules! driver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{INVALID_CONFIGURATION, INVALID_FUNCTION, INVALID_SYMBOL, NOT_SUPPORTED};
+    use crate::error::{INVALID_FUNCTION, INVALID_SYMBOL, NOT_SUPPORTED};
 
     #[test]
     fn errors_of_the_runtime_become_those_of_the_driver() {

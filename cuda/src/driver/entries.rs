@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use crate::driver::call::Entry;
 use crate::driver::{
-    arrays, captures, context, device, errors, graph_nodes, graph_parameters, graphs, launch, linker, memory,
-    modules, pointers as addresses, pools, stream_values, streams, tables, tensor_maps, unsupported,
-    virtual_memory,
+    arrays, batches, captures, context, device, errors, graph_nodes, graph_parameters, graphs, launch,
+    linker, memory, modules, pointers as addresses, pools, stream_values, streams, tables, tensor_maps,
+    unsupported, virtual_memory,
 };
 use crate::error::{Error, INVALID_VALUE, NOT_FOUND};
 use crate::pointers;
@@ -128,10 +128,13 @@ enum Found {
 }
 
 static ALL: LazyLock<BTreeMap<&'static str, usize>> = LazyLock::new(|| {
-    let lists: [&[Entry]; 23] = [
+    let lists: [&[Entry]; 26] = [
         crate::advice::driver::ENTRIES,
+        crate::ipc::driver::ENTRIES,
+        crate::conditions::driver::ENTRIES,
         crate::user_objects::driver::ENTRIES,
         arrays::ENTRIES,
+        batches::ENTRIES,
         captures::ENTRIES,
         context::ENTRIES,
         device::ENTRIES,

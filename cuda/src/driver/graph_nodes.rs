@@ -7,10 +7,10 @@ use crate::driver::memory::{Boxes, boxes};
 use crate::error::{Error, INVALID_VALUE};
 use crate::graph::{Fill, Work};
 use crate::graph_nodes::{
-    Edge, Updated, add_event, add_graph, depend, destroy, edges, in_clone, kind, neighbours, node, print,
-    roots, set, set_kernel, update, updated,
+    Edge, Updated, add_event, add_graph, as_child, depend, destroy, edges, in_clone, kind, neighbours, node,
+    print, roots, set, set_kernel, update, updated,
 };
-use crate::graphs::{HostNode, KernelNode, find};
+use crate::graphs::{HostNode, KernelNode};
 use crate::pointers;
 use crate::runtime::State;
 
@@ -21,8 +21,7 @@ unsafe fn first(parameters: *const KernelNode2) -> Result<KernelNode, Error> {
 }
 
 fn child(state: &mut State, child: usize) -> Result<Work, Error> {
-    let child = find(state, child)?;
-    child.ordered()?;
+    let child = as_child(state, child)?;
     Ok(Work::Graph(Box::new(child)))
 }
 

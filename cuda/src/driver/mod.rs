@@ -6,6 +6,7 @@
 pub mod call;
 
 pub mod arrays;
+pub mod batches;
 pub mod captures;
 pub mod context;
 pub mod device;

@@ -39,6 +39,8 @@ pub struct Driver {
     pub initialized: bool,
     /// The program uses the runtime API, which initialises the driver and makes the primary context current.
     pub runtime_in_use: bool,
+    /// CUDA's static runtime is within the program.
+    pub runtime_within: bool,
     /// Contexts by handle, the primary one among them once it was asked for.
     pub contexts: BTreeMap<usize, Context>,
     /// Handle of the primary context, or 0.
@@ -75,6 +77,7 @@ impl Driver {
         Self {
             initialized: false,
             runtime_in_use: false,
+            runtime_within: false,
             contexts: BTreeMap::new(),
             primary: 0,
             retained: 0,

@@ -200,6 +200,7 @@ unsafe extern "C" fn context_check(_context: usize, result: *mut u32, _detail: *
 /// The answer to the static runtime's self-test.
 unsafe extern "C" fn integrity(version: u32, seconds: u64, at: *mut [u8; 16]) -> i32 {
     enter("integrity", Need::Nothing, |state| {
+        state.driver.runtime_within = true;
         let numbers = [50, 33, 34].map(|number| value(state, number, 0).unwrap_or(0));
         let identity = (uuid(state.runtime()?.device.chip()), numbers);
         let table = |table: usize| TABLES[table].0.as_ptr() as u64;

@@ -76,6 +76,9 @@ pub trait Issuer {
     /// What it makes of it.
     type Issued;
 
+    /// The time of the step, which only other operations ask for.
+    fn now(&self) -> Cycle;
+
     /// The lanes have executed it.
     fn executed(self, data: Executed<'_>) -> Self::Issued;
 }
@@ -96,20 +99,15 @@ pub enum Stepped<R> {
 }
 
 impl<P: Reconvergence> Resident<P> {
-    /// Runs the next instruction of `split` at `now` [thr-dop] [thr-mov] [thr-setp], in both modes. A data
-    /// operation is handed to `issuer` as soon as its lanes have executed it.
+    /// Runs the next instruction of `split` [thr-dop] [thr-mov] [thr-setp], in both modes. A data operation is
+    /// handed to `issuer` as soon as its lanes have executed it; any other is executed at the issuer's time.
     ///
     /// # Errors
     /// `⊥`, a fault of the program, or a violated check; the split has not advanced.
     #[inline(always)]
-    pub fn step<I: Issuer>(
-        &mut self,
-        split: SplitId,
-        now: Cycle,
-        issuer: I,
-    ) -> Result<Stepped<I::Issued>, Violation> {
+    pub fn step<I: Issuer>(&mut self, split: SplitId, issuer: I) -> Result<Stepped<I::Issued>, Violation> {
         #[cfg(test)]
-        crate::literal::observe(self, split, now);
+        crate::literal::observe(self, split, issuer.now());
         let w = self.warp_of(split);
         let pc = self.policy.pc(split);
         let mask = self.policy.mask(split);
@@ -129,7 +127,7 @@ impl<P: Reconvergence> Resident<P> {
             check_split(warp, expected, decoded, pc, mask, check)?;
         }
         let Some(lane) = decoded.lane else {
-            self.step_other(split, w, pc, mask, exec, now)?;
+            self.step_other(split, w, pc, mask, exec, issuer.now())?;
             return Ok(Stepped::Other { mask, exec });
         };
         let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };

@@ -96,6 +96,11 @@ impl Issuer for Issue<'_> {
     type Issued = (Next, u8, u8);
 
     #[inline(always)]
+    fn now(&self) -> Cycle {
+        self.now
+    }
+
+    #[inline(always)]
     fn executed(self, data: Executed<'_>) -> (Next, u8, u8) {
         let Executed { warp, w, blocks, kernel, decoded, mask, exec, arrived } = data;
         let Self { now, pc, .. } = self;
@@ -178,7 +183,7 @@ impl<P: Reconvergence> Sm<P> {
         let occupies = !(P::FORMS_WARPS && self.following);
         let Self { resident, stats, recorder, units, ahead, .. } = self;
         let issue = Issue { stats, recorder, units, scheduler, split, pc, now, occupies, ahead: *ahead };
-        let step = resident.step(split, now, issue);
+        let step = resident.step(split, issue);
         match step {
             Ok(Stepped::Data((next, unit, old))) => {
                 let before = if P::FORMS_WARPS {

@@ -1,9 +1,12 @@
 //! What is reported as stuck is stuck, with who goes round and who waits; what may still get on is
 //! let run.
 
+use std::sync::Arc;
+
 use sim_core::device::Options;
 use sim_core::error::{Fault, FaultKind, SimError};
 use sim_core::monitor::Check;
+use sim_core::recording::Record;
 
 use crate::contract::policies;
 use crate::machine::{Run, chip, device, device_with, module, newer_chip};
@@ -336,4 +339,51 @@ fn live_warps_that_nearly_always_wait_are_seen_to_go_round() {
     }
     let (result, _) = run(lock, "mimd", 1, 128, |o| o);
     assert!(result.is_ok(), "{result:?}");
+}
+
+/// Clocks of the functional mode count instructions: a loop that waits for one ends, and what it read does not
+/// depend on how the run is observed.
+#[test]
+fn live_a_wait_for_a_clock_ends_in_functional_mode() {
+    let wait = |clock: &str, sleep: &str| {
+        format!(
+            "mov.u64 %w, {clock};\nadd.u64 %w, %w, 20000;\nWAITS:\n{sleep}mov.u64 %x, {clock};\nadd.u32 %r, %r, 1;\n\
+             setp.lt.u64 %q, %x, %w;\n@%q bra WAITS;\nsub.u64 %x, %x, %w;\ncvt.u32.u64 %a, %x;\nshl.b32 %a, %a, 16;\n\
+             or.b32 %r, %r, %a;"
+        )
+    };
+    let result = |policy: &str, body: &str, change: &dyn Fn(Options) -> Options| {
+        let device = device_with(newer_chip("7.0"), policy, change);
+        let text = module("", body).replace(".version 3.0\n.target sm_20", ".version 6.3\n.target sm_70");
+        let mut run = Run::new(device, &text, false, 128);
+        let launches = [0, 1].map(|_| {
+            run.launch(2, 64, true).expect("it fits");
+            run.wait().unwrap_or_else(|error| panic!("{policy}: {error}"));
+            run.words()
+        });
+        assert_eq!(launches[0], launches[1], "{policy}: clocks begin at 0 after each wait of the host");
+        launches[0].clone()
+    };
+    for policy in ["crs_stack", "convergence_barriers", "mimd"] {
+        for (clock, most) in [("%clock64", 5001), ("%globaltimer", 5001 * 2)] {
+            let words = result(policy, &wait(clock, ""), &|o| o);
+            // A round of the loop is four instructions at least.
+            assert!(
+                words.iter().all(|word| (2..=most).contains(&(word & 0xffff))),
+                "{policy}, {clock}: {words:?}"
+            );
+            for threads in [1, 2] {
+                assert_eq!(
+                    result(policy, &wait(clock, ""), &|o| Options { threads, ..o }),
+                    words,
+                    "{policy}"
+                );
+            }
+            let record = |o| Options { record: Some(Record(Arc::new(|_| {}))), ..o };
+            assert_eq!(result(policy, &wait(clock, ""), &record), words, "{policy}: recorded");
+        }
+        // Time passes while a thread sleeps.
+        let words = result(policy, &wait("%globaltimer", "nanosleep.u32 10000;\n"), &|o| o);
+        assert!(words.iter().all(|word| (1..=3).contains(&(word & 0xffff))), "{policy}: {words:?}");
+    }
 }

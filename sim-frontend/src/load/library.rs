@@ -1,5 +1,5 @@
 //! The device runtime: functions that compilers declare and leave to whoever links the program
-//! (`vprintf`, `__assertfail`, `malloc`, `free`). They are PTX made of our own sources, which stands
+//! (`vprintf`, `__assertfail`, `malloc`, `free`, `cudaGraphSetConditional`). They are PTX made of our own sources, which stands
 //! behind the text of a module that needs it, so that they run, and cost, like any other code.
 
 use crate::diagnostic::Source;
@@ -12,7 +12,7 @@ struct Part {
     texts: [&'static str; 2],
 }
 
-const PARTS: [Part; 2] = [
+const PARTS: [Part; 3] = [
     Part {
         functions: &["vprintf", "__assertfail"],
         texts: [include_str!("library/output.64.ptx"), include_str!("library/output.32.ptx")],
@@ -20,6 +20,10 @@ const PARTS: [Part; 2] = [
     Part {
         functions: &["malloc", "free"],
         texts: [include_str!("library/heap.64.ptx"), include_str!("library/heap.32.ptx")],
+    },
+    Part {
+        functions: &["cudaGraphSetConditional"],
+        texts: [include_str!("library/graph.64.ptx"), include_str!("library/graph.32.ptx")],
     },
 ];
 

@@ -314,6 +314,38 @@ fn an_unknown_form_refuses_the_kernels_that_reach_it_only() {
     assert_eq!(said("k"), ["t.ptx:9:5: error: `.sideways` is not allowed after `add`"]);
 }
 
+/// As nvcc writes `child<<<1, 32>>>(p)` in a kernel, with CUDA 12's names and older ones.
+#[test]
+fn kernels_that_launch_kernels_are_refused_by_name_and_others_run() {
+    for (buffer, launch) in [
+        ("__cudaCDP2GetParameterBufferV2", "__cudaCDP2LaunchDeviceV2"),
+        ("cudaGetParameterBufferV2", "cudaLaunchDeviceV2"),
+    ] {
+        let text = format!(
+            "{HEAD}.extern .func (.param .b64 r) {buffer}(.param .b64 f);\n\
+             .extern .func (.param .b32 r) {launch}(.param .b64 b, .param .b64 s);\n\
+             .entry child() {{ ret; }}\n.func launches(.param .b64 b) {{ .param .b64 s; .param .b32 r;\n\
+             call (r), {launch}, (b, s);\nret; }}\n\
+             .entry parent() {{ .reg .b64 %x; .param .b64 f; .param .b64 b;\nmov.u64 %x, child;\n\
+             st.param.b64 [f], %x;\ncall (b), {buffer}, (f);\ncall launches, (b);\nret; }}\n"
+        );
+        let m = module(&text);
+        let make = |entry: &str| m.program(entry, &|_| Some(0), ControlFlow::Injected, 8192);
+        assert!(make("child").is_ok());
+        let errors = make("parent").expect_err("refused");
+        assert!(errors.iter().all(|error| error.code == "dynamic_parallelism" && error.help.is_some()));
+        let said: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let unsupported = "kernels that launch kernels (dynamic parallelism) are not supported";
+        let expected = [
+            format!(
+                "t.ptx:11:13: error: the kernel `parent` takes the address of the kernel `child`: {unsupported}"
+            ),
+            format!("t.ptx:8:11: error: the function `launches` calls `{launch}`: {unsupported}"),
+        ];
+        assert_eq!(said, expected);
+    }
+}
+
 #[test]
 fn directives_about_clusters_are_bounds_of_launches() {
     let entry = |directives: &str| format!("{HEAD}.entry k()\n.maxntid 32\n{directives}\n{{ ret; }}\n");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
 use super::{Local, Symbol, Translator};
+use crate::diagnostic::Span;
 use crate::lower::ir::{Callee, Inst, Operand, PredOperand};
 use crate::lower::tf1_validate::mismatch;
 use crate::lower::tf3_stack::{adjust, frame_bytes};
@@ -12,7 +13,34 @@ use crate::lower::{tf2_fold_constants, tf3_stack};
 use crate::program::OpClass;
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 
+/// How functions are called by which a kernel launches others.
+const LAUNCHES: [&str; 4] =
+    ["cudaLaunchDevice", "cudaGetParameterBuffer", "__cudaCDP2LaunchDevice", "__cudaCDP2GetParameterBuffer"];
+/// The code of what is said of them.
+const DYNAMIC_PARALLELISM: &str = "dynamic_parallelism";
+
 impl<'a> Translator<'_, 'a> {
+    /// A name is that of a kernel of the module.
+    pub(super) fn is_kernel(&self, name: &str) -> bool {
+        self.cx.module.functions.iter().any(|function| function.entry && function.name == name)
+    }
+
+    /// The function launches kernels, by what it does here: it stops those that reach the function, not the module.
+    pub(super) fn launches_kernels(&mut self, what: &str, span: Span) {
+        if self.func.refused.iter().any(|found| found.code == DYNAMIC_PARALLELISM) {
+            return;
+        }
+        let before = self.errors.len();
+        let kind = if self.func.entry { "kernel" } else { "function" };
+        let message = format!(
+            "the {kind} `{}` {what}: kernels that launch kernels (dynamic parallelism) are not supported",
+            self.func.name
+        );
+        self.error(span, DYNAMIC_PARALLELISM, message);
+        self.help("launch them from the host; kernels of this module that launch none can run".into());
+        self.refuse_since(before);
+    }
+
     /// `call (ret), f, (args), proto`: parameters lie in the frame; the stack base moves.
     pub(super) fn call(&mut self, mut inst: Inst, ast: &Instruction<'a>) {
         let mut operands = ast.operands.iter().peekable();
@@ -33,6 +61,9 @@ impl<'a> Translator<'_, 'a> {
             _ => match self.cx.symbols.get(name) {
                 Some(Symbol::Function(index)) => inst.callee = Callee::Function(*index),
                 Some(Symbol::Undefined) => {
+                    if LAUNCHES.iter().any(|prefix| name.starts_with(prefix)) {
+                        self.launches_kernels(&format!("calls `{name}`"), target.span);
+                    }
                     inst.class = OpClass::Unsupported;
                     inst.unsupported = Some(Arc::from(format!("`{name}` is not defined in this module")));
                 }

@@ -368,6 +368,13 @@ impl<'a> Translator<'_, 'a> {
                         None if self.cx.module.papers => {
                             self.register(name, operand.span, ty, place).map_or(Operand::None, Operand::Reg)
                         }
+                        None if self.is_kernel(name) => {
+                            self.launches_kernels(
+                                &format!("takes the address of the kernel `{name}`"),
+                                operand.span,
+                            );
+                            Operand::Const { bits: 0, wide }
+                        }
                         None => {
                             self.unknown(name, operand.span);
                             Operand::None
