@@ -14,8 +14,8 @@ pub use crate::launch_bounds::LaunchBounds;
 pub use crate::special_registers::{ClockRegister, SpecialRegister};
 
 use crate::form::{
-    BarrierKind, Beyond, BulkWay, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel, TensorMode,
-    Reduction, ShflMode, VoteMode,
+    BarrierKind, Beyond, BulkWay, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel,
+    Reduction, ShflMode, TensorMode, VoteMode,
 };
 use crate::matrix::{MmaOp, TileElements};
 use crate::wgmma::WgmmaOp;

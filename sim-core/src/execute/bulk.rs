@@ -61,9 +61,8 @@ impl<P: Reconvergence> Resident<P> {
             }
             let (own, blocks) = self.own_rank(w);
             let mut ranks = 1 << own;
-            let given = |slot: usize, bits| {
-                read_element(&self.warps[w].rows, &code.consts, op.src[slot], lane, bits)
-            };
+            let given =
+                |slot: usize, bits| read_element(&self.warps[w].rows, &code.consts, op.src[slot], lane, bits);
             // Where global memory is read, without what need not be there.
             let (mut read, mut mask) = (far[l]..far[l].saturating_add(size.into()), u16::MAX);
             match facts.bytes {

@@ -83,7 +83,8 @@ impl<P: Reconvergence> Resident<P> {
                 }
             }
             if facts.pair {
-                taken.parity = parity(taken.ranks, of_object, blocks).map_err(|reason| wrong(lane, reason))?;
+                taken.parity =
+                    parity(taken.ranks, of_object, blocks).map_err(|reason| wrong(lane, reason))?;
             }
             if facts.way != BulkWay::Prefetch && !taken.place.is_multiple_of(128) {
                 let reason = format!("the address {:#x} in shared memory is no multiple of 128", taken.place);

@@ -150,8 +150,13 @@ impl<P: Reconvergence> Resident<P> {
         }
         if facts.samples != (image.samples > 1) {
             let reason = match facts.samples {
-                true => format!("the texture of handle {handle:#x} has one sample, .2dms and .a2dms read one of several"),
-                false => format!("the texture of handle {handle:#x} has {} samples, which .2dms and .a2dms read", image.samples),
+                true => format!(
+                    "the texture of handle {handle:#x} has one sample, .2dms and .a2dms read one of several"
+                ),
+                false => format!(
+                    "the texture of handle {handle:#x} has {} samples, which .2dms and .a2dms read",
+                    image.samples
+                ),
             };
             return Err(Violation::new(RULE, 1 << lane, reason));
         }

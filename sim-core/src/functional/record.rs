@@ -350,7 +350,8 @@ impl<P: Reconvergence> Recorder<'_, P> {
             let map = self.resident.tensor_map(kernel, maps[lane as usize]);
             let Extra::Tensor(facts) = &op.extra else { continue };
             // Behind the coordinates there is the halo, where there is one.
-            let halo = warp.staged.as_ref().map_or(0, |all| all[usize::from(facts.rank)][lane as usize] as u16);
+            let halo =
+                warp.staged.as_ref().map_or(0, |all| all[usize::from(facts.rank)][lane as usize] as u16);
             let four = facts.mode == TensorMode::Four;
             bytes[lane as usize] = map.map_or(0, |map| map.copied_bytes(four, &[halo]) as u32);
         }

@@ -192,9 +192,7 @@ impl<P: Reconvergence> Sm<P> {
                 self.send_packets(now);
                 return Ok(());
             }
-            Way::Load(ranks) if ranks == 1 << own && job.parity.is_none() => {
-                (AccessKind::Load, BulkTo::Here)
-            }
+            Way::Load(ranks) if ranks == 1 << own && job.parity.is_none() => (AccessKind::Load, BulkTo::Here),
             Way::Load(ranks) => (AccessKind::Load, BulkTo::Ranks(ranks)),
             Way::Prefetch | Way::Cancel(_) => (AccessKind::Hint(CacheHint::PrefetchL2), BulkTo::Cache),
             Way::Store(number) => {

@@ -176,7 +176,10 @@ impl TensorMap {
             format!("an interleave of 32 bytes needs a swizzle of 32 bytes, not {}", self.swizzle)
         });
         found.hold(Part::Atom, self.atom == Atom::B16 || self.swizzle == 128, || {
-            format!("only a swizzle of 128 bytes has other chunks than those of 16, not one of {}", self.swizzle)
+            format!(
+                "only a swizzle of 128 bytes has other chunks than those of 16, not one of {}",
+                self.swizzle
+            )
         });
         found.hold(Part::Promotion, matches!(self.promotion, 0 | 64 | 128 | 256), || {
             format!("L2 fetches 64, 128 or 256 bytes, not {}", self.promotion)

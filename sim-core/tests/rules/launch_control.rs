@@ -49,10 +49,13 @@ fn ran(body: &str, grid: [u32; 3], cluster: u32, how: How) -> (Vec<u32>, DeviceR
 fn every_tile_is_worked_on_once_under_every_policy() {
     for (cluster, request) in [(1, OWN), (1, ALL), (2, ALL), (4, ALL)] {
         let body = steals(request);
-        for policy in POLICIES {
+        // Clusters under some of them: what the blocks of a cluster do together is tried elsewhere.
+        let policies =
+            if cluster == 1 && request == OWN { &POLICIES[..] } else { &["crs_stack", "mimd"][..] };
+        for &policy in policies {
             for functional in [false, true] {
                 let how = How { policy, functional, ..TIMED };
-                let blocks = 400;
+                let blocks = 120;
                 let (words, report) = ran(&body, [blocks, 1, 1], cluster, how);
                 let expected: Vec<u32> = (1..=blocks).collect();
                 assert_eq!(words[..blocks as usize], expected, "{policy} {functional} {cluster}");
@@ -74,7 +77,7 @@ fn threads_and_epochs_of_the_host_change_nothing() {
     let body = steals(ALL);
     let mut found = None;
     for (threads, epoch) in [(1, None), (3, None), (2, Some(1)), (4, Some(7))] {
-        let (words, report) = ran(&body, [300, 1, 1], 2, How { threads, epoch, ..TIMED });
+        let (words, report) = ran(&body, [120, 1, 1], 2, How { threads, epoch, ..TIMED });
         let by_sm: Vec<u64> = report.by_sm.iter().map(|sm| sm.blocks).collect();
         let this = (words, report.cycles, report.kernels[0].cancelled_blocks, by_sm);
         assert!(this.2 > 0);

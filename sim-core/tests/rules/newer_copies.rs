@@ -16,7 +16,8 @@ const TENSOR: usize = 4096;
 const DUMP: &str = ".reg .u64 %to;\nmul.lo.u32 %a, %rank, 768;\nadd.u32 %a, %a, %t;\nmul.wide.u32 %to, %a, 4;\nadd.u64 %to, %to, %out;\nmov.u32 %c, 0;\n\
     NEXT:\nld.shared.u32 %b, [%at];\nst.global.u32 [%to], %b;\nadd.u32 %at, %at, 256;\nadd.u64 %to, %to, 256;\nadd.u32 %c, %c, 1;\nsetp.lt.u32 %q, %c, 12;\n@%q bra NEXT;\nexit;\n";
 
-const WAITED: &str = "WAITS:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q, [%object], 0;\n@!%q bra WAITS;\n";
+const WAITED: &str =
+    "WAITS:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q, [%object], 0;\n@!%q bra WAITS;\n";
 
 /// The words of a copy of so many bytes into `%tile`, and all others of `out`, the same in every way.
 fn copied(map: &TensorMap, bytes: usize, copy: &str) -> Vec<u32> {
@@ -99,7 +100,13 @@ fn four_rows_are_scattered_and_what_lies_beyond_is_left() {
 fn what_a_copy_of_four_rows_needs_is_checked() {
     let load = format!("@!%p {}\nexit;", GATHER.replace("COLUMNS", "0, 0, 1, 2, 3"));
     assert!(fault(&words_map(), &load, 1).contains("the box of a copy of four rows has one row, not 4"));
-    let map = TensorMap { sizes: vec![20, 2, 3], strides: vec![128, 256], box_sizes: vec![8, 1, 1], element_strides: vec![1; 3], ..words_map() };
+    let map = TensorMap {
+        sizes: vec![20, 2, 3],
+        strides: vec![128, 256],
+        box_sizes: vec![8, 1, 1],
+        element_strides: vec![1; 3],
+        ..words_map()
+    };
     assert!(fault(&map, &load, 1).contains("the tensor has 3 dimensions, the instruction 2"));
     let flipped = TensorMap { swizzle: 128, atom: Atom::B32Flip8, ..row_map() };
     let store = "@!%p cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%map, {0, 0, 1, 2, 3}], [%tile];\nexit;";
@@ -108,18 +115,26 @@ fn what_a_copy_of_four_rows_needs_is_checked() {
 
 #[test]
 fn prefetches_of_four_rows_and_along_w_change_nothing() {
-    let prefetch = "@!%p cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%map, {4, 3, -1, 5, 0}];\nexit;";
+    let prefetch =
+        "@!%p cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%map, {4, 3, -1, 5, 0}];\nexit;";
     let found = everywhere(&row_map(), prefetch, 1);
     assert!(found[TENSOR..TENSOR + 1024].iter().zip(1000..).all(|(found, word)| *found == word));
     let map = pixels_map(AlongW::By32, [0, 0], 1);
     let prefetch = "mov.b16 %mask, 2;\n@!%p cp.async.bulk.prefetch.tensor.3d.L2.global.im2col::w::128 [%map, {0, 0, 0}], {%mask, %mask};\nexit;";
-    assert!(everywhere(&map, prefetch, 1)[TENSOR..].iter().zip(1000..).take(1024).all(|(found, word)| *found == word));
+    assert!(
+        everywhere(&map, prefetch, 1)[TENSOR..]
+            .iter()
+            .zip(1000..)
+            .take(1024)
+            .all(|(found, word)| *found == word)
+    );
     assert!(fault(&words_map(), &prefetch.replace("3d", "3d"), 1).contains("dimensions"));
 }
 
 /// Four channels of words, 9 pixels along W, 20 images; images lie 40 words apart.
 fn pixels_map(along_w: AlongW, [lower, upper]: [i32; 2], step: u32) -> TensorMap {
-    let columns = Im2col { lower: vec![lower], upper: vec![upper], channels: 4, pixels: 24, along_w: Some(along_w) };
+    let columns =
+        Im2col { lower: vec![lower], upper: vec![upper], channels: 4, pixels: 24, along_w: Some(along_w) };
     TensorMap {
         data_type: 2,
         sizes: vec![4, 9, 20],
@@ -150,7 +165,9 @@ fn pixels(map: &TensorMap, [w, image]: [i32; 2], [halo, offset]: [i32; 2]) -> Ve
     for group in 0..groups {
         for (x, n) in &all[group * each..(group + 1) * each + halo as usize] {
             let inside = (0..9).contains(x) && (0..20).contains(n);
-            words.extend((0..4).map(|channel| if inside { (1000 + 40 * n + 4 * x + channel) as u32 } else { 0 }));
+            words.extend(
+                (0..4).map(|channel| if inside { (1000 + 40 * n + 4 * x + channel) as u32 } else { 0 }),
+            );
         }
     }
     // Chunks of 16 bytes change places in every second row of 128.
@@ -183,32 +200,43 @@ fn pixels_along_w_are_followed_by_their_halo() {
 #[test]
 fn halos_offsets_and_modes_along_w_have_limits() {
     let load = |mode: &str, info: &str| {
-        format!("@!%p cp.async.bulk.tensor.3d.shared::cluster.global.{mode}.mbarrier::complete_tx::bytes [%tile], [%map, {{0, 0, 0}}], [%object], {{{info}}};\nexit;")
+        format!(
+            "@!%p cp.async.bulk.tensor.3d.shared::cluster.global.{mode}.mbarrier::complete_tx::bytes [%tile], [%map, {{0, 0, 0}}], [%object], {{{info}}};\nexit;"
+        )
     };
     let map = pixels_map(AlongW::Column, [0, 0], 1);
     assert!(fault(&map, &load("im2col::w", "512, 0"), 1).contains("the halo is 0 to 511"));
     assert!(fault(&map, &load("im2col::w", "0, 32"), 1).contains("the offset 0 to 31"));
-    assert!(fault(&map, &load("im2col::w::128", "0, 0"), 1).contains("of im2col::w mode, the instruction of im2col::w::128 mode"));
+    assert!(
+        fault(&map, &load("im2col::w::128", "0, 0"), 1)
+            .contains("of im2col::w mode, the instruction of im2col::w::128 mode")
+    );
     let by_32 = pixels_map(AlongW::By32, [0, 0], 1);
     assert!(fault(&by_32, &load("im2col::w::128", "32, 0"), 1).contains("the halo is 0 to 31"));
-    assert!(fault(&TensorMap { swizzle: 0, ..map.clone() }, &load("im2col::w", "0, 0"), 1).contains("need a swizzle"));
-    assert!(fault(&map, &load("im2col", "0"), 1).contains("of im2col::w mode, the instruction of im2col mode"));
+    assert!(
+        fault(&TensorMap { swizzle: 0, ..map.clone() }, &load("im2col::w", "0, 0"), 1)
+            .contains("need a swizzle")
+    );
+    assert!(
+        fault(&map, &load("im2col", "0"), 1).contains("of im2col::w mode, the instruction of im2col mode")
+    );
 }
 
 #[test]
 fn swizzles_of_other_chunks_are_those_of_the_manuals_tables() {
     // The manual's tables: by row of 128 bytes, the 16-byte chunks that lie at each place.
-    let b32: [[u32; 8]; 4] =
-        [[0, 1, 2, 3, 4, 5, 6, 7], [2, 3, 0, 1, 6, 7, 4, 5], [4, 5, 6, 7, 0, 1, 2, 3], [6, 7, 4, 5, 2, 3, 0, 1]];
+    let b32: [[u32; 8]; 4] = [
+        [0, 1, 2, 3, 4, 5, 6, 7],
+        [2, 3, 0, 1, 6, 7, 4, 5],
+        [4, 5, 6, 7, 0, 1, 2, 3],
+        [6, 7, 4, 5, 2, 3, 0, 1],
+    ];
     let b64: [[u32; 8]; 4] = [b32[0], b32[2], b32[0], b32[2]];
-    for (atom, table, flips) in [(Atom::B32, b32, false), (Atom::B32Flip8, b32, true), (Atom::B64, b64, false)] {
-        let map = TensorMap {
-            sizes: vec![32, 16],
-            box_sizes: vec![32, 8],
-            swizzle: 128,
-            atom,
-            ..words_map()
-        };
+    for (atom, table, flips) in
+        [(Atom::B32, b32, false), (Atom::B32Flip8, b32, true), (Atom::B64, b64, false)]
+    {
+        let map =
+            TensorMap { sizes: vec![32, 16], box_sizes: vec![32, 8], swizzle: 128, atom, ..words_map() };
         let copy = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%tile], [%map, {0, 3}], [%object];";
         let found = copied(&map, 1024, copy);
         for i in 0..256u32 {
@@ -242,7 +270,12 @@ fn kernels_choose_the_chunks_of_a_swizzle() {
          @%q tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%place], [%b], 128;\nbar.sync 0;\n\
          fence.proxy.tensormap::generic.acquire.gpu [%place], 128;\n@!%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%object], 1024;\n\
          @!%p cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%tile], [%place, {{0, 0}}], [%object];\n{WAITED}{DUMP}",
-        (0..128).step_by(16).map(|at| format!("ld.param.v2.u64 {{%v0, %v1}}, [m+{at}];\nst.shared.v2.u64 [%b+{at}], {{%v0, %v1}};\n")).collect::<String>()
+        (0..128)
+            .step_by(16)
+            .map(|at| format!(
+                "ld.param.v2.u64 {{%v0, %v1}}, [m+{at}];\nst.shared.v2.u64 [%b+{at}], {{%v0, %v1}};\n"
+            ))
+            .collect::<String>()
     );
     let found = everywhere(&map, &body, 1);
     for i in 0..256u32 {
@@ -273,9 +306,9 @@ fn one_block_of_a_pair_counts_for_both() {
             assert!(fault(&map, &alone, 2).contains("the mbarrier object in that of block 0"));
         }
         // Three blocks have one that is in no pair.
-        let odd = body.replace("%tile], [%map, {4, 1}], [%there], 3", "%tile], [%map, {4, 1}], [%object], 4");
+        let odd = body.replace("%tile], [%map, {4, 1}], [%there], 3", "%tile], [%map, {4, 1}], [%there], 4");
         if first {
-            let odd = odd.replace("setp.ne.u32 %q, %rank, 0", "setp.ne.u32 %q, %rank, 1");
+            let odd = odd.replace("%there, %object, 0", "%there, %object, 1");
             assert!(fault(&map, &odd, 3).contains("has no pair"));
         }
     }
@@ -324,7 +357,8 @@ fn a_mask_says_which_of_each_sixteen_bytes_are_stored() {
 fn bytes_beyond_a_buffer_are_ignored_where_the_copy_says_so() {
     // `out` has 2048 words. A copy of its last 32 bytes and 16 more.
     let body = |at: i32, left: u32, right: u32, order: &str| {
-        let (order, ty) = if order.is_empty() { ("", "") } else { (order, if order == ".weak" { "" } else { ".b128" }) };
+        let (order, ty) =
+            if order.is_empty() { ("", "") } else { (order, if order == ".weak" { "" } else { ".b128" }) };
         format!(
             ".reg .u32 %at, %object, %bytes;\n.reg .u64 %from;\nmov.u32 %object, room;\nadd.u32 %object, %object, 1024;\nsetp.ne.u32 %p, %t, 0;\n@%p bra READY;\n\
              mbarrier.init.shared::cta.b64 [%object], 1;\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%object], 32;\nREADY:\nbar.sync 0;\n\

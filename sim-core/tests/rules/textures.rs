@@ -398,7 +398,8 @@ fn lookups_of_several_samples_name_the_sample() {
         [one, three, plain].map(|image| context.create_object(Bound::Texture(image, linear()))).to_vec()
     };
     let own = "and.b32 %a, %t, 7;\nshr.u32 %b, %t, 3;\nand.b32 %c, %t, 3;\n";
-    let flat = format!("{own}tex.2dms.v4.f32.s32 {{%f0, _, _, _}}, [%h0, {{%c, %a, %b, %a}}];\nmov.b32 %r, %f0;\n");
+    let flat =
+        format!("{own}tex.2dms.v4.f32.s32 {{%f0, _, _, _}}, [%h0, {{%c, %a, %b, %a}}];\nmov.b32 %r, %f0;\n");
     assert_eq!(floats(&words(setup, &flat)[..32]), each(|t| (64 * (t % 4) + t) as f32));
     // A layer beyond is the last one; offsets are added.
     let layered = format!(
@@ -413,7 +414,10 @@ fn lookups_of_several_samples_name_the_sample() {
                    mad.lo.u32 %r, %r, 10, %a;\nmad.lo.u32 %r, %r, 10, %b;\nmad.lo.u32 %r, %r, 10, %c;\n";
     assert_eq!(words(setup, queries)[0], 4103);
     for (body, wanted) in [
-        ("mov.u32 %a, 4;\ntex.2dms.v4.f32.s32 {%f0, _, _, _}, [%h0, {%a, %t, %t, %t}];\n", "sample 4 of a texture of 4 samples"),
+        (
+            "mov.u32 %a, 4;\ntex.2dms.v4.f32.s32 {%f0, _, _, _}, [%h0, {%a, %t, %t, %t}];\n",
+            "sample 4 of a texture of 4 samples",
+        ),
         ("tex.2dms.v4.f32.s32 {%f0, _, _, _}, [%h2, {%t, %t, %t, %t}];\n", "has one sample"),
         ("tex.2d.v4.f32.s32 {%f0, _, _, _}, [%h0, {%t, %t}];\n", "has 4 samples"),
     ] {

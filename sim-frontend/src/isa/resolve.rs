@@ -5,7 +5,11 @@ use sim_memory::vocabulary::{AtomicOp, CacheOp, ScalarType, Scope, Semantics, St
 
 use super::grammar::{Architectures, Grammar, Group, GroupKind, Legacy, OperandShape, Shape, grammars};
 use super::table::{Entry, Root, TABLE, word_target};
-use crate::form::{Accuracy, BarrierKind, Beyond, BoolOp, BulkWay, CmpOp, CopyStep, FloatTest, Form, Geometry, Half, ImageModifiers, ImageQuery, MbarrierStep, MipLevel, Modifiers, PolicyStep, PrmtMode, Reduction, Rounding, ShflMode, TensorMode, VideoSecondary, VoteMode, register_bits};
+use crate::form::{
+    Accuracy, BarrierKind, Beyond, BoolOp, BulkWay, CmpOp, CopyStep, FloatTest, Form, Geometry, Half,
+    ImageModifiers, ImageQuery, MbarrierStep, MipLevel, Modifiers, PolicyStep, PrmtMode, Reduction, Rounding,
+    ShflMode, TensorMode, VideoSecondary, VoteMode, register_bits,
+};
 use crate::matrix::Matrix;
 use crate::tensor_map::MapField;
 
