@@ -76,11 +76,13 @@ def image_instruction(root, words, operands):
         kind = "u16" if kind == "b8" else kind
         return "{" + ", ".join(register(kind, first + i) for i in range(count)) + "}"
 
-    geometry = next((word for word in words if word in ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube")), "1d")
+    geometries = ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms")
+    geometry = next((word for word in words if word in geometries), "1d")
     size = {"1d": 1, "2d": 2, "a1d": 2}.get(geometry, 4)
     of_texture = root in ("tex", "tld4")
     coordinate = ty if of_texture else "s32"
-    first = ["%r30"] if geometry.startswith("a") else []
+    # A sample, and a layer.
+    first = ["%r29"] * geometry.endswith("ms") + ["%r30"] * geometry.startswith("a")
     place = first + [register(coordinate, 31 + i) for i in range(size - len(first))]
     out = []
     for i, operand in enumerate(operands):
@@ -143,12 +145,16 @@ def instruction(root, words, operands):
         elif name == "p":
             text = f"%p{i}"
         elif name == "t" and root == "cp":
-            text = "[%l9, {" + ", ".join(f"%r{10 + j}" for j in range(rank)) + "}]"
+            # A column and four rows.
+            coordinates = 5 if {"tile::gather4", "tile::scatter4"} & set(words) else rank
+            text = "[%l9, {" + ", ".join(f"%r{10 + j}" for j in range(coordinates)) + "}]"
         elif name == "v" and root == "cp":
-            text = "{" + ", ".join(f"%h{10 + j}" for j in range(rank - 2)) + "}"
+            # A halo and an offset.
+            numbers = 2 if {"im2col::w", "im2col::w::128"} & set(words) else rank - 2
+            text = "{" + ", ".join(f"%h{10 + j}" for j in range(numbers)) + "}"
         elif name == "m" and root == "tensormap" and "cp_fenceproxy" in words:
             text = ["[%l9]", "[sh]"][i]
-        elif name == "m" and root == "cp":
+        elif name == "m" and (root == "cp" or root == "multimem" and "cp" in words):
             text = "[%l9]" if i == 1 or "shared::cluster" in words else "[sh]"
             if not {"shared", "shared::cta", "shared::cluster"} & set(words):
                 text = "[%l9]"
@@ -164,6 +170,8 @@ def instruction(root, words, operands):
                 text = "[co]"
         elif name == "v":
             one = ty if ty != "b8" else "u8"
+            if root == "clusterlaunchcontrol":
+                one = result
             text = register(one, i)
             if vector > 1:
                 text = "{" + ", ".join(register(one, i * max(vector, 4) + j) for j in range(vector)) + "}"
@@ -245,11 +253,11 @@ def module(target, text, version):
 
 
 def verdict(ptxas, folder, job):
-    key, target, text = job
+    key, target, text, version = job
     architecture = ARCHITECTURES.get(target, f"sm_{target}")
     path = os.path.join(folder, f"{key}.ptx")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(module(architecture, text, "9.0"))
+        file.write(module(architecture, text, version))
     done = subprocess.run(
         [ptxas, f"-arch={architecture}", "-o", os.devnull, path], capture_output=True, text=True, check=False
     )
@@ -257,7 +265,7 @@ def verdict(ptxas, folder, job):
     # Each ptxas knows the targets of its time.
     if "is not defined for option" in message:
         return None, message
-    if "9.1 or later" in message or "9.2 or later" in message:
+    if re.search(r"9\.[1-9] or later|Unsupported .version", message):
         return None, message
     return done.returncode == 0, re.sub(r"^ptxas \S+, line \d+; ", "", message)
 
@@ -280,14 +288,15 @@ def main():
                 target = min(t for t in TARGETS if t >= max(least, 50))
                 older = [t for t in TARGETS if t < least]
                 text = instruction(row["root"], words, form["operands"])
-                jobs.append((True, (len(jobs), target, text)))
+                version = "{}.{}".format(*max((9, 0), tuple(form["min_version"] or (0, 0))))
+                jobs.append((True, (len(jobs), target, text, version)))
                 if older:
-                    jobs.append((False, (len(jobs), older[-1], text)))
+                    jobs.append((False, (len(jobs), older[-1], text, version)))
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         answers = pool.map(lambda job: verdict(ptxas, folder, job[1]), jobs)
         wrong = 0
         unknown = 0
-        for (expected, (_, target, text)), (accepted, message) in zip(jobs, answers):
+        for (expected, (_, target, text, _)), (accepted, message) in zip(jobs, answers):
             unknown += accepted is None
             if accepted is not None and accepted != expected:
                 wrong += 1

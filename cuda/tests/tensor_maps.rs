@@ -199,7 +199,13 @@ fn columns(address: u64) {
     assert_eq!(encode(4, [-3, -4], 8, 64), 0);
     let expected = TensorMap {
         element_strides: steps.to_vec(),
-        im2col: Some(Im2col { lower: vec![-3, -4], upper: vec![-1, -2], channels: 8, pixels: 64 }),
+        im2col: Some(Im2col {
+            lower: vec![-3, -4],
+            upper: vec![-1, -2],
+            channels: 8,
+            pixels: 64,
+            along_w: None,
+        }),
         ..TensorMap::tiled("f16", address, &[64, 14, 9, 8], &strides, &[])
     };
     assert_eq!(TensorMap::decode(&map.0), Ok(expected));

@@ -21,6 +21,8 @@ pub struct Job {
     pub way: Way,
     /// Offset of the mbarrier object in the shared memory of the blocks that get the bytes.
     pub object: u32,
+    /// The last bit of the ranks of blocks that count for both of a pair (`.cta_group::2`); else each counts its own bytes.
+    pub parity: Option<u8>,
     /// Bytes of each piece.
     pub bytes: u32,
     /// What is still to be copied, the last piece first.
@@ -53,12 +55,14 @@ pub struct Awaited {
 pub struct Taken {
     /// Coordinates, the innermost first.
     pub coordinates: Vec<i32>,
-    /// Offsets of im2col mode.
+    /// Offsets of im2col mode; in its modes along W the pixels of the halo and the offset.
     pub offsets: Vec<u16>,
     /// Where the box lies in shared memory.
     pub place: u64,
     /// The blocks of a load, by rank.
     pub ranks: u32,
+    /// As that of the job.
+    pub parity: Option<u8>,
 }
 
 /// What a bulk copy does.
@@ -72,6 +76,8 @@ pub enum Way {
     Between(u32),
     /// Into L2.
     Prefetch,
+    /// No copy: the block scheduler is asked to cancel a launch, and answers blocks of these ranks.
+    Cancel(u32),
 }
 
 /// Bytes that are copied at once.

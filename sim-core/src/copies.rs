@@ -19,6 +19,8 @@ pub struct Bulk {
     pub pc: u32,
     /// Where its bytes go.
     pub to: BulkTo,
+    /// As that of the job.
+    pub parity: Option<u8>,
 }
 
 /// Where the bytes of an access of a bulk copy go.
@@ -286,7 +288,7 @@ mod tests {
     #[test]
     fn threads_do_not_wait_for_bulk_copies_and_their_bytes_are_counted() {
         let mut copies = Copies::default();
-        let bulk = Bulk { to: BulkTo::Here, lane: 3, object: 8, bytes: 512, pc: 1 };
+        let bulk = Bulk { to: BulkTo::Here, lane: 3, object: 8, bytes: 512, pc: 1, parity: None };
         copies.begin(4, u32::MAX, [[0; 2]; 32], Some(bulk));
         copies.commit(u32::MAX);
         assert!(!copies.awaits(u32::MAX, None) && !copies.awaits(u32::MAX, Some(0)));

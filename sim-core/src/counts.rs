@@ -17,6 +17,8 @@ pub struct KernelCounts {
     pub machine_instructions: u64,
     /// Active lanes summed over issues of source instructions.
     pub active_lanes: u64,
+    /// Blocks whose launches its threads cancelled.
+    pub cancelled_blocks: u64,
 }
 
 impl KernelCounts {
@@ -86,5 +88,6 @@ impl KernelCounts {
         self.control_instructions += other.control_instructions;
         self.machine_instructions += other.machine_instructions;
         self.active_lanes += other.active_lanes;
+        self.cancelled_blocks += other.cancelled_blocks;
     }
 }

@@ -11,7 +11,7 @@ use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::{Cycle, StateSpace, WARP_LANES};
 
-use crate::bulk::Way;
+use crate::bulk::{Job, Way};
 use crate::counts::KernelCounts;
 use crate::error::{Fault, FaultKind, Location, Violation};
 use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver, write_wide};
@@ -117,6 +117,19 @@ pub struct Functional<P> {
     touched: Option<Box<Touched>>,
     /// Accesses are noted by either.
     notes: bool,
+    /// The launches of the kernel that runs.
+    launches: Launches,
+}
+
+/// Blocks of a grid.
+#[derive(Clone, Copy, Debug, Default)]
+struct Launches {
+    /// The next one to begin, in the order of dispatch.
+    next: u64,
+    /// All of them.
+    blocks: u64,
+    /// Those that will not run, as threads cancelled their launches.
+    cancelled: u64,
 }
 
 impl<P: Reconvergence> Functional<P> {
@@ -135,6 +148,7 @@ impl<P: Reconvergence> Functional<P> {
             record: None,
             touched: None,
             notes: false,
+            launches: Launches::default(),
         }
     }
 
@@ -209,7 +223,8 @@ impl<P: Reconvergence> Functional<P> {
         }
         let blocks = kernel.blocks();
         let last = self.counts[grid].warp_instructions.saturating_add(most);
-        let (mut next, mut done, mut live) = (0u64, 0u64, 0u32);
+        let (mut done, mut live) = (0u64, 0u32);
+        self.launches = Launches { next: 0, blocks, cancelled: 0 };
         // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
         // have not begun are there more at a time, up to what the chip holds.
         // Blocks of a cooperative launch do.
@@ -220,10 +235,11 @@ impl<P: Reconvergence> Functional<P> {
         self.splits.clear();
         self.queued.fill(false);
         let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
-        while done < blocks {
+        while done + self.launches.cancelled < blocks {
             // Blocks of a cluster begin together.
-            while next < blocks && (live + cluster <= room || !next.is_multiple_of(cluster.into())) {
-                let number = kernel.in_order(next);
+            let begins = |next: u64, live| live + cluster <= room || !next.is_multiple_of(cluster.into());
+            while self.launches.next < blocks && begins(self.launches.next, live) {
+                let number = kernel.in_order(self.launches.next);
                 let Some(slot) = self.resident.admit(kernel, number) else { break };
                 if cluster > 1 {
                     self.resident.join_cluster(slot, kernel, &vec![0; cluster as usize]);
@@ -234,7 +250,7 @@ impl<P: Reconvergence> Functional<P> {
                 if let Some(record) = &self.record {
                     record::block(record, &self.resident, slot, kernel, number);
                 }
-                next += 1;
+                self.launches.next += 1;
                 live += 1;
                 self.queue_touched();
             }
@@ -267,6 +283,7 @@ impl<P: Reconvergence> Functional<P> {
                 return Err(Halt::Stopped);
             }
             rounds += u64::from(whole_turn);
+            let Launches { next, cancelled, .. } = self.launches;
             let stuck = if whole_turn && rounds >= next_watch {
                 match self.look(next + done) {
                     Verdict::Undecided => None,
@@ -276,7 +293,7 @@ impl<P: Reconvergence> Functional<P> {
                     }
                     Verdict::Stuck(fault) => Some(fault),
                 }
-            } else if !moved && done < blocks && (next == blocks || live + cluster > room) {
+            } else if !moved && done + cancelled < blocks && (next == blocks || live + cluster > room) {
                 Some(self.deadlock())
             } else {
                 None
@@ -559,6 +576,10 @@ impl<P: Reconvergence> Functional<P> {
     #[inline(never)]
     fn do_jobs(&mut self) -> Result<(), Halt> {
         for mut job in std::mem::take(&mut self.resident.jobs) {
+            if let Way::Cancel(_) = job.way {
+                self.cancel(&job)?;
+                continue;
+            }
             if let Some(map) = job.awaits.as_ref().map(|awaited| awaited.map) {
                 let bytes = self.resident.map_in_memory(map);
                 let made = self.resident.map_is_here(&mut job, &bytes);
@@ -578,18 +599,36 @@ impl<P: Reconvergence> Functional<P> {
         Ok(())
     }
 
+    /// A request to cancel the launch of a cluster, at once: of the next one.
+    fn cancel(&mut self, job: &Job) -> Result<(), Halt> {
+        let kernel = &self.resident.kernels[self.resident.warps[job.origin.slot].kernel];
+        let mut cancelled = None;
+        let Launches { next, blocks, .. } = self.launches;
+        if next < blocks {
+            let size = u64::from(kernel.cluster_size());
+            cancelled = Some(kernel.block_index(kernel.in_order(next)));
+            (self.launches.next, self.launches.cancelled) = (next + size, self.launches.cancelled + size);
+            self.counts[job.grid_id as usize].cancelled_blocks += size;
+        }
+        let answered = self.resident.answered(job, cancelled);
+        answered.map_err(|violation| Halt::Fault(job.origin.fault(&violation, 0, 0)))
+    }
+
     /// What the last step left for other blocks of the cluster, at once.
     #[cold]
     #[inline(never)]
     fn exchange(&mut self) -> Result<(), Halt> {
-        for Packet { grid_id, number, what, .. } in std::mem::take(&mut self.resident.outgoing) {
-            match what {
-                What::Arrived { rank, odd } => self.resident.hear_of_cluster(grid_id, number, rank, odd),
-                What::Access(mut access) | What::Answer(mut access) => {
-                    let served = self.resident.serve(grid_id, number, &mut access);
-                    served.map_err(|violation| Halt::Fault(access.origin.fault(&violation, 0, 0)))?;
-                    if access.does == Does::Access {
-                        self.resident.accept(&access);
+        // What is served may send more.
+        while !self.resident.outgoing.is_empty() {
+            for Packet { grid_id, number, what, .. } in std::mem::take(&mut self.resident.outgoing) {
+                match what {
+                    What::Arrived { rank, odd } => self.resident.hear_of_cluster(grid_id, number, rank, odd),
+                    What::Access(mut access) | What::Answer(mut access) => {
+                        let served = self.resident.serve(grid_id, number, &mut access);
+                        served.map_err(|violation| Halt::Fault(access.origin.fault(&violation, 0, 0)))?;
+                        if access.does == Does::Access {
+                            self.resident.accept(&access);
+                        }
                     }
                 }
             }

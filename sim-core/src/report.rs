@@ -104,6 +104,9 @@ pub struct KernelReport {
     pub resident_blocks: u32,
     /// The resource that limits the resident blocks.
     pub occupancy_limit: String,
+    /// Blocks that never ran, as their launches were cancelled (`clusterlaunchcontrol`).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cancelled_blocks: u64,
     /// What the lowering noted.
     pub notes: Vec<String>,
     /// What the clean-up pass did to its functions, where it ran.

@@ -170,6 +170,22 @@ pub enum CopyStep {
     Store,
 }
 
+/// How a bulk copy of a tensor goes through it (PTX ISA "Tiled mode", "im2col mode").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TensorMode {
+    /// `.tile`: a box.
+    #[default]
+    Tile,
+    /// `.tile::gather4`, `.tile::scatter4`: four rows of two dimensions.
+    Four,
+    /// `.im2col`, `.im2col_no_offs`: pixels of a bounding box.
+    Im2col,
+    /// `.im2col::w`: pixels along W, and those of a halo behind them.
+    W,
+    /// `.im2col::w::128`: 128 pixels along W, a halo behind each 32.
+    W128,
+}
+
 /// Between which spaces a bulk copy goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BulkWay {
@@ -181,6 +197,11 @@ pub enum BulkWay {
     Between,
     /// From global memory into L2.
     Prefetch,
+    /// `clusterlaunchcontrol.try_cancel`: the block scheduler's answer goes to shared memory.
+    Cancel {
+        /// To that of all blocks of the cluster.
+        everywhere: bool,
+    },
 }
 
 /// What an `mbarrier` operation does besides its kind.
@@ -339,6 +360,8 @@ pub enum ImageQuery {
 pub struct ImageModifiers {
     /// `.1d`, `.a2d` and the like.
     pub geometry: Option<Geometry>,
+    /// `.2dms`, `.a2dms`: a sample of several is the first of the coordinates.
+    pub samples: bool,
     /// `.base`, `.level`, `.grad`.
     pub level: MipLevel,
     /// The component that `tld4` gathers.
@@ -434,8 +457,14 @@ pub struct Modifiers {
     pub bulk: Option<BulkWay>,
     /// Dimensions of a bulk copy of a tensor, 0 for other copies.
     pub tensor: u8,
-    /// A bulk copy of a tensor in im2col mode.
-    pub im2col: bool,
+    /// How a bulk copy of a tensor goes through it.
+    pub tensor_mode: TensorMode,
+    /// `.cta_group::2`: the mbarrier object may be the peer block's.
+    pub pair: bool,
+    /// `.cp_mask`: a mask says which of each 16 bytes are copied.
+    pub byte_mask: bool,
+    /// `.ignore_oob`: bytes at both ends may lie beyond a buffer.
+    pub ignore_beyond: bool,
     /// A fence for tensor maps.
     pub map_proxy: bool,
     /// The field of `tensormap.replace`.

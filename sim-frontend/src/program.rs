@@ -15,7 +15,7 @@ pub use crate::special_registers::{ClockRegister, SpecialRegister};
 
 use crate::form::{
     BarrierKind, Beyond, BulkWay, Form, Geometry, ImageQuery, MbarrierOptions, MbarrierStep, MipLevel,
-    Reduction, ShflMode, VoteMode,
+    Reduction, ShflMode, TensorMode, VoteMode,
 };
 use crate::matrix::{MmaOp, TileElements};
 use crate::wgmma::WgmmaOp;
@@ -131,7 +131,8 @@ pub struct CopyOp {
 
 /// A bulk copy of `src[2]` bytes. `src[0]` and `imm` are the address in global memory, of a copy between blocks that of
 /// its source. `src[1]` is the base of the address in shared memory, of a copy between blocks that of its destination.
-/// `src[3]` is the base of the mbarrier object's address, `src[4]` the mask of ranks of a multicast.
+/// `src[3]` is the base of the mbarrier object's address, `src[4]` the mask of ranks of a multicast. `try_cancel` has
+/// `src[1]`, where the answer goes, and `src[3]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BulkOp {
     /// Between which spaces it goes.
@@ -142,6 +143,19 @@ pub struct BulkOp {
     pub to: SharedAddress,
     /// That of the object, where there is one.
     pub object: SharedAddress,
+    /// What `src[3]` of a store or `src[4]` of a load is besides.
+    pub bytes: BulkBytes,
+}
+
+/// Which bytes a bulk copy takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BulkBytes {
+    /// All.
+    All,
+    /// Of each 16 bytes those of the mask in `src[3]`.
+    Masked,
+    /// All, but as many at the beginning and at the end as the two halves of `src[4]` say need not be in a buffer.
+    MayBeBeyond,
 }
 
 /// A bulk copy of a box of a tensor. `src[0]` and `imm` are the generic address of the tensor map, `src[1]`, `src[3]` and
@@ -153,9 +167,11 @@ pub struct TensorOp {
     pub way: BulkWay,
     /// Dimensions.
     pub rank: u8,
-    /// Im2col mode: of a load or prefetch, an offset for each dimension between channels and images is handed over behind
-    /// the coordinates.
-    pub im2col: bool,
+    /// How it goes through the tensor. Of a load or prefetch in im2col mode, an offset for each dimension between channels
+    /// and images is handed over behind the coordinates; in its modes along W, the pixels of the halo and an offset.
+    pub mode: TensorMode,
+    /// The object may be that of the block whose rank differs in the last bit, and is the one of its parity.
+    pub pair: bool,
     /// How the map is addressed, and the reduction; its type is the map's.
     pub memory: MemoryOp,
     /// The shared address.
@@ -219,7 +235,7 @@ pub enum TextureStep {
 }
 
 /// A texture or surface instruction: `src[0]` is the handle of the texture or surface. Its other operands, in this
-/// order, are the layer; the coordinates; the level of detail, or the derivatives along x and along y; the offsets by
+/// order, are the sample; the layer; the coordinates; the level of detail, or the derivatives along x and along y; the offsets by
 /// axis; the reference value; the data, element by element; the handle of the sampler. The first four are `src[1]` to
 /// `src[4]`, the others are handed over by [`OpClass::TextureOperands`] before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -228,6 +244,8 @@ pub struct TextureOp {
     pub step: TextureStep,
     /// What the coordinates are.
     pub geometry: Geometry,
+    /// There is a sample.
+    pub samples: bool,
     /// Coordinates are integers.
     pub integer: bool,
     /// Where the mip level comes from.

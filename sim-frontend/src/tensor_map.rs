@@ -24,6 +24,9 @@ pub enum MapField {
     Interleave,
     /// Swizzle: 0 none, 1, 2, 3 of 32, 64, 128 bytes.
     Swizzle,
+    /// Bytes that a swizzle of 128 bytes leaves together: 0, 1, 3: 16, 32, 64; 2: 32, whose halves of 16 bytes have
+    /// theirs of 8 change places in every second row.
+    Atomicity,
     /// 1: NaN beyond the tensor, 0: zero.
     Fill,
 }
@@ -34,6 +37,7 @@ impl MapField {
         match self {
             Self::Rank => 0,
             Self::Type => 4,
+            Self::Atomicity => 5,
             Self::Swizzle => 6,
             Self::Fill => 7,
             Self::Address => 8,
@@ -50,7 +54,7 @@ impl MapField {
         match self {
             Self::Address | Self::Stride => ScalarType::B64,
             Self::Rank | Self::Dim | Self::Box | Self::ElementStride => ScalarType::B32,
-            Self::Type | Self::Swizzle | Self::Fill | Self::Interleave => ScalarType::B8,
+            Self::Type | Self::Swizzle | Self::Atomicity | Self::Fill | Self::Interleave => ScalarType::B8,
         }
     }
 
@@ -70,7 +74,7 @@ impl MapField {
         match self {
             Self::Type => TYPES.get(usize::try_from(written).ok()?).copied(),
             Self::Interleave => (written <= 2).then_some(written),
-            Self::Swizzle => (written <= 3).then_some(written),
+            Self::Swizzle | Self::Atomicity => (written <= 3).then_some(written),
             Self::Fill => (written <= 1).then_some(written),
             _ => None,
         }

@@ -21,7 +21,7 @@ pub use expr::{Expr, Params, evaluate};
 pub use image::{ImageAddress, ImageAddresses, ImageFilter, ImageRead, ImageSpec, ImageStorage};
 pub use key_span::KeySpan;
 pub use number::Number;
-pub use tensor_map::{Im2colSpec, TensorFill, TensorMapSpec};
+pub use tensor_map::{AlongW, Im2colSpec, SwizzleAtom, TensorFill, TensorMapSpec};
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::yaml;

@@ -96,8 +96,20 @@ fn image_of(job: &Job, name: &str, spec: &ImageSpec, bytes: u64) -> Result<Image
     if spec.cube && (layers == 0 || !layers.is_multiple_of(6) || extent.width != extent.height) {
         return Err(wrong(format!("`{name}`: a cubemap is square and has 6 layers for each cube")));
     }
+    let samples = number(&spec.samples, "samples")?;
+    if !matches!(samples, 1 | 2 | 4 | 8) {
+        return Err(wrong(format!("`{name}`: a texel has 1, 2, 4 or 8 samples, not {samples}")));
+    }
+    if samples > 1 && (dimensions != 2 || levels > 1 || spec.cube || spec.storage != ImageStorage::Array) {
+        return Err(wrong(format!(
+            "`{name}`: an image with several samples is an array of two dimensions without mip levels and cubes"
+        )));
+    }
     let mut image = Image::array(0, format, extent, dimensions);
     (image.layers, image.levels, image.cube) = (layers, levels, spec.cube);
+    if samples > 1 {
+        (image.samples, image.layers) = (samples, layers.max(1) * samples);
+    }
     let texel = u64::from(format.bytes());
     image.storage = match spec.storage {
         ImageStorage::Array => Storage::Array,

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use sim_core::error::SimError;
-use sim_core::tensor_map::{Im2col, TYPES, TensorMap, Wrong};
+use sim_core::tensor_map::{AlongW, Atom, Im2col, TYPES, TensorMap, Wrong};
 use sim_frontend::diagnostic::Diagnostic;
-use sim_frontend::workload::{Expr, KeySpan, TensorFill, TensorMapSpec, evaluate};
+use sim_frontend::workload::{
+    AlongW as WideSpec, Expr, KeySpan, SwizzleAtom, TensorFill, TensorMapSpec, evaluate,
+};
 use sim_memory::vocabulary::ScalarType;
 
 use super::buffers::Layout;
@@ -90,12 +92,22 @@ impl Reader<'_> {
             upper: columns.upper.clone(),
             channels: self.number("im2col", &columns.channels),
             pixels: self.number("im2col", &columns.pixels),
+            along_w: columns.wide.map(|wide| match wide {
+                WideSpec::Column => AlongW::Column,
+                WideSpec::By32 => AlongW::By32,
+            }),
         });
         map.element_strides = match &spec.element_strides {
             Some(strides) => self.numbers("element_strides", strides),
             None => vec![1; map.sizes.len()],
         };
         (map.interleave, map.swizzle, map.promotion) = (spec.interleave, spec.swizzle, spec.l2_promotion);
+        map.atom = match spec.swizzle_atom {
+            SwizzleAtom::B16 => Atom::B16,
+            SwizzleAtom::B32 => Atom::B32,
+            SwizzleAtom::B32Flip8 => Atom::B32Flip8,
+            SwizzleAtom::B64 => Atom::B64,
+        };
         map.nan = spec.fill == TensorFill::Nan;
         if self.errors.is_empty() {
             for Wrong { part, reason } in map.check() {

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use sim_core::tensor_map::{ALIGN, BYTES, Im2col, TensorMap};
+use sim_core::tensor_map::{ALIGN, AlongW, Atom, BYTES, Im2col, TensorMap};
 
 use crate::error::{Error, INVALID_VALUE, NOT_SUPPORTED};
 use crate::pointers::{bytes, bytes_mut, get};
@@ -10,6 +10,9 @@ use crate::runtime::State;
 
 /// The compute capability from which on there are tensor maps.
 const SINCE: u32 = 90;
+
+/// The one from which on there are maps whose pixels lie along W.
+const WIDE_SINCE: u32 = 100;
 
 /// The parameters that both kinds of maps have, after their sizes.
 struct Layout {
@@ -61,7 +64,14 @@ unsafe fn common(
         strides,
         element_strides,
         interleave: enumerated(layout.interleave, 16, 2)?,
-        swizzle: enumerated(layout.swizzle, 32, 3)?,
+        // From 4 on they are of 128 bytes, in other chunks.
+        swizzle: if (4..=6).contains(&layout.swizzle) { 128 } else { enumerated(layout.swizzle, 32, 3)? },
+        atom: match layout.swizzle {
+            4 => Atom::B32,
+            5 => Atom::B32Flip8,
+            6 => Atom::B64,
+            _ => Atom::B16,
+        },
         promotion: enumerated(layout.promotion, 64, 3)?,
         nan: match layout.fill {
             0 => false,
@@ -129,7 +139,30 @@ driver! {
             let axes = common.sizes.len().saturating_sub(2);
             // As the other arrays, the offset of the innermost dimension, W, first.
             let (lower, upper) = (list(lower, axes)?, list(upper, axes)?);
-            let columns = Im2col { lower, upper, channels, pixels };
+            let columns = Im2col { lower, upper, channels, pixels, along_w: None };
+            encode(state, map, &TensorMap { im2col: Some(columns), ..common })
+        }
+    }
+
+    driver cuTensorMapEncodeIm2colWide = (
+        map: *mut c_void, data_type: i32, rank: u32, address: *mut c_void, sizes: *const u64, strides: *const u64,
+        lower: i32, upper: i32, channels: u32, pixels: u32, element_strides: *const u32,
+        interleave: i32, mode: i32, swizzle: i32, promotion: i32, fill: i32
+    ) |state| {
+        if state.runtime()?.device.chip().capability() < WIDE_SINCE {
+            return Err(NOT_SUPPORTED);
+        }
+        let along_w = match mode {
+            0 => AlongW::Column,
+            1 => AlongW::By32,
+            _ => return Err(INVALID_VALUE),
+        };
+        let layout = Layout { interleave, swizzle, promotion, fill };
+        // SAFETY: CUDA's manual asks for arrays of as many numbers as dimensions, and for a place of a map.
+        unsafe {
+            let common = common((data_type, rank, address), (sizes, strides, element_strides), &layout)?;
+            let (lower, upper) = (vec![lower], vec![upper]);
+            let columns = Im2col { lower, upper, channels, pixels, along_w: Some(along_w) };
             encode(state, map, &TensorMap { im2col: Some(columns), ..common })
         }
     }

@@ -88,7 +88,7 @@ unsupported! {
     cuStreamBeginCaptureToCig cuStreamBeginCaptureToCig_ptsz
     cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz cuStreamEndCaptureToCig
     cuStreamEndCaptureToCig_ptsz cuStreamGetDevResource cuStreamGetDevResource_ptsz cuStreamGetGreenCtx
-                    cuSurfRefGetArray cuTensorMapEncodeIm2colWide cuTensorMapSetAllocationClass
+                    cuSurfRefGetArray cuTensorMapSetAllocationClass
     cuTexObjectGetResourceViewDesc cuTexRefCreate
     cuTexRefDestroy cuTexRefGetAddress cuTexRefGetAddressMode cuTexRefGetAddress_v2 cuTexRefGetArray
     cuTexRefGetBorderColor cuTexRefGetFilterMode cuTexRefGetFlags cuTexRefGetFormat cuTexRefGetMaxAnisotropy

@@ -238,6 +238,7 @@ pub(super) fn add_counts(report: &mut KernelReport, counts: &KernelCounts) {
     report.control_instructions += counts.control_instructions;
     report.machine_instructions += counts.machine_instructions;
     report.active_lanes += counts.active_lanes;
+    report.cancelled_blocks += counts.cancelled_blocks;
 }
 
 /// The instructions of a line in text order; the one at `pc` if the line has none.

@@ -7,7 +7,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_memory::vocabulary::Cycle;
 
 use crate::grid::Kernel;
-use crate::sm::{BlockDone, SmMessage};
+use crate::sm::{Notice, SmMessage, Tells};
 
 /// Times of a kernel, in core cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,8 +69,8 @@ pub(super) struct Dispatcher {
     free_at: Cycle,
     /// The next cycle at which the dispatcher acts.
     next: Option<Cycle>,
-    pub(super) inbox: Vec<(Cycle, u32, BlockDone)>,
-    arrived: Vec<(Cycle, u32, BlockDone)>,
+    pub(super) inbox: Vec<(Cycle, u32, Notice)>,
+    arrived: Vec<(Cycle, u32, Notice)>,
     /// Messages to SMs: SM, arrival cycle, message. Those to one SM are in the order of arrival.
     pub(super) outbox: Vec<(u32, Cycle, SmMessage)>,
     aborts: Vec<(Cycle, u32)>,
@@ -140,9 +140,12 @@ impl Dispatcher {
                 }
                 !here
             });
-            arrived.sort_unstable_by_key(|(at, sm, block)| (*at, *sm, block.number));
-            for (_, sm, block) in arrived.drain(..) {
-                self.block_done(sm, block, now);
+            arrived.sort_unstable_by_key(|(at, sm, notice)| (*at, *sm, notice.what, notice.number));
+            for (_, sm, notice) in arrived.drain(..) {
+                match notice.what {
+                    Tells::Ended => self.block_done(sm, notice, now),
+                    Tells::Cancel => self.cancel(sm, notice, now),
+                }
             }
             self.arrived = arrived;
             while let Some(&(at, grid)) = self.aborts.first()
@@ -178,7 +181,7 @@ impl Dispatcher {
 
     /// Frees the resources of a completed block. With its last block the grid is complete [grid-compl]
     /// [ctx-compl] [cio-compl].
-    fn block_done(&mut self, sm: u32, block: BlockDone, now: Cycle) {
+    fn block_done(&mut self, sm: u32, block: Notice, now: Cycle) {
         let d = &mut *self;
         d.blocks_done += 1;
         let Some(i) = d.running.iter().position(|r| r.kernel.grid_id == block.grid_id) else { return };
@@ -202,6 +205,26 @@ impl Dispatcher {
             d.running.remove(i);
         }
         d.next = Some(d.next.map_or(now, |n| n.min(now)));
+    }
+
+    /// Cancels the launch of the next cluster of a grid, if one is left, and says so. The grid goes on: the block that asks
+    /// does not end before it is answered.
+    #[cold]
+    fn cancel(&mut self, sm: u32, notice: Notice, now: Cycle) {
+        let mut cancelled = None;
+        let of_grid = |running: &&mut Running| running.kernel.grid_id == notice.grid_id && !running.aborted;
+        if let Some(running) = self.running.iter_mut().find(of_grid)
+            && running.next < running.kernel.blocks()
+        {
+            let kernel = &running.kernel;
+            let size = u64::from(kernel.cluster_size());
+            cancelled = Some(kernel.block_index(kernel.in_order(running.next)));
+            running.next += size;
+            running.done += size;
+            self.blocks_done += size;
+        }
+        let at = now + Cycle::from(self.chip.dispatch.latency);
+        self.outbox.push((sm, at, SmMessage::Answer { number: notice.number, cancelled }));
     }
 
     /// Begins kernels at the head of their streams, up to NumConKernels at a time [sched-grids].

@@ -18,7 +18,7 @@ use super::primitives::{self, CachePadded, Mutex};
 use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::packet::Packet;
 use crate::reconvergence::Reconvergence;
-use crate::sm::{BlockDone, Sm, SmMessage};
+use crate::sm::{Notice, Sm, SmMessage};
 
 /// What follows an epoch.
 pub(super) enum Turn {
@@ -55,7 +55,7 @@ pub(super) struct Worker<P> {
     homes: Arc<Homes>,
     /// Outgoing mailboxes, by receiving worker.
     out: Vec<Mailbox>,
-    done: Vec<(Cycle, u32, BlockDone)>,
+    done: Vec<(Cycle, u32, Notice)>,
     done_latency: Cycle,
     /// The next event cycle of each SM, then of each partition. Components without an event in an epoch are
     /// skipped.
@@ -173,7 +173,7 @@ impl<P: Reconvergence> Worker<P> {
                     let (worker, place) = homes.sms[to as usize];
                     out[worker as usize].packets.push((at, place, from, packet));
                 });
-                sm.take_done(|block| done.push((block.at + *done_latency, from, block)));
+                sm.take_notices(|notice| done.push((notice.at + *done_latency, from, notice)));
             } else if let Some((from, partition)) = partitions.get_mut(i - count) {
                 partition.take_replies(|at, to, reply| {
                     next = next.min(at);
@@ -217,7 +217,7 @@ impl<P: Reconvergence> Worker<P> {
     }
 
     /// With a single worker: delivers the components' messages to each other and to the dispatcher.
-    pub(super) fn post(&mut self, dispatcher: &mut Vec<(Cycle, u32, BlockDone)>) -> Option<Cycle> {
+    pub(super) fn post(&mut self, dispatcher: &mut Vec<(Cycle, u32, Notice)>) -> Option<Cycle> {
         let Self { sms, partitions, next, done_latency, ran, out, .. } = self;
         let count = sms.len();
         // Packets go from one SM to another.
@@ -230,7 +230,7 @@ impl<P: Reconvergence> Worker<P> {
                 let from = sm.index;
                 sm.take_requests(|at, to, request| arrives(at, to, from, request, partitions, of_partitions));
                 sm.take_packets(|(at, to, packet)| packets.push((at, to, from, packet)));
-                sm.take_done(|block| dispatcher.push((block.at + *done_latency, from, block)));
+                sm.take_notices(|notice| dispatcher.push((notice.at + *done_latency, from, notice)));
             } else if let Some((from, partition)) = partitions.get_mut(i - count) {
                 partition.take_replies(|at, to, reply| answers(at, to, *from, reply, sms, of_sms));
             }
@@ -352,7 +352,7 @@ struct Shared {
 struct Outcome {
     next: Option<Cycle>,
     fault: Option<Box<Fault>>,
-    done: Vec<(Cycle, u32, BlockDone)>,
+    done: Vec<(Cycle, u32, Notice)>,
 }
 
 /// Several workers, each on a thread of its own.

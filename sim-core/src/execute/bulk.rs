@@ -1,7 +1,7 @@
 //! Bulk copies: what an instruction asks of the unit that makes them, and what happens where their bytes are.
 
 use sim_frontend::form::{BulkWay, MbarrierOptions, MbarrierStep};
-use sim_frontend::program::{BulkOp, NO_PC, Op, OpClass, Pc};
+use sim_frontend::program::{BulkBytes, BulkOp, NO_PC, Op, OpClass, Pc};
 use sim_memory::address_space::of_cluster;
 use sim_memory::atomics;
 use sim_memory::observation::ObjectAction;
@@ -33,6 +33,9 @@ impl<P: Reconvergence> Resident<P> {
         facts: &BulkOp,
         exec: LaneMask,
     ) -> Result<(), Violation> {
+        if let BulkWay::Cancel { everywhere } = facts.way {
+            return self.begin_cancel(kernel, (w, pc), op, facts, everywhere, exec);
+        }
         let (code, warp) = (&*kernel.code, &self.warps[w]);
         let mut far = addresses(warp, code, op, facts.memory.address_64, exec);
         let mut near = shared_addresses(warp, code, op.src[1], facts.to);
@@ -58,23 +61,32 @@ impl<P: Reconvergence> Resident<P> {
             }
             let (own, blocks) = self.own_rank(w);
             let mut ranks = 1 << own;
-            if op.src[4].is_some() {
-                let mask = read_element(&self.warps[w].rows, &code.consts, op.src[4], lane, 16);
-                ranks = self.ranks_of_mask(lane, mask as u32 & 0xffff, blocks)?;
+            let given =
+                |slot: usize, bits| read_element(&self.warps[w].rows, &code.consts, op.src[slot], lane, bits);
+            // Where global memory is read, without what need not be there.
+            let (mut read, mut mask) = (far[l]..far[l].saturating_add(size.into()), u16::MAX);
+            match facts.bytes {
+                BulkBytes::All if op.src[4].is_some() => {
+                    ranks = self.ranks_of_mask(lane, given(4, 16) as u32 & 0xffff, blocks)?;
+                }
+                BulkBytes::All => {}
+                BulkBytes::Masked => mask = given(3, 16) as u16,
+                BulkBytes::MayBeBeyond => read = ignored(read, given(4, 64), lane)?,
             }
-            if size == 0 {
+            if size == 0 || mask == 0 {
                 continue;
             }
             let room = self.blocks[self.warps[w].block].as_ref().map_or(0, |block| block.shared.len() as u64);
             let bytes = u64::from(size);
             if tracked {
                 let place = if facts.way == BulkWay::Load { &mut near[l] } else { &mut far[l] };
-                let (offset, object, to) = self.target_of_bulk(w, lane, *place, objects[l], blocks)?;
+                let (offset, object, to, _) =
+                    self.target_of_bulk(w, lane, *place, objects[l], (blocks, false))?;
                 if offset + bytes > room {
                     return Err(outside(1 << lane, &[offset; WARP_LANES], bytes, room));
                 }
                 (*place, objects[l]) = (offset, object);
-                if !op.src[4].is_some() {
+                if !op.src[4].is_some() || facts.bytes == BulkBytes::MayBeBeyond {
                     ranks = to;
                 }
             }
@@ -85,12 +97,21 @@ impl<P: Reconvergence> Resident<P> {
                 }
             }
             match facts.way {
-                BulkWay::Load => self.in_buffers(OpClass::Load, 1 << lane, &far, bytes)?,
+                BulkWay::Load => {
+                    let (from, bytes) = ([read.start; WARP_LANES], read.end - read.start);
+                    self.in_buffers(OpClass::Load, 1 << lane, &from, bytes)?;
+                }
                 BulkWay::Store => self.in_buffers(OpClass::Store, 1 << lane, &far, bytes)?,
                 BulkWay::Prefetch if self.world.allocations.find(far[l], bytes).is_none() => continue,
-                BulkWay::Prefetch | BulkWay::Between => {}
+                BulkWay::Prefetch | BulkWay::Between | BulkWay::Cancel { .. } => {}
             }
             let by = (w, lane, pc);
+            let each = unit_of(mask).min(u32::from(facts.memory.element_bytes));
+            let piece =
+                |at: u32| Piece { far: far[l] + u64::from(at), near: (near[l] as u32).wrapping_add(at) };
+            let copied = |at: &u32| mask >> (at % PIECE) & 1 == 1;
+            let pieces: Vec<Piece> =
+                (0..size).step_by(each as usize).rev().filter(copied).map(piece).collect();
             if tracked {
                 let to = if facts.way == BulkWay::Load { near[l] } else { far[l] } as u32;
                 let object = objects[l] as u32;
@@ -102,15 +123,15 @@ impl<P: Reconvergence> Resident<P> {
                     let counted = Some((ranks.trailing_zeros(), objects[l] as u32));
                     self.observe_bulk_read(by, (near[l] as u32, size), counted, &[], None);
                 }
-                BulkWay::Store => {
+                BulkWay::Store if mask == u16::MAX => {
                     self.observe_bulk_read(by, (near[l] as u32, size), None, &[(far[l], size)], None);
                 }
-                BulkWay::Load | BulkWay::Prefetch => {}
+                BulkWay::Store => {
+                    let stored: Vec<_> = pieces.iter().map(|piece| (piece.far, each)).collect();
+                    self.observe_bulk_read(by, (near[l] as u32, size), None, &stored, None);
+                }
+                BulkWay::Load | BulkWay::Prefetch | BulkWay::Cancel { .. } => {}
             }
-            let each = u32::from(facts.memory.element_bytes);
-            let piece =
-                |at: u32| Piece { far: far[l] + u64::from(at), near: (near[l] as u32).wrapping_add(at) };
-            let pieces = (0..size).step_by(each as usize).rev().map(piece).collect();
             self.push_job(kernel, by, facts.way, ranks, (objects[l] as u32, each), pieces);
         }
         Ok(())
@@ -123,27 +144,27 @@ impl<P: Reconvergence> Resident<P> {
         peers.map_or((0, 1), |peers| (peers.rank, peers.blocks.len() as u64))
     }
 
-    /// Where a bulk copy that an mbarrier object tracks goes: offsets of data and object, which are in one block, and the
-    /// bit of its rank.
+    /// Where a bulk copy that an mbarrier object tracks goes: offsets of data and object, which are in one block or, where
+    /// `pairs` count, in two whose ranks differ in the last bit; the bit of the rank of the data, the rank of the object.
     pub(super) fn target_of_bulk(
         &self,
         w: usize,
         lane: u32,
         place: u64,
         object: u64,
-        blocks: u64,
-    ) -> Result<(u64, u64, u32), Violation> {
+        (blocks, pairs): (u64, bool),
+    ) -> Result<(u64, u64, u32, u32), Violation> {
         let mut plain = [of_cluster(object).1; WARP_LANES];
         self.to_shared(w, StateSpace::Shared, 8, 1 << lane, &mut plain)?;
         let (rank, offset) = self.block_of_bulk(w, lane, place, blocks)?;
         let (of_object, object) = self.block_of_bulk(w, lane, object, blocks)?;
-        if rank != of_object {
+        if rank != of_object && !(pairs && rank ^ of_object == 1) {
             let reason = format!(
                 "the destination is in the shared memory of block {rank} of the cluster, the mbarrier object in that of block {of_object}"
             );
             return Err(Violation::new("mbarrier", 1 << lane, reason));
         }
-        Ok((offset, object, 1 << rank))
+        Ok((offset, object, 1 << rank, of_object))
     }
 
     /// The ranks of a multicast.
@@ -183,6 +204,7 @@ impl<P: Reconvergence> Resident<P> {
             BulkWay::Store => Way::Store(number),
             BulkWay::Between => Way::Between(ranks.trailing_zeros()),
             BulkWay::Prefetch => Way::Prefetch,
+            BulkWay::Cancel { .. } => Way::Cancel(ranks),
         };
         let warp = &self.warps[w];
         let index = self.blocks[warp.block].as_ref().map_or([0; 3], |block| block.index);
@@ -192,12 +214,14 @@ impl<P: Reconvergence> Resident<P> {
         let (beyond, fill) = (Vec::new(), [0; PIECE as usize]);
         let grid_id = kernel.grid_id;
         let awaits = None;
+        let parity = None;
         self.jobs.push(Job {
             origin,
             grid_id,
             lane,
             way,
             object,
+            parity,
             bytes,
             pieces,
             beyond,
@@ -237,7 +261,7 @@ impl<P: Reconvergence> Resident<P> {
             addresses,
             bytes: job.bytes,
             data: *data,
-            operands: [[job.object.into(), 0]; WARP_LANES],
+            operands: [[job.object.into(), counting(job.parity, rank)]; WARP_LANES],
         });
         self.outgoing.push(Packet { grid_id: job.grid_id, number, sm, what: What::Access(access) });
     }
@@ -273,7 +297,10 @@ impl<P: Reconvergence> Resident<P> {
                         }
                     }
                     self.changes += 1;
-                    self.count_bulk(w, bulk)?;
+                    match counting(bulk.parity, own) {
+                        0 => self.count_bulk(w, bulk)?,
+                        peer => self.count_at_peer(w, bulk, peer - 1),
+                    }
                 }
                 let pieces: Vec<Piece> =
                     Lanes(lanes).map(|lane| Piece { far: to[lane as usize][0], near: 0 }).collect();
@@ -305,6 +332,7 @@ impl<P: Reconvergence> Resident<P> {
                 bytes: places.len() as u32 * job.bytes,
                 pc: job.origin.pc,
                 to: BulkTo::Ranks(ranks),
+                parity: job.parity,
             };
             let lanes = LaneMask::MAX >> (WARP_LANES - places.len());
             let landed = Some(Box::new([job.fill; WARP_LANES]));
@@ -326,6 +354,7 @@ impl<P: Reconvergence> Resident<P> {
             lane,
             way,
             object,
+            parity: bulk.parity,
             bytes,
             pieces: Vec::new(),
             beyond: Vec::new(),
@@ -333,6 +362,18 @@ impl<P: Reconvergence> Resident<P> {
             atomic: None,
             awaits: None,
         }
+    }
+
+    /// The same at the object of another block.
+    fn count_at_peer(&mut self, w: usize, bulk: Bulk, rank: u64) {
+        let Some((number, sm)) = self.block_of_rank(w, rank as u32) else { return };
+        let warp = &self.warps[w];
+        let kernel = &self.kernels[warp.kernel];
+        let index = self.blocks[warp.block].as_ref().map_or([0; 3], |block| block.index);
+        let origin = Origin::new(kernel, index, (w, warp.index), bulk.pc, self.sm);
+        let grid_id = kernel.grid_id;
+        let access = counted_elsewhere(origin, bulk.object as u32, bulk.bytes);
+        self.outgoing.push(Packet { grid_id, number, sm, what: What::Access(access) });
     }
 
     /// The bytes of a part of a bulk copy have arrived: `complete_tx` at its object.
@@ -374,6 +415,7 @@ impl<P: Reconvergence> Resident<P> {
                         bytes: (pieces.len() * bytes) as u32,
                         pc: job.origin.pc,
                         to: BulkTo::Ranks(ranks),
+                        parity: job.parity,
                     };
                     let lanes = LaneMask::MAX >> (WARP_LANES - pieces.len());
                     self.part_is_over(w, Over { bulk, lanes, to, landed: Some(landed) })?;
@@ -402,7 +444,7 @@ impl<P: Reconvergence> Resident<P> {
                         memory.write(piece.far, &new.to_le_bytes()[..bytes]);
                     }
                 }
-                Way::Prefetch => {}
+                Way::Prefetch | Way::Cancel(_) => {}
             }
         }
         let put = match job.way {
@@ -412,4 +454,47 @@ impl<P: Reconvergence> Resident<P> {
         self.warps[w].copies_mut().let_go(put);
         Ok(())
     }
+}
+
+/// Of a part of a copy to the block of a rank, one more than the rank whose block counts it by its object; 0: the same.
+fn counting(parity: Option<u8>, rank: u32) -> u64 {
+    match parity.map(|parity| rank & !1 | u32::from(parity)) {
+        Some(other) if other != rank => u64::from(other) + 1,
+        _ => 0,
+    }
+}
+
+/// `complete_tx` of bytes that another block got.
+pub(super) fn counted_elsewhere(origin: Origin, object: u32, bytes: u32) -> Box<RemoteAccess> {
+    Box::new(RemoteAccess {
+        origin,
+        does: Does::Count(MbarrierStep::CompleteTx, MbarrierOptions::default()),
+        access: 0,
+        ticket: None,
+        lanes: 1,
+        addresses: [object; WARP_LANES],
+        bytes: 8,
+        data: [[0; 16]; WARP_LANES],
+        operands: [[bytes.into(), 0]; WARP_LANES],
+    })
+}
+
+/// Bytes of the largest units of 16 bytes of which a mask has all or none.
+fn unit_of(mask: u16) -> u32 {
+    let whole = |unit: &u32| {
+        let all = u16::MAX >> (PIECE - unit);
+        (0..PIECE).step_by(*unit as usize).all(|at| [0, all].contains(&(mask >> at & all)))
+    };
+    [16, 8, 4, 2].into_iter().find(whole).unwrap_or(1)
+}
+
+/// A range of global memory without so many bytes at its beginning and at its end, as the halves of a number say.
+fn ignored(all: std::ops::Range<u64>, both: u64, lane: u32) -> Result<std::ops::Range<u64>, Violation> {
+    let (left, right) = (both & u64::from(u32::MAX), both >> 32);
+    if left.max(right) >= PIECE.into() {
+        let reason = format!(".ignore_oob ignores 0 to 15 bytes at each end, not {left} and {right}");
+        return Err(Violation::new("cp-async", 1 << lane, reason));
+    }
+    let start = (all.start + left).min(all.end);
+    Ok(start..all.end.saturating_sub(right).max(start))
 }

@@ -6,6 +6,7 @@ mod access;
 mod asynchronous;
 mod barriers;
 mod bulk;
+mod cancel;
 mod cluster;
 mod collective;
 mod control;

@@ -10,6 +10,7 @@ use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use super::access::{addresses, both, misaligned, only, wide_operands, write_wide};
 use super::asynchronous::shared_addresses;
+use super::bulk::counted_elsewhere;
 use super::mbarrier::action;
 use super::on_chip::outside;
 use super::resident::{Resident, Step};
@@ -19,7 +20,7 @@ use crate::grid::Kernel;
 use crate::mbarrier::{perform, phase_is_over};
 use crate::packet::{Does, Origin, Packet, RemoteAccess, What};
 use crate::reconvergence::{Lanes, Reconvergence};
-use crate::registers::{extend, from_bytes, read_element, write_element, write_loaded};
+use crate::registers::{extend, first_lane, from_bytes, read_element, write_element, write_loaded};
 
 impl<P: Reconvergence> Resident<P> {
     /// The block in `slot` is one of a cluster whose blocks run on these SMs.
@@ -394,6 +395,7 @@ impl<P: Reconvergence> Resident<P> {
         let origin = &access.origin;
         let op = &origin.code.program.ops[origin.pc as usize];
         let bytes = access.bytes as usize;
+        let mut elsewhere = 0;
         for lane in Lanes(access.lanes) {
             let l = lane as usize;
             let at = access.addresses[l] as usize;
@@ -429,11 +431,22 @@ impl<P: Reconvergence> Resident<P> {
                 (None, OpClass::Load) => data.copy_from_slice(place),
                 (None, _) => place.copy_from_slice(data),
             }
-            if access.does == Does::Async {
+            if access.does == Does::Async && access.operands[l][1] != 0 {
+                elsewhere += access.bytes;
+            } else if access.does == Does::Async {
                 let object = access.operands[l][0] as usize;
                 let options = MbarrierOptions::default();
                 let step = MbarrierStep::CompleteTx;
                 self.count_at((slot, grid_id, None), lane, object, step, options, bytes as u64)?;
+            }
+        }
+        if elsewhere > 0 {
+            // The bytes are here: now the other block of the pair may count them.
+            let [object, peer] = access.operands[first_lane(access.lanes)];
+            let peers = self.blocks[slot].as_ref().and_then(|block| block.cluster.peers.as_deref());
+            if let Some(&(number, sm)) = peers.and_then(|peers| peers.blocks.get(peer as usize - 1)) {
+                let counted = counted_elsewhere(access.origin.clone(), object as u32, elsewhere);
+                self.outgoing.push(Packet { grid_id, number, sm, what: What::Access(counted) });
             }
         }
         if let (Does::Access, Some(ticket)) = (access.does, access.ticket) {

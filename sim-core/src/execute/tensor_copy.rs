@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::form::BulkWay;
+use sim_frontend::form::{BulkWay, TensorMode};
 use sim_frontend::program::{Extra, Op, OpClass, Pc, TensorOp};
 use sim_memory::address_space::{CLUSTER_SHIFT, CONST_BASE, resolve};
 use sim_memory::vocabulary::{AtomicOp, LaneMask, ScalarType, StateSpace, WARP_LANES};
@@ -18,7 +18,7 @@ use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::read_element;
-use crate::tensor_map::{ALIGN, BYTES, BoxPieces, TensorMap};
+use crate::tensor_map::{ALIGN, Atom, BYTES, BoxPieces, TensorMap};
 
 /// Rule of what is wrong with copies of tensors.
 const RULE: &str = "tensor-copy";
@@ -58,29 +58,40 @@ impl<P: Reconvergence> Resident<P> {
             let staged = self.warps[w].staged.as_deref();
             let rank = usize::from(facts.rank);
             let given = |slot: usize| staged.map_or(0, |all| all[slot][l]);
+            let coordinates = if facts.mode == TensorMode::Four { 5 } else { rank };
             // Stores have no offsets.
-            let axes = if facts.im2col && facts.way != BulkWay::Store { rank - 2 } else { 0 };
+            let axes = match facts.mode {
+                TensorMode::Im2col if facts.way != BulkWay::Store => rank - 2,
+                TensorMode::W | TensorMode::W128 => 2,
+                _ => 0,
+            };
             let (own, blocks) = self.own_rank(w);
             let mut taken = Taken {
-                coordinates: (0..rank).map(|axis| given(axis) as i32).collect(),
+                coordinates: (0..coordinates).map(|axis| given(axis) as i32).collect(),
                 offsets: (rank..rank + axes).map(|slot| given(slot) as u16).collect(),
                 place: shared[l],
                 ranks: 1 << own,
+                parity: None,
             };
-            let mut object = 0;
+            let (mut object, mut of_object) = (0, own);
             if facts.way == BulkWay::Load {
-                let target = self.target_of_bulk(w, lane, shared[l], objects[l], blocks)?;
-                (taken.place, object, taken.ranks) = target;
+                let target = self.target_of_bulk(w, lane, shared[l], objects[l], (blocks, facts.pair))?;
+                (taken.place, object, taken.ranks, of_object) = target;
                 if op.src[4].is_some() {
                     let mask = read_element(&self.warps[w].rows, &code.consts, op.src[4], lane, 16);
                     taken.ranks = self.ranks_of_mask(lane, mask as u32 & 0xffff, blocks)?;
                 }
+            }
+            if facts.pair {
+                taken.parity =
+                    parity(taken.ranks, of_object, blocks).map_err(|reason| wrong(lane, reason))?;
             }
             if facts.way != BulkWay::Prefetch && !taken.place.is_multiple_of(128) {
                 let reason = format!("the address {:#x} in shared memory is no multiple of 128", taken.place);
                 return Err(wrong(lane, reason));
             }
             let (by, ranks, object) = ((w, lane, pc), taken.ranks, object as u32);
+            let parity = taken.parity;
             let (parts, awaits) = match map {
                 MapAt::Here(bytes) => {
                     let parts = self.parts(by, object, facts, (&taken, maps[l]), &bytes, None)?;
@@ -96,7 +107,7 @@ impl<P: Reconvergence> Resident<P> {
             };
             self.push_job(kernel, by, facts.way, ranks, (object, 0), Vec::new());
             if let Some(job) = self.jobs.last_mut() {
-                job.awaits = awaits;
+                (job.awaits, job.parity) = (awaits, parity);
                 if let Some(parts) = parts {
                     parts.make(job);
                 }
@@ -133,12 +144,13 @@ impl<P: Reconvergence> Resident<P> {
         let (w, lane, _) = by;
         let map = TensorMap::decode(bytes)
             .map_err(|reason| wrong(lane, format!("tensor map at {at:#x}: {reason}")))?;
+        let four = facts.mode == TensorMode::Four;
         fits(&map, facts, taken).map_err(|reason| wrong(lane, reason))?;
         if map.interleave != 0 {
             let reason = "copies of interleaved tensors are not executed (DEVIATIONS.md)".to_string();
             return Err(Violation::new("unsupported", 1 << lane, reason));
         }
-        let (place, bytes) = (taken.place, map.box_bytes());
+        let (place, bytes) = (taken.place, map.copied_bytes(four, &taken.offsets));
         if facts.way != BulkWay::Prefetch {
             let room = self.blocks[self.warps[w].block].as_ref().map_or(0, |b| b.shared.len() as u64);
             if place.checked_add(bytes).is_none_or(|end| end > room) {
@@ -152,7 +164,8 @@ impl<P: Reconvergence> Resident<P> {
             }
             None => None,
         };
-        let mut boxes = map.pieces(&taken.coordinates, &taken.offsets, place as u32, atomic.is_some());
+        let (coordinates, single) = (&taken.coordinates, atomic.is_some());
+        let mut boxes = map.pieces_of(four, coordinates, &taken.offsets, place as u32, single);
         if facts.way != BulkWay::Prefetch {
             let class = if facts.way == BulkWay::Load { OpClass::Load } else { OpClass::Store };
             for piece in &boxes.inside {
@@ -172,6 +185,8 @@ impl<P: Reconvergence> Resident<P> {
         }
         let (to, bytes) = (place as u32, bytes as u32);
         match facts.way {
+            // Bytes that the other block of a pair counts are not followed.
+            BulkWay::Load if taken.parity.is_some() => self.observe_dropped(ticket),
             BulkWay::Load => {
                 let followed = Followed { by, to, bytes, object, reduces: false, ticket };
                 self.observe_bulk(taken.ranks, followed);
@@ -181,7 +196,7 @@ impl<P: Reconvergence> Resident<P> {
                 let stored: Vec<_> = boxes.inside.iter().map(|piece| (piece.far, each)).collect();
                 self.observe_bulk_read(by, (to, bytes), None, &stored, ticket);
             }
-            BulkWay::Between | BulkWay::Prefetch => {}
+            BulkWay::Between | BulkWay::Prefetch | BulkWay::Cancel { .. } => {}
         }
         Ok(Parts { boxes, fill: map.fill(), atomic })
     }
@@ -249,15 +264,34 @@ fn fits(map: &TensorMap, facts: &TensorOp, taken: &Taken) -> Result<(), String> 
     if rank != usize::from(facts.rank) {
         return Err(format!("the tensor has {rank} dimensions, the instruction {}", facts.rank));
     }
-    if map.im2col.is_some() != facts.im2col {
-        let words = |im2col| if im2col { "im2col" } else { "tiled" };
+    let four = facts.mode == TensorMode::Four;
+    let wanted = if four { TensorMode::Tile } else { facts.mode };
+    if map.mode() != wanted {
+        let words = |mode| match mode {
+            TensorMode::Tile | TensorMode::Four => "tiled",
+            TensorMode::Im2col => "im2col",
+            TensorMode::W => "im2col::w",
+            TensorMode::W128 => "im2col::w::128",
+        };
         return Err(format!(
             "the tensor map is of {} mode, the instruction of {} mode",
-            words(map.im2col.is_some()),
-            words(facts.im2col)
+            words(map.mode()),
+            words(wanted)
         ));
     }
-    let bytes = map.box_bytes();
+    if let Some(rows) = map.box_sizes.get(1).filter(|rows| four && **rows != 1) {
+        return Err(format!("the box of a copy of four rows has one row, not {rows}"));
+    }
+    if map.atom == Atom::B32Flip8 && facts.way == BulkWay::Store {
+        return Err("a swizzle that flips halves of 16 bytes is one of loads".into());
+    }
+    if let (TensorMode::W | TensorMode::W128, &[halo, offset]) = (facts.mode, taken.offsets.as_slice()) {
+        let most = if facts.mode == TensorMode::W { 511 } else { 31 };
+        if halo > most || offset > 31 {
+            return Err(format!("the halo is 0 to {most} and the offset 0 to 31, not {halo} and {offset}"));
+        }
+    }
+    let bytes = map.copied_bytes(four, &taken.offsets);
     if bytes > 1 << CLUSTER_SHIFT {
         return Err(format!("a box has {bytes} bytes, more than the shared memory of a block"));
     }
@@ -267,6 +301,15 @@ fn fits(map: &TensorMap, facts: &TensorOp, taken: &Taken) -> Result<(), String> 
         return Err(format!("an im2col offset of {rank} dimensions is 0 to {most}, not {offset}"));
     }
     Ok(())
+}
+
+/// The last bit of the ranks whose blocks count, where some block's bytes are counted by the other one of its pair.
+fn parity(ranks: u32, of_object: u32, blocks: u64) -> Result<Option<u8>, String> {
+    let bit = of_object & 1;
+    if let Some(rank) = Lanes(ranks).find(|rank| u64::from(rank & !1 | bit) >= blocks) {
+        return Err(format!("block {rank} of the cluster of {blocks} has no pair"));
+    }
+    Ok(Lanes(ranks).any(|rank| rank & 1 != bit).then_some(bit as u8))
 }
 
 /// The type by which elements are reduced (PTX ISA "cp.reduce.async.bulk.tensor").

@@ -1,7 +1,7 @@
 //! Textures and surfaces (PTX ISA "Texture Instructions", "Surface Instructions"): what each lane asks for becomes
 //! accesses to global memory, a texel of every lane at a time.
 
-use sim_frontend::form::{ImageQuery, MipLevel};
+use sim_frontend::form::{Geometry, ImageQuery, MipLevel};
 use sim_frontend::program::{
     Extra, Op, OpClass, Pc, STAGED_OPERANDS, TEXTURE_OPERANDS, TextureOp, TextureStep,
 };
@@ -148,8 +148,29 @@ impl<P: Reconvergence> Resident<P> {
             let reason = format!("the texture of handle {handle:#x} is no cubemap");
             return Err(Violation::new(RULE, 1 << lane, reason));
         }
+        if facts.samples != (image.samples > 1) {
+            let reason = match facts.samples {
+                true => format!(
+                    "the texture of handle {handle:#x} has one sample, .2dms and .a2dms read one of several"
+                ),
+                false => format!(
+                    "the texture of handle {handle:#x} has {} samples, which .2dms and .a2dms read",
+                    image.samples
+                ),
+            };
+            return Err(Violation::new(RULE, 1 << lane, reason));
+        }
         let mut operands = Operands { warp: &self.warps[w], code, op, facts, lane, next: 0 };
-        let layer = operands.layer();
+        let sample = if facts.samples { operands.word() } else { 0 };
+        if sample >= image.samples {
+            let reason = format!("sample {sample} of a texture of {} samples", image.samples);
+            return Err(Violation::new(RULE, 1 << lane, reason));
+        }
+        let (mut geometry, mut layer) = (facts.geometry, operands.layer());
+        if facts.samples {
+            geometry = Geometry::TwoArray;
+            layer = layer.min((image.layers / image.samples).saturating_sub(1)) * image.samples + sample;
+        }
         let count = facts.geometry.coordinates();
         let coordinates = operands.words(count);
         let floats = |words: [u32; 3]| words.map(f32::from_bits);
@@ -178,7 +199,7 @@ impl<P: Reconvergence> Resident<P> {
             false => own,
         };
         let lookup = Lookup {
-            geometry: facts.geometry,
+            geometry,
             coordinates,
             integer: facts.integer,
             layer,
@@ -456,9 +477,10 @@ fn image_facts(image: &Image, query: ImageQuery, level: u32) -> u32 {
         ImageQuery::Depth if axes > 2 => extent.depth,
         ImageQuery::ChannelDataType => image.format.channels.number(),
         ImageQuery::ChannelOrder => image.format.count.into(),
-        ImageQuery::ArraySize => image.layers,
+        ImageQuery::ArraySize if image.samples > 1 && image.layers == image.samples => 0,
+        ImageQuery::ArraySize => image.layers / image.samples.max(1),
         ImageQuery::NumMipmapLevels => image.levels,
-        ImageQuery::NumSamples => 1,
+        ImageQuery::NumSamples => image.samples,
         _ => 0,
     }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use sim_frontend::form::{BulkWay, MbarrierStep};
-use sim_frontend::program::{Extra, MbarrierOp, Op, OpClass, Row};
+use sim_frontend::form::{BulkWay, MbarrierStep, TensorMode};
+use sim_frontend::program::{BulkBytes, Extra, MbarrierOp, Op, OpClass, Row};
 use sim_memory::address_space::{CLUSTER_SHIFT, SHARED_WINDOW, WINDOW_BYTES, of_cluster};
 use sim_memory::vocabulary::{AtomicOp, LaneMask, Semantics, StateSpace, WARP_LANES};
 
@@ -282,6 +282,10 @@ impl<P: Reconvergence> Recorder<'_, P> {
             Extra::Bulk(facts) if facts.way == BulkWay::Between => {
                 record.0(Recorded::Other { who, what: "a bulk copy between blocks" });
             }
+            // What its thread does next depends on what the scheduler has left.
+            Extra::Bulk(facts) if matches!(facts.way, BulkWay::Cancel { .. }) => {
+                record.0(Recorded::Other { who, what: "a request to cancel a launch" });
+            }
             Extra::Bulk(facts) if facts.way == BulkWay::Store => {
                 let Some(from) = shared(op.src[1], facts.to, 1) else { return };
                 self.stores(record, who, read_row(&warp.rows, &code.consts, op.src[2]), &from);
@@ -317,7 +321,15 @@ impl<P: Reconvergence> Recorder<'_, P> {
                 let bytes = read_row(&warp.rows, &code.consts, op.src[2]);
                 let lanes = Lanes(who.lanes).filter(|&lane| bytes[lane as usize] != 0);
                 let who = Who { lanes: lanes.fold(0, |mask, lane| mask | 1 << lane), ..who };
+                // Here another operand is no mask of ranks.
+                if facts.bytes == BulkBytes::MayBeBeyond {
+                    let (addresses, objects) = (&addresses, &objects);
+                    return record.0(Recorded::Bulk { who, bytes, addresses, objects });
+                }
                 self.to_ranks(record, op, who, bytes, (&addresses, &objects));
+            }
+            Extra::Tensor(facts) if facts.pair => {
+                record.0(Recorded::Other { who, what: "a copy that the other block of a pair may count" });
             }
             Extra::Tensor(facts) => {
                 let (to, object) = (shared(op.src[1], facts.to, 1), shared(op.src[3], facts.object, 8));
@@ -336,7 +348,12 @@ impl<P: Reconvergence> Recorder<'_, P> {
         let mut bytes = [0; WARP_LANES];
         for lane in Lanes(who.lanes) {
             let map = self.resident.tensor_map(kernel, maps[lane as usize]);
-            bytes[lane as usize] = map.map_or(0, |map| map.box_bytes() as u32);
+            let Extra::Tensor(facts) = &op.extra else { continue };
+            // Behind the coordinates there is the halo, where there is one.
+            let halo =
+                warp.staged.as_ref().map_or(0, |all| all[usize::from(facts.rank)][lane as usize] as u16);
+            let four = facts.mode == TensorMode::Four;
+            bytes[lane as usize] = map.map_or(0, |map| map.copied_bytes(four, &[halo]) as u32);
         }
         bytes
     }

@@ -6,7 +6,7 @@ use sim_memory::line::line_of;
 use sim_memory::vocabulary::{CacheHint, CacheOp, Cycle, LaneMask, Scope, Semantics, StateSpace, WARP_LANES};
 
 use super::accesses::{ALONE, InFlight, port};
-use super::{Sm, SmMessage};
+use super::{Notice, Sm, SmMessage, Tells};
 use crate::bulk::{Awaited, Job, PIECE, Piece, Way};
 use crate::copies::{Bulk, BulkTo};
 use crate::error::Fault;
@@ -18,6 +18,9 @@ impl<P: Reconvergence> Sm<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn queue_jobs(&mut self, now: Cycle) {
+        if self.resident.jobs.iter().any(|job| matches!(job.way, Way::Cancel(_))) {
+            return self.ask_dispatcher(now);
+        }
         self.stats.tma.copies += self.resident.jobs.len() as u64;
         self.tma.unasked += self.resident.jobs.iter().filter(|job| job.awaits.is_some()).count() as u32;
         self.tma.queue.extend(self.resident.jobs.drain(..));
@@ -25,6 +28,48 @@ impl<P: Reconvergence> Sm<P> {
             let begin = now + Cycle::from(self.tma.spec.latency);
             self.deliver(begin.max(self.tma.free_at), SmMessage::Tma);
         }
+    }
+
+    /// The dispatcher is asked to cancel launches: no copies, but what is done with its answers is what is done with their
+    /// bytes.
+    fn ask_dispatcher(&mut self, now: Cycle) {
+        for job in self.resident.jobs.drain(..) {
+            let number = self.tma.next_request;
+            self.tma.next_request += 1;
+            self.notices.push(Notice { grid_id: job.grid_id, what: Tells::Cancel, number, at: now });
+            self.tma.requests.push((number, job));
+        }
+    }
+
+    /// The dispatcher has answered.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn answer_arrives(
+        &mut self,
+        number: u64,
+        cancelled: Option<[u32; 3]>,
+    ) -> Result<(), Box<Fault>> {
+        let now = self.now;
+        let Some(at) = self.tma.requests.iter().position(|request| request.0 == number) else {
+            return Ok(());
+        };
+        let (_, job) = self.tma.requests.remove(at);
+        let w = job.origin.slot;
+        if cancelled.is_some() {
+            let size = self.resident.kernels[self.resident.warps[w].kernel].cluster_size();
+            if let Some(counts) = self.stats.kernels.get_mut(job.grid_id as usize) {
+                counts.cancelled_blocks += u64::from(size);
+            }
+        }
+        let answered = self.resident.answered(&job, cancelled);
+        answered.map_err(|violation| job.origin.fault(&violation, self.index, now))?;
+        if !self.resident.outgoing.is_empty() {
+            self.send_packets(now);
+        }
+        self.woken.push(w);
+        self.arrive_after_copies()?;
+        self.log_barriers(now);
+        self.wake_waiting(now)
     }
 
     /// The unit makes its next access.
@@ -57,7 +102,7 @@ impl<P: Reconvergence> Sm<P> {
                 Way::Load(_) => Some(&mut self.stats.tma.loaded_bytes),
                 Way::Store(_) => Some(&mut self.stats.tma.stored_bytes),
                 Way::Between(_) => Some(&mut self.stats.tma.between_bytes),
-                Way::Prefetch => None,
+                Way::Prefetch | Way::Cancel(_) => None,
             };
             if let Some(counted) = counted {
                 *counted += u64::from(bytes);
@@ -106,7 +151,8 @@ impl<P: Reconvergence> Sm<P> {
                 (self.tma.next_map, self.tma.unasked) = (number + 1, self.tma.unasked - 1);
                 let piece = |at: u64| Piece { far: map + at, near: 0 };
                 let pieces: Vec<Piece> = (0..BYTES as u64).step_by(PIECE as usize).map(piece).collect();
-                let bulk = Bulk { lane, object: 0, bytes: BYTES as u32, pc, to: BulkTo::Map(number) };
+                let (bytes, to) = (BYTES as u32, BulkTo::Map(number));
+                let bulk = Bulk { lane, object: 0, bytes, pc, to, parity: None };
                 let data = [[0; 16]; WARP_LANES];
                 self.begin_access(slot, (AccessKind::Load, PIECE), &pieces, bulk, &data)?;
             }
@@ -146,9 +192,9 @@ impl<P: Reconvergence> Sm<P> {
                 self.send_packets(now);
                 return Ok(());
             }
-            Way::Load(ranks) if ranks == 1 << own => (AccessKind::Load, BulkTo::Here),
+            Way::Load(ranks) if ranks == 1 << own && job.parity.is_none() => (AccessKind::Load, BulkTo::Here),
             Way::Load(ranks) => (AccessKind::Load, BulkTo::Ranks(ranks)),
-            Way::Prefetch => (AccessKind::Hint(CacheHint::PrefetchL2), BulkTo::Cache),
+            Way::Prefetch | Way::Cancel(_) => (AccessKind::Hint(CacheHint::PrefetchL2), BulkTo::Cache),
             Way::Store(number) => {
                 self.resident.warps[w].copies_mut().put(number);
                 let kind = match job.atomic {
@@ -163,7 +209,8 @@ impl<P: Reconvergence> Sm<P> {
             _ => Box::new([[0; 16]; WARP_LANES]),
         };
         let bytes = pieces.len() as u32 * job.bytes;
-        let bulk = Bulk { lane: job.lane, object: job.object.into(), bytes, pc, to };
+        let (object, parity) = (job.object.into(), job.parity);
+        let bulk = Bulk { lane: job.lane, object, bytes, pc, to, parity };
         self.begin_access(w, (kind, job.bytes), pieces, bulk, &data)
     }
 

@@ -12,7 +12,7 @@ use super::drains::drains;
 use super::recorder::Recorder;
 use super::stats::SmStats;
 use super::units::Units;
-use super::{BlockDone, Sm, Status};
+use super::{Notice, Sm, Status, Tells};
 use crate::block::Block;
 use crate::code::{Code, DecodedOp, Drain, acquires};
 use crate::counts::source_lanes;
@@ -480,7 +480,8 @@ impl<P: Reconvergence> Sm<P> {
             return;
         }
         let grid_id = self.resident.kernels[block.kernel].grid_id;
-        self.done.push(BlockDone { grid_id, number: block.number, at: now });
+        let number = block.number;
+        self.notices.push(Notice { grid_id, what: Tells::Ended, number, at: now });
         if let Some(timeline) = self.timeline() {
             timeline.block_ends(slot as u32, now);
         }

@@ -83,17 +83,35 @@ pub enum SmMessage {
         /// The grid.
         grid_id: u32,
     },
+    /// What became of a request to cancel a launch.
+    Answer {
+        /// Number of the request.
+        number: u64,
+        /// Index of the first block of the cluster that will not run, if there is one.
+        cancelled: Option<[u32; 3]>,
+    },
 }
 
-/// A block of `grid_id` ended.
+/// What an SM tells the dispatcher of grid `grid_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockDone {
+pub struct Notice {
     /// Number of the launch.
     pub grid_id: u32,
-    /// Number of the block in its grid.
+    /// What it is.
+    pub what: Tells,
+    /// Number of the block in its grid, or of the request.
     pub number: u64,
-    /// Core cycle at which its last thread ended and its last access was performed.
+    /// Core cycle: of the end of a block the one at which its last thread ended and its last access was performed.
     pub at: Cycle,
+}
+
+/// What a notice says, in the order in which those of an SM that arrive together take effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tells {
+    /// A block ended.
+    Ended,
+    /// A launch is to be cancelled.
+    Cancel,
 }
 
 /// A streaming multiprocessor.
@@ -130,7 +148,7 @@ pub struct Sm<P> {
     /// Warps whose asynchronous copies have arrived.
     copied: Vec<usize>,
     touched: Vec<SplitId>,
-    done: Vec<BlockDone>,
+    notices: Vec<Notice>,
     barrier_latency: u32,
     branch_latency: u32,
     resident_warps: u32,
@@ -200,7 +218,7 @@ impl<P: Reconvergence> Sm<P> {
             woken: Vec::new(),
             copied: Vec::new(),
             touched: Vec::new(),
-            done: Vec::new(),
+            notices: Vec::new(),
             barrier_latency: chip.sm.barrier_latency,
             branch_latency: chip.sm.branch_latency,
             resident_warps: 0,
@@ -263,9 +281,9 @@ impl<P: Reconvergence> Sm<P> {
         self.next
     }
 
-    /// Gives the blocks that ended since the last call to `sink`.
-    pub fn take_done(&mut self, sink: impl FnMut(BlockDone)) {
-        self.done.drain(..).for_each(sink);
+    /// Gives what the dispatcher is told since the last call to `sink`.
+    pub fn take_notices(&mut self, sink: impl FnMut(Notice)) {
+        self.notices.drain(..).for_each(sink);
     }
 
     /// Gives the requests that left since the last call: arrival cycle, partition, request.
@@ -489,6 +507,7 @@ impl<P: Reconvergence> Sm<P> {
             SmMessage::FlushL1 => self.memory.flush_l1(),
             SmMessage::Abort { grid_id } => self.abort(grid_id),
             SmMessage::Tma => return self.copy_next(),
+            SmMessage::Answer { number, cancelled } => return self.answer_arrives(number, cancelled),
             SmMessage::Packet { packet, .. } => return self.receive_packet(packet),
         }
         Ok(())

@@ -124,6 +124,9 @@ impl<P: Reconvergence> Sm<P> {
                     Err(_) if aborted => 1,
                     served => served.map_err(|violation| access.origin.fault(&violation, self.index, now))?,
                 };
+                if !self.resident.outgoing.is_empty() {
+                    self.send_packets(now);
+                }
                 if releases(&access) {
                     self.memory.flush_l1();
                 }

@@ -35,7 +35,7 @@ impl<P: Reconvergence> Sm<P> {
             woken,
             copied,
             touched,
-            done,
+            notices,
             barrier_latency: _,
             branch_latency: _,
             resident_warps,
@@ -83,7 +83,7 @@ impl<P: Reconvergence> Sm<P> {
         woken.clear();
         copied.clear();
         touched.clear();
-        done.clear();
+        notices.clear();
         (*resident_warps, *following, *product_reads) = (0, false, (0, 0));
         finishing.clear();
         coming.clear();

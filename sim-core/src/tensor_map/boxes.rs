@@ -1,6 +1,6 @@
 //! What a copy of a box is made of: pieces of global and of shared memory.
 
-use super::map::TensorMap;
+use super::map::{AlongW, Atom, Im2col, TensorMap};
 use crate::bulk::{PIECE, Piece};
 
 /// What a copy of a box is made of.
@@ -12,6 +12,16 @@ pub struct BoxPieces {
     pub inside: Vec<Piece>,
     /// Offsets in shared memory of those beyond it.
     pub beyond: Vec<u32>,
+}
+
+impl Im2col {
+    /// Groups of pixels with a halo of their own behind them, and pixels of each, of a copy along W.
+    fn groups(&self) -> (u32, u32) {
+        match self.along_w {
+            Some(AlongW::By32) => (4, 32),
+            _ => (1, self.pixels),
+        }
+    }
 }
 
 impl TensorMap {
@@ -35,15 +45,30 @@ impl TensorMap {
 
     /// The largest offset of im2col mode (PTX ISA "im2col mode", the size of offsets by dimensions).
     pub fn largest_offset(&self) -> Option<u16> {
-        self.im2col.as_ref()?;
+        self.im2col.as_ref().filter(|columns| columns.along_w.is_none())?;
         [u16::MAX, u8::MAX.into(), 31].get(self.sizes.len().checked_sub(3)?).copied()
+    }
+
+    /// Bytes in shared memory of what a copy takes: of four rows, or by its offsets of a halo more than a column.
+    pub fn copied_bytes(&self, four: bool, offsets: &[u16]) -> u64 {
+        if four {
+            return 4 * u64::from(self.inner()) * u64::from(self.element().bytes());
+        }
+        let Some(columns) = self.im2col.as_ref().filter(|columns| columns.along_w.is_some()) else {
+            return self.box_bytes();
+        };
+        let halo = u64::from(offsets.first().copied().unwrap_or(0));
+        let (groups, pixels) = columns.groups();
+        let pixels = u64::from(groups) * (u64::from(pixels) + halo);
+        u64::from(columns.channels) * pixels * u64::from(self.element().bytes())
     }
 
     /// Bytes of a box in shared memory, or of a column of pixels.
     pub fn box_bytes(&self) -> u64 {
         let element = u64::from(self.element().bytes());
         if let Some(columns) = &self.im2col {
-            return u64::from(columns.channels) * u64::from(columns.pixels) * element;
+            let (groups, pixels) = columns.groups();
+            return u64::from(columns.channels) * u64::from(groups) * u64::from(pixels) * element;
         }
         self.counts().iter().fold(element, |bytes, count| bytes.saturating_mul(u64::from(*count)))
     }
@@ -54,7 +79,12 @@ impl TensorMap {
         match self.swizzle {
             32 => at ^ (at >> 3 & 0x10),
             64 => at ^ (at >> 3 & 0x30),
-            128 => at ^ (at >> 3 & 0x70),
+            128 => match self.atom {
+                Atom::B16 => at ^ (at >> 3 & 0x70),
+                Atom::B32 => at ^ (at >> 2 & 0x60),
+                Atom::B32Flip8 => at ^ (at >> 2 & 0x60) ^ (at >> 4 & 8),
+                Atom::B64 => at ^ (at >> 1 & 0x40),
+            },
             _ => at,
         }
     }
@@ -62,19 +92,33 @@ impl TensorMap {
     /// What a copy of the box at these coordinates is made of, where shared memory has it from `to` on; in im2col mode of
     /// the column of pixels from there on, each at an offset. Pieces have the size of an element if `single`.
     pub fn pieces(&self, coordinates: &[i32], offsets: &[u16], to: u32, single: bool) -> BoxPieces {
+        self.pieces_of(false, coordinates, offsets, to, single)
+    }
+
+    /// The same, or of `four` rows: the first coordinate is their column, the others are their places.
+    pub fn pieces_of(
+        &self,
+        four: bool,
+        coordinates: &[i32],
+        offsets: &[u16],
+        to: u32,
+        single: bool,
+    ) -> BoxPieces {
         let element = self.element().bytes();
         let row = self.inner() * element;
         let first = i64::from(coordinates.first().copied().unwrap_or(0)) * i64::from(element);
         let end = i64::from(self.sizes[0]) * i64::from(element);
         // The largest pieces that no edge divides and that are aligned on both sides.
         let whole = !single && self.step(0) == 1;
-        let mut bytes = if whole { PIECE } else { element };
+        // Halves of 16 bytes that change places are copied one by one.
+        let most = if self.atom == Atom::B32Flip8 { PIECE / 2 } else { PIECE };
+        let mut bytes = if whole { most } else { element };
         while whole && bytes > element && (first | end | i64::from(row)) & i64::from(bytes - 1) != 0 {
             bytes /= 2;
         }
         let mut out = BoxPieces { bytes, ..BoxPieces::default() };
         let mut number = 0;
-        self.rows(coordinates, offsets, |base, inside| {
+        self.rows(four, coordinates, offsets, |base, inside| {
             for within in (0..row).step_by(bytes as usize) {
                 let along = match whole {
                     true => first + i64::from(within),
@@ -94,7 +138,7 @@ impl TensorMap {
 
     /// The rows of elements that are copied, as they follow one another in shared memory: the address of the row's first
     /// element in the tensor, and whether the row is inside.
-    fn rows(&self, coordinates: &[i32], offsets: &[u16], mut each: impl FnMut(i64, bool)) {
+    fn rows(&self, four: bool, coordinates: &[i32], offsets: &[u16], mut each: impl FnMut(i64, bool)) {
         let start = |axis: usize| i64::from(coordinates.get(axis).copied().unwrap_or(0));
         let mut at: Vec<i64> = (0..self.sizes.len()).map(start).collect();
         let row = |at: &[i64], offset: &dyn Fn(usize) -> i64| {
@@ -106,6 +150,16 @@ impl TensorMap {
             }
             (base, inside)
         };
+        if four {
+            for number in 1..=4 {
+                if let Some(place) = at.get_mut(1) {
+                    *place = start(number);
+                }
+                let (base, inside) = row(&at, &|_| 0);
+                each(base, inside);
+            }
+            return;
+        }
         let Some(columns) = &self.im2col else {
             let counts = self.counts();
             let rows: u32 = counts[1..].iter().product();
@@ -122,6 +176,31 @@ impl TensorMap {
         };
         // The images of the batch are the last axis, what lies between it and the channels has the bounding box.
         let images = at.len() - 1;
+        if columns.along_w.is_some() {
+            let halo = offsets.first().copied().unwrap_or(0);
+            // The whole bounding box is moved.
+            let moved = i64::from(offsets.get(1).copied().unwrap_or(0));
+            let lower = i64::from(columns.lower.first().copied().unwrap_or(0)) + moved;
+            let upper = i64::from(columns.upper.first().copied().unwrap_or(0)) + moved;
+            let last = i64::from(self.sizes[1]) - 1 + upper;
+            at[1] += moved;
+            let mut next = |at: &mut [i64]| {
+                let (base, inside) = row(at, &|_| 0);
+                each(base, inside);
+                at[1] += i64::from(self.step(1));
+                if at[1] > last {
+                    (at[1], at[images]) = (lower, at[images] + 1);
+                }
+            };
+            let (groups, pixels) = columns.groups();
+            for _ in 0..groups {
+                (0..pixels).for_each(|_| next(&mut at));
+                // Those of a halo are pixels of the next group, too.
+                let mut beyond = at.clone();
+                (0..halo).for_each(|_| next(&mut beyond));
+            }
+            return;
+        }
         let offset = |axis: usize| match axis {
             axis if axis < images => i64::from(offsets.get(axis - 1).copied().unwrap_or(0)),
             _ => 0,

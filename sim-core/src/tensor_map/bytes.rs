@@ -3,10 +3,11 @@
 use sim_frontend::tensor_map::MapField;
 
 use super::limits::{Part, Wrong};
-use super::map::{BYTES, DIMENSIONS, Im2col, TensorMap};
+use super::map::{AlongW, Atom, BYTES, DIMENSIONS, Im2col, TensorMap};
 
 const TYPE: usize = MapField::Type.offset();
 const RANK: usize = MapField::Rank.offset();
+const ATOM: usize = MapField::Atomicity.offset();
 const SWIZZLE: usize = MapField::Swizzle.offset();
 const FILL: usize = MapField::Fill.offset();
 const ADDRESS: usize = MapField::Address.offset();
@@ -21,8 +22,7 @@ const LOWER: usize = BOX + 8;
 const UPPER: usize = LOWER + 6;
 
 /// Bytes that are 0 in every map.
-const UNUSED: [std::ops::Range<usize>; 3] =
-    [TYPE + 1..SWIZZLE, MODE + 1..STRIDES, ELEMENT_STRIDES + 20..BYTES];
+const UNUSED: [std::ops::Range<usize>; 2] = [MODE + 1..STRIDES, ELEMENT_STRIDES + 20..BYTES];
 
 impl TensorMap {
     /// The map as bytes.
@@ -31,6 +31,7 @@ impl TensorMap {
         out[TYPE] = self.data_type;
         // Zero-based, as `tensormap.replace` has it.
         out[RANK..RANK + 4].copy_from_slice(&(self.sizes.len() as u32).wrapping_sub(1).to_le_bytes());
+        out[ATOM] = self.atom as u8;
         out[SWIZZLE] = code(self.swizzle, 16);
         out[FILL] = self.nan.into();
         out[ADDRESS..ADDRESS + 8].copy_from_slice(&self.address.to_le_bytes());
@@ -45,8 +46,13 @@ impl TensorMap {
             None => words(BOX, &self.box_sizes),
             Some(columns) => words(BOX, &[columns.channels, columns.pixels]),
         }
-        (out[INTERLEAVE], out[PROMOTION], out[MODE]) =
-            (code(self.interleave, 8), code(self.promotion, 32), self.im2col.is_some().into());
+        out[MODE] = match self.im2col.as_ref().map(|columns| columns.along_w) {
+            None => 0,
+            Some(None) => 1,
+            Some(Some(AlongW::Column)) => 2,
+            Some(Some(AlongW::By32)) => 3,
+        };
+        (out[INTERLEAVE], out[PROMOTION]) = (code(self.interleave, 8), code(self.promotion, 32));
         for (to, stride) in out[STRIDES..STRIDES + 32].chunks_exact_mut(8).zip(&self.strides) {
             to.copy_from_slice(&stride.to_le_bytes());
         }
@@ -81,9 +87,10 @@ impl TensorMap {
         for (at, part, most, what) in [
             (INTERLEAVE, Part::Interleave, 2, "interleave"),
             (SWIZZLE, Part::Swizzle, 3, "swizzle"),
+            (ATOM, Part::Atom, 3, "swizzle atomicity"),
             (FILL, Part::Fill, 1, "fill mode"),
             (PROMOTION, Part::Promotion, 3, "number of bytes for L2"),
-            (MODE, Part::Im2col, 1, "mode"),
+            (MODE, Part::Im2col, 3, "mode"),
         ] {
             if bytes[at] > most {
                 return Err(of_field(part, format!("there is no {what} {}", bytes[at])));
@@ -93,14 +100,21 @@ impl TensorMap {
             let all = bytes[first..first + 20].as_chunks().0.iter();
             all.take(count).map(|word| u32::from_le_bytes(*word)).collect()
         };
+        let along_w = match bytes[MODE] {
+            2 => Some(AlongW::Column),
+            3 => Some(AlongW::By32),
+            _ => None,
+        };
         let corner = |first: usize| {
             let all = bytes[first..first + 6].as_chunks().0.iter();
-            all.take(rank.saturating_sub(2)).map(|at| i16::from_le_bytes(*at).into()).collect()
+            let axes = if along_w.is_some() { 1 } else { rank.saturating_sub(2) };
+            all.take(axes).map(|at| i16::from_le_bytes(*at).into()).collect()
         };
         let strides = bytes[STRIDES..STRIDES + 32].as_chunks().0.iter();
-        let im2col = (bytes[MODE] == 1).then(|| {
+        let im2col = (bytes[MODE] != 0).then(|| {
             let counts = words(BOX, 2);
-            Im2col { lower: corner(LOWER), upper: corner(UPPER), channels: counts[0], pixels: counts[1] }
+            let (lower, upper) = (corner(LOWER), corner(UPPER));
+            Im2col { lower, upper, channels: counts[0], pixels: counts[1], along_w }
         });
         let map = Self {
             data_type: bytes[TYPE],
@@ -111,6 +125,7 @@ impl TensorMap {
             element_strides: words(ELEMENT_STRIDES, rank),
             interleave: decoded(bytes[INTERLEAVE], 8),
             swizzle: decoded(bytes[SWIZZLE], 16),
+            atom: Atom::ALL[usize::from(bytes[ATOM] & 3)],
             promotion: decoded(bytes[PROMOTION], 32),
             nan: bytes[FILL] == 1,
             im2col,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::map::{DIMENSIONS, TYPES, TensorMap};
+use super::map::{Atom, DIMENSIONS, TYPES, TensorMap};
 
 /// A part of a map, as workload files name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,8 @@ pub enum Part {
     Interleave,
     /// Permutation in shared memory.
     Swizzle,
+    /// The chunks that are permuted.
+    Atom,
     /// Bytes that L2 fetches.
     Promotion,
     /// What lies beyond the tensor.
@@ -43,6 +45,7 @@ impl Part {
             Self::ElementStrides => "element_stride",
             Self::Interleave => "interleave_layout",
             Self::Swizzle => "swizzle_mode",
+            Self::Atom => "swizzle_atomicity",
             Self::Promotion => "L2 promotion",
             Self::Fill => "fill_mode",
             Self::Im2col => "im2col",
@@ -60,6 +63,7 @@ impl Part {
             Self::ElementStrides => "element_strides",
             Self::Interleave => "interleave",
             Self::Swizzle => "swizzle",
+            Self::Atom => "swizzle_atom",
             Self::Promotion => "l2_promotion",
             Self::Fill => "fill",
             Self::Im2col => "im2col",
@@ -171,6 +175,12 @@ impl TensorMap {
         found.hold(Part::Swizzle, self.interleave != 32 || self.swizzle == 32, || {
             format!("an interleave of 32 bytes needs a swizzle of 32 bytes, not {}", self.swizzle)
         });
+        found.hold(Part::Atom, self.atom == Atom::B16 || self.swizzle == 128, || {
+            format!(
+                "only a swizzle of 128 bytes has other chunks than those of 16, not one of {}",
+                self.swizzle
+            )
+        });
         found.hold(Part::Promotion, matches!(self.promotion, 0 | 64 | 128 | 256), || {
             format!("L2 fetches 64, 128 or 256 bytes, not {}", self.promotion)
         });
@@ -204,7 +214,18 @@ impl TensorMap {
         found.each(Part::Im2col, "the number of channels of a pixel", &[columns.channels], 256);
         found.each(Part::Im2col, "the number of pixels of a column", &[columns.pixels], 1024);
         let Some(axes) = rank.checked_sub(2).filter(|axes| (1..=3).contains(axes)) else { return };
+        // Along W there are no others.
+        let axes = if columns.along_w.is_some() { 1 } else { axes };
         let most = [32768, 128, 16][axes - 1];
+        if columns.along_w.is_some() {
+            found.hold(Part::Interleave, self.interleave == 0, || {
+                "copies along W of interleaved tensors do not exist".into()
+            });
+            found.hold(Part::Swizzle, self.swizzle != 0, || "copies along W need a swizzle".into());
+            found.hold(Part::Atom, self.atom != Atom::B32Flip8, || {
+                "copies along W have no swizzle that flips halves of 16 bytes".into()
+            });
+        }
         let mut whole = true;
         for corner in [&columns.lower, &columns.upper] {
             whole &= found.hold(Part::Im2col, corner.len() == axes, || {

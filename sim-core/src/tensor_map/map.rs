@@ -1,5 +1,6 @@
 //! A map.
 
+use sim_frontend::form::TensorMode;
 use sim_memory::vocabulary::ScalarType;
 
 /// Bytes of a map.
@@ -45,14 +46,45 @@ pub struct TensorMap {
     pub element_strides: Vec<u32>,
     /// Bytes of a slice of channels that lie together: 0 (not interleaved), 16 or 32.
     pub interleave: u32,
-    /// Bytes within which 16-byte chunks of shared memory are permuted: 0, 32, 64 or 128.
+    /// Bytes within which chunks of shared memory are permuted: 0, 32, 64 or 128.
     pub swizzle: u32,
+    /// The chunks: of 16 bytes where `swizzle` is not 128.
+    pub atom: Atom,
     /// Bytes that L2 fetches from DRAM at once: 0 (as it does anyway), 64, 128 or 256.
     pub promotion: u32,
     /// Elements beyond the tensor are NaN, else zero.
     pub nan: bool,
     /// Im2col mode.
     pub im2col: Option<Im2col>,
+}
+
+/// Chunks of shared memory that a swizzle of 128 bytes permutes, as `tensormap.replace` numbers them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Atom {
+    /// 16 bytes.
+    #[default]
+    B16,
+    /// 32 bytes.
+    B32,
+    /// 32 bytes; in every second row of 128 bytes the halves of each 16 bytes change places.
+    B32Flip8,
+    /// 64 bytes.
+    B64,
+}
+
+impl Atom {
+    /// All of them, by number.
+    pub const ALL: [Self; 4] = [Self::B16, Self::B32, Self::B32Flip8, Self::B64];
+}
+
+/// Which pixels of one row of the bounding box are copied, where others of it are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlongW {
+    /// As many as a column has, and a halo behind them (`.im2col::w`).
+    Column,
+    /// 128, and a halo behind each 32 (`.im2col::w::128`).
+    By32,
 }
 
 /// What copies in im2col mode take.
@@ -66,6 +98,8 @@ pub struct Im2col {
     pub channels: u32,
     /// Pixels.
     pub pixels: u32,
+    /// The mode of `cuTensorMapEncodeIm2colWide`: corners are of W only.
+    pub along_w: Option<AlongW>,
 }
 
 impl TensorMap {
@@ -80,6 +114,16 @@ impl TensorMap {
             box_sizes: box_sizes.to_vec(),
             element_strides: vec![1; sizes.len()],
             ..Self::default()
+        }
+    }
+
+    /// How copies go through the tensor, unless they take four rows.
+    pub fn mode(&self) -> TensorMode {
+        match self.im2col.as_ref().map(|columns| columns.along_w) {
+            None => TensorMode::Tile,
+            Some(None) => TensorMode::Im2col,
+            Some(Some(AlongW::Column)) => TensorMode::W,
+            Some(Some(AlongW::By32)) => TensorMode::W128,
         }
     }
 

@@ -225,7 +225,7 @@ fn words() -> TensorMap {
 
 /// Three dimensions of halves, 4 pixels of 8 channels.
 fn pixels() -> TensorMap {
-    let columns = Im2col { lower: vec![-1], upper: vec![-1], channels: 8, pixels: 4 };
+    let columns = Im2col { lower: vec![-1], upper: vec![-1], channels: 8, pixels: 4, along_w: None };
     let map = TensorMap::tiled("f16", 256, &[64, 8, 2], &[128, 1024], &[]);
     TensorMap { im2col: Some(columns), ..map }
 }
@@ -311,7 +311,13 @@ fn maps_of_columns_that_cuda_refuses_are_wrong() {
     ];
     all_refused(&pixels(), &wrong);
     let deep = TensorMap {
-        im2col: Some(Im2col { lower: vec![-16, 0, 15], upper: vec![0, 1, 15], channels: 256, pixels: 1024 }),
+        im2col: Some(Im2col {
+            lower: vec![-16, 0, 15],
+            upper: vec![0, 1, 15],
+            channels: 256,
+            pixels: 1024,
+            along_w: None,
+        }),
         ..TensorMap::tiled("u8", 256, &[512, 40, 40, 40, 3], &[512, 20480, 819_200, 32_768_000], &[])
     };
     all_refused(&deep, &[(|m| columns(m).upper[1] = 16, Part::Im2col, "-16 to 15, not 16")]);

@@ -119,6 +119,8 @@ pub struct Image {
     pub cube: bool,
     /// Mip levels, 1 at least.
     pub levels: u32,
+    /// Samples of a texel, 1 at least; where there are several, each is a layer, and those of a layer lie together.
+    pub samples: u32,
     /// How it is laid out.
     pub storage: Storage,
 }
@@ -185,6 +187,7 @@ impl Image {
             layers: 0,
             cube: false,
             levels: 1,
+            samples: 1,
             storage: Storage::Array,
         }
     }

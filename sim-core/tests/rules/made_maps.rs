@@ -156,14 +156,16 @@ fn what_is_wrong_with_a_map_of_a_kernel_is_told_by_its_field() {
     // What other bytes than those of fields hold.
     for (store, words) in [
         ("", "there is no tensor map at this address: all of its 128 bytes are 0"),
-        ("st.shared.u8 [%copy+5], 1;\n", "there is no tensor map at this address: byte 5 is not 0"),
+        ("st.shared.u8 [%copy+5], 1;\n", "swizzle_atomicity: only a swizzle of 128 bytes"),
+        ("st.shared.u8 [%copy+5], 4;\n", "swizzle_atomicity: there is no swizzle atomicity 4"),
+        ("st.shared.u8 [%copy+39], 1;\n", "there is no tensor map at this address: byte 39 is not 0"),
         ("st.shared.u8 [%copy+127], 9;\n", "there is no tensor map at this address: byte 127 is not 0"),
         ("st.shared.u8 [%copy+4], 13;\n", "elemtype: there is no type of elements 13"),
         ("st.shared.u8 [%copy+6], 4;\n", "swizzle_mode: there is no swizzle 4"),
         ("st.shared.u8 [%copy+7], 2;\n", "fill_mode: there is no fill mode 2"),
         ("st.shared.u8 [%copy+36], 3;\n", "interleave_layout: there is no interleave 3"),
         ("st.shared.u8 [%copy+37], 4;\n", "L2 promotion: there is no number of bytes for L2 4"),
-        ("st.shared.u8 [%copy+38], 2;\n", "im2col: there is no mode 2"),
+        ("st.shared.u8 [%copy+38], 4;\n", "im2col: there is no mode 4"),
     ] {
         let fields = if store.is_empty() { String::new() } else { replaces(&FIELDS, ".shared::cta") };
         let body = making(From::Zeros, &(fields + store), true) + &loading(128);

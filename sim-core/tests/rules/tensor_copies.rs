@@ -53,7 +53,7 @@ pub fn ran_with_report(
         map.box_bytes()
     );
     let text = module("", &text)
-        .replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90a")
+        .replace(".version 3.0\n.target sm_20", ".version 9.3\n.target sm_100a")
         .replace("(.param .u64 p)", "(.param .u64 p, .param .align 64 .b8 m[128])")
         .replace(".shared .align 8 .b8 room", ".shared .align 1024 .b8 room");
     let device = device_with(clustered(|_| {}), how.policy, |o| Options {

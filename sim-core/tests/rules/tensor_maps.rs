@@ -7,7 +7,7 @@ use crate::tensor_copies::{HOWS, LOADED, ran, words_map};
 
 /// Images of three pixels of 20 words, two of them; the box of a filter of two pixels, padded by one on the left.
 fn images() -> TensorMap {
-    let columns = Im2col { lower: vec![-1], upper: vec![-1], channels: 4, pixels: 8 };
+    let columns = Im2col { lower: vec![-1], upper: vec![-1], channels: 4, pixels: 8, along_w: None };
     TensorMap {
         sizes: vec![20, 3, 2],
         strides: vec![128, 384],
@@ -83,7 +83,7 @@ fn modes_and_offsets_must_be_those_of_the_map() {
         sizes: vec![20, 3, 2, 1],
         strides: vec![128, 384, 768],
         element_strides: vec![1; 4],
-        im2col: Some(Im2col { lower: vec![0, 0], upper: vec![0, 0], channels: 4, pixels: 4 }),
+        im2col: Some(Im2col { lower: vec![0, 0], upper: vec![0, 0], channels: 4, pixels: 4, along_w: None }),
         ..images()
     };
     let of_four =

@@ -387,3 +387,43 @@ fn a_lookup_takes_the_time_of_its_texels_and_of_the_filter() {
     assert!((70..130).contains(&hit), "{hit}");
     assert!(miss > hit + 150, "{miss} {hit}");
 }
+
+#[test]
+fn lookups_of_several_samples_name_the_sample() {
+    // Three layers of four samples; a texel is 64 * (4 * layer + sample) + 8 * y + x.
+    let setup: Setup = |context| {
+        let one = numbers(context, ([8, 8, 1], 2), |image| (image.layers, image.samples) = (4, 4));
+        let three = numbers(context, ([8, 8, 1], 2), |image| (image.layers, image.samples) = (12, 4));
+        let plain = numbers(context, ([8, 8, 1], 2), |_| {});
+        [one, three, plain].map(|image| context.create_object(Bound::Texture(image, linear()))).to_vec()
+    };
+    let own = "and.b32 %a, %t, 7;\nshr.u32 %b, %t, 3;\nand.b32 %c, %t, 3;\n";
+    let flat =
+        format!("{own}tex.2dms.v4.f32.s32 {{%f0, _, _, _}}, [%h0, {{%c, %a, %b, %a}}];\nmov.b32 %r, %f0;\n");
+    assert_eq!(floats(&words(setup, &flat)[..32]), each(|t| (64 * (t % 4) + t) as f32));
+    // A layer beyond is the last one; offsets are added.
+    let layered = format!(
+        "{own}shr.u32 %k0, %t, 2;\ntex.base.a2dms.v4.f32.s32 {{%f0, _, _, _}}|%q, [%h1, {{%c, %k0, %a, %b}}], {{-1, 2}};\n@!%q trap;\nmov.b32 %r, %f0;\n"
+    );
+    let expected = each(|t| {
+        let (x, y) = ((t % 8).saturating_sub(1), (t / 8 + 2).min(7));
+        (64 * (4 * (t / 4).min(2) + t % 4) + 8 * y + x) as f32
+    });
+    assert_eq!(floats(&words(setup, &layered)[..32]), expected);
+    let queries = "txq.num_samples.b32 %r, [%h0];\ntxq.num_samples.b32 %a, [%h2];\ntxq.array_size.b32 %b, [%h0];\ntxq.array_size.b32 %c, [%h1];\n\
+                   mad.lo.u32 %r, %r, 10, %a;\nmad.lo.u32 %r, %r, 10, %b;\nmad.lo.u32 %r, %r, 10, %c;\n";
+    assert_eq!(words(setup, queries)[0], 4103);
+    for (body, wanted) in [
+        (
+            "mov.u32 %a, 4;\ntex.2dms.v4.f32.s32 {%f0, _, _, _}, [%h0, {%a, %t, %t, %t}];\n",
+            "sample 4 of a texture of 4 samples",
+        ),
+        ("tex.2dms.v4.f32.s32 {%f0, _, _, _}, [%h2, {%t, %t, %t, %t}];\n", "has one sample"),
+        ("tex.2d.v4.f32.s32 {%f0, _, _, _}, [%h0, {%t, %t}];\n", "has 4 samples"),
+    ] {
+        for functional in [false, true] {
+            let error = run(setup, "", body, "crs_stack", functional).expect_err(body);
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}

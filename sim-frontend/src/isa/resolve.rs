@@ -8,7 +8,7 @@ use super::table::{Entry, Root, TABLE, word_target};
 use crate::form::{
     Accuracy, BarrierKind, Beyond, BoolOp, BulkWay, CmpOp, CopyStep, FloatTest, Form, Geometry, Half,
     ImageModifiers, ImageQuery, MbarrierStep, MipLevel, Modifiers, PolicyStep, PrmtMode, Reduction, Rounding,
-    ShflMode, VideoSecondary, VoteMode, register_bits,
+    ShflMode, TensorMode, VideoSecondary, VoteMode, register_bits,
 };
 use crate::matrix::Matrix;
 use crate::tensor_map::MapField;
@@ -289,7 +289,13 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             "wait_group" if m.copy == Some(CopyStep::Bulk) => return m.copy = Some(CopyStep::BulkWait),
             "read" => return m.bulk_read = true,
             "1d" | "2d" | "3d" | "4d" | "5d" => return m.tensor = word.as_bytes()[0] - b'0',
-            "im2col" | "im2col_no_offs" => return m.im2col = true,
+            "im2col" | "im2col_no_offs" => return m.tensor_mode = TensorMode::Im2col,
+            "im2col::w" => return m.tensor_mode = TensorMode::W,
+            "im2col::w::128" => return m.tensor_mode = TensorMode::W128,
+            "tile::gather4" | "tile::scatter4" => return m.tensor_mode = TensorMode::Four,
+            "cta_group::2" => return m.pair = true,
+            "cp_mask" => return m.byte_mask = true,
+            "ignore_oob" => return m.ignore_beyond = true,
             "multicast::cluster" => return m.multicast = true,
             "bulk_group" => return m.bulk = Some(BulkWay::Store),
             "prefetch" => return m.bulk = Some(BulkWay::Prefetch),
@@ -321,6 +327,7 @@ fn apply(root: Root, word: &str, m: &mut Modifiers) {
             "elemtype" => Some(MapField::Type),
             "interleave_layout" => Some(MapField::Interleave),
             "swizzle_mode" => Some(MapField::Swizzle),
+            "swizzle_atomicity" => Some(MapField::Atomicity),
             "fill_mode" => Some(MapField::Fill),
             _ => m.map_field,
         };
@@ -567,6 +574,8 @@ fn image(root: Root, word: &str, m: &mut ImageModifiers) -> bool {
         "3d" => m.geometry = Some(Geometry::Three),
         "a1d" => m.geometry = Some(Geometry::OneArray),
         "a2d" => m.geometry = Some(Geometry::TwoArray),
+        "2dms" => (m.geometry, m.samples) = (Some(Geometry::Two), true),
+        "a2dms" => (m.geometry, m.samples) = (Some(Geometry::TwoArray), true),
         "cube" => m.geometry = Some(Geometry::Cube),
         "acube" => m.geometry = Some(Geometry::CubeArray),
         "base" => m.level = MipLevel::Base,

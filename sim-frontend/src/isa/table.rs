@@ -460,12 +460,36 @@ isa! {
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {add} {u32 s32 u64} -> m m a:u32 m",
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {inc dec} {u32} -> m m a:u32 m",
         "@90 {reduce} {async} {bulk} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {min max} {u32 s32} -> m m a:u32 m",
-        "~@100 {async} {bulk} {tensor} {3d 4d 5d} {shared::cta shared::cluster} {global} {im2col::w im2col::w::128} {mbarrier::complete_tx::bytes} [multicast::cluster] [cta_group::1 cta_group::2] [L2::cache_hint] -> *",
-        "~@100 {async} {bulk} {tensor} {2d} {shared::cta shared::cluster} {global} {tile::gather4} {mbarrier::complete_tx::bytes} [multicast::cluster] [cta_group::1 cta_group::2] [L2::cache_hint] -> *",
-        "~@100 {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {shared::cta shared::cluster} {global} [tile im2col] {mbarrier::complete_tx::bytes} [multicast::cluster] {cta_group::1 cta_group::2} [L2::cache_hint] -> *",
-        "~@100 {async} {bulk} {tensor} {2d} {global} {shared::cta} {tile::scatter4} {bulk_group} [L2::cache_hint] -> *",
-        "~@100 {async} {bulk} {prefetch} {tensor} {2d 3d 4d 5d} {L2} {global} {tile::gather4 im2col::w im2col::w::128} [L2::cache_hint] -> *",
-        "~@100 {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {cp_mask} -> *",
+        "@100 v8.6 {async} {bulk} {tensor} {2d} {shared::cta} {global} {tile::gather4} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m t m (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {2d} {shared::cluster} {global} {tile::gather4} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m t m (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {2d} {shared::cta shared::cluster} {global} {tile::gather4} {mbarrier::complete_tx::bytes} {cta_group::1 cta_group::2} [L2::cache_hint] -> m t m (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {2d} {shared::cluster} {global} {tile::gather4} {mbarrier::complete_tx::bytes} {multicast::cluster} [cta_group::1 cta_group::2] [L2::cache_hint] -> m t m b:b16 (e:b64)",
+        "@100 v8.6 {async} {bulk} {tensor} {3d 4d 5d} {shared::cta} {global} {im2col::w} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m t m v (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {3d 4d 5d} {shared::cluster} {global} {im2col::w} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m t m v (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {3d 4d 5d} {shared::cta shared::cluster} {global} {im2col::w::128} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m t m v (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {3d 4d 5d} {shared::cta shared::cluster} {global} {im2col im2col::w im2col::w::128} {mbarrier::complete_tx::bytes} {cta_group::1 cta_group::2} [L2::cache_hint] -> m t m v (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {3d 4d 5d} {shared::cluster} {global} {im2col::w im2col::w::128} {mbarrier::complete_tx::bytes} {multicast::cluster} [cta_group::1 cta_group::2] [L2::cache_hint] -> m t m v b:b16 (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {3d 4d 5d} {shared::cluster} {global} {im2col} {mbarrier::complete_tx::bytes} {multicast::cluster} {cta_group::1 cta_group::2} [L2::cache_hint] -> m t m v b:b16 (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {shared::cta shared::cluster} {global} [tile] {mbarrier::complete_tx::bytes} {cta_group::1 cta_group::2} [L2::cache_hint] -> m t m (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {1d 2d 3d 4d 5d} {shared::cluster} {global} [tile] {mbarrier::complete_tx::bytes} {multicast::cluster} {cta_group::1 cta_group::2} [L2::cache_hint] -> m t m b:b16 (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {tensor} {2d} {global} {shared::cta} {tile::scatter4} {bulk_group} [L2::cache_hint] -> t m (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {prefetch} {tensor} {2d} {L2} {global} {tile::gather4} [L2::cache_hint] -> t (e:b64)",
+        "@100-120a v8.6 {async} {bulk} {prefetch} {tensor} {3d 4d 5d} {L2} {global} {im2col::w im2col::w::128} [L2::cache_hint] -> t v (e:b64)",
+        "@100 v8.6 {async} {bulk} {global} {shared::cta} {bulk_group} [L2::cache_hint] {cp_mask} -> m m a:u32 (e:b64) b:b16",
+        "@90 v9.2 {async} {bulk} {shared::cta} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] {ignore_oob} -> m m a:u32 a:u32 a:u32 m (e:b64)",
+        "@90 v9.3 {async} {bulk} {weak} {shared::cta shared::cluster} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] -> m m a:u32 m (e:b64)",
+        "@90 v9.3 {async} {bulk} {weak} {shared::cluster} {global} {mbarrier::complete_tx::bytes} {multicast::cluster} [L2::cache_hint] -> m m a:u32 m b:b16 (e:b64)",
+        "@90 v9.3 {async} {bulk} {weak} {shared::cta} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] {ignore_oob} -> m m a:u32 a:u32 a:u32 m (e:b64)",
+        "@90 v9.3 {async} {bulk} {weak} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} -> m m a:u32 m",
+        "@90 v9.3 {async} {bulk} {weak} {global} {shared::cta} {bulk_group} [L2::cache_hint] -> m m a:u32 (e:b64)",
+        "@100 v9.3 {async} {bulk} {weak} {global} {shared::cta} {bulk_group} [L2::cache_hint] {cp_mask} -> m m a:u32 (e:b64) b:b16",
+        "@90 v9.3 {async} {bulk} {relaxed} {$scope} {shared::cta} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] {b128} -> m m a:u32 m (e:b64)",
+        "@90-120a v9.3 {async} {bulk} {relaxed} {$scope} {shared::cluster} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] {b128} -> m m a:u32 m (e:b64)",
+        "@90-120a v9.3 {async} {bulk} {relaxed} {$scope} {shared::cluster} {global} {mbarrier::complete_tx::bytes} {multicast::cluster} [L2::cache_hint] {b128} -> m m a:u32 m b:b16 (e:b64)",
+        "@90 v9.3 {async} {bulk} {relaxed} {$scope} {shared::cta} {global} {mbarrier::complete_tx::bytes} [L2::cache_hint] {ignore_oob} {b128} -> m m a:u32 a:u32 a:u32 m (e:b64)",
+        "@90 v9.3 {async} {bulk} {relaxed} {cta cluster} {shared::cluster} {shared::cta} {mbarrier::complete_tx::bytes} {b128} -> m m a:u32 m",
+        "@90 v9.3 {async} {bulk} {relaxed} {$scope} {global} {shared::cta} {bulk_group} [L2::cache_hint] {b128} -> m m a:u32 (e:b64)",
+        "@100 v9.3 {async} {bulk} {relaxed} {$scope} {global} {shared::cta} {bulk_group} [L2::cache_hint] {cp_mask} {b128} -> m m a:u32 (e:b64) b:b16",
     ];
     Mbarrier "mbarrier" LoadStore Mbarrier 80 "Operations on mbarrier objects." [
         "{init} [$shared] {b64} -> m a:u32", "{inval} [$shared] {b64} -> m", "{pending_count} {b64} -> d:b32 a",
@@ -509,14 +533,14 @@ isa! {
         "{red} {relaxed release} {$scope} [global] {add} {u32 s32 u64 f32 f64} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {u32 s32 u64 s64} -> m v",
         "{red} {relaxed release} {$scope} [global] {and or xor} {b32 b64} -> m v", "{red} {relaxed release} {$scope} [global] {add} {v2 v4} {f32} -> m v",
         "{red} {relaxed release} {$scope} [global] {add} [v2 v4] {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {min max} {v2 v4} {f16x2 bf16x2} -> m v", "{red} {relaxed release} {$scope} [global] {add min max} {v2 v4 v8} {f16 bf16} -> m v",
-        "v9.1 {cp} {async} {bulk} {global} {shared::cta} {bulk_group} -> m m a:u32", "~@100 {cp} {async} {bulk} {global} {shared::cta} {bulk_group} {cp_mask} -> *",
+        "v9.1 {cp} {async} {bulk} {global} {shared::cta} {bulk_group} -> m m a:u32", "@100 v9.1 {cp} {async} {bulk} {global} {shared::cta} {bulk_group} {cp_mask} -> m m a:u32 b:b16",
         "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {and or xor} {b32 b64} -> m m a:u32", "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {u32 s32 u64 f32 f64} -> m m a:u32", "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {add} {noftz} {f16 bf16} -> m m a:u32",
         "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {inc dec} {u32} -> m m a:u32", "v9.1 {cp} {reduce} {async} {bulk} {global} {shared::cta} {bulk_group} {min max} {u32 s32 u64 s64 f16 bf16} -> m m a:u32",
     ] rewritten;
     Tensormap "tensormap" LoadStore Store 90 "Changes a tensor map." [
         "@90a v8.3 {replace} {tile} {global_address} [global shared::cta] {b1024} {b64} -> m b", "@90a v8.3 {replace} {tile} {rank} [global shared::cta] {b1024} {b32} -> m b",
         "@90a v8.3 {replace} {tile} {box_dim global_dim element_stride} [global shared::cta] {b1024} {b32} -> m i b", "@90a v8.3 {replace} {tile} {global_stride} [global shared::cta] {b1024} {b64} -> m i b",
-        "@90a v8.3 {replace} {tile} {elemtype interleave_layout swizzle_mode fill_mode} [global shared::cta] {b1024} {b32} -> m i", "~@100 {replace} {tile} {swizzle_atomicity} [global shared::cta] {b1024} {b32} -> *",
+        "@90a v8.3 {replace} {tile} {elemtype interleave_layout swizzle_mode fill_mode} [global shared::cta] {b1024} {b32} -> m i", "@100a v8.6 {replace} {tile} {swizzle_atomicity} [global shared::cta] {b1024} {b32} -> m i",
         "v8.3 {cp_fenceproxy} {global} {shared::cta} {tensormap::generic} {release} {$scope} {sync} {aligned} -> m m i",
     ];
     // Textures and surfaces.
@@ -527,7 +551,7 @@ isa! {
         "{level} {cube acube} {v4} {u32 s32 f32 f16} {f32} -> v|q t b (e:f32)", "{level} {cube acube} {v2} {f16x2} {f32} -> v|q t b (e:f32)",
         "{grad} {$flat} {v4} {u32 s32 f32 f16} {s32 f32} -> v|q t v:f32 v:f32 (v:s32) (e:f32)", "{grad} {$flat} {v2} {f16x2} {s32 f32} -> v|q t v:f32 v:f32 (v:s32) (e:f32)",
         "{grad} {cube acube} {v4} {u32 s32 f32 f16} {f32} -> v|q t v:f32 v:f32 (e:f32)", "{grad} {cube acube} {v2} {f16x2} {f32} -> v|q t v:f32 v:f32 (e:f32)",
-        "~@30 [base] {2dms a2dms} {v4} {u32 s32 f32 f16} {s32} -> *",
+        "@30 [base] {2dms a2dms} {v4} {u32 s32 f32 f16} {s32} -> v|q t (v:s32)", "@30 [base] {2dms a2dms} {v2} {f16x2} {s32} -> v|q t (v:s32)",
     ];
     Tld4 "tld4" LoadStore Texture 20 "Gathers from a texture." [
         "{r g b a} {2d a2d} {v4} {u32 s32 f32} {f32} -> v|q t (v:s32) (e:f32)", "{r g b a} {cube acube} {v4} {u32 s32 f32} {f32} -> v|q t (e:f32)",
@@ -597,7 +621,11 @@ isa! {
     Pmevent "pmevent" Control Data 10 "Triggers a performance monitor event, which is ignored." ["[mask] -> i"];
     Griddepcontrol "griddepcontrol" Control Data 90 "Controls the execution of dependent grids, which begin when the prerequisite grid has completed." ["{launch_dependents wait} -> "];
     Setmaxnreg "setmaxnreg" Control SetRegisters 90 "Moves registers between the warps of a warpgroup and the pool of their block." ["@90a v8.0 {inc dec} {sync} {aligned} {u32} -> i"];
-    Clusterlaunchcontrol "clusterlaunchcontrol" Control Data 100 "Cancels launches of a grid's blocks." ["~ <try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4 pred b32 b64 b128> -> *"];
+    Clusterlaunchcontrol "clusterlaunchcontrol" Control Data 100 "Cancels launches of clusters of the thread's grid." [
+        "v8.6 {try_cancel} {async} [shared::cta] {mbarrier::complete_tx::bytes} {b128} -> m m", "@100a v8.6 {try_cancel} {async} [shared::cta] {mbarrier::complete_tx::bytes} {multicast::cluster::all} {b128} -> m m",
+        "v8.6 {query_cancel} {is_canceled} {pred} {b128} -> q a:b128", "v8.6 {query_cancel} {get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z} {b32} {b128} -> d a:b128",
+        "v8.6 {query_cancel} {get_first_ctaid} {v4} {b32} {b128} -> v a:b128",
+    ] rewritten;
     Alloca "alloca" Alu Data 52 "Allocates stack memory." ["{u32 u64} -> d a (i)"] rewritten;
     Stacksave "stacksave" Alu Data 52 "Saves the stack pointer." ["{u32 u64} -> d"] rewritten;
     Stackrestore "stackrestore" Alu Data 52 "Restores the stack pointer." ["{u32 u64} -> a"] rewritten;

@@ -8,6 +8,7 @@ mod call;
 mod families;
 mod frame;
 mod instruction;
+mod launch_control;
 mod matrix;
 mod memory;
 mod operand;

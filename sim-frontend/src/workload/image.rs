@@ -109,6 +109,10 @@ pub struct ImageSpec {
     /// Mip levels.
     #[serde(default = "one")]
     pub levels: Expr,
+    /// Samples of a texel, for `.2dms` and `.a2dms`: 1, 2, 4 or 8. In the buffer those of a layer follow one another, each
+    /// row by row.
+    #[serde(default = "one")]
+    pub samples: Expr,
     /// Channels of a texel: 1, 2 or 4.
     #[serde(default = "one")]
     pub channels: Expr,

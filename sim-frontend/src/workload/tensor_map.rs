@@ -21,6 +21,35 @@ pub enum TensorFill {
     Nan,
 }
 
+/// Chunks that a swizzle of 128 bytes permutes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum SwizzleAtom {
+    /// 16 bytes, as `CU_TENSOR_MAP_SWIZZLE_128B`.
+    #[default]
+    #[serde(rename = "16B")]
+    B16,
+    /// 32 bytes, as `CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B`.
+    #[serde(rename = "32B")]
+    B32,
+    /// 32 bytes, the halves of each 16 exchanged in every second row, as `CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B`.
+    #[serde(rename = "32B_flip_8B")]
+    B32Flip8,
+    /// 64 bytes, as `CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B`.
+    #[serde(rename = "64B")]
+    B64,
+}
+
+/// Which pixels copies along W take, as `cuTensorMapEncodeIm2colWide` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AlongW {
+    /// Those of a column, and a halo behind them: `.im2col::w`.
+    #[serde(rename = "w")]
+    Column,
+    /// 128, and a halo behind each 32: `.im2col::w::128`.
+    #[serde(rename = "w128")]
+    By32,
+}
+
 /// A tensor map over a buffer. An argument that names it is the map (a parameter of 128 bytes at a multiple of 64), or
 /// where the parameter is a `.u64` the address of the map in global memory.
 #[derive(Deserialize, JsonSchema)]
@@ -62,10 +91,14 @@ pub(super) struct TensorMapKeys {
     #[serde(default)]
     #[schemars(with = "u32")]
     interleave: Option<Spanned<u32>>,
-    /// Bytes within which 16-byte chunks of shared memory are permuted: 0 (none), 32, 64 or 128.
+    /// Bytes within which chunks of shared memory are permuted: 0 (none), 32, 64 or 128.
     #[serde(default)]
     #[schemars(with = "u32")]
     swizzle: Option<Spanned<u32>>,
+    /// The chunks that a swizzle of 128 bytes permutes.
+    #[serde(default)]
+    #[schemars(with = "SwizzleAtom")]
+    swizzle_atom: Option<Spanned<SwizzleAtom>>,
     /// Bytes that L2 fetches from DRAM at once: 0 (as it does anyway), 64, 128 or 256.
     #[serde(default)]
     #[schemars(with = "u32")]
@@ -88,6 +121,9 @@ pub struct Im2colSpec {
     pub channels: Expr,
     /// Pixels.
     pub pixels: Expr,
+    /// Pixels along W only; then corners have W only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wide: Option<AlongW>,
 }
 
 /// A tensor map over a buffer.
@@ -118,6 +154,9 @@ pub struct TensorMapSpec {
     pub interleave: u32,
     /// Bytes within which chunks are permuted.
     pub swizzle: u32,
+    /// The chunks.
+    #[serde(skip_serializing_if = "SwizzleAtom::is_usual")]
+    pub swizzle_atom: SwizzleAtom,
     /// Bytes that L2 fetches at once.
     pub l2_promotion: u32,
     /// What lies beyond the tensor.
@@ -128,6 +167,12 @@ pub struct TensorMapSpec {
     /// Where the file has the keys that it gives.
     #[serde(skip)]
     pub places: BTreeMap<&'static str, KeySpan>,
+}
+
+impl SwizzleAtom {
+    fn is_usual(&self) -> bool {
+        *self == Self::B16
+    }
 }
 
 impl TensorMapSpec {
@@ -168,6 +213,7 @@ impl TensorMapKeys {
             element_strides: given(&mut places, "element_strides", self.element_strides),
             interleave: given(&mut places, "interleave", self.interleave).unwrap_or_default(),
             swizzle: given(&mut places, "swizzle", self.swizzle).unwrap_or_default(),
+            swizzle_atom: given(&mut places, "swizzle_atom", self.swizzle_atom).unwrap_or_default(),
             l2_promotion: given(&mut places, "l2_promotion", self.l2_promotion).unwrap_or_default(),
             fill: given(&mut places, "fill", self.fill).unwrap_or_default(),
             buffer: buffer?,

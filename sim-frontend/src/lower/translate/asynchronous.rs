@@ -5,14 +5,14 @@ use sim_memory::vocabulary::{CacheOp, ScalarType, Scope, Semantics, StateSpace};
 
 use super::Translator;
 use super::memory::Address;
-use crate::form::{BulkWay, CopyStep, MbarrierStep};
+use crate::form::{BulkWay, CopyStep, MbarrierStep, TensorMode};
 use crate::isa::Root;
 use crate::lower::ir::{Inst, Operand};
 use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf3_stack::made;
 use crate::lower::tf4_access_sizes;
 use crate::program::{
-    AsyncStore, BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress,
+    AsyncStore, BulkBytes, BulkOp, CopyOp, Extra, MbarrierOp, MbarrierPlace, MemoryOp, OpClass, SharedAddress,
 };
 use crate::ptx::ast::{Instruction, Operand as AstOperand, OperandKind};
 
@@ -152,13 +152,20 @@ impl<'a> Translator<'_, 'a> {
         let Some(way) = mods.bulk else { return };
         let mut rest = ast.operands.as_slice();
         let wanted = match way {
-            BulkWay::Load => 4 + usize::from(mods.multicast),
+            BulkWay::Load => 4 + usize::from(mods.multicast) + 2 * usize::from(mods.ignore_beyond),
             BulkWay::Between => 4,
-            BulkWay::Store => 3,
+            BulkWay::Store => 3 + usize::from(mods.byte_mask),
             BulkWay::Prefetch => 2,
+            // `clusterlaunchcontrol` makes it.
+            BulkWay::Cancel { .. } => return,
         };
         if rest.len() != wanted + usize::from(mods.cache_hint) {
             return self.count(ast, wanted + usize::from(mods.cache_hint));
+        }
+        let mut bytes = BulkBytes::All;
+        if let (true, [others @ .., mask]) = (mods.byte_mask, rest) {
+            inst.src[3] = self.source(mask, ScalarType::B16, OperandSize::Exact);
+            (rest, bytes) = (others, BulkBytes::Masked);
         }
         if let (true, [others @ .., policy]) = (mods.cache_hint, rest) {
             self.source(policy, ScalarType::B64, OperandSize::Exact);
@@ -166,6 +173,23 @@ impl<'a> Translator<'_, 'a> {
         }
         let none = SharedAddress { offset: 0, wide: false };
         let (memory, to, object) = match (way, rest) {
+            (BulkWay::Load, [to, from, size, left, right, object]) if mods.ignore_beyond => {
+                inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
+                bytes = BulkBytes::MayBeBeyond;
+                // Both numbers are handed over together.
+                let both = self.fresh(ScalarType::B64);
+                let mut pack = made(&inst, OpClass::Data, Root::Mov, ScalarType::B64);
+                pack.text = Text::Made("bytes that the copy that follows ignores");
+                (pack.form.ty, pack.form.src_reg, pack.form.mods.vector) = (ScalarType::B32, 32, 2);
+                for (slot, ignored) in [left, right].into_iter().enumerate() {
+                    pack.src[slot] = self.source(ignored, ScalarType::U32, OperandSize::Exact);
+                }
+                (pack.dst[0], inst.src[4]) = (Operand::Reg(both), Operand::Reg(both));
+                self.push(pack);
+                let from = self.copied_from(&mut inst, from);
+                let to = self.beside(&mut inst.src[1], to);
+                (from, to, self.beside(&mut inst.src[3], object))
+            }
             (BulkWay::Load, [to, from, size, object, mask @ ..]) => {
                 inst.src[2] = self.source(size, ScalarType::U32, OperandSize::Exact);
                 if let [mask] = mask {
@@ -202,7 +226,7 @@ impl<'a> Translator<'_, 'a> {
         if memory.atomic.is_none() {
             memory.element_bytes = 16;
         }
-        inst.extra = Extra::Bulk(BulkOp { way, memory, to, object });
+        inst.extra = Extra::Bulk(BulkOp { way, memory, to, object, bytes });
         self.push(inst);
     }
 
@@ -212,7 +236,9 @@ impl<'a> Translator<'_, 'a> {
         let mods = inst.form.mods;
         let Some(way) = mods.bulk else { return };
         let mut rest = ast.operands.as_slice();
-        let has_offsets = mods.im2col && way != BulkWay::Store;
+        let mode = mods.tensor_mode;
+        let of_pixels = !matches!(mode, TensorMode::Tile | TensorMode::Four);
+        let has_offsets = of_pixels && way != BulkWay::Store;
         let wanted = usize::from(has_offsets)
             + match way {
                 BulkWay::Load => 3 + usize::from(mods.multicast),
@@ -260,12 +286,14 @@ impl<'a> Translator<'_, 'a> {
             OperandKind::Vector(parts) => parts,
             _ => std::slice::from_ref(&coordinates),
         };
-        if parts.len() != usize::from(mods.tensor) {
-            let message = format!(
-                "a tensor of {} dimensions has as many coordinates, not {}",
-                mods.tensor,
-                parts.len()
-            );
+        // A column and four rows.
+        let wanted = if mode == TensorMode::Four { 5 } else { mods.tensor };
+        if parts.len() != usize::from(wanted) {
+            let given = parts.len();
+            let message = match mode {
+                TensorMode::Four => format!("four rows have a column and four coordinates, not {given}"),
+                _ => format!("a tensor of {wanted} dimensions has as many coordinates, not {given}"),
+            };
             return self.error(coordinates.span, "vector", message);
         }
         inst.src[0] = self.source(map, ScalarType::B64, OperandSize::Exact);
@@ -278,7 +306,7 @@ impl<'a> Translator<'_, 'a> {
         if let Some(offsets) = offsets {
             let mut behind = stage.clone();
             behind.imm = mods.tensor.into();
-            if !self.im2col_offsets(&mut behind, offsets, mods.tensor) {
+            if !self.im2col_offsets(&mut behind, offsets, (mods.tensor, mode)) {
                 return;
             }
             self.push(stage);
@@ -288,22 +316,33 @@ impl<'a> Translator<'_, 'a> {
         }
         let mut memory = tf4_access_sizes::facts(&inst.form, StateSpace::Global, 32, true);
         (memory.element_bytes, memory.cache) = (16, CacheOp::Cg);
-        let im2col = mods.im2col;
-        inst.extra = Extra::Tensor(TensorOp { way, rank: mods.tensor, im2col, memory, to, object });
+        let (rank, pair) = (mods.tensor, mods.pair);
+        inst.extra = Extra::Tensor(TensorOp { way, rank, mode, pair, memory, to, object });
         self.push(inst);
     }
 
-    /// The offsets of a copy in im2col mode, one for each dimension between channels and images.
-    fn im2col_offsets(&mut self, stage: &mut Inst, offsets: &AstOperand<'a>, rank: u8) -> bool {
+    /// The offsets of a copy in im2col mode, one for each dimension between channels and images; in its modes along W, the
+    /// pixels of the halo and an offset.
+    fn im2col_offsets(
+        &mut self,
+        stage: &mut Inst,
+        offsets: &AstOperand<'a>,
+        (rank, mode): (u8, TensorMode),
+    ) -> bool {
         let list = self.as_list(offsets);
         let parts: &[AstOperand<'a>] = match &list.kind {
             OperandKind::Vector(parts) => parts,
             _ => std::slice::from_ref(&list),
         };
-        let wanted = usize::from(rank) - 2;
+        let wanted = if mode == TensorMode::Im2col { usize::from(rank) - 2 } else { 2 };
         if parts.len() != wanted {
-            let message =
-                format!("im2col mode of {rank} dimensions has {wanted} offsets, not {}", parts.len());
+            let given = parts.len();
+            let message = match mode {
+                TensorMode::Im2col => {
+                    format!("im2col mode of {rank} dimensions has {wanted} offsets, not {given}")
+                }
+                _ => format!("im2col mode along W has a halo and an offset, not {given} operands"),
+            };
             self.error(list.span, "vector", message);
             return false;
         }
@@ -323,7 +362,7 @@ impl<'a> Translator<'_, 'a> {
     }
 
     /// A shared address beside it, whose base is another source.
-    fn beside(&mut self, base: &mut Operand, operand: &AstOperand<'a>) -> Option<SharedAddress> {
+    pub(super) fn beside(&mut self, base: &mut Operand, operand: &AstOperand<'a>) -> Option<SharedAddress> {
         let address = self.address(operand)?;
         self.lies_in(&address, operand, StateSpace::Shared);
         *base = address.base;

@@ -39,6 +39,7 @@ impl<'a> Translator<'_, 'a> {
         inst.class = entry.class;
         match entry.class {
             _ if entry.root == Root::Multimem => self.multimem(inst, ast, resolved.operands),
+            _ if entry.root == Root::Clusterlaunchcontrol => self.launch_control(inst, ast),
             _ if entry.kind == Kind::Rewritten => self.dynamic_stack(inst, ast),
             OpClass::Branch => self.branch(inst, ast),
             OpClass::BranchIndirect => {

@@ -77,7 +77,11 @@ impl<'a> Translator<'_, 'a> {
             offset += number * u64::from(field.ty().bytes());
         }
         inst.src[1] = match field {
-            MapField::Type | MapField::Interleave | MapField::Swizzle | MapField::Fill => {
+            MapField::Type
+            | MapField::Interleave
+            | MapField::Swizzle
+            | MapField::Atomicity
+            | MapField::Fill => {
                 let Some(written) = self.constant(value) else { return };
                 let Some(bits) = field.value(written) else {
                     let message = format!("{written} is no value of the field that can be executed");

@@ -53,6 +53,7 @@ impl<'a> Translator<'_, 'a> {
         TextureOp {
             step,
             geometry: m.image.geometry.unwrap_or(Geometry::One),
+            samples: m.image.samples,
             integer: inst.form.ty == ScalarType::S32,
             level: m.image.level,
             offset: false,
@@ -182,13 +183,15 @@ impl<'a> Translator<'_, 'a> {
         facts.sampler = sampler.is_some();
         // Two-dimensional coordinates may be written as vectors of four, as old compilers do.
         let sizes: &[usize] = match facts.geometry {
+            _ if facts.samples => &[4],
             Geometry::One => &[1, 4],
             Geometry::Two | Geometry::OneArray => &[2, 4],
             Geometry::Three | Geometry::TwoArray | Geometry::Cube | Geometry::CubeArray => &[4],
         };
         let list = self.elements(coordinates, sizes, "coordinate")?;
         let ty = if texture { inst.form.ty } else { ScalarType::S32 };
-        let layer = usize::from(facts.geometry.layered());
+        // A sample and a layer come first.
+        let layer = usize::from(facts.geometry.layered()) + usize::from(facts.samples);
         for (i, element) in list.iter().enumerate() {
             let ty = if i < layer { ScalarType::U32 } else { ty };
             let input = self.value(element, ty);
@@ -293,8 +296,9 @@ impl<'a> Translator<'_, 'a> {
             next = rest.next();
         }
         if let Some(operand) = next {
-            if facts.geometry == Geometry::Three {
-                let message = format!("`{}` has no depth-compare operand with .3d", ast.root);
+            if facts.geometry == Geometry::Three || facts.samples {
+                let which = if facts.samples { "several samples" } else { ".3d" };
+                let message = format!("`{}` has no depth-compare operand with {which}", ast.root);
                 return self.error(operand.span, "operands", message);
             }
             inputs.push(self.value(operand, ScalarType::F32));
