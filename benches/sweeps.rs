@@ -37,7 +37,8 @@ fn largest(folder: &Path) -> usize {
 
 /// Names of the results of the sweep that is planned in a folder.
 fn ids(results: &Path) -> Vec<String> {
-    let plan = std::fs::read_dir(results.join("sweeps")).expect("a folder").next().expect("one").expect("an entry");
+    let plan =
+        std::fs::read_dir(results.join("sweeps")).expect("a folder").next().expect("one").expect("an entry");
     let plan: serde_json::Value =
         serde_json::from_slice(&std::fs::read(plan.path()).expect("there")).expect("JSON");
     let ids = plan["ids"].as_array().expect("a list").iter();
@@ -55,15 +56,22 @@ fn main() {
     };
     // Few chips and many seeds, and as many chips as a study of parameters has.
     let shapes = [
-        ("100 chips", "  workload: [vecadd, nqueens, reduction, spmv]\n  chip: [gtx480, v100]\n  \
-          seed: {range: {from: 1, to: 250, step: 1}}\n  set:\n    memory.l1.hit_latency: {range: {from: 20, to: 69, step: 1}}\n"),
-        ("10,000 chips", "  workload: [vecadd, nqueens]\n  chip: gtx480\n  seed: [1, 2, 3, 4, 5]\n  set:\n    \
-          memory.l1.hit_latency: {range: {from: 20, to: 119, step: 1}}\n    sm.branch_latency: {range: {from: 1, to: 100, step: 1}}\n"),
+        (
+            "100 chips",
+            "  workload: [vecadd, nqueens, reduction, spmv]\n  chip: [gtx480, v100]\n  \
+          seed: {range: {from: 1, to: 250, step: 1}}\n  set:\n    memory.l1.hit_latency: {range: {from: 20, to: 69, step: 1}}\n",
+        ),
+        (
+            "10,000 chips",
+            "  workload: [vecadd, nqueens]\n  chip: gtx480\n  seed: [1, 2, 3, 4, 5]\n  set:\n    \
+          memory.l1.hit_latency: {range: {from: 20, to: 119, step: 1}}\n    sm.branch_latency: {range: {from: 1, to: 100, step: 1}}\n",
+        ),
     ];
     for (i, (shape, axes)) in shapes.into_iter().enumerate() {
         let file = sweep(folder, &format!("plan{i}"), axes);
         let results = folder.join(format!("plan{i}"));
-        let (seconds, _) = warpsim(&["sweep", "submit", &file, "--results", &results.display().to_string(), "--dry-run"]);
+        let (seconds, _) =
+            warpsim(&["sweep", "submit", &file, "--results", &results.display().to_string(), "--dry-run"]);
         assert_eq!(ids(&results).len(), POINTS);
         judge(&format!("planning {POINTS} points on {shape}"), seconds, 10.0, "s");
     }
@@ -90,7 +98,9 @@ fn main() {
     let file = sweep(
         folder,
         "small",
-        &format!("  workload: nqueens\n  chip: gtx480\n  seed: {{range: {{from: 1, to: {SIMULATED}, step: 1}}}}\n  set: {{n: 4}}\n"),
+        &format!(
+            "  workload: nqueens\n  chip: gtx480\n  seed: {{range: {{from: 1, to: {SIMULATED}, step: 1}}}}\n  set: {{n: 4}}\n"
+        ),
     );
     let results = folder.join("small");
     let name = results.display().to_string();
@@ -102,7 +112,9 @@ fn main() {
             serde_json::from_slice(&std::fs::read(path).expect("there")).expect("JSON");
         stored["seconds"].as_f64().expect("a number")
     };
-    let parts = std::fs::read_dir(results.join("points")).expect("a folder").map(|part| part.expect("an entry").path());
+    let parts = std::fs::read_dir(results.join("points"))
+        .expect("a folder")
+        .map(|part| part.expect("an entry").path());
     let points = parts.flat_map(|part| std::fs::read_dir(part).expect("a folder"));
     let inside: f64 = points.map(|point| simulated(point.expect("an entry").path())).sum();
     let each = (seconds - inside) / SIMULATED as f64 * 1e3;

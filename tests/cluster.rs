@@ -49,7 +49,12 @@ fn ids(results: &str) -> Vec<String> {
     let plans: Vec<PathBuf> = list.map(|entry| entry.expect("an entry").path()).collect();
     let [plan] = plans.as_slice() else { panic!("{plans:?}") };
     let plan = parse(&std::fs::read(plan).expect("there"));
-    plan["ids"].as_array().expect("a list").iter().map(|id| id.as_str().expect("a name").to_string()).collect()
+    plan["ids"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|id| id.as_str().expect("a name").to_string())
+        .collect()
 }
 
 /// The file of the claim of a point that ended its process so often.
@@ -171,7 +176,10 @@ fn claims_of_other_hosts_hold_until_they_are_old() {
     assert!(status.contains("running  1") && status.contains("far") && status.contains("12_3"), "{status}");
     let said_by = |child: Child| text(&child.wait_with_output().expect("ended").stdout);
     let first = said_by(work(&results, "1"));
-    assert!(first.contains("3 points, 2 simulated, 0 already had results, 1 in progress elsewhere"), "{first}");
+    assert!(
+        first.contains("3 points, 2 simulated, 0 already had results, 1 in progress elsewhere"),
+        "{first}"
+    );
     // Its host is silent for too long.
     put_claim(&results, &ids[1], 0, LONG_AGO);
     let status = said(&["sweep", "status", &results]);
@@ -190,7 +198,8 @@ fn the_task_that_slurm_starts_again_takes_its_point_back() {
     // Renewed a moment ago, by the same task on another host, which is down now.
     put_claim(&results, &ids[0], 0, Duration::ZERO);
     let again = |restart: &str| {
-        let slurm = [("SLURM_ARRAY_JOB_ID", "12"), ("SLURM_ARRAY_TASK_ID", "3"), ("SLURM_RESTART_COUNT", restart)];
+        let slurm =
+            [("SLURM_ARRAY_JOB_ID", "12"), ("SLURM_ARRAY_TASK_ID", "3"), ("SLURM_RESTART_COUNT", restart)];
         text(&command(&["sweep", "work", &results]).envs(slurm).output().expect("it starts").stdout)
     };
     assert!(again("0").contains("1 in progress elsewhere"));
@@ -201,7 +210,8 @@ fn the_task_that_slurm_starts_again_takes_its_point_back() {
 fn row(results: &str, n: &str) -> (String, String) {
     said(&["sweep", "collect", results]);
     let mut reader = csv::Reader::from_path(Path::new(results).join("table.csv")).expect("a table");
-    let rows = reader.deserialize::<std::collections::HashMap<String, String>>().map(|row| row.expect("a row"));
+    let rows =
+        reader.deserialize::<std::collections::HashMap<String, String>>().map(|row| row.expect("a row"));
     let row = rows.into_iter().find(|row| row["n"] == n).expect("a row");
     (row["result"].clone(), row["message"].clone())
 }
@@ -209,7 +219,9 @@ fn row(results: &str, n: &str) -> (String, String) {
 fn two_sizes(folder: &Folder, large: u64) -> String {
     folder.write(
         "s.yaml",
-        &format!("schema: 1\nname: s\naxes:\n  workload: vecadd\n  chip: gtx480\n  set: {{n: [1000, {large}]}}\n"),
+        &format!(
+            "schema: 1\nname: s\naxes:\n  workload: vecadd\n  chip: gtx480\n  set: {{n: [1000, {large}]}}\n"
+        ),
     )
 }
 
@@ -241,34 +253,42 @@ fn a_point_whose_process_was_killed_three_times_is_not_tried_again() {
     assert!(message.starts_with("it ended its process 3 times: it was killed"), "{message}");
     assert!(claims(&results).is_empty());
     let status = said(&["sweep", "status", &results]);
-    assert!(status.contains("1 of them failed") && status.contains("it ended its process 3 times"), "{status}");
+    assert!(
+        status.contains("1 of them failed") && status.contains("it ended its process 3 times"),
+        "{status}"
+    );
     let again = warpsim(&["sweep", "run", &sweep, "--results", &results]);
     assert_eq!(again.status.code(), Some(3));
     assert!(text(&again.stdout).contains("0 simulated, 2 already had results"), "{}", text(&again.stdout));
 }
 
-/// A point that takes more memory than the process may have ends it, and the others are simulated all the same.
+/// A point whose process is killed at each attempt: the first takes the process of the sweep with it, the other two have
+/// processes of their own. All others are simulated.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_point_without_enough_memory_is_a_row() {
-    let folder = Folder::new("memory");
+fn a_point_that_is_killed_takes_no_other_with_it() {
+    let folder = Folder::new("killer");
     let results = folder.join("results");
-    let sweep = two_sizes(&folder, 120_000_000);
+    // It takes longer than the second of processor time that a process may have.
+    let sweep = two_sizes(&folder, 8_000_000);
     let run = || {
-        let script = "ulimit -c 0; ulimit -v 700000; exec \"$0\" sweep run \"$@\" --jobs 1";
+        let script = "ulimit -c 0; ulimit -t 1; exec \"$0\" sweep run \"$@\" --jobs 1";
         let mut sh = Command::new("sh");
         sh.current_dir(env!("CARGO_MANIFEST_DIR")).args(["-c", script, env!("CARGO_BIN_EXE_warpsim")]);
         sh.args([&sweep, "--results", &results]).output().expect("sh starts")
     };
     let first = run();
-    assert!(first.status.code() != Some(0), "{}", text(&first.stdout));
-    // The process of the first attempt is gone; the other two had processes of their own.
+    assert_eq!(first.status.code(), None, "{}{}", text(&first.stdout), text(&first.stderr));
+    assert_eq!((claims(&results).len(), results_in(Path::new(&results)).len()), (1, 1));
     let second = run();
     assert_eq!(second.status.code(), Some(3), "{}{}", text(&second.stdout), text(&second.stderr));
-    let (result, message) = row(&results, "120000000");
+    let wanted = "2 points, 1 simulated, 1 already had results, 0 in progress elsewhere, 1 faulted";
+    assert!(text(&second.stdout).contains(wanted), "{}", text(&second.stdout));
+    let (result, message) = row(&results, "8000000");
     assert_eq!(result, "fault");
-    assert!(message.starts_with("it ended its process 3 times: ") && message.contains("memory"), "{message}");
+    assert!(message.starts_with("it ended its process 3 times: signal 9 (SIGKILL)"), "{message}");
     assert_eq!(row(&results, "1000").0, "pass");
+    assert!(claims(&results).is_empty());
 }
 
 #[test]
@@ -342,13 +362,19 @@ fn folders_of_shards_have_the_table_of_one_folder() {
     let c = folder.join("c");
     said(&["sweep", "run", &other, "--results", &c]);
     let output = warpsim(&["sweep", "collect", &a, &c]);
-    assert!(output.status.code() == Some(2) && text(&output.stderr).contains("their points differ"), "{output:?}");
+    assert!(
+        output.status.code() == Some(2) && text(&output.stderr).contains("their points differ"),
+        "{output:?}"
+    );
     // A folder of several says so.
     said(&["sweep", "run", &other, "--results", &folder.join("c")]);
     let third = folder.write("u.yaml", "schema: 1\nname: u\naxes: {workload: vecadd}\n");
     said(&["sweep", "run", &third, "--results", &c]);
     let output = warpsim(&["sweep", "collect", &c]);
-    assert!(output.status.code() == Some(2) && text(&output.stderr).contains("several sweeps (t, u)"), "{output:?}");
+    assert!(
+        output.status.code() == Some(2) && text(&output.stderr).contains("several sweeps (t, u)"),
+        "{output:?}"
+    );
     assert!(said(&["sweep", "collect", &third, "--results", &c]).contains("1 points in"));
 }
 
@@ -364,7 +390,12 @@ impl Slurm {
         let called = folder.join("called");
         let queue = folder.write("queue", "");
         for (name, body) in [
-            ("sbatch", format!("n=$(($(cat {called}.n 2>/dev/null || echo 40) + 1)); echo $n >{called}.n; {{ echo sbatch \"$@\"; cat; }} >>{called}; echo $n\n")),
+            (
+                "sbatch",
+                format!(
+                    "n=$(($(cat {called}.n 2>/dev/null || echo 40) + 1)); echo $n >{called}.n; {{ echo sbatch \"$@\"; cat; }} >>{called}; echo $n\n"
+                ),
+            ),
             ("squeue", format!("cat {queue}\n")),
             ("scancel", format!("echo scancel \"$@\" >>{called}\n")),
         ] {
@@ -395,14 +426,25 @@ fn an_array_and_a_job_that_collects_are_submitted() {
     let folder = Folder::new("submit");
     let sweep = seeds(&folder, 25);
     let results = folder.join("results");
-    let submit = |more: &[&str]| slurm.run(&[&["sweep", "submit", &sweep, "--results", &results], more].concat());
+    let submit =
+        |more: &[&str]| slurm.run(&[&["sweep", "submit", &sweep, "--results", &results], more].concat());
     let (code, out) = submit(&["--slurm-option=--time=90", "--slurm-option", "mem=2G"]);
     assert_eq!(code, Some(0), "{out}");
     assert!(out.contains("25 of 25 points without a result, 3 tasks"), "{out}");
     assert!(out.contains("array:   41\n") && out.contains("collect: 42\n"), "{out}");
     let called = slurm.called();
-    let [array, collect] = called.split("sbatch ").skip(1).collect::<Vec<_>>()[..] else { panic!("{called}") };
-    for wanted in ["--array=1-3", "--requeue", "--signal=B:TERM@60", "--time=90", "--mem=2G", "/logs/1/%a.txt", "sweep work"] {
+    let [array, collect] = called.split("sbatch ").skip(1).collect::<Vec<_>>()[..] else {
+        panic!("{called}")
+    };
+    for wanted in [
+        "--array=1-3",
+        "--requeue",
+        "--signal=B:TERM@60",
+        "--time=90",
+        "--mem=2G",
+        "/logs/1/%a.txt",
+        "sweep work",
+    ] {
         assert!(array.contains(wanted), "{wanted}: {array}");
     }
     for wanted in ["--dependency=afterany:41", "--time=90", "/logs/1/collect.txt", "sweep collect"] {
@@ -410,14 +452,14 @@ fn an_array_and_a_job_that_collects_are_submitted() {
     }
     // What the task would do.
     let script = array.split("#!/bin/sh\n").nth(1).expect("a script");
-    let task = Command::new("sh").args(["-c", script]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    let Ok(output) = { task }.env("SLURM_CPUS_PER_TASK", "2").output() else { panic!("sh starts") };
+    let sh = |script: &str| {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", script]).current_dir(env!("CARGO_MANIFEST_DIR")).env("SLURM_CPUS_PER_TASK", "2");
+        sh.output().expect("sh starts")
+    };
+    let output = sh(script);
     assert!(text(&output.stdout).contains("25 points, 25 simulated"), "{}", text(&output.stderr));
-    let collected = Command::new("sh")
-        .args(["-c", collect.split("#!/bin/sh\n").nth(1).expect("a script")])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("sh starts");
+    let collected = sh(collect.split("#!/bin/sh\n").nth(1).expect("a script"));
     assert!(text(&collected.stdout).contains("25 points in"), "{}", text(&collected.stderr));
     // Again: only what is missing.
     assert!(submit(&[]).1.contains("all 25 points have results"), "{}", submit(&[]).1);
@@ -425,7 +467,12 @@ fn an_array_and_a_job_that_collects_are_submitted() {
     for path in &results_in(Path::new(&results))[..4] {
         std::fs::remove_file(path).expect("removed");
     }
-    put_claim(&results, results_in(Path::new(&results))[0].file_stem().expect("a name").to_str().expect("text"), 0, LONG_AGO);
+    put_claim(
+        &results,
+        results_in(Path::new(&results))[0].file_stem().expect("a name").to_str().expect("text"),
+        0,
+        LONG_AGO,
+    );
     slurm.folder.write("queue", "41 RUNNING\n41 PENDING\n41 PENDING\n");
     let (_, out) = submit(&["--tasks", "2"]);
     assert!(out.contains("4 of 25 points without a result, 2 tasks"), "{out}");
@@ -451,7 +498,10 @@ fn what_cannot_be_submitted_is_refused_with_the_way_out() {
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))
     };
     let (code, out) = submit(&[], "");
-    assert!(code == Some(2) && out.contains("sbatch cannot be started") && out.contains("sweep work"), "{out}");
+    assert!(
+        code == Some(2) && out.contains("sbatch cannot be started") && out.contains("sweep work"),
+        "{out}"
+    );
     let (code, out) = submit(&["--slurm-option=--array=1-9"], "");
     assert!(code == Some(2) && out.contains("sets --array itself"), "{out}");
     for tasks in ["0", "10000"] {

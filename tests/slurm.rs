@@ -45,7 +45,10 @@ fn claims(results: &str) -> Vec<PathBuf> {
 fn workers(results: &str) -> BTreeSet<u64> {
     let texts = claims(results).into_iter().filter_map(|path| std::fs::read(path).ok());
     let claims = texts.filter_map(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
-    claims.filter(|claim| claim["ended"].is_null()).filter_map(|claim| claim["holder"]["pid"].as_u64()).collect()
+    claims
+        .filter(|claim| claim["ended"].is_null())
+        .filter_map(|claim| claim["holder"]["pid"].as_u64())
+        .collect()
 }
 
 fn kill(pid: &str) {
@@ -87,17 +90,22 @@ fn a_disturbed_array_has_the_table_of_one_process() {
     let [whole, results, limited] = ["whole", "results", "limited"].map(|name| folder.join(name));
     let submit = |sweep: &str, results: &str, more: &[&str]| {
         let said = said("warpsim", &[&["sweep", "submit", sweep, "--results", results], more].concat());
-        let job = |kind: &str| said.lines().find_map(|line| line.strip_prefix(kind)).map(|job| job.trim().to_string());
+        let job = |kind: &str| {
+            said.lines().find_map(|line| line.strip_prefix(kind)).map(|job| job.trim().to_string())
+        };
         (job("array:").unwrap_or_else(|| panic!("{said}")), job("collect:").expect("a job"))
     };
     // A task of a minute, which is told 10 seconds before its end; Slurm looks every so often.
-    let (limited_task, limited_collect) = submit(&long, &limited, &["--slurm-option=--time=1", "--slurm-option=--signal=B:TERM@10"]);
+    let (limited_task, limited_collect) =
+        submit(&long, &limited, &["--slurm-option=--time=1", "--slurm-option=--signal=B:TERM@10"]);
     clock.until("the long point is under way", || !claims(&limited).is_empty());
     said("warpsim", &["sweep", "run", &sweep, "--results", &whole, "--jobs", "1"]);
     said("warpsim", &["sweep", "collect", &whole]);
     let there = || results_in(Path::new(&results)).len();
     let nothing = || {
-        let of_limited = |line: &str| line.starts_with(&format!("{limited_task}_")) || line.starts_with(&format!("{limited_collect}_"));
+        let of_limited = |line: &str| {
+            line.starts_with(&format!("{limited_task}_")) || line.starts_with(&format!("{limited_collect}_"))
+        };
         queue().lines().all(of_limited)
     };
     let more = |count: usize| {

@@ -359,7 +359,10 @@ impl Worker<'_> {
             let mut last = String::new();
             for line in said.into_iter().flat_map(|said| BufReader::new(said).lines()).map_while(Result::ok) {
                 eprintln!("{line}");
-                last = line;
+                // What Rust says of its backtraces is no reason.
+                if !["note: ", "stack backtrace", " "].iter().any(|start| line.starts_with(start)) {
+                    last = line;
+                }
             }
             last
         });

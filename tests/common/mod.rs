@@ -35,7 +35,8 @@ pub fn results_in(folder: &std::path::Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten();
         entries.map(|entry| entry.expect("an entry").path())
     };
-    let hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let hidden =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
     let parts = list(folder.join("points")).filter(|path| path.is_dir());
     let mut all: Vec<PathBuf> = parts.flat_map(list).collect();
     all.retain(|path| path.extension().is_some_and(|e| e == "json") && !hidden(path));
