@@ -103,7 +103,9 @@ fn points_of_another_format_are_not_compared() {
     std::fs::write(&point, whole.replacen("\"schema\": 1", "\"schema\": 99", 1)).expect("written");
     let (code, out) = said(&["compare", &folder.join("a"), &folder.join("b")]);
     assert!(code == Some(2) && out.contains("schema 99"), "{out}");
-    std::fs::write(point.with_file_name("other.json"), &whole).expect("written");
+    let part =
+        point.parent().and_then(|part| part.file_name()).expect("a folder").to_string_lossy().into_owned();
+    std::fs::write(point.with_file_name(format!("{part}other.json")), &whole).expect("written");
     std::fs::remove_file(&point).expect("removed");
     let (code, out) = said(&["compare", &folder.join("a"), &folder.join("b")]);
     assert!(code == Some(2) && out.contains("of another point"), "{out}");

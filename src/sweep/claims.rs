@@ -1,8 +1,8 @@
 //! Claims of points: who simulates which point now, and how often a point ended its process. They are files of the
 //! results folder, so that processes on any number of hosts share the work without a server.
 //!
-//! The claim of point P is the file `claims/PP/P.1`, where PP are the first two digits. Whoever creates it (exclusively,
-//! which is atomic, on NFS too) has the point, and removes it when the result is stored or the point is given back. A
+//! The claim of point P is the file `claims/PP/P.1`, where PP are the first two digits. Whoever creates it (by a link,
+//! which only one succeeds with, on NFS too) has the point, and removes it when the result is stored or the point is given back. A
 //! holder renews the times of its claims; a claim whose holder is gone stays, and is a death of the point: the next
 //! process that takes the point creates `P.2`, then `P.3`.
 
@@ -39,7 +39,7 @@ struct Record {
 /// A claim, as others see it.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Who has it; none where the file does not say, as when it was created this moment.
+    /// Who has it; none where the file does not say.
     pub holder: Option<Holder>,
     /// When it was taken, in seconds since 1970.
     pub since: u64,
@@ -73,7 +73,9 @@ pub struct Claims {
     folder: PathBuf,
     me: Holder,
     held: Held,
-    renewal: OnceLock<()>,
+    /// Time between two renewals.
+    period: Duration,
+    renews: OnceLock<()>,
     /// The clock of the file server less that of this host, in seconds.
     ahead: OnceLock<f64>,
 }
@@ -125,6 +127,42 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Creates a file with what is in it at once, which no more than one process succeeds with.
+fn created(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".claim.").suffix(files::PARTIAL);
+    // As a new file has them: the process's mask takes away what is to be taken.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    // Closed, it has its bytes on the file server.
+    let whole = file.into_temp_path();
+    match std::fs::hard_link(&whole, path) {
+        Ok(()) => Ok(true),
+        // NFS may have done it, lost the answer, and asked again.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(links(&whole) == 2),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        // A file system without links. Who is killed in between leaves a claim that is nobody's until it is old.
+        Err(_) => match File::create_new(path) {
+            Ok(mut file) => file.write_all(bytes).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+#[cfg(unix)]
+fn links(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).map_or(0, |facts| facts.nlink())
+}
+
+#[cfg(not(unix))]
+fn links(_: &Path) -> u64 {
+    0
+}
+
 fn write(path: &Path, record: &Record) -> io::Result<()> {
     std::fs::write(path, serde_json::to_string(record)? + "\n")
 }
@@ -132,11 +170,16 @@ fn write(path: &Path, record: &Record) -> io::Result<()> {
 impl Claims {
     /// The claims of a results folder.
     pub fn of(folder: &Path) -> Self {
+        Self::renewed(folder, RENEWAL)
+    }
+
+    fn renewed(folder: &Path, period: Duration) -> Self {
         Self {
             folder: folder.join("claims"),
             me: Holder::me(),
             held: Arc::new((Mutex::new(Some(BTreeSet::new())), Condvar::new())),
-            renewal: OnceLock::new(),
+            period,
+            renews: OnceLock::new(),
             ahead: OnceLock::new(),
         }
     }
@@ -154,21 +197,15 @@ impl Claims {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let record = Record { holder: self.me.clone(), since, ended: None };
         let text = serde_json::to_string(&record)? + "\n";
-        match in_folder(&self.folder.join(part(id)), || File::create_new(&path)) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(error),
-            Ok(mut file) => {
-                // From here on it is given back if anything fails.
-                let claim =
-                    Claim { claims: self, id: id.to_string(), path: path.clone(), record, kept: false };
-                file.write_all(text.as_bytes())?;
-                if let Some(held) = &mut *lock(&self.held.0) {
-                    held.insert(path);
-                }
-                self.renew();
-                Ok(Some(claim))
-            }
+        let folder = self.folder.join(part(id));
+        if !in_folder(&folder, || created(&folder, &path, text.as_bytes()))? {
+            return Ok(None);
         }
+        if let Some(held) = &mut *lock(&self.held.0) {
+            held.insert(path.clone());
+        }
+        self.renew();
+        Ok(Some(Claim { claims: self, id: id.to_string(), path, record, kept: false }))
     }
 
     /// Where a point stands.
@@ -205,7 +242,7 @@ impl Claims {
         let renewed = renewed.duration_since(UNIX_EPOCH).map_or(0.0, |at| at.as_secs_f64());
         let silent = Duration::from_secs_f64((now + self.ahead() - renewed).clamp(0.0, 1e9));
         let recent = silent <= EXPIRY;
-        // A file that was created this moment, or whose holder died before it wrote, says nothing.
+        // One that was written anew this moment, or on a file system without links by a holder that died, says nothing.
         let Ok(record) = serde_json::from_str::<Record>(&text) else {
             return Ok(Some(Seen { holder: None, since: 0, silent, lives: recent, ended: None }));
         };
@@ -259,7 +296,7 @@ impl Claims {
     /// # Errors
     /// The folder cannot be read.
     pub fn ids_of(&self, part: &str) -> io::Result<BTreeSet<String>> {
-        let names = names(&self.folder.join(part))?.into_iter();
+        let names = names(&self.folder.join(part))?.into_iter().filter(|name| !name.starts_with('.'));
         Ok(names.filter_map(|name| name.rsplit_once('.').map(|(id, _)| id.to_string())).collect())
     }
 
@@ -277,15 +314,15 @@ impl Claims {
 
     /// Begins to renew what is held.
     fn renew(&self) {
-        self.renewal.get_or_init(|| {
-            let held = Arc::clone(&self.held);
+        self.renews.get_or_init(|| {
+            let (held, period) = (Arc::clone(&self.held), self.period);
             // Without the thread, claims of points that take longer than the expiry may be taken by others, which
             // costs time and changes no result.
             let _ = std::thread::Builder::new().name("claims".into()).spawn(move || {
                 let (list, woken) = &*held;
                 let mut guard = lock(list);
                 while guard.is_some() {
-                    let wait = woken.wait_timeout(guard, RENEWAL).unwrap_or_else(PoisonError::into_inner);
+                    let wait = woken.wait_timeout(guard, period).unwrap_or_else(PoisonError::into_inner);
                     guard = wait.0;
                     let paths: Vec<PathBuf> =
                         guard.iter().flatten().filter(|_| wait.1.timed_out()).cloned().collect();
@@ -398,6 +435,18 @@ mod tests {
         drop(claim);
         assert_eq!(lock(&claims.held.0).as_ref().map(BTreeSet::len), Some(0));
         assert!(!claims.path("ab1", 0).exists());
+        // A thread does it from time to time.
+        let claims = Claims::renewed(folder.path(), Duration::from_millis(1));
+        let claim = claims.take("ab2", 0).expect("a folder").expect("free");
+        let long_ago = SystemTime::now() - 2 * EXPIRY;
+        File::options()
+            .write(true)
+            .open(&claim.path)
+            .and_then(|file| file.set_modified(long_ago))
+            .expect("set");
+        while std::fs::metadata(&claim.path).and_then(|facts| facts.modified()).expect("a time") == long_ago {
+            std::thread::yield_now();
+        }
         // One that is gone is not made again.
         touch(&claims.path("ab1", 0));
         assert!(!claims.path("ab1", 0).exists());

@@ -120,7 +120,8 @@ impl Store {
         for part in ["points", "configs"] {
             std::fs::create_dir_all(folder.join(part))?;
         }
-        for kind in ["points", "configs", "failed", "sweeps", "jobs"].map(|kind| folder.join(kind)) {
+        for kind in ["points", "configs", "failed", "claims", "sweeps", "jobs"].map(|kind| folder.join(kind))
+        {
             files::remove_stale(&kind, files::is_partial);
             for part in names(&kind)?.iter().filter(|name| name.len() <= 2 && !name.starts_with('.')) {
                 files::remove_stale(&kind.join(part), files::is_partial);

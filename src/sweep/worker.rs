@@ -162,6 +162,12 @@ impl Worker<'_> {
             // What ended two processes may take all of the host's memory.
             alone.iter().for_each(attempt);
         }
+        // Others were faster each time.
+        for item in std::mem::take(&mut lock(&queue).claimed) {
+            if !interrupted() && !halt.load(Ordering::Relaxed) {
+                self.count(&counts, &halt, &queue, item, Ok(Done::Elsewhere));
+            }
+        }
         counts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
